@@ -1,0 +1,135 @@
+//! Durable logic, written once and run by either engine.
+//!
+//! A flow is plain `async` code that awaits nothing but its [`Ctx`]; a step is the one place
+//! where work happens. Flows must not await a timer or a spawned task of their own: on Temporal
+//! that hangs without an error. Parallelism goes through [`crate::join::windowed`] only.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use thiserror::Error;
+
+use crate::id::{FlowId, Item};
+use crate::retry;
+
+/// What can be journaled or sent to another process.
+pub trait Wire: Serialize + DeserializeOwned + Send + Sync + 'static {}
+impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Wire for T {}
+
+/// One durable, retried unit of work. It may run more than once; its result counts once.
+pub trait Step: Wire {
+    const NAME: &'static str;
+    type Out: Wire;
+    /// What its work needs: the store, the sender, …, as ports.
+    type World: Send + Sync + 'static;
+
+    /// Names this call within its flow. Explicit, because a counter breaks when parallel
+    /// branches are replayed in another order.
+    fn key(&self) -> String;
+    fn policy(&self) -> Policy;
+    fn run(
+        &self,
+        world: &Self::World,
+        call: &Call,
+    ) -> impl Future<Output = Result<Self::Out, StepError>> + Send;
+}
+
+/// Durable logic: deterministic, given the results of its steps.
+pub trait Flow: Sized + 'static {
+    const NAME: &'static str;
+    type In: Wire;
+    type Out: Wire;
+
+    fn run<C: Ctx>(ctx: C, input: Self::In) -> impl Future<Output = Result<End<Self>, FlowError>>;
+}
+
+/// How one run of a flow ends.
+#[derive(Debug)]
+pub enum End<F: Flow> {
+    Done(F::Out),
+    /// Continue as new: the same flow id, a fresh journal, this input.
+    Again(F::In),
+}
+
+/// All that a flow sees of its engine.
+pub trait Ctx: Clone + 'static {
+    fn flow_id(&self) -> &FlowId;
+    /// Runs a step, or returns its recorded result.
+    fn step<S: Step>(&self, step: S) -> impl Future<Output = Result<S::Out, StepError>>;
+    /// Starts a child flow and waits for its end. Starting an id twice joins the first.
+    fn child<F: Flow>(
+        &self,
+        id: FlowId,
+        input: F::In,
+    ) -> impl Future<Output = Result<F::Out, FlowError>>;
+    /// Shows how far the flow has come; the latest call wins.
+    fn progress(&self, progress: &impl Serialize);
+}
+
+/// Collects the flows and steps of a domain; one implementation per engine.
+pub trait Registrar {
+    fn flow<F: Flow>(&mut self) -> &mut Self;
+    fn step<S: Step>(&mut self, world: &Arc<S::World>) -> &mut Self;
+}
+
+/// How long one try of a step may take, and how often it is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policy {
+    pub timeout: Duration,
+    pub retry: retry::Policy,
+}
+
+/// Which call of a step this is.
+#[derive(Debug, Clone)]
+pub struct Call {
+    pub flow_id: FlowId,
+    /// 1 for the first try.
+    pub attempt: u32,
+}
+
+/// Why a step gave no result. `retry: false` ends its tries at once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Error)]
+#[error("{message}")]
+pub struct StepError {
+    pub message: String,
+    pub retry: bool,
+}
+
+impl StepError {
+    pub fn retryable(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            retry: true,
+        }
+    }
+    pub fn last(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            retry: false,
+        }
+    }
+}
+
+/// Why a flow ended without a result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Error)]
+#[error("{0}")]
+pub struct FlowError(pub String);
+
+impl From<StepError> for FlowError {
+    fn from(error: StepError) -> Self {
+        Self(error.message)
+    }
+}
+
+/// What every exec flow is given: the item, which run of it, and its context.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecInput {
+    pub item: Item,
+    /// The owner's token: a turn is only given to the run that the queue row names.
+    pub run: u32,
+    /// The init flow's result, as JSON text; immutable, hence passed along and never fetched.
+    pub context_json: String,
+}

@@ -1,0 +1,142 @@
+//! An item type's dispatch configuration: read anew in every cycle, so that a change needs no restart.
+
+use std::time::Duration;
+
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive;
+use serde::{Deserialize, Serialize};
+
+/// The seeds' EXEC_RATE_CONFIG, by name, unit and default.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ItemTypeConfig {
+    /// The kill switch: when false nothing is claimed and items stay READY.
+    pub enabled: bool,
+    /// Items per claim.
+    pub batch_size: u32,
+    /// The longest pause between two cycles; the dispatcher also wakes for the next due item.
+    pub dispatch_interval_secs: u32,
+    /// Items without a slot are started at random within this time.
+    pub jitter_window_ms: u32,
+    /// How far ahead of its time an item is claimed. Longer only means more running flows.
+    pub pre_start_buffer_mins: Decimal,
+    /// After so many failed starts an item is DEAD.
+    pub max_dispatch_retries: u32,
+    /// A claim older than this is claimed again, under a new token.
+    pub stale_claim_threshold_mins: Decimal,
+    /// Which flow executes an item of this type.
+    pub exec_workflow_type: String,
+    pub exec_task_queue: String,
+}
+
+impl Default for ItemTypeConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            batch_size: 500,
+            dispatch_interval_secs: 5,
+            jitter_window_ms: 4000,
+            pre_start_buffer_mins: Decimal::new(1, 1),
+            max_dispatch_retries: 5,
+            stale_claim_threshold_mins: Decimal::from(2),
+            exec_workflow_type: String::new(),
+            exec_task_queue: String::new(),
+        }
+    }
+}
+
+impl ItemTypeConfig {
+    pub fn ahead(&self) -> Duration {
+        minutes(self.pre_start_buffer_mins)
+    }
+    pub fn stale_after(&self) -> Duration {
+        minutes(self.stale_claim_threshold_mins)
+    }
+    pub fn interval(&self) -> Duration {
+        Duration::from_secs(u64::from(self.dispatch_interval_secs))
+    }
+
+    /// The first thing that is wrong, as a sentence that names the field and the remedy.
+    pub fn validate(&self) -> Result<(), String> {
+        if !(1..=10_000).contains(&self.batch_size) {
+            return Err("batchSize must be between 1 and 10000".into());
+        }
+        if !(1..=3600).contains(&self.dispatch_interval_secs) {
+            return Err("dispatchIntervalSecs must be between 1 and 3600".into());
+        }
+        if self.pre_start_buffer_mins < Decimal::ZERO || self.ahead() > Duration::from_secs(3600) {
+            return Err("preStartBufferMins must be between 0 and 60".into());
+        }
+        if self.stale_after() < Duration::from_secs(1) {
+            return Err("staleClaimThresholdMins must be at least one second (0.0167)".into());
+        }
+        if self.exec_workflow_type.is_empty() {
+            return Err("execWorkflowType must name the flow that executes these items".into());
+        }
+        Ok(())
+    }
+}
+
+fn minutes(mins: Decimal) -> Duration {
+    let millis = (mins.max(Decimal::ZERO) * Decimal::from(60_000)).to_u64();
+    Duration::from_millis(millis.unwrap_or(u64::MAX / 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn valid() -> ItemTypeConfig {
+        ItemTypeConfig {
+            exec_workflow_type: "PaymentExecWorkflow".into(),
+            ..ItemTypeConfig::default()
+        }
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_sources() {
+        let config = valid();
+        assert_eq!(config.validate(), Ok(()));
+        assert_eq!((config.batch_size, config.dispatch_interval_secs), (500, 5));
+        assert_eq!(config.stale_after(), Duration::from_secs(120));
+        assert_eq!(config.ahead(), Duration::from_secs(6));
+    }
+
+    #[test]
+    fn each_refusal_names_its_field() {
+        let cases = [
+            (
+                ItemTypeConfig {
+                    batch_size: 0,
+                    ..valid()
+                },
+                "batchSize",
+            ),
+            (
+                ItemTypeConfig {
+                    dispatch_interval_secs: 0,
+                    ..valid()
+                },
+                "dispatchIntervalSecs",
+            ),
+            (
+                ItemTypeConfig {
+                    pre_start_buffer_mins: Decimal::from(-1),
+                    ..valid()
+                },
+                "preStartBufferMins",
+            ),
+            (
+                ItemTypeConfig {
+                    stale_claim_threshold_mins: Decimal::ZERO,
+                    ..valid()
+                },
+                "staleClaimThresholdMins",
+            ),
+            (ItemTypeConfig::default(), "execWorkflowType"),
+        ];
+        for (config, field) in cases {
+            assert!(config.validate().unwrap_err().contains(field), "{field}");
+        }
+    }
+}

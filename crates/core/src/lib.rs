@@ -1,0 +1,21 @@
+//! The words and rules of Tollgate, and its ports.
+//!
+//! Nothing here does IO, reads a clock or draws a random number: time and randomness are
+//! arguments. The glossary in ARCHITECTURE.md names every word used below.
+
+pub mod certificate;
+pub mod flow;
+pub mod gate;
+pub mod id;
+pub mod item;
+pub mod item_type;
+pub mod join;
+pub mod lane;
+pub mod money;
+pub mod outcome;
+pub mod ports;
+pub mod retry;
+pub mod slot;
+pub mod window;
+
+pub use jiff::{SignedDuration, Timestamp};

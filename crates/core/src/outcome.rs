@@ -1,0 +1,106 @@
+//! What became of one attempt to send. A lost answer is `Unknown`, never `Retry`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Timestamp;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// The downstream did it; its answer.
+    Done(String),
+    /// A definite no, with the reason.
+    Refused(String),
+    /// Definitely not done; may be tried again, not before the given time.
+    Retry {
+        why: String,
+        not_before: Option<Timestamp>,
+    },
+    /// Sent, or perhaps sent, and the answer is lost. Ends by evidence or by a person.
+    Unknown(String),
+}
+
+impl Outcome {
+    pub fn retry(why: impl Into<String>) -> Self {
+        Self::Retry {
+            why: why.into(),
+            not_before: None,
+        }
+    }
+
+    pub fn state(&self) -> AttemptState {
+        match self {
+            Self::Done(_) => AttemptState::Done,
+            Self::Refused(_) => AttemptState::Refused,
+            Self::Retry { .. } => AttemptState::Retry,
+            Self::Unknown(_) => AttemptState::Unknown,
+        }
+    }
+
+    /// The downstream's answer, or why there is none.
+    pub fn detail(&self) -> &str {
+        match self {
+            Self::Done(text) | Self::Refused(text) | Self::Unknown(text) => text,
+            Self::Retry { why, .. } => why,
+        }
+    }
+}
+
+/// An attempt is open from the moment its turn is taken until its outcome is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum AttemptState {
+    Open,
+    Done,
+    Refused,
+    Retry,
+    Unknown,
+}
+
+impl AttemptState {
+    pub const ALL: [Self; 5] = [
+        Self::Open,
+        Self::Done,
+        Self::Refused,
+        Self::Retry,
+        Self::Unknown,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "OPEN",
+            Self::Done => "DONE",
+            Self::Refused => "REFUSED",
+            Self::Retry => "RETRY",
+            Self::Unknown => "UNKNOWN",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|s| s.as_str() == text)
+    }
+}
+
+/// What an attempt asks of the downstream. Both take a turn at the gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum AttemptKind {
+    /// Do it.
+    Send,
+    /// Was it done?
+    Probe,
+}
+
+impl AttemptKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Send => "SEND",
+            Self::Probe => "PROBE",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Send, Self::Probe]
+            .into_iter()
+            .find(|k| k.as_str() == text)
+    }
+}

@@ -1,0 +1,136 @@
+//! Attempts and turns: what was intended, when it was allowed to go out, and what became of it.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::StoreResult;
+use crate::Timestamp;
+use crate::id::{AttemptId, Item, LaneName};
+use crate::outcome::{AttemptKind, AttemptState, Outcome};
+
+#[async_trait]
+pub trait Attempts: Send + Sync {
+    /// All attempts of an item, oldest first, after taking over what a dead sender left: an open
+    /// attempt whose turn has passed is Unknown from here on. One whose turn may still be used
+    /// is left alone and reported as `busy_for`.
+    async fn take_over(&self, item: &Item, tolerance: Duration) -> StoreResult<History>;
+
+    /// In one transaction for a block of waiting attempts: checks each owner's run, opens its
+    /// attempt, moves the lane's cursor and logs the exact time of each turn. When this returns
+    /// the turns are durable; whoever was not given one has changed nothing.
+    async fn take_turns(&self, wanted: TurnsWanted) -> StoreResult<TurnBlock>;
+
+    /// Writes an attempt's outcome, moves the record and finishes or requeues the item, together.
+    /// False if the attempt is no longer open or its run no longer owns the item; then nothing
+    /// was changed.
+    async fn settle(&self, settlement: Settlement) -> StoreResult<bool>;
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct History {
+    pub past: Vec<Past>,
+    /// Another sender may still use its turn for this long.
+    pub busy_for: Option<Duration>,
+    pub now: Timestamp,
+}
+
+/// An attempt that is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Past {
+    pub attempt: AttemptId,
+    pub kind: AttemptKind,
+    pub state: AttemptState,
+    pub turn_at: Timestamp,
+    pub detail: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct TurnsWanted {
+    pub lane: LaneName,
+    /// How long the commit may take before the first turn is due.
+    pub lead: Duration,
+    pub attempts: Vec<NewTurn>,
+}
+
+#[derive(Debug, Clone)]
+pub struct NewTurn {
+    pub item: Item,
+    pub run: u32,
+    pub kind: AttemptKind,
+    pub key: String,
+    /// Never before this time.
+    pub planned: Timestamp,
+    /// An attempt that is open already and missed its turn: it gets another, and the missed one
+    /// leaves the log, since nothing was sent in it.
+    pub missed: Option<AttemptId>,
+}
+
+#[derive(Debug, Clone)]
+pub struct TurnBlock {
+    pub now: Timestamp,
+    /// In the order of the wanted attempts.
+    pub turns: Vec<Turn>,
+    /// When to ask again for those who were told `Later`.
+    pub ask_again_in: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Turn {
+    At {
+        attempt: AttemptId,
+        at: Timestamp,
+    },
+    /// Beyond the horizon for now.
+    Later,
+    /// The lane sends nothing: paused, or closed by the downstream.
+    Closed {
+        why: String,
+        for_at_least: Duration,
+    },
+    /// Not this sender's to send: the queue row names another run, or an attempt is open.
+    NotYours(String),
+}
+
+#[derive(Debug, Clone)]
+pub struct Settlement {
+    pub attempt: AttemptId,
+    pub item: Item,
+    pub run: u32,
+    pub outcome: Outcome,
+    pub record: Option<StatusMove>,
+    pub then: Then,
+    /// The downstream asked for quiet: no turn of this lane until then.
+    pub close_lane: Option<(LaneName, Duration)>,
+}
+
+/// A compare-and-set of a record's status.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusMove {
+    /// Moves only from one of these; from any other it stays.
+    pub from: Vec<String>,
+    pub to: String,
+}
+
+impl StatusMove {
+    pub fn new(from: &[&str], to: &str) -> Self {
+        Self {
+            from: from.iter().map(|&s| s.to_owned()).collect(),
+            to: to.to_owned(),
+        }
+    }
+}
+
+/// What happens to the queue row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Then {
+    /// The flow goes on.
+    Stay,
+    Finish,
+    /// Back to READY as the next run, after this time. Waiting happens in the queue.
+    Requeue {
+        after: Duration,
+        why: String,
+    },
+}

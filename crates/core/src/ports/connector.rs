@@ -1,0 +1,118 @@
+//! A connector: the way to one downstream. A send without a permit does not compile, and a permit
+//! comes only from the gate.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::Timestamp;
+use crate::id::{AttemptId, LaneName};
+use crate::outcome::Outcome;
+
+#[async_trait]
+pub trait Connector: Send + Sync {
+    /// The one lane through which this downstream is reached.
+    fn lane(&self) -> &LaneName;
+    fn profile(&self) -> &Profile;
+    /// A ready connection, before any turn is taken: failing here has sent nothing.
+    async fn line(&self) -> Result<Box<dyn Line>, String>;
+}
+
+/// A ready connection to a downstream, good for one exchange.
+#[async_trait]
+pub trait Line: Send + Sync {
+    /// Sends now, and judges the answer by the downstream's contract.
+    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Outcome;
+    /// Asks now whether it was done: `Done`, `Retry` (the downstream knows nothing of it), or
+    /// `Unknown`.
+    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Outcome;
+}
+
+/// What goes out. Built by the domain; the connector knows where and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The item's own id, which the answer must name.
+    pub reference: String,
+    pub idempotency_key: String,
+    pub body_json: String,
+}
+
+/// What a downstream promises about repeats.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile {
+    pub honours_idempotency_key: bool,
+    /// How long a key is remembered, from the first send.
+    pub key_retention: Duration,
+    /// How long after the last send "unknown to me" proves that it was not done.
+    pub settle: Duration,
+    pub timeout: Duration,
+}
+
+impl Profile {
+    /// Whether a send whose answer was lost may go out again under the same key.
+    pub fn may_resend(&self, first_sent: Timestamp, now: Timestamp) -> bool {
+        let age = now.duration_since(first_sent);
+        let promise = self.key_retention.saturating_sub(self.timeout);
+        self.honours_idempotency_key && !age.is_negative() && age.unsigned_abs() < promise
+    }
+
+    /// Whether "unknown to me" is evidence yet.
+    pub fn has_settled(&self, last_sent: Timestamp, now: Timestamp) -> bool {
+        let age = now.duration_since(last_sent);
+        !age.is_negative() && age.unsigned_abs() >= self.settle
+    }
+}
+
+/// The right to send once, now. Not `Clone`, and used up by sending.
+#[derive(Debug)]
+#[must_use = "a permit that is not used wastes a turn of the lane"]
+pub struct Permit {
+    attempt: AttemptId,
+    turn_at: Timestamp,
+}
+
+impl Permit {
+    /// Only the gate calls this (the tidy test checks it), after the turn is durable and its
+    /// time has come.
+    pub fn granted_by_the_gate(attempt: AttemptId, turn_at: Timestamp) -> Self {
+        Self { attempt, turn_at }
+    }
+    pub fn attempt(&self) -> AttemptId {
+        self.attempt
+    }
+    pub fn turn_at(&self) -> Timestamp {
+        self.turn_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile(honours: bool) -> Profile {
+        Profile {
+            honours_idempotency_key: honours,
+            key_retention: Duration::from_secs(100),
+            settle: Duration::from_secs(60),
+            timeout: Duration::from_secs(10),
+        }
+    }
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + secs).unwrap()
+    }
+
+    #[test]
+    fn no_resend_after_the_retention_less_the_timeout_nor_when_the_clock_ran_back() {
+        let may = |secs| profile(true).may_resend(at(0), at(secs));
+        assert!(may(0) && may(89));
+        assert!(!may(90) && !may(-1));
+        assert!(!profile(false).may_resend(at(0), at(1)));
+    }
+
+    #[test]
+    fn unknown_to_me_is_no_evidence_before_the_settle_time() {
+        let settled = |secs| profile(true).has_settled(at(0), at(secs));
+        assert!(!settled(59) && !settled(-100));
+        assert!(settled(60));
+    }
+}

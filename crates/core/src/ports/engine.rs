@@ -1,0 +1,48 @@
+//! An engine: runs flows to their end, through crashes.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use thiserror::Error;
+
+use crate::id::FlowId;
+
+#[async_trait]
+pub trait Engine: Send + Sync {
+    /// Starts flows; answers in their order, after they are durable. Starting an id twice is
+    /// harmless. `Unreachable` says nothing about any single flow.
+    async fn start(&self, flows: Vec<Start>) -> Result<Vec<Started>, Unreachable>;
+
+    /// A flow's state; waits up to `wait` for its end.
+    async fn view(&self, id: &FlowId, wait: Duration) -> Result<FlowView, Unreachable>;
+}
+
+#[derive(Debug, Clone)]
+pub struct Start {
+    pub id: FlowId,
+    /// The flow's registered name.
+    pub name: String,
+    pub task_queue: String,
+    pub input_json: String,
+    pub delay: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Started {
+    New,
+    /// The id is known: running or ended. Counts as success.
+    Already,
+    Failed(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FlowView {
+    NotFound,
+    Running { progress_json: Option<String> },
+    Done { result_json: String },
+    Failed { error: String },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the engine cannot be reached: {0}")]
+pub struct Unreachable(pub String);

@@ -1,0 +1,21 @@
+//! Why a store did not do what it was asked: one variant per thing the caller can do about it.
+
+use thiserror::Error;
+
+pub type StoreResult<T> = Result<T, StoreError>;
+
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum StoreError {
+    /// Nothing was written. Try again later; tell clients 503.
+    #[error("the store cannot be used right now: {0}")]
+    Unavailable(String),
+    /// Another node has taken over. Stop; it goes on.
+    #[error("another node has taken over: {0}")]
+    Fenced(String),
+    /// What was asked can never be done; the sentence names the field and the remedy.
+    #[error("{0}")]
+    Invalid(String),
+    /// Our own mistake.
+    #[error("bug in the store: {0}")]
+    Bug(String),
+}

@@ -1,0 +1,40 @@
+//! The ports: what the services ask of the outside. One method is one use case is one transaction;
+//! no transaction object leaks out. Each promise is proved by a case in the conformance crate.
+
+mod accounts;
+mod attempts;
+mod clock;
+mod connector;
+mod engine;
+mod error;
+mod flows;
+mod lanes;
+mod queue;
+mod records;
+mod settings;
+
+pub use accounts::{Accounts, AuditEntry, NewAudit, Total};
+pub use attempts::{
+    Attempts, History, NewTurn, Past, Settlement, StatusMove, Then, Turn, TurnBlock, TurnsWanted,
+};
+pub use clock::SharedClock;
+pub use connector::{Connector, Line, Permit, Profile, Request};
+pub use engine::{Engine, FlowView, Start, Started, Unreachable};
+pub use error::{StoreError, StoreResult};
+pub use flows::{DueFlow, DueFlows, FlowEnd, Flows, JournalEntry, NewFlow};
+pub use lanes::{LaneVersion, Lanes, WindowUse};
+pub use queue::{
+    Admission, Adrift, Claim, Claimed, DueLanes, NewItem, NewRecord, Placed, Queue, StartRecord,
+};
+pub use records::{AttemptView, ItemView, Records};
+pub use settings::{Author, Setting, SettingKind, Settings};
+
+/// Everything a store offers.
+pub trait Store:
+    SharedClock + Queue + Lanes + Attempts + Flows + Records + Settings + Accounts
+{
+}
+impl<T: SharedClock + Queue + Lanes + Attempts + Flows + Records + Settings + Accounts> Store
+    for T
+{
+}

@@ -1,0 +1,160 @@
+//! The queue: where items wait. Claims go by type and lane, under a token.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::{Started, StatusMove, StoreResult};
+use crate::Timestamp;
+use crate::id::{BatchId, Fence, FlowId, Item, ItemId, ItemType, LaneName};
+use crate::money::Money;
+
+#[async_trait]
+pub trait Queue: Send + Sync {
+    /// Writes each item's record, slot, context and queue row, or none of them, and answers in
+    /// the order of `items`. An id that is known changes nothing: with the same content it gets
+    /// the same answer, with other content a conflict. One bad item harms no other.
+    async fn admit(&self, item_type: &ItemType, items: Vec<NewItem>)
+    -> StoreResult<Vec<Admission>>;
+
+    /// Which open lanes have work that is due within `ahead` (or claims older than
+    /// `stale_after`), and how long until the next item of any open lane comes into reach.
+    async fn lanes_due(
+        &self,
+        item_type: &ItemType,
+        ahead: Duration,
+        stale_after: Duration,
+    ) -> StoreResult<DueLanes>;
+
+    /// Takes due items, oldest first, under a new token each, never more than `limit` nor than
+    /// the lane's credit. Stale claims come along and keep their run. An item whose context is
+    /// missing becomes DEAD and is not returned.
+    async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>>;
+
+    /// Records what became of the starts: DISPATCHED, or READY again with one more retry, or
+    /// DEAD at `max_retries`. A start whose token is no longer the item's changes nothing.
+    /// Returns how many rows moved.
+    async fn record_starts(
+        &self,
+        item_type: &ItemType,
+        batch: &BatchId,
+        starts: Vec<StartRecord>,
+        max_retries: u32,
+    ) -> StoreResult<u64>;
+
+    /// Gives claims back untouched: the engine could not be reached, and that counts for nobody.
+    async fn release(&self, item_type: &ItemType, claims: Vec<(ItemId, Fence)>)
+    -> StoreResult<u64>;
+
+    /// Ends an item's life in the queue and moves its record, together. False if this run no
+    /// longer owns the item; then nothing was changed.
+    async fn finish(&self, item: &Item, run: u32, status: StatusMove) -> StoreResult<bool>;
+
+    /// DISPATCHED items without an end that were dispatched longer than `older_than` ago.
+    async fn adrift(
+        &self,
+        item_type: &ItemType,
+        older_than: Duration,
+        limit: u32,
+    ) -> StoreResult<Vec<Adrift>>;
+
+    /// Puts an item whose flow ended without finishing it back to READY as its next run, after
+    /// `pause`; DEAD once that has happened `max_retries` times. False if it has moved on.
+    async fn restart_adrift(
+        &self,
+        item: &Item,
+        run: u32,
+        why: &str,
+        pause: Duration,
+        max_retries: u32,
+    ) -> StoreResult<bool>;
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct NewItem {
+    pub id: ItemId,
+    pub lane: LaneName,
+    /// When it should run; `None` means now.
+    pub requested: Option<Timestamp>,
+    pub deadline: Option<Timestamp>,
+    pub record: NewRecord,
+    pub context_json: String,
+    pub init_flow: FlowId,
+}
+
+/// The business state of a new item.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct NewRecord {
+    pub owner: String,
+    pub status: String,
+    pub money: Money,
+    /// Of the canonical request, before defaults were filled in.
+    pub content_hash: String,
+    pub document: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Admission {
+    New(Placed),
+    /// Known already, with the same content: the same answer.
+    Repeat(Placed),
+    /// Known already, with other content.
+    Conflict,
+    Refused(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Placed {
+    pub lane: LaneName,
+    pub scheduled: Timestamp,
+    /// `None` without a deadline.
+    pub meets_deadline: Option<bool>,
+    pub init_flow: FlowId,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DueLanes {
+    pub lanes: Vec<LaneName>,
+    pub next_in: Option<Duration>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Claim {
+    pub item_type: ItemType,
+    pub lane: LaneName,
+    pub batch: BatchId,
+    pub ahead: Duration,
+    pub stale_after: Duration,
+    pub limit: u32,
+    /// The lane's credit is what its gate can send in this time, less what is already claimed or
+    /// dispatched and has not had its turn.
+    pub credit_horizon: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claimed {
+    pub id: ItemId,
+    pub fence: Fence,
+    pub run: u32,
+    /// Until the item's time; zero when it has come.
+    pub delay: Duration,
+    pub context_json: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct StartRecord {
+    pub id: ItemId,
+    pub fence: Fence,
+    pub flow: FlowId,
+    pub started: Started,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adrift {
+    pub id: ItemId,
+    pub run: u32,
+    pub retry_count: u32,
+    pub context_json: String,
+}

@@ -1,0 +1,53 @@
+//! Records: the business state of items, as people ask about it.
+
+use async_trait::async_trait;
+
+use super::StoreResult;
+use crate::Timestamp;
+use crate::id::{FlowId, Item, LaneName};
+use crate::item::QueueStatus;
+use crate::money::Money;
+use crate::outcome::{AttemptKind, AttemptState};
+
+#[async_trait]
+pub trait Records: Send + Sync {
+    /// Everything that is known of an item, in one consistent read.
+    async fn item(&self, item: &Item) -> StoreResult<Option<ItemView>>;
+}
+
+#[derive(Debug, Clone)]
+pub struct ItemView {
+    pub item: Item,
+    pub status: String,
+    pub money: Money,
+    pub content_hash: String,
+    pub document: String,
+    pub lane: LaneName,
+    pub queue_status: QueueStatus,
+    pub run: u32,
+    /// The slot: when it was planned to run.
+    pub slot: Timestamp,
+    pub requested: Timestamp,
+    pub deadline: Option<Timestamp>,
+    /// When it is due now: its slot, or the time it was put back to.
+    pub due: Timestamp,
+    pub init_flow: FlowId,
+    pub exec_flow: Option<FlowId>,
+    pub retry_count: u32,
+    pub last_error: Option<String>,
+    pub created_at: Timestamp,
+    pub claimed_at: Option<Timestamp>,
+    pub dispatched_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+    pub attempts: Vec<AttemptView>,
+}
+
+#[derive(Debug, Clone)]
+pub struct AttemptView {
+    pub kind: AttemptKind,
+    pub state: AttemptState,
+    pub run: u32,
+    pub turn_at: Timestamp,
+    pub settled_at: Option<Timestamp>,
+    pub detail: String,
+}

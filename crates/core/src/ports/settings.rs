@@ -1,0 +1,69 @@
+//! Settings: whatever is configured at runtime. Every version stays readable, with its author.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::StoreResult;
+use crate::Timestamp;
+
+#[async_trait]
+pub trait Settings: Send + Sync {
+    /// The version in force.
+    async fn setting(&self, kind: SettingKind, name: &str) -> StoreResult<Option<Setting>>;
+
+    /// Writes the next version and its audit entry.
+    async fn put_setting(
+        &self,
+        kind: SettingKind,
+        name: &str,
+        body_json: String,
+        author: Author,
+    ) -> StoreResult<Setting>;
+
+    /// All versions, newest first.
+    async fn setting_history(
+        &self,
+        kind: SettingKind,
+        name: &str,
+        limit: u32,
+    ) -> StoreResult<Vec<Setting>>;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SettingKind {
+    Lane,
+    ItemType,
+}
+
+impl SettingKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Lane => "lane",
+            Self::ItemType => "item_type",
+        }
+    }
+}
+
+/// Who changes something, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Author {
+    pub actor: String,
+    pub reason: String,
+}
+
+impl Author {
+    pub fn new(actor: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self {
+            actor: actor.into(),
+            reason: reason.into(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    pub version: i64,
+    pub body_json: String,
+    pub author: Author,
+    pub created_at: Timestamp,
+}
