@@ -42,6 +42,10 @@ impl QueueStatus {
         Self::Cancelled,
     ];
 
+    #[expect(
+        clippy::match_same_arms,
+        reason = "a table reads by its reasons, not by its results"
+    )]
     /// The transition table. `None` means: this cannot happen to an item in this state.
     pub fn after(self, event: Event) -> Option<Self> {
         use Event as E;

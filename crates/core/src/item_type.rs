@@ -64,7 +64,7 @@ impl ItemTypeConfig {
         if !(1..=3600).contains(&self.dispatch_interval_secs) {
             return Err("dispatchIntervalSecs must be between 1 and 3600".into());
         }
-        if self.pre_start_buffer_mins < Decimal::ZERO || self.ahead() > Duration::from_secs(3600) {
+        if self.pre_start_buffer_mins < Decimal::ZERO || self.ahead() > Duration::from_hours(1) {
             return Err("preStartBufferMins must be between 0 and 60".into());
         }
         if self.stale_after() < Duration::from_secs(1) {
@@ -98,7 +98,7 @@ mod tests {
         let config = valid();
         assert_eq!(config.validate(), Ok(()));
         assert_eq!((config.batch_size, config.dispatch_interval_secs), (500, 5));
-        assert_eq!(config.stale_after(), Duration::from_secs(120));
+        assert_eq!(config.stale_after(), Duration::from_mins(2));
         assert_eq!(config.ahead(), Duration::from_secs(6));
     }
 

@@ -1,8 +1,8 @@
 //! What became of one attempt to send. A lost answer is `Unknown`, never `Retry`.
 
-use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
-use crate::Timestamp;
+use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
@@ -10,10 +10,11 @@ pub enum Outcome {
     Done(String),
     /// A definite no, with the reason.
     Refused(String),
-    /// Definitely not done; may be tried again, not before the given time.
+    /// Definitely not done; may be tried again. `after` is how long the whole lane should stay
+    /// quiet first, as the downstream asked.
     Retry {
         why: String,
-        not_before: Option<Timestamp>,
+        after: Option<Duration>,
     },
     /// Sent, or perhaps sent, and the answer is lost. Ends by evidence or by a person.
     Unknown(String),
@@ -23,7 +24,7 @@ impl Outcome {
     pub fn retry(why: impl Into<String>) -> Self {
         Self::Retry {
             why: why.into(),
-            not_before: None,
+            after: None,
         }
     }
 

@@ -1,1 +1,15 @@
-//! placeholder
+//! The services on the ports: the gate gives turns, the sender sends exactly once as far as money
+//! is concerned, the dispatcher starts what is due, the sweeper finds what was left behind.
+
+mod decide;
+mod dispatcher;
+mod gate;
+mod lane_queue;
+mod node_clock;
+mod sender;
+mod sweeper;
+
+pub use dispatcher::{Cycle, Dispatcher};
+pub use gate::{Ask, Gate, GateOptions, NoTurn};
+pub use sender::{Job, Moves, Sender, Sent};
+pub use sweeper::{Sweep, Sweeper};

@@ -1,1 +1,11 @@
-//! placeholder
+//! The ways to the downstreams: connectors over HTTP/1.1 on connections of our own, so that "no
+//! byte was sent" and "perhaps sent" are never confused. No retries and no redirects; what
+//! becomes of an outcome is the sender's business.
+
+mod http;
+mod judge;
+mod pool;
+
+pub use http::{HttpConnector, HttpOptions};
+pub use judge::{DEFAULT_QUIET, MAX_QUIET};
+pub use pool::MAX_ANSWER_BYTES;

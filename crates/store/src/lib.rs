@@ -1,1 +1,6 @@
-//! placeholder
+//! Adapters of the store ports. They hold SQL and no rule: every decision is made by `core`.
+
+mod clock;
+pub mod sqlite;
+
+pub use clock::MovableTime;

@@ -14,7 +14,7 @@ use crate::outcome::{AttemptKind, AttemptState, Outcome};
 pub trait Attempts: Send + Sync {
     /// All attempts of an item, oldest first, after taking over what a dead sender left: an open
     /// attempt whose turn has passed is Unknown from here on. One whose turn may still be used
-    /// is left alone and reported as `busy_for`.
+    /// stays open and is reported as `busy_for`.
     async fn take_over(&self, item: &Item, tolerance: Duration) -> StoreResult<History>;
 
     /// In one transaction for a block of waiting attempts: checks each owner's run, opens its
@@ -23,8 +23,8 @@ pub trait Attempts: Send + Sync {
     async fn take_turns(&self, wanted: TurnsWanted) -> StoreResult<TurnBlock>;
 
     /// Writes an attempt's outcome, moves the record and finishes or requeues the item, together.
-    /// False if the attempt is no longer open or its run no longer owns the item; then nothing
-    /// was changed.
+    /// An outcome is evidence and is written whoever owns the item now; record and queue move
+    /// only for the run that owns it, and the answer says whether it did.
     async fn settle(&self, settlement: Settlement) -> StoreResult<bool>;
 }
 
@@ -36,7 +36,7 @@ pub struct History {
     pub now: Timestamp,
 }
 
-/// An attempt that is over.
+/// One attempt of an item, as its history tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Past {
     pub attempt: AttemptId,

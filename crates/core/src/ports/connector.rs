@@ -46,6 +46,9 @@ pub struct Profile {
     /// How long after the last send "unknown to me" proves that it was not done.
     pub settle: Duration,
     pub timeout: Duration,
+    /// The statuses that promise that nothing was done; `[429]` unless configured. A 5xx counts
+    /// only when it also says `Retry-After`.
+    pub means_not_done: Vec<u16>,
 }
 
 impl Profile {
@@ -95,6 +98,7 @@ mod tests {
             key_retention: Duration::from_secs(100),
             settle: Duration::from_secs(60),
             timeout: Duration::from_secs(10),
+            means_not_done: vec![429],
         }
     }
     fn at(secs: i64) -> Timestamp {

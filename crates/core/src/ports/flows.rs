@@ -17,7 +17,8 @@ pub trait Flows: Send + Sync {
     /// Writes flows that are not known yet, due after their delay. True for each that is new.
     async fn start_flows(&self, flows: Vec<NewFlow>) -> StoreResult<Vec<bool>>;
 
-    /// Hands out due flows with their journals, each only once per epoch.
+    /// Hands out due flows with their journals, each only once per epoch; children before all
+    /// others, as parents in memory wait for them.
     async fn due_flows(&self, epoch: Epoch, limit: u32) -> StoreResult<DueFlows>;
 
     /// Records a finished step. The first record of a key stays.

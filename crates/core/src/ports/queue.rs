@@ -47,6 +47,16 @@ pub trait Queue: Send + Sync {
     async fn release(&self, item_type: &ItemType, claims: Vec<(ItemId, Fence)>)
     -> StoreResult<u64>;
 
+    /// Puts an item back to READY as its next run, after `pause`, without an attempt: the lane
+    /// was closed, or no connection could be had. False if this run no longer owns the item.
+    async fn put_back(
+        &self,
+        item: &Item,
+        run: u32,
+        pause: Duration,
+        why: &str,
+    ) -> StoreResult<bool>;
+
     /// Ends an item's life in the queue and moves its record, together. False if this run no
     /// longer owns the item; then nothing was changed.
     async fn finish(&self, item: &Item, run: u32, status: StatusMove) -> StoreResult<bool>;

@@ -1,0 +1,251 @@
+//! The dispatcher: reads its configuration, claims what is due, starts exec flows, records.
+//!
+//! A crash after the claim leaves CLAIMED rows that go stale and are claimed again under a new
+//! token; a crash after the start leaves flows whose second start is "already started".
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::rngs::SmallRng;
+use rand::{Rng, RngExt, SeedableRng};
+use tokio::sync::{Mutex, watch};
+use tollgate_core::flow::ExecInput;
+use tollgate_core::id::{BatchId, Item, ItemType, LaneName};
+use tollgate_core::item_type::ItemTypeConfig;
+use tollgate_core::ports::{
+    Claim, Claimed, Engine, SettingKind, Start, StartRecord, Store, StoreError, StoreResult,
+};
+
+/// How often the dispatcher looks for due items between two intervals.
+const LOOK_PAUSE: Duration = Duration::from_millis(200);
+/// A lane may have this much more started than it can send until the claim-ahead time is over.
+const CREDIT_SPARE: Duration = Duration::from_secs(2);
+/// One cycle claims at most so many batches, so that its end is always near.
+const MAX_BATCHES: u32 = 64;
+
+/// What one cycle did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cycle {
+    pub claimed: u64,
+    pub started: u64,
+    pub failed: u64,
+    /// The engine could not be reached: claims were given back.
+    pub unreachable: bool,
+    /// The kill switch is on, or another cycle of this type is running.
+    pub skipped: bool,
+    /// Until the next item comes into reach.
+    pub next_in: Option<Duration>,
+}
+
+pub struct Dispatcher {
+    item_type: ItemType,
+    store: Arc<dyn Store>,
+    engine: Arc<dyn Engine>,
+    /// Held during a cycle; a second cycle of the same type is skipped.
+    cycle: Mutex<SmallRng>,
+}
+
+impl std::fmt::Debug for Dispatcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dispatcher")
+            .field("item_type", &self.item_type)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Dispatcher {
+    /// `seed` must differ between starts of a process: batch ids come from it.
+    pub fn new(
+        item_type: ItemType,
+        store: Arc<dyn Store>,
+        engine: Arc<dyn Engine>,
+        seed: u64,
+    ) -> Self {
+        Self {
+            item_type,
+            store,
+            engine,
+            cycle: Mutex::new(SmallRng::seed_from_u64(seed)),
+        }
+    }
+
+    /// Cycles until told to stop. Errors are logged and the next cycle tries again.
+    pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        loop {
+            let pause = match self.cycle().await {
+                Ok(cycle) if cycle.unreachable => Duration::from_secs(1),
+                Ok(cycle) => LOOK_PAUSE.min(cycle.next_in.unwrap_or(LOOK_PAUSE)),
+                Err(error) => {
+                    tracing::warn!(item_type = %self.item_type, %error, "dispatch cycle failed");
+                    Duration::from_secs(1)
+                }
+            };
+            tokio::select! {
+                () = tokio::time::sleep(pause.max(Duration::from_millis(1))) => {}
+                _ = stop.wait_for(|stop| *stop) => return,
+            }
+        }
+    }
+
+    /// One cycle: read config → claim → start → record, for every lane that has work.
+    pub async fn cycle(&self) -> StoreResult<Cycle> {
+        let Ok(mut random) = self.cycle.try_lock() else {
+            return Ok(Cycle {
+                skipped: true,
+                ..Cycle::default()
+            });
+        };
+        let config = self.config().await?;
+        if !config.enabled {
+            return Ok(Cycle {
+                skipped: true,
+                ..Cycle::default()
+            });
+        }
+        let due = self
+            .store
+            .lanes_due(&self.item_type, config.ahead(), config.stale_after())
+            .await?;
+        let mut cycle = Cycle {
+            next_in: due.next_in,
+            ..Cycle::default()
+        };
+        let mut lanes = due.lanes;
+        for _ in 0..MAX_BATCHES {
+            if lanes.is_empty() || cycle.unreachable {
+                break;
+            }
+            // Round robin: a lane with a backlog takes one batch, then the others have theirs.
+            let mut full = vec![];
+            for lane in lanes {
+                let batch = BatchId::new(format!("BATCH-{:016x}", random.next_u64()));
+                let claimed = self.store.claim(self.claim(&config, &lane, &batch)).await?;
+                if claimed.len() as u64 >= u64::from(config.batch_size) {
+                    full.push(lane);
+                }
+                if !claimed.is_empty() {
+                    self.start(&config, &batch, claimed, &mut random, &mut cycle)
+                        .await?;
+                }
+            }
+            lanes = full;
+        }
+        Ok(cycle)
+    }
+
+    async fn config(&self) -> StoreResult<ItemTypeConfig> {
+        let setting = self
+            .store
+            .setting(SettingKind::ItemType, self.item_type.as_str())
+            .await?;
+        let body = setting.map(|s| s.body_json).ok_or_else(|| {
+            StoreError::Invalid(format!("item type {} is not configured", self.item_type))
+        })?;
+        serde_json::from_str(&body)
+            .map_err(|e| StoreError::Bug(format!("item type {}: {e}", self.item_type)))
+    }
+
+    fn claim(&self, config: &ItemTypeConfig, lane: &LaneName, batch: &BatchId) -> Claim {
+        Claim {
+            item_type: self.item_type.clone(),
+            lane: lane.clone(),
+            batch: batch.clone(),
+            ahead: config.ahead(),
+            stale_after: config.stale_after(),
+            limit: config.batch_size,
+            credit_horizon: config.ahead() + CREDIT_SPARE,
+        }
+    }
+
+    async fn start(
+        &self,
+        config: &ItemTypeConfig,
+        batch: &BatchId,
+        claimed: Vec<Claimed>,
+        random: &mut SmallRng,
+        cycle: &mut Cycle,
+    ) -> StoreResult<()> {
+        cycle.claimed += claimed.len() as u64;
+        let claims: Vec<_> = claimed.iter().map(|c| (c.id.clone(), c.fence)).collect();
+        let starts: Vec<Start> = claimed
+            .into_iter()
+            .map(|c| self.exec_start(config, c, random))
+            .collect::<StoreResult<_>>()?;
+        let flows: Vec<_> = starts.iter().map(|start| start.id.clone()).collect();
+        let started = match self.engine.start(starts).await {
+            Ok(started) => started,
+            Err(error) => {
+                // An outage counts for nobody: the items are READY again as they were.
+                tracing::warn!(item_type = %self.item_type, %error, "claims given back");
+                cycle.unreachable = true;
+                self.store.release(&self.item_type, claims).await?;
+                return Ok(());
+            }
+        };
+        let failed = |s: &tollgate_core::ports::Started| {
+            matches!(s, tollgate_core::ports::Started::Failed(_))
+        };
+        let failures = started.iter().filter(|s| failed(s)).count() as u64;
+        cycle.failed += failures;
+        cycle.started += started.len() as u64 - failures;
+        let records = claims
+            .into_iter()
+            .zip(flows)
+            .zip(started)
+            .map(|(((id, fence), flow), started)| StartRecord {
+                id,
+                fence,
+                flow,
+                started,
+            })
+            .collect();
+        self.store
+            .record_starts(&self.item_type, batch, records, config.max_dispatch_retries)
+            .await?;
+        Ok(())
+    }
+
+    fn exec_start(
+        &self,
+        config: &ItemTypeConfig,
+        claimed: Claimed,
+        random: &mut SmallRng,
+    ) -> StoreResult<Start> {
+        // The first run has a slot; a later one has lost it and is spread at random.
+        let delay = match claimed.run {
+            0 | 1 => claimed.delay,
+            _ => {
+                claimed.delay
+                    + Duration::from_millis(
+                        random.random_range(0..=u64::from(config.jitter_window_ms)),
+                    )
+            }
+        };
+        let item = Item::new(&self.item_type, &claimed.id);
+        exec_start(config, item, claimed.run, claimed.context_json, delay)
+    }
+}
+
+/// How an item's exec flow is started, by the dispatcher and by the sweeper alike.
+pub(crate) fn exec_start(
+    config: &ItemTypeConfig,
+    item: Item,
+    run: u32,
+    context_json: String,
+    delay: Duration,
+) -> StoreResult<Start> {
+    let id = item.exec_flow(run);
+    let input = ExecInput {
+        item,
+        run,
+        context_json,
+    };
+    let input_json = serde_json::to_string(&input).map_err(|e| StoreError::Bug(e.to_string()))?;
+    Ok(Start {
+        id,
+        name: config.exec_workflow_type.clone(),
+        task_queue: config.exec_task_queue.clone(),
+        input_json,
+        delay,
+    })
+}

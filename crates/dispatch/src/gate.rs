@@ -1,0 +1,154 @@
+//! The gate: where a real send takes its exact turn.
+//!
+//! [`Gate::turn`] returns at the very moment at which the send must go out, or says why it may
+//! not. A turn missed by more than the tolerance is dropped and another one taken.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tollgate_core::Timestamp;
+use tollgate_core::gate::DEFAULT_TOLERANCE;
+use tollgate_core::id::{AttemptId, Item, LaneName};
+use tollgate_core::outcome::AttemptKind;
+use tollgate_core::ports::{NewTurn, Permit, Store};
+
+use crate::lane_queue::{LaneQueue, Waiting};
+
+/// So many attempts may wait at one lane's gate; more wait outside.
+const MAX_WAITING: usize = 8192;
+
+#[derive(Debug, Clone)]
+pub struct GateOptions {
+    /// A turn missed by more than this is dropped.
+    pub tolerance: Duration,
+    /// Whoever has no turn after this time goes back to the queue.
+    pub patience: Duration,
+}
+
+impl Default for GateOptions {
+    fn default() -> Self {
+        Self {
+            tolerance: DEFAULT_TOLERANCE,
+            patience: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Who asks for a turn, and what for.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    pub lane: LaneName,
+    pub item: Item,
+    pub run: u32,
+    pub kind: AttemptKind,
+    pub key: String,
+    /// Never before this time.
+    pub planned: Timestamp,
+}
+
+/// Why there is no turn. Nothing was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NoTurn {
+    #[error("{why}")]
+    Closed { why: String, for_at_least: Duration },
+    #[error("{0}")]
+    NotYours(String),
+    #[error("no turn within {0:?}")]
+    Impatient(Duration),
+}
+
+/// A durable turn whose time has not come yet.
+#[derive(Debug)]
+pub(crate) struct Granted {
+    pub(crate) attempt: AttemptId,
+    pub(crate) at: Timestamp,
+    pub(crate) local: Instant,
+}
+
+pub struct Gate {
+    store: Arc<dyn Store>,
+    options: GateOptions,
+    lanes: Mutex<HashMap<LaneName, mpsc::Sender<Waiting>>>,
+}
+
+impl std::fmt::Debug for Gate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gate")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Gate {
+    pub fn new(store: Arc<dyn Store>, options: GateOptions) -> Self {
+        Self {
+            store,
+            options,
+            lanes: Mutex::new(HashMap::new()),
+        }
+    }
+
+    pub fn tolerance(&self) -> Duration {
+        self.options.tolerance
+    }
+
+    /// Waits for a turn and for its time. On return the caller sends, at once.
+    pub async fn turn(&self, ask: Ask) -> Result<Permit, NoTurn> {
+        let patience = self.options.patience;
+        let deadline = Instant::now() + patience;
+        let mut missed = None;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let granted = tokio::time::timeout(left, self.granted(&ask, missed))
+                .await
+                .map_err(|_| NoTurn::Impatient(patience))??;
+            tokio::time::sleep_until(granted.local).await;
+            if granted.local.elapsed() <= self.options.tolerance {
+                return Ok(Permit::granted_by_the_gate(granted.attempt, granted.at));
+            }
+            tracing::debug!(item = %ask.item, lane = %ask.lane, "turn missed and dropped");
+            missed = Some(granted.attempt);
+        }
+    }
+
+    async fn granted(&self, ask: &Ask, missed: Option<AttemptId>) -> Result<Granted, NoTurn> {
+        let new = NewTurn {
+            item: ask.item.clone(),
+            run: ask.run,
+            kind: ask.kind,
+            key: ask.key.clone(),
+            planned: ask.planned,
+            missed,
+        };
+        let (answer, answered) = oneshot::channel();
+        let stopped = || NoTurn::Closed {
+            why: "the gate is shutting down".into(),
+            for_at_least: Duration::from_secs(1),
+        };
+        let lane = self.lane(&ask.lane);
+        lane.send(Waiting { new, answer })
+            .await
+            .map_err(|_| stopped())?;
+        answered.await.map_err(|_| stopped())?
+    }
+
+    /// The lane's queue at this node; its task ends with the gate.
+    fn lane(&self, name: &LaneName) -> mpsc::Sender<Waiting> {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let start = || {
+            let (sender, receiver) = mpsc::channel(MAX_WAITING);
+            let queue = LaneQueue::new(
+                name.clone(),
+                Arc::clone(&self.store),
+                self.options.tolerance,
+            );
+            tokio::spawn(queue.run(receiver));
+            sender
+        };
+        lanes.entry(name.clone()).or_insert_with(start).clone()
+    }
+}

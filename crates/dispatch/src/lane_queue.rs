@@ -1,0 +1,124 @@
+//! One lane's waiting attempts at this node: asks the store for turns, a block at a time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tollgate_core::gate::HORIZON;
+use tollgate_core::id::LaneName;
+use tollgate_core::ports::{NewTurn, Store, StoreResult, Turn, TurnBlock, TurnsWanted};
+
+use crate::gate::{Granted, NoTurn};
+use crate::node_clock::Sample;
+
+/// So many attempts ask for a turn in one transaction.
+const MAX_BLOCK: usize = 512;
+const SHORTEST_LEAD: Duration = Duration::from_millis(5);
+const LONGEST_LEAD: Duration = Duration::from_millis(100);
+/// After the store could not be used.
+const TROUBLE_PAUSE: Duration = Duration::from_millis(200);
+
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) new: NewTurn,
+    pub(crate) answer: oneshot::Sender<Result<Granted, NoTurn>>,
+}
+
+pub(crate) struct LaneQueue {
+    lane: LaneName,
+    store: Arc<dyn Store>,
+    tolerance: Duration,
+    /// The longest recent commit, forgotten slowly: turns must not be due before it ends.
+    slowest: Duration,
+    waiting: Vec<Waiting>,
+}
+
+impl LaneQueue {
+    pub(crate) fn new(lane: LaneName, store: Arc<dyn Store>, tolerance: Duration) -> Self {
+        Self {
+            lane,
+            store,
+            tolerance,
+            slowest: Duration::ZERO,
+            waiting: vec![],
+        }
+    }
+
+    pub(crate) async fn run(mut self, mut arrivals: mpsc::Receiver<Waiting>) {
+        loop {
+            if self.waiting.is_empty() {
+                let Some(first) = arrivals.recv().await else {
+                    return;
+                };
+                self.waiting.push(first);
+            }
+            while let Ok(next) = arrivals.try_recv() {
+                self.waiting.push(next);
+            }
+            // Whoever has lost patience asks for nothing.
+            self.waiting.retain(|w| !w.answer.is_closed());
+            self.waiting.sort_by_key(|w| w.new.planned);
+            if self.waiting.is_empty() {
+                continue;
+            }
+            let pause = match self.ask().await {
+                Ok(pause) => pause,
+                Err(error) => {
+                    tracing::warn!(lane = %self.lane, %error, "no turns");
+                    TROUBLE_PAUSE
+                }
+            };
+            if !self.waiting.is_empty() {
+                tokio::time::sleep(pause.min(HORIZON / 2)).await;
+            }
+        }
+    }
+
+    /// Asks for a block of turns and hands them out; returns when to ask again.
+    async fn ask(&mut self) -> StoreResult<Duration> {
+        let sample = Sample::take(&*self.store).await?;
+        if sample.uncertainty > self.tolerance / 2 {
+            tracing::warn!(lane = %self.lane, uncertainty = ?sample.uncertainty, "clock too uncertain for a turn");
+            return Ok(TROUBLE_PAUSE);
+        }
+        let asking = self.waiting.len().min(MAX_BLOCK);
+        let wanted = TurnsWanted {
+            lane: self.lane.clone(),
+            lead: (self.slowest * 2).clamp(SHORTEST_LEAD, LONGEST_LEAD),
+            attempts: self.waiting[..asking]
+                .iter()
+                .map(|w| w.new.clone())
+                .collect(),
+        };
+        let asked = Instant::now();
+        let block = self.store.take_turns(wanted).await;
+        self.slowest = asked.elapsed().max(self.slowest * 9 / 10);
+        let block = block?;
+        let pause = block.ask_again_in;
+        self.hand_out(block, asking, sample);
+        Ok(pause)
+    }
+
+    fn hand_out(&mut self, block: TurnBlock, asking: usize, sample: Sample) {
+        let rest = self.waiting.split_off(asking);
+        let asked = std::mem::replace(&mut self.waiting, rest);
+        for (waiting, turn) in asked.into_iter().zip(block.turns) {
+            let answer = match turn {
+                Turn::At { attempt, at } => Ok(Granted {
+                    attempt,
+                    at,
+                    local: sample.local(at),
+                }),
+                Turn::Closed { why, for_at_least } => Err(NoTurn::Closed { why, for_at_least }),
+                Turn::NotYours(why) => Err(NoTurn::NotYours(why)),
+                Turn::Later => {
+                    self.waiting.push(waiting);
+                    continue;
+                }
+            };
+            // A caller that has gone leaves its attempt open: the next sender takes it over.
+            let _ = waiting.answer.send(answer);
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The sender: attempt, turn, send, settle. Once as far as money is concerned.
+//!
+//! A crash at any line: before the turn is taken nothing was sent and the step runs again; after
+//! it, the attempt is open in the store, and whoever runs the step next takes it over as Unknown
+//! and resends under the same key or asks, as the downstream's profile allows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_core::Timestamp;
+use tollgate_core::id::Item;
+use tollgate_core::outcome::{AttemptKind, Outcome};
+use tollgate_core::ports::{
+    Connector, Line, Permit, Request, Settlement, StatusMove, Store, StoreResult, Then,
+};
+use tollgate_core::retry;
+
+use crate::decide::{self, Doubt, Next};
+use crate::gate::{Ask, Gate, NoTurn};
+
+/// The pauses of an item that goes back to the queue, by its run: growing, and without an end.
+const PAUSES: retry::Policy = retry::Policy {
+    max_attempts: u32::MAX,
+    first_pause: Duration::from_secs(1),
+    factor: 2,
+    longest_pause: Duration::from_mins(5),
+};
+
+/// One item to be sent.
+#[derive(Debug, Clone)]
+pub struct Job {
+    pub item: Item,
+    pub run: u32,
+    pub request: Request,
+    pub moves: Moves,
+}
+
+/// How the record moves with the outcome.
+#[derive(Debug, Clone)]
+pub struct Moves {
+    pub done: StatusMove,
+    pub refused: StatusMove,
+    pub in_doubt: StatusMove,
+}
+
+/// What became of the item for now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sent {
+    /// The downstream did it; its answer.
+    Done(String),
+    /// A definite no; the item has ended.
+    Refused(String),
+    /// The item waits in the queue and comes back as its next run.
+    Requeued(String),
+    /// Another run owns the item. Nothing was sent.
+    Superseded(String),
+}
+
+pub struct Sender {
+    store: Arc<dyn Store>,
+    gate: Arc<Gate>,
+    connector: Arc<dyn Connector>,
+}
+
+impl std::fmt::Debug for Sender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sender")
+            .field("lane", self.connector.lane())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Sender {
+    pub fn new(store: Arc<dyn Store>, gate: Arc<Gate>, connector: Arc<dyn Connector>) -> Self {
+        Self {
+            store,
+            gate,
+            connector,
+        }
+    }
+
+    /// Sends an item, or finds out what became of it. Safe to call again after a crash.
+    pub async fn send(&self, job: &Job) -> StoreResult<Sent> {
+        let history = loop {
+            let history = self
+                .store
+                .take_over(&job.item, self.gate.tolerance())
+                .await?;
+            match history.busy_for {
+                // Bounded: a turn lies at most the gate's horizon ahead.
+                Some(left) => tokio::time::sleep(left).await,
+                None => break history,
+            }
+        };
+        let (kind, doubt) = match decide::next(&history.past, self.connector.profile(), history.now)
+        {
+            Next::AlreadyDone(answer) => return Ok(Sent::Done(answer)),
+            Next::AlreadyRefused(reason) => return Ok(Sent::Refused(reason)),
+            Next::Send(doubt) => (AttemptKind::Send, doubt),
+            Next::Probe(doubt) => (AttemptKind::Probe, doubt),
+        };
+        // The connection comes first: failing here has sent nothing and spends no turn.
+        let line = match self.connector.line().await {
+            Ok(line) => line,
+            Err(why) => return self.put_back(job, PAUSES.pause_after(job.run), &why).await,
+        };
+        let permit = match self.gate.turn(self.ask(job, kind, history.now)).await {
+            Ok(permit) => permit,
+            Err(NoTurn::NotYours(why)) => return Ok(Sent::Superseded(why)),
+            Err(NoTurn::Closed { why, for_at_least }) => {
+                return self.put_back(job, for_at_least, &why).await;
+            }
+            Err(impatient @ NoTurn::Impatient(_)) => {
+                return self
+                    .put_back(job, Duration::from_secs(1), &impatient.to_string())
+                    .await;
+            }
+        };
+        self.exchange(job, kind, doubt, line, permit).await
+    }
+
+    fn ask(&self, job: &Job, kind: AttemptKind, planned: Timestamp) -> Ask {
+        Ask {
+            lane: self.connector.lane().clone(),
+            item: job.item.clone(),
+            run: job.run,
+            kind,
+            key: job.request.idempotency_key.clone(),
+            planned,
+        }
+    }
+
+    async fn exchange(
+        &self,
+        job: &Job,
+        kind: AttemptKind,
+        doubt: Doubt,
+        line: Box<dyn Line>,
+        permit: Permit,
+    ) -> StoreResult<Sent> {
+        let (attempt, turn_at) = (permit.attempt(), permit.turn_at());
+        let said = match kind {
+            AttemptKind::Send => line.send(permit, &job.request).await,
+            AttemptKind::Probe => line.probe(permit, &job.request).await,
+        };
+        let outcome = judge(said, doubt);
+        let (record, then, sent) = self.follow(job, kind, doubt, turn_at, &outcome);
+        let close_lane = match &outcome {
+            Outcome::Retry {
+                after: Some(quiet), ..
+            } => Some((self.connector.lane().clone(), *quiet)),
+            _ => None,
+        };
+        let (item, run) = (job.item.clone(), job.run);
+        let settlement = Settlement {
+            attempt,
+            item,
+            run,
+            outcome,
+            record,
+            then,
+            close_lane,
+        };
+        if self.store.settle(settlement).await? {
+            return Ok(sent);
+        }
+        Ok(Sent::Superseded(
+            "another run took over while the answer was awaited".into(),
+        ))
+    }
+
+    /// What follows from an outcome: for the record, for the queue, and for the flow.
+    fn follow(
+        &self,
+        job: &Job,
+        kind: AttemptKind,
+        doubt: Doubt,
+        turn_at: Timestamp,
+        outcome: &Outcome,
+    ) -> (Option<StatusMove>, Then, Sent) {
+        let requeue = |after: Duration, why: &str| {
+            let why = why.to_owned();
+            (
+                Then::Requeue {
+                    after,
+                    why: why.clone(),
+                },
+                Sent::Requeued(why),
+            )
+        };
+        match outcome {
+            Outcome::Done(answer) => (
+                Some(job.moves.done.clone()),
+                Then::Stay,
+                Sent::Done(answer.clone()),
+            ),
+            Outcome::Refused(reason) => (
+                Some(job.moves.refused.clone()),
+                Then::Finish,
+                Sent::Refused(reason.clone()),
+            ),
+            Outcome::Unknown(why) => {
+                let (then, sent) = requeue(PAUSES.pause_after(job.run), why);
+                (Some(job.moves.in_doubt.clone()), then, sent)
+            }
+            Outcome::Retry { why, after } => {
+                let pause = match (kind, doubt) {
+                    // "Unknown to me": ask again when that will be evidence; send again if it is.
+                    (AttemptKind::Probe, Doubt::Since(sent)) => {
+                        let settle = self.connector.profile().settle;
+                        settle.saturating_sub(turn_at.duration_since(sent).unsigned_abs())
+                    }
+                    _ => after.unwrap_or_default().max(PAUSES.pause_after(job.run)),
+                };
+                let (then, sent) = requeue(pause, why);
+                (None, then, sent)
+            }
+        }
+    }
+
+    async fn put_back(&self, job: &Job, pause: Duration, why: &str) -> StoreResult<Sent> {
+        if self.store.put_back(&job.item, job.run, pause, why).await? {
+            return Ok(Sent::Requeued(why.to_owned()));
+        }
+        Ok(Sent::Superseded("another run owns the item".into()))
+    }
+}
+
+/// Once an attempt is Unknown, a later refusal proves nothing about it.
+fn judge(said: Outcome, doubt: Doubt) -> Outcome {
+    match (said, doubt) {
+        (Outcome::Refused(reason), Doubt::Since(_)) => Outcome::Unknown(format!(
+            "an earlier send is in doubt, and this proves nothing about it: {reason}"
+        )),
+        (said, _) => said,
+    }
+}

@@ -1,0 +1,140 @@
+//! The sweeper: finds DISPATCHED items that have no end and no flow, and starts them again.
+//! Without it a start that was lost would be lost money.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tollgate_core::id::{Item, ItemType};
+use tollgate_core::item_type::ItemTypeConfig;
+use tollgate_core::ports::{Adrift, Engine, FlowView, SettingKind, Store, StoreError, StoreResult};
+use tollgate_core::retry;
+
+use crate::dispatcher::exec_start;
+
+/// One sweep looks at so many items at most, the longest dispatched first.
+const MAX_ITEMS: u32 = 1000;
+
+/// Before an item whose flow failed runs again.
+const PAUSES: retry::Policy = retry::Policy {
+    max_attempts: u32::MAX,
+    first_pause: Duration::from_secs(5),
+    factor: 4,
+    longest_pause: Duration::from_mins(10),
+};
+
+/// What one sweep found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sweep {
+    pub looked_at: u64,
+    /// Had no flow at all: the start was lost.
+    pub started: u64,
+    /// Their flow had ended without ending the item: next run.
+    pub restarted: u64,
+}
+
+pub struct Sweeper {
+    item_type: ItemType,
+    store: Arc<dyn Store>,
+    engine: Arc<dyn Engine>,
+}
+
+impl std::fmt::Debug for Sweeper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sweeper")
+            .field("item_type", &self.item_type)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Sweeper {
+    pub fn new(item_type: ItemType, store: Arc<dyn Store>, engine: Arc<dyn Engine>) -> Self {
+        Self {
+            item_type,
+            store,
+            engine,
+        }
+    }
+
+    /// Sweeps every `pause` until told to stop.
+    pub async fn run(self, pause: Duration, mut stop: watch::Receiver<bool>) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                _ = stop.wait_for(|stop| *stop) => return,
+            }
+            match self.sweep().await {
+                Ok(sweep) if sweep.started + sweep.restarted > 0 => {
+                    tracing::warn!(item_type = %self.item_type, ?sweep, "items were adrift");
+                }
+                Ok(_) => {}
+                Err(error) => tracing::warn!(item_type = %self.item_type, %error, "sweep failed"),
+            }
+        }
+    }
+
+    pub async fn sweep(&self) -> StoreResult<Sweep> {
+        let Some(setting) = self
+            .store
+            .setting(SettingKind::ItemType, self.item_type.as_str())
+            .await?
+        else {
+            return Ok(Sweep::default());
+        };
+        let config: ItemTypeConfig =
+            serde_json::from_str(&setting.body_json).map_err(|e| StoreError::Bug(e.to_string()))?;
+        let adrift = self
+            .store
+            .adrift(&self.item_type, config.stale_after(), MAX_ITEMS)
+            .await?;
+        let mut sweep = Sweep {
+            looked_at: adrift.len() as u64,
+            ..Sweep::default()
+        };
+        for item in adrift {
+            self.look_at(&config, item, &mut sweep).await?;
+        }
+        Ok(sweep)
+    }
+
+    async fn look_at(
+        &self,
+        config: &ItemTypeConfig,
+        adrift: Adrift,
+        sweep: &mut Sweep,
+    ) -> StoreResult<()> {
+        let away = |e: tollgate_core::ports::Unreachable| StoreError::Unavailable(e.to_string());
+        let item = Item::new(&self.item_type, &adrift.id);
+        let view = self
+            .engine
+            .view(&item.exec_flow(adrift.run), Duration::ZERO)
+            .await
+            .map_err(away)?;
+        let why = match view {
+            FlowView::Running { .. } => return Ok(()),
+            FlowView::NotFound => {
+                let start = exec_start(
+                    config,
+                    item,
+                    adrift.run,
+                    adrift.context_json,
+                    Duration::ZERO,
+                )?;
+                self.engine.start(vec![start]).await.map_err(away)?;
+                sweep.started += 1;
+                return Ok(());
+            }
+            FlowView::Done { .. } => "its flow ended without ending it".to_owned(),
+            FlowView::Failed { error } => format!("its flow failed: {error}"),
+        };
+        let pause = PAUSES.pause_after(adrift.retry_count + 1);
+        if self
+            .store
+            .restart_adrift(&item, adrift.run, &why, pause, config.max_dispatch_retries)
+            .await?
+        {
+            sweep.restarted += 1;
+        }
+        Ok(())
+    }
+}

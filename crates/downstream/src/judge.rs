@@ -1,0 +1,306 @@
+//! What an exchange with a downstream proves, by its contract (DESIGN.md §10). Pure. What an
+//! earlier Unknown makes of a later 4xx is the sender's business, not decided here.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use tollgate_core::outcome::Outcome;
+use tollgate_core::ports::Profile;
+
+/// How long a lane stays quiet when the downstream does not say.
+pub const DEFAULT_QUIET: Duration = Duration::from_secs(1);
+/// The longest a downstream's `Retry-After` can silence its lane.
+pub const MAX_QUIET: Duration = Duration::from_mins(1);
+/// How much of a refusal's body is kept as its reason.
+const EXCERPT_CHARS: usize = 200;
+
+/// What happened on the wire.
+#[derive(Debug)]
+pub(crate) enum Exchange {
+    /// Failed before the first byte.
+    NotSent(String),
+    /// Sent, or perhaps sent, and no whole answer came back.
+    Lost(String),
+    Answered(Answer),
+}
+
+/// An answer that arrived whole.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// The header as it came, if it came.
+    pub(crate) retry_after: Option<String>,
+    pub(crate) body: Vec<u8>,
+}
+
+pub(crate) fn judge_send(exchange: Exchange, reference: &str, profile: &Profile) -> Outcome {
+    let answer = match exchange {
+        Exchange::NotSent(why) => {
+            return Outcome::retry(format!("failed before the first byte: {why}"));
+        }
+        Exchange::Lost(why) => return Outcome::Unknown(why),
+        Exchange::Answered(answer) => answer,
+    };
+    let status = answer.status;
+    match status {
+        200..=299 => done_if_named(answer, reference),
+        401 | 403 | 405 => Outcome::retry(format!(
+            "status {status}: the lane must be paused, because the configuration is wrong"
+        )),
+        _ if means_not_done(&answer, profile) => Outcome::Retry {
+            why: format!("status {status}: not done"),
+            after: Some(quiet_for(answer.retry_after.as_deref())),
+        },
+        // A 429 without its promise is no definite no either: the payment itself was not judged.
+        408 | 425 | 429 => Outcome::Unknown(format!("status {status}")),
+        400..=499 => Outcome::Refused(refusal(&answer)),
+        _ => Outcome::Unknown(format!("status {status}")),
+    }
+}
+
+/// A probe that did not go out has learned nothing: that is `Unknown`, for `Retry` would claim
+/// that the downstream denies knowing the item.
+pub(crate) fn judge_probe(exchange: Exchange, reference: &str) -> Outcome {
+    match exchange {
+        Exchange::NotSent(why) => Outcome::Unknown(format!("not asked: {why}")),
+        Exchange::Lost(why) => Outcome::Unknown(why),
+        Exchange::Answered(answer) => match answer.status {
+            200 => done_if_named(answer, reference),
+            404 => Outcome::retry("unknown to the downstream"),
+            status => Outcome::Unknown(format!("status {status}")),
+        },
+    }
+}
+
+/// The one field an answer must have. A body that names it twice does not parse.
+#[derive(Deserialize)]
+struct Named {
+    #[serde(rename = "paymentId")]
+    payment_id: String,
+}
+
+fn done_if_named(answer: Answer, reference: &str) -> Outcome {
+    let status = answer.status;
+    // serde would also read a struct from an array, which names nothing.
+    let named = |text: &String| {
+        text.trim_start().starts_with('{')
+            && serde_json::from_str::<Named>(text).is_ok_and(|it| it.payment_id == reference)
+    };
+    match String::from_utf8(answer.body).ok().filter(named) {
+        Some(text) => Outcome::Done(text),
+        None => Outcome::Unknown(format!("status {status} without the paymentId in JSON")),
+    }
+}
+
+fn means_not_done(answer: &Answer, profile: &Profile) -> bool {
+    let says_when = answer.retry_after.is_some();
+    profile.means_not_done.contains(&answer.status) && (answer.status < 500 || says_when)
+}
+
+/// Whole seconds only: a date would need a clock shared with the downstream.
+fn quiet_for(retry_after: Option<&str>) -> Duration {
+    let is_seconds =
+        |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match retry_after.map(str::trim).filter(is_seconds) {
+        Some(digits) => digits
+            .parse()
+            .map_or(MAX_QUIET, Duration::from_secs)
+            .min(MAX_QUIET),
+        None => DEFAULT_QUIET,
+    }
+}
+
+fn refusal(answer: &Answer) -> String {
+    let body = String::from_utf8_lossy(&answer.body);
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    let excerpt: String = body.trim().chars().take(EXCERPT_CHARS).map(plain).collect();
+    if excerpt.is_empty() {
+        format!("status {}", answer.status)
+    } else {
+        format!("status {}: {excerpt}", answer.status)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMED: &str = r#"{"paymentId":"pay_1","status":"ok"}"#;
+
+    fn answered(status: u16, retry_after: Option<&str>, body: &[u8]) -> Exchange {
+        Exchange::Answered(Answer {
+            status,
+            retry_after: retry_after.map(Into::into),
+            body: body.into(),
+        })
+    }
+
+    fn sent(exchange: Exchange, means_not_done: &[u16]) -> Outcome {
+        let profile = Profile {
+            honours_idempotency_key: true,
+            key_retention: Duration::from_hours(24),
+            settle: Duration::from_mins(1),
+            timeout: Duration::from_secs(10),
+            means_not_done: means_not_done.into(),
+        };
+        judge_send(exchange, "pay_1", &profile)
+    }
+
+    fn sent_status(status: u16) -> Outcome {
+        sent(answered(status, None, NAMED.as_bytes()), &[429])
+    }
+
+    fn is_unknown(outcome: &Outcome) -> bool {
+        matches!(outcome, Outcome::Unknown(_))
+    }
+
+    #[test]
+    fn a_send_that_never_started_is_retried_and_a_lost_answer_is_unknown() {
+        assert_eq!(
+            sent(Exchange::NotSent("connection closed".into()), &[429]),
+            Outcome::retry("failed before the first byte: connection closed")
+        );
+        for lost in ["no answer within 10s", "connection reset", "half an answer"] {
+            assert_eq!(
+                sent(Exchange::Lost(lost.into()), &[429]),
+                Outcome::Unknown(lost.into())
+            );
+        }
+    }
+
+    #[test]
+    fn only_a_2xx_that_names_the_payment_in_json_is_done() {
+        for status in [200, 201, 202, 299] {
+            assert_eq!(sent_status(status), Outcome::Done(NAMED.into()));
+        }
+        let others: [&[u8]; 11] = [
+            b"",
+            b"OK",
+            b"{}",
+            b"[]",
+            br#"["pay_1"]"#,
+            br#"{"paymentId":"pay_2"}"#,
+            br#"{"paymentId":"PAY_1"}"#,
+            br#"{"paymentId":1}"#,
+            br#"{"paymentId":"pay_1""#,
+            br#"{"paymentId":"pay_2","paymentId":"pay_1"}"#,
+            b"{\"paymentId\":\"pay_1\",\"note\":\"\xff\"}",
+        ];
+        for body in others {
+            let outcome = sent(answered(200, None, body), &[200, 429]);
+            assert!(is_unknown(&outcome), "{body:?}: {outcome:?}");
+        }
+    }
+
+    #[test]
+    fn a_429_is_not_done_and_quiets_the_lane_for_as_long_as_it_says_up_to_a_bound() {
+        let table = [
+            (None, 1),
+            (Some("0"), 0),
+            (Some("7"), 7),
+            (Some(" 7 "), 7),
+            (Some("60"), 60),
+            (Some("61"), 60),
+            (Some("99999999999999999999999"), 60),
+            (Some("+5"), 1),
+            (Some("-5"), 1),
+            (Some("1.5"), 1),
+            (Some(""), 1),
+            (Some("Wed, 21 Oct 2026 07:28:00 GMT"), 1),
+        ];
+        for (header, quiet_secs) in table {
+            let expected = Outcome::Retry {
+                why: "status 429: not done".into(),
+                after: Some(Duration::from_secs(quiet_secs)),
+            };
+            let got = sent(answered(429, header, b""), &[429]);
+            assert_eq!(got, expected, "{header:?}");
+        }
+    }
+
+    #[test]
+    fn a_503_is_not_done_only_if_the_profile_says_so_and_it_names_a_time() {
+        let quiet = |secs| Outcome::Retry {
+            why: "status 503: not done".into(),
+            after: Some(Duration::from_secs(secs)),
+        };
+        let when = |header, profile: &[u16]| sent(answered(503, header, b""), profile);
+        assert_eq!(when(Some("3"), &[429, 503]), quiet(3));
+        assert_eq!(when(Some("a date"), &[429, 503]), quiet(1));
+        assert!(is_unknown(&when(None, &[429, 503])));
+        assert!(is_unknown(&when(Some("3"), &[429])));
+        assert!(is_unknown(&when(None, &[429])));
+    }
+
+    #[test]
+    fn a_profile_that_promises_nothing_for_429_leaves_it_unknown() {
+        assert!(is_unknown(&sent(answered(429, Some("3"), b""), &[])));
+    }
+
+    #[test]
+    fn a_wrong_configuration_is_retried_with_the_word_to_pause_the_lane() {
+        for status in [401, 403, 405] {
+            let why = format!(
+                "status {status}: the lane must be paused, because the configuration is wrong"
+            );
+            assert_eq!(sent_status(status), Outcome::retry(why));
+        }
+    }
+
+    #[test]
+    fn every_other_4xx_is_refused_with_its_reason() {
+        let kept = [401, 403, 405, 408, 425, 429];
+        for status in (400..=499).filter(|status| !kept.contains(status)) {
+            let expected = Outcome::Refused(format!("status {status}: no such account"));
+            let got = sent(answered(status, None, b" no\nsuch account\n"), &[429]);
+            assert_eq!(got, expected);
+        }
+        assert_eq!(
+            sent(answered(422, None, b""), &[429]),
+            Outcome::Refused("status 422".into())
+        );
+    }
+
+    #[test]
+    fn a_refusals_reason_is_bounded_whatever_the_body_holds() {
+        let long = sent(answered(422, None, "é".repeat(5_000).as_bytes()), &[429]);
+        assert_eq!(
+            long.detail().chars().count(),
+            "status 422: ".len() + EXCERPT_CHARS
+        );
+        let garbage = sent(answered(422, None, b"\xff\xfe"), &[429]);
+        assert_eq!(
+            garbage,
+            Outcome::Refused("status 422: \u{fffd}\u{fffd}".into())
+        );
+    }
+
+    #[test]
+    fn everything_else_is_unknown() {
+        let rest = [408, 425].into_iter().chain(300..=399).chain(500..=599);
+        for status in rest.chain([101, 600, 999]) {
+            let outcome = sent_status(status);
+            assert!(is_unknown(&outcome), "{status}: {outcome:?}");
+        }
+    }
+
+    #[test]
+    fn a_probe_believes_only_a_200_that_names_the_payment_and_a_404() {
+        let probed = |exchange| judge_probe(exchange, "pay_1");
+        assert_eq!(
+            probed(answered(200, None, NAMED.as_bytes())),
+            Outcome::Done(NAMED.into())
+        );
+        assert_eq!(
+            probed(answered(404, None, b"")),
+            Outcome::retry("unknown to the downstream")
+        );
+        for status in (201..=599).filter(|status| *status != 404) {
+            let outcome = probed(answered(status, Some("1"), NAMED.as_bytes()));
+            assert!(is_unknown(&outcome), "{status}: {outcome:?}");
+        }
+        assert!(is_unknown(&probed(answered(200, None, b"{}"))));
+        assert!(is_unknown(&probed(Exchange::Lost("reset".into()))));
+        assert!(is_unknown(&probed(Exchange::NotSent("closed".into()))));
+    }
+}

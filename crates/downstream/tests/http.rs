@@ -1,0 +1,437 @@
+//! The HTTP connector against a server written by hand, byte by byte: what each behaviour of a
+//! downstream becomes, and how many requests it really saw.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test may; clippy sees only the test functions as such"
+)]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tollgate_core::Timestamp;
+use tollgate_core::id::{AttemptId, LaneName};
+use tollgate_core::outcome::Outcome;
+use tollgate_core::ports::{Connector, Permit, Profile, Request};
+use tollgate_downstream::{HttpConnector, HttpOptions, MAX_ANSWER_BYTES};
+
+const NAMED: &str = r#"{"paymentId":"pay_1"}"#;
+const BODY: &str = r#"{"paymentId":"pay_1","amount":"125.50"}"#;
+
+/// What the server does with the next request it has read.
+#[derive(Debug, Clone)]
+enum Then {
+    Answer(String),
+    /// Answers without a word about closing, hangs up, and says so.
+    AnswerAndClose(String),
+    Close,
+    Reset,
+    StaySilent,
+}
+
+/// A downstream that follows a script: one entry per request, over all its connections.
+struct Bank {
+    url: String,
+    script: Mutex<Vec<Then>>,
+    /// Each request as it came, head and body.
+    seen: Mutex<Vec<String>>,
+    connections: Mutex<usize>,
+    hung_up: Notify,
+}
+
+impl Bank {
+    async fn open(script: impl IntoIterator<Item = Then>) -> Arc<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut script: Vec<Then> = script.into_iter().collect();
+        script.reverse();
+        let bank = Arc::new(Self {
+            url: format!("http://{}", listener.local_addr().unwrap()),
+            script: Mutex::new(script),
+            seen: Mutex::default(),
+            connections: Mutex::default(),
+            hung_up: Notify::new(),
+        });
+        let serving = Arc::clone(&bank);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                *serving.connections.lock().unwrap() += 1;
+                tokio::spawn(Arc::clone(&serving).serve(stream));
+            }
+        });
+        bank
+    }
+
+    async fn serve(self: Arc<Self>, mut stream: TcpStream) {
+        while let Some(request) = read_request(&mut stream).await {
+            self.seen.lock().unwrap().push(request);
+            let then = self.script.lock().unwrap().pop();
+            match then.expect("more requests than the script has answers") {
+                Then::Answer(text) => stream.write_all(text.as_bytes()).await.unwrap_or(()),
+                Then::AnswerAndClose(text) => {
+                    stream.write_all(text.as_bytes()).await.unwrap_or(());
+                    break;
+                }
+                Then::Close => break,
+                Then::Reset => {
+                    stream.set_zero_linger().unwrap();
+                    break;
+                }
+                Then::StaySilent => std::future::pending().await,
+            }
+        }
+        drop(stream);
+        self.hung_up.notify_one();
+    }
+
+    fn seen(&self) -> Vec<String> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    fn connections(&self) -> usize {
+        *self.connections.lock().unwrap()
+    }
+
+    fn connector(&self) -> HttpConnector {
+        connector(&self.url, 4)
+    }
+}
+
+/// A whole request, or nothing when the client hangs up between two.
+async fn read_request(stream: &mut TcpStream) -> Option<String> {
+    let mut bytes = Vec::new();
+    loop {
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: "))
+                .map_or(0, |digits| digits.parse().unwrap());
+            assert!(body.len() <= length, "bytes after the request: {text}");
+            if body.len() == length {
+                return Some(text);
+            }
+        }
+        match stream.read_buf(&mut bytes).await {
+            Ok(read) if read > 0 => {}
+            Ok(_) | Err(_) => {
+                assert!(bytes.is_empty(), "half a request: {bytes:?}");
+                return None;
+            }
+        }
+    }
+}
+
+fn answer(status: &str, body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}")
+}
+
+fn options(url: &str) -> HttpOptions {
+    HttpOptions {
+        name: "bank".into(),
+        url: url.into(),
+        lane: LaneName::new("default"),
+        profile: Profile {
+            honours_idempotency_key: true,
+            key_retention: Duration::from_hours(24),
+            settle: Duration::from_mins(1),
+            timeout: Duration::from_secs(10),
+            means_not_done: vec![429],
+        },
+        max_connections: 4,
+    }
+}
+
+fn connector(url: &str, max_connections: usize) -> HttpConnector {
+    let options = HttpOptions {
+        max_connections,
+        ..options(url)
+    };
+    HttpConnector::new(options).unwrap()
+}
+
+fn impatient(url: &str) -> HttpConnector {
+    let mut options = options(url);
+    options.profile.timeout = Duration::from_millis(100);
+    options.max_connections = 1;
+    HttpConnector::new(options).unwrap()
+}
+
+fn permit() -> Permit {
+    Permit::granted_by_the_gate(AttemptId(1), Timestamp::UNIX_EPOCH)
+}
+
+fn request() -> Request {
+    Request {
+        reference: "pay_1".into(),
+        idempotency_key: "payment-pay_1".into(),
+        body_json: BODY.into(),
+    }
+}
+
+async fn send(connector: &HttpConnector) -> Outcome {
+    let line = connector.line().await.unwrap();
+    line.send(permit(), &request()).await
+}
+
+async fn probe(connector: &HttpConnector) -> Outcome {
+    let line = connector.line().await.unwrap();
+    line.probe(permit(), &request()).await
+}
+
+#[track_caller]
+fn assert_unknown(outcome: &Outcome, says: &str) {
+    assert!(
+        matches!(outcome, Outcome::Unknown(why) if why.contains(says)),
+        "{outcome:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_send_and_a_probe_look_like_the_contract_on_the_wire() {
+    let bank = Bank::open([
+        Then::Answer(answer("200 OK", NAMED)),
+        Then::Answer(answer("200 OK", NAMED)),
+    ])
+    .await;
+    let connector = connector(&format!("{}/v1/", bank.url), 1);
+    assert_eq!(send(&connector).await, Outcome::Done(NAMED.into()));
+    assert_eq!(probe(&connector).await, Outcome::Done(NAMED.into()));
+
+    let host = bank.url.strip_prefix("http://").unwrap();
+    let posted = format!(
+        "POST /v1/payments HTTP/1.1\r\nhost: {host}\r\nidempotency-key: payment-pay_1\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{BODY}",
+        BODY.len()
+    );
+    let asked = format!("GET /v1/payments/pay_1 HTTP/1.1\r\nhost: {host}\r\n\r\n");
+    assert_eq!(bank.seen(), [posted, asked]);
+}
+
+#[tokio::test]
+async fn whole_answers_are_judged_and_their_connection_is_used_again() {
+    let bank = Bank::open([
+        Then::Answer(answer("201 Created", NAMED)),
+        Then::Answer(answer("422 Unprocessable", "no such account")),
+        Then::Answer(answer("404 Not Found", "")),
+        Then::Answer("HTTP/1.1 429 Slow\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n".into()),
+        Then::Answer("HTTP/1.1 302 Found\r\nlocation: /x\r\ncontent-length: 0\r\n\r\n".into()),
+    ])
+    .await;
+    let connector = bank.connector();
+    assert_eq!(send(&connector).await, Outcome::Done(NAMED.into()));
+    assert_eq!(
+        send(&connector).await,
+        Outcome::Refused("status 422: no such account".into())
+    );
+    assert_eq!(
+        probe(&connector).await,
+        Outcome::retry("unknown to the downstream")
+    );
+    assert_eq!(
+        send(&connector).await,
+        Outcome::Retry {
+            why: "status 429: not done".into(),
+            after: Some(Duration::from_secs(7)),
+        }
+    );
+    assert_unknown(&send(&connector).await, "status 302");
+    assert_eq!((bank.seen().len(), bank.connections()), (5, 1));
+}
+
+#[tokio::test]
+async fn a_connection_that_was_idle_for_long_is_not_trusted_again() {
+    let bank = Bank::open(vec![Then::Answer(answer("200 OK", NAMED)); 3]).await;
+    let connector = bank.connector();
+    for (idle_millis, connections) in [(0, 1), (3_000, 1), (4_000, 2)] {
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_millis(idle_millis)).await;
+        tokio::time::resume();
+        assert_eq!(send(&connector).await, Outcome::Done(NAMED.into()));
+        assert_eq!(bank.connections(), connections);
+    }
+}
+
+#[tokio::test]
+async fn a_line_dropped_unused_gives_its_connection_back() {
+    let bank = Bank::open([Then::Answer(answer("200 OK", NAMED))]).await;
+    let connector = bank.connector();
+    drop(connector.line().await.unwrap());
+    assert_eq!(send(&connector).await, Outcome::Done(NAMED.into()));
+    assert_eq!(bank.connections(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_says_close_is_whole_and_the_next_send_connects_anew() {
+    let closing = format!(
+        "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{NAMED}",
+        NAMED.len()
+    );
+    let bank = Bank::open([
+        Then::AnswerAndClose(closing),
+        Then::Answer(answer("200 OK", NAMED)),
+    ])
+    .await;
+    let connector = bank.connector();
+    assert_eq!(send(&connector).await, Outcome::Done(NAMED.into()));
+    assert_eq!(send(&connector).await, Outcome::Done(NAMED.into()));
+    assert_eq!((bank.seen().len(), bank.connections()), (2, 2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hang_up_between_two_sends_costs_a_new_connection_and_nothing_else() {
+    let rounds = 500;
+    let script = vec![Then::AnswerAndClose(answer("200 OK", NAMED)); rounds];
+    let bank = Bank::open(script).await;
+    let connector = bank.connector();
+    for _ in 0..rounds {
+        assert_eq!(send(&connector).await, Outcome::Done(NAMED.into()));
+        bank.hung_up.notified().await;
+    }
+    assert_eq!((bank.seen().len(), bank.connections()), (rounds, rounds));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hang_up_while_the_line_waits_for_its_turn_has_sent_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    for probing in [false, true].repeat(50) {
+        let connector = connector(&url, 1);
+        let (line, accepted) = tokio::join!(connector.line(), listener.accept());
+        drop(accepted.unwrap());
+        let line = line.unwrap();
+        if probing {
+            let outcome = line.probe(permit(), &request()).await;
+            assert_unknown(&outcome, "not asked");
+        } else {
+            let outcome = line.send(permit(), &request()).await;
+            assert_eq!(outcome, Outcome::retry(outcome.detail()));
+            assert!(outcome.detail().starts_with("failed before the first byte"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_hang_up_or_reset_instead_of_an_answer_is_unknown() {
+    for then in [Then::Close, Then::Reset] {
+        let bank = Bank::open([then.clone(), then]).await;
+        let connector = bank.connector();
+        assert_unknown(&send(&connector).await, "");
+        assert_unknown(&probe(&connector).await, "");
+        assert_eq!((bank.seen().len(), bank.connections()), (2, 2));
+    }
+}
+
+#[tokio::test]
+async fn half_an_answer_is_unknown_wherever_it_breaks_off() {
+    let whole = answer("200 OK", NAMED);
+    let refused = answer("422 Unprocessable", "no such account");
+    let chunked =
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n15\r\n{\"paymentId\":\"pay_1\"}\r\n";
+    let halves = [
+        "HTTP/1.1 2",
+        "HTTP/1.1 200 OK\r\ncontent-le",
+        &whole[..whole.len() - NAMED.len()],
+        &whole[..whole.len() - 1],
+        &refused[..refused.len() - 1],
+        chunked,
+        "this is not HTTP\r\n\r\n",
+    ];
+    for half in halves {
+        let bank = Bank::open([Then::AnswerAndClose(half.into())]).await;
+        assert_unknown(&send(&bank.connector()).await, "");
+        assert_eq!(bank.seen().len(), 1, "{half:?}");
+    }
+}
+
+#[tokio::test]
+async fn no_answer_or_half_of_one_in_time_is_unknown_and_frees_the_line() {
+    let half = answer("200 OK", NAMED);
+    let bank = Bank::open([
+        Then::StaySilent,
+        Then::Answer(half[..half.len() - 1].into()),
+        Then::Answer(answer("200 OK", NAMED)),
+    ])
+    .await;
+    let connector = impatient(&bank.url);
+    assert_unknown(&send(&connector).await, "no whole answer within 100ms");
+    assert_unknown(&send(&connector).await, "no whole answer within 100ms");
+    assert_eq!(send(&connector).await, Outcome::Done(NAMED.into()));
+    assert_eq!((bank.seen().len(), bank.connections()), (3, 3));
+}
+
+#[tokio::test]
+async fn an_answer_over_the_bound_is_unknown_and_its_connection_is_not_used_again() {
+    let sized = |bytes: usize| format!("{NAMED}{}", " ".repeat(bytes - NAMED.len()));
+    let fits = sized(MAX_ANSWER_BYTES);
+    let too_large = sized(MAX_ANSWER_BYTES + 1);
+    let bank = Bank::open([
+        Then::Answer(answer("200 OK", &sized(3_000_000))),
+        Then::Answer(answer("200 OK", &too_large)),
+        Then::Answer(answer("400 Bad Request", &too_large)),
+        Then::Answer(answer("200 OK", &fits)),
+    ])
+    .await;
+    let connector = bank.connector();
+    for _ in 0..3 {
+        assert_unknown(&send(&connector).await, "larger than 65536 bytes");
+    }
+    assert_eq!(send(&connector).await, Outcome::Done(fits));
+    assert_eq!((bank.seen().len(), bank.connections()), (4, 4));
+}
+
+#[tokio::test]
+async fn a_key_that_is_no_header_is_not_sent() {
+    let bank = Bank::open([]).await;
+    let line = bank.connector().line().await.unwrap();
+    let request = Request {
+        idempotency_key: "a\r\nb".into(),
+        ..request()
+    };
+    let outcome = line.send(permit(), &request).await;
+    assert!(matches!(outcome, Outcome::Retry { .. }), "{outcome:?}");
+    assert!(bank.seen().is_empty());
+}
+
+#[tokio::test]
+async fn there_are_never_more_lines_than_allowed() {
+    let bank = Bank::open([]).await;
+    let connector = impatient(&bank.url);
+    let held = connector.line().await.unwrap();
+    let said = connector.line().await.err().unwrap();
+    assert_eq!(
+        said,
+        format!("bank {}: all 1 lines busy for 100ms", bank.url)
+    );
+    drop(held);
+    assert!(connector.line().await.is_ok());
+    assert_eq!(bank.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_refused_connection_is_no_line() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let said = connector(&url, 1).line().await.err().unwrap();
+    assert_eq!(said, format!("bank {url}: connection refused"));
+}
+
+#[test]
+fn options_that_cannot_work_are_refused_in_one_sentence() {
+    let said = |options| HttpConnector::new(options).unwrap_err();
+    assert_eq!(
+        said(options("https://bank.example")),
+        "connector \"bank\": the URL \"https://bank.example\" asks for TLS, which comes in a \
+         later release; use http://"
+    );
+    let mut none = options("http://bank");
+    none.max_connections = 0;
+    assert!(said(none).contains("0 connections"));
+    let mut hasty = options("http://bank");
+    hasty.profile.timeout = Duration::ZERO;
+    assert!(said(hasty).contains("timeout of 0"));
+}

@@ -1,0 +1,154 @@
+-- The spine: records, slots, queue, gate, attempts, flows, settings and audit. No foreign keys:
+-- what belongs together is written in one transaction. All times are microseconds since 1970, UTC.
+
+CREATE TABLE node (
+    one   INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
+    epoch INTEGER NOT NULL
+) STRICT;
+INSERT INTO node (one, epoch) VALUES (1, 0);
+
+CREATE TABLE setting (
+    kind       TEXT    NOT NULL,
+    name       TEXT    NOT NULL,
+    version    INTEGER NOT NULL,
+    body       TEXT    NOT NULL,
+    actor      TEXT    NOT NULL,
+    reason     TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (kind, name, version)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE record (
+    item_type    TEXT    NOT NULL,
+    item_id      TEXT    NOT NULL,
+    owner        TEXT    NOT NULL,
+    status       TEXT    NOT NULL,
+    amount_minor INTEGER NOT NULL,
+    currency     TEXT    NOT NULL,
+    content_hash TEXT    NOT NULL,
+    document     TEXT    NOT NULL,
+    created_at   INTEGER NOT NULL,
+    updated_at   INTEGER NOT NULL,
+    PRIMARY KEY (item_type, item_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE item_context (
+    item_type    TEXT    NOT NULL,
+    item_id      TEXT    NOT NULL,
+    context_json TEXT    NOT NULL,
+    PRIMARY KEY (item_type, item_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE slot (
+    item_type      TEXT    NOT NULL,
+    item_id        TEXT    NOT NULL,
+    lane           TEXT    NOT NULL,
+    window_start   INTEGER NOT NULL,
+    scheduled_time INTEGER NOT NULL,
+    requested_time INTEGER NOT NULL,
+    deadline       INTEGER,
+    PRIMARY KEY (item_type, item_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE lane_window (
+    lane         TEXT    NOT NULL,
+    window_start INTEGER NOT NULL,
+    used         INTEGER NOT NULL,
+    next_open    INTEGER,
+    PRIMARY KEY (lane, window_start)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE lane_cursor (
+    lane         TEXT    NOT NULL PRIMARY KEY,
+    last_turn    INTEGER,
+    closed_until INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE item_queue (
+    item_type           TEXT    NOT NULL,
+    item_id             TEXT    NOT NULL,
+    lane                TEXT    NOT NULL,
+    queue_status        TEXT    NOT NULL
+        CONSTRAINT queue_status_known
+        CHECK (queue_status IN ('READY', 'CLAIMED', 'DISPATCHED', 'DEAD', 'CANCELLED')),
+    scheduled_exec_time INTEGER NOT NULL,
+    run                 INTEGER NOT NULL,
+    fence               INTEGER NOT NULL,
+    retry_count         INTEGER NOT NULL,
+    last_error          TEXT,
+    init_workflow_id    TEXT    NOT NULL,
+    exec_workflow_id    TEXT,
+    dispatch_batch_id   TEXT,
+    created_at          INTEGER NOT NULL,
+    claimed_at          INTEGER,
+    dispatched_at       INTEGER,
+    finished_at         INTEGER,
+    PRIMARY KEY (item_type, item_id)
+) STRICT, WITHOUT ROWID;
+
+-- One partial index per question the dispatcher asks.
+CREATE INDEX item_queue_ready ON item_queue (item_type, lane, scheduled_exec_time)
+    WHERE queue_status = 'READY';
+CREATE INDEX item_queue_claimed ON item_queue (item_type, lane, claimed_at)
+    WHERE queue_status = 'CLAIMED';
+CREATE INDEX item_queue_running ON item_queue (item_type, lane, dispatched_at)
+    WHERE queue_status = 'DISPATCHED' AND finished_at IS NULL;
+
+CREATE TABLE attempt (
+    attempt_id      INTEGER NOT NULL PRIMARY KEY,
+    item_type       TEXT    NOT NULL,
+    item_id         TEXT    NOT NULL,
+    run             INTEGER NOT NULL,
+    kind            TEXT    NOT NULL,
+    state           TEXT    NOT NULL,
+    lane            TEXT    NOT NULL,
+    idempotency_key TEXT    NOT NULL,
+    turn_at         INTEGER NOT NULL,
+    settled_at      INTEGER,
+    detail          TEXT    NOT NULL
+) STRICT;
+CREATE INDEX attempt_item ON attempt (item_type, item_id);
+-- An item has at most one open attempt: a second sender, however late it wakes, finds it taken.
+CREATE UNIQUE INDEX attempt_open ON attempt (item_type, item_id) WHERE state = 'OPEN';
+
+CREATE TABLE send_log (
+    lane       TEXT    NOT NULL,
+    turn_at    INTEGER NOT NULL,
+    attempt_id INTEGER NOT NULL,
+    PRIMARY KEY (lane, turn_at, attempt_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE audit_log (
+    audit_id      INTEGER NOT NULL PRIMARY KEY,
+    batch_id      TEXT,
+    item_type     TEXT,
+    item_id       TEXT,
+    action        TEXT    NOT NULL,
+    status_before TEXT,
+    status_after  TEXT,
+    actor         TEXT    NOT NULL,
+    detail        TEXT    NOT NULL,
+    created_at    INTEGER NOT NULL
+) STRICT;
+CREATE INDEX audit_log_item ON audit_log (item_type, item_id) WHERE item_id IS NOT NULL;
+
+CREATE TABLE flow (
+    flow_id    TEXT    NOT NULL PRIMARY KEY,
+    name       TEXT    NOT NULL,
+    state      TEXT    NOT NULL
+        CONSTRAINT flow_state_known CHECK (state IN ('PENDING', 'LIVE', 'DONE', 'FAILED')),
+    is_child   INTEGER NOT NULL,
+    due_at     INTEGER NOT NULL,
+    input      TEXT    NOT NULL,
+    progress   TEXT,
+    result     TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX flow_due ON flow (due_at) WHERE state = 'PENDING';
+CREATE INDEX flow_live ON flow (flow_id) WHERE state = 'LIVE';
+
+CREATE TABLE journal (
+    flow_id TEXT NOT NULL,
+    key     TEXT NOT NULL,
+    result  TEXT NOT NULL,
+    PRIMARY KEY (flow_id, key)
+) STRICT, WITHOUT ROWID;

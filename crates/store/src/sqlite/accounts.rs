@@ -1,0 +1,125 @@
+//! Control totals and the audit log.
+
+use async_trait::async_trait;
+use rusqlite::{Connection, Row, params};
+use tollgate_core::Timestamp;
+use tollgate_core::id::{Item, ItemId, ItemType};
+use tollgate_core::ports::{Accounts, AuditEntry, NewAudit, StoreResult, Total};
+
+use super::SqliteStore;
+use super::error::store_error;
+use super::value::Us;
+use super::writer::Urgency;
+
+#[async_trait]
+impl Accounts for SqliteStore {
+    async fn totals(
+        &self,
+        item_type: &ItemType,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> StoreResult<Vec<Total>> {
+        let item_type = item_type.clone();
+        let read = move |c: &Connection| {
+            c.prepare_cached(
+                "SELECT status, currency, count(*), sum(amount_minor) FROM record
+                 WHERE item_type = ?1 AND created_at >= ?2 AND created_at < ?3
+                 GROUP BY status, currency ORDER BY status, currency",
+            )?
+            .query_map(params![item_type.as_str(), Us(from), Us(to)], |row| {
+                Ok(Total {
+                    status: row.get(0)?,
+                    currency: row.get(1)?,
+                    count: row.get::<_, i64>(2)?.unsigned_abs(),
+                    amount_minor: row.get(3)?,
+                })
+            })?
+            .collect()
+        };
+        self.readers.read(read).await
+    }
+
+    async fn write_audit(&self, entry: NewAudit) -> StoreResult<()> {
+        let clock = self.clock.clone();
+        let write = move |c: &Connection| {
+            let entry = Entry {
+                item: entry.item.as_ref(),
+                action: &entry.action,
+                actor: &entry.actor,
+                detail: &entry.detail,
+                ..Entry::default()
+            };
+            audit(c, Us(clock.now()), &entry).map_err(store_error)
+        };
+        self.writer.write(Urgency::Normal, write).await
+    }
+
+    async fn audit(&self, item: Option<&Item>, limit: u32) -> StoreResult<Vec<AuditEntry>> {
+        const COLUMNS: &str = "SELECT created_at, item_type, item_id, action, status_before,
+             status_after, actor, detail FROM audit_log";
+        let item = item.cloned();
+        let read = move |c: &Connection| {
+            match item {
+            Some(item) => c
+                .prepare_cached(&format!(
+                    "{COLUMNS} WHERE item_type = ?1 AND item_id = ?2 ORDER BY audit_id DESC LIMIT ?3"
+                ))?
+                .query_map(params![item.item_type.as_str(), item.id.as_str(), limit], from_row)?
+                .collect(),
+            None => c
+                .prepare_cached(&format!("{COLUMNS} ORDER BY audit_id DESC LIMIT ?1"))?
+                .query_map([limit], from_row)?
+                .collect(),
+        }
+        };
+        self.readers.read(read).await
+    }
+}
+
+/// One line of the audit log.
+#[derive(Debug, Default)]
+pub(super) struct Entry<'a> {
+    pub(super) batch: Option<&'a str>,
+    pub(super) item: Option<&'a Item>,
+    pub(super) action: &'a str,
+    pub(super) before: Option<&'a str>,
+    pub(super) after: Option<&'a str>,
+    pub(super) actor: &'a str,
+    pub(super) detail: &'a str,
+}
+
+pub(super) fn audit(c: &Connection, now: Us, entry: &Entry<'_>) -> rusqlite::Result<()> {
+    c.prepare_cached(
+        "INSERT INTO audit_log (batch_id, item_type, item_id, action, status_before,
+                                status_after, actor, detail, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )?
+    .execute(params![
+        entry.batch,
+        entry.item.map(|i| i.item_type.as_str()),
+        entry.item.map(|i| i.id.as_str()),
+        entry.action,
+        entry.before,
+        entry.after,
+        entry.actor,
+        entry.detail,
+        now,
+    ])?;
+    Ok(())
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<AuditEntry> {
+    let item_type: Option<String> = row.get(1)?;
+    let item_id: Option<String> = row.get(2)?;
+    Ok(AuditEntry {
+        at: row.get::<_, Us>(0)?.0,
+        item: item_type
+            .zip(item_id)
+            .map(|(kind, id)| Item::new(&ItemType::new(kind), &ItemId::new(id))),
+        action: row.get(3)?,
+        status_before: row.get(4)?,
+        status_after: row.get(5)?,
+        actor: row.get(6)?,
+        detail: row.get(7)?,
+    })
+}

@@ -1,0 +1,168 @@
+//! Attempts: taking over what a dead sender left, and settling.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rusqlite::{Connection, params};
+use tollgate_core::Timestamp;
+use tollgate_core::id::{AttemptId, Item};
+use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
+use tollgate_core::ports::{
+    Attempts, History, Past, Settlement, StoreResult, Then, TurnBlock, TurnsWanted,
+};
+
+use super::SqliteStore;
+use super::accounts::{Entry, audit};
+use super::error::store_error;
+use super::records::move_status;
+use super::value::{Us, micros, until};
+use super::writer::Urgency;
+use super::{lanes, queue, turns};
+
+#[async_trait]
+impl Attempts for SqliteStore {
+    async fn take_over(&self, item: &Item, tolerance: Duration) -> StoreResult<History> {
+        let (mine, now) = (item.clone(), self.clock.now());
+        let before = self
+            .readers
+            .read(move |c| history(c, &mine, tolerance, now))
+            .await?;
+        let abandoned = before
+            .past
+            .iter()
+            .any(|past| past.state == AttemptState::Open);
+        if !abandoned {
+            return Ok(before);
+        }
+        let (item, clock) = (item.clone(), self.clock.clone());
+        let write = move |c: &Connection| {
+            let now = clock.now();
+            c.prepare_cached(
+                "UPDATE attempt SET state = 'UNKNOWN', settled_at = ?3,
+                        detail = 'the sender ended before an answer was recorded'
+                 WHERE item_type = ?1 AND item_id = ?2 AND state = 'OPEN' AND turn_at + ?4 <= ?3",
+            )?
+            .execute(params![
+                item.item_type.as_str(),
+                item.id.as_str(),
+                Us(now),
+                micros(tolerance)
+            ])?;
+            history(c, &item, tolerance, now)
+        };
+        self.writer
+            .write(Urgency::Urgent, move |c| write(c).map_err(store_error))
+            .await
+    }
+
+    async fn take_turns(&self, wanted: TurnsWanted) -> StoreResult<TurnBlock> {
+        let (clock, margin) = (self.clock.clone(), self.options.gate_margin);
+        self.writer
+            .write(Urgency::Urgent, move |c| {
+                turns::take(c, &wanted, margin, clock.now())
+            })
+            .await
+    }
+
+    async fn settle(&self, settlement: Settlement) -> StoreResult<bool> {
+        let clock = self.clock.clone();
+        self.writer
+            .write(Urgency::Urgent, move |c| {
+                settle(c, &settlement, Us(clock.now())).map_err(store_error)
+            })
+            .await
+    }
+}
+
+/// Open attempts whose turn may still be used are not past: they make the item busy.
+fn history(
+    c: &Connection,
+    item: &Item,
+    tolerance: Duration,
+    now: Timestamp,
+) -> rusqlite::Result<History> {
+    let attempts: Vec<Past> = c
+        .prepare_cached(
+            "SELECT attempt_id, kind, state, turn_at, detail FROM attempt
+             WHERE item_type = ?1 AND item_id = ?2 ORDER BY attempt_id",
+        )?
+        .query_map(params![item.item_type.as_str(), item.id.as_str()], |row| {
+            Ok(Past {
+                attempt: AttemptId(row.get(0)?),
+                kind: AttemptKind::parse(&row.get::<_, String>(1)?).unwrap_or(AttemptKind::Send),
+                state: AttemptState::parse(&row.get::<_, String>(2)?)
+                    .unwrap_or(AttemptState::Unknown),
+                turn_at: row.get::<_, Us>(3)?.0,
+                detail: row.get(4)?,
+            })
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    let busy = attempts
+        .iter()
+        .find(|a| a.state == AttemptState::Open)
+        .map(|open| {
+            until(
+                now.as_microsecond(),
+                open.turn_at.as_microsecond() + micros(tolerance),
+            )
+        });
+    let busy_for = busy.filter(|left| !left.is_zero());
+    Ok(History {
+        past: attempts,
+        busy_for,
+        now,
+    })
+}
+
+fn settle(c: &Connection, s: &Settlement, now: Us) -> rusqlite::Result<bool> {
+    let written = c
+        .prepare_cached(
+            "UPDATE attempt SET state = ?2, detail = ?3, settled_at = ?4
+             WHERE attempt_id = ?1 AND state = 'OPEN'",
+        )?
+        .execute(params![
+            s.attempt.0,
+            s.outcome.state().as_str(),
+            s.outcome.detail(),
+            now
+        ])?;
+    if written == 0 {
+        return Ok(false);
+    }
+    if let Some((lane, time)) = &s.close_lane {
+        lanes::close_for(c, lane, *time, now.0.as_microsecond())?;
+    }
+    let owned = match &s.then {
+        Then::Stay => is_owner(c, s)?,
+        Then::Finish => queue::finish(c, &s.item, s.run, now)? == 1,
+        Then::Requeue { after, why } => queue::put_back(c, &s.item, s.run, *after, why, now)? == 1,
+    };
+    if owned && let Some(status) = &s.record {
+        move_status(c, &s.item, status, now)?;
+    }
+    if !matches!(s.outcome, Outcome::Done(_)) {
+        let after = s.record.as_ref().map(|status| status.to.as_str());
+        let entry = Entry {
+            item: Some(&s.item),
+            action: s.outcome.state().as_str(),
+            after,
+            actor: "sender",
+            detail: s.outcome.detail(),
+            ..Entry::default()
+        };
+        audit(c, now, &entry)?;
+    }
+    Ok(owned)
+}
+
+fn is_owner(c: &Connection, s: &Settlement) -> rusqlite::Result<bool> {
+    c.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM item_queue
+         WHERE item_type = ?1 AND item_id = ?2 AND run = ?3
+           AND queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL)",
+    )?
+    .query_row(
+        params![s.item.item_type.as_str(), s.item.id.as_str(), s.run],
+        |row| row.get(0),
+    )
+}

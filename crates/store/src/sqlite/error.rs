@@ -1,0 +1,25 @@
+//! SQLite's errors, by what the caller can do about them.
+
+use rusqlite::ErrorCode;
+use tollgate_core::ports::StoreError;
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the shape that map_err wants"
+)]
+pub(super) fn store_error(error: rusqlite::Error) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => StoreError::Unavailable(
+            "the disk is full; nothing was written. Free some space and it goes on".into(),
+        ),
+        Some(
+            ErrorCode::DatabaseBusy
+            | ErrorCode::DatabaseLocked
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::ReadOnly
+            | ErrorCode::CannotOpen
+            | ErrorCode::OutOfMemory,
+        ) => StoreError::Unavailable(error.to_string()),
+        _ => StoreError::Bug(error.to_string()),
+    }
+}

@@ -1,0 +1,77 @@
+//! The SQLite store: one writer thread with group commit, readers beside it, one process per file.
+
+mod accounts;
+mod admit;
+mod attempts;
+mod error;
+mod flows;
+mod lanes;
+mod open;
+mod queue;
+mod reader;
+mod records;
+mod settings;
+mod turns;
+mod value;
+mod writer;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use tollgate_core::Timestamp;
+use tollgate_core::gate::DEFAULT_MARGIN;
+use tollgate_core::ports::{SharedClock, StoreResult};
+
+use crate::clock::{Clock, MovableTime};
+use reader::Readers;
+use writer::Writer;
+
+/// What can be set about a SQLite store.
+#[derive(Debug, Clone)]
+pub struct SqliteOptions {
+    pub path: PathBuf,
+    /// The share of a lane's hard limit that the gate keeps free.
+    pub gate_margin: rust_decimal::Decimal,
+    /// The file may not grow beyond so many pages of 4 KiB; for tests of a full disk.
+    pub max_pages: Option<u32>,
+    pub time: MovableTime,
+    /// Seeds the placement of slots on lanes with `spread: "jitter"`.
+    pub seed: u64,
+}
+
+impl SqliteOptions {
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            gate_margin: DEFAULT_MARGIN,
+            max_pages: None,
+            time: MovableTime::default(),
+            seed: 0,
+        }
+    }
+}
+
+pub struct SqliteStore {
+    writer: Writer,
+    readers: Readers,
+    clock: Clock,
+    options: SqliteOptions,
+    /// Held for as long as the store lives: a second process on the file is refused.
+    _lock: std::fs::File,
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore")
+            .field("path", &self.options.path)
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl SharedClock for SqliteStore {
+    async fn now(&self) -> StoreResult<Timestamp> {
+        Ok(self.clock.now())
+    }
+}

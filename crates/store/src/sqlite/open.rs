@@ -1,0 +1,89 @@
+//! Opening a database file: lock it, bring its schema up to date, start the writer and the readers.
+//! Whatever is wrong is one sentence that names the file and the remedy.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use tollgate_core::ports::{StoreError, StoreResult};
+
+use super::reader::Readers;
+use super::writer::Writer;
+use super::{SqliteOptions, SqliteStore};
+use crate::clock::Clock;
+
+mod migrations {
+    refinery::embed_migrations!("migrations/sqlite");
+}
+
+impl SqliteStore {
+    pub fn open(options: SqliteOptions) -> StoreResult<Self> {
+        let path = options.path.clone();
+        let lock = lock_file(&path)?;
+        let connection = prepare(&options).map_err(|e| explain(&path, &e.to_string()))?;
+        let readers = Readers::open(&path).map_err(|e| explain(&path, &e.to_string()))?;
+        let clock = Clock::anchored_now(options.time.clone());
+        let writer =
+            Writer::start(connection, clock.clone()).map_err(|e| explain(&path, &e.to_string()))?;
+        Ok(Self {
+            writer,
+            readers,
+            clock,
+            options,
+            _lock: lock,
+        })
+    }
+}
+
+fn prepare(options: &SqliteOptions) -> Result<Connection, Box<dyn std::error::Error>> {
+    let mut connection = Connection::open(&options.path)?;
+    connection.execute_batch(
+        "PRAGMA journal_mode = WAL;
+         PRAGMA synchronous = FULL;
+         PRAGMA busy_timeout = 5000;
+         PRAGMA temp_store = MEMORY;
+         PRAGMA cache_size = -65536;
+         PRAGMA wal_autocheckpoint = 4000;",
+    )?;
+    connection.set_prepared_statement_cache_capacity(128);
+    migrations::migrations::runner().run(&mut connection)?;
+    if let Some(pages) = options.max_pages {
+        connection.pragma_update(None, "max_page_count", pages)?;
+    }
+    Ok(connection)
+}
+
+/// One process per file. The lock dies with the process, so a crash leaves nothing to clean up.
+fn lock_file(path: &Path) -> StoreResult<File> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let lock_path = PathBuf::from(name);
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&lock_path)
+        .map_err(|e| explain(path, &e.to_string()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Unavailable(format!(
+            "{} is in use by another process; stop it, or give this one a file of its own",
+            path.display()
+        ))),
+        Err(TryLockError::Error(error)) => Err(explain(path, &error.to_string())),
+    }
+}
+
+fn explain(path: &Path, error: &str) -> StoreError {
+    let file = path.display();
+    let sentence = if error.contains("is missing from the filesystem") {
+        format!(
+            "{file} was written by a newer release of tollgate; start that release, or another file"
+        )
+    } else if error.contains("is not a database") {
+        format!("{file} is not a SQLite database; give the path of another file")
+    } else {
+        format!("{file} cannot be opened: {error}; check the path and its permissions")
+    };
+    StoreError::Unavailable(sentence)
+}

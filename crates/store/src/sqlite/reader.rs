@@ -1,0 +1,72 @@
+//! Read connections: a few, shared, each used by one reader at a time on a blocking thread.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::Semaphore;
+use tollgate_core::ports::{StoreError, StoreResult};
+
+use super::error::store_error;
+
+/// So many reads run at once; more wait.
+const READERS: usize = 4;
+
+#[derive(Debug, Clone)]
+pub(super) struct Readers {
+    idle: Arc<Mutex<Vec<Connection>>>,
+    free: Arc<Semaphore>,
+}
+
+impl Readers {
+    pub(super) fn open(path: &Path) -> rusqlite::Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let idle = (0..READERS)
+            .map(|_| {
+                let connection = Connection::open_with_flags(path, flags)?;
+                connection.busy_timeout(std::time::Duration::from_secs(5))?;
+                connection.set_prepared_statement_cache_capacity(64);
+                Ok(connection)
+            })
+            .collect::<rusqlite::Result<Vec<_>>>()?;
+        Ok(Self {
+            idle: Arc::new(Mutex::new(idle)),
+            free: Arc::new(Semaphore::new(READERS)),
+        })
+    }
+
+    /// Runs a read on one consistent snapshot of the database.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> StoreResult<T> {
+        let gone = |_| StoreError::Unavailable("the store is closed".into());
+        let permit = Arc::clone(&self.free).acquire_owned().await.map_err(gone)?;
+        let idle = Arc::clone(&self.idle);
+        let read = move || {
+            let _permit = permit;
+            let taken = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let Some(connection) = taken else {
+                return Err(StoreError::Bug("more readers than connections".into()));
+            };
+            let result = in_snapshot(&connection, work);
+            idle.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(connection);
+            result.map_err(store_error)
+        };
+        tokio::task::spawn_blocking(read)
+            .await
+            .map_err(|e| StoreError::Bug(format!("a read panicked: {e}")))?
+    }
+}
+
+fn in_snapshot<T>(
+    connection: &Connection,
+    work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    connection.execute_batch("BEGIN DEFERRED")?;
+    let result = work(connection);
+    connection.execute_batch("COMMIT")?;
+    result
+}

@@ -1,0 +1,121 @@
+//! Records: an item as people ask about it, and the compare-and-set of its status.
+
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use tollgate_core::id::{FlowId, Item, LaneName};
+use tollgate_core::item::QueueStatus;
+use tollgate_core::money::{Currency, Money};
+use tollgate_core::outcome::{AttemptKind, AttemptState};
+use tollgate_core::ports::{AttemptView, ItemView, Records, StatusMove, StoreResult};
+
+use super::SqliteStore;
+use super::value::Us;
+
+#[async_trait]
+impl Records for SqliteStore {
+    async fn item(&self, item: &Item) -> StoreResult<Option<ItemView>> {
+        let item = item.clone();
+        let read = move |c: &Connection| {
+            let view = c
+                .prepare_cached(
+                    "SELECT r.status, r.amount_minor, r.currency, r.content_hash, r.document,
+                            q.lane, q.queue_status, q.run, s.scheduled_time, s.requested_time,
+                            s.deadline, q.scheduled_exec_time, q.init_workflow_id,
+                            q.exec_workflow_id, q.retry_count, q.last_error, q.created_at,
+                            q.claimed_at, q.dispatched_at, q.finished_at
+                     FROM record r
+                     JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
+                     JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
+                     WHERE r.item_type = ?1 AND r.item_id = ?2",
+                )?
+                .query_row(params![item.item_type.as_str(), item.id.as_str()], |row| {
+                    view_from(row, &item)
+                })
+                .optional()?;
+            let Some(mut view) = view else {
+                return Ok(None);
+            };
+            view.attempts = attempts(c, &item)?;
+            Ok(Some(view))
+        };
+        self.readers.read(read).await
+    }
+}
+
+/// Moves a record's status if it is one of those it may move from; otherwise it stays.
+pub(super) fn move_status(
+    c: &Connection,
+    item: &Item,
+    status: &StatusMove,
+    now: Us,
+) -> rusqlite::Result<usize> {
+    let from = serde_json::to_string(&status.from)
+        .map_err(|e| rusqlite::Error::ToSqlConversionFailure(e.into()))?;
+    c.prepare_cached(
+        "UPDATE record SET status = ?3, updated_at = ?5
+         WHERE item_type = ?1 AND item_id = ?2
+           AND status IN (SELECT value FROM json_each(?4))",
+    )?
+    .execute(params![
+        item.item_type.as_str(),
+        item.id.as_str(),
+        status.to,
+        from,
+        now
+    ])
+}
+
+fn view_from(row: &Row<'_>, item: &Item) -> rusqlite::Result<ItemView> {
+    let time = |column: usize| row.get::<_, Us>(column).map(|us| us.0);
+    let maybe_time = |column: usize| row.get::<_, Option<Us>>(column).map(|us| us.map(|us| us.0));
+    let bad = |column: usize, what: &str| {
+        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, what.into())
+    };
+    let currency =
+        Currency::from_code(&row.get::<_, String>(2)?).ok_or_else(|| bad(2, "currency"))?;
+    Ok(ItemView {
+        item: item.clone(),
+        status: row.get(0)?,
+        money: Money {
+            minor: row.get(1)?,
+            currency,
+        },
+        content_hash: row.get(3)?,
+        document: row.get(4)?,
+        lane: LaneName::new(row.get::<_, String>(5)?),
+        queue_status: QueueStatus::parse(&row.get::<_, String>(6)?)
+            .ok_or_else(|| bad(6, "status"))?,
+        run: row.get(7)?,
+        slot: time(8)?,
+        requested: time(9)?,
+        deadline: maybe_time(10)?,
+        due: time(11)?,
+        init_flow: FlowId::new(row.get::<_, String>(12)?),
+        exec_flow: row.get::<_, Option<String>>(13)?.map(FlowId::new),
+        retry_count: row.get(14)?,
+        last_error: row.get(15)?,
+        created_at: time(16)?,
+        claimed_at: maybe_time(17)?,
+        dispatched_at: maybe_time(18)?,
+        finished_at: maybe_time(19)?,
+        attempts: vec![],
+    })
+}
+
+fn attempts(c: &Connection, item: &Item) -> rusqlite::Result<Vec<AttemptView>> {
+    c.prepare_cached(
+        "SELECT kind, state, run, turn_at, settled_at, detail FROM attempt
+         WHERE item_type = ?1 AND item_id = ?2 ORDER BY attempt_id",
+    )?
+    .query_map(params![item.item_type.as_str(), item.id.as_str()], |row| {
+        Ok(AttemptView {
+            kind: AttemptKind::parse(&row.get::<_, String>(0)?).unwrap_or(AttemptKind::Send),
+            state: AttemptState::parse(&row.get::<_, String>(1)?).unwrap_or(AttemptState::Unknown),
+            run: row.get(2)?,
+            turn_at: row.get::<_, Us>(3)?.0,
+            settled_at: row.get::<_, Option<Us>>(4)?.map(|us| us.0),
+            detail: row.get(5)?,
+        })
+    })?
+    .collect()
+}

@@ -1,0 +1,34 @@
+//! How our types lie in SQLite's columns.
+
+use std::time::Duration;
+
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use tollgate_core::Timestamp;
+
+/// A time, as microseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Us(pub(super) Timestamp);
+
+impl ToSql for Us {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(self.0.as_microsecond().into())
+    }
+}
+
+impl FromSql for Us {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        Timestamp::from_microsecond(value.as_i64()?)
+            .map(Self)
+            .map_err(|e| FromSqlError::Other(e.into()))
+    }
+}
+
+/// A stretch of time, in microseconds.
+pub(super) fn micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX / 4)
+}
+
+/// How long from `now` until `then`; zero when it has passed.
+pub(super) fn until(now: i64, then: i64) -> Duration {
+    Duration::from_micros(u64::try_from(then.saturating_sub(now)).unwrap_or(0))
+}

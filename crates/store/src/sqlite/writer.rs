@@ -1,0 +1,221 @@
+//! The writer: one thread, one connection, many use cases per commit.
+//!
+//! Each use case runs in a savepoint of its own, so that one that fails takes nobody along, and is
+//! answered only after the commit that holds it. A caller that hangs up changes nothing: its use
+//! case is the writer's by then.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use rusqlite::{Connection, ErrorCode};
+use tokio::sync::{Semaphore, oneshot};
+use tollgate_core::ports::{StoreError, StoreResult};
+
+use super::error::store_error;
+use crate::clock::Clock;
+
+/// So many use cases may wait for the writer; more wait outside.
+const MAX_WAITING: usize = 4096;
+/// A commit holds at most so many use cases …
+const MAX_GROUP: usize = 512;
+/// … and takes no further one once it has been open for this long.
+const MAX_GROUP_US: i64 = 5_000;
+
+/// What cannot wait behind bulk intake: turns and what follows from them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Urgency {
+    Urgent,
+    Normal,
+}
+
+/// Runs inside the transaction (or learns why there is none), and returns what is to be said
+/// after the commit.
+type Job = Box<dyn FnOnce(StoreResult<&Connection>) -> Reply + Send>;
+type Reply = Box<dyn FnOnce(&StoreResult<()>) + Send>;
+
+#[derive(Default)]
+struct Waiting {
+    urgent: VecDeque<Job>,
+    normal: VecDeque<Job>,
+    closed: bool,
+}
+
+impl Waiting {
+    fn next(&mut self) -> Option<Job> {
+        self.urgent.pop_front().or_else(|| self.normal.pop_front())
+    }
+}
+
+#[derive(Default)]
+struct Shared {
+    waiting: Mutex<Waiting>,
+    arrived: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    room: Arc<Semaphore>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").finish_non_exhaustive()
+    }
+}
+
+impl Writer {
+    pub(super) fn start(connection: Connection, clock: Clock) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("sqlite-writer".into())
+            .spawn(move || run(&connection, &clock, &theirs))?;
+        Ok(Self {
+            shared,
+            room: Arc::new(Semaphore::new(MAX_WAITING)),
+            thread: Some(thread),
+        })
+    }
+
+    /// Runs one use case; returns after its commit, or with the reason why nothing was written.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        urgency: Urgency,
+        work: impl FnOnce(&Connection) -> StoreResult<T> + Send + 'static,
+    ) -> StoreResult<T> {
+        let closed = || StoreError::Unavailable("the store is closed".into());
+        let permit = Arc::clone(&self.room)
+            .acquire_owned()
+            .await
+            .map_err(|_| closed())?;
+        let (answer, answered) = oneshot::channel();
+        let job: Job = Box::new(move |connection| {
+            let result = connection.and_then(|connection| in_savepoint(connection, work));
+            Box::new(move |committed| {
+                drop(permit);
+                let said = match committed {
+                    Ok(()) => result,
+                    Err(why) => result.and(Err(why.clone())),
+                };
+                // A caller that has hung up does not want to know.
+                let _ = answer.send(said);
+            })
+        });
+        {
+            let mut waiting = self.shared.lock();
+            if waiting.closed {
+                return Err(closed());
+            }
+            match urgency {
+                Urgency::Urgent => waiting.urgent.push_back(job),
+                Urgency::Normal => waiting.normal.push_back(job),
+            }
+        }
+        self.shared.arrived.notify_one();
+        answered.await.map_err(|_| closed())?
+    }
+}
+
+impl Drop for Writer {
+    /// What was handed over is still written.
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.arrived.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(connection: &Connection, clock: &Clock, shared: &Shared) {
+    // Set when the disk failed under a commit: what is durable is no longer known.
+    let mut broken: Option<StoreError> = None;
+    while let Some(first) = wait_for_work(shared) {
+        let begun = match &broken {
+            Some(why) => Err(why.clone()),
+            None => connection
+                .execute_batch("BEGIN IMMEDIATE")
+                .map_err(store_error),
+        };
+        if let Err(why) = begun {
+            first(Err(why.clone()))(&Err(why));
+            continue;
+        }
+        let replies = fill_group(connection, clock, shared, first);
+        let committed = connection.execute_batch("COMMIT").map_err(|error| {
+            let _ = connection.execute_batch("ROLLBACK");
+            if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) {
+                let why = format!("the disk failed under a commit ({error}); check it and restart");
+                broken = Some(StoreError::Unavailable(why));
+            }
+            store_error(error)
+        });
+        for reply in replies {
+            reply(&committed);
+        }
+    }
+}
+
+fn wait_for_work(shared: &Shared) -> Option<Job> {
+    let mut waiting = shared.lock();
+    loop {
+        if let Some(job) = waiting.next() {
+            return Some(job);
+        }
+        if waiting.closed {
+            return None;
+        }
+        waiting = shared
+            .arrived
+            .wait(waiting)
+            .unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+fn fill_group(connection: &Connection, clock: &Clock, shared: &Shared, first: Job) -> Vec<Reply> {
+    let opened = clock.now_us();
+    let mut replies = vec![first(Ok(connection))];
+    // A full disk rolls the whole transaction back at once (autocommit is on again): the commit
+    // that follows then fails, and everyone in the group is told so.
+    while replies.len() < MAX_GROUP
+        && clock.now_us() - opened < MAX_GROUP_US
+        && !connection.is_autocommit()
+    {
+        let Some(job) = shared.lock().next() else {
+            break;
+        };
+        replies.push(job(Ok(connection)));
+    }
+    replies
+}
+
+fn in_savepoint<T>(
+    connection: &Connection,
+    work: impl FnOnce(&Connection) -> StoreResult<T>,
+) -> StoreResult<T> {
+    connection
+        .execute_batch("SAVEPOINT use_case")
+        .map_err(store_error)?;
+    match work(connection) {
+        Ok(done) => {
+            connection
+                .execute_batch("RELEASE use_case")
+                .map_err(store_error)?;
+            Ok(done)
+        }
+        Err(why) => {
+            // Fails only if the whole transaction is gone, and then there is nothing to undo.
+            let _ = connection.execute_batch("ROLLBACK TO use_case; RELEASE use_case");
+            Err(why)
+        }
+    }
+}
