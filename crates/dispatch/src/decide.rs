@@ -35,10 +35,10 @@ pub(crate) fn next(past: &[Past], profile: &Profile, now: Timestamp) -> Next {
         return Next::AlreadyRefused(reason);
     }
     let lost = lost_sends(past, profile);
-    let (Some(first), Some(last)) = (lost.first(), lost.last()) else {
+    let (Some(first), Some(latest)) = (lost.first(), lost.last()) else {
         return Next::Send(Doubt::None);
     };
-    let doubt = Doubt::Since(*last);
+    let doubt = Doubt::Since(*latest);
     if profile.may_resend(*first, now) {
         return Next::Send(doubt);
     }

@@ -8,8 +8,10 @@ mod lane_queue;
 mod node_clock;
 mod sender;
 mod sweeper;
+mod why;
 
 pub use dispatcher::{Cycle, Dispatcher};
 pub use gate::{Ask, Gate, GateOptions, NoTurn};
 pub use sender::{Job, Moves, Sender, Sent};
 pub use sweeper::{Sweep, Sweeper};
+pub use why::why_not_running;

@@ -1,1 +1,4 @@
-//! placeholder
+//! One folder per domain: its requests, flows, steps and wire format.
+//! No SQL, no engine, no runtime: the outside is reached through the ports of `core`.
+
+pub mod payments;

@@ -1,1 +1,33 @@
-//! placeholder
+//! A fake bank over HTTP/1.1 with faults on demand and an independent ledger of what arrived and
+//! what took effect. It judges Tollgate, so it shares no code with it: it has its own clock, its
+//! own reading of the contract, and no other tollgate crate among its dependencies.
+//!
+//! ```no_run
+//! # async fn demo() -> anyhow::Result<()> {
+//! use tollgate_sandbox::{Bank, BankOptions};
+//!
+//! let bank = Bank::start(BankOptions { limit_per_second: Some(50), ..BankOptions::default() })?;
+//! // … point Tollgate at bank.url() …
+//! bank.ledger().wait_for_arrivals(1_000).await;
+//! assert!(bank.ledger().doubles().is_empty());
+//! assert!(bank.ledger().worst_second().count <= 50);
+//! bank.stop().await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod bank;
+mod books;
+mod clock;
+mod contract;
+mod entry;
+mod faults;
+mod ledger;
+mod order;
+mod window;
+
+pub use bank::{Bank, BankOptions};
+pub use entry::{Effect, Entry, Kind};
+pub use faults::Faults;
+pub use ledger::{Ledger, Summary};
+pub use window::{Worst, worst_second};

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::StoreResult;
+use super::{Placed, StoreResult};
 use crate::Timestamp;
 use crate::id::{FlowId, Item, LaneName};
 use crate::item::QueueStatus;
@@ -40,6 +40,18 @@ pub struct ItemView {
     pub dispatched_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
     pub attempts: Vec<AttemptView>,
+}
+
+impl ItemView {
+    /// The answer its admission got.
+    pub fn placed(&self) -> Placed {
+        Placed {
+            lane: self.lane.clone(),
+            scheduled: self.slot,
+            meets_deadline: self.deadline.map(|deadline| self.slot <= deadline),
+            init_flow: self.init_flow.clone(),
+        }
+    }
 }
 
 #[derive(Debug, Clone)]

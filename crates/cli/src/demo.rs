@@ -1,0 +1,186 @@
+//! `tollgate demo`: a storm of payments on a sandbox bank, watched live and proved at the end.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
+use rust_decimal::Decimal;
+use tollgate_core::id::{FlowId, LaneName};
+use tollgate_core::lane::LaneChange;
+use tollgate_core::ports::Author;
+use tollgate_core::{SignedDuration, Timestamp};
+use tollgate_domains::payments::{self, Verdict};
+use tollgate_sandbox::{Bank, BankOptions, Ledger};
+use tollgate_server::{Config, Tollgate};
+
+use crate::feed::Feed;
+use crate::report::Report;
+
+const WINDOW_SECS: u32 = 4;
+const LANE: &str = "default";
+/// From the first payment taken in to the second in which all are due.
+const LEAD_SECS: i64 = 3;
+/// How often the screen is brought up to date.
+const LOOK: Duration = Duration::from_millis(200);
+/// Without a terminal, a line this often.
+const LINE_EVERY: u32 = 25;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// How many payments fall due in the same second.
+    #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    payments: u32,
+    /// How many the bank takes in any second; it refuses more.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=5000))]
+    limit: u32,
+    /// The same seed makes the same feed.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let folder = tempfile::tempdir().context("a folder for the demo's database")?;
+    let bank = Bank::start(BankOptions {
+        limit_per_second: Some(args.limit),
+        ..BankOptions::default()
+    })?;
+    let mut config = Config::load(None)?;
+    config.store.url = format!("sqlite:{}", folder.path().join("demo.db").display());
+    config.downstream.payments.url = bank.url();
+    config.downstream.payments.lane = LaneName::new(LANE);
+    let tollgate = Tollgate::start(&config).await?;
+    set_limit(&tollgate, args.limit).await?;
+
+    say(&format!(
+        "{} payments, all due in the same second, for a bank that takes {} a second (seed {})",
+        args.payments, args.limit, args.seed
+    ));
+    let started = tollgate.store.now().await?;
+    let due = Timestamp::from_second(started.as_second() + LEAD_SECS)?;
+    let last_slot = take_in(&tollgate, &args, due).await?;
+    let planned = last_slot.duration_since(due);
+    say(&format!(
+        "due at {due}, planned finish {last_slot} ({:.0} s later)",
+        planned.as_secs_f64()
+    ));
+    watch(&tollgate, bank.ledger(), &args, started).await?;
+
+    let report = Report::make(&tollgate, bank.ledger(), &args.expected(started)).await?;
+    report.print();
+    tollgate.shutdown().await;
+    bank.stop().await;
+    Ok(if report.all_well() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+impl Args {
+    fn expected(&self, started: Timestamp) -> crate::report::Expected {
+        crate::report::Expected {
+            payments: u64::from(self.payments),
+            limit: self.limit,
+            lane: LaneName::new(LANE),
+            since: started - SignedDuration::from_secs(60),
+        }
+    }
+}
+
+async fn set_limit(tollgate: &Tollgate, limit: u32) -> anyhow::Result<()> {
+    let change = LaneChange {
+        max_per_window: Some(limit * WINDOW_SECS),
+        window_size_secs: Some(WINDOW_SECS),
+        max_per_second: Some(Decimal::from(limit)),
+        ..LaneChange::default()
+    };
+    let author = Author::new("demo", "the bank's limit");
+    tollgate
+        .store
+        .change_lane(&LaneName::new(LANE), change, author)
+        .await?;
+    Ok(())
+}
+
+/// Takes the feed in, in batches; returns the last slot that was given.
+async fn take_in(tollgate: &Tollgate, args: &Args, due: Timestamp) -> anyhow::Result<Timestamp> {
+    let bar = bar(args.payments, "intake {bar:40} {pos}/{len} {msg}");
+    let mut feed = Feed::new(args.seed, args.payments, due);
+    let mut last_slot = due;
+    for number in 1_u32.. {
+        let batch = feed.batch(payments::MAX_BATCH)?;
+        if batch.is_empty() {
+            break;
+        }
+        let flow = FlowId::new(format!("init-payment-demo-batch-{number}"));
+        let size = batch.len() as u64;
+        let answers = tollgate
+            .intake
+            .accept_batch(&flow, batch, Duration::from_mins(1))
+            .await?;
+        for answer in answers.context("intake did not answer within a minute")? {
+            let Verdict::Scheduled { placed, .. } = answer.verdict else {
+                anyhow::bail!("the generated feed was refused: {:?}", answer.verdict);
+            };
+            last_slot = last_slot.max(placed.scheduled);
+        }
+        bar.inc(size);
+    }
+    bar.finish();
+    Ok(last_slot)
+}
+
+/// Shows the storm until every payment has ended.
+async fn watch(
+    tollgate: &Tollgate,
+    ledger: &Ledger,
+    args: &Args,
+    started: Timestamp,
+) -> anyhow::Result<()> {
+    let bar = bar(args.payments, "sent   {bar:40} {pos}/{len} {msg}");
+    let expected = args.expected(started);
+    for look in 0_u32.. {
+        let (sent, worst) = (ledger.arrivals(), ledger.worst_second().count);
+        bar.set_position(sent as u64);
+        bar.set_message(format!("worst second so far {worst} of {}", args.limit));
+        if bar.is_hidden() && look % LINE_EVERY == 0 {
+            say(&format!(
+                "sent {sent}/{}, worst second so far {worst} of {}",
+                args.payments, args.limit
+            ));
+        }
+        if sent >= args.payments as usize && ended(tollgate, &expected).await? == expected.payments
+        {
+            break;
+        }
+        ensure!(look < 1_000_000, "the storm does not end");
+        tokio::time::sleep(LOOK).await;
+    }
+    bar.finish();
+    Ok(())
+}
+
+async fn ended(tollgate: &Tollgate, expected: &crate::report::Expected) -> anyhow::Result<u64> {
+    let totals = tollgate
+        .store
+        .totals(&payments::item_type(), expected.since, Timestamp::MAX)
+        .await?;
+    let processing = payments::PaymentStatus::Processing.as_str();
+    Ok(totals
+        .iter()
+        .filter(|total| total.status == processing)
+        .map(|total| total.count)
+        .sum())
+}
+
+fn bar(length: u32, template: &str) -> ProgressBar {
+    let style =
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(u64::from(length)).with_style(style)
+}
+
+#[expect(clippy::print_stderr, reason = "talk goes to stderr")]
+fn say(line: &str) {
+    eprintln!("{line}");
+}

@@ -1,0 +1,92 @@
+//! `tollgate serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tollgate_sandbox::{Bank, BankOptions};
+use tollgate_server::{Config, Tollgate};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Configuration file; what it leaves out keeps its documented default.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Overrides `listen`.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// Overrides `store.url`, e.g. sqlite:tollgate.db.
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// Starts a fake bank in this process and sends everything there.
+    #[arg(long)]
+    sandbox: bool,
+    /// With --sandbox: the bank refuses more than this many requests in any second.
+    #[arg(
+        long,
+        value_name = "PER_SECOND",
+        default_value_t = 50,
+        requires = "sandbox"
+    )]
+    sandbox_limit: u32,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let mut config = Config::load(args.config.as_deref())?;
+    if let Some(listen) = args.listen {
+        config.listen = listen;
+    }
+    if let Some(store) = args.store {
+        config.store.url = store;
+    }
+    config.validate()?;
+    let bank = if args.sandbox {
+        Some(start_bank(args.sandbox_limit)?)
+    } else {
+        None
+    };
+    if let Some(bank) = &bank {
+        config.downstream.payments.url = bank.url();
+    }
+    // The port first: if it is taken, nothing has been started.
+    let listener = TcpListener::bind(config.listen).await.with_context(|| {
+        format!(
+            "listen: {} is not free; stop what uses it or give another with --listen",
+            config.listen
+        )
+    })?;
+    let address = listener.local_addr()?;
+    let tollgate = Tollgate::start(&config).await?;
+    tracing::info!(%address, store = config.store.url, bank = config.downstream.payments.url, "serving");
+    tollgate.serve(listener, asked_to_stop()?).await?;
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn start_bank(limit: u32) -> anyhow::Result<Bank> {
+    let bank = Bank::start(BankOptions {
+        limit_per_second: Some(limit),
+        ..BankOptions::default()
+    })?;
+    tracing::info!(
+        url = bank.url(),
+        limit,
+        "sandbox bank; GET /ledger shows what reached it"
+    );
+    Ok(bank)
+}
+
+/// Resolves on SIGTERM or Ctrl-C.
+fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}

@@ -1,0 +1,99 @@
+//! Sameness: the hash of a request as it was made, before defaults are filled in. `125.5` equals
+//! `125.50`, the order of fields does not matter, and an omitted `executeAt` stays omitted.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::PaymentRequest;
+
+impl PaymentRequest {
+    /// 64 hexadecimal digits.
+    pub fn content_hash(&self) -> String {
+        let party = |party: &super::Party| json!([party.account, party.name]);
+        let canonical = json!([
+            self.payment_id,
+            self.money.minor,
+            self.money.currency,
+            party(&self.debtor),
+            party(&self.creditor),
+            self.execute_at,
+            self.deadline,
+            self.gateway,
+            self.reference,
+            self.metadata
+                .as_ref()
+                .map(|map| sorted(&Value::Object(map.clone()))),
+        ]);
+        let digest = Sha256::digest(canonical.to_string());
+        digest
+            .iter()
+            .fold(String::with_capacity(64), |mut hex, byte| {
+                let _ = write!(hex, "{byte:02x}");
+                hex
+            })
+    }
+}
+
+/// Objects as lists of pairs in the order of their keys, whatever order the parser kept.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut pairs: Vec<_> = map
+                .iter()
+                .map(|(key, value)| (key, sorted(value)))
+                .collect();
+            pairs.sort_by_key(|(key, _)| *key);
+            json!({ "object": pairs })
+        }
+        Value::Array(values) => values.iter().map(sorted).collect(),
+        plain => plain.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(text: &str) -> String {
+        let body: Value = serde_json::from_str(text).unwrap();
+        PaymentRequest::parse(&body).unwrap().content_hash()
+    }
+
+    #[test]
+    fn the_same_payment_written_differently_is_the_same() {
+        let one = r#"{"paymentId":"p","amount":"125.5","currency":"USD","executeAt":"2026-11-16T16:00:00-07:00",
+            "debtor":{"account":"a","name":"A"},"creditor":{"account":"b","name":"B"},"metadata":{"x":1,"y":{"p":1,"q":2}}}"#;
+        let two = r#"{"metadata":{"y":{"q":2,"p":1},"x":1},"currency":"USD","amount":"125.50","reference":null,
+            "executeAt":"2026-11-16T23:00:00Z","paymentId":"p",
+            "creditor":{"name":"B","account":"b"},"debtor":{"name":"A","account":"a"}}"#;
+        assert_eq!(hash(one), hash(two));
+    }
+
+    #[test]
+    fn every_field_makes_a_difference() {
+        let base = r#"{"paymentId":"p","amount":"1","currency":"USD","debtor":{"account":"a","name":"A"},"creditor":{"account":"b","name":"B"}}"#;
+        let others = [
+            (r#""p""#, r#""p2""#),
+            (r#""1""#, r#""2""#),
+            ("USD", "EUR"),
+            (r#""account":"a""#, r#""account":"z""#),
+            (r#""name":"B""#, r#""name":"Z""#),
+            (r#"{"paymentId""#, r#"{"reference":"r","paymentId""#),
+            (
+                r#"{"paymentId""#,
+                r#"{"executeAt":"2026-11-16T16:00:00Z","paymentId""#,
+            ),
+            (
+                r#"{"paymentId""#,
+                r#"{"deadline":"2026-11-16T16:00:00Z","paymentId""#,
+            ),
+            (r#"{"paymentId""#, r#"{"gateway":"g","paymentId""#),
+            (r#"{"paymentId""#, r#"{"metadata":{},"paymentId""#),
+        ];
+        for (from, to) in others {
+            assert_ne!(hash(base), hash(&base.replacen(from, to, 1)), "{to}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The exec flow: execute, post-process, notify. It knows nothing of the queue's machinery; what
+//! must wait has gone back to the queue before the flow ends.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tollgate_core::flow::{Call, Ctx, End, ExecInput, Flow, FlowError, Policy, Step, StepError};
+use tollgate_core::ports::{NewAudit, Request};
+use tollgate_core::retry;
+use tollgate_dispatch::{Job, Sent};
+
+use super::Payments;
+use super::prepare::PaymentContext;
+use super::status::{moves, notified};
+
+const RETRY: retry::Policy = retry::Policy {
+    max_attempts: 10,
+    first_pause: Duration::from_millis(200),
+    factor: 2,
+    longest_pause: Duration::from_secs(10),
+};
+
+#[derive(Debug)]
+pub struct PaymentExecFlow;
+
+/// How one run of a payment ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ExecEnd {
+    /// The bank has it; its answer.
+    Done(String),
+    Refused(String),
+    /// Waits in the queue for its next run.
+    Requeued(String),
+    /// Another run owns the payment.
+    Superseded(String),
+}
+
+impl Flow for PaymentExecFlow {
+    const NAME: &'static str = "PaymentExecWorkflow";
+    type In = ExecInput;
+    type Out = ExecEnd;
+
+    async fn run<C: Ctx>(ctx: C, input: ExecInput) -> Result<End<Self>, FlowError> {
+        let end = ctx
+            .step(ExecutePayment {
+                input: input.clone(),
+            })
+            .await?;
+        if let ExecEnd::Done(answer) = &end {
+            ctx.step(PostProcess {
+                input: input.clone(),
+                answer: answer.clone(),
+            })
+            .await?;
+            ctx.step(SendNotifications { input }).await?;
+        }
+        Ok(End::Done(end))
+    }
+}
+
+/// Sends the payment (SCHEDULED → ACCEPTED), or finds out what became of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ExecutePayment {
+    pub input: ExecInput,
+}
+
+impl Step for ExecutePayment {
+    const NAME: &'static str = "execute_payment";
+    type Out = ExecEnd;
+    type World = Payments;
+
+    fn key(&self) -> String {
+        "payment".to_owned()
+    }
+    fn policy(&self) -> Policy {
+        // Covers a wait for a connection, the gate's patience and the bank's own timeout.
+        Policy {
+            timeout: Duration::from_mins(2),
+            retry: RETRY,
+        }
+    }
+    async fn run(&self, world: &Payments, _: &Call) -> Result<ExecEnd, StepError> {
+        let context: PaymentContext = serde_json::from_str(&self.input.context_json)
+            .map_err(|e| StepError::last(format!("the context cannot be read: {e}")))?;
+        let job = Job {
+            item: self.input.item.clone(),
+            run: self.input.run,
+            request: bank_request(&context),
+            moves: moves(),
+        };
+        let sent = world
+            .sender
+            .send(&job)
+            .await
+            .map_err(|e| StepError::retryable(e.to_string()))?;
+        Ok(match sent {
+            Sent::Done(answer) => ExecEnd::Done(answer),
+            Sent::Refused(reason) => ExecEnd::Refused(reason),
+            Sent::Requeued(why) => ExecEnd::Requeued(why),
+            Sent::Superseded(why) => ExecEnd::Superseded(why),
+        })
+    }
+}
+
+/// What goes to the bank.
+fn bank_request(context: &PaymentContext) -> Request {
+    let body = json!({
+        "paymentId": context.payment_id,
+        "amount": context.amount,
+        "currency": context.currency,
+        "debtor": context.debtor,
+        "creditor": context.creditor,
+        "gateway": context.gateway,
+        "reference": context.reference,
+    });
+    Request {
+        reference: context.payment_id.clone(),
+        idempotency_key: format!("payment-{}", context.payment_id),
+        body_json: body.to_string(),
+    }
+}
+
+/// Compares what the bank says it did with what was asked; a difference goes to the audit log.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PostProcess {
+    pub input: ExecInput,
+    pub answer: String,
+}
+
+impl Step for PostProcess {
+    const NAME: &'static str = "post_process";
+    type Out = ();
+    type World = Payments;
+
+    fn key(&self) -> String {
+        "payment".to_owned()
+    }
+    fn policy(&self) -> Policy {
+        Policy {
+            timeout: Duration::from_secs(30),
+            retry: RETRY,
+        }
+    }
+    async fn run(&self, world: &Payments, _: &Call) -> Result<(), StepError> {
+        let context: PaymentContext = serde_json::from_str(&self.input.context_json)
+            .map_err(|e| StepError::last(format!("the context cannot be read: {e}")))?;
+        let Some(difference) = difference(&context, &self.answer) else {
+            return Ok(());
+        };
+        let entry = NewAudit {
+            item: Some(self.input.item.clone()),
+            action: "ANSWER_DIFFERS".to_owned(),
+            actor: "payments".to_owned(),
+            detail: difference,
+        };
+        world
+            .store
+            .write_audit(entry)
+            .await
+            .map_err(|e| StepError::retryable(e.to_string()))
+    }
+}
+
+/// Where the bank echoes amount or currency, they must be the ones that were sent.
+fn difference(context: &PaymentContext, answer: &str) -> Option<String> {
+    let answer: Value = serde_json::from_str(answer).ok()?;
+    let sent = [("amount", &context.amount), ("currency", &context.currency)];
+    sent.into_iter().find_map(|(field, sent)| {
+        let said = answer.get(field)?.as_str()?;
+        (said != sent).then(|| format!("{field}: sent {sent}, the bank says {said}"))
+    })
+}
+
+/// All parties know (ACCEPTED → PROCESSING), and the item has ended.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SendNotifications {
+    pub input: ExecInput,
+}
+
+impl Step for SendNotifications {
+    const NAME: &'static str = "send_notifications";
+    type Out = bool;
+    type World = Payments;
+
+    fn key(&self) -> String {
+        "payment".to_owned()
+    }
+    fn policy(&self) -> Policy {
+        Policy {
+            timeout: Duration::from_secs(30),
+            retry: RETRY,
+        }
+    }
+    async fn run(&self, world: &Payments, _: &Call) -> Result<bool, StepError> {
+        world
+            .store
+            .finish(&self.input.item, self.input.run, notified())
+            .await
+            .map_err(|e| StepError::retryable(e.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payments::Party;
+
+    fn context() -> PaymentContext {
+        let party = |account: &str| Party {
+            account: account.into(),
+            name: "N".into(),
+        };
+        PaymentContext {
+            payment_id: "pay_1".into(),
+            amount: "125.50".into(),
+            currency: "USD".into(),
+            debtor: party("a"),
+            creditor: party("b"),
+            gateway: "default".into(),
+            reference: None,
+        }
+    }
+
+    #[test]
+    fn the_bank_gets_the_documented_bytes() {
+        let request = bank_request(&context());
+        assert_eq!(request.idempotency_key, "payment-pay_1");
+        let body: Value = serde_json::from_str(&request.body_json).unwrap();
+        let expected = json!({
+            "paymentId": "pay_1", "amount": "125.50", "currency": "USD",
+            "debtor": {"account": "a", "name": "N"}, "creditor": {"account": "b", "name": "N"},
+            "gateway": "default", "reference": null,
+        });
+        assert_eq!(body, expected);
+    }
+
+    #[test]
+    fn an_answer_that_differs_is_noticed_and_silence_is_not_a_difference() {
+        let said = |answer: &str| difference(&context(), answer);
+        assert_eq!(said(r#"{"paymentId":"pay_1"}"#), None);
+        assert_eq!(said(r#"{"amount":"125.50","currency":"USD"}"#), None);
+        assert!(said(r#"{"amount":"12550"}"#).unwrap().contains("amount"));
+        assert!(said(r#"{"currency":"EUR"}"#).unwrap().contains("currency"));
+    }
+}

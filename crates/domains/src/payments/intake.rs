@@ -1,0 +1,191 @@
+//! Taking payments in: starts init flows and waits for their answers.
+//!
+//! A payment's first init flow is `init-payment-{id}`. A corrected request under the same id,
+//! after the first was refused, is `init-payment-{id}~2`, and so on; the same request again finds
+//! the flow that answered it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+use tollgate_core::flow::Flow;
+use tollgate_core::id::{FlowId, ItemId};
+use tollgate_core::ports::{Engine, FlowView, Start, Started, Store, StoreError, Unreachable};
+
+use super::init::{Answer, InitInput, PaymentInitFlow, Verdict};
+use super::{INIT_TASK_QUEUE, PaymentRequest, item};
+
+/// So often may a refused payment be corrected under one id.
+const MAX_CORRECTIONS: u32 = 100;
+
+pub struct Intake {
+    pub store: Arc<dyn Store>,
+    pub engine: Arc<dyn Engine>,
+}
+
+impl std::fmt::Debug for Intake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Intake").finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Accepted {
+    Answered {
+        verdict: Verdict,
+        init_flow: FlowId,
+    },
+    /// Durable, but not answered within the wait.
+    Initializing {
+        init_flow: FlowId,
+    },
+}
+
+#[derive(Debug, Error)]
+pub enum IntakeError {
+    /// Nothing was accepted; try again later.
+    #[error("{0}")]
+    Unavailable(String),
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<StoreError> for IntakeError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) | StoreError::Fenced(_) => {
+                Self::Unavailable(error.to_string())
+            }
+            StoreError::Invalid(_) | StoreError::Bug(_) => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<Unreachable> for IntakeError {
+    fn from(error: Unreachable) -> Self {
+        Self::Unavailable(error.to_string())
+    }
+}
+
+impl Intake {
+    /// Takes one payment in. When this returns `Ok`, it is durable.
+    pub async fn accept(
+        &self,
+        payment: PaymentRequest,
+        wait: Duration,
+    ) -> Result<Accepted, IntakeError> {
+        let hash = payment.content_hash();
+        if let Some(known) = self.store.item(&item(&payment.payment_id)).await? {
+            let verdict = if known.content_hash == hash {
+                Verdict::Scheduled {
+                    placed: known.placed(),
+                    repeat: true,
+                }
+            } else {
+                Verdict::Conflict
+            };
+            return Ok(Accepted::Answered {
+                verdict,
+                init_flow: known.init_flow,
+            });
+        }
+        for correction in 1..=MAX_CORRECTIONS {
+            let init_flow = init_flow(&payment.payment_id, correction);
+            let input = InitInput {
+                payments: vec![payment.clone()],
+            };
+            let started = self.start(&init_flow, &input).await?;
+            let Some(answer) = self
+                .answer(&init_flow, wait)
+                .await?
+                .and_then(|mut all| all.pop())
+            else {
+                return Ok(Accepted::Initializing { init_flow });
+            };
+            let same = answer.content_hash == hash;
+            let verdict = match answer.verdict {
+                Verdict::Scheduled { placed, .. } if same => Verdict::Scheduled {
+                    placed,
+                    repeat: started == Started::Already,
+                },
+                Verdict::Scheduled { .. } | Verdict::Conflict => Verdict::Conflict,
+                refused @ (Verdict::Invalid(_) | Verdict::Refused { .. }) if same => refused,
+                // Other content was refused before: this is a correction of it.
+                Verdict::Invalid(_) | Verdict::Refused { .. } => continue,
+            };
+            return Ok(Accepted::Answered { verdict, init_flow });
+        }
+        Err(IntakeError::Failed(format!(
+            "payment {} was corrected {MAX_CORRECTIONS} times; choose another id",
+            payment.payment_id
+        )))
+    }
+
+    /// Takes a batch in, at most [`super::MAX_BATCH`] payments, and waits for its answers.
+    pub async fn accept_batch(
+        &self,
+        init_flow: &FlowId,
+        payments: Vec<PaymentRequest>,
+        wait: Duration,
+    ) -> Result<Option<Vec<Answer>>, IntakeError> {
+        self.start(init_flow, &InitInput { payments }).await?;
+        self.answer(init_flow, wait).await
+    }
+
+    /// Whether a payment that has no record yet is on its way.
+    pub async fn is_initializing(&self, id: &ItemId) -> Result<bool, IntakeError> {
+        let mut latest = FlowView::NotFound;
+        for correction in 1..=MAX_CORRECTIONS {
+            match self
+                .engine
+                .view(&init_flow(id, correction), Duration::ZERO)
+                .await?
+            {
+                FlowView::NotFound => break,
+                view => latest = view,
+            }
+        }
+        Ok(matches!(latest, FlowView::Running { .. }))
+    }
+
+    async fn start(&self, init_flow: &FlowId, input: &InitInput) -> Result<Started, IntakeError> {
+        let start = Start {
+            id: init_flow.clone(),
+            name: PaymentInitFlow::NAME.to_owned(),
+            task_queue: INIT_TASK_QUEUE.to_owned(),
+            input_json: serde_json::to_string(input)
+                .map_err(|e| IntakeError::Failed(e.to_string()))?,
+            delay: Duration::ZERO,
+        };
+        match self.engine.start(vec![start]).await?.pop() {
+            Some(Started::Failed(why)) => Err(IntakeError::Failed(why)),
+            Some(started) => Ok(started),
+            None => Err(IntakeError::Failed("the engine gave no answer".to_owned())),
+        }
+    }
+
+    async fn answer(
+        &self,
+        init_flow: &FlowId,
+        wait: Duration,
+    ) -> Result<Option<Vec<Answer>>, IntakeError> {
+        match self.engine.view(init_flow, wait).await? {
+            FlowView::Done { result_json } => {
+                let answers = serde_json::from_str(&result_json);
+                answers
+                    .map(Some)
+                    .map_err(|e| IntakeError::Failed(e.to_string()))
+            }
+            FlowView::Failed { error } => Err(IntakeError::Failed(error)),
+            FlowView::Running { .. } | FlowView::NotFound => Ok(None),
+        }
+    }
+}
+
+/// Ids of payments have no `~`, so the flows of two payments never meet.
+fn init_flow(id: &ItemId, correction: u32) -> FlowId {
+    match correction {
+        0 | 1 => FlowId::new(format!("init-payment-{id}")),
+        _ => FlowId::new(format!("init-payment-{id}~{correction}")),
+    }
+}

@@ -1,0 +1,74 @@
+//! Payments: an init flow that prepares and admits, an exec flow that sends, once.
+
+mod canonical;
+mod exec;
+mod init;
+mod intake;
+mod prepare;
+mod request;
+mod status;
+
+use std::sync::Arc;
+
+use tollgate_core::flow::Registrar;
+use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
+use tollgate_core::item_type::ItemTypeConfig;
+use tollgate_core::ports::Store;
+use tollgate_dispatch::Sender;
+
+pub use exec::{ExecEnd, ExecutePayment, PaymentExecFlow, PostProcess, SendNotifications};
+pub use init::{Admit, Answer, InitInput, PaymentInitFlow, Prepare, Verdict};
+pub use intake::{Accepted, Intake, IntakeError};
+pub use request::{Details, Party, PaymentRequest};
+pub use status::PaymentStatus;
+
+pub const INIT_TASK_QUEUE: &str = "payment-init-task-queue";
+pub const EXEC_TASK_QUEUE: &str = "payment-exec-task-queue";
+/// An init flow takes at most so many payments.
+pub const MAX_BATCH: usize = 1000;
+
+pub fn item_type() -> ItemType {
+    ItemType::new("PAYMENT")
+}
+
+pub fn item(id: &ItemId) -> Item {
+    Item::new(&item_type(), id)
+}
+
+/// What the steps of this domain need.
+pub struct Payments {
+    pub store: Arc<dyn Store>,
+    pub sender: Sender,
+    /// The lane of the one connector.
+    pub lane: LaneName,
+}
+
+impl std::fmt::Debug for Payments {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Payments")
+            .field("lane", &self.lane)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The whole domain, for either engine.
+pub fn register(registrar: &mut impl Registrar, world: &Arc<Payments>) {
+    registrar
+        .flow::<PaymentInitFlow>()
+        .step::<Prepare>(world)
+        .step::<Admit>(world)
+        .flow::<PaymentExecFlow>()
+        .step::<ExecutePayment>(world)
+        .step::<PostProcess>(world)
+        .step::<SendNotifications>(world);
+}
+
+/// The item type's configuration as it is before anyone changes it.
+pub fn default_config() -> ItemTypeConfig {
+    use tollgate_core::flow::Flow;
+    ItemTypeConfig {
+        exec_workflow_type: PaymentExecFlow::NAME.to_owned(),
+        exec_task_queue: EXEC_TASK_QUEUE.to_owned(),
+        ..ItemTypeConfig::default()
+    }
+}

@@ -1,0 +1,211 @@
+//! The independent ledger: what arrived at the bank, when by its own clock, and what took effect.
+//! It outlives the bank that writes it, so a bank can be stopped and started on the same ledger;
+//! it judges nothing itself, that is for the test that reads it.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use serde::Serialize;
+use tokio::sync::watch;
+
+use crate::{
+    books::{Arrival, Books, Verdict},
+    clock::Clock,
+    entry::{Effect, Entry, Kind},
+    order::Order,
+    window::{Worst, worst_second},
+};
+
+/// How many doubled payments the summary names; `doubles()` has them all.
+const MAX_DOUBLES_NAMED: usize = 20;
+
+/// A cheap handle; clones share the same ledger.
+#[derive(Clone)]
+pub struct Ledger {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    clock: Clock,
+    books: Mutex<Books>,
+    arrivals: watch::Sender<usize>,
+}
+
+/// The ledger in short, as `GET /ledger` shows it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    pub started_unix_secs: f64,
+    pub arrivals: usize,
+    /// Payments that took effect at least once.
+    pub effective: usize,
+    /// Payments that took effect more than once.
+    pub doubles: usize,
+    /// The first few of them, by id.
+    pub doubled_payments: Vec<String>,
+    /// Arrivals refused, by the limit or for another reason.
+    pub refused: usize,
+    pub worst_second_count: usize,
+    /// The end of the worst second, counted from the start.
+    pub worst_second_at_secs: f64,
+    /// Currency to number of effects and exact sum.
+    pub totals: BTreeMap<String, (u64, String)>,
+}
+
+impl Ledger {
+    /// Opens an empty ledger and starts its clock.
+    pub fn new() -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                clock: Clock::start(),
+                books: Mutex::default(),
+                arrivals: watch::Sender::new(0),
+            }),
+        }
+    }
+
+    /// How many requests have arrived, refused ones and probes included.
+    pub fn arrivals(&self) -> usize {
+        self.books().entries.len()
+    }
+
+    /// A copy of every line, in the order of recording. Arrival times are taken before the lock,
+    /// so neighbours may be out of order by the time a lock takes.
+    pub fn entries(&self) -> Vec<Entry> {
+        self.books().entries.clone()
+    }
+
+    /// How many times each payment took effect; those that never did are not listed.
+    pub fn effective(&self) -> HashMap<String, u32> {
+        self.books().times_effective.clone()
+    }
+
+    /// The payments that took effect more than once, sorted.
+    pub fn doubles(&self) -> Vec<String> {
+        let books = self.books();
+        let doubled = books
+            .times_effective
+            .iter()
+            .filter(|(_, times)| **times > 1);
+        let mut ids: Vec<String> = doubled.map(|(id, _)| id.clone()).collect();
+        ids.sort();
+        ids
+    }
+
+    /// The fullest sliding second over all arrivals, refused ones included.
+    pub fn worst_second(&self) -> Worst {
+        let entries = &self.books().entries;
+        let mut arrivals: Vec<Duration> = entries.iter().map(|entry| entry.arrival).collect();
+        arrivals.sort();
+        worst_second(&arrivals)
+    }
+
+    /// For each currency the number of effects, doubles included, and their exact sum.
+    pub fn total_by_currency(&self) -> BTreeMap<String, (u64, String)> {
+        let totals = &self.books().totals;
+        let in_words = totals
+            .iter()
+            .map(|(currency, (count, sum))| (currency.clone(), (*count, sum.to_string())));
+        in_words.collect()
+    }
+
+    /// Resolves once `n` arrivals have been recorded; at once if they already have.
+    pub async fn wait_for_arrivals(&self, n: usize) {
+        let mut arrivals = self.shared.arrivals.subscribe();
+        let reached = arrivals.wait_for(|recorded| *recorded >= n).await;
+        reached.expect("the sender lives in this ledger, which is borrowed while we wait");
+    }
+
+    /// What the wall clock showed when the ledger was opened; arrivals count from here.
+    pub fn wall_anchor(&self) -> SystemTime {
+        self.shared.clock.wall_anchor()
+    }
+
+    pub fn summary(&self) -> Summary {
+        let worst = self.worst_second();
+        let doubles = self.doubles();
+        let since_epoch = self.wall_anchor().duration_since(UNIX_EPOCH);
+        let is_refused =
+            |entry: &&Entry| matches!(entry.effect, Effect::Refused429 | Effect::RefusedOther);
+        let totals = self.total_by_currency();
+        let books = self.books();
+        Summary {
+            started_unix_secs: since_epoch.unwrap_or_default().as_secs_f64(),
+            arrivals: books.entries.len(),
+            effective: books.times_effective.len(),
+            doubles: doubles.len(),
+            doubled_payments: doubles.into_iter().take(MAX_DOUBLES_NAMED).collect(),
+            refused: books.entries.iter().filter(is_refused).count(),
+            worst_second_count: worst.count,
+            worst_second_at_secs: worst.at.as_secs_f64(),
+            totals,
+        }
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.shared
+            .books
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How the bank writes.
+impl Ledger {
+    pub(crate) fn now(&self) -> Duration {
+        self.shared.clock.now()
+    }
+
+    pub(crate) fn arrive(
+        &self,
+        at: Duration,
+        kind: Kind,
+        key: Option<String>,
+        limit: Option<u32>,
+    ) -> Arrival {
+        let mut books = self.books();
+        let arrival = books.arrive(at, kind, key, limit);
+        // Under the lock, so that the number announced never goes back.
+        self.shared.arrivals.send_replace(books.entries.len());
+        arrival
+    }
+
+    /// For what does not concern money; effects on money go through `pay`.
+    pub(crate) fn amend(&self, number: usize, change: impl FnOnce(&mut Entry)) {
+        change(&mut self.books().entries[number]);
+    }
+
+    pub(crate) fn pay(&self, number: usize, order: &Order, honours_keys: bool) -> Verdict {
+        self.books().pay(number, order, honours_keys)
+    }
+
+    pub(crate) fn probe(&self, number: usize, payment_id: &str) -> bool {
+        let mut books = self.books();
+        let found = books.times_effective.contains_key(payment_id);
+        books.entries[number].effect = if found {
+            Effect::Found
+        } else {
+            Effect::NotFound
+        };
+        found
+    }
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Short on purpose: a failed assertion should not print every line.
+impl fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ledger")
+            .field("arrivals", &self.arrivals())
+            .finish_non_exhaustive()
+    }
+}

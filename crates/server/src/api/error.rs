@@ -1,0 +1,135 @@
+//! The one place where errors become status and body: `{"error": "…", "details": {field: message}}`.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::rejection::BytesRejection;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::Value;
+use tollgate_core::ports::StoreError;
+use tollgate_domains::payments::IntakeError;
+
+#[derive(Debug)]
+pub(super) struct ApiError {
+    status: StatusCode,
+    body: Body,
+}
+
+#[derive(Debug, Serialize)]
+struct Body {
+    error: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    details: BTreeMap<String, String>,
+}
+
+impl ApiError {
+    pub(super) fn new(status: StatusCode, error: impl Into<String>) -> Self {
+        Self {
+            status,
+            body: Body {
+                error: error.into(),
+                details: BTreeMap::new(),
+            },
+        }
+    }
+    pub(super) fn not_found(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, error)
+    }
+    pub(super) fn method_not_allowed() -> Self {
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "this address does not know that method",
+        )
+    }
+    pub(super) fn conflict(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, error)
+    }
+    pub(super) fn invalid(details: BTreeMap<String, String>) -> Self {
+        let mut invalid = Self::new(StatusCode::BAD_REQUEST, "Validation failed");
+        invalid.body.details = details;
+        invalid
+    }
+    pub(super) fn refused(details: BTreeMap<String, String>) -> Self {
+        let mut refused = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Refused by a rule");
+        refused.body.details = details;
+        refused
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(self.body)).into_response();
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(why) | StoreError::Fenced(why) => unavailable(&why),
+            StoreError::Invalid(why) => Self::new(StatusCode::BAD_REQUEST, why),
+            StoreError::Bug(why) => internal(&why),
+        }
+    }
+}
+
+impl From<IntakeError> for ApiError {
+    fn from(error: IntakeError) -> Self {
+        match error {
+            IntakeError::Unavailable(why) => unavailable(&why),
+            IntakeError::Failed(why) => internal(&why),
+        }
+    }
+}
+
+/// Clients learn that they should come back, operators learn why.
+fn unavailable(why: &str) -> ApiError {
+    tracing::warn!(why, "answered 503");
+    ApiError::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "not available right now; nothing was accepted, try again",
+    )
+}
+
+fn internal(why: &str) -> ApiError {
+    tracing::error!(why, "answered 500");
+    ApiError::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "internal error; see the log",
+    )
+}
+
+/// A JSON body, or the sentence that says why it is none.
+pub(super) fn json_body(
+    headers: &HeaderMap,
+    body: Result<axum::body::Bytes, BytesRejection>,
+) -> Result<Value, ApiError> {
+    let kind = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|v| v.to_str().ok())
+        .unwrap_or("");
+    if !kind.starts_with("application/json") {
+        let error = "Content-Type must be application/json";
+        return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, error));
+    }
+    let bytes = body.map_err(|rejection| match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => ApiError::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "the body is larger than 64 KiB",
+        ),
+        status => ApiError::new(status, "the body could not be read"),
+    })?;
+    serde_json::from_slice(&bytes).map_err(|e| {
+        ApiError::new(
+            StatusCode::BAD_REQUEST,
+            format!("the body is not JSON: {e}"),
+        )
+    })
+}

@@ -1,0 +1,185 @@
+//! Read this first: how the parts become one running Tollgate, and how it stops.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tollgate_core::id::LaneName;
+use tollgate_core::lane::LaneChange;
+use tollgate_core::ports::{Author, Engine, SettingKind, Store};
+use tollgate_dispatch::{Dispatcher, Gate, GateOptions, Sender, Sweeper};
+use tollgate_domains::payments::{self, Intake, Payments};
+use tollgate_downstream::{HttpConnector, HttpOptions};
+use tollgate_engine::{Builder, EmbeddedEngine, Options};
+use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
+
+use crate::api;
+use crate::config::Config;
+
+/// The lane that exists from the start, with the seeds' numbers.
+const DEFAULT_LANE: &str = "default";
+
+/// A running Tollgate: store, engine, dispatcher and sweeper. The API is served on top of it.
+pub struct Tollgate {
+    pub store: Arc<dyn Store>,
+    pub intake: Arc<Intake>,
+    engine: EmbeddedEngine,
+    background: JoinSet<()>,
+    stop: watch::Sender<bool>,
+}
+
+impl std::fmt::Debug for Tollgate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tollgate")
+            .field("engine", &self.engine)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Tollgate {
+    pub async fn start(config: &Config) -> anyhow::Result<Self> {
+        let store = open_store(config)?;
+        seed_settings(&*store).await?;
+
+        let bank = &config.downstream.payments;
+        let connector = HttpConnector::new(HttpOptions {
+            name: "payments".to_owned(),
+            url: bank.url.clone(),
+            lane: bank.lane.clone(),
+            profile: bank.profile(),
+            max_connections: bank.max_connections,
+        })
+        .map_err(|why| anyhow::anyhow!("downstream.payments: {why}"))?;
+        let gate = Arc::new(Gate::new(Arc::clone(&store), gate_options(config)));
+        let sender = Sender::new(Arc::clone(&store), gate, Arc::new(connector));
+        let world = Payments {
+            store: Arc::clone(&store),
+            sender,
+            lane: bank.lane.clone(),
+        };
+
+        let mut builder = Builder::default();
+        payments::register(&mut builder, &Arc::new(world));
+        let options = Options {
+            max_running: config.engine.max_running,
+            ..Options::default()
+        };
+        let engine = EmbeddedEngine::start(Arc::clone(&store) as _, builder, options).await?;
+        let handle: Arc<dyn Engine> = Arc::new(engine.handle());
+
+        let (stop, stopped) = watch::channel(false);
+        let mut background = JoinSet::new();
+        // Batch ids must differ between starts, and shared time does.
+        let seed = store.now().await?.as_microsecond().unsigned_abs();
+        let dispatcher = Dispatcher::new(
+            payments::item_type(),
+            Arc::clone(&store),
+            Arc::clone(&handle),
+            seed,
+        );
+        background.spawn(Arc::new(dispatcher).run(stopped.clone()));
+        let sweeper = Sweeper::new(
+            payments::item_type(),
+            Arc::clone(&store),
+            Arc::clone(&handle),
+        );
+        background.spawn(sweeper.run(Duration::from_secs(config.sweep.interval_secs), stopped));
+
+        let intake = Arc::new(Intake {
+            store: Arc::clone(&store),
+            engine: handle,
+        });
+        Ok(Self {
+            store,
+            intake,
+            engine,
+            background,
+            stop,
+        })
+    }
+
+    /// Serves the API until `shutdown` resolves, then stops everything in order.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> anyhow::Result<()> {
+        let app = api::router(api::App {
+            store: Arc::clone(&self.store),
+            intake: Arc::clone(&self.intake),
+        });
+        let engine = self.engine.handle();
+        let (fenced, mut was_fenced) = watch::channel(false);
+        let until = async move {
+            tokio::select! {
+                () = shutdown => {}
+                stop = engine.stopped() => {
+                    tracing::error!(?stop, "the engine has stopped");
+                    let _ = fenced.send(true);
+                }
+            }
+        };
+        axum::serve(listener, app)
+            .with_graceful_shutdown(until)
+            .await
+            .context("serving the API")?;
+        self.shutdown().await;
+        if *was_fenced.borrow_and_update() {
+            bail!("another process has taken over this store; this one has stopped");
+        }
+        Ok(())
+    }
+
+    /// Stops claiming first, then the flows; what is under way is resumed by the next start.
+    pub async fn shutdown(mut self) {
+        let _ = self.stop.send(true);
+        while self.background.join_next().await.is_some() {}
+        self.engine.shutdown().await;
+    }
+}
+
+fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
+    let options = SqliteOptions {
+        gate_margin: config.gate.margin,
+        ..SqliteOptions::at(config.store.path()?)
+    };
+    let store = SqliteStore::open(options).map_err(|e| anyhow::anyhow!("store.url: {e}"))?;
+    Ok(Arc::new(store))
+}
+
+fn gate_options(config: &Config) -> GateOptions {
+    GateOptions {
+        tolerance: Duration::from_millis(config.gate.tolerance_ms),
+        patience: Duration::from_secs(config.gate.patience_secs),
+    }
+}
+
+/// What a new database needs before the first payment: the default lane and the item type.
+async fn seed_settings(store: &dyn Store) -> anyhow::Result<()> {
+    let author = || Author::new("tollgate", "first start");
+    let lane = LaneName::new(DEFAULT_LANE);
+    if store.lane(&lane).await?.is_none() {
+        let change = LaneChange {
+            max_per_window: Some(100),
+            window_size_secs: Some(4),
+            ..LaneChange::default()
+        };
+        store.change_lane(&lane, change, author()).await?;
+    }
+    let item_type = payments::item_type();
+    if store
+        .setting(SettingKind::ItemType, item_type.as_str())
+        .await?
+        .is_none()
+    {
+        let body = serde_json::to_string(&payments::default_config())?;
+        store
+            .put_setting(SettingKind::ItemType, item_type.as_str(), body, author())
+            .await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! The configuration: the documented default file, then the user's file, then the environment.
+//! Whatever contradicts itself stops the start with one sentence.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use figment::Figment;
+use figment::providers::{Env, Format, Toml};
+use rust_decimal::Decimal;
+use serde::Deserialize;
+use tollgate_core::id::LaneName;
+use tollgate_core::ports::Profile;
+
+const DEFAULT: &str = include_str!("../default.toml");
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    pub listen: SocketAddr,
+    pub store: Store,
+    pub engine: Engine,
+    pub gate: Gate,
+    pub sweep: Sweep,
+    pub downstream: Downstream,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Store {
+    pub url: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Engine {
+    pub url: String,
+    pub max_running: u32,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gate {
+    pub margin: Decimal,
+    pub tolerance_ms: u64,
+    pub patience_secs: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sweep {
+    pub interval_secs: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Downstream {
+    pub payments: Bank,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bank {
+    pub url: String,
+    pub lane: LaneName,
+    pub timeout_ms: u64,
+    pub honours_idempotency_key: bool,
+    pub key_retention_secs: u64,
+    pub settle_secs: u64,
+    pub means_not_done: Vec<u16>,
+    pub max_connections: usize,
+}
+
+impl Config {
+    pub fn load(file: Option<&Path>) -> anyhow::Result<Self> {
+        let mut figment = Figment::from(Toml::string(DEFAULT));
+        if let Some(file) = file {
+            let text = std::fs::read_to_string(file)
+                .with_context(|| format!("{} cannot be read", file.display()))?;
+            figment = figment.merge(Toml::string(&text));
+        }
+        figment = figment.merge(Env::prefixed("TOLLGATE_").split("__"));
+        let config: Self = figment.extract().map_err(|error| explain(&error, file))?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// The relations between fields; each field's own shape is checked by its type.
+    pub fn validate(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.listen.ip().is_loopback(),
+            "listen: {} can be reached from other machines, and this release has no authentication; listen on 127.0.0.1",
+            self.listen
+        );
+        self.store.path()?;
+        if self.engine.url != "embedded" {
+            bail!(
+                "engine.url: {:?} is not an engine of this release; use \"embedded\"",
+                self.engine.url
+            );
+        }
+        ensure!(
+            self.engine.max_running > 0,
+            "engine.max_running must be at least 1"
+        );
+        let (low, high) = (Decimal::ZERO, Decimal::new(5, 1));
+        ensure!(
+            self.gate.margin >= low && self.gate.margin <= high,
+            "gate.margin must be between 0 and 0.5; 0.02 keeps 20 ms of every second free"
+        );
+        // Lateness must fit into what the margin keeps free of each second.
+        let free_ms = self.gate.margin * Decimal::from(1000);
+        ensure!(
+            Decimal::from(self.gate.tolerance_ms) < free_ms,
+            "gate.tolerance_ms: {} ms do not fit into the {free_ms} ms that gate.margin keeps free; lower it or raise gate.margin",
+            self.gate.tolerance_ms
+        );
+        ensure!(
+            self.gate.patience_secs > 0,
+            "gate.patience_secs must be at least 1"
+        );
+        ensure!(
+            self.sweep.interval_secs > 0,
+            "sweep.interval_secs must be at least 1"
+        );
+        let bank = &self.downstream.payments;
+        ensure!(
+            bank.timeout_ms > 0,
+            "downstream.payments.timeout_ms must be at least 1"
+        );
+        ensure!(
+            !bank.honours_idempotency_key || bank.key_retention_secs * 1000 > bank.timeout_ms,
+            "downstream.payments.key_retention_secs: keys forgotten within one timeout are not honoured; set honours_idempotency_key = false"
+        );
+        Ok(())
+    }
+}
+
+impl Store {
+    /// The database file.
+    pub fn path(&self) -> anyhow::Result<PathBuf> {
+        match self.url.strip_prefix("sqlite:") {
+            Some(path) if !path.is_empty() => Ok(PathBuf::from(path)),
+            _ => bail!(
+                "store.url: {:?} is not a store of this release; use \"sqlite:FILE\"",
+                self.url
+            ),
+        }
+    }
+}
+
+impl Bank {
+    pub fn profile(&self) -> Profile {
+        Profile {
+            honours_idempotency_key: self.honours_idempotency_key,
+            key_retention: Duration::from_secs(self.key_retention_secs),
+            settle: Duration::from_secs(self.settle_secs),
+            timeout: Duration::from_millis(self.timeout_ms),
+            means_not_done: self.means_not_done.clone(),
+        }
+    }
+}
+
+/// One sentence: which key, and what is wrong with it.
+fn explain(error: &figment::Error, file: Option<&Path>) -> anyhow::Error {
+    let place = match file {
+        Some(file) => format!("configuration ({} or the environment)", file.display()),
+        None => "configuration (the environment)".to_owned(),
+    };
+    let key = error.path.join(".");
+    let key = if key.is_empty() {
+        String::new()
+    } else {
+        format!("{key}: ")
+    };
+    anyhow::anyhow!("{place}: {key}{}", error.kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(toml: &str) -> anyhow::Result<Config> {
+        let figment = Figment::from(Toml::string(DEFAULT)).merge(Toml::string(toml));
+        let config: Config = figment.extract().map_err(|e| explain(&e, None))?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    #[test]
+    fn the_documented_file_is_a_valid_default() {
+        assert_eq!(with("").unwrap().listen.to_string(), "127.0.0.1:8090");
+    }
+
+    #[test]
+    fn each_contradiction_names_its_key() {
+        let table = [
+            ("listen = \"0.0.0.0:8090\"", "listen"),
+            ("listen = \"somewhere\"", "listen"),
+            ("store.url = \"mysql://x\"", "store.url"),
+            ("engine.url = \"temporal://x\"", "engine.url"),
+            ("gate.margin = 0.9", "gate.margin"),
+            ("gate.tolerance_ms = 30", "gate.tolerance_ms"),
+            ("gate.colour = 1", "colour"),
+            (
+                "downstream.payments.key_retention_secs = 5",
+                "key_retention_secs",
+            ),
+            ("downstream.payments.timeout_ms = -1", "timeout_ms"),
+        ];
+        for (toml, key) in table {
+            let said = with(toml).unwrap_err().to_string();
+            assert!(said.contains(key), "{toml}: {said}");
+        }
+    }
+}
