@@ -1,5 +1,6 @@
 //! The HTTP API: a resource is a file, with its types, its handlers and its router.
 
+mod accounts;
 mod error;
 mod health;
 mod payments;
@@ -28,6 +29,7 @@ pub(crate) fn router(app: App) -> Router {
     Router::new()
         .merge(payments::router())
         .merge(rate_limit::router())
+        .merge(accounts::router())
         .merge(health::router())
         .fallback(|| async { ApiError::not_found("there is nothing at this address") })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })

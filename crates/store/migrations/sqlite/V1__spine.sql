@@ -143,7 +143,7 @@ CREATE TABLE flow (
     progress   TEXT,
     result     TEXT
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX flow_due ON flow (due_at) WHERE state = 'PENDING';
+CREATE INDEX flow_due ON flow (is_child, due_at) WHERE state = 'PENDING';
 CREATE INDEX flow_live ON flow (flow_id) WHERE state = 'LIVE';
 
 CREATE TABLE journal (

@@ -157,21 +157,10 @@ fn check_epoch(c: &Connection, epoch: Epoch) -> StoreResult<()> {
 }
 
 fn due_flows(c: &Connection, limit: u32, now: i64) -> rusqlite::Result<DueFlows> {
-    let mut due: Vec<DueFlow> = c
-        .prepare_cached(
-            "SELECT flow_id, name, input, is_child FROM flow
-             WHERE state = 'PENDING' AND due_at <= ?1 ORDER BY due_at LIMIT ?2",
-        )?
-        .query_map(params![now, limit], |row| {
-            Ok(DueFlow {
-                id: FlowId::new(row.get::<_, String>(0)?),
-                name: row.get(1)?,
-                input_json: row.get(2)?,
-                is_child: row.get(3)?,
-                journal: vec![],
-            })
-        })?
-        .collect::<rusqlite::Result<_>>()?;
+    // Children first: parents in memory wait for them.
+    let mut due = pending(c, true, limit, now)?;
+    let left = limit.saturating_sub(u32::try_from(due.len()).unwrap_or(limit));
+    due.extend(pending(c, false, left, now)?);
     let mut go_live = c.prepare_cached("UPDATE flow SET state = 'LIVE' WHERE flow_id = ?1")?;
     let mut journal = c.prepare_cached("SELECT key, result FROM journal WHERE flow_id = ?1")?;
     for flow in &mut due {
@@ -185,13 +174,34 @@ fn due_flows(c: &Connection, limit: u32, now: i64) -> rusqlite::Result<DueFlows>
             })?
             .collect::<rusqlite::Result<_>>()?;
     }
-    let next: Option<i64> = c
-        .prepare_cached("SELECT min(due_at) FROM flow WHERE state = 'PENDING'")?
-        .query_row([], |row| row.get(0))?;
+    let next = [next_due(c, true)?, next_due(c, false)?];
+    let next_in = next.into_iter().flatten().min().map(|at| until(now, at));
     Ok(DueFlows {
         flows: due,
-        next_in: next.map(|at| until(now, at)),
+        next_in,
     })
+}
+
+fn pending(c: &Connection, child: bool, limit: u32, now: i64) -> rusqlite::Result<Vec<DueFlow>> {
+    c.prepare_cached(
+        "SELECT flow_id, name, input, is_child FROM flow
+         WHERE state = 'PENDING' AND is_child = ?1 AND due_at <= ?2 ORDER BY due_at LIMIT ?3",
+    )?
+    .query_map(params![child, now, limit], |row| {
+        Ok(DueFlow {
+            id: FlowId::new(row.get::<_, String>(0)?),
+            name: row.get(1)?,
+            input_json: row.get(2)?,
+            is_child: row.get(3)?,
+            journal: vec![],
+        })
+    })?
+    .collect()
+}
+
+fn next_due(c: &Connection, child: bool) -> rusqlite::Result<Option<i64>> {
+    c.prepare_cached("SELECT min(due_at) FROM flow WHERE state = 'PENDING' AND is_child = ?1")?
+        .query_row([child], |row| row.get(0))
 }
 
 fn end_flow(c: &Connection, flow: &FlowId, end: &FlowEnd, now: i64) -> rusqlite::Result<()> {

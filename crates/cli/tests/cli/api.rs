@@ -1,0 +1,315 @@
+//! The API over HTTP: what callers send, and what they are told.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tollgate_sandbox::{Bank, BankOptions};
+
+use crate::http::{get, post, post_raw};
+use crate::served::{Served, Setting, eventually};
+
+/// A bank, and a server that sends to it.
+struct Pair {
+    runtime: tokio::runtime::Runtime,
+    bank: Bank,
+    _setting: Setting,
+    server: Served,
+}
+
+fn pair(extra: &str) -> Pair {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let bank = {
+        let _inside = runtime.enter();
+        Bank::start(BankOptions::default()).unwrap()
+    };
+    let setting = Setting::new(&bank, extra);
+    let server = setting.start("127.0.0.1:0");
+    Pair {
+        runtime,
+        bank,
+        _setting: setting,
+        server,
+    }
+}
+
+fn payment(id: &str) -> Value {
+    json!({"paymentId": id, "amount": "125.5", "currency": "USD",
+           "debtor": {"account": "A-1", "name": "Ann"}, "creditor": {"account": "B-2", "name": "Bob"}})
+}
+
+fn far(mut payment: Value) -> Value {
+    payment["executeAt"] = json!("2027-03-01T16:00:00[America/Phoenix]");
+    payment["deadline"] = json!("2027-03-01T23:00:01Z");
+    payment
+}
+
+#[test]
+fn a_payment_is_planned_sent_and_told_about() {
+    let pair = pair("");
+    let address = pair.server.address;
+    let answer = post(address, "/payments", &payment("pay_1")).unwrap();
+    assert_eq!(answer.status, 201, "{}", answer.body);
+    assert_eq!(answer.body["status"], "SCHEDULED");
+    assert_eq!(answer.body["lane"], "default");
+    assert_eq!(answer.body["initWorkflowId"], "init-payment-pay_1");
+    pair.runtime
+        .block_on(pair.bank.ledger().wait_for_arrivals(1));
+    let seen = eventually("the payment ends", Duration::from_secs(10), || {
+        let seen = get(address, "/payments/pay_1").unwrap();
+        (seen.body["status"] == "PROCESSING").then_some(seen.body)
+    });
+    assert_eq!(seen["amount"], "125.50");
+    assert_eq!(seen["attempts"][0]["outcome"], "DONE");
+    let what: Vec<_> = seen["timeline"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| e["what"].as_str().unwrap())
+        .collect();
+    assert_eq!(what.first(), Some(&"taken in"));
+    assert!(
+        what.contains(&"sent to the bank") && what.contains(&"the bank has done it"),
+        "{what:?}"
+    );
+    let entry = &pair.bank.ledger().entries()[0];
+    assert_eq!(entry.key.as_deref(), Some("payment-pay_1"));
+    assert_eq!(entry.amount.as_deref(), Some("125.50"));
+}
+
+#[test]
+fn the_same_id_again_changes_nothing_and_other_content_is_refused() {
+    let pair = pair("");
+    let address = pair.server.address;
+    let first = post(address, "/payments", &far(payment("pay_1"))).unwrap();
+    assert_eq!(first.status, 201, "{}", first.body);
+    assert_eq!(first.body["meetsDeadline"], true);
+    let mut same = far(payment("pay_1"));
+    same["amount"] = json!("125.50");
+    let again = post(address, "/payments", &same).unwrap();
+    assert_eq!((again.status, &again.body), (200, &first.body));
+    let mut other = far(payment("pay_1"));
+    other["amount"] = json!("125.51");
+    let refused = post(address, "/payments", &other).unwrap();
+    assert_eq!(refused.status, 409);
+    assert!(refused.body["error"].as_str().unwrap().contains("pay_1"));
+}
+
+#[test]
+fn one_id_posted_a_hundred_times_at_once_is_one_payment() {
+    let pair = pair("");
+    let address = pair.server.address;
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let posts: Vec<_> = (0..100)
+            .map(|n| {
+                scope.spawn(move || {
+                    let mut body = far(payment("pay_1"));
+                    if n % 4 == 0 {
+                        body["reference"] = json!("another");
+                    }
+                    post(address, "/payments", &body).unwrap()
+                })
+            })
+            .collect();
+        posts.into_iter().map(|post| post.join().unwrap()).collect()
+    });
+    let count = |status: u16| answers.iter().filter(|a| a.status == status).count();
+    assert_eq!(count(201), 1, "one is new");
+    assert_eq!(
+        count(200) + count(409),
+        99,
+        "the others are repeats or conflicts"
+    );
+    assert!(
+        count(409) == 25 || count(409) == 75,
+        "sameness is judged by content: {}",
+        count(409)
+    );
+    let totals = get(address, "/admin/totals").unwrap().body;
+    assert_eq!(totals["payments"][0]["count"], 1);
+}
+
+#[test]
+fn bad_input_is_told_field_by_field_and_nothing_is_written() {
+    let pair = pair("");
+    let address = pair.server.address;
+    let wrong = json!({"paymentId": "x y", "amount": "1.234", "currency": "USD", "debtor": {}, "executeAt": "soon", "x": 1});
+    let answer = post(address, "/payments", &wrong).unwrap();
+    assert_eq!(
+        (answer.status, &answer.body["error"]),
+        (400, &json!("Validation failed"))
+    );
+    let fields: Vec<_> = answer.body["details"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .cloned()
+        .collect();
+    assert_eq!(
+        fields,
+        [
+            "amount",
+            "creditor",
+            "debtor.account",
+            "debtor.name",
+            "executeAt",
+            "paymentId",
+            "x"
+        ]
+    );
+
+    let mut late = payment("pay_1");
+    late["executeAt"] = json!("2020-01-01T00:00:00Z");
+    let answer = post(address, "/payments", &late).unwrap();
+    assert_eq!(answer.status, 400);
+    assert!(
+        answer.body["details"]["executeAt"]
+            .as_str()
+            .unwrap()
+            .contains("24 hours")
+    );
+    assert_eq!(
+        post(address, "/payments", &late).unwrap().status,
+        400,
+        "the same refusal again"
+    );
+    assert_eq!(
+        post(address, "/payments", &far(payment("pay_1")))
+            .unwrap()
+            .status,
+        201,
+        "a correction is taken"
+    );
+
+    let mut circle = payment("pay_2");
+    circle["creditor"] = circle["debtor"].clone();
+    let answer = post(address, "/payments", &circle).unwrap();
+    assert_eq!(answer.status, 422);
+    assert!(answer.body["details"]["distinct_accounts"].is_string());
+
+    let raw = |kind, body: &str| post_raw(address, "/payments", kind, body).unwrap().status;
+    assert_eq!(raw("application/json", "{"), 400);
+    assert_eq!(raw("text/plain", "{}"), 415);
+    assert_eq!(
+        raw("application/json", &format!("\"{}\"", "x".repeat(70_000))),
+        413
+    );
+    assert_eq!(get(address, "/payments/nobody").unwrap().status, 404);
+    assert_eq!(get(address, "/payments").unwrap().status, 405);
+    assert_eq!(get(address, "/elsewhere").unwrap().status, 404);
+    let totals = get(address, "/admin/totals").unwrap().body;
+    assert_eq!(totals["payments"].as_array().unwrap().len(), 1, "{totals}");
+}
+
+#[test]
+fn an_unknown_lane_refuses_payments_until_it_exists() {
+    let pair = pair("downstream.payments.lane = \"acme\"\n");
+    let address = pair.server.address;
+    let answer = post(address, "/payments", &payment("pay_1")).unwrap();
+    assert_eq!(answer.status, 422, "{}", answer.body);
+    assert!(
+        answer.body["details"]["lane"]
+            .as_str()
+            .unwrap()
+            .contains("/admin/rate-limit/config")
+    );
+    assert_eq!(get(address, "/payments/pay_1").unwrap().status, 404);
+    let lane = json!({"configName": "acme", "maxPerWindow": 100, "windowSizeSecs": 4});
+    assert_eq!(
+        post(address, "/admin/rate-limit/config", &lane)
+            .unwrap()
+            .status,
+        200
+    );
+    let answer = post(address, "/payments", &payment("pay_2")).unwrap();
+    assert_eq!(answer.status, 201, "{}", answer.body);
+}
+
+#[test]
+fn lanes_are_configured_by_version_and_impossible_limits_change_nothing() {
+    let pair = pair("");
+    let address = pair.server.address;
+    let config = |body: Value| post(address, "/admin/rate-limit/config", &body).unwrap();
+    let raised = config(
+        json!({"configName": "default", "maxPerWindow": 200, "windowSizeSecs": 4, "reason": "agreed"}),
+    );
+    assert_eq!(raised.status, 200);
+    assert_eq!(
+        raised.body["maxPerSecond"], 50.0,
+        "an omitted field keeps its value"
+    );
+    assert_eq!(raised.body["version"], 2);
+    assert!(raised.body["effectiveAt"].is_string());
+    let bad = [
+        (
+            json!({"configName": "default", "maxPerWindow": 0}),
+            "maxPerWindow",
+        ),
+        (
+            json!({"configName": "default", "windowSizeSecs": 0}),
+            "windowSizeSecs",
+        ),
+        (
+            json!({"configName": "default", "maxPerSecond": 0}),
+            "pause the lane",
+        ),
+        (
+            json!({"configName": "default", "maxPerSecond": -5}),
+            "maxPerSecond",
+        ),
+        (json!({"configName": "default", "maxPerWindow": -1}), "body"),
+        (json!({"configName": "new"}), "maxPerWindow"),
+        (
+            json!({"configName": "a b", "maxPerWindow": 1, "windowSizeSecs": 1}),
+            "configName",
+        ),
+        (json!({"configName": "default", "colour": "red"}), "colour"),
+    ];
+    for (body, word) in bad {
+        let answer = config(body.clone());
+        assert_eq!(answer.status, 400, "{body}");
+        assert!(
+            answer.body.to_string().contains(word),
+            "{body}: {}",
+            answer.body
+        );
+    }
+    let lanes = get(address, "/admin/rate-limit/config").unwrap().body;
+    assert_eq!(lanes.as_array().unwrap().len(), 1);
+    assert_eq!(lanes[0]["version"], 2);
+}
+
+#[test]
+fn health_and_accounts_answer() {
+    let pair = pair("");
+    let address = pair.server.address;
+    for path in ["/health/live", "/health/ready"] {
+        assert_eq!(get(address, path).unwrap().status, 200, "{path}");
+    }
+    assert_eq!(
+        get(
+            address,
+            "/admin/totals?date=2026-11-16&zone=America/Phoenix"
+        )
+        .unwrap()
+        .status,
+        200
+    );
+    for bad in [
+        "/admin/totals?date=yesterday",
+        "/admin/totals?zone=Mars/Base",
+    ] {
+        assert_eq!(get(address, bad).unwrap().status, 400, "{bad}");
+    }
+    assert_eq!(
+        get(address, "/admin/rate-limit/certificate?lane=nobody")
+            .unwrap()
+            .status,
+        404
+    );
+    let certificate = get(address, "/admin/rate-limit/certificate").unwrap();
+    assert_eq!(
+        (certificate.status, &certificate.body["sends"]),
+        (200, &json!(0))
+    );
+    assert!(!certificate.head.contains("retry-after"));
+}

@@ -1,0 +1,59 @@
+//! A small blocking HTTP client: one request, one connection, whatever comes back.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Value,
+}
+
+pub(crate) fn get(address: SocketAddr, path: &str) -> std::io::Result<Response> {
+    exchange(
+        address,
+        &format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"),
+    )
+}
+
+pub(crate) fn post(address: SocketAddr, path: &str, body: &Value) -> std::io::Result<Response> {
+    post_raw(address, path, "application/json", &body.to_string())
+}
+
+pub(crate) fn post_raw(
+    address: SocketAddr,
+    path: &str,
+    kind: &str,
+    body: &str,
+) -> std::io::Result<Response> {
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    exchange(address, &(head + body))
+}
+
+fn exchange(address: SocketAddr, request: &str) -> std::io::Result<Response> {
+    let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
+    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let broken = || std::io::Error::other(format!("half an answer: {answer:?}"));
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(broken)?;
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|s| s.parse().ok())
+        .ok_or_else(broken)?;
+    let body = serde_json::from_str(body).unwrap_or(Value::Null);
+    Ok(Response {
+        status,
+        head: head.to_lowercase(),
+        body,
+    })
+}

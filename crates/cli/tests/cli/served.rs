@@ -1,0 +1,126 @@
+//! A `tollgate serve` of its own: a folder, a configuration, a child process.
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tollgate_sandbox::Bank;
+
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_tollgate");
+
+/// What a server of a test runs with.
+pub(crate) struct Setting {
+    pub(crate) folder: TempDir,
+    extra: String,
+}
+
+impl Setting {
+    pub(crate) fn new(bank: &Bank, extra: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut text = format!("downstream.payments.url = \"{}\"\n", bank.url());
+        writeln!(
+            text,
+            "store.url = \"sqlite:{}\"",
+            folder.path().join("t.db").display()
+        )
+        .unwrap();
+        text.push_str(extra);
+        Self {
+            folder,
+            extra: text,
+        }
+    }
+
+    pub(crate) fn config(&self, listen: &str) -> std::path::PathBuf {
+        let path = self.folder.path().join("tollgate.toml");
+        std::fs::write(&path, format!("listen = \"{listen}\"\n{}", self.extra)).unwrap();
+        path
+    }
+
+    /// Starts it and waits until it serves.
+    pub(crate) fn start(&self, listen: &str) -> Served {
+        Served::start(&self.config(listen))
+    }
+}
+
+pub(crate) struct Served {
+    child: Child,
+    pub(crate) address: SocketAddr,
+}
+
+impl Served {
+    fn start(config: &Path) -> Self {
+        let mut child = Command::new(BINARY)
+            .args(["serve", "--config"])
+            .arg(config)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (found, address) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                if std::env::var_os("TOLLGATE_TEST_LOG").is_some() {
+                    eprintln!("{line}");
+                }
+                let address = line
+                    .split("address=")
+                    .nth(1)
+                    .and_then(|rest| rest.split(' ').next());
+                if let Some(address) = address.and_then(|a| a.parse::<SocketAddr>().ok()) {
+                    let _ = found.send(address);
+                }
+            }
+        });
+        let address = address
+            .recv_timeout(Duration::from_secs(30))
+            .expect("tollgate serve did not say where it serves");
+        Self { child, address }
+    }
+
+    /// SIGKILL: no warning, no goodbye.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM, and its exit code.
+    pub(crate) fn stop(mut self) -> Option<i32> {
+        let pid = self.child.id().to_string();
+        Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Asks again and again until the answer is there, within a bound.
+pub(crate) fn eventually<T>(what: &str, within: Duration, mut ask: impl FnMut() -> Option<T>) -> T {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test's own bound, outside of the program"
+    )]
+    let deadline = Instant::now() + within;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a test's own bound, outside of the program"
+        )]
+        let late = Instant::now() > deadline;
+        assert!(!late, "{what}: not within {within:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

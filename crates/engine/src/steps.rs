@@ -1,0 +1,97 @@
+//! One step on the shared runtime: tries by its policy, then its result in the journal. It does
+//! not know whether the result was recorded before; the caller asks the journal first.
+
+use std::sync::Arc;
+
+use tollgate_core::flow::{Call, Policy, Step, StepError};
+use tollgate_core::id::FlowId;
+use tollgate_core::ports::{JournalEntry, StoreResult};
+
+use crate::contained::contained;
+use crate::local::Tether;
+
+pub(crate) struct Job<S: Step> {
+    pub(crate) step: S,
+    pub(crate) world: Arc<S::World>,
+    pub(crate) policy: Policy,
+    pub(crate) flow_id: FlowId,
+    /// Its key in the journal.
+    pub(crate) key: String,
+}
+
+/// Runs the step and records its result, success or final failure; answers with the recorded
+/// JSON.
+///
+/// Killed before the record is durable, the step runs again on the next start; killed after it,
+/// the record is found. A result that cannot be written because the store is away is kept and
+/// tried again, and only this flow waits.
+pub(crate) async fn perform<S: Step>(shared: Arc<Tether>, job: Job<S>) -> StoreResult<String> {
+    let outcome = try_by_policy(&job).await;
+    let result_json = encode::<S>(&outcome).await;
+    let entry = JournalEntry {
+        key: job.key,
+        result_json,
+    };
+    let write = || {
+        shared
+            .flows
+            .journal(shared.epoch, &job.flow_id, entry.clone())
+    };
+    shared.persist(write).await?;
+    Ok(entry.result_json)
+}
+
+async fn try_by_policy<S: Step>(job: &Job<S>) -> Result<S::Out, StepError> {
+    let mut call = Call {
+        flow_id: job.flow_id.clone(),
+        attempt: 1,
+    };
+    loop {
+        let error = match try_once(job, &call).await {
+            Ok(out) => return Ok(out),
+            Err(error) => error,
+        };
+        let pause = job
+            .policy
+            .retry
+            .next_pause(call.attempt)
+            .filter(|_| error.retry);
+        let Some(pause) = pause else {
+            return Err(error);
+        };
+        tracing::debug!(flow = %job.flow_id, step = S::NAME, attempt = call.attempt, %error,
+            "a step failed and will be tried again");
+        tokio::time::sleep(pause).await;
+        call.attempt += 1;
+    }
+}
+
+async fn try_once<S: Step>(job: &Job<S>, call: &Call) -> Result<S::Out, StepError> {
+    // In a block of its own, so that a panic before the first await is contained as well.
+    let work = contained(async { job.step.run(&job.world, call).await });
+    match tokio::time::timeout(job.policy.timeout, work).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(words)) => Err(StepError::last(format!(
+            "step {:?} panicked: {words}",
+            S::NAME
+        ))),
+        Err(_) => {
+            let timeout = job.policy.timeout;
+            Err(StepError::retryable(format!(
+                "step {:?} timed out after {timeout:?}",
+                S::NAME
+            )))
+        }
+    }
+}
+
+async fn encode<S: Step>(outcome: &Result<S::Out, StepError>) -> String {
+    let encoded = contained(async { serde_json::to_string(outcome) }).await;
+    let why = match encoded {
+        Ok(Ok(result_json)) => return result_json,
+        Ok(Err(error)) => error.to_string(),
+        Err(words) => words,
+    };
+    let error = StepError::last(format!("step {:?}: its result is not JSON: {why}", S::NAME));
+    serde_json::to_string(&Err::<(), _>(error)).expect("a text and a flag are JSON")
+}
