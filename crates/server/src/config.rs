@@ -174,7 +174,15 @@ fn explain(error: &figment::Error, file: Option<&Path>) -> anyhow::Error {
     } else {
         format!("{key}: ")
     };
-    anyhow::anyhow!("{place}: {key}{}", error.kind)
+    // A syntax error is drawn over several lines; its first says where, its last says what.
+    let said = error.kind.to_string();
+    let mut lines = said.lines().filter(|line| !line.trim().is_empty());
+    let first = lines.next().unwrap_or_default();
+    let rest = lines
+        .next_back()
+        .map(|last| format!(": {last}"))
+        .unwrap_or_default();
+    anyhow::anyhow!("{place}: {key}{first}{rest}")
 }
 
 #[cfg(test)]

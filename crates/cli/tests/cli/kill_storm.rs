@@ -28,16 +28,12 @@ impl Size {
         let read = |name: &str| {
             std::env::var(name)
                 .ok()
-                .and_then(|value| value.parse().ok())
+                .and_then(|value| value.parse::<u32>().ok())
         };
         let size = Self {
-            rounds: read("TOLLGATE_STORM_ROUNDS")
-                .and_then(|n| n.try_into().ok())
-                .unwrap_or(rounds),
-            payments: read("TOLLGATE_STORM_PAYMENTS")
-                .and_then(|n| n.try_into().ok())
-                .unwrap_or(2000),
-            seed: read("TOLLGATE_SEED").unwrap_or(20_261_115),
+            rounds: read("TOLLGATE_STORM_ROUNDS").unwrap_or(rounds),
+            payments: read("TOLLGATE_STORM_PAYMENTS").unwrap_or(2000),
+            seed: u64::from(read("TOLLGATE_SEED").unwrap_or(20_261_115)),
         };
         println!(
             "seed {}, {} rounds of {} payments",
@@ -100,7 +96,7 @@ fn storm(size: &Size, honours_keys: bool) {
             killed_in_the_middle += u32::from(landed < size.payments as usize);
             let again = setting.start(&address.to_string());
             let total = u64::from(round + 1) * u64::from(size.payments);
-            eventually("all payments end", Duration::from_secs(120), || {
+            eventually("all payments end", Duration::from_mins(2), || {
                 (ended(address)? == total).then_some(())
             });
             assert_eq!(again.stop(), Some(0), "a graceful stop is no failure");
@@ -133,7 +129,7 @@ fn post_all(address: SocketAddr, round: u32, payments: u32, posted: &AtomicU32) 
             return;
         }
         let payment = payment(round, number);
-        eventually("a payment is accepted", Duration::from_secs(60), || {
+        eventually("a payment is accepted", Duration::from_mins(1), || {
             let answer = post(address, "/payments", &payment).ok()?;
             match answer.status {
                 200 | 201 => Some(()),

@@ -1,5 +1,12 @@
 //! The binary as its users meet it: started from outside, spoken to over HTTP, killed with -9.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test that panics says so, and a storm prints its seed"
+)]
+
 mod api;
 mod bad_starts;
 mod demo;

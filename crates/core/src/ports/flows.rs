@@ -11,7 +11,8 @@ use crate::id::{Epoch, FlowId};
 
 #[async_trait]
 pub trait Flows: Send + Sync {
-    /// Takes over from all earlier nodes. Flows that were being run become due at once.
+    /// Takes over from all earlier nodes: flows that were being run become due at once, and items
+    /// that were claimed are READY again, since whoever claimed them is gone.
     async fn take_node(&self) -> StoreResult<Epoch>;
 
     /// Writes flows that are not known yet, due after their delay. True for each that is new.

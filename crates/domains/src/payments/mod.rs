@@ -11,9 +11,9 @@ mod status;
 use std::sync::Arc;
 
 use tollgate_core::flow::Registrar;
-use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
+use tollgate_core::id::{FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
-use tollgate_core::ports::Store;
+use tollgate_core::ports::{NewItem, Store};
 use tollgate_dispatch::Sender;
 
 pub use exec::{ExecEnd, ExecutePayment, PaymentExecFlow, PostProcess, SendNotifications};
@@ -49,6 +49,15 @@ impl std::fmt::Debug for Payments {
             .field("lane", &self.lane)
             .finish_non_exhaustive()
     }
+}
+
+/// What is written for a payment that passed its checks: the pure half of intake.
+pub fn new_item(
+    payment: &PaymentRequest,
+    lane: &LaneName,
+    init_flow: &FlowId,
+) -> Result<NewItem, serde_json::Error> {
+    prepare::build(payment, lane, init_flow)
 }
 
 /// The whole domain, for either engine.
