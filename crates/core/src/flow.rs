@@ -25,8 +25,8 @@ pub trait Step: Wire {
     /// What its work needs: the store, the sender, …, as ports.
     type World: Send + Sync + 'static;
 
-    /// Names this call within its flow. Explicit, because a counter breaks when parallel
-    /// branches are replayed in another order.
+    /// Names this call within one run of its flow, among all steps. Explicit, because a counter
+    /// breaks when parallel branches are replayed in another order.
     fn key(&self) -> String;
     fn policy(&self) -> Policy;
     fn run(

@@ -71,7 +71,7 @@ impl Step for ExecutePayment {
     type World = Payments;
 
     fn key(&self) -> String {
-        "payment".to_owned()
+        Self::NAME.to_owned()
     }
     fn policy(&self) -> Policy {
         // Covers a wait for a connection, the gate's patience and the bank's own timeout.
@@ -134,7 +134,7 @@ impl Step for PostProcess {
     type World = Payments;
 
     fn key(&self) -> String {
-        "payment".to_owned()
+        Self::NAME.to_owned()
     }
     fn policy(&self) -> Policy {
         Policy {
@@ -184,7 +184,7 @@ impl Step for SendNotifications {
     type World = Payments;
 
     fn key(&self) -> String {
-        "payment".to_owned()
+        Self::NAME.to_owned()
     }
     fn policy(&self) -> Policy {
         Policy {

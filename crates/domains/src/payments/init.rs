@@ -97,7 +97,7 @@ impl Step for Prepare {
     type World = Payments;
 
     fn key(&self) -> String {
-        "batch".to_owned()
+        Self::NAME.to_owned()
     }
     fn policy(&self) -> Policy {
         STORE_STEP
@@ -133,7 +133,7 @@ impl Step for Admit {
     type World = Payments;
 
     fn key(&self) -> String {
-        "batch".to_owned()
+        Self::NAME.to_owned()
     }
     fn policy(&self) -> Policy {
         STORE_STEP

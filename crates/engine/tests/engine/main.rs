@@ -1,5 +1,6 @@
 //! What the embedded engine promises, through its ports and against a store in memory.
 
+mod conformance;
 mod bench;
 mod children;
 mod crashes;

@@ -17,6 +17,11 @@ impl Flows for SqliteStore {
     async fn take_node(&self) -> StoreResult<Epoch> {
         let write = |c: &Connection| {
             c.execute("UPDATE flow SET state = 'PENDING' WHERE state = 'LIVE'", [])?;
+            c.execute(
+                "UPDATE item_queue SET queue_status = 'READY', claimed_at = NULL
+                 WHERE queue_status = 'CLAIMED'",
+                [],
+            )?;
             c.query_row(
                 "UPDATE node SET epoch = epoch + 1 RETURNING epoch",
                 [],

@@ -3,6 +3,7 @@
 mod accounts;
 mod admit;
 mod attempts;
+mod claim;
 mod error;
 mod flows;
 mod lanes;
@@ -11,6 +12,7 @@ mod queue;
 mod reader;
 mod records;
 mod settings;
+mod starts;
 mod turns;
 mod value;
 mod writer;

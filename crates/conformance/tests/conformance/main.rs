@@ -1,0 +1,4 @@
+//! Every adapter against the promises of its port; one binary, one module per adapter.
+
+mod memory;
+mod tidy;

@@ -1,0 +1,168 @@
+//! Style as a test: what the tree promises and no compiler checks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Who may use whom (ARCHITECTURE.md, "The crates"). Tests may use more.
+const USES: &[(&str, &[&str])] = &[
+    ("core", &[]),
+    ("dispatch", &["core"]),
+    ("domains", &["core", "dispatch"]),
+    ("store", &["core"]),
+    ("engine", &["core"]),
+    ("temporal", &["core"]),
+    ("downstream", &["core"]),
+    (
+        "server",
+        &[
+            "core",
+            "dispatch",
+            "domains",
+            "store",
+            "engine",
+            "downstream",
+        ],
+    ),
+    ("cli", &["core", "domains", "server", "sandbox"]),
+    ("sandbox", &[]),
+    ("conformance", &["core"]),
+];
+
+/// A longer file needs a reason, written here.
+const MOST_LINES: usize = 500;
+const LONG_FILES: &[(&str, &str)] = &[];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
+}
+
+fn files(ending: &str) -> Vec<(String, String)> {
+    let mut found = vec![];
+    let mut folders = vec![root().join("crates"), root().join("bench")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.to_string_lossy().ends_with(ending) {
+                let name = path
+                    .strip_prefix(root())
+                    .unwrap()
+                    .to_string_lossy()
+                    .into_owned();
+                found.push((name, fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "no {ending} found");
+    found
+}
+
+/// The workspace crates named under a manifest's `[dependencies]`.
+fn dependencies(manifest: &str) -> BTreeSet<String> {
+    let section = manifest.split("\n[dependencies]\n").nth(1).unwrap_or("");
+    let section = section.split("\n[").next().unwrap_or("");
+    let names = section
+        .lines()
+        .filter_map(|line| line.strip_prefix("tollgate-"));
+    names
+        .filter_map(|rest| rest.split(['.', ' ', '=']).next())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn crates_depend_only_in_the_direction_of_the_table() {
+    let allowed: BTreeMap<_, _> = USES.iter().copied().collect();
+    let mut seen = 0;
+    for (name, text) in files("Cargo.toml") {
+        let Some(name) = name
+            .strip_prefix("crates/")
+            .and_then(|n| n.strip_suffix("/Cargo.toml"))
+        else {
+            continue;
+        };
+        let allowed = allowed
+            .get(name)
+            .unwrap_or_else(|| panic!("{name} is not in the table"));
+        for used in dependencies(&text) {
+            assert!(
+                allowed.contains(&used.as_str()),
+                "{name} may not use {used}"
+            );
+        }
+        seen += 1;
+    }
+    assert_eq!(
+        seen,
+        USES.len(),
+        "the table names a crate that does not exist"
+    );
+}
+
+#[test]
+fn the_pure_crates_have_no_runtime() {
+    for name in ["core", "domains"] {
+        let manifest =
+            fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).unwrap();
+        let section = manifest.split("\n[dependencies]\n").nth(1).unwrap();
+        let section = section.split("\n[").next().unwrap();
+        for banned in ["tokio", "rusqlite", "hyper", "axum"] {
+            let uses = section.lines().any(|line| line.starts_with(banned));
+            assert!(!uses, "{name} is pure and may not use {banned}");
+        }
+    }
+}
+
+#[test]
+fn every_file_says_what_it_is_for_and_is_short() {
+    let reasons: BTreeMap<_, _> = LONG_FILES.iter().copied().collect();
+    for (name, text) in files(".rs") {
+        assert!(
+            text.starts_with("//! "),
+            "{name} does not begin with what it is for"
+        );
+        let lines = text.lines().count();
+        let excused = reasons.contains_key(name.as_str());
+        assert!(
+            lines <= MOST_LINES || excused,
+            "{name} has {lines} lines: cut it, or say why"
+        );
+    }
+}
+
+#[test]
+fn permits_come_from_the_gate_alone() {
+    for (name, text) in files(".rs") {
+        let grants = text.contains("Permit::granted_by_the_gate(");
+        let home = name == "crates/dispatch/src/gate.rs";
+        let test = name.contains("/tests/");
+        assert!(!grants || home || test, "{name} makes a permit of its own");
+        assert!(
+            grants || !home,
+            "the gate no longer gives permits: this test looks for the wrong words"
+        );
+    }
+}
+
+#[test]
+fn domains_hold_no_sql_and_the_server_holds_none_either() {
+    let sql = ["SELECT ", "INSERT INTO", "UPDATE ", "DELETE FROM"];
+    for (name, text) in files(".rs") {
+        let bare = [
+            "crates/domains/src",
+            "crates/server/src",
+            "crates/core/src",
+            "crates/dispatch/src",
+        ];
+        if bare.iter().any(|place| name.starts_with(place)) {
+            for word in sql {
+                assert!(!text.contains(word), "{name} holds SQL: {word:?}");
+            }
+        }
+    }
+}

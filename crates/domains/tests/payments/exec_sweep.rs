@@ -1,0 +1,94 @@
+//! The exec flow: each step failed, repeated, crashed after; judged by the bank's ledger.
+
+use std::num::NonZeroU32;
+
+use tollgate_conformance::memory::{Case, Fault, Ran, Scene, sweep};
+use tollgate_core::item::QueueStatus;
+use tollgate_domains::payments::{ExecEnd, PaymentExecFlow};
+use tollgate_sandbox::{BankOptions, Faults};
+
+use crate::scene::Town;
+
+fn scene(options: BankOptions) -> Scene<PaymentExecFlow, Town> {
+    let (town, memory) = Town::build(options);
+    let input = town.dispatched();
+    Scene {
+        memory,
+        id: input.item.exec_flow(1),
+        input,
+        world: town,
+    }
+}
+
+/// One clean run, and every fault at each of the three steps.
+const CASES: usize = 1 + 5 * 3;
+
+#[test]
+fn a_payment_is_paid_once_whatever_happens_to_its_steps() {
+    for honours_keys in [true, false] {
+        let options = BankOptions {
+            honours_keys,
+            ..BankOptions::default()
+        };
+        assert_eq!(sweep(|| scene(options), check_paid_once), CASES);
+    }
+}
+
+fn check_paid_once(case: &Case, town: &Town, ran: &Ran<ExecEnd>) {
+    let view = town.item("pay_1").unwrap();
+    let effects = town.effects("pay_1");
+    assert!(effects <= 1, "doubled");
+    match &ran.result {
+        Ok(end) => {
+            assert!(matches!(end, ExecEnd::Done(_)), "{end:?}");
+            assert_eq!((effects, view.status.as_str()), (1, "PROCESSING"));
+            assert!(view.finished_at.is_some());
+        }
+        // The flow failed: the item has no end yet, so the sweeper finds it, and its past tells
+        // the next run what was done.
+        Err(_) => {
+            assert_eq!(case.fault(), Some(Fault::FailForGood));
+            assert_eq!(
+                (view.queue_status, view.finished_at),
+                (QueueStatus::Dispatched, None)
+            );
+            let sent = view.attempts.iter().any(|a| a.state.as_str() == "DONE");
+            assert_eq!(sent, effects == 1, "our books and the bank's agree");
+        }
+    }
+}
+
+#[test]
+fn a_payment_whose_answer_is_lost_is_in_doubt_and_waits_in_the_queue() {
+    let faults = Faults {
+        lose_answer_every: NonZeroU32::new(1),
+        ..Faults::default()
+    };
+    // Keys are not honoured: a second send would be a second payment.
+    let options = BankOptions {
+        honours_keys: false,
+        faults,
+        ..BankOptions::default()
+    };
+    // The clean run and the faults at its only step; later steps are not reached.
+    assert_eq!(sweep(|| scene(options), check_in_doubt), 1 + 5);
+}
+
+fn check_in_doubt(case: &Case, town: &Town, ran: &Ran<ExecEnd>) {
+    let view = town.item("pay_1").unwrap();
+    if case.fault() == Some(Fault::FailForGood) {
+        assert!(ran.result.is_err());
+        return;
+    }
+    assert_eq!(town.effects("pay_1"), 1, "never resent blindly");
+    // The step that ran a second time found that the item is no longer its own.
+    let ended = matches!(
+        ran.result,
+        Ok(ExecEnd::Requeued(_) | ExecEnd::Superseded(_))
+    );
+    assert!(ended, "{:?}", ran.result);
+    assert_eq!(
+        (view.status.as_str(), view.queue_status, view.run),
+        ("IN_DOUBT", QueueStatus::Ready, 2)
+    );
+}

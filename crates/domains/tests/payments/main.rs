@@ -1,0 +1,7 @@
+//! The payment flows on a real store and a real (sandbox) bank, with every fault at every step.
+
+#![expect(clippy::unwrap_used, reason = "a test that panics says so")]
+
+mod exec_sweep;
+mod init_sweep;
+mod scene;

@@ -1,0 +1,195 @@
+//! Claims: which lanes have due work, and taking it under a token, within the lane's credit.
+
+use rusqlite::{Connection, params};
+use tollgate_core::id::{Fence, Item, ItemId, ItemType, LaneName};
+use tollgate_core::ports::{Claim, Claimed, DueLanes, SettingKind};
+
+use super::accounts::{Entry, audit};
+use super::value::{Us, micros, until};
+use super::{lanes, settings};
+
+#[derive(Clone, Copy)]
+pub(super) struct Look {
+    pub(super) now: i64,
+    pub(super) ahead: i64,
+    pub(super) stale_after: i64,
+}
+
+pub(super) fn lanes_due(
+    c: &Connection,
+    item_type: &ItemType,
+    look: Look,
+) -> rusqlite::Result<DueLanes> {
+    let mut due = DueLanes::default();
+    for name in settings::names(c, SettingKind::Lane)?
+        .into_iter()
+        .map(LaneName::new)
+    {
+        let lane =
+            lanes::lane(c, &name).map_err(|e| rusqlite::Error::ToSqlConversionFailure(e.into()))?;
+        let closed = lanes::closed_until(c, &name)?.filter(|then| *then > look.now);
+        if lane.is_none_or(|lane| lane.pause.is_some()) {
+            continue;
+        }
+        let key = params![item_type.as_str(), name.as_str()];
+        let ready: Option<i64> = c
+            .prepare_cached(
+                "SELECT min(scheduled_exec_time) FROM item_queue
+                 WHERE item_type = ?1 AND lane = ?2 AND queue_status = 'READY'",
+            )?
+            .query_row(key, |row| row.get(0))?;
+        let claimed: Option<i64> = c
+            .prepare_cached(
+                "SELECT min(claimed_at) FROM item_queue
+                 WHERE item_type = ?1 AND lane = ?2 AND queue_status = 'CLAIMED'",
+            )?
+            .query_row(key, |row| row.get(0))?;
+        let reach = [
+            ready.map(|t| t - look.ahead),
+            claimed.map(|t| t + look.stale_after),
+        ];
+        let Some(first) = reach.into_iter().flatten().min() else {
+            continue;
+        };
+        let first = first.max(closed.unwrap_or(i64::MIN));
+        if first <= look.now {
+            due.lanes.push(name);
+        } else {
+            let wait = until(look.now, first);
+            due.next_in = Some(due.next_in.map_or(wait, |other| other.min(wait)));
+        }
+    }
+    Ok(due)
+}
+
+/// What is claimed or dispatched on a lane and has not had its turn.
+pub(super) fn unsent(c: &Connection, claim: &Claim) -> rusqlite::Result<u32> {
+    c.prepare_cached(
+        "SELECT (SELECT count(*) FROM item_queue
+                 WHERE item_type = ?1 AND lane = ?2 AND queue_status = 'CLAIMED')
+              + (SELECT count(*) FROM item_queue q
+                 WHERE q.item_type = ?1 AND q.lane = ?2
+                   AND q.queue_status = 'DISPATCHED' AND q.finished_at IS NULL
+                   AND NOT EXISTS (SELECT 1 FROM attempt a
+                        WHERE a.item_type = q.item_type AND a.item_id = q.item_id AND a.run = q.run))",
+    )?
+    .query_row(params![claim.item_type.as_str(), claim.lane.as_str()], |row| row.get(0))
+}
+
+/// READY and stale claims are two questions, each served by its own index.
+const DUE: &str = "SELECT q.item_id, q.run, q.fence, q.scheduled_exec_time, x.context_json
+     FROM item_queue q INDEXED BY item_queue_ready
+     LEFT JOIN item_context x ON x.item_type = q.item_type AND x.item_id = q.item_id
+     WHERE q.item_type = ?1 AND q.lane = ?2 AND q.queue_status = 'READY'
+       AND q.scheduled_exec_time <= ?3
+     ORDER BY q.scheduled_exec_time LIMIT ?4";
+const STALE: &str = "SELECT q.item_id, q.run, q.fence, q.scheduled_exec_time, x.context_json
+     FROM item_queue q INDEXED BY item_queue_claimed
+     LEFT JOIN item_context x ON x.item_type = q.item_type AND x.item_id = q.item_id
+     WHERE q.item_type = ?1 AND q.lane = ?2 AND q.queue_status = 'CLAIMED'
+       AND q.claimed_at <= ?3
+     ORDER BY q.claimed_at LIMIT ?4";
+
+struct Candidate {
+    id: String,
+    run: u32,
+    fence: i64,
+    scheduled: i64,
+    context_json: Option<String>,
+}
+
+pub(super) fn take(
+    c: &Connection,
+    claim: &Claim,
+    limit: u32,
+    now: i64,
+) -> rusqlite::Result<Vec<Claimed>> {
+    // A stale claim is counted as unsent already, so the credit does not bind it.
+    let mut candidates = candidates(
+        c,
+        STALE,
+        claim,
+        now - micros(claim.stale_after),
+        claim.limit,
+    )?;
+    candidates.extend(self::candidates(
+        c,
+        DUE,
+        claim,
+        now + micros(claim.ahead),
+        limit,
+    )?);
+    let mut claimed = Vec::with_capacity(candidates.len());
+    for candidate in candidates {
+        let Some(context_json) = candidate.context_json else {
+            bury(c, claim, &candidate.id, now)?;
+            continue;
+        };
+        let fence = Fence(candidate.fence + 1);
+        c.prepare_cached(
+            "UPDATE item_queue SET queue_status = 'CLAIMED', fence = ?3, claimed_at = ?4,
+                    dispatch_batch_id = ?5
+             WHERE item_type = ?1 AND item_id = ?2",
+        )?
+        .execute(params![
+            claim.item_type.as_str(),
+            candidate.id,
+            fence.0,
+            now,
+            claim.batch.as_str()
+        ])?;
+        claimed.push(Claimed {
+            id: ItemId::new(candidate.id),
+            fence,
+            run: candidate.run,
+            delay: until(now, candidate.scheduled),
+            context_json,
+        });
+    }
+    Ok(claimed)
+}
+
+fn candidates(
+    c: &Connection,
+    sql: &str,
+    claim: &Claim,
+    before: i64,
+    limit: u32,
+) -> rusqlite::Result<Vec<Candidate>> {
+    c.prepare_cached(sql)?
+        .query_map(
+            params![claim.item_type.as_str(), claim.lane.as_str(), before, limit],
+            |row| {
+                Ok(Candidate {
+                    id: row.get(0)?,
+                    run: row.get(1)?,
+                    fence: row.get(2)?,
+                    scheduled: row.get(3)?,
+                    context_json: row.get(4)?,
+                })
+            },
+        )?
+        .collect()
+}
+
+/// An item without its context can never run; it harms nobody else.
+fn bury(c: &Connection, claim: &Claim, id: &str, now: i64) -> rusqlite::Result<()> {
+    let why = "its context is missing";
+    c.prepare_cached(
+        "UPDATE item_queue SET queue_status = 'DEAD', last_error = ?3
+         WHERE item_type = ?1 AND item_id = ?2",
+    )?
+    .execute(params![claim.item_type.as_str(), id, why])?;
+    let item = Item::new(&claim.item_type, &ItemId::new(id));
+    let entry = Entry {
+        batch: Some(claim.batch.as_str()),
+        item: Some(&item),
+        action: "DEAD",
+        after: Some("DEAD"),
+        actor: "dispatcher",
+        detail: why,
+        ..Entry::default()
+    };
+    let now = tollgate_core::Timestamp::from_microsecond(now).unwrap_or_default();
+    audit(c, Us(now), &entry)
+}

@@ -1,0 +1,99 @@
+//! What became of the dispatcher's starts.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use tollgate_core::id::{BatchId, Item, ItemType};
+use tollgate_core::ports::{StartRecord, Started};
+
+use super::accounts::{Entry, audit};
+use super::value::Us;
+
+pub(super) fn record(
+    c: &Connection,
+    item_type: &ItemType,
+    batch: &BatchId,
+    starts: &[StartRecord],
+    max_retries: u32,
+    now: Us,
+) -> rusqlite::Result<u64> {
+    let (mut moved, mut failed) = (0, 0_u64);
+    for start in starts {
+        let rows = match &start.started {
+            Started::New | Started::Already => c
+                .prepare_cached(
+                    "UPDATE item_queue SET queue_status = 'DISPATCHED', dispatched_at = ?4,
+                            exec_workflow_id = ?5
+                     WHERE item_type = ?1 AND item_id = ?2
+                       AND queue_status = 'CLAIMED' AND fence = ?3",
+                )?
+                .execute(params![
+                    item_type.as_str(),
+                    start.id.as_str(),
+                    start.fence.0,
+                    now,
+                    start.flow.as_str()
+                ])?,
+            Started::Failed(why) => {
+                failed += 1;
+                start_failed(c, item_type, batch, start, why, max_retries, now)?
+            }
+        };
+        moved += rows as u64;
+    }
+    let detail = format!(
+        "{} claimed, {} started, {failed} failed",
+        starts.len(),
+        moved - failed.min(moved)
+    );
+    let entry = Entry {
+        batch: Some(batch.as_str()),
+        action: "BATCH_COMPLETE",
+        actor: "dispatcher",
+        detail: &detail,
+        ..Entry::default()
+    };
+    audit(c, now, &entry)?;
+    Ok(moved)
+}
+
+fn start_failed(
+    c: &Connection,
+    item_type: &ItemType,
+    batch: &BatchId,
+    start: &StartRecord,
+    why: &str,
+    max_retries: u32,
+    now: Us,
+) -> rusqlite::Result<usize> {
+    let after = c
+        .prepare_cached(
+            "UPDATE item_queue SET
+                 queue_status = CASE WHEN retry_count + 1 >= ?4 THEN 'DEAD' ELSE 'READY' END,
+                 retry_count = retry_count + 1, last_error = ?5, claimed_at = NULL
+             WHERE item_type = ?1 AND item_id = ?2 AND queue_status = 'CLAIMED' AND fence = ?3
+             RETURNING queue_status",
+        )?
+        .query_row(
+            params![
+                item_type.as_str(),
+                start.id.as_str(),
+                start.fence.0,
+                max_retries,
+                why
+            ],
+            |row| row.get::<_, String>(0),
+        )
+        .optional()?;
+    let Some(after) = after else { return Ok(0) };
+    let item = Item::new(item_type, &start.id);
+    let entry = Entry {
+        batch: Some(batch.as_str()),
+        item: Some(&item),
+        action: "DISPATCH_FAILED",
+        before: Some("CLAIMED"),
+        after: Some(&after),
+        actor: "dispatcher",
+        detail: why,
+    };
+    audit(c, now, &entry)?;
+    Ok(1)
+}
