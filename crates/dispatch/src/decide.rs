@@ -83,7 +83,7 @@ mod tests {
         Profile {
             honours_idempotency_key,
             key_retention: Duration::from_secs(1000),
-            settle: Duration::from_secs(60),
+            settle: Duration::from_mins(1),
             timeout: Duration::from_secs(10),
             means_not_done: vec![429],
         }

@@ -1,0 +1,217 @@
+//! The dispatcher's cycle, one at a time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_core::item::QueueStatus;
+use tollgate_core::item_type::ItemTypeConfig;
+use tollgate_core::lane::{LaneChange, Pause};
+use tollgate_dispatch::{Cycle, Dispatcher};
+
+use crate::town::{Mood, Scripted, Town, item_type};
+
+fn dispatcher(town: &Town, engine: &Arc<Scripted>) -> Dispatcher {
+    Dispatcher::new(item_type(), town.store.clone(), engine.clone(), 1)
+}
+
+#[tokio::test]
+async fn due_items_are_started_under_their_own_ids_and_dispatched() {
+    let (town, engine) = (Town::new(100).await, Scripted::new(Mood::Willing));
+    town.admit("a", "default", 3).await;
+    let cycle = dispatcher(&town, &engine).cycle().await.unwrap();
+    assert_eq!((cycle.claimed, cycle.started, cycle.failed), (3, 3, 0));
+    assert_eq!(
+        engine.started(),
+        ["exec-thing-a0", "exec-thing-a1", "exec-thing-a2"]
+    );
+    let delays: Vec<_> = engine
+        .starts
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|s| s.delay)
+        .collect();
+    assert!(
+        delays.is_sorted() && delays[2] > Duration::ZERO,
+        "each waits for its slot: {delays:?}"
+    );
+    let view = town.item("a0").await;
+    assert_eq!((view.queue_status, view.run), (QueueStatus::Dispatched, 1));
+    assert_eq!(
+        dispatcher(&town, &engine).cycle().await.unwrap().claimed,
+        0,
+        "nothing is left"
+    );
+}
+
+#[tokio::test]
+async fn the_kill_switch_stops_claims_and_loses_nothing() {
+    let (town, engine) = (Town::new(100).await, Scripted::new(Mood::Willing));
+    town.admit("a", "default", 3).await;
+    town.configure(ItemTypeConfig {
+        enabled: false,
+        ..ItemTypeConfig::default()
+    })
+    .await;
+    let dispatcher = dispatcher(&town, &engine);
+    assert!(dispatcher.cycle().await.unwrap().skipped);
+    assert_eq!(town.item("a0").await.queue_status, QueueStatus::Ready);
+    town.configure(ItemTypeConfig::default()).await;
+    assert_eq!(
+        dispatcher.cycle().await.unwrap().started,
+        3,
+        "no restart was needed"
+    );
+}
+
+#[tokio::test]
+async fn failed_starts_are_retried_and_then_dead() {
+    let (town, engine) = (Town::new(100).await, Scripted::new(Mood::Failing));
+    town.admit("a", "default", 1).await;
+    let dispatcher = dispatcher(&town, &engine);
+    for failures in 1..=5 {
+        assert_eq!(dispatcher.cycle().await.unwrap().failed, 1);
+        assert_eq!(town.item("a0").await.retry_count, failures);
+    }
+    let view = town.item("a0").await;
+    assert_eq!(
+        (view.queue_status, view.last_error.as_deref()),
+        (QueueStatus::Dead, Some("scripted"))
+    );
+    assert_eq!(
+        dispatcher.cycle().await.unwrap(),
+        Cycle::default(),
+        "the dead are left alone"
+    );
+}
+
+#[tokio::test]
+async fn an_engine_that_is_away_counts_for_nobody() {
+    let (town, engine) = (Town::new(100).await, Scripted::new(Mood::Away));
+    town.admit("a", "default", 2).await;
+    let dispatcher = dispatcher(&town, &engine);
+    for _ in 0..10 {
+        assert!(dispatcher.cycle().await.unwrap().unreachable);
+    }
+    let view = town.item("a0").await;
+    assert_eq!(
+        (view.queue_status, view.retry_count),
+        (QueueStatus::Ready, 0)
+    );
+    *engine.mood.lock().unwrap() = Mood::Willing;
+    assert_eq!(dispatcher.cycle().await.unwrap().started, 2);
+}
+
+#[tokio::test]
+async fn a_start_that_was_made_but_not_recorded_is_claimed_again_and_counts_as_success() {
+    let (town, engine) = (Town::new(100).await, Scripted::new(Mood::Willing));
+    town.admit("a", "default", 1).await;
+    // A dispatcher claimed it, started it, and died before it could say so.
+    let claim = tollgate_core::ports::Claim {
+        item_type: item_type(),
+        lane: tollgate_core::id::LaneName::new("default"),
+        batch: tollgate_core::id::BatchId::new("BATCH-dead"),
+        ahead: Duration::from_secs(6),
+        stale_after: Duration::from_mins(2),
+        limit: 10,
+        credit_horizon: Duration::from_secs(8),
+    };
+    tollgate_core::ports::Queue::claim(&*town.store, claim)
+        .await
+        .unwrap();
+    engine.end(
+        "exec-thing-a0",
+        tollgate_core::ports::FlowView::Running {
+            progress_json: None,
+        },
+    );
+    let dispatcher = dispatcher(&town, &engine);
+    assert_eq!(
+        dispatcher.cycle().await.unwrap().claimed,
+        0,
+        "the claim is not stale yet"
+    );
+    town.time.advance(Duration::from_secs(121));
+    let cycle = dispatcher.cycle().await.unwrap();
+    assert_eq!((cycle.claimed, cycle.started, cycle.failed), (1, 1, 0));
+    let view = town.item("a0").await;
+    assert_eq!(
+        (view.queue_status, view.run),
+        (QueueStatus::Dispatched, 1),
+        "a re-claim is no new run"
+    );
+}
+
+#[tokio::test]
+async fn a_backlog_never_becomes_more_flows_than_the_lane_can_send() {
+    let (town, engine) = (Town::new(10).await, Scripted::new(Mood::Willing));
+    town.admit("a", "default", 500).await;
+    town.time.advance(Duration::from_mins(10));
+    let dispatcher = dispatcher(&town, &engine);
+    let first = dispatcher.cycle().await.unwrap();
+    // 9.8 a second for the claim-ahead of 6 s and 2 s to spare.
+    assert_eq!(first.started, 78);
+    assert_eq!(
+        dispatcher.cycle().await.unwrap().started,
+        0,
+        "no credit until something is sent"
+    );
+}
+
+#[tokio::test]
+async fn a_paused_lane_blocks_no_other() {
+    let (town, engine) = (Town::new(100).await, Scripted::new(Mood::Willing));
+    town.lane("other", 100).await;
+    town.admit("a", "default", 2).await;
+    town.admit("b", "other", 2).await;
+    let pause = Pause {
+        actor: "ops".into(),
+        reason: "bank down".into(),
+    };
+    town.change(
+        "default",
+        LaneChange {
+            pause: Some(Some(pause)),
+            ..LaneChange::default()
+        },
+    )
+    .await;
+    let dispatcher = dispatcher(&town, &engine);
+    dispatcher.cycle().await.unwrap();
+    assert_eq!(engine.started(), ["exec-thing-b0", "exec-thing-b1"]);
+    town.change(
+        "default",
+        LaneChange {
+            pause: Some(None),
+            ..LaneChange::default()
+        },
+    )
+    .await;
+    assert_eq!(dispatcher.cycle().await.unwrap().started, 2);
+}
+
+#[tokio::test]
+async fn cycles_of_one_type_do_not_overlap() {
+    let (town, engine) = (Town::new(100).await, Scripted::new(Mood::Willing));
+    town.admit("a", "default", 50).await;
+    let dispatcher = dispatcher(&town, &engine);
+    let (one, two) = tokio::join!(dispatcher.cycle(), dispatcher.cycle());
+    let (one, two) = (one.unwrap(), two.unwrap());
+    assert!(one.skipped != two.skipped, "one ran, one was skipped");
+    assert_eq!(one.started + two.started, 50);
+}
+
+#[tokio::test]
+async fn a_full_batch_is_followed_by_another_at_once() {
+    let (town, engine) = (Town::new(100).await, Scripted::new(Mood::Willing));
+    town.configure(ItemTypeConfig {
+        batch_size: 10,
+        ..ItemTypeConfig::default()
+    })
+    .await;
+    town.admit("a", "default", 35).await;
+    assert_eq!(
+        dispatcher(&town, &engine).cycle().await.unwrap().started,
+        35
+    );
+}

@@ -1,0 +1,8 @@
+//! The services on a real store: the dispatcher with a scripted engine, the sender with a bank.
+
+#![expect(clippy::unwrap_used, reason = "a test that panics says so")]
+
+mod dispatching;
+mod sending;
+mod sweeping;
+mod town;

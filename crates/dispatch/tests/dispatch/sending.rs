@@ -1,0 +1,279 @@
+//! The sender on a bank with faults, judged by the bank's ledger.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate_core::id::{BatchId, LaneName};
+use tollgate_core::item::QueueStatus;
+use tollgate_core::lane::{LaneChange, Pause};
+use tollgate_core::ports::{Claim, Lanes, Profile, Queue, Request, StatusMove};
+use tollgate_dispatch::{Gate, GateOptions, Job, Moves, Sender, Sent};
+use tollgate_downstream::{HttpConnector, HttpOptions};
+use tollgate_sandbox::{Bank, BankOptions, Faults};
+
+use crate::town::{Town, item, item_type};
+
+const SETTLE: Duration = Duration::from_mins(1);
+
+struct Post {
+    town: Town,
+    bank: Bank,
+    sender: Sender,
+}
+
+impl Post {
+    async fn new(options: BankOptions) -> Self {
+        let town = Town::new(100).await;
+        let bank = Bank::start(options).unwrap();
+        let sender = sender(&town, &bank.url(), options.honours_keys);
+        town.admit("a", "default", 1).await;
+        Self { town, bank, sender }
+    }
+
+    /// Claims what is due and sends it: one run.
+    async fn run(&self) -> Sent {
+        let claim = Claim {
+            item_type: item_type(),
+            lane: LaneName::new("default"),
+            batch: BatchId::new("BATCH-1"),
+            ahead: Duration::from_secs(6),
+            stale_after: Duration::from_mins(2),
+            limit: 1,
+            credit_horizon: Duration::from_secs(8),
+        };
+        let claimed = self.town.store.claim(claim).await.unwrap();
+        self.sender.send(&job(claimed[0].run)).await.unwrap()
+    }
+
+    fn effects(&self) -> u32 {
+        self.bank
+            .ledger()
+            .effective()
+            .get("a0")
+            .copied()
+            .unwrap_or(0)
+    }
+}
+
+fn sender(town: &Town, url: &str, honours_idempotency_key: bool) -> Sender {
+    let profile = Profile {
+        honours_idempotency_key,
+        key_retention: Duration::from_hours(1),
+        settle: SETTLE,
+        timeout: Duration::from_secs(2),
+        means_not_done: vec![429],
+    };
+    let options = HttpOptions {
+        name: "bank".into(),
+        url: url.into(),
+        lane: LaneName::new("default"),
+        profile,
+        max_connections: 4,
+    };
+    let connector = Arc::new(HttpConnector::new(options).unwrap());
+    let gate = Arc::new(Gate::new(town.store.clone(), GateOptions::default()));
+    Sender::new(town.store.clone(), gate, connector)
+}
+
+fn job(run: u32) -> Job {
+    let body = r#"{"paymentId":"a0","amount":"1.00","currency":"EUR","debtor":{},"creditor":{}}"#;
+    Job {
+        item: item("a0"),
+        run,
+        request: Request {
+            reference: "a0".into(),
+            idempotency_key: "thing-a0".into(),
+            body_json: body.into(),
+        },
+        moves: Moves {
+            done: StatusMove::new(&["SCHEDULED", "IN_DOUBT"], "ACCEPTED"),
+            refused: StatusMove::new(&["SCHEDULED"], "REJECTED"),
+            in_doubt: StatusMove::new(&["SCHEDULED"], "IN_DOUBT"),
+        },
+    }
+}
+
+fn loses_answers() -> Faults {
+    Faults {
+        lose_answer_every: NonZeroU32::new(1),
+        ..Faults::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_answer_is_sent_again_under_the_same_key_while_the_bank_honours_it() {
+    let post = Post::new(BankOptions {
+        faults: loses_answers(),
+        ..BankOptions::default()
+    })
+    .await;
+    assert!(matches!(post.run().await, Sent::Requeued(_)));
+    assert_eq!(post.town.item("a0").await.status, "IN_DOUBT");
+    post.bank.set_faults(Faults::default());
+    assert!(matches!(post.run().await, Sent::Done(_)));
+    assert_eq!((post.effects(), post.bank.ledger().arrivals()), (1, 2));
+    assert_eq!(post.town.item("a0").await.status, "ACCEPTED");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_that_promise_a_lost_answer_is_only_asked_about() {
+    let options = BankOptions {
+        faults: loses_answers(),
+        honours_keys: false,
+        ..BankOptions::default()
+    };
+    let post = Post::new(options).await;
+    post.run().await;
+    post.bank.set_faults(Faults::default());
+    assert!(
+        matches!(post.run().await, Sent::Done(_)),
+        "the probe found it"
+    );
+    assert_eq!(post.effects(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_to_the_bank_is_evidence_only_after_the_settle_time() {
+    let reset = Faults {
+        reset_before_every: NonZeroU32::new(1),
+        ..Faults::default()
+    };
+    let post = Post::new(BankOptions {
+        faults: reset,
+        honours_keys: false,
+        ..BankOptions::default()
+    })
+    .await;
+    assert!(matches!(post.run().await, Sent::Requeued(_)));
+    post.bank.set_faults(Faults::default());
+    // Asked at once: 404, which proves nothing yet.
+    assert!(matches!(post.run().await, Sent::Requeued(_)));
+    assert_eq!(
+        (post.effects(), post.town.item("a0").await.status.as_str()),
+        (0, "IN_DOUBT")
+    );
+    post.town.time.advance(SETTLE);
+    // Asked again: 404, and now it is proof. Only then it is sent.
+    assert!(matches!(post.run().await, Sent::Requeued(_)));
+    assert_eq!(post.effects(), 0);
+    assert!(matches!(post.run().await, Sent::Done(_)));
+    assert_eq!(post.effects(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_after_a_lost_answer_is_no_refusal() {
+    // The bank remembers the key with other content and answers 422.
+    let post = Post::new(BankOptions {
+        faults: loses_answers(),
+        ..BankOptions::default()
+    })
+    .await;
+    post.run().await;
+    post.bank.set_faults(Faults::default());
+    let claim = post
+        .run_with(|job| job.request.body_json = job.request.body_json.replace("1.00", "2.00"))
+        .await;
+    assert!(matches!(claim, Sent::Requeued(_)), "{claim:?}");
+    assert_eq!(post.town.item("a0").await.status, "IN_DOUBT");
+}
+
+impl Post {
+    async fn run_with(&self, change: impl FnOnce(&mut Job)) -> Sent {
+        let claim = Claim {
+            item_type: item_type(),
+            lane: LaneName::new("default"),
+            batch: BatchId::new("BATCH-2"),
+            ahead: Duration::from_secs(6),
+            stale_after: Duration::from_mins(2),
+            limit: 1,
+            credit_horizon: Duration::from_secs(8),
+        };
+        let claimed = self.town.store.claim(claim).await.unwrap();
+        let mut job = job(claimed[0].run);
+        change(&mut job);
+        self.sender.send(&job).await.unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bank_that_cannot_be_reached_spends_no_turn() {
+    let post = Post::new(BankOptions::default()).await;
+    let nobody = sender(&post.town, "http://127.0.0.1:1", true);
+    let Post { town, bank, .. } = post;
+    let post = Post {
+        town,
+        bank,
+        sender: nobody,
+    };
+    assert!(matches!(post.run().await, Sent::Requeued(_)));
+    let view = post.town.item("a0").await;
+    assert_eq!(
+        (view.queue_status, view.run, view.attempts.len()),
+        (QueueStatus::Ready, 2, 0)
+    );
+    assert_eq!(
+        view.status, "SCHEDULED",
+        "definitely not done is not in doubt"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bank_that_asks_for_quiet_closes_its_lane() {
+    let post = Post::new(BankOptions {
+        limit_per_second: Some(0),
+        ..BankOptions::default()
+    })
+    .await;
+    assert!(matches!(post.run().await, Sent::Requeued(_)));
+    let lane = post
+        .town
+        .store
+        .lane(&LaneName::new("default"))
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(lane.closed_for.is_some());
+    assert_eq!(post.effects(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_lane_sends_its_items_back_to_the_queue() {
+    let post = Post::new(BankOptions::default()).await;
+    let pause = Pause {
+        actor: "ops".into(),
+        reason: "bank down".into(),
+    };
+    post.town
+        .change(
+            "default",
+            LaneChange {
+                pause: Some(Some(pause)),
+                ..LaneChange::default()
+            },
+        )
+        .await;
+    let Sent::Requeued(why) = post.run().await else {
+        panic!("sent through a pause")
+    };
+    assert!(why.contains("ops") && why.contains("bank down"), "{why}");
+    assert_eq!(post.bank.ledger().arrivals(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_run_of_the_item_sends_nothing() {
+    let post = Post::new(BankOptions::default()).await;
+    assert!(matches!(post.run().await, Sent::Done(_)));
+    let Sent::Superseded(_) = post.sender.send(&Job { run: 7, ..fresh() }).await.unwrap() else {
+        panic!("a run that owns nothing has sent")
+    };
+    assert_eq!(post.bank.ledger().arrivals(), 1);
+}
+
+/// A job for an item that was never sent.
+fn fresh() -> Job {
+    Job {
+        item: item("nobody"),
+        ..job(7)
+    }
+}
