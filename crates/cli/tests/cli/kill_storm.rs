@@ -31,9 +31,9 @@ impl Size {
                 .and_then(|value| value.parse::<u32>().ok())
         };
         let size = Self {
-            rounds: read("TOLLGATE_STORM_ROUNDS").unwrap_or(rounds),
-            payments: read("TOLLGATE_STORM_PAYMENTS").unwrap_or(2000),
-            seed: u64::from(read("TOLLGATE_SEED").unwrap_or(20_261_115)),
+            rounds: read("TGTEST_STORM_ROUNDS").unwrap_or(rounds),
+            payments: read("TGTEST_STORM_PAYMENTS").unwrap_or(2000),
+            seed: u64::from(read("TGTEST_SEED").unwrap_or(20_261_115)),
         };
         println!(
             "seed {}, {} rounds of {} payments",

@@ -65,7 +65,7 @@ impl Served {
         let (found, address) = mpsc::channel();
         std::thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
-                if std::env::var_os("TOLLGATE_TEST_LOG").is_some() {
+                if std::env::var_os("TGTEST_LOG").is_some() {
                     eprintln!("{line}");
                 }
                 let address = line

@@ -33,6 +33,10 @@ impl Post {
 
     /// Claims what is due and sends it: one run.
     async fn run(&self) -> Sent {
+        self.run_with(|_| {}).await
+    }
+
+    async fn run_with(&self, change: impl FnOnce(&mut Job)) -> Sent {
         let claim = Claim {
             item_type: item_type(),
             lane: LaneName::new("default"),
@@ -43,7 +47,9 @@ impl Post {
             credit_horizon: Duration::from_secs(8),
         };
         let claimed = self.town.store.claim(claim).await.unwrap();
-        self.sender.send(&job(claimed[0].run)).await.unwrap()
+        let mut job = job(claimed[0].run);
+        change(&mut job);
+        self.sender.send(&job).await.unwrap()
     }
 
     fn effects(&self) -> u32 {
@@ -171,29 +177,11 @@ async fn a_refusal_after_a_lost_answer_is_no_refusal() {
     .await;
     post.run().await;
     post.bank.set_faults(Faults::default());
-    let claim = post
-        .run_with(|job| job.request.body_json = job.request.body_json.replace("1.00", "2.00"))
-        .await;
-    assert!(matches!(claim, Sent::Requeued(_)), "{claim:?}");
+    let other =
+        |job: &mut Job| job.request.body_json = job.request.body_json.replace("1.00", "2.00");
+    let sent = post.run_with(other).await;
+    assert!(matches!(sent, Sent::Requeued(_)), "{sent:?}");
     assert_eq!(post.town.item("a0").await.status, "IN_DOUBT");
-}
-
-impl Post {
-    async fn run_with(&self, change: impl FnOnce(&mut Job)) -> Sent {
-        let claim = Claim {
-            item_type: item_type(),
-            lane: LaneName::new("default"),
-            batch: BatchId::new("BATCH-2"),
-            ahead: Duration::from_secs(6),
-            stale_after: Duration::from_mins(2),
-            limit: 1,
-            credit_horizon: Duration::from_secs(8),
-        };
-        let claimed = self.town.store.claim(claim).await.unwrap();
-        let mut job = job(claimed[0].run);
-        change(&mut job);
-        self.sender.send(&job).await.unwrap()
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

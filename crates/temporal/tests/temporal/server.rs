@@ -69,7 +69,7 @@ impl Drop for Server {
 }
 
 fn find_program() -> anyhow::Result<PathBuf> {
-    if let Some(program) = env::var_os("TOLLGATE_TEMPORAL_BIN") {
+    if let Some(program) = env::var_os("TGTEST_TEMPORAL_BIN") {
         return Ok(program.into());
     }
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -80,7 +80,7 @@ fn find_program() -> anyhow::Result<PathBuf> {
         .into_iter()
         .map(|place| place.join("temporal"))
         .find(|program| program.is_file())
-        .context("no `temporal` program found: run `./dev setup`, or set TOLLGATE_TEMPORAL_BIN")
+        .context("no `temporal` program found: run `./dev setup`, or set TGTEST_TEMPORAL_BIN")
 }
 
 fn free_port() -> anyhow::Result<u16> {
