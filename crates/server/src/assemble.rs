@@ -10,15 +10,16 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tollgate_core::id::LaneName;
 use tollgate_core::lane::LaneChange;
-use tollgate_core::ports::{Author, Engine, SettingKind, Store};
+use tollgate_core::ports::{Author, Engine, SettingKind, Store, StoreError};
 use tollgate_dispatch::{Dispatcher, Gate, GateOptions, Sender, Sweeper};
 use tollgate_domains::payments::{self, Intake, Payments};
 use tollgate_downstream::{HttpConnector, HttpOptions};
 use tollgate_engine::{Builder, EmbeddedEngine, Options};
+use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::api;
-use crate::config::Config;
+use crate::config::{Config, StoreAt};
 
 /// The lane that exists from the start, with the seeds' numbers.
 const DEFAULT_LANE: &str = "default";
@@ -42,7 +43,7 @@ impl std::fmt::Debug for Tollgate {
 
 impl Tollgate {
     pub async fn start(config: &Config) -> anyhow::Result<Self> {
-        let store = open_store(config)?;
+        let store = open_store(config).await?;
         seed_settings(&*store).await?;
 
         let bank = &config.downstream.payments;
@@ -142,13 +143,33 @@ impl Tollgate {
     }
 }
 
-fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
-    let options = SqliteOptions {
-        gate_margin: config.gate.margin,
-        ..SqliteOptions::at(config.store.path()?)
+async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
+    let gate_margin = config.gate.margin;
+    let store: Arc<dyn Store> = match config.store.at()? {
+        StoreAt::Sqlite(path) => {
+            let options = SqliteOptions {
+                gate_margin,
+                ..SqliteOptions::at(path)
+            };
+            Arc::new(SqliteStore::open(options).map_err(wrong_store)?)
+        }
+        StoreAt::Postgres(url) => {
+            let options = PostgresOptions {
+                gate_margin,
+                connections: config.store.connections,
+                ..PostgresOptions::at(url)
+            };
+            Arc::new(PostgresStore::open(options).await.map_err(wrong_store)?)
+        }
     };
-    let store = SqliteStore::open(options).map_err(|e| anyhow::anyhow!("store.url: {e}"))?;
-    Ok(Arc::new(store))
+    Ok(store)
+}
+
+fn wrong_store(error: StoreError) -> anyhow::Error {
+    match error {
+        StoreError::Unavailable(why) | StoreError::Invalid(why) => anyhow::anyhow!("store.url: {why}"),
+        StoreError::Fenced(_) | StoreError::Bug(_) => anyhow::anyhow!("store.url: {error}"),
+    }
 }
 
 fn gate_options(config: &Config) -> GateOptions {

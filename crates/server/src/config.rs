@@ -30,6 +30,7 @@ pub struct Config {
 #[serde(deny_unknown_fields)]
 pub struct Store {
     pub url: String,
+    pub connections: usize,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -93,7 +94,11 @@ impl Config {
             "listen: {} can be reached from other machines, and this release has no authentication; listen on 127.0.0.1",
             self.listen
         );
-        self.store.path()?;
+        self.store.at()?;
+        ensure!(
+            self.store.connections >= 4,
+            "store.connections must be at least 4: the gate, the engine and the API each need one"
+        );
         if self.engine.url != "embedded" {
             bail!(
                 "engine.url: {:?} is not an engine of this release; use \"embedded\"",
@@ -137,13 +142,22 @@ impl Config {
     }
 }
 
+/// Where the store is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreAt {
+    Sqlite(PathBuf),
+    Postgres(String),
+}
+
 impl Store {
-    /// The database file.
-    pub fn path(&self) -> anyhow::Result<PathBuf> {
+    pub fn at(&self) -> anyhow::Result<StoreAt> {
+        if self.url.starts_with("postgres://") || self.url.starts_with("postgresql://") {
+            return Ok(StoreAt::Postgres(self.url.clone()));
+        }
         match self.url.strip_prefix("sqlite:") {
-            Some(path) if !path.is_empty() => Ok(PathBuf::from(path)),
+            Some(path) if !path.is_empty() => Ok(StoreAt::Sqlite(PathBuf::from(path))),
             _ => bail!(
-                "store.url: {:?} is not a store of this release; use \"sqlite:FILE\"",
+                "store.url: {:?} is not a store of this release; use \"sqlite:FILE\" or \"postgres://user@host/database\"",
                 self.url
             ),
         }

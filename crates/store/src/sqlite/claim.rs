@@ -62,18 +62,19 @@ pub(super) fn lanes_due(
     Ok(due)
 }
 
-/// What is claimed or dispatched on a lane and has not had its turn.
-pub(super) fn unsent(c: &Connection, claim: &Claim) -> rusqlite::Result<u32> {
+/// What is claimed or dispatched on a lane, of any type, and has not had its turn. The indexes
+/// hold only what is under way, so that reading all of one costs little.
+pub(super) fn unsent(c: &Connection, lane: &LaneName) -> rusqlite::Result<u32> {
     c.prepare_cached(
-        "SELECT (SELECT count(*) FROM item_queue
-                 WHERE item_type = ?1 AND lane = ?2 AND queue_status = 'CLAIMED')
-              + (SELECT count(*) FROM item_queue q
-                 WHERE q.item_type = ?1 AND q.lane = ?2
+        "SELECT (SELECT count(*) FROM item_queue INDEXED BY item_queue_claimed
+                 WHERE lane = ?1 AND queue_status = 'CLAIMED')
+              + (SELECT count(*) FROM item_queue q INDEXED BY item_queue_running
+                 WHERE q.lane = ?1
                    AND q.queue_status = 'DISPATCHED' AND q.finished_at IS NULL
                    AND NOT EXISTS (SELECT 1 FROM attempt a
                         WHERE a.item_type = q.item_type AND a.item_id = q.item_id AND a.run = q.run))",
     )?
-    .query_row(params![claim.item_type.as_str(), claim.lane.as_str()], |row| row.get(0))
+    .query_row([lane.as_str()], |row| row.get(0))
 }
 
 /// READY and stale claims are two questions, each served by its own index.
@@ -112,13 +113,10 @@ pub(super) fn take(
         now - micros(claim.stale_after),
         claim.limit,
     )?;
-    candidates.extend(self::candidates(
-        c,
-        DUE,
-        claim,
-        now + micros(claim.ahead),
-        limit,
-    )?);
+    let stale = u32::try_from(candidates.len()).unwrap_or(u32::MAX);
+    let limit = limit.min(claim.limit.saturating_sub(stale));
+    let reach = now + micros(claim.ahead);
+    candidates.extend(self::candidates(c, DUE, claim, reach, limit)?);
     let mut claimed = Vec::with_capacity(candidates.len());
     for candidate in candidates {
         let Some(context_json) = candidate.context_json else {

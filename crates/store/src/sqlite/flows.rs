@@ -15,8 +15,13 @@ use super::writer::Urgency;
 #[async_trait]
 impl Flows for SqliteStore {
     async fn take_node(&self) -> StoreResult<Epoch> {
-        let write = |c: &Connection| {
-            c.execute("UPDATE flow SET state = 'PENDING' WHERE state = 'LIVE'", [])?;
+        let clock = self.clock.clone();
+        let write = move |c: &Connection| {
+            // Due at once, also if the clock was set back meanwhile.
+            c.execute(
+                "UPDATE flow SET state = 'PENDING', due_at = min(due_at, ?1) WHERE state = 'LIVE'",
+                [clock.now_us()],
+            )?;
             c.execute(
                 "UPDATE item_queue SET queue_status = 'READY', claimed_at = NULL
                  WHERE queue_status = 'CLAIMED'",

@@ -59,12 +59,13 @@ impl Lanes for SqliteStore {
                 rebuild_windows(c, &name, changed.window_size(), now).map_err(store_error)?;
             }
             forget_pointers(c, &name).map_err(store_error)?;
+            let closed_for = closed_for(c, &name, now.0.as_microsecond()).map_err(store_error)?;
             Ok(LaneVersion {
                 name,
                 version: setting.version,
                 lane: changed,
                 effective_at: now.0 + HORIZON,
-                closed_for: None,
+                closed_for,
             })
         };
         self.writer.write(Urgency::Urgent, write).await
@@ -128,11 +129,14 @@ fn version(c: &Connection, name: LaneName, now: i64) -> rusqlite::Result<Option<
         lane: parse(&setting)?,
         version: setting.version,
         effective_at: setting.created_at + HORIZON,
-        closed_for: closed_until(c, &name)?
-            .map(|then| until(now, then))
-            .filter(|left| !left.is_zero()),
+        closed_for: closed_for(c, &name, now)?,
         name,
     }))
+}
+
+fn closed_for(c: &Connection, name: &LaneName, now: i64) -> rusqlite::Result<Option<Duration>> {
+    let left = closed_until(c, name)?.map(|then| until(now, then));
+    Ok(left.filter(|left| !left.is_zero()))
 }
 
 pub(super) fn closed_until(c: &Connection, name: &LaneName) -> rusqlite::Result<Option<i64>> {
@@ -168,7 +172,8 @@ fn forget_pointers(c: &Connection, name: &LaneName) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Future slots keep their times; their windows and counters follow the new size.
+/// Slots keep their times; the windows of future ones follow the new size, and the counters are
+/// counted anew from the slots.
 fn rebuild_windows(
     c: &Connection,
     name: &LaneName,
@@ -185,9 +190,8 @@ fn rebuild_windows(
     c.execute("DELETE FROM lane_window WHERE lane = ?1", [lane])?;
     c.execute(
         "INSERT INTO lane_window (lane, window_start, used)
-         SELECT lane, window_start, count(*) FROM slot
-         WHERE lane = ?1 AND scheduled_time >= ?2 GROUP BY window_start",
-        params![lane, from],
+         SELECT lane, window_start, count(*) FROM slot WHERE lane = ?1 GROUP BY window_start",
+        [lane],
     )?;
     Ok(())
 }

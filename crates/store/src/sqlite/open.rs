@@ -5,6 +5,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use tollgate_core::ports::{StoreError, StoreResult};
 
 use super::reader::Readers;
@@ -46,11 +47,21 @@ fn prepare(options: &SqliteOptions) -> Result<Connection, Box<dyn std::error::Er
          PRAGMA wal_autocheckpoint = 4000;",
     )?;
     connection.set_prepared_statement_cache_capacity(128);
+    keep_plans(&connection)?;
     migrations::migrations::runner().run(&mut connection)?;
     if let Some(pages) = options.max_pages {
         connection.pragma_update(None, "max_page_count", pages)?;
     }
     Ok(connection)
+}
+
+/// Plans must not depend on bound values: clearing the bindings of such a statement, as the
+/// statement cache does, expires its plan, and every execution would prepare it anew (measured:
+/// 59 % of the writer's time, a third of the admissions).
+pub(super) fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
+        .map(drop)
 }
 
 /// One process per file. The lock dies with the process, so a crash leaves nothing to clean up.

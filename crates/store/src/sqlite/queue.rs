@@ -67,7 +67,7 @@ impl Queue for SqliteStore {
                 return Ok(vec![]);
             };
             let sendable = lane.pace(margin).turns_in(claim.credit_horizon).max(1);
-            let unsent = claim::unsent(c, &claim).map_err(store_error)?;
+            let unsent = claim::unsent(c, &claim.lane).map_err(store_error)?;
             let limit = claim.limit.min(sendable.saturating_sub(unsent));
             claim::take(c, &claim, limit, now).map_err(store_error)
         };
@@ -166,9 +166,9 @@ impl Queue for SqliteStore {
         let (item_type, before) = (item_type.clone(), self.clock.now_us() - micros(older_than));
         let read = move |c: &Connection| {
             c.prepare_cached(
-                "SELECT q.item_id, q.run, q.retry_count, x.context_json
+                "SELECT q.item_id, q.run, q.retry_count, coalesce(x.context_json, '')
                  FROM item_queue q
-                 JOIN item_context x ON x.item_type = q.item_type AND x.item_id = q.item_id
+                 LEFT JOIN item_context x ON x.item_type = q.item_type AND x.item_id = q.item_id
                  WHERE q.item_type = ?1 AND q.queue_status = 'DISPATCHED'
                    AND q.finished_at IS NULL AND q.dispatched_at < ?2
                  ORDER BY q.dispatched_at LIMIT ?3",

@@ -8,6 +8,7 @@ use tokio::sync::Semaphore;
 use tollgate_core::ports::{StoreError, StoreResult};
 
 use super::error::store_error;
+use super::open::keep_plans;
 
 /// So many reads run at once; more wait.
 const READERS: usize = 4;
@@ -26,6 +27,7 @@ impl Readers {
                 let connection = Connection::open_with_flags(path, flags)?;
                 connection.busy_timeout(std::time::Duration::from_secs(5))?;
                 connection.set_prepared_statement_cache_capacity(64);
+                keep_plans(&connection)?;
                 Ok(connection)
             })
             .collect::<rusqlite::Result<Vec<_>>>()?;

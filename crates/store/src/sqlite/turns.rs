@@ -1,5 +1,6 @@
 //! Turns: a block of waiting attempts gets its exact times, in one transaction.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, params};
@@ -73,10 +74,17 @@ fn give(
     now: Timestamp,
 ) -> rusqlite::Result<TurnBlock> {
     let last_turn = last_turn(c, &wanted.lane)?;
+    let mut seen = HashSet::new();
     let refusals: Vec<Option<String>> = wanted
         .attempts
         .iter()
-        .map(|a| refusal(c, a))
+        .map(|a| {
+            let refusal = refusal(c, a)?;
+            if refusal.is_none() && !seen.insert(&a.item) {
+                return Ok(Some("another attempt of this block was first".into()));
+            }
+            Ok(refusal)
+        })
         .collect::<rusqlite::Result<_>>()?;
     let planned: Vec<Timestamp> = wanted
         .attempts

@@ -151,18 +151,26 @@ fn run(connection: &Connection, clock: &Clock, shared: &Shared) {
             continue;
         }
         let replies = fill_group(connection, clock, shared, first);
-        let committed = connection.execute_batch("COMMIT").map_err(|error| {
-            let _ = connection.execute_batch("ROLLBACK");
-            if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) {
-                let why = format!("the disk failed under a commit ({error}); check it and restart");
-                broken = Some(StoreError::Unavailable(why));
-            }
-            store_error(error)
-        });
+        let committed = commit(connection, &mut broken);
         for reply in replies {
             reply(&committed);
         }
     }
+}
+
+fn commit(connection: &Connection, broken: &mut Option<StoreError>) -> StoreResult<()> {
+    if connection.is_autocommit() {
+        let why = "the disk is full or failed, and what shared this commit was rolled back";
+        return Err(StoreError::Unavailable(why.into()));
+    }
+    connection.execute_batch("COMMIT").map_err(|error| {
+        let _ = connection.execute_batch("ROLLBACK");
+        if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) {
+            let why = format!("the disk failed under a commit ({error}); check it and restart");
+            *broken = Some(StoreError::Unavailable(why));
+        }
+        store_error(error)
+    })
 }
 
 fn wait_for_work(shared: &Shared) -> Option<Job> {

@@ -1,0 +1,127 @@
+//! The limit of W1 and W4: the rows that admission writes, by plain prepared statements in one
+//! transaction. Slots are placed and rows are built while the watch stands still.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use rusqlite::{Connection, params};
+use tollgate_core::Timestamp;
+use tollgate_core::gate::DEFAULT_MARGIN;
+use tollgate_core::ports::NewItem;
+use tollgate_core::slot::{Counter, Place, assign};
+use tollgate_core::window::Windows;
+use tollgate_domains::payments::item_type;
+
+use super::target;
+use crate::sample::Sample;
+use crate::stopwatch::Stopwatch;
+
+/// Any time will do; rows are as long with every time of our century.
+const CREATED_AT: i64 = 1_800_000_000_000_000;
+
+pub(super) async fn measure(
+    dir: &Path,
+    batches: impl Iterator<Item = Result<Vec<NewItem>>>,
+    count: u32,
+) -> Result<Sample> {
+    // Opening a store makes the tables and indexes.
+    drop(target::open_store(dir).await?);
+    let connection = target::connect(dir)?;
+    let lane = target::lane()?;
+    let windows = Windows::of(&lane, DEFAULT_MARGIN);
+    let mut counters: BTreeMap<Timestamp, Counter> = BTreeMap::new();
+
+    let mut watch = Stopwatch::default();
+    let mut tenths = Vec::new();
+    watch.time(|| Ok(connection.execute_batch("BEGIN IMMEDIATE")?))?;
+    for batch in batches {
+        let mut rows = Vec::new();
+        for item in batch? {
+            let from = item.requested.context("every item has its time")?;
+            let Ok(place) = assign(&windows, lane.spread, from, 0, &mut counters);
+            rows.push((item, from, place));
+        }
+        watch.time(|| insert_all(&connection, &rows))?;
+        tenths.push(watch.wall());
+    }
+    watch.time(|| write_counters(&connection, &counters))?;
+    watch.time(|| Ok(connection.execute_batch("COMMIT")?))?;
+
+    let sample = watch.sample(count)?;
+    drop(connection);
+    target::check_rows(dir, "SELECT count(*) FROM item_queue", count)?;
+    Ok(Sample {
+        commits: Some(1),
+        last_over_first: last_over_first(&tenths),
+        ..sample
+    })
+}
+
+/// From the times at which batches of equal size ended; without the commit.
+fn last_over_first(ends: &[std::time::Duration]) -> Option<f64> {
+    let tenth = ends.len() / 10;
+    let first = ends.get(tenth.checked_sub(1)?)?;
+    let last = ends
+        .last()?
+        .checked_sub(*ends.get(ends.len() - tenth - 1)?)?;
+    Some(last.as_secs_f64() / first.as_secs_f64())
+}
+
+fn insert_all(c: &Connection, rows: &[(NewItem, Timestamp, Place)]) -> Result<()> {
+    let kind = item_type();
+    let kind = kind.as_str();
+    let mut record = c.prepare_cached(
+        "INSERT INTO record (item_type, item_id, owner, status, amount_minor, currency,
+                             content_hash, document, created_at, updated_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9)",
+    )?;
+    let mut slot = c.prepare_cached(
+        "INSERT INTO slot (item_type, item_id, lane, window_start, scheduled_time,
+                           requested_time, deadline)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, NULL)",
+    )?;
+    let mut context = c.prepare_cached(
+        "INSERT INTO item_context (item_type, item_id, context_json) VALUES (?1, ?2, ?3)",
+    )?;
+    let mut queue = c.prepare_cached(
+        "INSERT INTO item_queue (item_type, item_id, lane, queue_status, scheduled_exec_time,
+                                 run, fence, retry_count, init_workflow_id, created_at)
+         VALUES (?1, ?2, ?3, 'READY', ?4, 1, 0, 0, ?5, ?6)",
+    )?;
+    for (item, requested, place) in rows {
+        let (id, lane, new) = (item.id.as_str(), item.lane.as_str(), &item.record);
+        let scheduled = place.scheduled.as_microsecond();
+        record.execute(params![
+            kind,
+            id,
+            new.owner,
+            new.status,
+            new.money.minor,
+            new.money.currency.code(),
+            new.content_hash,
+            new.document,
+            CREATED_AT
+        ])?;
+        let window = place.window.as_microsecond();
+        let requested = requested.as_microsecond();
+        slot.execute(params![kind, id, lane, window, scheduled, requested])?;
+        context.execute(params![kind, id, item.context_json])?;
+        let flow = item.init_flow.as_str();
+        queue.execute(params![kind, id, lane, scheduled, flow, CREATED_AT])?;
+    }
+    Ok(())
+}
+
+fn write_counters(c: &Connection, counters: &BTreeMap<Timestamp, Counter>) -> Result<()> {
+    let mut insert = c.prepare_cached(
+        "INSERT INTO lane_window (lane, window_start, used, next_open) VALUES (?1, ?2, ?3, ?4)",
+    )?;
+    let lane = target::lane_name();
+    for (window, counter) in counters {
+        let next_open = counter.next_open.map(Timestamp::as_microsecond);
+        let window = window.as_microsecond();
+        insert.execute(params![lane.as_str(), window, counter.used, next_open])?;
+    }
+    Ok(())
+}

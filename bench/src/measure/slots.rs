@@ -1,0 +1,104 @@
+//! W4: assignments to one instant through `admit`, as few and as small fields as an item may have,
+//! so that the slot is what costs.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anyhow::{Context, Result};
+use tokio::task::JoinSet;
+use tollgate_core::Timestamp;
+use tollgate_core::id::{FlowId, ItemId};
+use tollgate_core::money::{Currency, Money};
+use tollgate_core::ports::{NewItem, NewRecord};
+use tollgate_store::sqlite::SqliteStore;
+
+use super::intake::admit;
+use super::target;
+use crate::sample::Sample;
+use crate::stopwatch::{Lap, Progress};
+
+/// The instant that everybody wants: 2040-06-01, far enough to be ahead of every run.
+const INSTANT_SECS: i64 = 2_222_121_600;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Load {
+    pub(super) count: u32,
+    pub(super) batch: u32,
+    /// Batches in flight.
+    pub(super) at_once: u32,
+}
+
+pub(super) async fn measure(dir: &Path, load: Load) -> Result<Sample> {
+    let store = target::open_store(dir).await?;
+    let commits_before = target::commits(dir)?;
+
+    let lap = Lap::begin()?;
+    let shared = Arc::new(Shared {
+        progress: Progress::begin(load.count),
+        next: AtomicU32::new(0),
+        load,
+    });
+    let mut askers = JoinSet::new();
+    for _ in 0..load.at_once {
+        askers.spawn(ask(Arc::clone(&store), Arc::clone(&shared)));
+    }
+    while let Some(asked) = askers.join_next().await {
+        asked??;
+    }
+    let (last_over_first, sample) = (shared.progress.last_over_first(), lap.sample(load.count)?);
+
+    let commits = target::commits(dir)? - commits_before;
+    drop(store);
+    target::check_rows(dir, "SELECT sum(used) FROM lane_window", load.count)?;
+    Ok(Sample {
+        commits: Some(commits),
+        last_over_first,
+        ..sample
+    })
+}
+
+struct Shared {
+    progress: Progress,
+    /// The first number that nobody has taken.
+    next: AtomicU32,
+    load: Load,
+}
+
+/// Asks for one batch after the other, until all numbers are taken.
+async fn ask(store: Arc<SqliteStore>, shared: Arc<Shared>) -> Result<()> {
+    let Load { count, batch, .. } = shared.load;
+    loop {
+        let start = shared.next.fetch_add(batch, Ordering::SeqCst);
+        if start >= count {
+            return Ok(());
+        }
+        let items = items(start..(start + batch).min(count))?;
+        shared.progress.add(admit(Arc::clone(&store), items).await?);
+    }
+}
+
+pub(super) fn items(numbers: Range<u32>) -> Result<Vec<NewItem>> {
+    let requested = Timestamp::from_second(INSTANT_SECS)?;
+    let money = Money {
+        minor: 100,
+        currency: Currency::from_code("EUR").context("the euro is a currency")?,
+    };
+    let item = |number: u32| NewItem {
+        id: ItemId::new(format!("slot-{number:010}")),
+        lane: target::lane_name(),
+        requested: Some(requested),
+        deadline: None,
+        record: NewRecord {
+            owner: "bench".to_owned(),
+            status: "SCHEDULED".to_owned(),
+            money,
+            content_hash: "same".to_owned(),
+            document: "{}".to_owned(),
+        },
+        context_json: "{}".to_owned(),
+        init_flow: FlowId::new("init-bench"),
+    };
+    Ok(numbers.map(item).collect())
+}

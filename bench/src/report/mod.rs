@@ -1,0 +1,38 @@
+//! The report: which tasks belong to a workload, and how their samples read as a table.
+
+mod machine;
+mod table;
+mod w1;
+mod w4;
+mod w5;
+
+use anyhow::Result;
+
+use crate::arguments::{Arguments, Size, Workload};
+use crate::scratch::Scratch;
+
+/// What a workload's section needs to be measured.
+pub(crate) struct Plan<'a> {
+    pub(crate) size: Size,
+    pub(crate) rounds: u32,
+    pub(crate) scratch: &'a Scratch,
+}
+
+/// Measures everything that was asked for and returns the whole text.
+pub(crate) fn run(arguments: &Arguments) -> Result<String> {
+    let scratch = Scratch::create()?;
+    let plan = Plan {
+        size: arguments.size,
+        rounds: arguments.rounds,
+        scratch: &scratch,
+    };
+    let mut sections = vec![machine::header(arguments, &scratch.filesystem)?];
+    for workload in &arguments.workloads {
+        sections.push(match workload {
+            Workload::W1 => w1::section(&plan)?,
+            Workload::W4 => w4::section(&plan)?,
+            Workload::W5 => w5::section(&plan)?,
+        });
+    }
+    Ok(sections.join("\n"))
+}

@@ -1,0 +1,87 @@
+//! W1 at store level: NDJSON in, durable items out, beside the same rows in one transaction.
+
+use anyhow::Result;
+
+use super::Plan;
+use super::table::{Figures, markdown, percent, two_digits, verdict, whole};
+use crate::measure::BATCH;
+use crate::payments::{self, Ids};
+use crate::rounds::{Samples, interleaved};
+use crate::task::Task;
+
+/// Of the limit.
+const GOAL: f64 = 0.6;
+
+pub(super) fn section(plan: &Plan<'_>) -> Result<String> {
+    let count = plan.size.pick(20_000, 1_000_000);
+    let kinds = [
+        (Ids::Ascending, "ascending ids"),
+        (Ids::Random, "random ids"),
+    ];
+    let mut tasks = Vec::new();
+    for (ids, name) in kinds {
+        let input = plan.scratch.path().join(format!("{name}.ndjson"));
+        payments::write(&input, count, ids)?;
+        tasks.push(Task::Intake {
+            input: input.clone(),
+            count,
+        });
+        tasks.push(Task::IntakeRows { input, count });
+    }
+    let samples = interleaved(&tasks, plan.rounds, plan.scratch)?;
+    let pairs = kinds.iter().zip(samples.chunks_exact(2));
+    let rows: Vec<_> = pairs
+        .flat_map(|((_, name), pair)| cells(name, &pair[0], &pair[1]))
+        .collect();
+    let head = [
+        "cell",
+        "items/s",
+        "CPU s",
+        "peak MiB",
+        "commits",
+        "last 10 % / first 10 %",
+        "of the limit",
+        "goal",
+        "",
+    ];
+    Ok(format!(
+        "## W1 intake (store level)\n\n\
+         {items} payments of about 300 bytes as NDJSON, for 24 full hours on one lane: read, parsed \
+         (`PaymentRequest::parse`; not the checks against the time and the rules), slotted and durable, in batches of {BATCH}. The limit: the same rows into the same tables and indexes by \
+         prepared statements in one transaction (rows built and slots placed outside the measured time; one \
+         fsync at the end, hence a weaker durability class). Peers are not measured here.\n\n{table}",
+        items = whole(f64::from(count)),
+        table = markdown(head, &rows),
+    ))
+}
+
+fn cells(name: &str, ours: &Samples, limit: &Samples) -> [[String; 9]; 2] {
+    let ratio = Figures::rate(ours).over(&Figures::rate(limit));
+    let figures = |samples: &Samples| {
+        [
+            Figures::rate(samples).show(whole),
+            Figures::of(samples, |sample| sample.cpu_secs).show(two_digits),
+            Figures::of(samples, |sample| sample.peak_mib).show(whole),
+            Figures::commits(samples).show(whole),
+            Figures::known(samples, |sample| sample.last_over_first).show(two_digits),
+        ]
+    };
+    let row = |name: String, samples: &Samples, judged: [String; 3]| {
+        let [rate, cpu, peak, commits, growth] = figures(samples);
+        let [ratio, goal, verdict] = judged;
+        [name, rate, cpu, peak, commits, growth, ratio, goal, verdict]
+    };
+    let judged = [
+        ratio.show(percent),
+        format!("≥ {}", percent(GOAL)),
+        verdict(ratio.median() >= GOAL),
+    ];
+    [
+        row(format!("Tollgate, {name}"), ours, judged),
+        row(
+            format!("limit: one transaction, {name}"),
+            limit,
+            Default::default(),
+        ),
+    ]
+}

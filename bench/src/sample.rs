@@ -1,0 +1,23 @@
+//! What one measurement found; travels as JSON from the measuring process to the report.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Sample {
+    /// Items, slots, flows, rows or appends.
+    pub(crate) count: u32,
+    pub(crate) wall_secs: f64,
+    pub(crate) cpu_secs: f64,
+    /// The process's peak of resident memory.
+    pub(crate) peak_mib: f64,
+    /// Commits that wrote something, where they can be counted.
+    pub(crate) commits: Option<u32>,
+    /// The time of the last tenth over that of the first.
+    pub(crate) last_over_first: Option<f64>,
+}
+
+impl Sample {
+    pub(crate) fn per_second(&self) -> f64 {
+        f64::from(self.count) / self.wall_secs
+    }
+}

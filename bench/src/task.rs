@@ -1,0 +1,30 @@
+//! What one measuring process is asked to do; travels as JSON on its command line.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Task {
+    /// W1: a file of payments through parsing and `admit`.
+    Intake { input: PathBuf, count: u32 },
+    /// The limit of W1: the same rows by plain statements in one transaction.
+    IntakeRows { input: PathBuf, count: u32 },
+    /// W4: slots for one instant through `admit`.
+    Slots {
+        count: u32,
+        batch: u32,
+        /// Batches in flight.
+        at_once: u32,
+    },
+    /// The limit of W4: the same rows by plain statements in one transaction.
+    SlotRows { count: u32 },
+    /// The peer of W4: the seeds' way to find a window.
+    WindowWalk { count: u32, per_window: u32 },
+    /// W5: three-step flows, so many at once.
+    Flows { count: u32, at_once: u32 },
+    /// A limit of W5: bare journal rows, so many per commit.
+    JournalRows { count: u32, per_commit: u32 },
+    /// A limit of W5: 4 KiB appended and made durable, one by one.
+    Appends { count: u32 },
+}
