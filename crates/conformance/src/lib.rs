@@ -8,3 +8,4 @@
 pub mod cases;
 pub mod memory;
 pub mod sample;
+pub mod store;

@@ -167,7 +167,9 @@ async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
 
 fn wrong_store(error: StoreError) -> anyhow::Error {
     match error {
-        StoreError::Unavailable(why) | StoreError::Invalid(why) => anyhow::anyhow!("store.url: {why}"),
+        StoreError::Unavailable(why) | StoreError::Invalid(why) => {
+            anyhow::anyhow!("store.url: {why}")
+        }
         StoreError::Fenced(_) | StoreError::Bug(_) => anyhow::anyhow!("store.url: {error}"),
     }
 }

@@ -1,5 +1,7 @@
 //! Style as a test: what the tree promises and no compiler checks.
 
+#![expect(clippy::unwrap_used, reason = "a test that panics says so")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

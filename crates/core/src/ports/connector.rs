@@ -96,7 +96,7 @@ mod tests {
         Profile {
             honours_idempotency_key: honours,
             key_retention: Duration::from_secs(100),
-            settle: Duration::from_secs(60),
+            settle: Duration::from_mins(1),
             timeout: Duration::from_secs(10),
             means_not_done: vec![429],
         }

@@ -44,7 +44,7 @@ impl Town {
             profile: Profile {
                 honours_idempotency_key: options.honours_keys,
                 key_retention: Duration::from_hours(1),
-                settle: Duration::from_secs(60),
+                settle: Duration::from_mins(1),
                 timeout: Duration::from_secs(5),
                 means_not_done: vec![429],
             },
@@ -101,7 +101,7 @@ impl Town {
                 lane: LaneName::new(LANE),
                 batch: BatchId::new("BATCH-1"),
                 ahead: Duration::from_secs(6),
-                stale_after: Duration::from_secs(60),
+                stale_after: Duration::from_mins(1),
                 limit: 10,
                 credit_horizon: Duration::from_secs(8),
             };

@@ -1,5 +1,7 @@
 //! The engine's shared cases, with the flows' memory in a real SQLite store.
 
+#![expect(clippy::unwrap_used, reason = "a test that panics says so")]
+
 use std::sync::Arc;
 
 use tollgate_conformance::cases::cases;

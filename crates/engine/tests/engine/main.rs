@@ -1,8 +1,8 @@
 //! What the embedded engine promises, through its ports and against a store in memory.
 
-mod conformance;
 mod bench;
 mod children;
+mod conformance;
 mod crashes;
 mod flows;
 mod memory;

@@ -15,35 +15,20 @@ pub(super) fn record(
     max_retries: u32,
     now: Us,
 ) -> rusqlite::Result<u64> {
-    let (mut moved, mut failed) = (0, 0_u64);
+    let (mut started, mut given_back, mut failed) = (0, 0, 0);
     for start in starts {
-        let rows = match &start.started {
-            Started::New | Started::Already => c
-                .prepare_cached(
-                    "UPDATE item_queue SET queue_status = 'DISPATCHED', dispatched_at = ?4,
-                            exec_workflow_id = ?5
-                     WHERE item_type = ?1 AND item_id = ?2
-                       AND queue_status = 'CLAIMED' AND fence = ?3",
-                )?
-                .execute(params![
-                    item_type.as_str(),
-                    start.id.as_str(),
-                    start.fence.0,
-                    now,
-                    start.flow.as_str()
-                ])?,
+        match &start.started {
+            Started::New | Started::Already => {
+                started += dispatched(c, item_type, start, now)?;
+            }
             Started::Failed(why) => {
                 failed += 1;
-                start_failed(c, item_type, batch, start, why, max_retries, now)?
+                given_back += start_failed(c, item_type, batch, start, why, max_retries, now)?;
             }
-        };
-        moved += rows as u64;
+        }
     }
-    let detail = format!(
-        "{} claimed, {} started, {failed} failed",
-        starts.len(),
-        moved - failed.min(moved)
-    );
+    let claimed = starts.len();
+    let detail = format!("{claimed} claimed, {started} started, {failed} failed");
     let entry = Entry {
         batch: Some(batch.as_str()),
         action: "BATCH_COMPLETE",
@@ -52,7 +37,27 @@ pub(super) fn record(
         ..Entry::default()
     };
     audit(c, now, &entry)?;
-    Ok(moved)
+    Ok((started + given_back) as u64)
+}
+
+fn dispatched(
+    c: &Connection,
+    item_type: &ItemType,
+    start: &StartRecord,
+    now: Us,
+) -> rusqlite::Result<usize> {
+    c.prepare_cached(
+        "UPDATE item_queue SET queue_status = 'DISPATCHED', dispatched_at = ?4,
+                exec_workflow_id = ?5
+         WHERE item_type = ?1 AND item_id = ?2 AND queue_status = 'CLAIMED' AND fence = ?3",
+    )?
+    .execute(params![
+        item_type.as_str(),
+        start.id.as_str(),
+        start.fence.0,
+        now,
+        start.flow.as_str()
+    ])
 }
 
 fn start_failed(

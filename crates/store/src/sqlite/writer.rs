@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -213,7 +214,10 @@ fn in_savepoint<T>(
     connection
         .execute_batch("SAVEPOINT use_case")
         .map_err(store_error)?;
-    match work(connection) {
+    // A panic is our own bug; it must not take the writer, and with it everybody else, along.
+    let done = catch_unwind(AssertUnwindSafe(|| work(connection)))
+        .unwrap_or_else(|_| Err(StoreError::Bug("a use case panicked; see the log".into())));
+    match done {
         Ok(done) => {
             connection
                 .execute_batch("RELEASE use_case")

@@ -1,0 +1,149 @@
+//! `Accounts`: totals that tie out, and the audit trail.
+
+use std::collections::BTreeMap;
+
+use tollgate_core::Timestamp;
+use tollgate_core::id::{Item, ItemId, ItemType};
+use tollgate_core::money::{Currency, Money};
+use tollgate_core::ports::{NewAudit, StatusMove, Total};
+
+use super::fixture::{Fixture, HOUR, MINUTE, new_item, payment, payments, plan, signed};
+
+async fn totals(f: &dyn Fixture, from: Timestamp, to: Timestamp) -> Vec<Total> {
+    f.store().totals(&payments(), from, to).await.unwrap()
+}
+fn total(status: &str, currency: &str, count: u64, amount_minor: i64) -> Total {
+    Total {
+        status: status.into(),
+        currency: currency.into(),
+        count,
+        amount_minor,
+    }
+}
+
+pub async fn totals_tie_out_by_count_and_by_amount(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let mut accepted: BTreeMap<&str, (u64, i64)> = BTreeMap::new();
+    let mut batch = vec![];
+    for (n, code) in ["USD", "EUR", "JPY"].iter().cycle().take(30).enumerate() {
+        let minor = 100 + i64::try_from(n).unwrap();
+        let mut item = new_item(&format!("p{n:02}"));
+        item.record.money = Money {
+            minor,
+            currency: Currency::from_code(code).unwrap(),
+        };
+        batch.push(item);
+        let sum = accepted.entry(code).or_default();
+        *sum = (sum.0 + 1, sum.1 + minor);
+    }
+    f.place(batch.clone()).await;
+    f.admit(batch).await;
+    f.dispatch_all().await;
+    for n in (0..30).step_by(4) {
+        let done = StatusMove::new(&["SCHEDULED"], "ACCEPTED");
+        let item = payment(&format!("p{n:02}"));
+        assert!(f.store().finish(&item, 1, done).await.unwrap());
+    }
+    f.store()
+        .put_back(&payment("p01"), 1, HOUR, "closed")
+        .await
+        .unwrap();
+    let told = totals(f, Timestamp::UNIX_EPOCH, f.now().await + signed(HOUR)).await;
+    let mut sums: BTreeMap<&str, (u64, i64)> = BTreeMap::new();
+    for total in &told {
+        let sum = sums.entry(total.currency.as_str()).or_default();
+        *sum = (sum.0 + total.count, sum.1 + total.amount_minor);
+    }
+    assert_eq!(sums, accepted);
+    let done: u64 = told
+        .iter()
+        .filter(|t| t.status == "ACCEPTED")
+        .map(|t| t.count)
+        .sum();
+    assert_eq!(done, 8);
+    assert_eq!(told.len(), 6, "two statuses, three currencies: {told:?}");
+}
+
+pub async fn totals_count_what_was_accepted_from_one_time_and_before_another(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    f.place(vec![new_item("first")]).await;
+    f.advance(MINUTE).await;
+    f.place(vec![new_item("second")]).await;
+    let at = f.view(&payment("second")).await.created_at;
+    let start = Timestamp::UNIX_EPOCH;
+    let one = [total("SCHEDULED", "USD", 1, 100)];
+    assert_eq!(totals(f, start, at).await, one, "before, not at");
+    assert_eq!(totals(f, at, at + signed(HOUR)).await, one, "from, and at");
+    assert_eq!(
+        totals(f, at + signed(HOUR), at + signed(2 * HOUR)).await,
+        []
+    );
+}
+
+pub async fn totals_count_one_type_only(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let invoices = ItemType::new("INVOICE");
+    f.place(vec![new_item("a")]).await;
+    let both = vec![new_item("a"), new_item("b")];
+    f.store().admit(&invoices, both).await.unwrap();
+    let all = f.now().await + signed(HOUR);
+    let store = f.store();
+    let invoices = store.totals(&invoices, Timestamp::UNIX_EPOCH, all).await;
+    assert_eq!(invoices.unwrap(), [total("SCHEDULED", "USD", 2, 200)]);
+    assert_eq!(
+        totals(f, Timestamp::UNIX_EPOCH, all).await,
+        [total("SCHEDULED", "USD", 1, 100)]
+    );
+}
+
+pub async fn an_audit_entry_tells_who_did_what_to_which_item_and_when(f: &dyn Fixture) {
+    let (before, item) = (f.now().await, payment("p"));
+    let entry = NewAudit {
+        item: Some(item.clone()),
+        action: "RESOLVED".into(),
+        actor: "maria".into(),
+        detail: "asked the bank".into(),
+    };
+    f.store().write_audit(entry).await.unwrap();
+    f.restart().await;
+    let told = f.store().audit(Some(&item), 10).await.unwrap().remove(0);
+    assert_eq!(told.item, Some(item));
+    assert_eq!(
+        (
+            told.action.as_str(),
+            told.actor.as_str(),
+            told.detail.as_str()
+        ),
+        ("RESOLVED", "maria", "asked the bank")
+    );
+    assert!(told.at >= before);
+    assert_eq!((told.status_before, told.status_after), (None, None));
+}
+
+pub async fn the_newest_entries_come_first_of_one_item_or_of_all(f: &dyn Fixture) {
+    let invoice = Item::new(&ItemType::new("INVOICE"), &ItemId::new("p"));
+    let items = [
+        Some(payment("p")),
+        Some(invoice),
+        None,
+        Some(payment("p")),
+        Some(payment("q")),
+    ];
+    for (n, item) in items.into_iter().enumerate() {
+        let entry = NewAudit {
+            item,
+            action: n.to_string(),
+            ..NewAudit::default()
+        };
+        f.store().write_audit(entry).await.unwrap();
+    }
+    let of = async |item: Option<Item>, limit| -> Vec<String> {
+        let entries = f.store().audit(item.as_ref(), limit).await.unwrap();
+        entries.into_iter().map(|entry| entry.action).collect()
+    };
+    assert_eq!(of(None, 10).await, ["4", "3", "2", "1", "0"]);
+    assert_eq!(of(None, 2).await, ["4", "3"]);
+    assert_eq!(of(Some(payment("p")), 10).await, ["3", "0"]);
+    assert_eq!(of(Some(payment("p")), 1).await, ["3"]);
+    assert_eq!(of(Some(payment("nobody")), 10).await, [""; 0]);
+}

@@ -1,0 +1,226 @@
+//! The promises of the store ports as cases that know no backend, listed once.
+//!
+//! A backend's test binary implements [`Fixture`] and calls [`crate::store_cases!`] with the path
+//! of a function that makes one: every case then is a test of its own, on a store of its own.
+
+pub mod accounts;
+pub mod admit;
+pub mod attempts;
+pub mod claim;
+pub mod clock;
+mod fixture;
+pub mod flows;
+pub mod lanes;
+pub mod queue;
+pub mod settings;
+pub mod turns;
+
+pub use fixture::Fixture;
+
+/// All cases, as tests. `$new` is the absolute path of an `async fn() -> impl Fixture`.
+#[macro_export]
+macro_rules! store_cases {
+    ($new:path) => {
+        $crate::store_case_module! { $new, clock,
+            the_clock_never_runs_backwards_by_itself
+            moving_the_time_moves_the_clock_of_every_node
+        }
+        $crate::store_case_module! { $new, admit,
+            an_admitted_item_has_its_record_slot_context_and_queue_row
+            what_a_caller_writes_comes_back_byte_for_byte
+            an_unknown_lane_is_refused_by_name_and_nothing_is_written
+            one_bad_item_harms_no_other_and_answers_keep_their_order
+            an_empty_batch_has_no_answers
+            the_same_content_again_gets_the_same_answer_whatever_has_happened_since
+            other_content_under_a_known_id_is_a_conflict_and_changes_nothing
+            the_same_id_twice_in_one_batch_is_admitted_once
+            payment_42_and_invoice_42_never_meet
+            the_deadline_verdict_is_told_and_kept
+            no_slot_lies_before_the_requested_time_or_before_now
+            a_full_window_is_evenly_spread
+            jittered_slots_lie_anywhere_inside_their_window
+            no_window_is_given_more_than_the_gate_can_send_in_it
+            batches_at_once_for_one_instant_overfill_no_window_and_leave_no_gap
+            an_id_admitted_by_fifty_callers_at_once_is_new_once
+            batches_that_name_lanes_and_ids_in_opposite_orders_all_get_answers
+            a_caller_that_hangs_up_leaves_all_of_an_item_or_nothing
+        }
+        $crate::store_case_module! { $new, claim,
+            only_what_is_due_within_reach_is_claimed
+            the_oldest_is_claimed_first
+            a_claim_is_never_larger_than_its_limit_even_with_stale_claims
+            the_credit_is_what_the_gate_can_send_less_what_is_unsent
+            the_types_of_a_lane_share_its_credit
+            the_slowest_lane_has_a_credit_of_one
+            every_claim_of_an_item_has_a_higher_fence
+            a_stale_claim_is_taken_again_under_a_higher_fence_and_keeps_its_run
+            a_claim_tells_how_long_until_the_items_time
+            a_claim_leaves_other_lanes_and_other_types_alone
+            a_claimed_item_shows_when_it_was_claimed
+            lanes_with_work_in_reach_are_named_and_others_are_not
+            stale_claims_make_a_lane_due
+            next_in_tells_when_the_next_item_comes_into_reach
+            a_paused_lane_has_nothing_due_until_it_is_resumed
+            a_lane_closed_by_its_downstream_has_nothing_due_until_it_opens
+            an_item_without_its_context_is_dead_and_harms_nobody
+            claimers_at_once_never_share_an_item_nor_exceed_their_limit
+            claimers_at_once_stay_within_the_credit_together
+        }
+        $crate::store_case_module! { $new, queue,
+            an_item_nobody_admitted_is_not_there
+            a_started_item_is_dispatched_whether_its_flow_is_new_or_known
+            a_failed_start_goes_back_with_one_more_retry_and_is_dead_at_the_maximum
+            a_start_under_an_old_fence_moves_nothing
+            a_start_that_moved_nothing_keeps_nobody_elses_from_moving
+            a_released_claim_is_ready_again_and_counts_for_nobody
+            an_item_put_back_is_ready_as_its_next_run_after_the_pause
+            a_run_that_does_not_own_the_item_cannot_put_it_back
+            finishing_ends_the_item_and_moves_its_record
+            finishing_by_another_run_changes_nothing
+            a_record_moves_only_from_where_it_may
+            a_flow_may_act_before_its_start_was_recorded
+            what_was_dispatched_long_ago_without_an_end_is_adrift
+            an_item_adrift_is_told_even_if_its_context_is_lost
+            an_item_adrift_is_restarted_as_its_next_run_after_a_pause
+            an_item_adrift_too_often_is_dead
+            what_has_ended_is_not_restarted
+            an_item_shows_all_that_is_known_of_it
+            an_item_moves_to_one_place_whoever_acts_at_once
+            no_starts_at_all_move_nothing
+        }
+        $crate::store_case_module! { $new, turns,
+            turns_of_a_block_lie_a_spacing_apart_and_reach_to_the_horizon
+            whoever_is_told_later_has_changed_nothing_and_is_served_when_asking_again
+            an_attempt_and_its_turn_are_on_record_when_the_turn_is_given
+            turns_of_successive_blocks_keep_their_distance
+            a_lane_that_was_idle_does_not_save_turns_up
+            no_turn_lies_before_its_plan
+            a_slow_lane_reserves_one_turn_at_a_time
+            the_cursor_survives_a_restart
+            a_clock_set_back_never_moves_the_cursor_back
+            a_clock_set_back_by_an_hour_stops_a_lane_for_a_second_only
+            a_run_that_does_not_own_the_item_gets_no_turn
+            a_flow_may_take_its_turn_before_its_start_was_recorded
+            a_second_sender_finds_the_attempt_open
+            an_item_named_twice_in_one_block_gets_one_turn
+            senders_at_once_for_one_item_get_one_turn
+            one_who_may_not_send_takes_nobodys_turn
+            a_missed_turn_is_replaced_in_the_log
+            a_missed_turn_that_was_taken_over_is_not_given_again
+            a_paused_lane_gives_no_turns_and_says_who_paused_it
+            a_lane_closed_by_its_downstream_gives_no_turns_until_it_opens
+            a_lane_nobody_made_gives_no_turns
+            a_lowered_limit_binds_every_turn_after_those_reserved
+            takers_at_once_share_one_even_pace
+            lanes_have_turns_of_their_own
+        }
+        $crate::store_case_module! { $new, attempts,
+            an_item_never_sent_has_no_history
+            an_open_attempt_whose_turn_may_still_be_used_makes_the_item_busy
+            an_open_attempt_whose_turn_has_passed_is_unknown
+            a_history_tells_all_attempts_oldest_first
+            every_outcome_is_written_to_its_attempt
+            settling_may_finish_the_item_and_move_its_record_together
+            settling_may_send_the_item_back_as_its_next_run
+            settling_may_let_the_flow_go_on_with_its_record_moved
+            an_outcome_after_a_takeover_changes_nothing
+            an_outcome_is_written_once
+            evidence_is_written_even_when_the_run_no_longer_owns_the_item
+            a_record_that_may_not_move_stays_while_the_outcome_is_written
+            a_shorter_wish_for_quiet_never_shortens_a_longer_one
+            a_sender_and_who_takes_over_from_it_cannot_both_have_their_way
+        }
+        $crate::store_case_module! { $new, lanes,
+            a_new_lane_has_the_defaults_and_the_first_version
+            a_change_is_a_new_version_and_what_it_omits_keeps_its_value
+            lanes_are_listed_by_name_with_the_version_in_force
+            a_change_that_would_never_send_names_its_field_and_changes_nothing
+            a_lane_is_a_setting_with_its_author_and_its_audit_entry
+            changes_at_once_become_versions_one_after_the_other
+            a_change_opens_no_lane_that_its_downstream_closed
+            windows_are_told_in_order_from_a_time_on
+            a_raised_limit_opens_the_room_that_is_left
+            a_lowered_limit_treats_fuller_windows_as_full
+            a_changed_window_size_rebuilds_counters_that_agree_with_the_slots
+            new_items_go_by_the_rebuilt_counters
+            a_changed_window_size_leaves_past_windows_as_they_were
+            a_lane_that_never_sent_has_an_empty_certificate
+            the_certificate_equals_a_count_of_what_was_granted
+            the_certificate_names_the_limits_that_were_in_force
+        }
+        $crate::store_case_module! { $new, flows,
+            each_node_that_takes_over_has_a_higher_epoch
+            a_node_that_was_taken_over_from_writes_nothing_more
+            starting_a_flow_twice_changes_nothing
+            a_flow_started_by_many_at_once_is_new_once
+            a_due_flow_is_handed_out_once_per_epoch
+            a_running_flow_is_due_at_once_for_the_next_node_even_if_the_clock_was_set_back
+            what_a_node_that_is_gone_had_claimed_is_ready_again
+            a_start_delay_is_honoured_and_the_wait_is_told
+            due_flows_are_handed_out_within_the_limit_and_oldest_first
+            children_come_before_all_others
+            the_first_record_of_a_step_stays_and_survives
+            an_ended_flow_shows_its_end_and_has_no_journal
+            a_flow_that_goes_on_as_new_is_due_with_its_new_input_and_an_empty_journal
+            the_latest_progress_is_shown_while_a_flow_runs
+        }
+        $crate::store_case_module! { $new, settings,
+            the_version_in_force_is_the_newest
+            old_versions_stay_readable_newest_first
+            settings_of_other_names_and_kinds_never_meet
+            a_setting_leaves_an_audit_entry_with_its_author
+            settings_written_at_once_become_versions_one_after_the_other
+        }
+        $crate::store_case_module! { $new, accounts,
+            totals_tie_out_by_count_and_by_amount
+            totals_count_what_was_accepted_from_one_time_and_before_another
+            totals_count_one_type_only
+            an_audit_entry_tells_who_did_what_to_which_item_and_when
+            the_newest_entries_come_first_of_one_item_or_of_all
+        }
+    };
+}
+
+/// The cases of one file, as a module of tests.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! store_case_module {
+    ($new:path, $module:ident, $($case:ident)*) => {
+        mod $module {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    let fixture = $new().await;
+                    $crate::store::$module::$case(&fixture).await;
+                }
+            )*
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_case_is_listed() {
+        let list = include_str!("mod.rs");
+        let files = [
+            include_str!("accounts.rs"),
+            include_str!("admit.rs"),
+            include_str!("attempts.rs"),
+            include_str!("claim.rs"),
+            include_str!("clock.rs"),
+            include_str!("flows.rs"),
+            include_str!("lanes.rs"),
+            include_str!("queue.rs"),
+            include_str!("settings.rs"),
+            include_str!("turns.rs"),
+        ];
+        for case in files
+            .iter()
+            .flat_map(|file| file.split("pub async fn ").skip(1))
+        {
+            let (name, _) = case.split_once('(').unwrap();
+            assert!(list.contains(&format!(" {name}\n")), "{name} is not listed");
+        }
+    }
+}

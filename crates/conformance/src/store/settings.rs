@@ -1,0 +1,84 @@
+//! `Settings`: every version stays readable, with its author.
+
+use futures::future::join_all;
+use tollgate_core::ports::{Author, Setting, SettingKind};
+
+use super::fixture::{Fixture, MINUTE};
+
+async fn put(f: &dyn Fixture, name: &str, body: &str) -> Setting {
+    let author = Author::new("maria", format!("wants {body}"));
+    f.store()
+        .put_setting(SettingKind::ItemType, name, body.into(), author)
+        .await
+        .unwrap()
+}
+
+pub async fn the_version_in_force_is_the_newest(f: &dyn Fixture) {
+    let current = async || f.store().setting(SettingKind::ItemType, "PAYMENT").await;
+    assert_eq!(current().await.unwrap(), None);
+    let before = f.now().await;
+    let first = put(f, "PAYMENT", "{\"a\":1}").await;
+    assert_eq!((first.version, first.body_json.as_str()), (1, "{\"a\":1}"));
+    assert_eq!(first.author, Author::new("maria", "wants {\"a\":1}"));
+    assert!(first.created_at >= before);
+    let second = put(f, "PAYMENT", "{\"a\":2}").await;
+    assert_eq!(second.version, 2);
+    assert_eq!(current().await.unwrap(), Some(second.clone()));
+    f.restart().await;
+    assert_eq!(current().await.unwrap(), Some(second));
+}
+
+pub async fn old_versions_stay_readable_newest_first(f: &dyn Fixture) {
+    let mut written = vec![];
+    for body in ["1", "2", "3"] {
+        written.insert(0, put(f, "PAYMENT", body).await);
+        f.advance(MINUTE).await;
+    }
+    let store = f.store();
+    let history = |limit| store.setting_history(SettingKind::ItemType, "PAYMENT", limit);
+    assert_eq!(history(10).await.unwrap(), written);
+    assert_eq!(history(2).await.unwrap(), written[..2]);
+}
+
+pub async fn settings_of_other_names_and_kinds_never_meet(f: &dyn Fixture) {
+    put(f, "PAYMENT", "1").await;
+    let other = put(f, "INVOICE", "2").await;
+    assert_eq!(other.version, 1);
+    let lane = f.store().setting(SettingKind::Lane, "PAYMENT").await;
+    assert_eq!(lane.unwrap(), None);
+    assert_eq!(
+        f.store().lanes().await.unwrap(),
+        [],
+        "an item type is no lane"
+    );
+}
+
+pub async fn a_setting_leaves_an_audit_entry_with_its_author(f: &dyn Fixture) {
+    put(f, "PAYMENT", "{\"enabled\":false}").await;
+    let entry = f.store().audit(None, 1).await.unwrap().remove(0);
+    assert_eq!((entry.actor.as_str(), entry.item), ("maria", None));
+    for part in ["PAYMENT", "version 1", "enabled", "wants"] {
+        assert!(
+            entry.detail.contains(part),
+            "{part} is not in {}",
+            entry.detail
+        );
+    }
+}
+
+pub async fn settings_written_at_once_become_versions_one_after_the_other(f: &dyn Fixture) {
+    let bodies: Vec<String> = (0..20).map(|n| n.to_string()).collect();
+    let written = join_all(bodies.iter().map(|body| put(f, "PAYMENT", body))).await;
+    let store = f.store();
+    let history = store.setting_history(SettingKind::ItemType, "PAYMENT", 100);
+    let history = history.await.unwrap();
+    assert_eq!(history.len(), 20);
+    for setting in &written {
+        assert!(
+            history.contains(setting),
+            "an answer of another: {setting:?}"
+        );
+    }
+    let versions: Vec<i64> = history.iter().map(|s| s.version).collect();
+    assert_eq!(versions, (1..=20).rev().collect::<Vec<_>>());
+}
