@@ -7,5 +7,6 @@
 
 pub mod cases;
 pub mod memory;
+pub mod postgres;
 pub mod sample;
 pub mod store;

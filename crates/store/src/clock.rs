@@ -25,6 +25,9 @@ impl MovableTime {
     pub fn turn_back(&self, by: Duration) {
         self.0.fetch_sub(micros(by), Ordering::SeqCst);
     }
+    pub(crate) fn offset_us(&self) -> i64 {
+        self.0.load(Ordering::SeqCst)
+    }
 }
 
 impl Clock {

@@ -9,6 +9,7 @@
 
 mod api;
 mod bad_starts;
+mod database_trouble;
 mod demo;
 mod http;
 mod kill_storm;

@@ -1,6 +1,5 @@
 //! A `tollgate serve` of its own: a folder, a configuration, a child process.
 
-use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -20,20 +19,22 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
+    /// On a SQLite file in a folder of its own.
     pub(crate) fn new(bank: &Bank, extra: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut text = format!("downstream.payments.url = \"{}\"\n", bank.url());
-        writeln!(
-            text,
-            "store.url = \"sqlite:{}\"",
-            folder.path().join("t.db").display()
-        )
-        .unwrap();
-        text.push_str(extra);
-        Self {
-            folder,
-            extra: text,
-        }
+        let url = format!("sqlite:{}", folder.path().join("t.db").display());
+        Self::with(folder, &url, bank, extra)
+    }
+
+    /// On any store.
+    pub(crate) fn on(url: &str, bank: &Bank, extra: &str) -> Self {
+        Self::with(tempfile::tempdir().unwrap(), url, bank, extra)
+    }
+
+    fn with(folder: TempDir, url: &str, bank: &Bank, extra: &str) -> Self {
+        let bank = bank.url();
+        let extra = format!("store.url = \"{url}\"\ndownstream.payments.url = \"{bank}\"\n{extra}");
+        Self { folder, extra }
     }
 
     pub(crate) fn config(&self, listen: &str) -> std::path::PathBuf {

@@ -1,0 +1,233 @@
+//! A private, real PostgreSQL server for tests: in a scratch directory, on a free port, as the user
+//! `postgres` when we are root. A guard process stops it and removes its directory when the test
+//! process ends, however it ends.
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tempfile::TempDir;
+use tokio_postgres::NoTls;
+
+/// Reads until the test process is gone, then stops the server by its pid and cleans up.
+const GUARD: &str = r#"
+trap '' INT TERM HUP
+cat > /dev/null
+pid=$(head -n 1 "$1/data/postmaster.pid" 2> /dev/null)
+[ -n "$pid" ] && kill -QUIT "$pid"
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    [ -n "$pid" ] && kill -0 "$pid" 2> /dev/null && sleep 0.1
+done
+rm -rf "$1"
+"#;
+
+#[derive(Debug)]
+pub struct Cluster {
+    dir: PathBuf,
+    port: u16,
+    guard: Child,
+}
+
+/// The server that the tests of this binary share, each with a database of its own.
+pub fn shared() -> &'static Cluster {
+    static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+    CLUSTER.get_or_init(Cluster::start)
+}
+
+impl Cluster {
+    pub fn start() -> Self {
+        let cluster = Self::unstarted();
+        run(tool("initdb")
+            .args(["--auth=trust", "--username=postgres", "--encoding=UTF8"])
+            .args(["--locale=C.UTF-8", "--no-sync", "-D"])
+            .arg(cluster.data()));
+        cluster.configure();
+        cluster.pg_ctl(&["start"]);
+        cluster
+    }
+
+    /// Another cluster that follows this one and cannot be written to.
+    #[must_use]
+    pub fn replica(&self) -> Self {
+        let replica = Self::unstarted();
+        run(tool("pg_basebackup")
+            .args([
+                "-h",
+                "127.0.0.1",
+                "-U",
+                "postgres",
+                "-R",
+                "-c",
+                "fast",
+                "-p",
+            ])
+            .arg(self.port.to_string())
+            .arg("-D")
+            .arg(replica.data()));
+        replica.configure();
+        replica.pg_ctl(&["start"]);
+        replica
+    }
+
+    fn unstarted() -> Self {
+        let dir = TempDir::with_prefix("tollgate-postgres-").unwrap().keep();
+        if is_root() {
+            run(Command::new("chown").arg("postgres").arg(&dir));
+        }
+        let guard = guard(&dir);
+        Self {
+            dir,
+            port: free_port(),
+            guard,
+        }
+    }
+
+    /// Nothing is flushed to the disk, but a commit still reaches the kernel, which outlives a
+    /// crash of the server.
+    fn configure(&self) {
+        let settings = format!(
+            "port = {}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = '{}'\n\
+             fsync = off\nfull_page_writes = off\n\
+             max_connections = 300\nshared_buffers = 64MB\n",
+            self.port,
+            self.dir.display()
+        );
+        let path = self.data().join("postgresql.auto.conf");
+        let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
+        file.write_all(settings.as_bytes()).unwrap();
+    }
+
+    fn data(&self) -> PathBuf {
+        self.dir.join("data")
+    }
+
+    fn pg_ctl(&self, what: &[&str]) {
+        run(tool("pg_ctl")
+            .args(what)
+            .args(["--wait", "--timeout=60", "--silent", "-D"])
+            .arg(self.data())
+            .arg("-l")
+            .arg(self.dir.join("log")));
+    }
+
+    /// As if the machine had lost power: no connection is told, recovery follows.
+    pub fn crash_and_restart(&self) {
+        self.pg_ctl(&["restart", "--mode=immediate"]);
+    }
+    pub fn crash(&self) {
+        self.pg_ctl(&["stop", "--mode=immediate"]);
+    }
+    pub fn start_again(&self) {
+        self.pg_ctl(&["start"]);
+    }
+
+    pub fn url(&self, user: &str, database: &str) -> String {
+        format!("postgres://{user}@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// The URL of a new, empty database.
+    pub async fn database(&self) -> String {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("case_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        self.sql(&format!("CREATE DATABASE {name}")).await;
+        self.url("postgres", &name)
+    }
+
+    /// Runs statements as superuser in the database `postgres`.
+    pub async fn sql(&self, statements: &str) {
+        sql(&self.url("postgres", "postgres"), statements).await;
+    }
+
+    /// Appends lines before all others in pg_hba.conf, and lets them take effect.
+    pub async fn ask_for_passwords_of(&self, user: &str) {
+        let path = self.data().join("pg_hba.conf");
+        let rules = std::fs::read_to_string(&path).unwrap();
+        let rule = format!("host all {user} 127.0.0.1/32 scram-sha-256\n{rules}");
+        std::fs::write(&path, rule).unwrap();
+        self.sql("SELECT pg_reload_conf()").await;
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        drop(self.guard.stdin.take());
+        let _ = self.guard.wait();
+    }
+}
+
+/// Runs statements in a database.
+pub async fn sql(url: &str, statements: &str) {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    let driven = tokio::spawn(connection);
+    client.batch_execute(statements).await.unwrap();
+    drop(client);
+    let _ = driven.await;
+}
+
+/// The one number that a question is answered with.
+pub async fn count(url: &str, question: &str) -> i64 {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    let driven = tokio::spawn(connection);
+    let count = client.query_one(question, &[]).await.unwrap().get(0);
+    drop(client);
+    let _ = driven.await;
+    count
+}
+
+/// One of PostgreSQL's own programs, as a user that the server accepts: it refuses root.
+fn tool(name: &str) -> Command {
+    let path = newest_bin().join(name);
+    if is_root() {
+        let mut command = Command::new("runuser");
+        command.args(["-u", "postgres", "--"]).arg(path);
+        command.current_dir("/");
+        command
+    } else {
+        Command::new(path)
+    }
+}
+
+fn newest_bin() -> PathBuf {
+    let installed = std::fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten();
+    let bins = installed
+        .flatten()
+        .map(|version| version.path().join("bin"));
+    let newest = bins.filter(|bin| bin.join("initdb").exists()).max();
+    newest.expect("PostgreSQL is not installed in /usr/lib/postgresql; run ./dev setup")
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn guard(dir: &Path) -> Child {
+    Command::new("setsid")
+        .args(["sh", "-c", GUARD, "guard"])
+        .arg(dir)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn run(command: &mut Command) {
+    // What a server keeps open must not be ours, or we would wait for its end.
+    let status = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success(), "{command:?} ended with {status}");
+}

@@ -1,0 +1,168 @@
+//! One node: claims, takes turns, sends, finishes, until its input ends or it is killed.
+
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rust_decimal::Decimal;
+use tokio::sync::Semaphore;
+use tollgate_core::id::{BatchId, Item, ItemId, LaneName};
+use tollgate_core::ports::{Claim, Profile, Queue, Request, StatusMove, Store};
+use tollgate_dispatch::{Gate, GateOptions, Job, Moves, Sender, Sent};
+use tollgate_downstream::{HttpConnector, HttpOptions};
+use tollgate_store::postgres::{PostgresOptions, PostgresStore};
+
+use crate::town::{LANE, item_type};
+
+/// A claim older than this is another node's to take.
+pub(crate) const LEASE: Duration = Duration::from_secs(3);
+/// A node has at most so many items in hand.
+const IN_HAND: usize = 64;
+
+const DATABASE: &str = "TGTEST_NODE_DATABASE";
+const BANK: &str = "TGTEST_NODE_BANK";
+
+/// A running node process.
+pub(crate) struct Node(Child);
+
+impl Node {
+    pub(crate) fn start(database: &str, bank: &str) -> Self {
+        let program = std::env::current_exe().unwrap();
+        let child = Command::new(program)
+            .args(["node::this_process_is_a_node", "--exact", "--nocapture"])
+            .env(DATABASE, database)
+            .env(BANK, bank)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self(child)
+    }
+
+    /// No warning, no goodbye.
+    pub(crate) fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.0.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args([name, &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Does nothing unless it was started as a node.
+#[test]
+fn this_process_is_a_node() {
+    let (Ok(database), Ok(bank)) = (std::env::var(DATABASE), std::env::var(BANK)) else {
+        return;
+    };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.spawn(work(database, bank));
+    // The parent holds the other end.
+    let _ = std::io::stdin().read_to_end(&mut vec![]);
+    std::process::exit(0);
+}
+
+async fn work(database: String, bank: String) {
+    let options = PostgresOptions {
+        gate_margin: Decimal::new(1, 1),
+        connections: 8,
+        ..PostgresOptions::at(database)
+    };
+    let store: Arc<dyn Store> = Arc::new(PostgresStore::open(options).await.unwrap());
+    let sender = Arc::new(sender(&store, bank));
+    let hands = Arc::new(Semaphore::new(IN_HAND));
+    for batch in 0_u64.. {
+        let free = u32::try_from(hands.available_permits()).unwrap();
+        let claimed = match free {
+            0 => vec![],
+            _ => store
+                .claim(claim(batch, free.min(16)))
+                .await
+                .unwrap_or_default(),
+        };
+        if claimed.is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        for claimed in claimed {
+            let hand = Arc::clone(&hands).acquire_owned().await.unwrap();
+            let (store, sender) = (Arc::clone(&store), Arc::clone(&sender));
+            tokio::spawn(async move {
+                let _hand = hand;
+                let item = Item::new(&item_type(), &claimed.id);
+                let sent = sender.send(&job(&claimed.id, claimed.run)).await;
+                if let Ok(Sent::Done(_)) = sent {
+                    let paid = StatusMove::new(&["ACCEPTED"], "PROCESSING");
+                    // If this fails the claim goes stale, and its past tells the next node.
+                    let _ = store.finish(&item, claimed.run, paid).await;
+                }
+            });
+        }
+    }
+}
+
+fn claim(batch: u64, limit: u32) -> Claim {
+    Claim {
+        item_type: item_type(),
+        lane: LaneName::new(LANE),
+        batch: BatchId::new(format!("BATCH-{}-{batch}", std::process::id())),
+        ahead: Duration::ZERO,
+        stale_after: LEASE,
+        limit,
+        credit_horizon: Duration::from_secs(2),
+    }
+}
+
+fn sender(store: &Arc<dyn Store>, bank: String) -> Sender {
+    let options = HttpOptions {
+        name: "bank".into(),
+        url: bank,
+        lane: LaneName::new(LANE),
+        profile: Profile {
+            honours_idempotency_key: true,
+            key_retention: Duration::from_hours(1),
+            settle: Duration::from_secs(1),
+            timeout: Duration::from_secs(5),
+            means_not_done: vec![429],
+        },
+        max_connections: IN_HAND,
+    };
+    let connector = Arc::new(HttpConnector::new(options).unwrap());
+    let gate = Arc::new(Gate::new(Arc::clone(store), GateOptions::default()));
+    Sender::new(Arc::clone(store), gate, connector)
+}
+
+fn job(id: &ItemId, run: u32) -> Job {
+    let body = format!(
+        r#"{{"paymentId":"{id}","amount":"1.00","currency":"EUR","debtor":{{}},"creditor":{{}}}}"#
+    );
+    Job {
+        item: Item::new(&item_type(), id),
+        run,
+        request: Request {
+            reference: id.to_string(),
+            idempotency_key: format!("thing-{id}"),
+            body_json: body,
+        },
+        moves: Moves {
+            done: StatusMove::new(&["SCHEDULED", "IN_DOUBT"], "ACCEPTED"),
+            refused: StatusMove::new(&["SCHEDULED"], "REJECTED"),
+            in_doubt: StatusMove::new(&["SCHEDULED"], "IN_DOUBT"),
+        },
+    }
+}

@@ -1,0 +1,139 @@
+//! A database with one lane and many due items, and a bank that keeps the books.
+
+use std::time::Duration;
+
+use rust_decimal::Decimal;
+use tollgate_conformance::postgres::shared;
+use tollgate_core::Timestamp;
+use tollgate_core::id::{FlowId, ItemId, ItemType, LaneName};
+use tollgate_core::lane::LaneChange;
+use tollgate_core::money::{Currency, Money};
+use tollgate_core::ports::{Accounts, Author, Lanes, NewItem, NewRecord, Queue};
+use tollgate_sandbox::{Bank, BankOptions};
+use tollgate_store::postgres::{PostgresOptions, PostgresStore};
+
+pub(crate) const LANE: &str = "default";
+
+pub(crate) fn item_type() -> ItemType {
+    ItemType::new("THING")
+}
+
+pub(crate) struct Town {
+    pub(crate) url: String,
+    pub(crate) store: PostgresStore,
+    pub(crate) bank: Bank,
+    items: u32,
+}
+
+impl Town {
+    pub(crate) async fn new(limit: u32, items: u32) -> Self {
+        let url = shared().database().await;
+        let store = PostgresStore::open(PostgresOptions::at(&url))
+            .await
+            .unwrap();
+        let bank = Bank::start(BankOptions {
+            limit_per_second: Some(limit),
+            ..BankOptions::default()
+        })
+        .unwrap();
+        let town = Self {
+            url,
+            store,
+            bank,
+            items,
+        };
+        town.set_limit(limit).await;
+        for start in (0..items).step_by(1000) {
+            let batch = (start..items.min(start + 1000)).map(new_item).collect();
+            town.store.admit(&item_type(), batch).await.unwrap();
+        }
+        town
+    }
+
+    /// The plan is wide, so that only the gate binds.
+    pub(crate) async fn set_limit(&self, limit: u32) {
+        let change = LaneChange {
+            max_per_window: Some(100_000),
+            window_size_secs: Some(4),
+            max_per_second: Some(Decimal::from(limit)),
+            ..LaneChange::default()
+        };
+        let author = Author::new("test", "storm");
+        self.store
+            .change_lane(&LaneName::new(LANE), change, author)
+            .await
+            .unwrap();
+    }
+
+    /// Resolves once every item has ended.
+    pub(crate) async fn all_ended(&self, within: Duration) {
+        let looking = async {
+            loop {
+                let totals = self
+                    .store
+                    .totals(&item_type(), Timestamp::UNIX_EPOCH, Timestamp::MAX)
+                    .await;
+                let ended = totals.unwrap_or_default();
+                let ended = ended
+                    .iter()
+                    .filter(|t| t.status == "PROCESSING")
+                    .map(|t| t.count)
+                    .sum::<u64>();
+                if ended == u64::from(self.items) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::time::timeout(within, looking)
+            .await
+            .expect("not all items have ended");
+    }
+
+    /// Lost 0, doubled 0, and no second above the limit, by the bank's ledger.
+    pub(crate) fn check(&self, limit: u32) {
+        let ledger = self.bank.ledger();
+        let effective = ledger.effective();
+        let lost: Vec<_> = (0..self.items)
+            .filter(|n| !effective.contains_key(&name(*n)))
+            .collect();
+        assert!(lost.is_empty(), "lost: {lost:?}");
+        assert!(
+            ledger.doubles().is_empty(),
+            "doubled: {:?}",
+            ledger.doubles()
+        );
+        let worst = ledger.worst_second();
+        println!(
+            "worst second {} of {limit}, {} arrivals",
+            worst.count,
+            ledger.arrivals()
+        );
+        assert!(worst.count <= limit as usize, "{worst:?}");
+    }
+}
+
+fn name(number: u32) -> String {
+    format!("thing-{number}")
+}
+
+fn new_item(number: u32) -> NewItem {
+    NewItem {
+        id: ItemId::new(name(number)),
+        lane: LaneName::new(LANE),
+        requested: None,
+        deadline: None,
+        record: NewRecord {
+            owner: "o".into(),
+            status: "SCHEDULED".into(),
+            money: Money {
+                minor: 100,
+                currency: Currency::from_code("EUR").unwrap(),
+            },
+            content_hash: "h".into(),
+            document: "{}".into(),
+        },
+        context_json: "{}".into(),
+        init_flow: FlowId::new("init"),
+    }
+}

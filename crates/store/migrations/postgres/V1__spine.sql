@@ -1,0 +1,194 @@
+-- The spine: records, slots, queue, gate, attempts, flows, settings and audit. No foreign keys:
+-- what belongs together is written in one transaction. All times are microseconds since 1970, UTC.
+-- Keys are compared byte by byte (COLLATE "C"), as on SQLite, whatever the database's locale.
+
+-- The one clock that nodes share. Volatile on purpose: it tells the time after a lock was waited
+-- for. Use it as (SELECT tg_now()), which is an index condition and not a filter per row.
+-- Tests move it by the session setting tollgate.offset_us.
+CREATE FUNCTION tg_now() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+         + coalesce(nullif(current_setting('tollgate.offset_us', true), '')::bigint, 0)
+$$;
+
+CREATE TABLE node (
+    one   integer NOT NULL PRIMARY KEY CHECK (one = 1),
+    epoch bigint  NOT NULL
+);
+INSERT INTO node (one, epoch) VALUES (1, 0);
+
+-- The epoch in force, and it stays in force until the caller's transaction ends: taking the node
+-- needs the exclusive side of this lock. PL/pgSQL, since each of its statements sees what was
+-- committed while it waited; a lock beside the row, since locking the row would write to it.
+CREATE FUNCTION tg_epoch() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    in_force bigint;
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(hashtextextended('tollgate/node', 0));
+    SELECT epoch INTO in_force FROM node;
+    RETURN in_force;
+END
+$$;
+
+CREATE TABLE setting (
+    kind       text   COLLATE "C" NOT NULL,
+    name       text   COLLATE "C" NOT NULL,
+    version    bigint NOT NULL,
+    body       text   NOT NULL,
+    actor      text   NOT NULL,
+    reason     text   NOT NULL,
+    created_at bigint NOT NULL,
+    PRIMARY KEY (kind, name, version)
+);
+
+CREATE TABLE record (
+    item_type    text   COLLATE "C" NOT NULL,
+    item_id      text   COLLATE "C" NOT NULL,
+    owner        text   NOT NULL,
+    status       text   COLLATE "C" NOT NULL,
+    amount_minor bigint NOT NULL,
+    currency     text   COLLATE "C" NOT NULL,
+    content_hash text   NOT NULL,
+    document     text   NOT NULL,
+    created_at   bigint NOT NULL,
+    updated_at   bigint NOT NULL,
+    PRIMARY KEY (item_type, item_id)
+) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05);
+
+CREATE TABLE item_context (
+    item_type    text COLLATE "C" NOT NULL,
+    item_id      text COLLATE "C" NOT NULL,
+    context_json text NOT NULL,
+    PRIMARY KEY (item_type, item_id)
+);
+
+CREATE TABLE slot (
+    item_type      text   COLLATE "C" NOT NULL,
+    item_id        text   COLLATE "C" NOT NULL,
+    lane           text   COLLATE "C" NOT NULL,
+    window_start   bigint NOT NULL,
+    scheduled_time bigint NOT NULL,
+    requested_time bigint NOT NULL,
+    deadline       bigint,
+    PRIMARY KEY (item_type, item_id)
+);
+
+CREATE TABLE lane_window (
+    lane         text   COLLATE "C" NOT NULL,
+    window_start bigint NOT NULL,
+    used         bigint NOT NULL,
+    next_open    bigint,
+    PRIMARY KEY (lane, window_start)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
+
+-- Locked while slots are given. Apart from the cursor, so that bulk intake never delays a turn.
+CREATE TABLE lane_plan (
+    lane text COLLATE "C" NOT NULL PRIMARY KEY
+);
+
+-- Locked while turns are given.
+CREATE TABLE lane_cursor (
+    lane         text   COLLATE "C" NOT NULL PRIMARY KEY,
+    last_turn    bigint,
+    closed_until bigint
+) WITH (fillfactor = 10, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0,
+        autovacuum_vacuum_cost_delay = 0);
+
+CREATE TABLE item_queue (
+    item_type           text   COLLATE "C" NOT NULL,
+    item_id             text   COLLATE "C" NOT NULL,
+    lane                text   COLLATE "C" NOT NULL,
+    queue_status        text   COLLATE "C" NOT NULL
+        CONSTRAINT queue_status_known
+        CHECK (queue_status IN ('READY', 'CLAIMED', 'DISPATCHED', 'DEAD', 'CANCELLED')),
+    scheduled_exec_time bigint NOT NULL,
+    run                 bigint NOT NULL,
+    fence               bigint NOT NULL,
+    retry_count         bigint NOT NULL,
+    last_error          text,
+    init_workflow_id    text   NOT NULL,
+    exec_workflow_id    text,
+    dispatch_batch_id   text,
+    created_at          bigint NOT NULL,
+    claimed_at          bigint,
+    dispatched_at       bigint,
+    finished_at         bigint,
+    PRIMARY KEY (item_type, item_id)
+) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
+        autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+-- One partial index per question the dispatcher asks. The lane leads, since the types of a lane
+-- share its credit.
+CREATE INDEX item_queue_ready ON item_queue (lane, item_type, scheduled_exec_time)
+    WHERE queue_status = 'READY';
+CREATE INDEX item_queue_claimed ON item_queue (lane, item_type, claimed_at)
+    WHERE queue_status = 'CLAIMED';
+CREATE INDEX item_queue_running ON item_queue (lane, item_type, dispatched_at)
+    WHERE queue_status = 'DISPATCHED' AND finished_at IS NULL;
+
+CREATE TABLE attempt (
+    attempt_id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    item_type       text   COLLATE "C" NOT NULL,
+    item_id         text   COLLATE "C" NOT NULL,
+    run             bigint NOT NULL,
+    kind            text   COLLATE "C" NOT NULL,
+    state           text   COLLATE "C" NOT NULL,
+    lane            text   COLLATE "C" NOT NULL,
+    idempotency_key text   NOT NULL,
+    turn_at         bigint NOT NULL,
+    settled_at      bigint,
+    detail          text   NOT NULL
+) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
+        autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX attempt_item ON attempt (item_type, item_id);
+-- An item has at most one open attempt: a second sender, however late it wakes, finds it taken.
+CREATE UNIQUE INDEX attempt_open ON attempt (item_type, item_id) WHERE state = 'OPEN';
+
+CREATE TABLE send_log (
+    lane       text   COLLATE "C" NOT NULL,
+    turn_at    bigint NOT NULL,
+    attempt_id bigint NOT NULL,
+    PRIMARY KEY (lane, turn_at, attempt_id)
+);
+
+CREATE TABLE audit_log (
+    audit_id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    batch_id      text,
+    item_type     text COLLATE "C",
+    item_id       text COLLATE "C",
+    action        text   NOT NULL,
+    status_before text,
+    status_after  text,
+    actor         text   NOT NULL,
+    detail        text   NOT NULL,
+    created_at    bigint NOT NULL
+);
+CREATE INDEX audit_log_item ON audit_log (item_type, item_id) WHERE item_id IS NOT NULL;
+
+CREATE TABLE flow (
+    flow_id  text    COLLATE "C" NOT NULL PRIMARY KEY,
+    name     text    NOT NULL,
+    state    text    COLLATE "C" NOT NULL
+        CONSTRAINT flow_state_known CHECK (state IN ('PENDING', 'LIVE', 'DONE', 'FAILED')),
+    is_child boolean NOT NULL,
+    due_at   bigint  NOT NULL,
+    input    text    NOT NULL,
+    progress text,
+    result   text,
+    -- Which answer handed it out, so that a lost answer can be given again.
+    handout  bigint
+) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
+        autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX flow_due ON flow (is_child, due_at) WHERE state = 'PENDING';
+CREATE INDEX flow_live ON flow (flow_id) WHERE state = 'LIVE';
+
+-- Numbers the processes that hand flows out.
+CREATE SEQUENCE flow_handout;
+
+-- Filled and emptied all the time.
+CREATE TABLE journal (
+    flow_id text COLLATE "C" NOT NULL,
+    key     text COLLATE "C" NOT NULL,
+    result  text NOT NULL,
+    PRIMARY KEY (flow_id, key)
+) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
+        autovacuum_vacuum_insert_threshold = -1, autovacuum_vacuum_cost_delay = 0);

@@ -1,0 +1,135 @@
+//! Control totals and the audit log.
+
+use async_trait::async_trait;
+use deadpool_postgres::GenericClient;
+use tokio_postgres::Row;
+use tollgate_core::Timestamp;
+use tollgate_core::id::{Item, ItemId, ItemType};
+use tollgate_core::ports::{Accounts, AuditEntry, NewAudit, StoreResult, Total};
+
+use super::PostgresStore;
+use super::run::{Params, Urgency, all, execute};
+use super::value::{Us, storable};
+
+#[async_trait]
+impl Accounts for PostgresStore {
+    async fn totals(
+        &self,
+        item_type: &ItemType,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> StoreResult<Vec<Total>> {
+        const TOTALS: &str = "SELECT status, currency, count(*), sum(amount_minor)::bigint
+             FROM record WHERE item_type = $1 AND created_at >= $2 AND created_at < $3
+             GROUP BY status, currency ORDER BY status, currency";
+        let item_type = item_type.clone();
+        self.runner
+            .read(Urgency::Normal, move |c| {
+                Box::pin(async move {
+                    let kind = item_type.as_str();
+                    let rows = all(c, TOTALS, &[&kind, &Us(from), &Us(to)]).await?;
+                    Ok(rows.iter().map(total_from).collect())
+                })
+            })
+            .await
+    }
+
+    async fn write_audit(&self, entry: NewAudit) -> StoreResult<()> {
+        self.runner
+            .read(Urgency::Normal, move |c| {
+                Box::pin(async move {
+                    let entry = Entry {
+                        item: entry.item.as_ref(),
+                        action: &entry.action,
+                        actor: &entry.actor,
+                        detail: &entry.detail,
+                        ..Entry::default()
+                    };
+                    audit(c, &entry).await
+                })
+            })
+            .await
+    }
+
+    async fn audit(&self, item: Option<&Item>, limit: u32) -> StoreResult<Vec<AuditEntry>> {
+        const OF_ITEM: &str = "SELECT created_at, item_type, item_id, action, status_before,
+                 status_after, actor, detail
+             FROM audit_log WHERE item_type = $1 AND item_id = $2
+             ORDER BY audit_id DESC LIMIT $3";
+        const OF_ALL: &str = "SELECT created_at, item_type, item_id, action, status_before,
+                 status_after, actor, detail
+             FROM audit_log ORDER BY audit_id DESC LIMIT $1";
+        let (item, limit) = (item.cloned(), i64::from(limit));
+        self.runner
+            .read(Urgency::Normal, move |c| {
+                Box::pin(async move {
+                    let rows = match item {
+                        Some(item) => {
+                            let (kind, id) = (item.item_type.as_str(), item.id.as_str());
+                            all(c, OF_ITEM, &[&kind, &id, &limit]).await?
+                        }
+                        None => all(c, OF_ALL, &[&limit]).await?,
+                    };
+                    Ok(rows.iter().map(entry_from).collect())
+                })
+            })
+            .await
+    }
+}
+
+/// One line of the audit log.
+#[derive(Debug, Default)]
+pub(super) struct Entry<'a> {
+    pub(super) batch: Option<&'a str>,
+    pub(super) item: Option<&'a Item>,
+    pub(super) action: &'a str,
+    pub(super) before: Option<&'a str>,
+    pub(super) after: Option<&'a str>,
+    pub(super) actor: &'a str,
+    pub(super) detail: &'a str,
+}
+
+pub(super) async fn audit(c: &impl GenericClient, entry: &Entry<'_>) -> StoreResult<()> {
+    const AUDIT: &str = "INSERT INTO audit_log (batch_id, item_type, item_id, action,
+             status_before, status_after, actor, detail, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, tg_now())";
+    let item_type = entry.item.map(|i| i.item_type.as_str());
+    let item_id = entry.item.map(|i| i.id.as_str());
+    let (actor, detail) = (storable(entry.actor), storable(entry.detail));
+    let params: Params<'_> = &[
+        &entry.batch,
+        &item_type,
+        &item_id,
+        &entry.action,
+        &entry.before,
+        &entry.after,
+        &&*actor,
+        &&*detail,
+    ];
+    execute(c, AUDIT, params).await.map(drop)
+}
+
+fn total_from(row: &Row) -> Total {
+    Total {
+        status: row.get(0),
+        currency: row.get(1),
+        count: row.get::<_, i64>(2).unsigned_abs(),
+        amount_minor: row.get(3),
+    }
+}
+
+fn entry_from(row: &Row) -> AuditEntry {
+    let item_type: Option<String> = row.get(1);
+    let item_id: Option<String> = row.get(2);
+    AuditEntry {
+        at: row.get::<_, Us>(0).0,
+        item: item_type
+            .zip(item_id)
+            .map(|(kind, id)| Item::new(&ItemType::new(kind), &ItemId::new(id))),
+        action: row.get(3),
+        status_before: row.get(4),
+        status_after: row.get(5),
+        actor: row.get(6),
+        detail: row.get(7),
+    }
+}

@@ -1,0 +1,92 @@
+//! Admissions that arrive together: one transaction, one lock per lane, one batch per type.
+
+use std::collections::{BTreeMap, HashSet};
+
+use deadpool_postgres::Transaction;
+use rust_decimal::Decimal;
+use tollgate_core::id::{ItemType, LaneName};
+use tollgate_core::ports::{Admission, NewItem, StoreResult};
+
+use super::admit::Batch;
+use super::counters::{Plan, write_back};
+use super::group::Job;
+use super::lanes;
+use super::run::all;
+
+/// One caller's items.
+#[derive(Debug, Clone)]
+pub(super) struct Admit {
+    pub(super) item_type: ItemType,
+    pub(super) items: Vec<NewItem>,
+}
+
+impl Job for Admit {
+    type Answer = Vec<Admission>;
+
+    fn weight(&self) -> usize {
+        self.items.len()
+    }
+}
+
+/// Callers that arrive together share a batch: an item does not care whose call it came in.
+pub(super) async fn admit_all(
+    tx: &Transaction<'_>,
+    jobs: Vec<Admit>,
+    margin: Decimal,
+    seed: u64,
+) -> StoreResult<Vec<StoreResult<Vec<Admission>>>> {
+    let mut answers: Vec<_> = jobs
+        .iter()
+        .map(|job| Vec::with_capacity(job.items.len()))
+        .collect();
+    let mut by_type: BTreeMap<ItemType, Vec<(usize, Vec<NewItem>)>> = BTreeMap::new();
+    for (n, job) in jobs.into_iter().enumerate() {
+        by_type
+            .entry(job.item_type)
+            .or_default()
+            .push((n, job.items));
+    }
+    // Lanes are locked in one go, whatever types and batches need them.
+    let all = by_type.values().flatten().flat_map(|(_, items)| items);
+    let names: HashSet<String> = all.map(|item| item.lane.to_string()).collect();
+    let mut plans = lock_plans(tx, names, margin).await?;
+    for (item_type, callers) in by_type {
+        let owners: Vec<usize> = callers
+            .iter()
+            .flat_map(|(n, items)| std::iter::repeat_n(*n, items.len()))
+            .collect();
+        let items: Vec<NewItem> = callers.into_iter().flat_map(|(_, items)| items).collect();
+        let batch = Batch {
+            tx,
+            item_type: &item_type,
+            seed,
+        };
+        for (n, answer) in owners
+            .into_iter()
+            .zip(batch.admit(&items, &mut plans).await?)
+        {
+            answers[n].push(answer);
+        }
+    }
+    write_back(tx, plans.iter()).await?;
+    Ok(answers.into_iter().map(Ok).collect())
+}
+
+/// Locks the plans of all lanes in the order of their names, then reads the lanes as they are
+/// once nobody else can change them.
+async fn lock_plans(
+    tx: &Transaction<'_>,
+    names: HashSet<String>,
+    margin: Decimal,
+) -> StoreResult<BTreeMap<LaneName, Plan>> {
+    const LOCK: &str = "SELECT lane FROM lane_plan WHERE lane = ANY($1) ORDER BY lane FOR UPDATE";
+    let names: Vec<String> = names.into_iter().collect();
+    let mut plans = BTreeMap::new();
+    for row in all(tx, LOCK, &[&names]).await? {
+        let name = LaneName::new(row.get::<_, String>(0));
+        if let Some(lane) = lanes::lane(tx, &name).await? {
+            plans.insert(name, Plan::new(lane, margin));
+        }
+    }
+    Ok(plans)
+}

@@ -1,0 +1,273 @@
+//! Admission: record, slot, context and queue row of each item, in one transaction.
+//!
+//! The record is written first, in the order of ids: whoever writes it has won the id, and only
+//! winners get a slot. So a race for an id costs no slot, fails no batch and never deadlocks.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use deadpool_postgres::Transaction;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use tokio_postgres::Row;
+use tollgate_core::Timestamp;
+use tollgate_core::id::{FlowId, ItemId, ItemType, LaneName};
+use tollgate_core::ports::{Admission, NewItem, Placed, StoreResult};
+use tollgate_core::slot::Place;
+
+use super::counters::Plan;
+use super::run::{Params, all, execute, now};
+use super::value::Us;
+
+/// The new items of one type.
+pub(super) struct Batch<'t> {
+    pub(super) tx: &'t Transaction<'t>,
+    pub(super) item_type: &'t ItemType,
+    pub(super) seed: u64,
+}
+
+/// A new item and where it was put.
+struct Won<'i> {
+    item: &'i NewItem,
+    requested: Timestamp,
+    place: Place,
+}
+
+impl Batch<'_> {
+    pub(super) async fn admit(
+        &self,
+        items: &[NewItem],
+        plans: &mut BTreeMap<LaneName, Plan>,
+    ) -> StoreResult<Vec<Admission>> {
+        let now = now(self.tx).await?;
+        let mut seen = HashSet::new();
+        let admissible: Vec<&NewItem> = items
+            .iter()
+            .filter(|i| plans.contains_key(&i.lane) && is_storable(i) && seen.insert(&i.id))
+            .collect();
+        let new = self.write_records(&admissible, now).await?;
+        let won = self.place(&admissible, &new, plans, now.0).await?;
+        if !won.is_empty() {
+            self.write_rest(&won, now).await?;
+        }
+        self.answer(items, &won).await
+    }
+
+    /// The ids that were not known before.
+    async fn write_records(&self, items: &[&NewItem], now: Us) -> StoreResult<HashSet<ItemId>> {
+        const RECORDS: &str = "INSERT INTO record (item_type, item_id, owner, status, amount_minor,
+                 currency, content_hash, document, created_at, updated_at)
+             SELECT $1, n.item_id, n.owner, n.status, n.amount_minor, n.currency,
+                    n.content_hash, n.document, $2, $2
+             FROM unnest($3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[],
+                         $8::text[], $9::text[])
+                  AS n (item_id, owner, status, amount_minor, currency, content_hash, document)
+             ON CONFLICT (item_type, item_id) DO NOTHING
+             RETURNING item_id";
+        if items.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let mut sorted = items.to_vec();
+        sorted.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        let texts = |of: fn(&NewItem) -> &str| sorted.iter().map(|i| of(i)).collect::<Vec<_>>();
+        let amounts: Vec<i64> = sorted.iter().map(|i| i.record.money.minor).collect();
+        let params: Params<'_> = &[
+            &self.item_type.as_str(),
+            &now,
+            &texts(|i| i.id.as_str()),
+            &texts(|i| &i.record.owner),
+            &texts(|i| &i.record.status),
+            &amounts,
+            &texts(|i| i.record.money.currency.code()),
+            &texts(|i| &i.record.content_hash),
+            &texts(|i| &i.record.document),
+        ];
+        let rows = all(self.tx, RECORDS, params).await?;
+        Ok(rows
+            .iter()
+            .map(|row| ItemId::new(row.get::<_, String>(0)))
+            .collect())
+    }
+
+    async fn place<'i>(
+        &self,
+        items: &[&'i NewItem],
+        new: &HashSet<ItemId>,
+        plans: &mut BTreeMap<LaneName, Plan>,
+        now: Timestamp,
+    ) -> StoreResult<Vec<Won<'i>>> {
+        let mut random = SmallRng::seed_from_u64(self.seed ^ now.as_microsecond().unsigned_abs());
+        let new: Vec<&NewItem> = items
+            .iter()
+            .copied()
+            .filter(|i| new.contains(&i.id))
+            .collect();
+        let start = |item: &NewItem| item.requested.unwrap_or(now).max(now);
+        for (name, plan) in plans.iter_mut() {
+            let here = new.iter().filter(|item| item.lane == *name);
+            plan.load_for(self.tx, name, here.map(|item| start(item)))
+                .await?;
+        }
+        let mut won = Vec::with_capacity(new.len());
+        for item in new {
+            let Some(plan) = plans.get_mut(&item.lane) else {
+                continue;
+            };
+            let from = start(item);
+            let place = plan
+                .place(self.tx, &item.lane, from, random.next_u32())
+                .await?;
+            let requested = item.requested.unwrap_or(now);
+            won.push(Won {
+                item,
+                requested,
+                place,
+            });
+        }
+        Ok(won)
+    }
+
+    /// Slot, context and queue row of the winners, in one statement.
+    async fn write_rest(&self, won: &[Won<'_>], now: Us) -> StoreResult<()> {
+        const REST: &str = "WITH n AS MATERIALIZED (
+                 SELECT * FROM unnest($3::text[], $4::text[], $5::bigint[], $6::bigint[],
+                                      $7::bigint[], $8::bigint[], $9::text[], $10::text[])
+                 AS n (item_id, lane, window_start, scheduled_time, requested_time, deadline,
+                       context_json, init_workflow_id)
+             ), slots AS (
+                 INSERT INTO slot (item_type, item_id, lane, window_start, scheduled_time,
+                                   requested_time, deadline)
+                 SELECT $1, item_id, lane, window_start, scheduled_time, requested_time, deadline
+                 FROM n
+             ), contexts AS (
+                 INSERT INTO item_context (item_type, item_id, context_json)
+                 SELECT $1, item_id, context_json FROM n
+             )
+             INSERT INTO item_queue (item_type, item_id, lane, queue_status, scheduled_exec_time,
+                                     run, fence, retry_count, init_workflow_id, created_at)
+             SELECT $1, item_id, lane, 'READY', scheduled_time, 1, 0, 0, init_workflow_id, $2
+             FROM n";
+        let texts = |of: fn(&NewItem) -> &str| won.iter().map(|w| of(w.item)).collect::<Vec<_>>();
+        let times =
+            |of: fn(&Won<'_>) -> Timestamp| won.iter().map(|w| Us(of(w))).collect::<Vec<_>>();
+        let deadlines: Vec<Option<Us>> = won.iter().map(|w| w.item.deadline.map(Us)).collect();
+        let params: Params<'_> = &[
+            &self.item_type.as_str(),
+            &now,
+            &texts(|i| i.id.as_str()),
+            &texts(|i| i.lane.as_str()),
+            &times(|w| w.place.window),
+            &times(|w| w.place.scheduled),
+            &times(|w| w.requested),
+            &deadlines,
+            &texts(|i| &i.context_json),
+            &texts(|i| i.init_flow.as_str()),
+        ];
+        execute(self.tx, REST, params).await.map(drop)
+    }
+
+    /// In the order of the items. The first of an id is new if it won; all others are judged by
+    /// what is stored under it.
+    async fn answer(&self, items: &[NewItem], won: &[Won<'_>]) -> StoreResult<Vec<Admission>> {
+        let mut new: HashMap<&ItemId, Placed> = won
+            .iter()
+            .map(|w| {
+                let (item, scheduled) = (w.item, w.place.scheduled);
+                let flow = item.init_flow.clone();
+                (
+                    &item.id,
+                    placed(item.lane.clone(), scheduled, item.deadline, flow),
+                )
+            })
+            .collect();
+        let others: Vec<&str> = if new.len() == items.len() {
+            vec![]
+        } else {
+            items.iter().map(|item| item.id.as_str()).collect()
+        };
+        let known = self.known(&others).await?;
+        let answers = items.iter().map(|item| match new.remove(&item.id) {
+            Some(placed) => Admission::New(placed),
+            None => match known.get(&item.id) {
+                Some(known) if known.content_hash == item.record.content_hash => {
+                    Admission::Repeat(known.placed.clone())
+                }
+                Some(_) => Admission::Conflict,
+                None => Admission::Refused(refusal(item)),
+            },
+        });
+        Ok(answers.collect())
+    }
+
+    async fn known(&self, ids: &[&str]) -> StoreResult<HashMap<ItemId, Known>> {
+        const KNOWN: &str =
+            "SELECT r.item_id, r.content_hash, s.lane, s.scheduled_time, s.deadline,
+                    q.init_workflow_id
+             FROM record r
+             JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
+             JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
+             WHERE r.item_type = $1 AND r.item_id = ANY($2)";
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let rows = all(self.tx, KNOWN, &[&self.item_type.as_str(), &ids]).await?;
+        Ok(rows.iter().map(known_from).collect())
+    }
+}
+
+struct Known {
+    content_hash: String,
+    placed: Placed,
+}
+
+fn known_from(row: &Row) -> (ItemId, Known) {
+    let known = Known {
+        content_hash: row.get(1),
+        placed: placed(
+            LaneName::new(row.get::<_, String>(2)),
+            row.get::<_, Us>(3).0,
+            row.get::<_, Option<Us>>(4).map(|us| us.0),
+            FlowId::new(row.get::<_, String>(5)),
+        ),
+    };
+    (ItemId::new(row.get::<_, String>(0)), known)
+}
+
+fn placed(
+    lane: LaneName,
+    scheduled: Timestamp,
+    deadline: Option<Timestamp>,
+    init_flow: FlowId,
+) -> Placed {
+    Placed {
+        lane,
+        scheduled,
+        meets_deadline: deadline.map(|d| scheduled <= d),
+        init_flow,
+    }
+}
+
+/// One bad item harms no other: PostgreSQL would refuse the whole statement.
+fn is_storable(item: &NewItem) -> bool {
+    let record = &item.record;
+    let texts = [
+        item.id.as_str(),
+        &record.owner,
+        &record.status,
+        &record.content_hash,
+        &record.document,
+        &item.context_json,
+        item.init_flow.as_str(),
+    ];
+    !texts.iter().any(|text| text.contains('\0'))
+}
+
+fn refusal(item: &NewItem) -> String {
+    if is_storable(item) {
+        format!(
+            "lane \"{}\" does not exist; create it with POST /admin/rate-limit/config",
+            item.lane
+        )
+    } else {
+        "a text with a NUL character cannot be stored; remove it".to_owned()
+    }
+}

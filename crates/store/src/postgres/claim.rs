@@ -1,0 +1,127 @@
+//! Claims: due items and stale claims, each by one statement that its own index serves.
+
+use deadpool_postgres::Transaction;
+use rust_decimal::Decimal;
+use tokio_postgres::Row;
+use tollgate_core::id::{Fence, ItemId};
+use tollgate_core::ports::{Claim, Claimed, StoreResult};
+
+use super::lanes;
+use super::run::{Params, all, lock_name, one};
+use super::value::{Count, micros, until};
+
+/// The materialised part is what keeps a claim within its limit: as a sub-select the planner may
+/// run it again and again, each time with other rows.
+const DUE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
+     due AS MATERIALIZED (
+         SELECT item_type, item_id FROM item_queue
+         WHERE item_type = $1 AND lane = $2 AND queue_status = 'READY'
+           AND scheduled_exec_time <= (SELECT now FROM clock) + $3
+         ORDER BY scheduled_exec_time LIMIT $4
+         FOR UPDATE SKIP LOCKED
+     ), moved AS (
+         UPDATE item_queue q SET
+             queue_status = CASE WHEN x.item_id IS NULL THEN 'DEAD' ELSE 'CLAIMED' END,
+             last_error = CASE WHEN x.item_id IS NULL THEN 'its context is missing'
+                               ELSE q.last_error END,
+             fence = q.fence + 1, claimed_at = (SELECT now FROM clock), dispatch_batch_id = $5
+         FROM due
+         LEFT JOIN item_context x ON x.item_type = due.item_type AND x.item_id = due.item_id
+         WHERE q.item_type = due.item_type AND q.item_id = due.item_id
+         RETURNING q.item_type, q.item_id, q.run, q.fence, q.scheduled_exec_time, x.context_json
+     ), buried AS (
+         INSERT INTO audit_log (batch_id, item_type, item_id, action, status_after, actor, detail,
+                                created_at)
+         SELECT $5, item_type, item_id, 'DEAD', 'DEAD', 'dispatcher', 'its context is missing',
+                (SELECT now FROM clock)
+         FROM moved WHERE context_json IS NULL
+     )
+     SELECT item_id, run, fence, scheduled_exec_time, context_json, (SELECT now FROM clock)
+     FROM moved WHERE context_json IS NOT NULL ORDER BY scheduled_exec_time";
+
+const STALE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
+     due AS MATERIALIZED (
+         SELECT item_type, item_id FROM item_queue
+         WHERE item_type = $1 AND lane = $2 AND queue_status = 'CLAIMED'
+           AND claimed_at <= (SELECT now FROM clock) - $3
+         ORDER BY claimed_at LIMIT $4
+         FOR UPDATE SKIP LOCKED
+     ), moved AS (
+         UPDATE item_queue q SET
+             queue_status = CASE WHEN x.item_id IS NULL THEN 'DEAD' ELSE 'CLAIMED' END,
+             last_error = CASE WHEN x.item_id IS NULL THEN 'its context is missing'
+                               ELSE q.last_error END,
+             fence = q.fence + 1, claimed_at = (SELECT now FROM clock), dispatch_batch_id = $5
+         FROM due
+         LEFT JOIN item_context x ON x.item_type = due.item_type AND x.item_id = due.item_id
+         WHERE q.item_type = due.item_type AND q.item_id = due.item_id
+         RETURNING q.item_type, q.item_id, q.run, q.fence, q.scheduled_exec_time, x.context_json
+     ), buried AS (
+         INSERT INTO audit_log (batch_id, item_type, item_id, action, status_after, actor, detail,
+                                created_at)
+         SELECT $5, item_type, item_id, 'DEAD', 'DEAD', 'dispatcher', 'its context is missing',
+                (SELECT now FROM clock)
+         FROM moved WHERE context_json IS NULL
+     )
+     SELECT item_id, run, fence, scheduled_exec_time, context_json, (SELECT now FROM clock)
+     FROM moved WHERE context_json IS NOT NULL ORDER BY scheduled_exec_time";
+
+/// What is claimed or dispatched on a lane, of whatever type, and has not had its turn.
+const UNSENT: &str = "SELECT (SELECT count(*) FROM item_queue
+             WHERE lane = $1 AND queue_status = 'CLAIMED')
+          + (SELECT count(*) FROM item_queue q
+             WHERE q.lane = $1 AND q.queue_status = 'DISPATCHED' AND q.finished_at IS NULL
+               AND NOT EXISTS (SELECT 1 FROM attempt a
+                    WHERE a.item_type = q.item_type AND a.item_id = q.item_id AND a.run = q.run))";
+
+/// Claims of one lane go one after the other, since each must see what the others have taken of
+/// its credit; `SKIP LOCKED` is for the rows that senders hold.
+pub(super) async fn claim(
+    tx: &Transaction<'_>,
+    claim: &Claim,
+    margin: Decimal,
+) -> StoreResult<Vec<Claimed>> {
+    lock_name(tx, &format!("tollgate/claim/{}", claim.lane)).await?;
+    let lane = claim.lane.as_str();
+    let key: Params<'_> = &[&lane];
+    let (in_force, unsent, stale) = futures::try_join!(
+        lanes::lane(tx, &claim.lane),
+        one(tx, UNSENT, key),
+        // Counted as unsent already, so the credit does not bind them.
+        take(tx, STALE, claim, micros(claim.stale_after), claim.limit),
+    )?;
+    let credit = in_force.map_or(0, |in_force| {
+        let sendable = in_force.pace(margin).turns_in(claim.credit_horizon).max(1);
+        sendable.saturating_sub(unsent.get::<_, Count>(0).0)
+    });
+    let mut claimed = stale;
+    let taken = u32::try_from(claimed.len()).unwrap_or(u32::MAX);
+    let limit = claim.limit.saturating_sub(taken).min(credit);
+    if limit > 0 {
+        claimed.extend(take(tx, DUE, claim, micros(claim.ahead), limit).await?);
+    }
+    Ok(claimed)
+}
+
+async fn take(
+    tx: &Transaction<'_>,
+    sql: &str,
+    claim: &Claim,
+    distance: i64,
+    limit: u32,
+) -> StoreResult<Vec<Claimed>> {
+    let (kind, lane) = (claim.item_type.as_str(), claim.lane.as_str());
+    let (batch, limit) = (claim.batch.as_str(), i64::from(limit));
+    let rows = all(tx, sql, &[&kind, &lane, &distance, &limit, &batch]).await?;
+    Ok(rows.iter().map(claimed_from).collect())
+}
+
+fn claimed_from(row: &Row) -> Claimed {
+    Claimed {
+        id: ItemId::new(row.get::<_, String>(0)),
+        run: row.get::<_, Count>(1).0,
+        fence: Fence(row.get(2)),
+        delay: until(row.get(5), row.get(3)),
+        context_json: row.get(4),
+    }
+}

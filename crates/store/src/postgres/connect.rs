@@ -1,0 +1,130 @@
+//! How a connection is made: address, TLS, and the limits every session starts with.
+
+use std::sync::Arc;
+
+use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::task::JoinHandle;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::PostgresOptions;
+
+/// Where and how to connect.
+pub(super) struct Address {
+    config: Config,
+    tls: Option<MakeRustlsConnect>,
+}
+
+impl Address {
+    /// Reads the URL. The sentence it answers with never holds the password.
+    pub(super) fn parse(options: &PostgresOptions) -> Result<Self, String> {
+        // Ours always checks chain and name, which is what libpq calls verify-full.
+        let url = options
+            .url
+            .replace("sslmode=verify-full", "sslmode=require");
+        let mut config: Config = url.parse().map_err(|e| {
+            format!("the store's URL cannot be read: {e}; it should look like postgres://user:password@host:5432/database")
+        })?;
+        let tls = match config.get_ssl_mode() {
+            SslMode::Require => Some(MakeRustlsConnect::new(verified_tls()?)),
+            _ => None,
+        };
+        if tls.is_none() {
+            config.ssl_mode(SslMode::Disable);
+        }
+        let session = session_settings(options, config.get_options());
+        config
+            .options(session)
+            .connect_timeout(options.connect_timeout)
+            .tcp_user_timeout(options.deadline)
+            .keepalives_idle(options.deadline);
+        if config.get_application_name().is_none() {
+            config.application_name("tollgate");
+        }
+        Ok(Self { config, tls })
+    }
+
+    pub(super) fn pool(&self, options: &PostgresOptions) -> Result<Pool, String> {
+        let recycle = ManagerConfig {
+            // A connection whose socket is gone is noticed without a question to the server.
+            recycling_method: RecyclingMethod::Fast,
+        };
+        let config = self.config.clone();
+        let manager = match &self.tls {
+            Some(tls) => Manager::from_config(config, tls.clone(), recycle),
+            None => Manager::from_config(config, NoTls, recycle),
+        };
+        Pool::builder(manager)
+            .max_size(options.connections)
+            .runtime(Runtime::Tokio1)
+            .wait_timeout(Some(options.wait_timeout))
+            .create_timeout(Some(options.connect_timeout))
+            .recycle_timeout(Some(options.connect_timeout))
+            .build()
+            .map_err(|e| e.to_string())
+    }
+
+    /// One connection outside the pool, and the task that drives it until the client is dropped.
+    pub(super) async fn connect(&self) -> Result<(Client, JoinHandle<()>), tokio_postgres::Error> {
+        match &self.tls {
+            Some(tls) => {
+                let (client, connection) = self.config.connect(tls.clone()).await?;
+                Ok((client, tokio::spawn(async move { drop(connection.await) })))
+            }
+            None => {
+                let (client, connection) = self.config.connect(NoTls).await?;
+                Ok((client, tokio::spawn(async move { drop(connection.await) })))
+            }
+        }
+    }
+
+    /// `host:port`, for people.
+    pub(super) fn server(&self) -> String {
+        let port = self.config.get_ports().first().copied().unwrap_or(5432);
+        match self.config.get_hosts().first() {
+            Some(Host::Tcp(name)) => format!("{name}:{port}"),
+            Some(Host::Unix(path)) => format!("{}:{port}", path.display()),
+            None => format!("localhost:{port}"),
+        }
+    }
+
+    pub(super) fn database(&self) -> &str {
+        self.config.get_dbname().unwrap_or_else(|| self.user())
+    }
+
+    pub(super) fn user(&self) -> &str {
+        self.config.get_user().unwrap_or("")
+    }
+}
+
+/// What the operator wrote comes last and wins.
+fn session_settings(options: &PostgresOptions, theirs: Option<&str>) -> String {
+    format!(
+        "-c statement_timeout={} -c lock_timeout={} -c idle_in_transaction_session_timeout={} \
+         -c plan_cache_mode=force_custom_plan -c default_transaction_isolation=read\\ committed {}",
+        options.statement_timeout.as_millis(),
+        options.lock_timeout.as_millis(),
+        options.idle_timeout.as_millis(),
+        theirs.unwrap_or("")
+    )
+}
+
+/// The system's certificates; `SSL_CERT_FILE` names others.
+fn verified_tls() -> Result<ClientConfig, String> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        return Err(
+            "sslmode=require needs root certificates and none were found; install ca-certificates, or name a file in SSL_CERT_FILE".into(),
+        );
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|e| e.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(config)
+}

@@ -1,0 +1,186 @@
+//! A lane's window counters during one batch. `core` asks for them one by one and cannot wait,
+//! so what is missing is loaded, many windows at once, and the question is asked again.
+
+use std::collections::HashMap;
+
+use deadpool_postgres::Transaction;
+use tokio_postgres::Row;
+use tollgate_core::Timestamp;
+use tollgate_core::id::LaneName;
+use tollgate_core::lane::Lane;
+use tollgate_core::ports::StoreResult;
+use tollgate_core::slot::{Counter, Counters, Place, assign};
+use tollgate_core::window::Windows;
+
+use super::run::{all, execute};
+use super::value::{Count, Us};
+
+/// The first stretch of windows to load beyond those that were asked for; each further one is
+/// twice as long, so that a walk over very many full windows takes few questions.
+const FIRST_STRETCH: i64 = 64;
+const LONGEST_STRETCH: i64 = 8192;
+
+/// One lane during one batch; its plan is locked.
+#[derive(Debug)]
+pub(super) struct Plan {
+    lane: Lane,
+    windows: Windows,
+    counters: Loaded,
+    stretch: i64,
+}
+
+impl Plan {
+    pub(super) fn new(lane: Lane, margin: rust_decimal::Decimal) -> Self {
+        Self {
+            windows: Windows::of(&lane, margin),
+            lane,
+            counters: Loaded::default(),
+            stretch: FIRST_STRETCH,
+        }
+    }
+
+    pub(super) async fn place(
+        &mut self,
+        tx: &Transaction<'_>,
+        name: &LaneName,
+        from: Timestamp,
+        random: u32,
+    ) -> StoreResult<Place> {
+        loop {
+            let spread = self.lane.spread;
+            match assign(&self.windows, spread, from, random, &mut self.counters) {
+                Ok(place) => return Ok(place),
+                Err(NotLoaded(window)) => self.load_from(tx, name, window).await?,
+            }
+        }
+    }
+
+    /// Loads the windows that items ask for and those they point to, in one question.
+    pub(super) async fn load_for(
+        &mut self,
+        tx: &Transaction<'_>,
+        name: &LaneName,
+        wanted: impl Iterator<Item = Timestamp>,
+    ) -> StoreResult<()> {
+        const WANTED: &str = "SELECT window_start, used, next_open FROM lane_window
+             WHERE lane = $1 AND window_start = ANY($2)
+             UNION ALL
+             SELECT n.window_start, n.used, n.next_open
+             FROM lane_window w JOIN lane_window n ON n.lane = w.lane AND n.window_start = w.next_open
+             WHERE w.lane = $1 AND w.window_start = ANY($2)";
+        let mut starts: Vec<Us> = wanted.map(|time| Us(self.windows.start_of(time))).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        if starts.is_empty() {
+            return Ok(());
+        }
+        let rows = all(tx, WANTED, &[&name.as_str(), &starts]).await?;
+        for start in starts {
+            self.counters.windows.entry(start.0).or_default();
+        }
+        self.counters.add(&rows);
+        Ok(())
+    }
+
+    async fn load_from(
+        &mut self,
+        tx: &Transaction<'_>,
+        name: &LaneName,
+        window: Timestamp,
+    ) -> StoreResult<()> {
+        const STRETCH: &str = "SELECT window_start, used, next_open FROM lane_window
+             WHERE lane = $1 AND window_start >= $2 AND window_start < $3";
+        let size = i64::from(self.lane.window_size_secs) * 1_000_000;
+        let from = window.as_microsecond();
+        let to = from.saturating_add(size.saturating_mul(self.stretch));
+        let rows = all(tx, STRETCH, &[&name.as_str(), &from, &to]).await?;
+        self.counters.stretches.push((from, to));
+        self.counters.add(&rows);
+        self.stretch = (self.stretch * 2).min(LONGEST_STRETCH);
+        Ok(())
+    }
+}
+
+/// Writes the counters that have changed, of all lanes of a batch.
+pub(super) async fn write_back(
+    tx: &Transaction<'_>,
+    plans: impl Iterator<Item = (&LaneName, &Plan)>,
+) -> StoreResult<()> {
+    const UPSERT: &str = "INSERT INTO lane_window (lane, window_start, used, next_open)
+         SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[])
+         ON CONFLICT (lane, window_start)
+         DO UPDATE SET used = excluded.used, next_open = excluded.next_open";
+    let (mut lanes, mut starts, mut used, mut next) = (vec![], vec![], vec![], vec![]);
+    for (name, plan) in plans {
+        for (start, window) in &plan.counters.windows {
+            if window.changed {
+                lanes.push(name.as_str());
+                starts.push(Us(*start));
+                used.push(i64::from(window.counter.used));
+                next.push(window.counter.next_open.map(Us));
+            }
+        }
+    }
+    if lanes.is_empty() {
+        return Ok(());
+    }
+    execute(tx, UPSERT, &[&lanes, &starts, &used, &next])
+        .await
+        .map(drop)
+}
+
+/// What is known of a lane's windows.
+#[derive(Debug, Default)]
+struct Loaded {
+    windows: HashMap<Timestamp, Window>,
+    /// Within these, a window without a row is empty.
+    stretches: Vec<(i64, i64)>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Window {
+    counter: Counter,
+    changed: bool,
+}
+
+struct NotLoaded(Timestamp);
+
+impl Loaded {
+    /// What this batch has changed is newer than what was stored.
+    fn add(&mut self, rows: &[Row]) {
+        for row in rows {
+            let window = self.windows.entry(row.get::<_, Us>(0).0).or_default();
+            if !window.changed {
+                window.counter = Counter {
+                    used: row.get::<_, Count>(1).0,
+                    next_open: row.get::<_, Option<Us>>(2).map(|us| us.0),
+                };
+            }
+        }
+    }
+}
+
+impl Counters for Loaded {
+    type Error = NotLoaded;
+
+    fn get(&mut self, window: Timestamp) -> Result<Counter, NotLoaded> {
+        if let Some(known) = self.windows.get(&window) {
+            return Ok(known.counter);
+        }
+        let us = window.as_microsecond();
+        let empty = self
+            .stretches
+            .iter()
+            .any(|(from, to)| (*from..*to).contains(&us));
+        if empty {
+            Ok(Counter::default())
+        } else {
+            Err(NotLoaded(window))
+        }
+    }
+
+    fn set(&mut self, window: Timestamp, counter: Counter) {
+        let changed = true;
+        self.windows.insert(window, Window { counter, changed });
+    }
+}

@@ -1,0 +1,126 @@
+//! The PostgreSQL store: any number of nodes on one database. Exactness comes from short
+//! transactions under row locks, with the database's clock read after the lock.
+
+mod accounts;
+mod admissions;
+mod admit;
+mod attempts;
+mod certificate;
+mod claim;
+mod connect;
+mod counters;
+mod error;
+mod flow_writes;
+mod flows;
+mod group;
+mod lanes;
+mod migrate;
+mod open;
+mod open_attempts;
+mod queue;
+mod records;
+mod run;
+mod settings;
+mod settle;
+mod starts;
+mod turns;
+mod value;
+
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rust_decimal::Decimal;
+use tollgate_core::Timestamp;
+use tollgate_core::gate::DEFAULT_MARGIN;
+use tollgate_core::ports::{Settlement, SharedClock, StoreResult};
+
+use crate::clock::MovableTime;
+use admissions::Admit;
+use flow_writes::FlowWrite;
+use flows::Handouts;
+use group::Group;
+use run::{Runner, Urgency, one};
+use value::Us;
+
+/// What can be set about a PostgreSQL store.
+#[derive(Clone)]
+pub struct PostgresOptions {
+    /// `postgres://user:password@host:port/database`. TLS is used, and the server's certificate
+    /// checked, with `?sslmode=require`; without it the connection is plain.
+    pub url: String,
+    /// The share of a lane's hard limit that the gate keeps free.
+    pub gate_margin: Decimal,
+    /// Seeds the placement of slots on lanes with `spread: "jitter"`.
+    pub seed: u64,
+    /// So many connections at most. Each node has its own; their sum must fit the server's
+    /// `max_connections`.
+    pub connections: usize,
+    /// How long an operation waits for a free connection before it answers `Unavailable`.
+    pub wait_timeout: Duration,
+    /// How long opening a connection may take.
+    pub connect_timeout: Duration,
+    /// How long one statement may take; the server ends it.
+    pub statement_timeout: Duration,
+    /// How long a statement waits for another transaction's lock.
+    pub lock_timeout: Duration,
+    /// How long a transaction may stand still, and with it the lanes it has locked, when this
+    /// process is stopped in the middle of it. Shorter than `lock_timeout`, so that others get by.
+    pub idle_timeout: Duration,
+    /// How long a whole operation may take before its connection is given up.
+    pub deadline: Duration,
+    pub time: MovableTime,
+}
+
+impl PostgresOptions {
+    pub fn at(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            gate_margin: DEFAULT_MARGIN,
+            seed: 0,
+            connections: 16,
+            wait_timeout: Duration::from_secs(5),
+            connect_timeout: Duration::from_secs(5),
+            statement_timeout: Duration::from_secs(15),
+            lock_timeout: Duration::from_secs(5),
+            idle_timeout: Duration::from_secs(2),
+            deadline: Duration::from_secs(30),
+            time: MovableTime::default(),
+        }
+    }
+}
+
+impl fmt::Debug for PostgresOptions {
+    /// Without the URL, which holds a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresOptions")
+            .field("gate_margin", &self.gate_margin)
+            .field("connections", &self.connections)
+            .finish_non_exhaustive()
+    }
+}
+
+/// All store ports on PostgreSQL.
+#[derive(Debug)]
+pub struct PostgresStore {
+    runner: Runner,
+    admissions: Group<Admit>,
+    settlements: Group<Settlement>,
+    flow_writes: Group<FlowWrite>,
+    handouts: Handouts,
+    gate_margin: Decimal,
+}
+
+#[async_trait]
+impl SharedClock for PostgresStore {
+    async fn now(&self) -> StoreResult<Timestamp> {
+        self.runner
+            .read(Urgency::Urgent, |c| {
+                Box::pin(async move {
+                    let row = one(c, "SELECT tg_now()", &[]).await?;
+                    Ok(row.get::<_, Us>(0).0)
+                })
+            })
+            .await
+    }
+}

@@ -1,0 +1,114 @@
+//! Opening attempts: each with its turn in the log, and the lane's cursor moved past them.
+
+use std::collections::HashMap;
+
+use deadpool_postgres::Transaction;
+use tokio_postgres::Row;
+use tollgate_core::Timestamp;
+use tollgate_core::id::{AttemptId, Item, ItemId, ItemType, LaneName};
+use tollgate_core::ports::{NewTurn, StoreResult};
+
+use super::run::{Params, all, execute};
+use super::value::Us;
+
+/// Opens the attempts, logs their turns and moves the cursor. Whoever is missing from the answer
+/// was overtaken: the unique index on open attempts is the last line of defence.
+pub(super) async fn open(
+    tx: &Transaction<'_>,
+    lane: &LaneName,
+    given: &[(&NewTurn, Timestamp)],
+) -> StoreResult<HashMap<Item, AttemptId>> {
+    const MOVE: &str = "UPDATE lane_cursor SET last_turn = $2 WHERE lane = $1";
+    let Some((_, last)) = given.last() else {
+        return Ok(HashMap::new());
+    };
+    let (missed, new): (Vec<_>, Vec<_>) = given.iter().partition(|(a, _)| a.missed.is_some());
+    let (lane_name, last) = (lane.as_str(), Us(*last));
+    let moved: Params<'_> = &[&lane_name, &last];
+    let (_, mut opened, again) = futures::try_join!(
+        execute(tx, MOVE, moved),
+        open_new(tx, lane, &new),
+        open_again(tx, lane, &missed),
+    )?;
+    opened.extend(again);
+    Ok(opened)
+}
+
+async fn open_new(
+    tx: &Transaction<'_>,
+    lane: &LaneName,
+    new: &[&(&NewTurn, Timestamp)],
+) -> StoreResult<HashMap<Item, AttemptId>> {
+    const OPEN: &str = "WITH opened AS (
+             INSERT INTO attempt (item_type, item_id, run, kind, state, lane, idempotency_key,
+                                  turn_at, detail)
+             SELECT n.item_type, n.item_id, n.run, n.kind, 'OPEN', $1, n.key, n.turn_at, ''
+             FROM unnest($2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[],
+                         $7::bigint[]) AS n (item_type, item_id, run, kind, key, turn_at)
+             ON CONFLICT (item_type, item_id) WHERE state = 'OPEN' DO NOTHING
+             RETURNING attempt_id, item_type, item_id, turn_at
+         ), logged AS (
+             INSERT INTO send_log (lane, turn_at, attempt_id)
+             SELECT $1, turn_at, attempt_id FROM opened
+         )
+         SELECT item_type, item_id, attempt_id FROM opened";
+    if new.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let texts = |of: fn(&NewTurn) -> &str| new.iter().map(|(a, _)| of(a)).collect::<Vec<_>>();
+    let runs: Vec<i64> = new.iter().map(|(a, _)| i64::from(a.run)).collect();
+    let times: Vec<Us> = new.iter().map(|(_, at)| Us(*at)).collect();
+    let params: Params<'_> = &[
+        &lane.as_str(),
+        &texts(|a| a.item.item_type.as_str()),
+        &texts(|a| a.item.id.as_str()),
+        &runs,
+        &texts(|a| a.kind.as_str()),
+        &texts(|a| &a.key),
+        &times,
+    ];
+    Ok(all(tx, OPEN, params)
+        .await?
+        .iter()
+        .map(opened_from)
+        .collect())
+}
+
+/// Nothing was sent in a missed turn: it leaves the log, and the attempt gets another.
+async fn open_again(
+    tx: &Transaction<'_>,
+    lane: &LaneName,
+    missed: &[&(&NewTurn, Timestamp)],
+) -> StoreResult<HashMap<Item, AttemptId>> {
+    const AGAIN: &str = "WITH open AS MATERIALIZED (
+             SELECT a.attempt_id, a.turn_at AS missed_at, n.turn_at
+             FROM unnest($2::bigint[], $3::bigint[]) AS n (attempt_id, turn_at)
+             JOIN attempt a ON a.attempt_id = n.attempt_id
+             WHERE a.state = 'OPEN' FOR UPDATE OF a
+         ), unlogged AS (
+             DELETE FROM send_log s USING open
+             WHERE s.lane = $1 AND s.turn_at = open.missed_at AND s.attempt_id = open.attempt_id
+         ), logged AS (
+             INSERT INTO send_log (lane, turn_at, attempt_id)
+             SELECT $1, turn_at, attempt_id FROM open
+         )
+         UPDATE attempt a SET turn_at = open.turn_at FROM open
+         WHERE a.attempt_id = open.attempt_id
+         RETURNING a.item_type, a.item_id, a.attempt_id";
+    if missed.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let ids: Vec<Option<i64>> = missed
+        .iter()
+        .map(|(a, _)| a.missed.map(|id| id.0))
+        .collect();
+    let times: Vec<Us> = missed.iter().map(|(_, at)| Us(*at)).collect();
+    let rows = all(tx, AGAIN, &[&lane.as_str(), &ids, &times]).await?;
+    Ok(rows.iter().map(opened_from).collect())
+}
+
+fn opened_from(row: &Row) -> (Item, AttemptId) {
+    let (kind, id): (String, String) = (row.get(0), row.get(1));
+    let item = Item::new(&ItemType::new(kind), &ItemId::new(id));
+    (item, AttemptId(row.get(2)))
+}

@@ -1,0 +1,247 @@
+//! The queue: due lanes, ends and what is adrift. Admission, claims and starts have files of
+//! their own.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio_postgres::Row;
+use tollgate_core::id::{BatchId, Fence, Item, ItemId, ItemType, LaneName};
+use tollgate_core::ports::{
+    Admission, Adrift, Claim, Claimed, DueLanes, NewItem, Queue, StartRecord, StatusMove,
+    StoreResult,
+};
+
+use super::admissions::Admit;
+use super::run::{Params, Urgency, all, execute, one};
+use super::value::{Count, micros, storable, until};
+use super::{PostgresStore, claim, lanes, starts};
+
+#[async_trait]
+impl Queue for PostgresStore {
+    async fn admit(
+        &self,
+        item_type: &ItemType,
+        items: Vec<NewItem>,
+    ) -> StoreResult<Vec<Admission>> {
+        let item_type = item_type.clone();
+        self.admissions.write(Admit { item_type, items }).await
+    }
+
+    async fn lanes_due(
+        &self,
+        item_type: &ItemType,
+        ahead: Duration,
+        stale_after: Duration,
+    ) -> StoreResult<DueLanes> {
+        /// Per lane, the ends of two indexes.
+        const LANES: &str = "SELECT l.name, l.body, c.closed_until,
+                    (SELECT min(scheduled_exec_time) FROM item_queue
+                     WHERE item_type = $1 AND lane = l.name AND queue_status = 'READY'),
+                    (SELECT min(claimed_at) FROM item_queue
+                     WHERE item_type = $1 AND lane = l.name AND queue_status = 'CLAIMED'),
+                    (SELECT tg_now())
+             FROM (SELECT DISTINCT ON (name) name, body FROM setting WHERE kind = 'lane'
+                   ORDER BY name, version DESC) l
+             LEFT JOIN lane_cursor c ON c.lane = l.name
+             ORDER BY l.name";
+        let item_type = item_type.clone();
+        let (ahead, stale_after) = (micros(ahead), micros(stale_after));
+        self.runner
+            .read(Urgency::Normal, move |c| {
+                Box::pin(async move {
+                    let rows = all(c, LANES, &[&item_type.as_str()]).await?;
+                    due_from(&rows, ahead, stale_after)
+                })
+            })
+            .await
+    }
+
+    async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>> {
+        let margin = self.gate_margin;
+        self.runner
+            .write(Urgency::Normal, move |tx| {
+                Box::pin(async move { claim::claim(tx, &claim, margin).await })
+            })
+            .await
+    }
+
+    async fn record_starts(
+        &self,
+        item_type: &ItemType,
+        batch: &BatchId,
+        starts: Vec<StartRecord>,
+        max_retries: u32,
+    ) -> StoreResult<u64> {
+        let (item_type, batch) = (item_type.clone(), batch.clone());
+        self.runner
+            .write(Urgency::Normal, move |tx| {
+                Box::pin(async move {
+                    starts::record(tx, &item_type, &batch, &starts, max_retries).await
+                })
+            })
+            .await
+    }
+
+    async fn release(
+        &self,
+        item_type: &ItemType,
+        claims: Vec<(ItemId, Fence)>,
+    ) -> StoreResult<u64> {
+        let item_type = item_type.clone();
+        self.runner
+            .write(Urgency::Normal, move |tx| {
+                Box::pin(async move { starts::release(tx, &item_type, &claims).await })
+            })
+            .await
+    }
+
+    async fn put_back(
+        &self,
+        item: &Item,
+        run: u32,
+        pause: Duration,
+        why: &str,
+    ) -> StoreResult<bool> {
+        const PUT_BACK: &str = "WITH moved AS (
+                 UPDATE item_queue SET queue_status = 'READY', run = run + 1,
+                        scheduled_exec_time = tg_now() + $4, last_error = $5,
+                        claimed_at = NULL, dispatched_at = NULL
+                 WHERE item_type = $1 AND item_id = $2 AND run = $3
+                   AND queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL
+                 RETURNING item_type, item_id
+             )
+             INSERT INTO audit_log (item_type, item_id, action, status_after, actor, detail,
+                                    created_at)
+             SELECT item_type, item_id, 'PUT_BACK', 'READY', 'sender', $5, tg_now() FROM moved";
+        let (item, run, why) = (item.clone(), i64::from(run), storable(why).into_owned());
+        self.runner
+            .read(Urgency::Urgent, move |c| {
+                Box::pin(async move {
+                    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
+                    let params: Params<'_> = &[&kind, &id, &run, &micros(pause), &why];
+                    Ok(execute(c, PUT_BACK, params).await? == 1)
+                })
+            })
+            .await
+    }
+
+    async fn finish(&self, item: &Item, run: u32, status: StatusMove) -> StoreResult<bool> {
+        const FINISH: &str = "WITH finished AS (
+                 UPDATE item_queue SET queue_status = 'DISPATCHED', finished_at = tg_now(),
+                        dispatched_at = coalesce(dispatched_at, tg_now())
+                 WHERE item_type = $1 AND item_id = $2 AND run = $3
+                   AND queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL
+                 RETURNING item_type, item_id
+             ), moved AS (
+                 UPDATE record r SET status = $4, updated_at = tg_now() FROM finished f
+                 WHERE r.item_type = f.item_type AND r.item_id = f.item_id AND r.status = ANY($5)
+             )
+             SELECT EXISTS (SELECT 1 FROM finished)";
+        const IS_FINISHED: &str = "SELECT EXISTS (SELECT 1 FROM item_queue
+             WHERE item_type = $1 AND item_id = $2 AND run = $3 AND finished_at IS NOT NULL)";
+        let (item, run) = (item.clone(), i64::from(run));
+        self.runner
+            .read(Urgency::Urgent, move |c| {
+                Box::pin(async move {
+                    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
+                    let params: Params<'_> = &[&kind, &id, &run, &status.to, &status.from];
+                    let finished: bool = one(c, FINISH, params).await?.get(0);
+                    // Repeated, since its answer was lost: the same answer.
+                    Ok(finished || one(c, IS_FINISHED, &[&kind, &id, &run]).await?.get(0))
+                })
+            })
+            .await
+    }
+
+    async fn adrift(
+        &self,
+        item_type: &ItemType,
+        older_than: Duration,
+        limit: u32,
+    ) -> StoreResult<Vec<Adrift>> {
+        const ADRIFT: &str = "SELECT q.item_id, q.run, q.retry_count,
+                    coalesce(x.context_json, '')
+             FROM item_queue q
+             LEFT JOIN item_context x ON x.item_type = q.item_type AND x.item_id = q.item_id
+             WHERE q.item_type = $1 AND q.queue_status = 'DISPATCHED'
+               AND q.finished_at IS NULL AND q.dispatched_at < (SELECT tg_now()) - $2
+             ORDER BY q.dispatched_at LIMIT $3";
+        let (item_type, limit) = (item_type.clone(), i64::from(limit));
+        self.runner
+            .read(Urgency::Normal, move |c| {
+                Box::pin(async move {
+                    let older = micros(older_than);
+                    let rows = all(c, ADRIFT, &[&item_type.as_str(), &older, &limit]).await?;
+                    Ok(rows.iter().map(adrift_from).collect())
+                })
+            })
+            .await
+    }
+
+    async fn restart_adrift(
+        &self,
+        item: &Item,
+        run: u32,
+        why: &str,
+        pause: Duration,
+        max_retries: u32,
+    ) -> StoreResult<bool> {
+        const RESTART: &str = "WITH moved AS (
+                 UPDATE item_queue SET
+                     queue_status = CASE WHEN retry_count + 1 >= $4 THEN 'DEAD' ELSE 'READY' END,
+                     retry_count = retry_count + 1, run = run + 1, last_error = $5,
+                     scheduled_exec_time = tg_now() + $6, claimed_at = NULL, dispatched_at = NULL
+                 WHERE item_type = $1 AND item_id = $2 AND run = $3
+                   AND queue_status = 'DISPATCHED' AND finished_at IS NULL
+                 RETURNING item_type, item_id, queue_status
+             )
+             INSERT INTO audit_log (item_type, item_id, action, status_before, status_after,
+                                    actor, detail, created_at)
+             SELECT item_type, item_id, 'RESTARTED', 'DISPATCHED', queue_status, 'sweeper', $5,
+                    tg_now()
+             FROM moved";
+        let (item, why) = (item.clone(), storable(why).into_owned());
+        let (run, retries) = (i64::from(run), i64::from(max_retries));
+        self.runner
+            .read(Urgency::Normal, move |c| {
+                Box::pin(async move {
+                    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
+                    let params: Params<'_> = &[&kind, &id, &run, &retries, &why, &micros(pause)];
+                    Ok(execute(c, RESTART, params).await? == 1)
+                })
+            })
+            .await
+    }
+}
+
+fn due_from(rows: &[Row], ahead: i64, stale_after: i64) -> StoreResult<DueLanes> {
+    let mut due = DueLanes::default();
+    for row in rows {
+        if lanes::parse(row.get(1))?.pause.is_some() {
+            continue;
+        }
+        let [closed, ready, claimed] = [2, 3, 4].map(|column| row.get::<_, Option<i64>>(column));
+        let now: i64 = row.get(5);
+        let reach = [ready.map(|t| t - ahead), claimed.map(|t| t + stale_after)];
+        let Some(first) = reach.into_iter().flatten().min() else {
+            continue;
+        };
+        let first = first.max(closed.unwrap_or(i64::MIN));
+        if first <= now {
+            due.lanes.push(LaneName::new(row.get::<_, String>(0)));
+        } else {
+            let wait = until(now, first);
+            due.next_in = Some(due.next_in.map_or(wait, |other| other.min(wait)));
+        }
+    }
+    Ok(due)
+}
+
+fn adrift_from(row: &Row) -> Adrift {
+    Adrift {
+        id: ItemId::new(row.get::<_, String>(0)),
+        run: row.get::<_, Count>(1).0,
+        retry_count: row.get::<_, Count>(2).0,
+        context_json: row.get(3),
+    }
+}

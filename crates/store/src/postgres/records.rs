@@ -1,0 +1,92 @@
+//! Records: an item as people ask about it.
+
+use async_trait::async_trait;
+use tokio_postgres::Row;
+use tollgate_core::id::{FlowId, Item, LaneName};
+use tollgate_core::item::QueueStatus;
+use tollgate_core::money::{Currency, Money};
+use tollgate_core::outcome::{AttemptKind, AttemptState};
+use tollgate_core::ports::{AttemptView, ItemView, Records, StoreError, StoreResult};
+
+use super::PostgresStore;
+use super::run::{Urgency, all};
+use super::value::{Count, Us};
+
+/// One statement is one consistent read: a row per attempt, or one row without.
+const ITEM: &str = "SELECT r.status, r.amount_minor, r.currency, r.content_hash, r.document,
+            q.lane, q.queue_status, q.run, s.scheduled_time, s.requested_time,
+            s.deadline, q.scheduled_exec_time, q.init_workflow_id,
+            q.exec_workflow_id, q.retry_count, q.last_error, q.created_at,
+            q.claimed_at, q.dispatched_at, q.finished_at,
+            a.kind, a.state, a.run, a.turn_at, a.settled_at, a.detail
+     FROM record r
+     JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
+     JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
+     LEFT JOIN attempt a ON a.item_type = r.item_type AND a.item_id = r.item_id
+     WHERE r.item_type = $1 AND r.item_id = $2
+     ORDER BY a.attempt_id";
+
+#[async_trait]
+impl Records for PostgresStore {
+    async fn item(&self, item: &Item) -> StoreResult<Option<ItemView>> {
+        let item = item.clone();
+        self.runner
+            .read(Urgency::Normal, move |c| {
+                Box::pin(async move {
+                    let rows = all(c, ITEM, &[&item.item_type.as_str(), &item.id.as_str()]).await?;
+                    let Some(first) = rows.first() else {
+                        return Ok(None);
+                    };
+                    let mut view = view_from(first, &item)?;
+                    view.attempts = rows.iter().filter_map(attempt_from).collect();
+                    Ok(Some(view))
+                })
+            })
+            .await
+    }
+}
+
+fn view_from(row: &Row, item: &Item) -> StoreResult<ItemView> {
+    let time = |column: usize| row.get::<_, Us>(column).0;
+    let maybe_time = |column: usize| row.get::<_, Option<Us>>(column).map(|us| us.0);
+    let unknown = |what: &str| StoreError::Bug(format!("{item}: unknown {what}"));
+    let currency = Currency::from_code(row.get(2)).ok_or_else(|| unknown("currency"))?;
+    Ok(ItemView {
+        item: item.clone(),
+        status: row.get(0),
+        money: Money {
+            minor: row.get(1),
+            currency,
+        },
+        content_hash: row.get(3),
+        document: row.get(4),
+        lane: LaneName::new(row.get::<_, String>(5)),
+        queue_status: QueueStatus::parse(row.get(6)).ok_or_else(|| unknown("status"))?,
+        run: row.get::<_, Count>(7).0,
+        slot: time(8),
+        requested: time(9),
+        deadline: maybe_time(10),
+        due: time(11),
+        init_flow: FlowId::new(row.get::<_, String>(12)),
+        exec_flow: row.get::<_, Option<String>>(13).map(FlowId::new),
+        retry_count: row.get::<_, Count>(14).0,
+        last_error: row.get(15),
+        created_at: time(16),
+        claimed_at: maybe_time(17),
+        dispatched_at: maybe_time(18),
+        finished_at: maybe_time(19),
+        attempts: vec![],
+    })
+}
+
+fn attempt_from(row: &Row) -> Option<AttemptView> {
+    let kind: Option<&str> = row.get(20);
+    Some(AttemptView {
+        kind: AttemptKind::parse(kind?).unwrap_or(AttemptKind::Send),
+        state: AttemptState::parse(row.get(21)).unwrap_or(AttemptState::Unknown),
+        run: row.get::<_, Count>(22).0,
+        turn_at: row.get::<_, Us>(23).0,
+        settled_at: row.get::<_, Option<Us>>(24).map(|us| us.0),
+        detail: row.get(25),
+    })
+}

@@ -1,0 +1,133 @@
+//! Settings: every version is a row.
+
+use async_trait::async_trait;
+use deadpool_postgres::{GenericClient, Transaction};
+use tokio_postgres::Row;
+use tollgate_core::id::LaneName;
+use tollgate_core::ports::{Author, Setting, SettingKind, Settings, StoreResult};
+
+use super::accounts::{Entry, audit};
+use super::run::{Urgency, all, lock_name, one};
+use super::value::{Us, storable};
+use super::{PostgresStore, lanes};
+
+#[async_trait]
+impl Settings for PostgresStore {
+    async fn setting(&self, kind: SettingKind, name: &str) -> StoreResult<Option<Setting>> {
+        let name = name.to_owned();
+        self.runner
+            .read(Urgency::Normal, move |c| {
+                Box::pin(async move { current(c, kind, &name).await })
+            })
+            .await
+    }
+
+    async fn put_setting(
+        &self,
+        kind: SettingKind,
+        name: &str,
+        body_json: String,
+        author: Author,
+    ) -> StoreResult<Setting> {
+        let name = name.to_owned();
+        self.runner
+            .write(Urgency::Urgent, move |tx| {
+                Box::pin(async move {
+                    lock(tx, kind, &name).await?;
+                    put(tx, kind, &name, body_json, author).await
+                })
+            })
+            .await
+    }
+
+    async fn setting_history(
+        &self,
+        kind: SettingKind,
+        name: &str,
+        limit: u32,
+    ) -> StoreResult<Vec<Setting>> {
+        let name = name.to_owned();
+        self.runner
+            .read(Urgency::Normal, move |c| {
+                Box::pin(async move { history(c, kind, &name, limit).await })
+            })
+            .await
+    }
+}
+
+pub(super) async fn current(
+    c: &impl GenericClient,
+    kind: SettingKind,
+    name: &str,
+) -> StoreResult<Option<Setting>> {
+    Ok(history(c, kind, name, 1).await?.pop())
+}
+
+pub(super) async fn history(
+    c: &impl GenericClient,
+    kind: SettingKind,
+    name: &str,
+    limit: u32,
+) -> StoreResult<Vec<Setting>> {
+    const VERSIONS: &str = "SELECT version, body, actor, reason, created_at FROM setting
+         WHERE kind = $1 AND name = $2 ORDER BY version DESC LIMIT $3";
+    let rows = all(c, VERSIONS, &[&kind.as_str(), &name, &i64::from(limit)]).await?;
+    Ok(rows.iter().map(setting_from).collect())
+}
+
+/// Versions of one setting are written one after the other. A lane is locked with its setting,
+/// so that no slot and no turn is given by a version that is being replaced.
+pub(super) async fn lock(tx: &Transaction<'_>, kind: SettingKind, name: &str) -> StoreResult<()> {
+    lock_name(tx, &format!("tollgate/setting/{}/{name}", kind.as_str())).await?;
+    match kind {
+        SettingKind::Lane => lanes::lock(tx, &LaneName::new(name)).await,
+        SettingKind::ItemType => Ok(()),
+    }
+}
+
+/// Writes the next version, and says so in the audit log. The setting must be locked.
+pub(super) async fn put(
+    tx: &Transaction<'_>,
+    kind: SettingKind,
+    name: &str,
+    body_json: String,
+    author: Author,
+) -> StoreResult<Setting> {
+    const NEXT: &str = "INSERT INTO setting (kind, name, version, body, actor, reason, created_at)
+         SELECT $1, $2, coalesce(max(version), 0) + 1, $3, $4, $5, (SELECT tg_now())
+         FROM setting WHERE kind = $1 AND name = $2
+         RETURNING version, body, actor, reason, created_at";
+    let (actor, reason) = (storable(&author.actor), storable(&author.reason));
+    let kind_name = kind.as_str();
+    let row = one(
+        tx,
+        NEXT,
+        &[&kind_name, &name, &body_json, &&*actor, &&*reason],
+    )
+    .await?;
+    let setting = setting_from(&row);
+    let detail = format!(
+        "{kind_name} {name} version {}: {body_json} ({})",
+        setting.version, author.reason
+    );
+    let entry = Entry {
+        action: "SETTING_CHANGED",
+        actor: &author.actor,
+        detail: &detail,
+        ..Entry::default()
+    };
+    audit(tx, &entry).await?;
+    Ok(setting)
+}
+
+fn setting_from(row: &Row) -> Setting {
+    Setting {
+        version: row.get(0),
+        body_json: row.get(1),
+        author: Author {
+            actor: row.get(2),
+            reason: row.get(3),
+        },
+        created_at: row.get::<_, Us>(4).0,
+    }
+}

@@ -1,0 +1,68 @@
+//! How our types lie in PostgreSQL's columns. All whole numbers are `bigint`.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::time::Duration;
+
+use tokio_postgres::types::private::BytesMut;
+use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
+use tollgate_core::Timestamp;
+
+/// A time, as microseconds since 1970.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Us(pub(super) Timestamp);
+
+impl Us {
+    pub(super) fn micros(self) -> i64 {
+        self.0.as_microsecond()
+    }
+}
+
+impl ToSql for Us {
+    fn to_sql(
+        &self,
+        ty: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        self.micros().to_sql(ty, out)
+    }
+    accepts!(INT8);
+    to_sql_checked!();
+}
+
+impl<'a> FromSql<'a> for Us {
+    fn from_sql(ty: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(Timestamp::from_microsecond(i64::from_sql(ty, raw)?)?))
+    }
+    accepts!(INT8);
+}
+
+/// A count or a run: never negative, never above `u32` unless the row was written by hand.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Count(pub(super) u32);
+
+impl<'a> FromSql<'a> for Count {
+    fn from_sql(ty: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(u32::try_from(i64::from_sql(ty, raw)?)?))
+    }
+    accepts!(INT8);
+}
+
+/// A stretch of time, in microseconds.
+pub(super) fn micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX / 4)
+}
+
+/// How long from `now` until `then`; zero when it has passed.
+pub(super) fn until(now: i64, then: i64) -> Duration {
+    Duration::from_micros(u64::try_from(then.saturating_sub(now)).unwrap_or(0))
+}
+
+/// Text from outside, such as a downstream's answer: PostgreSQL stores no NUL.
+pub(super) fn storable(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') {
+        Cow::Owned(text.replace('\0', "\u{fffd}"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}

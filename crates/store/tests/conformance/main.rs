@@ -1,0 +1,9 @@
+//! Every adapter of the store against the promises of its ports, and what each promises beyond
+//! them; one module per adapter.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a fixture that cannot be made fails its test"
+)]
+
+mod postgres;
+mod sqlite;

@@ -1,0 +1,8 @@
+//! What only PostgreSQL promises: open errors as sentences, and getting over database trouble.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod groups;
+mod many_claimers;
+mod open_errors;
+mod proxy;
+mod trouble;
