@@ -8,7 +8,7 @@ use std::time::Duration;
 use rust_decimal::Decimal;
 use tokio::sync::Semaphore;
 use tollgate_core::id::{BatchId, Item, ItemId, LaneName};
-use tollgate_core::ports::{Claim, Profile, Queue, Request, StatusMove, Store};
+use tollgate_core::ports::{Claim, Profile, Request, StatusMove, Store};
 use tollgate_dispatch::{Gate, GateOptions, Job, Moves, Sender, Sent};
 use tollgate_downstream::{HttpConnector, HttpOptions};
 use tollgate_store::postgres::{PostgresOptions, PostgresStore};
