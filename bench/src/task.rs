@@ -19,7 +19,7 @@ pub(crate) enum Task {
     },
     /// The limit of W4: the same rows by plain statements in one transaction.
     SlotRows { count: u32 },
-    /// The peer of W4: the seeds' way to find a window.
+    /// The peer of W4: the plain way to find a window.
     WindowWalk { count: u32, per_window: u32 },
     /// W5: three-step flows, so many at once.
     Flows { count: u32, at_once: u32 },

@@ -12,7 +12,7 @@ use tollgate_core::lane::{Lane, LaneChange};
 use tollgate_core::ports::{Author, Lanes};
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
-/// Items per window of the lane: the seeds' example.
+/// Items per window of the lane: the usual plan.
 const PER_WINDOW: u32 = 100;
 const WINDOW_SECS: u32 = 4;
 

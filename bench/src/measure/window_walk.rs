@@ -1,4 +1,4 @@
-//! The peer of W4: the seeds' way. From the requested window on, look at each counter until one
+//! The peer of W4: the plain way. From the requested window on, look at each counter until one
 //! has room; one transaction per item, as there.
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! W4: slots for one instant, beside the same inserts in one transaction and the seeds' walk.
+//! W4: slots for one instant, beside the same inserts in one transaction and a plain window walk.
 
 use anyhow::Result;
 
@@ -14,7 +14,7 @@ const GOAL: f64 = 1.2;
 const BATCHES_IN_FLIGHT: u32 = 4;
 /// Batches of 1 in flight: one full group of the writer.
 const SINGLES_IN_FLIGHT: u32 = 512;
-/// The seeds' example.
+/// The usual plan.
 const PER_WINDOW: u32 = 100;
 
 pub(super) fn section(plan: &Plan<'_>) -> Result<String> {

@@ -29,7 +29,8 @@ pub(crate) struct Args {
         long,
         value_name = "PER_SECOND",
         default_value_t = 50,
-        requires = "sandbox"
+        requires = "sandbox",
+        value_parser = clap::value_parser!(u32).range(1..)
     )]
     sandbox_limit: u32,
 }
@@ -60,7 +61,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     })?;
     let address = listener.local_addr()?;
     let tollgate = Tollgate::start(&config).await?;
-    tracing::info!(%address, store = config.store.url, bank = config.downstream.payments.url, "serving");
+    tracing::info!(%address, store = config.store.shown(), bank = config.downstream.payments.url, "serving");
     tollgate.serve(listener, asked_to_stop()?).await?;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)

@@ -14,10 +14,13 @@ use crate::{SignedDuration, Timestamp};
 /// takes effect within this time everywhere.
 pub const HORIZON: Duration = Duration::from_millis(250);
 
+/// A turn of the slowest lane may be reserved this far ahead.
+pub const LONGEST_RESERVATION: Duration = Duration::from_secs(20);
+
 /// After a jump of the shared clock, nothing is sent for this long.
 pub const SETTLE_AFTER_JUMP: Duration = Duration::from_secs(1);
 
-/// The share of the limit that is kept free (DESIGN §6: 2 % = 20 ms of every second).
+/// The share of the limit that is kept free: 2 % is 20 ms of every second.
 pub const DEFAULT_MARGIN: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
 
 /// A turn missed by more than this is dropped, never used late.
@@ -83,8 +86,9 @@ pub fn give_turns(pace: Pace, moment: Moment, planned: &[Timestamp]) -> Vec<Opti
     } = moment;
     let horizon = now + HORIZON;
     let spacing = pace.spacing();
-    // A cursor further ahead than anyone may reserve belongs to another timeline of the clock.
-    let jumped = last_turn.is_some_and(|last| last > horizon + spacing + SETTLE_AFTER_JUMP);
+    // A cursor further ahead than anyone may reserve, at whatever limit, belongs to another
+    // timeline of the clock.
+    let jumped = last_turn.is_some_and(|last| last > now + LONGEST_RESERVATION + SETTLE_AFTER_JUMP);
     let mut next = match last_turn {
         Some(_) if jumped => now + SETTLE_AFTER_JUMP,
         Some(last) => (last + spacing).max(now + lead),
@@ -180,6 +184,20 @@ mod tests {
             ..moment
         };
         assert_eq!(give_turns(pace("0.5"), reserved, &[at(0)]), [None]);
+    }
+
+    #[test]
+    fn raising_the_limit_of_a_slow_lane_waits_for_the_turn_it_has_reserved() {
+        let moment = Moment {
+            last_turn: Some(at(10_000)),
+            now: at(1000),
+            lead: Duration::ZERO,
+        };
+        assert_eq!(
+            give_turns(pace("10"), moment, &[at(0)]),
+            [None],
+            "not a jump of the clock"
+        );
     }
 
     #[test]

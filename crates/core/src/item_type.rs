@@ -6,7 +6,7 @@ use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 use serde::{Deserialize, Serialize};
 
-/// The seeds' EXEC_RATE_CONFIG, by name, unit and default.
+/// What an operator may set; names and units are those of the table EXEC_RATE_CONFIG it replaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ItemTypeConfig {

@@ -10,6 +10,8 @@ use crate::gate::Pace;
 
 pub const LARGEST_WINDOW_SECS: u32 = 86_400;
 pub const LARGEST_PER_SECOND: u32 = 100_000;
+/// One send in twenty seconds: a sender waits for its turn at the gate, and not for longer than that.
+pub const SLOWEST_PER_SECOND: Decimal = Decimal::from_parts(5, 0, 0, false, 2);
 
 /// How slots lie within a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -17,7 +19,7 @@ pub const LARGEST_PER_SECOND: u32 = 100_000;
 pub enum Spread {
     #[default]
     Even,
-    /// Uniformly random, the seeds' way.
+    /// Uniformly random.
     Jitter,
 }
 
@@ -85,10 +87,10 @@ impl Lane {
                 "maxPerSecond: a limit of 0 would never send; pause the lane instead".into(),
             );
         }
-        if max_per_second > Decimal::from(LARGEST_PER_SECOND) || max_per_second < Decimal::new(1, 3)
+        if max_per_second > Decimal::from(LARGEST_PER_SECOND) || max_per_second < SLOWEST_PER_SECOND
         {
             return Err(format!(
-                "maxPerSecond must be between 0.001 and {LARGEST_PER_SECOND}"
+                "maxPerSecond must be between {SLOWEST_PER_SECOND} and {LARGEST_PER_SECOND}"
             ));
         }
         Ok(Self {

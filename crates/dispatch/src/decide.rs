@@ -18,8 +18,22 @@ pub(crate) enum Next {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Doubt {
     None,
-    /// The last send whose answer is lost.
-    Since(Timestamp),
+    /// The first and the last send whose answer is lost.
+    Since {
+        first: Timestamp,
+        last: Timestamp,
+    },
+}
+
+impl Doubt {
+    /// Whether a send may still go out at the time of its turn: a bank that was promised to
+    /// recognise the key may have forgotten it while the send waited.
+    pub(crate) fn permits(self, profile: &Profile, turn_at: Timestamp) -> bool {
+        match self {
+            Self::None => true,
+            Self::Since { first, .. } => profile.may_resend(first, turn_at),
+        }
+    }
 }
 
 pub(crate) fn next(past: &[Past], profile: &Profile, now: Timestamp) -> Next {
@@ -38,7 +52,10 @@ pub(crate) fn next(past: &[Past], profile: &Profile, now: Timestamp) -> Next {
     let (Some(first), Some(latest)) = (lost.first(), lost.last()) else {
         return Next::Send(Doubt::None);
     };
-    let doubt = Doubt::Since(*latest);
+    let doubt = Doubt::Since {
+        first: *first,
+        last: *latest,
+    };
     if profile.may_resend(*first, now) {
         return Next::Send(doubt);
     }
@@ -101,7 +118,10 @@ mod tests {
 
     #[test]
     fn the_past_decides() {
-        let doubt = |secs| Doubt::Since(at(secs));
+        let doubt = |secs| Doubt::Since {
+            first: at(0),
+            last: at(secs),
+        };
         let table = [
             (vec![], true, 0, Next::Send(Doubt::None)),
             (vec![(Send, Retry, 0)], false, 5, Next::Send(Doubt::None)),
@@ -165,5 +185,19 @@ mod tests {
             let said = next(&past(&attempts), &profile(honours), at(now));
             assert_eq!(said, expected, "{attempts:?} honours={honours} now={now}");
         }
+    }
+
+    #[test]
+    fn the_promise_of_a_key_is_checked_at_the_turn() {
+        let doubt = Doubt::Since {
+            first: at(0),
+            last: at(5),
+        };
+        assert!(doubt.permits(&profile(true), at(989)));
+        assert!(
+            !doubt.permits(&profile(true), at(990)),
+            "forgotten while it waited"
+        );
+        assert!(Doubt::None.permits(&profile(false), at(990)));
     }
 }

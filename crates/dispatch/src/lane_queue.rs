@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tollgate_core::gate::HORIZON;
 use tollgate_core::id::LaneName;
-use tollgate_core::ports::{NewTurn, Store, StoreResult, Turn, TurnBlock, TurnsWanted};
+use tollgate_core::ports::{NewTurn, Store, StoreError, StoreResult, Turn, TurnBlock, TurnsWanted};
 
 use crate::gate::{Granted, NoTurn};
 use crate::node_clock::Sample;
@@ -18,6 +18,8 @@ const SHORTEST_LEAD: Duration = Duration::from_millis(5);
 const LONGEST_LEAD: Duration = Duration::from_millis(100);
 /// After the store could not be used.
 const TROUBLE_PAUSE: Duration = Duration::from_millis(200);
+/// How long whoever is turned away stays in the queue.
+const AWAY_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Waiting {
@@ -94,10 +96,26 @@ impl LaneQueue {
         let asked = Instant::now();
         let block = self.store.take_turns(wanted).await;
         self.slowest = asked.elapsed().max(self.slowest * 9 / 10);
-        let block = block?;
+        let block = match block {
+            Ok(block) => block,
+            Err(error) => {
+                // It may have been committed: whoever asked goes back and takes over what is open.
+                self.turn_away(asking, &error);
+                return Err(error);
+            }
+        };
         let pause = block.ask_again_in;
         self.hand_out(block, asking, sample);
         Ok(pause)
+    }
+
+    fn turn_away(&mut self, asking: usize, error: &StoreError) {
+        for waiting in self.waiting.drain(..asking) {
+            let (why, for_at_least) = (error.to_string(), AWAY_PAUSE);
+            let _ = waiting
+                .answer
+                .send(Err(NoTurn::Closed { why, for_at_least }));
+        }
     }
 
     fn hand_out(&mut self, block: TurnBlock, asking: usize, sample: Sample) {

@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use tollgate_core::Timestamp;
 use tollgate_core::id::Item;
+use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
-    Connector, Line, Permit, Request, Settlement, StatusMove, Store, StoreResult, Then,
+    Connector, ItemView, Line, Permit, Request, Settlement, StatusMove, Store, StoreError,
+    StoreResult, Then,
 };
 use tollgate_core::retry;
 
@@ -24,6 +26,14 @@ const PAUSES: retry::Policy = retry::Policy {
     first_pause: Duration::from_secs(1),
     factor: 2,
     longest_pause: Duration::from_mins(5),
+};
+
+/// About ten seconds: well within a step.
+const SETTLE_TRIES: retry::Policy = retry::Policy {
+    max_attempts: 8,
+    first_pause: Duration::from_millis(100),
+    factor: 2,
+    longest_pause: Duration::from_secs(3),
 };
 
 /// One item to be sent.
@@ -87,7 +97,7 @@ impl Sender {
                 .take_over(&job.item, self.gate.tolerance())
                 .await?;
             match history.busy_for {
-                // Bounded: a turn lies at most the gate's horizon ahead.
+                // Bounded: a turn lies at most the gate's horizon or one turn of the slowest lane ahead.
                 Some(left) => tokio::time::sleep(left).await,
                 None => break history,
             }
@@ -95,7 +105,12 @@ impl Sender {
         let (kind, doubt) = match decide::next(&history.past, self.connector.profile(), history.now)
         {
             Next::AlreadyDone(answer) => return Ok(Sent::Done(answer)),
-            Next::AlreadyRefused(reason) => return Ok(Sent::Refused(reason)),
+            Next::AlreadyRefused(reason) => {
+                // Settled by a run that no longer owned the item: the end is still to be written.
+                let refused = job.moves.refused.clone();
+                self.store.finish(&job.item, job.run, refused).await?;
+                return Ok(Sent::Refused(reason));
+            }
             Next::Send(doubt) => (AttemptKind::Send, doubt),
             Next::Probe(doubt) => (AttemptKind::Probe, doubt),
         };
@@ -106,7 +121,7 @@ impl Sender {
         };
         let permit = match self.gate.turn(self.ask(job, kind, history.now)).await {
             Ok(permit) => permit,
-            Err(NoTurn::NotYours(why)) => return Ok(Sent::Superseded(why)),
+            Err(NoTurn::NotYours(why)) => return self.not_ours(job, why).await,
             Err(NoTurn::Closed { why, for_at_least }) => {
                 return self.put_back(job, for_at_least, &why).await;
             }
@@ -117,6 +132,18 @@ impl Sender {
             }
         };
         self.exchange(job, kind, doubt, line, permit).await
+    }
+
+    /// After a restart a flow may run before the dispatcher has claimed its item again: then it is
+    /// only early, and the step is tried again.
+    async fn not_ours(&self, job: &Job, why: String) -> StoreResult<Sent> {
+        let view = self.store.item(&job.item).await?;
+        let early =
+            |view: &ItemView| view.queue_status == QueueStatus::Ready && view.run == job.run;
+        if view.is_some_and(|view| early(&view)) {
+            return Err(StoreError::Unavailable(format!("not claimed yet: {why}")));
+        }
+        Ok(Sent::Superseded(why))
     }
 
     fn ask(&self, job: &Job, kind: AttemptKind, planned: Timestamp) -> Ask {
@@ -140,6 +167,9 @@ impl Sender {
     ) -> StoreResult<Sent> {
         let (attempt, turn_at) = (permit.attempt(), permit.turn_at());
         let said = match kind {
+            AttemptKind::Send if !doubt.permits(self.connector.profile(), turn_at) => {
+                Outcome::retry("not sent: the bank may have forgotten the key meanwhile")
+            }
             AttemptKind::Send => line.send(permit, &job.request).await,
             AttemptKind::Probe => line.probe(permit, &job.request).await,
         };
@@ -161,12 +191,29 @@ impl Sender {
             then,
             close_lane,
         };
-        if self.store.settle(settlement).await? {
+        if self.settle(settlement).await? {
             return Ok(sent);
         }
         Ok(Sent::Superseded(
             "another run took over while the answer was awaited".into(),
         ))
+    }
+
+    /// An answer in hand is not thrown away because the store is away for a moment.
+    async fn settle(&self, settlement: Settlement) -> StoreResult<bool> {
+        let mut tries = 1;
+        loop {
+            match self.store.settle(settlement.clone()).await {
+                Err(StoreError::Unavailable(why)) => {
+                    let Some(pause) = SETTLE_TRIES.next_pause(tries) else {
+                        return Err(StoreError::Unavailable(why));
+                    };
+                    tries += 1;
+                    tokio::time::sleep(pause).await;
+                }
+                said => return said,
+            }
+        }
     }
 
     /// What follows from an outcome: for the record, for the queue, and for the flow.
@@ -206,7 +253,7 @@ impl Sender {
             Outcome::Retry { why, after } => {
                 let pause = match (kind, doubt) {
                     // "Unknown to me": ask again when that will be evidence; send again if it is.
-                    (AttemptKind::Probe, Doubt::Since(sent)) => {
+                    (AttemptKind::Probe, Doubt::Since { last: sent, .. }) => {
                         let settle = self.connector.profile().settle;
                         settle.saturating_sub(turn_at.duration_since(sent).unsigned_abs())
                     }
@@ -229,7 +276,7 @@ impl Sender {
 /// Once an attempt is Unknown, a later refusal proves nothing about it.
 fn judge(said: Outcome, doubt: Doubt) -> Outcome {
     match (said, doubt) {
-        (Outcome::Refused(reason), Doubt::Since(_)) => Outcome::Unknown(format!(
+        (Outcome::Refused(reason), Doubt::Since { .. }) => Outcome::Unknown(format!(
             "an earlier send is in doubt, and this proves nothing about it: {reason}"
         )),
         (said, _) => said,

@@ -1,4 +1,4 @@
-//! The engine's bounds, each with a name. It reads no configuration file: the CLI does.
+//! The engine's bounds, each with a name. It reads no configuration file: the server does.
 
 use std::time::Duration;
 

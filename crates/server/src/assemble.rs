@@ -14,20 +14,21 @@ use tollgate_core::ports::{Author, Engine, SettingKind, Store, StoreError};
 use tollgate_dispatch::{Dispatcher, Gate, GateOptions, Sender, Sweeper};
 use tollgate_domains::payments::{self, Intake, Payments};
 use tollgate_downstream::{HttpConnector, HttpOptions};
-use tollgate_engine::{Builder, EmbeddedEngine, Options};
+use tollgate_engine::{Builder, EmbeddedEngine, Options, Stop};
 use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::api;
 use crate::config::{Config, StoreAt};
 
-/// The lane that exists from the start, with the seeds' numbers.
+/// The lane that exists from the start, with 100 items per 4 seconds.
 const DEFAULT_LANE: &str = "default";
 
 /// A running Tollgate: store, engine, dispatcher and sweeper. The API is served on top of it.
 pub struct Tollgate {
     pub store: Arc<dyn Store>,
     pub intake: Arc<Intake>,
+    lane: LaneName,
     engine: EmbeddedEngine,
     background: JoinSet<()>,
     stop: watch::Sender<bool>,
@@ -65,9 +66,11 @@ impl Tollgate {
 
         let mut builder = Builder::default();
         payments::register(&mut builder, &Arc::new(world));
+        let defaults = Options::default();
         let options = Options {
             max_running: config.engine.max_running,
-            ..Options::default()
+            max_live: defaults.max_live.max(config.engine.max_running),
+            ..defaults
         };
         let engine = EmbeddedEngine::start(Arc::clone(&store) as _, builder, options).await?;
         let handle: Arc<dyn Engine> = Arc::new(engine.handle());
@@ -97,6 +100,7 @@ impl Tollgate {
         Ok(Self {
             store,
             intake,
+            lane: bank.lane.clone(),
             engine,
             background,
             stop,
@@ -112,15 +116,15 @@ impl Tollgate {
         let app = api::router(api::App {
             store: Arc::clone(&self.store),
             intake: Arc::clone(&self.intake),
+            lane: self.lane.clone(),
         });
         let engine = self.engine.handle();
-        let (fenced, mut was_fenced) = watch::channel(false);
+        let (ended, engine_ended) = watch::channel(None);
         let until = async move {
             tokio::select! {
                 () = shutdown => {}
                 stop = engine.stopped() => {
-                    tracing::error!(?stop, "the engine has stopped");
-                    let _ = fenced.send(true);
+                    let _ = ended.send(Some(stop));
                 }
             }
         };
@@ -129,10 +133,11 @@ impl Tollgate {
             .await
             .context("serving the API")?;
         self.shutdown().await;
-        if *was_fenced.borrow_and_update() {
-            bail!("another process has taken over this store; this one has stopped");
+        match &*engine_ended.borrow() {
+            None | Some(Stop::Shutdown) => Ok(()),
+            Some(Stop::Fenced(why)) => bail!("another process has taken over this store: {why}"),
+            Some(Stop::Died(why)) => bail!("the engine has died: {why}; start again to resume"),
         }
-        Ok(())
     }
 
     /// Stops claiming first, then the flows; what is under way is resumed by the next start.

@@ -13,6 +13,10 @@ use serde::Deserialize;
 use tollgate_core::id::LaneName;
 use tollgate_core::ports::Profile;
 
+/// How long a step that sends may take, and a part of it (`downstream`, `domains::payments`).
+const LONGEST_STEP_MS: u64 = 120_000;
+const CONNECT_MS: u64 = 3_000;
+
 const DEFAULT: &str = include_str!("../default.toml");
 
 #[derive(Debug, Clone, Deserialize)]
@@ -26,9 +30,10 @@ pub struct Config {
     pub downstream: Downstream,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Store {
+    /// Holds a password: show it only as [`Store::shown`].
     pub url: String,
     pub connections: usize,
 }
@@ -114,11 +119,15 @@ impl Config {
             self.gate.margin >= low && self.gate.margin <= high,
             "gate.margin must be between 0 and 0.5; 0.02 keeps 20 ms of every second free"
         );
-        // Lateness must fit into what the margin keeps free of each second.
+        ensure!(
+            self.gate.tolerance_ms > 0,
+            "gate.tolerance_ms must be at least 1: no turn is met to the microsecond"
+        );
+        // Lateness, and as much again for the clocks, must fit into what the margin keeps free.
         let free_ms = self.gate.margin * Decimal::from(1000);
         ensure!(
-            Decimal::from(self.gate.tolerance_ms) < free_ms,
-            "gate.tolerance_ms: {} ms do not fit into the {free_ms} ms that gate.margin keeps free; lower it or raise gate.margin",
+            Decimal::from(self.gate.tolerance_ms * 2) <= free_ms,
+            "gate.tolerance_ms: twice {} ms do not fit into the {free_ms} ms that gate.margin keeps free; lower it or raise gate.margin",
             self.gate.tolerance_ms
         );
         ensure!(
@@ -134,23 +143,41 @@ impl Config {
             bank.timeout_ms > 0,
             "downstream.payments.timeout_ms must be at least 1"
         );
+        // Waiting for a connection, for a turn and for the answer must fit into one step.
+        let longest = bank.timeout_ms.saturating_mul(2)
+            + self.gate.patience_secs.saturating_mul(1000)
+            + CONNECT_MS;
         ensure!(
-            !bank.honours_idempotency_key || bank.key_retention_secs * 1000 > bank.timeout_ms,
+            longest < LONGEST_STEP_MS,
+            "downstream.payments.timeout_ms twice and gate.patience_secs must stay below {} s together; lower one of them",
+            (LONGEST_STEP_MS - CONNECT_MS) / 1000
+        );
+        ensure!(
+            !bank.honours_idempotency_key
+                || bank.key_retention_secs.saturating_mul(1000) > bank.timeout_ms,
             "downstream.payments.key_retention_secs: keys forgotten within one timeout are not honoured; set honours_idempotency_key = false"
         );
         Ok(())
     }
 }
 
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store")
+            .field("url", &self.shown())
+            .finish_non_exhaustive()
+    }
+}
+
 /// Where the store is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StoreAt {
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum StoreAt {
     Sqlite(PathBuf),
     Postgres(String),
 }
 
 impl Store {
-    pub fn at(&self) -> anyhow::Result<StoreAt> {
+    pub(crate) fn at(&self) -> anyhow::Result<StoreAt> {
         if self.url.starts_with("postgres://") || self.url.starts_with("postgresql://") {
             return Ok(StoreAt::Postgres(self.url.clone()));
         }
@@ -158,8 +185,16 @@ impl Store {
             Some(path) if !path.is_empty() => Ok(StoreAt::Sqlite(PathBuf::from(path))),
             _ => bail!(
                 "store.url: {:?} is not a store of this release; use \"sqlite:FILE\" or \"postgres://user@host/database\"",
-                self.url
+                self.shown()
             ),
+        }
+    }
+
+    /// The URL without what stands before the host: no password leaves this process.
+    pub fn shown(&self) -> String {
+        match (self.url.split_once("://"), self.url.rsplit_once('@')) {
+            (Some((scheme, _)), Some((_, place))) => format!("{scheme}://…@{place}"),
+            _ => self.url.clone(),
         }
     }
 }
@@ -224,16 +259,24 @@ mod tests {
             ("engine.url = \"temporal://x\"", "engine.url"),
             ("gate.margin = 0.9", "gate.margin"),
             ("gate.tolerance_ms = 30", "gate.tolerance_ms"),
+            ("gate.tolerance_ms = 15", "gate.tolerance_ms"),
+            ("gate.tolerance_ms = 0", "gate.tolerance_ms"),
             ("gate.colour = 1", "colour"),
             (
                 "downstream.payments.key_retention_secs = 5",
                 "key_retention_secs",
             ),
             ("downstream.payments.timeout_ms = -1", "timeout_ms"),
+            (
+                "downstream.payments.timeout_ms = 60000",
+                "gate.patience_secs",
+            ),
+            ("store.url = \"postgre://u:secret@h/d\"", "postgre://…@h/d"),
         ];
         for (toml, key) in table {
             let said = with(toml).unwrap_err().to_string();
             assert!(said.contains(key), "{toml}: {said}");
+            assert!(!said.contains("secret"), "{said}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tollgate_sandbox::{Bank, BankOptions};
 
-use crate::http::{get, post, post_raw};
+use crate::http::{get, post, post_async, post_raw};
 use crate::served::{Served, Setting, eventually};
 
 /// A bank, and a server that sends to it.
@@ -92,6 +92,26 @@ fn the_same_id_again_changes_nothing_and_other_content_is_refused() {
     let refused = post(address, "/payments", &other).unwrap();
     assert_eq!(refused.status, 409);
     assert!(refused.body["error"].as_str().unwrap().contains("pay_1"));
+}
+
+#[test]
+fn content_that_is_not_taken_is_never_acknowledged() {
+    let pair = pair("");
+    let address = pair.server.address;
+    for n in 0..30 {
+        let one = far(payment(&format!("pay_{n}")));
+        let mut other = one.clone();
+        other["amount"] = json!("900.00");
+        let first = post_async(address, "/payments", &one).unwrap();
+        assert!(matches!(first.status, 201 | 202), "{}", first.body);
+        let second = post_async(address, "/payments", &other).unwrap();
+        assert!(
+            matches!(second.status, 409 | 503),
+            "{}: {}",
+            second.status,
+            second.body
+        );
+    }
 }
 
 #[test]
@@ -276,6 +296,48 @@ fn lanes_are_configured_by_version_and_impossible_limits_change_nothing() {
     let lanes = get(address, "/admin/rate-limit/config").unwrap().body;
     assert_eq!(lanes.as_array().unwrap().len(), 1);
     assert_eq!(lanes[0]["version"], 2);
+}
+
+#[test]
+fn a_paused_lane_sends_nothing_says_why_and_goes_on_when_resumed() {
+    let pair = pair("");
+    let address = pair.server.address;
+    let because = |reason: &str| json!({"reason": reason});
+    let change = |path: &str, body: &Value| post(address, path, body).unwrap();
+    assert_eq!(
+        change("/admin/lanes/default/pause", &because(" ")).status,
+        400,
+        "a reason is wanted"
+    );
+    assert_eq!(
+        change("/admin/lanes/nobody/pause", &because("x")).status,
+        404
+    );
+    let paused = change("/admin/lanes/default/pause", &because("the bank is down"));
+    assert_eq!(
+        (paused.status, &paused.body["pause"]["reason"]),
+        (200, &json!("the bank is down"))
+    );
+    assert_eq!(
+        change("/payments", &payment("pay_1")).status,
+        201,
+        "intake goes on"
+    );
+    let seen = get(address, "/payments/pay_1").unwrap().body;
+    assert!(
+        seen["whyNotRunning"]
+            .as_str()
+            .unwrap()
+            .contains("the bank is down"),
+        "{seen}"
+    );
+    assert_eq!(seen["estimate"], Value::Null, "nobody can say");
+    assert_eq!(
+        change("/admin/lanes/default/resume", &because("it is back")).status,
+        200
+    );
+    pair.runtime
+        .block_on(pair.bank.ledger().wait_for_arrivals(1));
 }
 
 #[test]

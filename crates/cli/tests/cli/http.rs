@@ -24,6 +24,20 @@ pub(crate) fn post(address: SocketAddr, path: &str, body: &Value) -> std::io::Re
     post_raw(address, path, "application/json", &body.to_string())
 }
 
+/// A post that does not wait for its answer.
+pub(crate) fn post_async(
+    address: SocketAddr,
+    path: &str,
+    body: &Value,
+) -> std::io::Result<Response> {
+    post_raw(
+        address,
+        path,
+        "application/json\r\nprefer: respond-async",
+        &body.to_string(),
+    )
+}
+
 pub(crate) fn post_raw(
     address: SocketAddr,
     path: &str,

@@ -6,7 +6,8 @@ pub type StoreResult<T> = Result<T, StoreError>;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum StoreError {
-    /// Nothing was written. Try again later; tell clients 503.
+    /// Not now. What was asked is usually not written; where a commit's answer was lost it may be,
+    /// so every operation is safe to repeat. Tell clients 503.
     #[error("the store cannot be used right now: {0}")]
     Unavailable(String),
     /// Another node has taken over. Stop; it goes on.

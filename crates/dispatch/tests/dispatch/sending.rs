@@ -94,7 +94,7 @@ fn job(run: u32) -> Job {
         },
         moves: Moves {
             done: StatusMove::new(&["SCHEDULED", "IN_DOUBT"], "ACCEPTED"),
-            refused: StatusMove::new(&["SCHEDULED"], "REJECTED"),
+            refused: StatusMove::new(&["SCHEDULED", "IN_DOUBT"], "REJECTED"),
             in_doubt: StatusMove::new(&["SCHEDULED"], "IN_DOUBT"),
         },
     }
@@ -182,6 +182,31 @@ async fn a_refusal_after_a_lost_answer_is_no_refusal() {
     let sent = post.run_with(other).await;
     assert!(matches!(sent, Sent::Requeued(_)), "{sent:?}");
     assert_eq!(post.town.item("a0").await.status, "IN_DOUBT");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_after_the_doubt_is_over_is_a_refusal() {
+    let reset = Faults {
+        reset_before_every: NonZeroU32::new(1),
+        ..Faults::default()
+    };
+    let options = BankOptions {
+        faults: reset,
+        honours_keys: false,
+        ..BankOptions::default()
+    };
+    let post = Post::new(options).await;
+    post.run().await;
+    assert_eq!(post.town.item("a0").await.status, "IN_DOUBT");
+    post.bank.set_faults(Faults::default());
+    post.town.time.advance(SETTLE);
+    // The probe proves that nothing was done; then the bank refuses for good.
+    assert!(matches!(post.run().await, Sent::Requeued(_)));
+    let broken = |job: &mut Job| job.request.body_json = "{}".into();
+    assert!(matches!(post.run_with(broken).await, Sent::Refused(_)));
+    let view = post.town.item("a0").await;
+    assert_eq!(view.status, "REJECTED");
+    assert!(view.finished_at.is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]

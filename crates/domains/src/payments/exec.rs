@@ -172,7 +172,8 @@ fn difference(context: &PaymentContext, answer: &str) -> Option<String> {
     })
 }
 
-/// All parties know (ACCEPTED → PROCESSING), and the item has ended.
+/// The item has ended (ACCEPTED → PROCESSING). Telling the parties comes with a later release; this is its
+/// place.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SendNotifications {
     pub input: ExecInput,

@@ -5,20 +5,19 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tollgate_core::Timestamp;
 use tollgate_core::flow::{Call, Ctx, End, Flow, FlowError, Policy, Step, StepError};
-use tollgate_core::ports::{Admission, Placed};
+use tollgate_core::ports::{Admission, Placed, StoreError};
 use tollgate_core::retry;
 
 use super::prepare::{self, NotTaken};
 use super::request::{Details, PaymentRequest};
 use super::{Payments, item, item_type};
 
-/// Database trouble is waited out for about two minutes; then the flow fails and says so.
+/// Database trouble is waited out, however long it lasts: what was accepted is never given up.
 const STORE_STEP: Policy = Policy {
     timeout: Duration::from_secs(30),
     retry: retry::Policy {
-        max_attempts: 20,
+        max_attempts: u32::MAX,
         first_pause: Duration::from_millis(200),
         factor: 2,
         longest_pause: Duration::from_secs(10),
@@ -87,7 +86,6 @@ pub struct Prepare {
 /// Which payments are not taken, by their place in the batch.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Checked {
-    at: Timestamp,
     not_taken: BTreeMap<usize, NotTaken>,
 }
 
@@ -103,11 +101,7 @@ impl Step for Prepare {
         STORE_STEP
     }
     async fn run(&self, world: &Payments, _: &Call) -> Result<Checked, StepError> {
-        let at = world
-            .store
-            .now()
-            .await
-            .map_err(|e| StepError::retryable(e.to_string()))?;
+        let at = world.store.now().await.map_err(step_error)?;
         let verdicts = self
             .payments
             .iter()
@@ -116,7 +110,7 @@ impl Step for Prepare {
         let not_taken = verdicts
             .filter_map(|(place, check)| Some((place, check.err()?)))
             .collect();
-        Ok(Checked { at, not_taken })
+        Ok(Checked { not_taken })
     }
 }
 
@@ -139,7 +133,6 @@ impl Step for Admit {
         STORE_STEP
     }
     async fn run(&self, world: &Payments, call: &Call) -> Result<Vec<Answer>, StepError> {
-        let later = |e: tollgate_core::ports::StoreError| StepError::retryable(e.to_string());
         let taken = |place: &usize| !self.checked.not_taken.contains_key(place);
         let items = (0..self.payments.len())
             .filter(taken)
@@ -150,7 +143,7 @@ impl Step for Admit {
             .store
             .admit(&item_type(), items)
             .await
-            .map_err(later)?;
+            .map_err(step_error)?;
         let mut admitted = admitted.into_iter().map(verdict);
         let mut answers = Vec::with_capacity(self.payments.len());
         for (place, payment) in self.payments.iter().enumerate() {
@@ -161,7 +154,7 @@ impl Step for Admit {
                 Some(not_taken) => self
                     .not_taken(world, payment, not_taken)
                     .await
-                    .map_err(later)?,
+                    .map_err(step_error)?,
             };
             answers.push(Answer {
                 content_hash: payment.content_hash(),
@@ -193,6 +186,20 @@ impl Admit {
             NotTaken::Invalid(details) => Verdict::Invalid(details),
             NotTaken::Refused { rule, message } => Verdict::Refused { rule, message },
         })
+    }
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the shape that map_err wants"
+)]
+/// Trouble passes; a bug does not, and must not be tried for ever.
+fn step_error(error: StoreError) -> StepError {
+    match error {
+        StoreError::Unavailable(_) | StoreError::Fenced(_) => {
+            StepError::retryable(error.to_string())
+        }
+        StoreError::Invalid(_) | StoreError::Bug(_) => StepError::last(error.to_string()),
     }
 }
 

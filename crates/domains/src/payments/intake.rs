@@ -43,9 +43,12 @@ pub enum Accepted {
 
 #[derive(Debug, Error)]
 pub enum IntakeError {
-    /// Nothing was accepted; try again later.
+    /// Try the same again later.
     #[error("{0}")]
     Unavailable(String),
+    /// The id was refused and corrected too often.
+    #[error("{0}")]
+    UsedUp(String),
     #[error("{0}")]
     Failed(String),
 }
@@ -95,12 +98,13 @@ impl Intake {
                 payments: vec![payment.clone()],
             };
             let started = self.start(&init_flow, &input).await?;
-            let Some(answer) = self
-                .answer(&init_flow, wait)
-                .await?
-                .and_then(|mut all| all.pop())
-            else {
-                return Ok(Accepted::Initializing { init_flow });
+            let answered = match self.answer(&init_flow, wait).await {
+                // It is durable, whatever became of the question.
+                Err(IntakeError::Unavailable(_)) if started == Started::New => None,
+                answered => answered?,
+            };
+            let Some(answer) = answered.and_then(|mut all| all.pop()) else {
+                return unanswered(&started, init_flow);
             };
             let same = answer.content_hash == hash;
             let verdict = match answer.verdict {
@@ -115,7 +119,7 @@ impl Intake {
             };
             return Ok(Accepted::Answered { verdict, init_flow });
         }
-        Err(IntakeError::Failed(format!(
+        Err(IntakeError::UsedUp(format!(
             "payment {} was corrected {MAX_CORRECTIONS} times; choose another id",
             payment.payment_id
         )))
@@ -180,6 +184,16 @@ impl Intake {
             FlowView::Running { .. } | FlowView::NotFound => Ok(None),
         }
     }
+}
+
+/// Only who started the flow knows that it works on the same content; anybody else comes again.
+fn unanswered(started: &Started, init_flow: FlowId) -> Result<Accepted, IntakeError> {
+    if *started == Started::New {
+        return Ok(Accepted::Initializing { init_flow });
+    }
+    Err(IntakeError::Unavailable(format!(
+        "{init_flow} has not ended yet"
+    )))
 }
 
 /// Ids of payments have no `~`, so the flows of two payments never meet.

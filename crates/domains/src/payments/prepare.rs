@@ -1,4 +1,4 @@
-//! The pure part of intake, under the seeds' names: validate, enrich, apply rules, build the
+//! The pure part of intake, step by step: validate, enrich, apply rules, build the
 //! context, determine the execution time. Given the same payment and time, the same result.
 
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ pub(super) enum NotTaken {
     },
 }
 
-/// The gateway, connector and lane that an enriched payment takes.
+/// The gateway and lane that an enriched payment takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Route {
     gateway: String,
@@ -90,7 +90,10 @@ fn validate(payment: &PaymentRequest, now: Timestamp) -> Result<(), Details> {
     if let Some(deadline) = payment.deadline
         && deadline < payment.execute_at.unwrap_or(now)
     {
-        blame("deadline", "is before executeAt");
+        blame(
+            "deadline",
+            "is before the payment can run (executeAt, or now)",
+        );
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }

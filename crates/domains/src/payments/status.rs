@@ -11,7 +11,7 @@ pub enum PaymentStatus {
     Scheduled,
     /// The bank has it.
     Accepted,
-    /// All parties are notified.
+    /// The bank has it and the item has ended.
     Processing,
     /// Definitely refused.
     Rejected,
@@ -40,14 +40,27 @@ pub(super) fn moves() -> Moves {
     };
     Moves {
         done: to(&[Scheduled, InDoubt], Accepted),
-        refused: to(&[Scheduled], Rejected),
+        refused: to(&[Scheduled, InDoubt], Rejected),
         in_doubt: to(&[Scheduled], InDoubt),
     }
 }
 
+/// The bank has it, whoever wrote that down: a run that lost the item may have settled it.
 pub(super) fn notified() -> StatusMove {
-    StatusMove::new(
-        &[PaymentStatus::Accepted.as_str()],
-        PaymentStatus::Processing.as_str(),
-    )
+    use PaymentStatus::{Accepted, InDoubt, Processing, Scheduled};
+    let from = [Scheduled, InDoubt, Accepted].map(PaymentStatus::as_str);
+    StatusMove::new(&from, Processing.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payment_that_was_in_doubt_can_reach_every_end() {
+        let from_doubt = |status: &StatusMove| status.from.contains(&"IN_DOUBT".to_owned());
+        let moves = moves();
+        assert!(from_doubt(&moves.done) && from_doubt(&moves.refused) && from_doubt(&notified()));
+        assert!(!from_doubt(&moves.in_doubt), "it is there already");
+    }
 }

@@ -108,7 +108,7 @@ async fn certificate(
     Query(day): Query<Day>,
 ) -> Result<Json<Certificate>, ApiError> {
     let (from, to) = day.range(app.store.now().await?)?;
-    let lane = LaneName::new(day.lane.as_deref().unwrap_or("default"));
+    let lane = day.lane.map_or(app.lane, LaneName::new);
     if app.store.lane(&lane).await?.is_none() {
         return Err(ApiError::not_found(format!("there is no lane \"{lane}\"")));
     }

@@ -84,6 +84,7 @@ impl From<IntakeError> for ApiError {
     fn from(error: IntakeError) -> Self {
         match error {
             IntakeError::Unavailable(why) => unavailable(&why),
+            IntakeError::UsedUp(why) => Self::conflict(why),
             IntakeError::Failed(why) => internal(&why),
         }
     }
@@ -94,7 +95,7 @@ fn unavailable(why: &str) -> ApiError {
     tracing::warn!(why, "answered 503");
     ApiError::new(
         StatusCode::SERVICE_UNAVAILABLE,
-        "not available right now; nothing was accepted, try again",
+        "not available right now; send the same request again, one id is never paid twice",
     )
 }
 

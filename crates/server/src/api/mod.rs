@@ -3,6 +3,7 @@
 mod accounts;
 mod error;
 mod health;
+mod lanes;
 mod payments;
 mod rate_limit;
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use tollgate_core::id::LaneName;
 use tollgate_core::ports::Store;
 use tollgate_domains::payments::Intake;
 
@@ -23,6 +25,8 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 pub(crate) struct App {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) intake: Arc<Intake>,
+    /// The lane of the payments' bank.
+    pub(crate) lane: LaneName,
 }
 
 pub(crate) fn router(app: App) -> Router {
@@ -30,6 +34,7 @@ pub(crate) fn router(app: App) -> Router {
         .merge(payments::router())
         .merge(rate_limit::router())
         .merge(accounts::router())
+        .merge(lanes::router())
         .merge(health::router())
         .fallback(|| async { ApiError::not_found("there is nothing at this address") })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })

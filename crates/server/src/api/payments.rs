@@ -145,6 +145,9 @@ struct AttemptResponse {
     run: u32,
     sent_at: Timestamp,
     answered_at: Option<Timestamp>,
+    /// Why it was not done, or why nobody knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -211,6 +214,8 @@ fn attempt(view: &AttemptView) -> AttemptResponse {
         run: view.run,
         sent_at: view.turn_at,
         answered_at: view.settled_at,
+        reason: (view.state != AttemptState::Done && !view.detail.is_empty())
+            .then(|| view.detail.clone()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Lanes, under the seeds' name: `/admin/rate-limit/config`.
+//! Lanes, by the API's name: `/admin/rate-limit/config`.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ struct ConfigRequest {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ConfigResponse {
+pub(super) struct ConfigResponse {
     config_name: LaneName,
     max_per_window: u32,
     window_size_secs: u32,

@@ -66,13 +66,16 @@ const STALE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
      SELECT item_id, run, fence, scheduled_exec_time, context_json, (SELECT now FROM clock)
      FROM moved WHERE context_json IS NOT NULL ORDER BY scheduled_exec_time";
 
-/// What is claimed or dispatched on a lane, of whatever type, and has not had its turn.
+/// What is claimed or dispatched on a lane, of whatever type, and has not had its turn. A lookup
+/// for each, since the planner takes the few that are under way for a good part of the table.
 const UNSENT: &str = "SELECT (SELECT count(*) FROM item_queue
              WHERE lane = $1 AND queue_status = 'CLAIMED')
           + (SELECT count(*) FROM item_queue q
+             LEFT JOIN LATERAL (SELECT a.run FROM attempt a
+                    WHERE a.item_type = q.item_type AND a.item_id = q.item_id AND a.run = q.run
+                    LIMIT 1) sent ON true
              WHERE q.lane = $1 AND q.queue_status = 'DISPATCHED' AND q.finished_at IS NULL
-               AND NOT EXISTS (SELECT 1 FROM attempt a
-                    WHERE a.item_type = q.item_type AND a.item_id = q.item_id AND a.run = q.run))";
+               AND sent.run IS NULL)";
 
 /// Claims of one lane go one after the other, since each must see what the others have taken of
 /// its credit; `SKIP LOCKED` is for the rows that senders hold.

@@ -55,19 +55,24 @@ impl Plan {
         }
     }
 
-    /// Loads the windows that items ask for and those they point to, in one question.
+    /// Loads the windows that items ask for and those they point to, in one question: a lookup for
+    /// each, since the planner takes a thousand windows for a good part of the table.
     pub(super) async fn load_for(
         &mut self,
         tx: &Transaction<'_>,
         name: &LaneName,
         wanted: impl Iterator<Item = Timestamp>,
     ) -> StoreResult<()> {
-        const WANTED: &str = "SELECT window_start, used, next_open FROM lane_window
-             WHERE lane = $1 AND window_start = ANY($2)
+        const WANTED: &str = "WITH wanted AS MATERIALIZED (
+                 SELECT w.* FROM unnest($2::bigint[]) AS s (start)
+                 CROSS JOIN LATERAL (SELECT window_start, used, next_open FROM lane_window
+                      WHERE lane = $1 AND window_start = s.start LIMIT 1) w
+             )
+             SELECT * FROM wanted
              UNION ALL
-             SELECT n.window_start, n.used, n.next_open
-             FROM lane_window w JOIN lane_window n ON n.lane = w.lane AND n.window_start = w.next_open
-             WHERE w.lane = $1 AND w.window_start = ANY($2)";
+             SELECT n.* FROM wanted
+             CROSS JOIN LATERAL (SELECT window_start, used, next_open FROM lane_window
+                  WHERE lane = $1 AND window_start = wanted.next_open LIMIT 1) n";
         let mut starts: Vec<Us> = wanted.map(|time| Us(self.windows.start_of(time))).collect();
         starts.sort_unstable();
         starts.dedup();

@@ -181,7 +181,10 @@ async fn due_flows(
     rows.extend(all(tx, DUE, &[&i64::from(limit), &handout]).await?);
     let mut flows: Vec<DueFlow> = rows.iter().map(due_from).collect();
     add_journals(tx, &mut flows).await?;
-    let next = "SELECT min(due_at), (SELECT tg_now()) FROM flow WHERE state = 'PENDING'";
+    // The ends of one index.
+    let next = "SELECT least((SELECT min(due_at) FROM flow WHERE state = 'PENDING' AND is_child),
+                    (SELECT min(due_at) FROM flow WHERE state = 'PENDING' AND NOT is_child)),
+                (SELECT tg_now())";
     let row = one(tx, next, &[]).await?;
     let next_in = row.get::<_, Option<i64>>(0).map(|at| until(row.get(1), at));
     Ok(DueFlows { flows, next_in })

@@ -108,10 +108,11 @@ async fn change_lane(
         current.as_ref().map(Lane::window_size),
         changed.window_size(),
     );
-    if let Some(old_size) = old_size.filter(|old| *old != size) {
-        rebuild_windows(tx, &name, old_size, size, Us(setting.created_at)).await?;
+    let now = Us(setting.created_at);
+    match old_size.filter(|old| *old != size) {
+        Some(old_size) => rebuild_windows(tx, &name, old_size, size, now).await?,
+        None => forget_pointers(tx, &name, size, now).await?,
     }
-    forget_pointers(tx, &name).await?;
     let version = versions(tx, Some(name.as_str())).await?.pop();
     version.ok_or_else(|| StoreError::Bug(format!("lane \"{name}\" is not there after its change")))
 }
@@ -141,11 +142,14 @@ pub(super) fn parse(body: &str) -> StoreResult<Lane> {
 }
 
 async fn versions(c: &impl GenericClient, name: Option<&str>) -> StoreResult<Vec<LaneVersion>> {
-    const IN_FORCE: &str = "SELECT DISTINCT ON (s.name) s.name, s.version, s.body, s.created_at,
-                c.closed_until, (SELECT tg_now())
-         FROM setting s LEFT JOIN lane_cursor c ON c.lane = s.name
-         WHERE s.kind = 'lane' AND ($1::text IS NULL OR s.name = $1)
-         ORDER BY s.name, s.version DESC";
+    const IN_FORCE: &str = "SELECT s.name, s.version, s.body, s.created_at, c.closed_until,
+                (SELECT tg_now())
+         FROM lane_plan p
+         CROSS JOIN LATERAL (SELECT name, version, body, created_at FROM setting
+              WHERE kind = 'lane' AND name = p.lane ORDER BY version DESC LIMIT 1) s
+         LEFT JOIN lane_cursor c ON c.lane = s.name
+         WHERE $1::text IS NULL OR p.lane = $1
+         ORDER BY s.name";
     let rows = all(c, IN_FORCE, &[&name]).await?;
     rows.iter().map(version_from).collect()
 }
@@ -178,15 +182,23 @@ pub(super) async fn close_for(
         .map(drop)
 }
 
-/// Room may have come back anywhere.
-async fn forget_pointers(tx: &Transaction<'_>, name: &LaneName) -> StoreResult<()> {
-    const FORGET: &str =
-        "UPDATE lane_window SET next_open = NULL WHERE lane = $1 AND next_open IS NOT NULL";
-    execute(tx, FORGET, &[&name.as_str()]).await.map(drop)
+/// Room may have come back anywhere from now on. No slot is given in a window that has ended.
+async fn forget_pointers(
+    tx: &Transaction<'_>,
+    name: &LaneName,
+    size: Duration,
+    now: Us,
+) -> StoreResult<()> {
+    const FORGET: &str = "UPDATE lane_window SET next_open = NULL
+         WHERE lane = $1 AND window_start > $2 AND next_open IS NOT NULL";
+    let ended = now.micros() - micros(size);
+    execute(tx, FORGET, &[&name.as_str(), &ended])
+        .await
+        .map(drop)
 }
 
-/// Future slots keep their times; their windows and counters follow the new size. The window of
-/// the old size that reaches into the future is counted anew with what is left in it.
+/// Future slots keep their times; their windows and counters follow the new size, and none of
+/// them points onward. The window of the old size that reaches into the future is counted anew with what is left in it.
 async fn rebuild_windows(
     tx: &Transaction<'_>,
     name: &LaneName,

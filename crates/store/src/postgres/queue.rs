@@ -33,15 +33,16 @@ impl Queue for PostgresStore {
         ahead: Duration,
         stale_after: Duration,
     ) -> StoreResult<DueLanes> {
-        /// Per lane, the ends of two indexes.
+        /// Per lane, its newest version and the ends of two indexes.
         const LANES: &str = "SELECT l.name, l.body, c.closed_until,
                     (SELECT min(scheduled_exec_time) FROM item_queue
                      WHERE item_type = $1 AND lane = l.name AND queue_status = 'READY'),
                     (SELECT min(claimed_at) FROM item_queue
                      WHERE item_type = $1 AND lane = l.name AND queue_status = 'CLAIMED'),
                     (SELECT tg_now())
-             FROM (SELECT DISTINCT ON (name) name, body FROM setting WHERE kind = 'lane'
-                   ORDER BY name, version DESC) l
+             FROM lane_plan p
+             CROSS JOIN LATERAL (SELECT name, body FROM setting
+                  WHERE kind = 'lane' AND name = p.lane ORDER BY version DESC LIMIT 1) l
              LEFT JOIN lane_cursor c ON c.lane = l.name
              ORDER BY l.name";
         let item_type = item_type.clone();
@@ -160,9 +161,9 @@ impl Queue for PostgresStore {
         limit: u32,
     ) -> StoreResult<Vec<Adrift>> {
         const ADRIFT: &str = "SELECT q.item_id, q.run, q.retry_count,
-                    coalesce(x.context_json, '')
+                    coalesce((SELECT x.context_json FROM item_context x
+                              WHERE x.item_type = q.item_type AND x.item_id = q.item_id), '')
              FROM item_queue q
-             LEFT JOIN item_context x ON x.item_type = q.item_type AND x.item_id = q.item_id
              WHERE q.item_type = $1 AND q.queue_status = 'DISPATCHED'
                AND q.finished_at IS NULL AND q.dispatched_at < (SELECT tg_now()) - $2
              ORDER BY q.dispatched_at LIMIT $3";
