@@ -124,6 +124,11 @@ impl Cluster {
         self.pg_ctl(&["start"]);
     }
 
+    /// What the server has written to its log so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.join("log")).unwrap()
+    }
+
     pub fn url(&self, user: &str, database: &str) -> String {
         format!("postgres://{user}@127.0.0.1:{}/{database}", self.port)
     }

@@ -76,8 +76,10 @@ impl Lane {
                 "windowSizeSecs must be between 1 and {LARGEST_WINDOW_SECS}"
             ));
         }
-        let twice_the_plan =
-            || Decimal::from(max_per_window) * Decimal::TWO / Decimal::from(window_size_secs);
+        let twice_the_plan = || {
+            let plan = Decimal::from(max_per_window) / Decimal::from(window_size_secs);
+            (plan * Decimal::TWO).max(SLOWEST_PER_SECOND)
+        };
         let max_per_second = change
             .max_per_second
             .or(current.map(|lane| lane.max_per_second))
@@ -133,6 +135,7 @@ mod tests {
     fn a_new_lane_may_send_twice_its_plan() {
         assert_eq!(new(100, 4).unwrap().max_per_second, Decimal::from(50));
         assert_eq!(new(1, 4).unwrap().max_per_second, Decimal::new(5, 1));
+        assert_eq!(new(1, 600).unwrap().max_per_second, SLOWEST_PER_SECOND);
     }
 
     #[test]

@@ -4,5 +4,6 @@
 mod groups;
 mod many_claimers;
 mod open_errors;
+mod plans;
 mod proxy;
 mod trouble;

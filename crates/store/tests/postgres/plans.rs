@@ -1,0 +1,173 @@
+//! Every statement of the store finds its rows by an index, in a database with a million rows.
+//! Judged by the plans that PostgreSQL really used (`auto_explain`), not by times.
+
+mod explained;
+mod fill;
+mod operations;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tollgate_conformance::postgres::Cluster;
+use tollgate_store::postgres::PostgresOptions;
+
+use crate::trouble::open;
+use explained::{Plan, plans_in};
+
+/// The tables that grow with the number of items, or with time.
+const BIG: [&str; 11] = [
+    "item_queue",
+    "record",
+    "item_context",
+    "slot",
+    "lane_window",
+    "attempt",
+    "send_log",
+    "flow",
+    "journal",
+    "audit_log",
+    "setting",
+];
+
+/// One step of a plan may read so many rows of a big table: a few for each of the thousand items
+/// of a batch. An index that is read from end to end is no better than none.
+const MOST_ROWS_READ: u64 = 10_000;
+
+/// A statement that may read a whole table, and why.
+struct Allowed {
+    statement: &'static str,
+    table: &'static str,
+    why: &'static str,
+}
+
+const ALLOWED: [Allowed; 3] = [
+    Allowed {
+        statement: "SELECT status, currency, count(*), sum(amount_minor)",
+        table: "record",
+        why: "control totals are asked for a few times a day and sum up what that day brought",
+    },
+    Allowed {
+        statement: "UPDATE slot SET window_start",
+        table: "slot",
+        why: "a changed window size rewrites all future slots of the lane, once in a while",
+    },
+    Allowed {
+        statement: "SELECT lane, window_start, count(*) FROM slot",
+        table: "slot",
+        why: "counts the slots that the statement above has moved",
+    },
+];
+
+/// The settings for sessions that begin from here on.
+const EXPLAIN: [&str; 6] = [
+    "session_preload_libraries = 'auto_explain'",
+    "auto_explain.log_min_duration = 0",
+    "auto_explain.log_nested_statements = on",
+    "auto_explain.log_analyze = on",
+    "auto_explain.log_timing = off",
+    "jit = off",
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_statement_uses_an_index_at_a_million_rows() {
+    let cluster = Cluster::start();
+    let url = cluster.database().await;
+    drop(open(PostgresOptions::at(&url)).await);
+    fill::fill(&cluster, &url).await;
+    let database = url.rsplit('/').next().unwrap();
+    for setting in EXPLAIN {
+        let set = format!("ALTER DATABASE {database} SET {setting}");
+        cluster.sql(&set).await;
+    }
+    let patient = PostgresOptions {
+        // A plan is only logged when its statement has come to its end. One that would read a
+        // table a thousand times does not, and fails by this timeout.
+        statement_timeout: Duration::from_mins(1),
+        deadline: Duration::from_mins(2),
+        ..PostgresOptions::at(&url)
+    };
+    operations::run_all(&*open(patient).await).await;
+    let log = cluster.log();
+    let plans = plans_in(&log);
+    let offences: BTreeSet<String> = plans.iter().flat_map(offences).collect();
+    let offences: Vec<String> = offences.into_iter().collect();
+    assert!(offences.is_empty(), "{}", offences.join("\n\n"));
+    no_allowance_is_out_of_date(&plans);
+    every_index_is_used(&plans);
+    every_statement_was_run(&plans);
+}
+
+fn offences(plan: &Plan<'_>) -> Vec<String> {
+    let big = plan.scans.iter().filter(|scan| BIG.contains(&scan.table));
+    let bad = big.filter(|scan| scan.is_sequential || scan.rows_read > MOST_ROWS_READ);
+    let unexpected = bad.filter(|scan| !ALLOWED.iter().any(|a| a.covers(plan, scan.table)));
+    unexpected
+        .map(|scan| {
+            let how = if scan.is_sequential {
+                "by reading all of it"
+            } else {
+                "by an index that does not serve it"
+            };
+            let (table, rows) = (scan.table, scan.rows_read);
+            format!("finds rows of {table} {how} ({rows} rows):\n{plan}")
+        })
+        .collect()
+}
+
+impl Allowed {
+    fn covers(&self, plan: &Plan<'_>, table: &str) -> bool {
+        self.table == table && plan.statement.contains(self.statement)
+    }
+}
+
+fn no_allowance_is_out_of_date(plans: &[Plan<'_>]) {
+    for allowed in &ALLOWED {
+        let is_needed = plans.iter().any(|plan| {
+            let mut scans = plan.scans.iter();
+            scans.any(|scan| scan.is_sequential && allowed.covers(plan, scan.table))
+        });
+        let Allowed { statement, why, .. } = allowed;
+        assert!(is_needed, "not needed: {statement} ({why})");
+    }
+}
+
+/// An index that no statement uses costs every write and serves nobody.
+fn every_index_is_used(plans: &[Plan<'_>]) {
+    let schema = include_str!("../../migrations/postgres/V1__spine.sql");
+    for index in schema.split("CREATE INDEX ").skip(1) {
+        let name = index.split_whitespace().next().unwrap();
+        let is_used = plans.iter().any(|plan| plan.steps.contains(name));
+        assert!(is_used, "no statement uses the index {name}");
+    }
+}
+
+/// Reads the store's own source, so that a statement added next year is not forgotten here.
+fn every_statement_was_run(plans: &[Plan<'_>]) {
+    let run: BTreeSet<String> = plans.iter().map(|p| on_one_line(p.statement)).collect();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/postgres");
+    let mut known = 0;
+    for file in std::fs::read_dir(source).unwrap() {
+        let code = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        for statement in statements_in(&code) {
+            known += 1;
+            assert!(run.contains(&statement), "was not run here: {statement}");
+        }
+    }
+    assert!(known > 50, "only {known} statements were found in {source}");
+}
+
+/// The texts in the code that are SQL, except what only moves the time of tests.
+fn statements_in(code: &str) -> Vec<String> {
+    let code = code.replace("\\\"", "").replace("\\\n", "");
+    let texts = code.split('"').skip(1).step_by(2).map(on_one_line);
+    let is_sql = |text: &String| {
+        let verbs = ["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "WITH "];
+        verbs.iter().any(|verb| text.starts_with(verb)) && !text.contains("tollgate.offset_us")
+    };
+    texts.filter(is_sql).collect()
+}
+
+fn on_one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ")
+}

@@ -1,0 +1,127 @@
+//! A database as it is after a while: a million items, most of them finished or planned for
+//! later, few under way.
+
+use tollgate_conformance::postgres::{self as cluster, Cluster};
+
+/// The n-th item of the fill, from 1 to a million.
+pub(super) fn id(n: u32) -> String {
+    format!("p{}", 1_000_000 + n)
+}
+pub(super) fn flow(n: u32) -> String {
+    format!("f{}", 1_000_000 + n)
+}
+
+/// These items are DISPATCHED and have no end; every second one of lane "bank" has an open attempt.
+pub(super) const RUNNING: std::ops::RangeInclusive<u32> = 600_001..=602_000;
+
+/// Faster, and without effect on any plan: nothing is logged for recovery, and no autovacuum
+/// comes in between.
+const PREPARE: &str = "
+    DO $$ DECLARE name text; BEGIN
+        FOREACH name IN ARRAY ARRAY['item_queue', 'record', 'item_context', 'slot', 'lane_window',
+                'attempt', 'send_log', 'flow', 'journal', 'audit_log', 'setting'] LOOP
+            EXECUTE format('ALTER TABLE %I SET UNLOGGED', name);
+        END LOOP;
+    END $$;
+    -- Half of all items go through lane 'bank', the others through a hundred others.
+    CREATE FUNCTION lane_of(n integer) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+        SELECT CASE WHEN n % 2 = 0 THEN 'bank' ELSE 'lane-' || (n / 2 % 100) END
+    $$;
+    -- One a second: the last of them in four days, those up to number 622,200 are due.
+    CREATE FUNCTION time_of(n integer) RETURNS bigint LANGUAGE sql STABLE AS $$
+        SELECT (extract(epoch FROM now()) * 1000000)::bigint + (n - 622200) * 1000000::bigint
+    $$;";
+
+const QUEUE: &str = "
+    INSERT INTO item_queue (item_type, item_id, lane, queue_status, scheduled_exec_time, run,
+            fence, retry_count, init_workflow_id, created_at, claimed_at, dispatched_at,
+            finished_at)
+    SELECT 'PAYMENT', 'p' || 1000000 + n, lane_of(n),
+           CASE WHEN n <= 602000 THEN 'DISPATCHED' WHEN n <= 602200 THEN 'CLAIMED'
+                ELSE 'READY' END,
+           time_of(n), 1, 1, 0, 'init-' || n, time_of(n - 100000),
+           CASE WHEN n <= 602200 THEN time_of(n) END, CASE WHEN n <= 602000 THEN time_of(n) END,
+           CASE WHEN n <= 600000 THEN time_of(n) END
+    FROM generate_series(1, 1000000) n";
+
+const ATTEMPTS: [&str; 3] = [
+    "INSERT INTO attempt (item_type, item_id, run, kind, state, lane, idempotency_key, turn_at,
+            detail)
+     SELECT 'PAYMENT', 'p' || 1000000 + n, 1, 'SEND', 'RETRY', lane_of(n), 'key-' || n,
+            time_of(n - 1), ''
+     FROM generate_series(1, 400000) n",
+    "INSERT INTO attempt (item_type, item_id, run, kind, state, lane, idempotency_key, turn_at,
+            detail)
+     SELECT 'PAYMENT', 'p' || 1000000 + n, 1, 'SEND',
+            CASE WHEN n <= 600000 THEN 'DONE' ELSE 'OPEN' END, lane_of(n), 'key-' || n,
+            time_of(n), ''
+     FROM generate_series(1, 602000) n WHERE n <= 600000 OR n % 4 = 0",
+    "INSERT INTO send_log SELECT lane, turn_at, attempt_id FROM attempt",
+];
+
+const AUDIT: &str = "
+    INSERT INTO audit_log (item_type, item_id, action, actor, detail, created_at)
+    SELECT 'PAYMENT', 'p' || 1000000 + n, 'RETRY', 'sender', '', time_of(n)
+    FROM generate_series(1, 500000) n";
+
+const RECORDS: [&str; 3] = [
+    "INSERT INTO record (item_type, item_id, owner, status, amount_minor, currency, content_hash,
+            document, created_at, updated_at)
+     SELECT 'PAYMENT', 'p' || 1000000 + n, 'acme',
+            CASE WHEN n <= 600000 THEN 'EXECUTED' ELSE 'SCHEDULED' END, n, 'USD', 'hash', '{}',
+            time_of(n), time_of(n)
+     FROM generate_series(1, 1000000) n",
+    "INSERT INTO item_context
+     SELECT 'PAYMENT', 'p' || 1000000 + n, '{}' FROM generate_series(1, 1000000) n",
+    "INSERT INTO slot
+     SELECT 'PAYMENT', 'p' || 1000000 + n, lane_of(n), time_of(n) - time_of(n) % 4000000,
+            time_of(n), time_of(n)
+     FROM generate_series(1, 1000000) n",
+];
+
+const FLOWS: [&str; 2] = [
+    "INSERT INTO flow (flow_id, name, state, is_child, due_at, input, handout)
+     SELECT 'f' || 1000000 + n, 'sample',
+            CASE WHEN n <= 598000 THEN 'DONE' WHEN n <= 599000 THEN 'LIVE' ELSE 'PENDING' END,
+            n % 10 = 0, time_of(n), '{}', 0
+     FROM generate_series(1, 1000000) n",
+    "INSERT INTO journal
+     SELECT 'f' || 1000000 + 598000 + n / 3, 'step-' || n, '{}' FROM generate_series(1, 900000) n",
+];
+
+/// Lane "bank" is planned full for the next two hours and half full after that.
+const LANES: [&str; 4] = [
+    "INSERT INTO setting (kind, name, version, body, actor, reason, created_at)
+     SELECT 'lane', 'lane-' || l, v, body, actor, reason, time_of(v)
+     FROM setting, generate_series(0, 99) l, generate_series(1, 1000) v
+     WHERE name = 'bank' AND version = 1",
+    "INSERT INTO setting (kind, name, version, body, actor, reason, created_at)
+     SELECT 'lane', 'bank', v, body, actor, reason, time_of(v)
+     FROM setting, generate_series(2, 5000) v WHERE name = 'bank' AND version = 1",
+    "INSERT INTO lane_plan SELECT 'lane-' || l FROM generate_series(0, 99) l;
+     INSERT INTO lane_cursor (lane) SELECT 'lane-' || l FROM generate_series(0, 99) l",
+    "INSERT INTO lane_window (lane, window_start, used, next_open)
+     SELECT CASE WHEN l < 50 THEN 'bank' ELSE 'lane-' || l END, start, used,
+            CASE WHEN used = 100 THEN start + 4000000 END
+     FROM generate_series(0, 99) l, generate_series(0, 4999) w,
+          LATERAL (SELECT (time_of(622200) / 4000000 - 245000 + w
+                           + CASE WHEN l < 50 THEN l * 5000 ELSE 243000 END) * 4000000) s (start),
+          LATERAL (SELECT CASE WHEN start < time_of(622200 + 7200) THEN 100 ELSE 50 END) u (used)",
+];
+
+/// Two sessions, for two cores.
+pub(super) async fn fill(cluster: &Cluster, url: &str) {
+    cluster.sql("ALTER SYSTEM SET autovacuum = off").await;
+    cluster.sql("SELECT pg_reload_conf()").await;
+    cluster::sql(url, PREPARE).await;
+    let queue = [QUEUE].into_iter().chain(ATTEMPTS).chain([AUDIT]);
+    let others = RECORDS.into_iter().chain(FLOWS).chain(LANES);
+    tokio::join!(run(url, queue), run(url, others));
+    cluster::sql(url, "ANALYZE").await;
+}
+
+async fn run(url: &str, statements: impl Iterator<Item = &'static str>) {
+    for statement in statements {
+        cluster::sql(url, statement).await;
+    }
+}

@@ -1,0 +1,296 @@
+//! Every operation of every store port, once or twice, in the sizes that the services use.
+
+use std::time::Duration;
+
+use futures::FutureExt;
+use tollgate_core::Timestamp;
+use tollgate_core::id::{AttemptId, BatchId, Epoch, FlowId, Item, ItemId, LaneName};
+use tollgate_core::lane::{LaneChange, Pause};
+use tollgate_core::outcome::{AttemptKind, Outcome};
+use tollgate_core::ports::{
+    Accounts, Admission, Attempts, Author, Claim, Claimed, FlowEnd, Flows, JournalEntry, Lanes,
+    NewAudit, NewFlow, NewItem, NewTurn, Queue, Records, SettingKind, Settings, Settlement,
+    SharedClock, StartRecord, Started, StatusMove, Then, Turn, TurnsWanted,
+};
+use tollgate_store::postgres::PostgresStore;
+
+use super::fill::{self, RUNNING};
+use crate::trouble::{claim, item, payments};
+
+const HOUR: Duration = Duration::from_hours(1);
+const TOLERANCE: Duration = Duration::from_millis(8);
+/// The largest batch that intake takes and the dispatcher claims.
+const BATCH: u32 = 1000;
+/// What the engine loads at once.
+const FLOWS_AT_ONCE: u32 = 256;
+
+pub(super) async fn run_all(store: &PostgresStore) {
+    lanes(store).await;
+    settings(store).await;
+    admissions(store).await;
+    let dispatched = claims(store).await;
+    ends(store).await;
+    attempts(store, &dispatched).await;
+    flows(store).await;
+    accounts(store).await;
+    let wider = LaneChange {
+        window_size_secs: Some(5),
+        ..LaneChange::default()
+    };
+    change(store, wider).await;
+    store.take_node().await.unwrap();
+}
+
+fn bank() -> LaneName {
+    LaneName::new("bank")
+}
+fn author() -> Author {
+    Author::new("ops", "because")
+}
+/// The n-th item of the fill.
+fn filled(n: u32) -> Item {
+    Item::new(&payments(), &ItemId::new(fill::id(n)))
+}
+
+async fn change(store: &PostgresStore, change: LaneChange) {
+    let changed = store.change_lane(&bank(), change, author()).await;
+    changed.unwrap();
+}
+
+async fn lanes(store: &PostgresStore) {
+    let pause = Pause {
+        actor: "ops".into(),
+        reason: "because".into(),
+    };
+    for pause in [Some(pause), None] {
+        let faster = LaneChange {
+            max_per_second: Some(10_000.into()),
+            pause: Some(pause),
+            ..LaneChange::default()
+        };
+        change(store, faster).await;
+    }
+    assert!(store.lane(&bank()).await.unwrap().is_some());
+    assert_eq!(store.lanes().await.unwrap().len(), 101);
+    let now = store.now().await.unwrap();
+    let windows = store.windows(&bank(), now, 100).await.unwrap();
+    assert_eq!(windows.len(), 100);
+    let (from, to) = (now - 10 * HOUR, now - 9 * HOUR);
+    let proof = store.certificate(&bank(), from, to).await.unwrap();
+    assert_eq!(proof.sends, 1800);
+}
+
+async fn settings(store: &PostgresStore) {
+    let kind = SettingKind::ItemType;
+    for _ in 0..2 {
+        let body = "{}".to_owned();
+        let put = store.put_setting(kind, "PAYMENT", body, author()).await;
+        put.unwrap();
+    }
+    assert!(store.setting(kind, "PAYMENT").await.unwrap().is_some());
+    let versions = store.setting_history(SettingKind::Lane, "bank", 100).await;
+    assert_eq!(versions.unwrap().len(), 100);
+}
+
+async fn admissions(store: &PostgresStore) {
+    let now = store.now().await.unwrap();
+    let at_once: Vec<NewItem> = (0..BATCH).map(|n| item(&format!("now-{n}"))).collect();
+    let later = (0..BATCH).map(|n| NewItem {
+        requested: Some(now + n * HOUR / 100),
+        ..item(&format!("later-{n}"))
+    });
+    let known = (0..BATCH).map(|n| item(fill::id(1 + n * 999).as_str()));
+    for (items, is_new) in [
+        (at_once, true),
+        (later.collect(), true),
+        (known.collect(), false),
+        (vec![item("alone")], true),
+        (vec![item("alone")], false),
+    ] {
+        for answer in store.admit(&payments(), items).await.unwrap() {
+            match answer {
+                Admission::New(_) => assert!(is_new),
+                Admission::Repeat(_) => assert!(!is_new),
+                Admission::Conflict | Admission::Refused(_) => panic!("{answer:?}"),
+            }
+        }
+    }
+    assert!(store.item(&filled(1)).await.unwrap().is_some());
+}
+
+/// Items of lane "bank" that are DISPATCHED after this.
+async fn claims(store: &PostgresStore) -> Vec<Item> {
+    let due = store.lanes_due(&payments(), HOUR, HOUR).await.unwrap();
+    assert!(due.lanes.contains(&bank()), "{due:?}");
+    let wish = Claim {
+        limit: BATCH,
+        ..claim()
+    };
+    let claimed = store.claim(wish.clone()).await.unwrap();
+    assert_eq!(claimed.len(), BATCH as usize);
+    let again = store.claim(wish.clone()).await.unwrap();
+    let given_back = again.into_iter().map(|c| (c.id, c.fence)).collect();
+    let released = store.release(&payments(), given_back).await;
+    assert_eq!(released.unwrap(), u64::from(BATCH));
+    let starts = claimed.iter().enumerate().map(|(n, c)| start(n, c));
+    let (kind, batch) = (payments(), BatchId::new("BATCH-1"));
+    let moved = store
+        .record_starts(&kind, &batch, starts.collect(), 5)
+        .await;
+    assert_eq!(moved.unwrap(), u64::from(BATCH));
+    let started = claimed.iter().skip(FAILED);
+    started.map(|c| Item::new(&payments(), &c.id)).collect()
+}
+
+/// So many of a batch are not started.
+const FAILED: usize = 200;
+
+fn start(n: usize, claimed: &Claimed) -> StartRecord {
+    StartRecord {
+        id: claimed.id.clone(),
+        fence: claimed.fence,
+        flow: FlowId::new(format!("exec-{}", claimed.id)),
+        started: if n < FAILED {
+            Started::Failed("no".into())
+        } else {
+            Started::New
+        },
+    }
+}
+
+async fn ends(store: &PostgresStore) {
+    let mut running = RUNNING.map(filled);
+    let (one, other) = (running.next().unwrap(), running.next().unwrap());
+    assert!(store.put_back(&one, 1, HOUR, "closed").await.unwrap());
+    for _ in 0..2 {
+        let status = StatusMove::new(&["SCHEDULED"], "EXECUTED");
+        assert!(store.finish(&other, 1, status).await.unwrap());
+    }
+    let adrift = store.adrift(&payments(), HOUR, BATCH).await.unwrap();
+    assert_eq!(adrift.len(), BATCH as usize);
+    let (lost, run) = (Item::new(&payments(), &adrift[0].id), adrift[0].run);
+    let restarted = store.restart_adrift(&lost, run, "lost", HOUR, 5).await;
+    assert!(restarted.unwrap());
+}
+
+async fn attempts(store: &PostgresStore, dispatched: &[Item]) {
+    let finished = store.take_over(&filled(1), TOLERANCE).await.unwrap();
+    assert_eq!(finished.past.len(), 2);
+    let left_open = filled(*RUNNING.start() + 3);
+    assert_eq!(
+        store
+            .take_over(&left_open, TOLERANCE)
+            .await
+            .unwrap()
+            .past
+            .len(),
+        1
+    );
+    let asking = &dispatched[..100];
+    let opened = turns(store, asking.iter().map(|item| (item, None)).collect()).await;
+    let missed = asking.iter().zip(opened.into_iter().map(Some));
+    let opened = turns(store, missed.collect()).await;
+    let quiet = Some((LaneName::new("lane-1"), HOUR));
+    let requeue = Then::Requeue {
+        after: HOUR,
+        why: "no".into(),
+    };
+    let ways = [
+        (Outcome::Done("yes".into()), Then::Finish, None),
+        (Outcome::retry("no"), requeue, quiet),
+        (Outcome::Refused("no".into()), Then::Stay, None),
+    ];
+    for ((item, attempt), (outcome, then, close_lane)) in asking.iter().zip(opened).zip(ways) {
+        let settlement = Settlement {
+            attempt,
+            item: item.clone(),
+            run: 1,
+            outcome,
+            record: Some(StatusMove::new(&["SCHEDULED"], "EXECUTED")),
+            then,
+            close_lane,
+        };
+        // The second time as if its answer had been lost.
+        assert!(store.settle(settlement.clone()).await.unwrap());
+        assert!(store.settle(settlement).await.unwrap());
+    }
+}
+
+async fn turns(store: &PostgresStore, asking: Vec<(&Item, Option<AttemptId>)>) -> Vec<AttemptId> {
+    let attempts = asking.into_iter().map(|(item, missed)| NewTurn {
+        item: item.clone(),
+        run: 1,
+        kind: AttemptKind::Send,
+        key: "key".into(),
+        planned: Timestamp::UNIX_EPOCH,
+        missed,
+    });
+    let wanted = TurnsWanted {
+        lane: bank(),
+        lead: TOLERANCE,
+        attempts: attempts.collect(),
+    };
+    let block = store.take_turns(wanted).await.unwrap();
+    let given = block.turns.into_iter().map(|turn| match turn {
+        Turn::At { attempt, .. } => attempt,
+        other => panic!("{other:?}"),
+    });
+    given.collect()
+}
+
+async fn flows(store: &PostgresStore) {
+    let flow = |id: String, is_child| NewFlow {
+        id: FlowId::new(id),
+        name: "sample".into(),
+        input_json: "{}".into(),
+        delay: Duration::ZERO,
+        is_child,
+    };
+    let new = (0..BATCH).map(|n| flow(format!("new-{n}"), n % 2 == 0));
+    let known = (1..BATCH).map(|n| flow(fill::flow(n), false));
+    let started = store.start_flows(new.chain(known).collect()).await.unwrap();
+    assert_eq!(started.iter().filter(|new| **new).count(), BATCH as usize);
+    let epoch = Epoch(0);
+    // A caller that hangs up: its answer counts as lost.
+    assert!(
+        store
+            .due_flows(epoch, FLOWS_AT_ONCE)
+            .now_or_never()
+            .is_none()
+    );
+    let due = store.due_flows(epoch, FLOWS_AT_ONCE).await.unwrap().flows;
+    assert!(due.len() >= FLOWS_AT_ONCE as usize, "{}", due.len());
+    let again = FlowEnd::Again {
+        input_json: "{}".into(),
+    };
+    let ends = [
+        FlowEnd::Done("{}".into()),
+        FlowEnd::Failed("no".into()),
+        again,
+    ];
+    for (flow, end) in due.iter().zip(ends) {
+        let entry = JournalEntry {
+            key: "step".into(),
+            result_json: "{}".into(),
+        };
+        store.journal(epoch, &flow.id, entry).await.unwrap();
+        let progress = store.flow_progress(epoch, &flow.id, "{}".into());
+        progress.await.unwrap();
+        store.end_flow(epoch, &flow.id, end).await.unwrap();
+        store.flow(&flow.id).await.unwrap();
+    }
+}
+
+async fn accounts(store: &PostgresStore) {
+    let now = store.now().await.unwrap();
+    let day = store.totals(&payments(), now - 24 * HOUR, now).await;
+    assert!(!day.unwrap().is_empty());
+    let entry = NewAudit {
+        item: Some(filled(1)),
+        ..NewAudit::default()
+    };
+    store.write_audit(entry).await.unwrap();
+    let of_item = store.audit(Some(&filled(1)), 100).await.unwrap();
+    assert_eq!(of_item.len(), 2);
+    assert_eq!(store.audit(None, 100).await.unwrap().len(), 100);
+}
