@@ -13,7 +13,7 @@ use tracing_subscriber::EnvFilter;
 
 /// Lands payments on a bank at exactly the rate it permits, each once.
 #[derive(Debug, Parser)]
-#[command(name = "tollgate", version, about)]
+#[command(name = "tollgate", version)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
