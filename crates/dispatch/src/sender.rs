@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::id::Item;
 use tollgate_core::item::QueueStatus;
@@ -54,7 +55,7 @@ pub struct Moves {
 }
 
 /// What became of the item for now.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sent {
     /// The downstream did it; its answer.
     Done(String),

@@ -8,9 +8,9 @@ use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::Profile;
 
 /// How long a lane stays quiet when the downstream does not say.
-pub const DEFAULT_QUIET: Duration = Duration::from_secs(1);
+pub(crate) const DEFAULT_QUIET: Duration = Duration::from_secs(1);
 /// The longest a downstream's `Retry-After` can silence its lane.
-pub const MAX_QUIET: Duration = Duration::from_mins(1);
+pub(crate) const MAX_QUIET: Duration = Duration::from_mins(1);
 /// How much of a refusal's body is kept as its reason.
 const EXCERPT_CHARS: usize = 200;
 

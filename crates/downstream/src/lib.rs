@@ -7,5 +7,4 @@ mod judge;
 mod pool;
 
 pub use http::{HttpConnector, HttpOptions};
-pub use judge::{DEFAULT_QUIET, MAX_QUIET};
 pub use pool::MAX_ANSWER_BYTES;

@@ -4,10 +4,15 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_core::Timestamp;
 use tollgate_core::id::{BatchId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::{LaneChange, Pause};
-use tollgate_core::ports::{Claim, Lanes, Profile, Queue, Request, StatusMove};
+use tollgate_core::outcome::{AttemptKind, Outcome};
+use tollgate_core::ports::{
+    Attempts, Claim, Lanes, NewTurn, Profile, Queue, Request, Settlement, StatusMove, StoreError,
+    Then, Turn, TurnsWanted,
+};
 use tollgate_dispatch::{Gate, GateOptions, Job, Moves, Sender, Sent};
 use tollgate_downstream::{HttpConnector, HttpOptions};
 use tollgate_sandbox::{Bank, BankOptions, Faults};
@@ -37,6 +42,13 @@ impl Post {
     }
 
     async fn run_with(&self, change: impl FnOnce(&mut Job)) -> Sent {
+        let mut job = job(self.claim().await);
+        change(&mut job);
+        self.sender.send(&job).await.unwrap()
+    }
+
+    /// Claims the one item; returns its run.
+    async fn claim(&self) -> u32 {
         let claim = Claim {
             item_type: item_type(),
             lane: LaneName::new("default"),
@@ -46,10 +58,7 @@ impl Post {
             limit: 1,
             credit_horizon: Duration::from_secs(8),
         };
-        let claimed = self.town.store.claim(claim).await.unwrap();
-        let mut job = job(claimed[0].run);
-        change(&mut job);
-        self.sender.send(&job).await.unwrap()
+        self.town.store.claim(claim).await.unwrap()[0].run
     }
 
     fn effects(&self) -> u32 {
@@ -271,6 +280,66 @@ async fn a_paused_lane_sends_its_items_back_to_the_queue() {
     };
     assert!(why.contains("ops") && why.contains("bank down"), "{why}");
     assert_eq!(post.bank.ledger().arrivals(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_that_came_after_the_item_was_put_back_still_ends_it() {
+    let post = Post::new(BankOptions::default()).await;
+    let store = &post.town.store;
+    post.claim().await;
+    let wanted = TurnsWanted {
+        lane: LaneName::new("default"),
+        lead: Duration::ZERO,
+        attempts: vec![NewTurn {
+            item: item("a0"),
+            run: 1,
+            kind: AttemptKind::Send,
+            key: "thing-a0".into(),
+            planned: Timestamp::UNIX_EPOCH,
+            missed: None,
+        }],
+    };
+    let Turn::At { attempt, .. } = store.take_turns(wanted).await.unwrap().turns[0] else {
+        panic!("no turn")
+    };
+    assert!(
+        store
+            .put_back(&item("a0"), 1, Duration::ZERO, "taken from it")
+            .await
+            .unwrap()
+    );
+    let late = Settlement {
+        attempt,
+        item: item("a0"),
+        run: 1,
+        outcome: Outcome::Refused("no such account".into()),
+        record: Some(job(1).moves.refused),
+        then: Then::Finish,
+        close_lane: None,
+    };
+    assert!(
+        !store.settle(late).await.unwrap(),
+        "evidence, but not this run's item"
+    );
+    assert!(matches!(post.run().await, Sent::Refused(_)));
+    let view = post.town.item("a0").await;
+    assert_eq!(
+        (view.status.as_str(), view.finished_at.is_some()),
+        ("REJECTED", true)
+    );
+    assert_eq!(post.bank.ledger().arrivals(), 0, "nothing was sent again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flow_that_runs_before_its_item_is_claimed_again_is_early_and_not_superseded() {
+    let post = Post::new(BankOptions::default()).await;
+    let early = post.sender.send(&job(1)).await;
+    assert!(
+        matches!(early, Err(StoreError::Unavailable(_))),
+        "{early:?}"
+    );
+    assert!(matches!(post.run().await, Sent::Done(_)));
+    assert_eq!(post.effects(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -24,22 +24,10 @@ const RETRY: retry::Policy = retry::Policy {
 #[derive(Debug)]
 pub struct PaymentExecFlow;
 
-/// How one run of a payment ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ExecEnd {
-    /// The bank has it; its answer.
-    Done(String),
-    Refused(String),
-    /// Waits in the queue for its next run.
-    Requeued(String),
-    /// Another run owns the payment.
-    Superseded(String),
-}
-
 impl Flow for PaymentExecFlow {
     const NAME: &'static str = "PaymentExecWorkflow";
     type In = ExecInput;
-    type Out = ExecEnd;
+    type Out = Sent;
 
     async fn run<C: Ctx>(ctx: C, input: ExecInput) -> Result<End<Self>, FlowError> {
         let end = ctx
@@ -47,7 +35,7 @@ impl Flow for PaymentExecFlow {
                 input: input.clone(),
             })
             .await?;
-        if let ExecEnd::Done(answer) = &end {
+        if let Sent::Done(answer) = &end {
             ctx.step(PostProcess {
                 input: input.clone(),
                 answer: answer.clone(),
@@ -67,7 +55,7 @@ pub struct ExecutePayment {
 
 impl Step for ExecutePayment {
     const NAME: &'static str = "execute_payment";
-    type Out = ExecEnd;
+    type Out = Sent;
     type World = Payments;
 
     fn key(&self) -> String {
@@ -80,7 +68,7 @@ impl Step for ExecutePayment {
             retry: RETRY,
         }
     }
-    async fn run(&self, world: &Payments, _: &Call) -> Result<ExecEnd, StepError> {
+    async fn run(&self, world: &Payments, _: &Call) -> Result<Sent, StepError> {
         let context: PaymentContext = serde_json::from_str(&self.input.context_json)
             .map_err(|e| StepError::last(format!("the context cannot be read: {e}")))?;
         let job = Job {
@@ -89,17 +77,11 @@ impl Step for ExecutePayment {
             request: bank_request(&context),
             moves: moves(),
         };
-        let sent = world
+        world
             .sender
             .send(&job)
             .await
-            .map_err(|e| StepError::retryable(e.to_string()))?;
-        Ok(match sent {
-            Sent::Done(answer) => ExecEnd::Done(answer),
-            Sent::Refused(reason) => ExecEnd::Refused(reason),
-            Sent::Requeued(why) => ExecEnd::Requeued(why),
-            Sent::Superseded(why) => ExecEnd::Superseded(why),
-        })
+            .map_err(|e| StepError::retryable(e.to_string()))
     }
 }
 

@@ -31,10 +31,7 @@ impl std::fmt::Debug for Intake {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Accepted {
-    Answered {
-        verdict: Verdict,
-        init_flow: FlowId,
-    },
+    Answered(Verdict),
     /// Durable, but not answered within the wait.
     Initializing {
         init_flow: FlowId,
@@ -87,10 +84,7 @@ impl Intake {
             } else {
                 Verdict::Conflict
             };
-            return Ok(Accepted::Answered {
-                verdict,
-                init_flow: known.init_flow,
-            });
+            return Ok(Accepted::Answered(verdict));
         }
         for correction in 1..=MAX_CORRECTIONS {
             let init_flow = init_flow(&payment.payment_id, correction);
@@ -117,7 +111,7 @@ impl Intake {
                 // Other content was refused before: this is a correction of it.
                 Verdict::Invalid(_) | Verdict::Refused { .. } => continue,
             };
-            return Ok(Accepted::Answered { verdict, init_flow });
+            return Ok(Accepted::Answered(verdict));
         }
         Err(IntakeError::UsedUp(format!(
             "payment {} was corrected {MAX_CORRECTIONS} times; choose another id",

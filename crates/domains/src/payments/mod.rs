@@ -16,7 +16,7 @@ use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::ports::{NewItem, Store};
 use tollgate_dispatch::Sender;
 
-pub use exec::{ExecEnd, ExecutePayment, PaymentExecFlow, PostProcess, SendNotifications};
+pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess, SendNotifications};
 pub use init::{Admit, Answer, InitInput, PaymentInitFlow, Prepare, Verdict};
 pub use intake::{Accepted, Intake, IntakeError};
 pub use request::{Details, Party, PaymentRequest};

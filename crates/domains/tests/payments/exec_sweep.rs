@@ -4,7 +4,8 @@ use std::num::NonZeroU32;
 
 use tollgate_conformance::memory::{Case, Fault, Ran, Scene, sweep};
 use tollgate_core::item::QueueStatus;
-use tollgate_domains::payments::{ExecEnd, PaymentExecFlow};
+use tollgate_dispatch::Sent;
+use tollgate_domains::payments::PaymentExecFlow;
 use tollgate_sandbox::{BankOptions, Faults};
 
 use crate::scene::Town;
@@ -34,13 +35,13 @@ fn a_payment_is_paid_once_whatever_happens_to_its_steps() {
     }
 }
 
-fn check_paid_once(case: &Case, town: &Town, ran: &Ran<ExecEnd>) {
+fn check_paid_once(case: &Case, town: &Town, ran: &Ran<Sent>) {
     let view = town.item("pay_1").unwrap();
     let effects = town.effects("pay_1");
     assert!(effects <= 1, "doubled");
     match &ran.result {
         Ok(end) => {
-            assert!(matches!(end, ExecEnd::Done(_)), "{end:?}");
+            assert!(matches!(end, Sent::Done(_)), "{end:?}");
             assert_eq!((effects, view.status.as_str()), (1, "PROCESSING"));
             assert!(view.finished_at.is_some());
         }
@@ -74,7 +75,7 @@ fn a_payment_whose_answer_is_lost_is_in_doubt_and_waits_in_the_queue() {
     assert_eq!(sweep(|| scene(options), check_in_doubt), 1 + 5);
 }
 
-fn check_in_doubt(case: &Case, town: &Town, ran: &Ran<ExecEnd>) {
+fn check_in_doubt(case: &Case, town: &Town, ran: &Ran<Sent>) {
     let view = town.item("pay_1").unwrap();
     if case.fault() == Some(Fault::FailForGood) {
         assert!(ran.result.is_err());
@@ -82,10 +83,7 @@ fn check_in_doubt(case: &Case, town: &Town, ran: &Ran<ExecEnd>) {
     }
     assert_eq!(town.effects("pay_1"), 1, "never resent blindly");
     // The step that ran a second time found that the item is no longer its own.
-    let ended = matches!(
-        ran.result,
-        Ok(ExecEnd::Requeued(_) | ExecEnd::Superseded(_))
-    );
+    let ended = matches!(ran.result, Ok(Sent::Requeued(_) | Sent::Superseded(_)));
     assert!(ended, "{:?}", ran.result);
     assert_eq!(
         (view.status.as_str(), view.queue_status, view.run),

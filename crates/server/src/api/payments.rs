@@ -62,7 +62,7 @@ async fn create(
             };
             Ok((StatusCode::ACCEPTED, Json(body)).into_response())
         }
-        Accepted::Answered { verdict, .. } => answer(id, verdict),
+        Accepted::Answered(verdict) => answer(id, verdict),
     }
 }
 
