@@ -1,64 +1,52 @@
-//! The worst sliding second: how many sends it held, and when it began.
+//! The rate certificate: what a lane sent in a stretch of time, its worst second and window, and
+//! the limits that were in force. Made from the send log in one pass, in little memory.
 
 use std::collections::VecDeque;
+use std::fmt;
 
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive;
 use serde::{Deserialize, Serialize};
 
+use crate::lane::Lane;
+use crate::ports::Author;
 use crate::{SignedDuration, Timestamp};
 
-/// Fed with send times in ascending order; keeps one second of them.
-#[derive(Debug, Default)]
-pub struct WorstSecond {
-    second: VecDeque<Timestamp>,
-    worst: Option<Peak>,
-    sends: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Peak {
-    pub sends: u32,
-    /// The first send of that second.
-    pub from: Timestamp,
-}
-
-impl WorstSecond {
-    pub fn add(&mut self, send: Timestamp) {
-        while let Some(first) = self.second.front()
-            && send.duration_since(*first) >= SignedDuration::from_secs(1)
-        {
-            self.second.pop_front();
-        }
-        self.second.push_back(send);
-        self.sends += 1;
-        let sends = u32::try_from(self.second.len()).unwrap_or(u32::MAX);
-        if self.worst.is_none_or(|worst| sends > worst.sends) {
-            let from = self.second.front().copied().unwrap_or(send);
-            self.worst = Some(Peak { sends, from });
-        }
-    }
-
-    pub fn worst(&self) -> Option<Peak> {
-        self.worst
-    }
-
-    pub fn sends(&self) -> u64 {
-        self.sends
-    }
-}
+const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
 /// The proof for one lane and one stretch of time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Certificate {
     pub lane: String,
     pub from: Timestamp,
     pub to: Timestamp,
+    /// No sliding second held more sends than its limit.
+    pub holds: bool,
     pub sends: u64,
     pub first_send: Option<Timestamp>,
     pub last_send: Option<Timestamp>,
     pub worst_second: Option<Peak>,
-    /// The hard limits that were in force, oldest first.
+    pub worst_window: Option<Peak>,
+    /// Sends whose own second, the one that they end, was above its limit.
+    pub sends_above_limit: u64,
+    /// What was sent, of what the limits allowed between the first and the last send.
+    pub utilisation: Option<f64>,
+    /// The versions that applied, oldest first.
     pub limits: Vec<LimitInForce>,
+    /// For the picture: minutes in which something was sent.
+    #[serde(skip)]
+    pub minutes: Vec<Minute>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Peak {
+    pub sends: u32,
+    /// The first send of that second, or the start of that window.
+    pub from: Timestamp,
+    /// The highest hard limit in force in that second, or the plan of that window.
+    pub limit: Decimal,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +54,245 @@ pub struct Certificate {
 pub struct LimitInForce {
     pub version: i64,
     pub since: Timestamp,
-    pub max_per_second: rust_decimal::Decimal,
+    pub max_per_second: Decimal,
+    pub max_per_window: u32,
+    pub window_size_secs: u32,
+    pub actor: String,
+    pub reason: String,
+}
+
+impl LimitInForce {
+    pub fn new(version: i64, since: Timestamp, lane: &Lane, author: Author) -> Self {
+        Self {
+            version,
+            since,
+            max_per_second: lane.max_per_second,
+            max_per_window: lane.max_per_window,
+            window_size_secs: lane.window_size_secs,
+            actor: author.actor,
+            reason: author.reason,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Minute {
+    pub start: Timestamp,
+    pub sends: u32,
+    /// The most sends in a second that ended in this minute.
+    pub worst_second: u32,
+}
+
+/// For people: the certificate as a page of text.
+impl fmt::Display for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "Rate certificate, lane \"{}\"", self.lane)?;
+        writeln!(f, "  from, to        {}, {}", self.from, self.to)?;
+        writeln!(f, "  sends           {}", self.sends)?;
+        if let (Some(first), Some(last)) = (self.first_send, self.last_send) {
+            let seconds = last.duration_since(first).as_secs_f64();
+            writeln!(f, "  first, last     {first}, {last} ({seconds:.1} s)")?;
+        }
+        if let Some(peak) = self.worst_second {
+            let (sends, limit) = (peak.sends, peak.limit.normalize());
+            writeln!(
+                f,
+                "  worst second    {sends} of {limit}, from {}",
+                peak.from
+            )?;
+        }
+        if let Some(peak) = self.worst_window {
+            let (sends, plan) = (peak.sends, peak.limit.normalize());
+            writeln!(
+                f,
+                "  worst window    {sends}, planned {plan}, from {}",
+                peak.from
+            )?;
+        }
+        if let Some(used) = self.utilisation {
+            writeln!(f, "  utilisation     {:.1} %", used * 100.0)?;
+        }
+        for limit in &self.limits {
+            let (rate, version) = (limit.max_per_second.normalize(), limit.version);
+            let (since, actor, reason) = (limit.since, &limit.actor, &limit.reason);
+            writeln!(
+                f,
+                "  limit           {rate} a second since {since} (version {version}, {actor}: {reason})"
+            )?;
+        }
+        match self.holds {
+            true => writeln!(
+                f,
+                "  verdict         no sliding second held more sends than its limit"
+            ),
+            false => writeln!(
+                f,
+                "  verdict         EXCEEDED by {} sends",
+                self.sends_above_limit
+            ),
+        }
+    }
+}
+
+/// Makes a certificate from send times in ascending order.
+#[derive(Debug)]
+pub struct Certifier {
+    made: Certificate,
+    second: VecDeque<Timestamp>,
+    window: (i64, u32),
+}
+
+impl Certifier {
+    /// `versions`: all of the lane, newest first.
+    pub fn new(
+        lane: String,
+        from: Timestamp,
+        to: Timestamp,
+        versions: impl Iterator<Item = LimitInForce>,
+    ) -> Self {
+        Self {
+            made: Certificate {
+                lane,
+                from,
+                to,
+                holds: true,
+                sends: 0,
+                first_send: None,
+                last_send: None,
+                worst_second: None,
+                worst_window: None,
+                sends_above_limit: 0,
+                utilisation: None,
+                limits: applying(versions, from, to),
+                minutes: vec![],
+            },
+            second: VecDeque::new(),
+            window: (i64::MIN, 0),
+        }
+    }
+
+    pub fn add(&mut self, send: Timestamp) {
+        let made = &mut self.made;
+        made.sends += 1;
+        made.first_send.get_or_insert(send);
+        made.last_send = Some(send);
+        let old = |first: &Timestamp| send.duration_since(*first) >= SECOND;
+        while self.second.front().is_some_and(old) {
+            self.second.pop_front();
+        }
+        self.second.push_back(send);
+        let sends = u32::try_from(self.second.len()).unwrap_or(u32::MAX);
+        let from = self.second.front().copied().unwrap_or(send);
+        let limit = highest(&made.limits, send - SECOND, send);
+        if Decimal::from(sends) > limit.max(Decimal::ONE) {
+            made.sends_above_limit += 1;
+            made.holds = false;
+        }
+        if made.worst_second.is_none_or(|worst| sends > worst.sends) {
+            made.worst_second = Some(Peak { sends, from, limit });
+        }
+        self.count_minute(send, sends);
+        self.count_window(send);
+    }
+
+    pub fn finish(mut self) -> Certificate {
+        let made = &mut self.made;
+        made.utilisation = made.first_send.zip(made.last_send).and_then(|(from, to)| {
+            let allowed = allowed(&made.limits, from, to).to_f64()?;
+            let sends = made.sends.to_f64()?;
+            (allowed >= 1.0).then_some((sends - 1.0).max(0.0) / allowed)
+        });
+        self.made
+    }
+
+    fn count_minute(&mut self, send: Timestamp, in_second: u32) {
+        let start = send.as_second().div_euclid(60) * 60;
+        let start = Timestamp::from_second(start).unwrap_or(send);
+        match self.made.minutes.last_mut() {
+            Some(minute) if minute.start == start => {
+                minute.sends += 1;
+                minute.worst_second = minute.worst_second.max(in_second);
+            }
+            _ => self.made.minutes.push(Minute {
+                start,
+                sends: 1,
+                worst_second: in_second,
+            }),
+        }
+    }
+
+    fn count_window(&mut self, send: Timestamp) {
+        let Some(limit) = in_force(&self.made.limits, send) else {
+            return;
+        };
+        let size = i64::from(limit.window_size_secs.max(1)) * 1_000_000;
+        let start = send.as_microsecond() - send.as_microsecond().rem_euclid(size);
+        if self.window.0 != start {
+            self.window = (start, 0);
+        }
+        self.window.1 += 1;
+        let sends = self.window.1;
+        if self
+            .made
+            .worst_window
+            .is_none_or(|worst| sends > worst.sends)
+        {
+            self.made.worst_window = Some(Peak {
+                sends,
+                from: Timestamp::from_microsecond(start).unwrap_or(send),
+                limit: limit.max_per_window.into(),
+            });
+        }
+    }
+}
+
+/// Those set between two times, and the one set before, oldest first.
+fn applying(
+    versions: impl Iterator<Item = LimitInForce>,
+    from: Timestamp,
+    to: Timestamp,
+) -> Vec<LimitInForce> {
+    let mut limits = vec![];
+    for version in versions.filter(|version| version.since < to) {
+        let is_first = version.since <= from;
+        limits.push(version);
+        if is_first {
+            break;
+        }
+    }
+    limits.reverse();
+    limits
+}
+
+fn in_force(limits: &[LimitInForce], at: Timestamp) -> Option<&LimitInForce> {
+    let later = limits.partition_point(|limit| limit.since <= at);
+    limits.get(later.saturating_sub(1))
+}
+
+/// The highest limit in force at some moment of `[from, to]`. A lowered limit binds from its
+/// `effectiveAt` on, a raised one at once: turns are reserved a moment ahead.
+fn highest(limits: &[LimitInForce], from: Timestamp, to: Timestamp) -> Decimal {
+    let from = from - crate::gate::HORIZON;
+    let first = limits.partition_point(|limit| limit.since <= from);
+    let applying = limits.iter().skip(first.saturating_sub(1));
+    applying
+        .take_while(|limit| limit.since <= to)
+        .map(|limit| limit.max_per_second)
+        .max()
+        .unwrap_or_default()
+}
+
+/// How many sends the limits allowed between two times.
+fn allowed(limits: &[LimitInForce], from: Timestamp, to: Timestamp) -> Decimal {
+    let mut sum = Decimal::ZERO;
+    for (n, limit) in limits.iter().enumerate() {
+        let begin = limit.since.max(from);
+        let end = limits.get(n + 1).map_or(to, |next| next.since.min(to));
+        let micros = end.duration_since(begin).as_micros().max(0);
+        let micros = Decimal::from(i64::try_from(micros).unwrap_or(0));
+        sum += limit.max_per_second * micros / Decimal::from(1_000_000);
+    }
+    sum
 }
 
 #[cfg(test)]
@@ -75,18 +301,67 @@ mod tests {
 
     use super::*;
 
+    fn limit(version: i64, since_us: i64, max_per_second: u32) -> LimitInForce {
+        LimitInForce {
+            version,
+            since: Timestamp::from_microsecond(since_us).unwrap(),
+            max_per_second: max_per_second.into(),
+            max_per_window: 100,
+            window_size_secs: 4,
+            actor: String::new(),
+            reason: String::new(),
+        }
+    }
+
+    fn certify(sends: &[i64], newest_first: &[LimitInForce]) -> Certificate {
+        let at = |us| Timestamp::from_microsecond(us).unwrap();
+        let versions = newest_first.iter().cloned();
+        let mut certifier = Certifier::new("x".into(), at(0), at(1 << 40), versions);
+        for us in sends {
+            certifier.add(at(*us));
+        }
+        certifier.finish()
+    }
+
+    #[test]
+    fn a_second_with_a_change_in_it_is_judged_by_the_higher_limit() {
+        let lowered = [limit(2, 10_000_000, 2), limit(1, 0, 4)];
+        let busy: Vec<i64> = (0..4).map(|n| 9_700_000 + n * 200_000).collect();
+        assert!(certify(&busy, &lowered).holds);
+        let late: Vec<i64> = (0..4).map(|n| 12_000_000 + n * 200_000).collect();
+        let certificate = certify(&late, &lowered);
+        assert_eq!(
+            (certificate.holds, certificate.sends_above_limit),
+            (false, 2)
+        );
+        assert_eq!(certificate.worst_second.unwrap().limit, 2.into());
+        assert_eq!(certificate.limits.len(), 2);
+    }
+
+    #[test]
+    fn utilisation_counts_what_the_limits_allowed() {
+        let sends: Vec<i64> = (0..=100).map(|n| n * 100_000).collect();
+        let used = certify(&sends, &[limit(1, 0, 20)]).utilisation.unwrap();
+        assert!((used - 0.5).abs() < 1e-9, "{used}");
+    }
+
     proptest! {
         #[test]
-        fn it_equals_a_brute_force_count(mut sends in prop::collection::vec(0_i64..5_000_000, 0..200)) {
+        fn it_equals_a_brute_force_count(
+            mut sends in prop::collection::vec(0_i64..20_000_000, 0..200), max in 1_u32..30,
+        ) {
             sends.sort_unstable();
-            let mut worst = WorstSecond::default();
-            for us in &sends {
-                worst.add(Timestamp::from_microsecond(*us).unwrap());
-            }
-            let brute = sends.iter()
+            let made = certify(&sends, &[limit(1, 0, max)]);
+            let seconds: Vec<usize> = sends.iter()
                 .map(|s| sends.iter().filter(|t| (*s..s + 1_000_000).contains(*t)).count())
-                .max();
-            prop_assert_eq!(worst.worst().map(|p| p.sends as usize), brute);
+                .collect();
+            prop_assert_eq!(made.worst_second.map(|p| p.sends as usize), seconds.iter().max().copied());
+            prop_assert_eq!(made.holds, seconds.iter().all(|n| *n <= max as usize));
+            let windows: Vec<usize> = (0..5)
+                .map(|w| sends.iter().filter(|t| **t / 4_000_000 == w).count())
+                .collect();
+            prop_assert_eq!(made.worst_window.map_or(0, |p| p.sends as usize), *windows.iter().max().unwrap());
+            prop_assert_eq!(made.minutes.iter().map(|m| u64::from(m.sends)).sum::<u64>(), made.sends);
         }
     }
 }

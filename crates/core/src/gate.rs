@@ -74,6 +74,8 @@ pub struct Moment {
     pub now: Timestamp,
     /// How long the commit may take before the first turn is due.
     pub lead: Duration,
+    /// From here on the lane is closed.
+    pub closes_at: Timestamp,
 }
 
 /// The exact times for waiting attempts, in their order; `None` for those that lie beyond the
@@ -83,6 +85,7 @@ pub fn give_turns(pace: Pace, moment: Moment, planned: &[Timestamp]) -> Vec<Opti
         last_turn,
         now,
         lead,
+        closes_at,
     } = moment;
     let horizon = now + HORIZON;
     let spacing = pace.spacing();
@@ -101,7 +104,7 @@ pub fn give_turns(pace: Pace, moment: Moment, planned: &[Timestamp]) -> Vec<Opti
         .map(|planned| {
             let turn = next.max(*planned);
             let within = turn <= horizon || (one_is_free && *planned <= horizon);
-            if !within {
+            if !within || turn >= closes_at {
                 return None;
             }
             one_is_free = false;
@@ -109,6 +112,23 @@ pub fn give_turns(pace: Pace, moment: Moment, planned: &[Timestamp]) -> Vec<Opti
             Some(turn)
         })
         .collect()
+}
+
+/// The shortest time after which a node asks again.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(2);
+
+/// When to ask again for attempts that got no turn: when half the horizon is free again, so that
+/// a busy lane takes its turns in blocks; or when the next plan comes into reach.
+pub fn ask_again_in(
+    now: Timestamp,
+    reserved_until: Timestamp,
+    next_planned: Option<Timestamp>,
+) -> Duration {
+    let reach = reserved_until.max(next_planned.unwrap_or(now)) - HORIZON / 2;
+    let wait = reach.duration_since(now).max(SignedDuration::ZERO);
+    Duration::try_from(wait)
+        .unwrap_or_default()
+        .max(SHORTEST_PAUSE)
 }
 
 #[cfg(test)]
@@ -161,6 +181,7 @@ mod tests {
             last_turn: None,
             now: at(0),
             lead: Duration::from_millis(5),
+            closes_at: Timestamp::MAX,
         };
         let turns = give_turns(pace("50"), moment, &[at(0); 100]);
         let given: Vec<_> = turns.into_iter().flatten().collect();
@@ -176,6 +197,7 @@ mod tests {
             last_turn: Some(at(-100)),
             now: at(0),
             lead: Duration::ZERO,
+            closes_at: Timestamp::MAX,
         };
         let turns = give_turns(pace("0.5"), moment, &[at(0), at(0)]);
         assert_eq!(turns, [Some(at(1900)), None]);
@@ -192,6 +214,7 @@ mod tests {
             last_turn: Some(at(10_000)),
             now: at(1000),
             lead: Duration::ZERO,
+            closes_at: Timestamp::MAX,
         };
         assert_eq!(
             give_turns(pace("10"), moment, &[at(0)]),
@@ -201,11 +224,25 @@ mod tests {
     }
 
     #[test]
+    fn no_turn_in_closed_time() {
+        let moment = Moment {
+            last_turn: None,
+            now: at(0),
+            lead: Duration::ZERO,
+            closes_at: at(50),
+        };
+        let turns = give_turns(pace("50"), moment, &[at(0), at(0), at(0), at(0)]);
+        assert_eq!(turns.iter().flatten().count(), 3, "{turns:?}");
+        assert!(turns.iter().flatten().all(|turn| *turn < at(50)));
+    }
+
+    #[test]
     fn a_cursor_from_a_clock_that_ran_ahead_does_not_stop_the_lane() {
         let moment = Moment {
             last_turn: Some(at(3_600_000)),
             now: at(0),
             lead: Duration::ZERO,
+            closes_at: Timestamp::MAX,
         };
         assert_eq!(give_turns(pace("50"), moment, &[at(0)]), [Some(at(1000))]);
     }
@@ -223,7 +260,7 @@ mod tests {
             let mut sends: Vec<(Timestamp, u32)> = vec![];
             for (rate, wait_ms, waiting) in steps {
                 now += SignedDuration::from_millis(wait_ms);
-                let moment = Moment { last_turn: last, now, lead: Duration::from_millis(5) };
+                let moment = Moment { last_turn: last, now, lead: Duration::from_millis(5), closes_at: Timestamp::MAX };
                 for turn in give_turns(pace(&rate.to_string()), moment, &vec![now; waiting]).into_iter().flatten() {
                     prop_assert!(last.is_none_or(|l| turn > l));
                     last = Some(turn);

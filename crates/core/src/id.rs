@@ -44,6 +44,10 @@ name!(
     LaneName
 );
 name!(
+    /// Named open hours, which lanes refer to.
+    CalendarName
+);
+name!(
     /// A flow's id: deterministic, so that starting twice is harmless.
     FlowId
 );

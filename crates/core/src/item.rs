@@ -17,6 +17,8 @@ pub enum QueueStatus {
     Dead,
     /// Withdrawn before it was dispatched.
     Cancelled,
+    /// Its deadline has passed and it must not run late; waits for a person.
+    Held,
 }
 
 /// What moves an item.
@@ -31,15 +33,18 @@ pub enum Event {
     Finish,
     Cancel,
     Replay,
+    Hold,
+    Release,
 }
 
 impl QueueStatus {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Ready,
         Self::Claimed,
         Self::Dispatched,
         Self::Dead,
         Self::Cancelled,
+        Self::Held,
     ];
 
     #[expect(
@@ -49,13 +54,15 @@ impl QueueStatus {
     /// The transition table. `None` means: this cannot happen to an item in this state.
     pub fn after(self, event: Event) -> Option<Self> {
         use Event as E;
-        use QueueStatus::{Cancelled, Claimed, Dead, Dispatched, Ready};
+        use QueueStatus::{Cancelled, Claimed, Dead, Dispatched, Held, Ready};
         match (self, event) {
             (Ready, E::Claim) | (Claimed, E::Reclaim) => Some(Claimed),
             (Claimed, E::Started) | (Dispatched, E::Finish) => Some(Dispatched),
             (Claimed, E::StartFailed) | (Dispatched, E::Requeue) | (Dead, E::Replay) => Some(Ready),
             (Ready | Claimed | Dispatched, E::GiveUp) => Some(Dead),
-            (Ready, E::Cancel) => Some(Cancelled),
+            (Ready | Held, E::Cancel) => Some(Cancelled),
+            (Ready | Claimed | Dispatched, E::Hold) => Some(Held),
+            (Held, E::Release) => Some(Ready),
             // A flow may act before its start has been recorded.
             (Claimed, E::Finish) => Some(Dispatched),
             (Claimed, E::Requeue) => Some(Ready),
@@ -70,6 +77,7 @@ impl QueueStatus {
             Self::Dispatched => "DISPATCHED",
             Self::Dead => "DEAD",
             Self::Cancelled => "CANCELLED",
+            Self::Held => "HELD",
         }
     }
 
@@ -101,6 +109,8 @@ mod tests {
             E::Finish,
             E::Cancel,
             E::Replay,
+            E::Hold,
+            E::Release,
         ];
         let moves = |s: QueueStatus| events.iter().filter(|e| s.after(**e).is_some()).count();
         assert_eq!(moves(QueueStatus::Cancelled), 0, "cancelled is final");

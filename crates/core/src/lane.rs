@@ -6,7 +6,9 @@ use std::time::Duration;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
+use crate::Timestamp;
 use crate::gate::Pace;
+use crate::id::CalendarName;
 
 pub const LARGEST_WINDOW_SECS: u32 = 86_400;
 pub const LARGEST_PER_SECOND: u32 = 100_000;
@@ -23,12 +25,44 @@ pub enum Spread {
     Jitter,
 }
 
-/// Who stopped a lane, and why. Its sends stop; its slots keep being given.
+/// Who stops a lane, and why. Its sends stop; its slots keep being given, after the end of the
+/// pause if that is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Pause {
     pub actor: String,
     pub reason: String,
+    /// At once, if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Timestamp>,
+    /// Until someone resumes the lane, if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+impl Pause {
+    /// At once, and until someone resumes.
+    pub fn now(actor: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self {
+            actor: actor.into(),
+            reason: reason.into(),
+            from: None,
+            until: None,
+        }
+    }
+
+    pub fn holds_at(&self, time: Timestamp) -> bool {
+        self.from.is_none_or(|from| from <= time) && self.until.is_none_or(|until| time < until)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        match (self.from, self.until) {
+            (Some(from), Some(until)) if until <= from => {
+                Err("until: must be after the beginning of the pause".into())
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +73,8 @@ pub struct Lane {
     pub max_per_second: Decimal,
     #[serde(default)]
     pub spread: Spread,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calendar: Option<CalendarName>,
     #[serde(default)]
     pub pause: Option<Pause>,
 }
@@ -50,6 +86,8 @@ pub struct LaneChange {
     pub window_size_secs: Option<u32>,
     pub max_per_second: Option<Decimal>,
     pub spread: Option<Spread>,
+    /// `Some(None)` takes the calendar off.
+    pub calendar: Option<Option<CalendarName>>,
     /// `Some(None)` resumes.
     pub pause: Option<Option<Pause>>,
 }
@@ -95,10 +133,16 @@ impl Lane {
                 "maxPerSecond must be between {SLOWEST_PER_SECOND} and {LARGEST_PER_SECOND}"
             ));
         }
+        if let Some(Some(pause)) = &change.pause {
+            pause.check()?;
+        }
         Ok(Self {
             max_per_window,
             window_size_secs,
             max_per_second,
+            calendar: change
+                .calendar
+                .unwrap_or_else(|| current.and_then(|lane| lane.calendar.clone())),
             spread: change
                 .spread
                 .or(current.map(|lane| lane.spread))

@@ -3,15 +3,19 @@
 //! Nothing here does IO, reads a clock or draws a random number: time and randomness are
 //! arguments. The glossary in ARCHITECTURE.md names every word used below.
 
+pub mod calendar;
 pub mod certificate;
 pub mod flow;
+pub mod forecast;
 pub mod gate;
 pub mod id;
 pub mod item;
 pub mod item_type;
 pub mod join;
 pub mod lane;
+pub mod lane_in_force;
 pub mod money;
+pub mod open_time;
 pub mod outcome;
 pub mod ports;
 pub mod retry;

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::Timestamp;
 use crate::lane::Spread;
 use crate::window::Windows;
-use crate::{SignedDuration, Timestamp};
 
 /// One window's counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,22 +32,26 @@ pub struct Place {
     pub scheduled: Timestamp,
 }
 
-/// Gives one item its place, at or after `from`. `random` is uniform in `0..u32::MAX` and only
-/// used by [`Spread::Jitter`].
+/// Gives one item its place, at or after `from`; `None` if the lane's time never opens again.
+/// `random` is uniform in `0..u32::MAX` and only used by [`Spread::Jitter`].
 pub fn assign<C: Counters>(
     windows: &Windows,
     spread: Spread,
     from: Timestamp,
     random: u32,
     counters: &mut C,
-) -> Result<Place, C::Error> {
+) -> Result<Option<Place>, C::Error> {
     let mut passed: Vec<Timestamp> = Vec::new();
     let mut window = windows.start_of(from);
     loop {
+        // Closed time is passed in one step, however long it is.
+        let Some(opens) = windows.opens_at(from.max(window)) else {
+            return Ok(None);
+        };
+        window = windows.start_of(opens);
         let counter = counters.get(window)?;
-        let open_from = from.max(window);
-        let capacity = windows.capacity(window, open_from);
-        if counter.used < capacity {
+        let open = windows.open_part(window, from.max(window));
+        if counter.used < open.capacity {
             let filled = Counter {
                 used: counter.used + 1,
                 ..counter
@@ -55,11 +59,11 @@ pub fn assign<C: Counters>(
             counters.set(window, filled);
             shorten(counters, &passed, window)?;
             let part = match spread {
-                Spread::Even => (counter.used, capacity),
+                Spread::Even => (counter.used, open.capacity),
                 Spread::Jitter => (random, u32::MAX),
             };
-            let scheduled = open_from + share(windows.end_of(window), open_from, part);
-            return Ok(Place { window, scheduled });
+            let scheduled = open.moment(part);
+            return Ok(scheduled.map(|scheduled| Place { window, scheduled }));
         }
         // Only a window that is full from its very start may be skipped by others.
         if counter.used >= windows.capacity(window, window) {
@@ -92,13 +96,6 @@ fn shorten<C: Counters>(
     Ok(())
 }
 
-/// `(end − start) × part.0 / part.1`.
-fn share(end: Timestamp, start: Timestamp, part: (u32, u32)) -> SignedDuration {
-    let micros = i128::from(end.as_microsecond() - start.as_microsecond());
-    let offset = micros * i128::from(part.0) / i128::from(part.1.max(1));
-    SignedDuration::from_micros(i64::try_from(offset).unwrap_or(0))
-}
-
 /// Counters in memory: for forecasts and tests.
 impl Counters for BTreeMap<Timestamp, Counter> {
     type Error = std::convert::Infallible;
@@ -117,6 +114,7 @@ mod tests {
     use super::*;
     use crate::gate::DEFAULT_MARGIN;
     use crate::lane::{Lane, LaneChange};
+    use crate::open_time::OpenTime;
 
     fn windows(per_window: u32, secs: u32, per_second: Option<i64>) -> Windows {
         let change = LaneChange {
@@ -125,14 +123,18 @@ mod tests {
             max_per_second: per_second.map(Into::into),
             ..LaneChange::default()
         };
-        Windows::of(&Lane::changed(None, change).unwrap(), DEFAULT_MARGIN)
+        Windows::of(
+            &Lane::changed(None, change).unwrap(),
+            DEFAULT_MARGIN,
+            OpenTime::default(),
+        )
     }
     fn at(ms: i64) -> Timestamp {
         Timestamp::from_millisecond(1_800_000_000_000 + ms).unwrap()
     }
     fn place(w: &Windows, counters: &mut BTreeMap<Timestamp, Counter>, from: Timestamp) -> Place {
         let Ok(place) = assign(w, Spread::Even, from, 0, counters);
-        place
+        place.unwrap()
     }
 
     #[test]
@@ -205,6 +207,7 @@ mod tests {
                 let before = counters.clone();
                 let from = at(ms);
                 let Ok(p) = assign(&w, spread, from, random, &mut counters);
+                let p = p.unwrap();
                 prop_assert!(p.scheduled >= from && p.scheduled >= p.window);
                 prop_assert!(p.scheduled <= w.end_of(p.window));
                 prop_assert!(counters[&p.window].used <= w.capacity(p.window, p.window));

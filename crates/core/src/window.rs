@@ -4,22 +4,32 @@ use rust_decimal::Decimal;
 
 use crate::gate::Pace;
 use crate::lane::Lane;
+use crate::open_time::{OpenTime, Stretch};
 use crate::{SignedDuration, Timestamp};
 
-/// The lane's numbers, ready to be asked about windows.
-#[derive(Debug, Clone, Copy)]
+/// The lane's numbers and hours, ready to be asked about windows.
+#[derive(Debug, Clone)]
 pub struct Windows {
     size_us: i64,
     max_per_window: u32,
     pace: Pace,
+    open: OpenTime,
+}
+
+/// What is open of a window, from some moment on.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenPart {
+    stretches: Vec<Stretch>,
+    pub(crate) capacity: u32,
 }
 
 impl Windows {
-    pub fn of(lane: &Lane, margin: Decimal) -> Self {
+    pub fn of(lane: &Lane, margin: Decimal, open: OpenTime) -> Self {
         Self {
             size_us: i64::from(lane.window_size_secs) * 1_000_000,
             max_per_window: lane.max_per_window,
             pace: lane.pace(margin),
+            open,
         }
     }
 
@@ -30,14 +40,54 @@ impl Windows {
     }
 
     pub fn end_of(&self, start: Timestamp) -> Timestamp {
-        start + SignedDuration::from_micros(self.size_us)
+        start
+            .checked_add(SignedDuration::from_micros(self.size_us))
+            .unwrap_or(Timestamp::MAX)
     }
 
-    /// How many items a window can take over the part of it that lies from `from` on: the plan,
-    /// or the turns that really fall there, whichever is smaller.
+    /// How many items a window can take over the open part of it that lies from `from` on: the
+    /// plan, or the turns that really fall there, whichever is smaller.
     pub fn capacity(&self, start: Timestamp, from: Timestamp) -> u32 {
-        let open = from.max(start);
-        self.max_per_window
-            .min(self.pace.turns_between(open, self.end_of(start)))
+        self.open_part(start, from).capacity
+    }
+
+    /// The first moment at or after `time` that is open. `None` if there is none.
+    pub fn opens_at(&self, time: Timestamp) -> Option<Timestamp> {
+        if self.open.is_always() {
+            return (time < Timestamp::MAX).then_some(time);
+        }
+        self.open.stretch_from(time).map(|open| open.from.max(time))
+    }
+
+    pub(crate) fn open_part(&self, start: Timestamp, from: Timestamp) -> OpenPart {
+        let (from, to) = (from.max(start), self.end_of(start));
+        let stretches: Vec<Stretch> = self.open.within(from, to).collect();
+        let turns = stretches
+            .iter()
+            .map(|open| self.pace.turns_between(open.from, open.to))
+            .fold(0, u32::saturating_add);
+        OpenPart {
+            stretches,
+            capacity: self.max_per_window.min(turns),
+        }
+    }
+}
+
+impl OpenPart {
+    /// The moment at `part.0 / part.1` of the open time.
+    pub(crate) fn moment(&self, part: (u32, u32)) -> Option<Timestamp> {
+        let length = |s: &Stretch| i128::from(s.to.as_microsecond() - s.from.as_microsecond());
+        let total: i128 = self.stretches.iter().map(length).sum();
+        let mut offset = total * i128::from(part.0) / i128::from(part.1.max(1));
+        for stretch in &self.stretches {
+            if offset < length(stretch) {
+                let micros = i64::try_from(offset).ok()?;
+                return Some(stretch.from + SignedDuration::from_micros(micros));
+            }
+            offset -= length(stretch);
+        }
+        // `u32::MAX` of `u32::MAX`: the last microsecond.
+        let last = self.stretches.last()?;
+        Some(last.to - SignedDuration::from_micros(1))
     }
 }

@@ -48,6 +48,8 @@ pub struct Ask {
     pub key: String,
     /// Never before this time.
     pub planned: Timestamp,
+    /// It was sent before: its deadline does not bind it any more.
+    pub may_be_late: bool,
 }
 
 /// Why there is no turn. Nothing was sent.
@@ -57,6 +59,8 @@ pub enum NoTurn {
     Closed { why: String, for_at_least: Duration },
     #[error("{0}")]
     NotYours(String),
+    #[error("its turn would come after its deadline")]
+    TooLate,
     #[error("no turn within {0:?}")]
     Impatient(Duration),
 }
@@ -123,6 +127,7 @@ impl Gate {
             key: ask.key.clone(),
             planned: ask.planned,
             missed,
+            may_be_late: ask.may_be_late,
         };
         let (answer, answered) = oneshot::channel();
         let stopped = || NoTurn::Closed {

@@ -130,6 +130,7 @@ impl LaneQueue {
                 }),
                 Turn::Closed { why, for_at_least } => Err(NoTurn::Closed { why, for_at_least }),
                 Turn::NotYours(why) => Err(NoTurn::NotYours(why)),
+                Turn::TooLate => Err(NoTurn::TooLate),
                 Turn::Later => {
                     self.waiting.push(waiting);
                     continue;

@@ -1,17 +1,22 @@
 //! The services on the ports: the gate gives turns, the sender sends exactly once as far as money
-//! is concerned, the dispatcher starts what is due, the sweeper finds what was left behind.
+//! is concerned, the dispatcher starts what is due, the sweeper finds what was left behind,
+//! the planner knows when everything will run.
 
 mod decide;
 mod dispatcher;
 mod gate;
 mod lane_queue;
 mod node_clock;
+mod planner;
+mod reconciler;
 mod sender;
 mod sweeper;
 mod why;
 
 pub use dispatcher::{Cycle, Dispatcher};
 pub use gate::{Ask, Gate, GateOptions, NoTurn};
+pub use planner::{Feed, MOST_PREVIEWED, Planner, Shift};
+pub use reconciler::Reconciler;
 pub use sender::{Job, Moves, Sender, Sent};
 pub use sweeper::{Sweep, Sweeper};
 pub use why::why_not_running;

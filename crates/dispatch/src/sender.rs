@@ -63,6 +63,8 @@ pub enum Sent {
     Refused(String),
     /// The item waits in the queue and comes back as its next run.
     Requeued(String),
+    /// It must not run late and would; it waits for a person. Nothing was sent.
+    Held,
     /// Another run owns the item. Nothing was sent.
     Superseded(String),
 }
@@ -120,9 +122,14 @@ impl Sender {
             Ok(line) => line,
             Err(why) => return self.put_back(job, PAUSES.pause_after(job.run), &why).await,
         };
-        let permit = match self.gate.turn(self.ask(job, kind, history.now)).await {
+        let permit = match self
+            .gate
+            .turn(self.ask(job, kind, doubt, history.now))
+            .await
+        {
             Ok(permit) => permit,
             Err(NoTurn::NotYours(why)) => return self.not_ours(job, why).await,
+            Err(NoTurn::TooLate) => return self.hold(job).await,
             Err(NoTurn::Closed { why, for_at_least }) => {
                 return self.put_back(job, for_at_least, &why).await;
             }
@@ -147,7 +154,7 @@ impl Sender {
         Ok(Sent::Superseded(why))
     }
 
-    fn ask(&self, job: &Job, kind: AttemptKind, planned: Timestamp) -> Ask {
+    fn ask(&self, job: &Job, kind: AttemptKind, doubt: Doubt, planned: Timestamp) -> Ask {
         Ask {
             lane: self.connector.lane().clone(),
             item: job.item.clone(),
@@ -155,6 +162,7 @@ impl Sender {
             kind,
             key: job.request.idempotency_key.clone(),
             planned,
+            may_be_late: kind == AttemptKind::Probe || matches!(doubt, Doubt::Since { .. }),
         }
     }
 
@@ -264,6 +272,13 @@ impl Sender {
                 (None, then, sent)
             }
         }
+    }
+
+    async fn hold(&self, job: &Job) -> StoreResult<Sent> {
+        if self.store.hold(&job.item, job.run).await? {
+            return Ok(Sent::Held);
+        }
+        Ok(Sent::Superseded("another run owns the item".into()))
     }
 
     async fn put_back(&self, job: &Job, pause: Duration, why: &str) -> StoreResult<Sent> {

@@ -1,5 +1,5 @@
 //! The sweeper: finds DISPATCHED items that have no end and no flow, and starts them again.
-//! Without it a start that was lost would be lost money.
+//! Without it a start that was lost would be lost money. It also holds what must not run late.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +31,8 @@ pub struct Sweep {
     pub started: u64,
     /// Their flow had ended without ending the item: next run.
     pub restarted: u64,
+    /// Would have run late and must not: they wait for a person now.
+    pub held: u64,
 }
 
 pub struct Sweeper {
@@ -67,6 +69,9 @@ impl Sweeper {
                 Ok(sweep) if sweep.started + sweep.restarted > 0 => {
                     tracing::warn!(item_type = %self.item_type, ?sweep, "items were adrift");
                 }
+                Ok(sweep) if sweep.held > 0 => {
+                    tracing::warn!(item_type = %self.item_type, held = sweep.held, "deadlines passed; held");
+                }
                 Ok(_) => {}
                 Err(error) => tracing::warn!(item_type = %self.item_type, %error, "sweep failed"),
             }
@@ -89,6 +94,7 @@ impl Sweeper {
             .await?;
         let mut sweep = Sweep {
             looked_at: adrift.len() as u64,
+            held: self.store.hold_late(&self.item_type, MAX_ITEMS).await?,
             ..Sweep::default()
         };
         for item in adrift {

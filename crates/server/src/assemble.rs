@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tollgate_core::id::LaneName;
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{Author, Engine, SettingKind, Store, StoreError};
-use tollgate_dispatch::{Dispatcher, Gate, GateOptions, Sender, Sweeper};
+use tollgate_dispatch::{Dispatcher, Gate, GateOptions, Planner, Reconciler, Sender, Sweeper};
 use tollgate_domains::payments::{self, Intake, Payments};
 use tollgate_downstream::{HttpConnector, HttpOptions};
 use tollgate_engine::{Builder, EmbeddedEngine, Options, Stop};
@@ -28,6 +28,7 @@ const DEFAULT_LANE: &str = "default";
 pub struct Tollgate {
     pub store: Arc<dyn Store>,
     pub intake: Arc<Intake>,
+    pub planner: Arc<Planner>,
     lane: LaneName,
     engine: EmbeddedEngine,
     background: JoinSet<()>,
@@ -91,7 +92,16 @@ impl Tollgate {
             Arc::clone(&store),
             Arc::clone(&handle),
         );
-        background.spawn(sweeper.run(Duration::from_secs(config.sweep.interval_secs), stopped));
+        let sweep = &config.sweep;
+        background.spawn(sweeper.run(Duration::from_secs(sweep.interval_secs), stopped.clone()));
+        let planner = Arc::new(Planner::new(
+            Arc::clone(&store),
+            vec![payments::item_type()],
+            config.gate.margin,
+        ));
+        let reconciler = Reconciler::new(Arc::clone(&planner));
+        let pause = Duration::from_secs(sweep.reconcile_secs);
+        background.spawn(reconciler.run(Arc::clone(&store), pause, stopped));
 
         let intake = Arc::new(Intake {
             store: Arc::clone(&store),
@@ -100,6 +110,7 @@ impl Tollgate {
         Ok(Self {
             store,
             intake,
+            planner,
             lane: bank.lane.clone(),
             engine,
             background,
@@ -116,6 +127,7 @@ impl Tollgate {
         let app = api::router(api::App {
             store: Arc::clone(&self.store),
             intake: Arc::clone(&self.intake),
+            planner: Arc::clone(&self.planner),
             lane: self.lane.clone(),
         });
         let engine = self.engine.handle();

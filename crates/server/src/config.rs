@@ -57,6 +57,7 @@ pub struct Gate {
 #[serde(deny_unknown_fields)]
 pub struct Sweep {
     pub interval_secs: u64,
+    pub reconcile_secs: u64,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -137,6 +138,10 @@ impl Config {
         ensure!(
             self.sweep.interval_secs > 0,
             "sweep.interval_secs must be at least 1"
+        );
+        ensure!(
+            self.sweep.reconcile_secs > 0,
+            "sweep.reconcile_secs must be at least 1"
         );
         let bank = &self.downstream.payments;
         ensure!(

@@ -8,6 +8,7 @@ use tollgate_core::gate::DEFAULT_MARGIN;
 use tollgate_core::id::{FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::{LaneChange, Spread};
+use tollgate_core::open_time::OpenTime;
 use tollgate_core::ports::{Admission, Claim, NewItem, WindowUse};
 use tollgate_core::window::Windows;
 
@@ -288,7 +289,7 @@ fn total(windows: &[WindowUse]) -> u32 {
 
 /// Every window from `from` on is full, but for the last; and the counters count every item.
 async fn check_windows(f: &dyn Fixture, from: Timestamp, items: u32) {
-    let windows = Windows::of(&f.current_lane().await, DEFAULT_MARGIN);
+    let windows = Windows::of(&f.current_lane().await, DEFAULT_MARGIN, OpenTime::default());
     let used: BTreeMap<Timestamp, u32> = f
         .windows()
         .await

@@ -279,10 +279,7 @@ pub async fn a_paused_lane_has_nothing_due_until_it_is_resumed(f: &dyn Fixture) 
         pause: Some(pause),
         ..LaneChange::default()
     };
-    let why = Pause {
-        actor: "ops".into(),
-        reason: "the bank is down".into(),
-    };
+    let why = Pause::now("ops", "the bank is down");
     f.lane(pause(Some(why))).await;
     assert_eq!(due(f, HOUR).await, DueLanes::default());
     let admission = f.admit_one(new_item("q")).await;

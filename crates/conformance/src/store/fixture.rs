@@ -7,11 +7,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tollgate_core::id::{AttemptId, BatchId, Fence, FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::lane::{Lane, LaneChange};
+use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
-    Admission, Author, Claim, Claimed, ItemView, LaneVersion, NewItem, NewRecord, NewTurn, Placed,
-    Settlement, StartRecord, Started, Store, Then, Turn, TurnBlock, TurnsWanted, WindowUse,
+    Admission, Author, Claim, Claimed, ItemView, NewItem, NewRecord, NewTurn, Placed, Settlement,
+    StartRecord, Started, Store, Then, Turn, TurnBlock, TurnsWanted, WindowUse,
 };
 use tollgate_core::{SignedDuration, Timestamp};
 
@@ -79,6 +80,7 @@ pub(super) fn new_item(id: &str) -> NewItem {
         lane: bank(),
         requested: None,
         deadline: None,
+        hold_if_late: false,
         record: NewRecord {
             owner: "acme".into(),
             status: "SCHEDULED".into(),
@@ -136,6 +138,7 @@ pub(super) fn send(item: &Item) -> NewTurn {
         key: format!("payment-{}", item.id),
         planned: Timestamp::UNIX_EPOCH,
         missed: None,
+        may_be_late: false,
     }
 }
 
@@ -166,7 +169,7 @@ pub(super) fn is_new(admission: &Admission) -> bool {
 pub(super) fn given(block: &TurnBlock) -> Vec<(AttemptId, Timestamp)> {
     let one = |turn: &Turn| match turn {
         Turn::At { attempt, at } => Some((*attempt, *at)),
-        Turn::Later | Turn::Closed { .. } | Turn::NotYours(_) => None,
+        Turn::Later | Turn::TooLate | Turn::Closed { .. } | Turn::NotYours(_) => None,
     };
     block.turns.iter().filter_map(one).collect()
 }
@@ -190,7 +193,7 @@ impl dyn Fixture + '_ {
     }
 
     /// Changes the bank's lane, or creates it.
-    pub(super) async fn lane(&self, change: LaneChange) -> LaneVersion {
+    pub(super) async fn lane(&self, change: LaneChange) -> LaneInForce {
         self.store()
             .change_lane(&bank(), change, ops())
             .await

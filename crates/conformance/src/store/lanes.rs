@@ -7,15 +7,16 @@ use tollgate_core::Timestamp;
 use tollgate_core::gate::HORIZON;
 use tollgate_core::id::LaneName;
 use tollgate_core::lane::{LaneChange, Pause, Spread};
+use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::outcome::Outcome;
-use tollgate_core::ports::{LaneVersion, SettingKind, Settlement, StoreError, WindowUse};
+use tollgate_core::ports::{SettingKind, Settlement, StoreError, WindowUse};
 
 use super::fixture::{
     Fixture, HOUR, MINUTE, SECOND, bank, given, hard_limit, many, new_item_at, ops, plan, send,
     settlement, signed,
 };
 
-async fn lane(f: &dyn Fixture) -> LaneVersion {
+async fn lane(f: &dyn Fixture) -> LaneInForce {
     f.store().lane(&bank()).await.unwrap().unwrap()
 }
 
@@ -30,7 +31,7 @@ pub async fn a_new_lane_has_the_defaults_and_the_first_version(f: &dyn Fixture) 
         (made.lane.spread, made.lane.pause.clone()),
         (Spread::Even, None)
     );
-    assert_eq!(made.closed_for, None);
+    assert_eq!(made.closed_until, None);
     assert!(made.effective_at >= before + signed(HORIZON));
     assert_eq!(lane(f).await, made);
 }
@@ -40,10 +41,7 @@ pub async fn a_change_is_a_new_version_and_what_it_omits_keeps_its_value(f: &dyn
     let odd = LaneChange {
         max_per_second: Some("12.5".parse().unwrap()),
         spread: Some(Spread::Jitter),
-        pause: Some(Some(Pause {
-            actor: "ops".into(),
-            reason: "holiday".into(),
-        })),
+        pause: Some(Some(Pause::now("ops", "holiday"))),
         ..LaneChange::default()
     };
     let second = f.lane(odd).await;
@@ -148,8 +146,8 @@ pub async fn a_change_opens_no_lane_that_its_downstream_closed(f: &dyn Fixture) 
     })
     .await;
     let changed = f.lane(hard_limit(60)).await;
-    assert!(changed.closed_for.is_some(), "and the answer says so");
-    assert!(lane(f).await.closed_for.is_some());
+    assert!(changed.closed_until.is_some(), "and the answer says so");
+    assert!(lane(f).await.closed_until.is_some());
 }
 
 pub async fn windows_are_told_in_order_from_a_time_on(f: &dyn Fixture) {

@@ -293,10 +293,7 @@ pub async fn a_missed_turn_that_was_taken_over_is_not_given_again(f: &dyn Fixtur
 pub async fn a_paused_lane_gives_no_turns_and_says_who_paused_it(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     let item = f.dispatched_one().await;
-    let paused = Pause {
-        actor: "maria".into(),
-        reason: "the bank is down".into(),
-    };
+    let paused = Pause::now("maria", "the bank is down");
     let pause = |pause| LaneChange {
         pause: Some(pause),
         ..LaneChange::default()

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::StoreResult;
 use crate::Timestamp;
 use crate::id::{AttemptId, Item, LaneName};
+use crate::lane_in_force::closed_for;
 use crate::outcome::{AttemptKind, AttemptState, Outcome};
 
 #[async_trait]
@@ -65,6 +66,8 @@ pub struct NewTurn {
     /// An attempt that is open already and missed its turn: it gets another, and the missed one
     /// leaves the log, since nothing was sent in it.
     pub missed: Option<AttemptId>,
+    /// It was sent before and may have been done: its deadline does not bind it any more.
+    pub may_be_late: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -76,6 +79,18 @@ pub struct TurnBlock {
     pub ask_again_in: Duration,
 }
 
+impl TurnBlock {
+    /// The answer of a lane that sends nothing.
+    pub fn closed(wanted: usize, why: String, until: Option<Timestamp>, now: Timestamp) -> Self {
+        let for_at_least = closed_for(until, now);
+        Self {
+            now,
+            turns: vec![Turn::Closed { why, for_at_least }; wanted],
+            ask_again_in: for_at_least,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Turn {
     At {
@@ -84,11 +99,13 @@ pub enum Turn {
     },
     /// Beyond the horizon for now.
     Later,
-    /// The lane sends nothing: paused, or closed by the downstream.
+    /// The lane sends nothing: paused, or closed by its calendar or its downstream.
     Closed {
         why: String,
         for_at_least: Duration,
     },
+    /// It would go out after its deadline, and must not.
+    TooLate,
     /// Not this sender's to send: the queue row names another run, or an attempt is open.
     NotYours(String),
 }

@@ -1,20 +1,20 @@
-//! Lanes: their configuration, versioned, and their windows.
-
-use std::time::Duration;
+//! Lanes and their calendars: configuration, versioned; windows; and the proof of the rate.
 
 use async_trait::async_trait;
 
 use super::{Author, StoreResult};
 use crate::Timestamp;
+use crate::calendar::CalendarText;
 use crate::certificate::Certificate;
-use crate::id::LaneName;
-use crate::lane::{Lane, LaneChange};
+use crate::id::{CalendarName, LaneName};
+use crate::lane::LaneChange;
+use crate::lane_in_force::LaneInForce;
 
 #[async_trait]
 pub trait Lanes: Send + Sync {
-    async fn lane(&self, name: &LaneName) -> StoreResult<Option<LaneVersion>>;
+    async fn lane(&self, name: &LaneName) -> StoreResult<Option<LaneInForce>>;
 
-    async fn lanes(&self) -> StoreResult<Vec<LaneVersion>>;
+    async fn lanes(&self) -> StoreResult<Vec<LaneInForce>>;
 
     /// Changes a lane, or creates it, as a new version; `Invalid` names the wrong field and
     /// leaves everything as it was. Counters keep what was assigned; a changed window size
@@ -24,7 +24,18 @@ pub trait Lanes: Send + Sync {
         name: &LaneName,
         change: LaneChange,
         author: Author,
-    ) -> StoreResult<LaneVersion>;
+    ) -> StoreResult<LaneInForce>;
+
+    async fn calendars(&self) -> StoreResult<Vec<CalendarInForce>>;
+
+    /// Writes a calendar's next version; it binds all lanes that name it. `Invalid` says what is
+    /// wrong with it and leaves everything as it was. Slots already given stay where they are.
+    async fn put_calendar(
+        &self,
+        name: &CalendarName,
+        text: CalendarText,
+        author: Author,
+    ) -> StoreResult<CalendarInForce>;
 
     /// The lane's windows from `from` on, in order.
     async fn windows(
@@ -44,14 +55,12 @@ pub trait Lanes: Send + Sync {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LaneVersion {
-    pub name: LaneName,
+pub struct CalendarInForce {
+    pub name: CalendarName,
     pub version: i64,
-    pub lane: Lane,
-    /// From here on the change binds every node.
+    pub text: CalendarText,
+    /// From here on it binds every node.
     pub effective_at: Timestamp,
-    /// Closed by the downstream (`Retry-After`) until then.
-    pub closed_for: Option<Duration>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,9 @@ mod connector;
 mod engine;
 mod error;
 mod flows;
+mod interventions;
 mod lanes;
+mod plans;
 mod queue;
 mod records;
 mod settings;
@@ -22,7 +24,9 @@ pub use connector::{Connector, Line, Permit, Profile, Request};
 pub use engine::{Engine, FlowView, Start, Started, Unreachable};
 pub use error::{StoreError, StoreResult};
 pub use flows::{DueFlow, DueFlows, FlowEnd, Flows, JournalEntry, NewFlow};
-pub use lanes::{LaneVersion, Lanes, WindowUse};
+pub use interventions::{Intervened, Interventions, cannot_move};
+pub use lanes::{CalendarInForce, Lanes, WindowUse};
+pub use plans::{Plans, Recounted, Replanned, Spot, Waiting};
 pub use queue::{
     Admission, Adrift, Claim, Claimed, DueLanes, NewItem, NewRecord, Placed, Queue, StartRecord,
 };
@@ -31,10 +35,29 @@ pub use settings::{Author, Setting, SettingKind, Settings};
 
 /// Everything a store offers.
 pub trait Store:
-    SharedClock + Queue + Lanes + Attempts + Flows + Records + Settings + Accounts
+    SharedClock
+    + Queue
+    + Interventions
+    + Lanes
+    + Plans
+    + Attempts
+    + Flows
+    + Records
+    + Settings
+    + Accounts
 {
 }
-impl<T: SharedClock + Queue + Lanes + Attempts + Flows + Records + Settings + Accounts> Store
-    for T
+impl<
+    T: SharedClock
+        + Queue
+        + Interventions
+        + Lanes
+        + Plans
+        + Attempts
+        + Flows
+        + Records
+        + Settings
+        + Accounts,
+> Store for T
 {
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Started, StatusMove, StoreResult};
 use crate::Timestamp;
 use crate::id::{BatchId, Fence, FlowId, Item, ItemId, ItemType, LaneName};
+use crate::lane_in_force::LaneInForce;
 use crate::money::Money;
 
 #[async_trait]
@@ -88,6 +89,9 @@ pub struct NewItem {
     /// When it should run; `None` means now.
     pub requested: Option<Timestamp>,
     pub deadline: Option<Timestamp>,
+    /// Rather wait for a person than run after the deadline.
+    #[serde(default)]
+    pub hold_if_late: bool,
     pub record: NewRecord,
     pub context_json: String,
     pub init_flow: FlowId,
@@ -124,10 +128,42 @@ pub struct Placed {
     pub init_flow: FlowId,
 }
 
+impl Placed {
+    pub fn new(
+        lane: LaneName,
+        scheduled: Timestamp,
+        deadline: Option<Timestamp>,
+        init_flow: FlowId,
+    ) -> Self {
+        Self {
+            lane,
+            scheduled,
+            meets_deadline: deadline.map(|deadline| scheduled <= deadline),
+            init_flow,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DueLanes {
     pub lanes: Vec<LaneName>,
     pub next_in: Option<Duration>,
+}
+
+impl DueLanes {
+    /// Adds a lane whose first work comes into reach at `first`, microseconds since 1970.
+    pub fn add(&mut self, lane: &LaneInForce, first: Option<i64>, now: Timestamp) {
+        let first = first.and_then(|first| Timestamp::from_microsecond(first).ok());
+        let Some(from) = first.and_then(|first| lane.standing(now).workable_from(first)) else {
+            return;
+        };
+        if from <= now {
+            self.lanes.push(lane.name.clone());
+            return;
+        }
+        let wait = Duration::try_from(from.duration_since(now)).unwrap_or_default();
+        self.next_in = Some(self.next_in.map_or(wait, |other| other.min(wait)));
+    }
 }
 
 #[derive(Debug, Clone)]

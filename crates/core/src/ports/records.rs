@@ -29,6 +29,8 @@ pub struct ItemView {
     pub slot: Timestamp,
     pub requested: Timestamp,
     pub deadline: Option<Timestamp>,
+    /// Rather HELD than sent after the deadline.
+    pub hold_if_late: bool,
     /// When it is due now: its slot, or the time it was put back to.
     pub due: Timestamp,
     pub init_flow: FlowId,
@@ -45,12 +47,8 @@ pub struct ItemView {
 impl ItemView {
     /// The answer its admission got.
     pub fn placed(&self) -> Placed {
-        Placed {
-            lane: self.lane.clone(),
-            scheduled: self.slot,
-            meets_deadline: self.deadline.map(|deadline| self.slot <= deadline),
-            init_flow: self.init_flow.clone(),
-        }
+        let (lane, init_flow) = (self.lane.clone(), self.init_flow.clone());
+        Placed::new(lane, self.slot, self.deadline, init_flow)
     }
 }
 

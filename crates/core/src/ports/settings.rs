@@ -32,6 +32,7 @@ pub trait Settings: Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingKind {
     Lane,
+    Calendar,
     ItemType,
 }
 
@@ -39,6 +40,7 @@ impl SettingKind {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Lane => "lane",
+            Self::Calendar => "calendar",
             Self::ItemType => "item_type",
         }
     }

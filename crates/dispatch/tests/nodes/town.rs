@@ -123,6 +123,7 @@ fn new_item(number: u32) -> NewItem {
         lane: LaneName::new(LANE),
         requested: None,
         deadline: None,
+        hold_if_late: false,
         record: NewRecord {
             owner: "o".into(),
             status: "SCHEDULED".into(),

@@ -20,6 +20,7 @@ impl PaymentRequest {
             party(&self.creditor),
             self.execute_at,
             self.deadline,
+            self.hold_if_late,
             self.gateway,
             self.reference,
             self.metadata

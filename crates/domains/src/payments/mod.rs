@@ -19,8 +19,8 @@ use tollgate_dispatch::Sender;
 pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess, SendNotifications};
 pub use init::{Admit, Answer, InitInput, PaymentInitFlow, Prepare, Verdict};
 pub use intake::{Accepted, Intake, IntakeError};
-pub use request::{Details, Party, PaymentRequest};
-pub use status::PaymentStatus;
+pub use request::{Details, Party, PaymentRequest, parse_time};
+pub use status::{PaymentStatus, cancelled};
 
 pub const INIT_TASK_QUEUE: &str = "payment-init-task-queue";
 pub const EXEC_TASK_QUEUE: &str = "payment-exec-task-queue";

@@ -63,6 +63,7 @@ pub(super) fn build(
         lane: route.lane,
         requested: determine_exec_time(payment),
         deadline: payment.deadline,
+        hold_if_late: payment.hold_if_late,
         record: NewRecord {
             owner: payment.debtor.account.clone(),
             status: PaymentStatus::Scheduled.as_str().to_owned(),

@@ -41,6 +41,9 @@ pub struct PaymentRequest {
     pub creditor: Party,
     pub execute_at: Option<Timestamp>,
     pub deadline: Option<Timestamp>,
+    /// Rather wait for a person than run after the deadline.
+    #[serde(default)]
+    pub hold_if_late: bool,
     pub gateway: Option<String>,
     pub reference: Option<String>,
     pub metadata: Option<Map<String, Value>>,
@@ -69,7 +72,7 @@ impl PaymentRequest {
         let creditor = reader.party("creditor");
         let execute_at = reader.time("executeAt");
         let deadline = reader.time("deadline");
-        reader.on_missed_deadline();
+        let hold_if_late = reader.hold_if_late();
         let gateway = reader.optional_text("gateway", MAX_ACCOUNT_CHARS);
         let reference = reader.optional_text("reference", MAX_NAME_CHARS);
         let metadata = reader.metadata();
@@ -84,6 +87,7 @@ impl PaymentRequest {
                     creditor,
                     execute_at,
                     deadline,
+                    hold_if_late,
                     gateway,
                     reference,
                     metadata,
@@ -212,12 +216,18 @@ impl Reader<'_> {
         }
     }
 
-    fn on_missed_deadline(&mut self) {
-        match self.given("onMissedDeadline") {
-            None => {}
-            Some(Value::String(text)) if text == "run" => {}
+    fn hold_if_late(&mut self) -> bool {
+        let given = self.given("onMissedDeadline").map(Value::as_str);
+        match given {
+            None | Some(Some("run")) => false,
+            Some(Some("hold")) if self.fields.contains_key("deadline") => true,
+            Some(Some("hold")) => {
+                self.blame::<()>("onMissedDeadline", "\"hold\" needs a deadline");
+                false
+            }
             Some(_) => {
-                self.blame::<()>("onMissedDeadline", "must be \"run\"");
+                self.blame::<()>("onMissedDeadline", "must be \"run\" or \"hold\"");
+                false
             }
         }
     }
@@ -238,7 +248,7 @@ impl Reader<'_> {
 
 /// An offset, or a zone in brackets. A local time that does not exist is taken right after the
 /// gap; one that exists twice, at the first.
-fn parse_time(text: &str) -> Option<Timestamp> {
+pub fn parse_time(text: &str) -> Option<Timestamp> {
     if text.contains('[') {
         return text
             .parse::<jiff::Zoned>()

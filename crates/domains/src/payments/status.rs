@@ -17,6 +17,8 @@ pub enum PaymentStatus {
     Rejected,
     /// Sent, and the answer is lost.
     InDoubt,
+    /// Withdrawn by a person before it was sent.
+    Cancelled,
 }
 
 impl PaymentStatus {
@@ -28,6 +30,7 @@ impl PaymentStatus {
             Self::Processing => "PROCESSING",
             Self::Rejected => "REJECTED",
             Self::InDoubt => "IN_DOUBT",
+            Self::Cancelled => "CANCELLED",
         }
     }
 }
@@ -43,6 +46,14 @@ pub(super) fn moves() -> Moves {
         refused: to(&[Scheduled, InDoubt], Rejected),
         in_doubt: to(&[Scheduled], InDoubt),
     }
+}
+
+/// A person withdraws it.
+pub fn cancelled() -> StatusMove {
+    StatusMove::new(
+        &[PaymentStatus::Scheduled.as_str()],
+        PaymentStatus::Cancelled.as_str(),
+    )
 }
 
 /// The bank has it, whoever wrote that down: a run that lost the item may have settled it.

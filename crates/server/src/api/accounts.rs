@@ -1,22 +1,21 @@
 //! Accounts of a day: control totals, and the rate certificate of a lane.
 
-use std::collections::BTreeMap;
-
 use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
-use tollgate_core::certificate::Certificate;
-use tollgate_core::id::LaneName;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::ports::Total;
 use tollgate_domains::payments;
 
 use super::App;
+use super::body::wrong;
 use super::error::ApiError;
+use super::picture;
 
 /// A day in a zone; today and UTC unless said otherwise.
 #[derive(Debug, Deserialize)]
@@ -24,18 +23,16 @@ struct Day {
     date: Option<String>,
     zone: Option<String>,
     lane: Option<String>,
+    format: Option<String>,
 }
 
 impl Day {
     /// From its first moment to that of the next day: 23 to 25 hours.
     fn range(&self, now: Timestamp) -> Result<(Timestamp, Timestamp), ApiError> {
-        let invalid = |field: &str, what: &str| {
-            ApiError::invalid(BTreeMap::from([(field.to_owned(), what.to_owned())]))
-        };
         let zone = match &self.zone {
             None => TimeZone::UTC,
             Some(name) => TimeZone::get(name).map_err(|_| {
-                invalid(
+                wrong(
                     "zone",
                     "must be an IANA time zone such as \"Europe/Berlin\"",
                 )
@@ -45,9 +42,9 @@ impl Day {
             None => now.to_zoned(zone.clone()).date(),
             Some(text) => text
                 .parse()
-                .map_err(|_| invalid("date", "must be a date such as \"2026-11-16\""))?,
+                .map_err(|_| wrong("date", "must be a date such as \"2026-11-16\""))?,
         };
-        let out_of_range = |_| invalid("date", "is out of range");
+        let out_of_range = |_| wrong("date", "is out of range");
         let next = date.tomorrow().map_err(out_of_range)?;
         let from = date.to_zoned(zone.clone()).map_err(out_of_range)?;
         let to = next.to_zoned(zone).map_err(out_of_range)?;
@@ -103,16 +100,16 @@ async fn totals(
     }))
 }
 
-async fn certificate(
-    State(app): State<App>,
-    Query(day): Query<Day>,
-) -> Result<Json<Certificate>, ApiError> {
+async fn certificate(State(app): State<App>, Query(day): Query<Day>) -> Result<Response, ApiError> {
     let (from, to) = day.range(app.store.now().await?)?;
-    let lane = day.lane.map_or(app.lane, LaneName::new);
-    if app.store.lane(&lane).await?.is_none() {
-        return Err(ApiError::not_found(format!("there is no lane \"{lane}\"")));
+    let lane = app.lane_named(day.lane).await?.name;
+    let certificate = app.store.certificate(&lane, from, to).await?;
+    match day.format.as_deref() {
+        None | Some("json") => Ok(Json(certificate).into_response()),
+        Some("text") => Ok(certificate.to_string().into_response()),
+        Some("svg") => Ok(picture::svg(picture::rate(&certificate))),
+        Some(_) => Err(wrong("format", "must be \"json\", \"text\" or \"svg\"")),
     }
-    Ok(Json(app.store.certificate(&lane, from, to).await?))
 }
 
 pub(super) fn router() -> Router<App> {

@@ -1,10 +1,15 @@
 //! The HTTP API: a resource is a file, with its types, its handlers and its router.
 
 mod accounts;
+mod body;
+mod calendars;
 mod error;
+mod forecast;
 mod health;
 mod lanes;
+mod payment_changes;
 mod payments;
+mod picture;
 mod rate_limit;
 
 use std::sync::Arc;
@@ -12,7 +17,9 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use tollgate_core::id::LaneName;
+use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::ports::Store;
+use tollgate_dispatch::Planner;
 use tollgate_domains::payments::Intake;
 
 use error::ApiError;
@@ -25,14 +32,27 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 pub(crate) struct App {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) intake: Arc<Intake>,
+    pub(crate) planner: Arc<Planner>,
     /// The lane of the payments' bank.
     pub(crate) lane: LaneName,
+}
+
+impl App {
+    /// A lane by its name, the bank's if none is given.
+    async fn lane_named(&self, name: Option<String>) -> Result<LaneInForce, ApiError> {
+        let name = name.map_or_else(|| self.lane.clone(), LaneName::new);
+        let lane = self.store.lane(&name).await?;
+        lane.ok_or_else(|| ApiError::not_found(format!("there is no lane \"{name}\"")))
+    }
 }
 
 pub(crate) fn router(app: App) -> Router {
     Router::new()
         .merge(payments::router())
+        .merge(payment_changes::router())
         .merge(rate_limit::router())
+        .merge(forecast::router())
+        .merge(calendars::router())
         .merge(accounts::router())
         .merge(lanes::router())
         .merge(health::router())

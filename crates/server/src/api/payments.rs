@@ -157,21 +157,29 @@ struct Event {
 }
 
 async fn show(State(app): State<App>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
-    let unknown = || ApiError::not_found(format!("there is no payment {id}"));
-    let item_id = ItemId::new(&id);
+    told(&app, &id).await
+}
+
+/// Everything there is to say about a payment now.
+pub(super) async fn told(app: &App, id: &str) -> Result<Json<Value>, ApiError> {
+    let item_id = ItemId::new(id);
     let Some(view) = app.store.item(&payments::item(&item_id)).await? else {
         if app.intake.is_initializing(&item_id).await? {
             let status = PaymentStatus::Initializing.as_str();
             return Ok(Json(json!({"paymentId": id, "status": status})));
         }
-        return Err(unknown());
+        return Err(ApiError::not_found(format!("there is no payment {id}")));
     };
     let now = app.store.now().await?;
     let lane = app.store.lane(&view.lane).await?;
-    let enabled = dispatch_enabled(&app).await?;
+    let enabled = dispatch_enabled(app).await?;
     let why = why_not_running(&view, lane.as_ref(), enabled, now);
-    let held = !enabled || lane.is_none_or(|lane| lane.lane.pause.is_some());
-    let estimate = (view.queue_status == QueueStatus::Ready && !held).then(|| view.due.max(now));
+    let estimate = match &lane {
+        Some(lane) if enabled && view.queue_status == QueueStatus::Ready => {
+            app.planner.estimate(&view, lane, now).await?
+        }
+        _ => None,
+    };
     let response = response(view, why, estimate);
     Ok(Json(serde_json::to_value(response).unwrap_or_default()))
 }

@@ -69,20 +69,25 @@ CREATE TABLE slot (
     scheduled_time bigint NOT NULL,
     requested_time bigint NOT NULL,
     deadline       bigint,
+    generation     bigint NOT NULL,
     PRIMARY KEY (item_type, item_id)
 );
 
 CREATE TABLE lane_window (
     lane         text   COLLATE "C" NOT NULL,
+    generation   bigint NOT NULL,
     window_start bigint NOT NULL,
     used         bigint NOT NULL,
     next_open    bigint,
-    PRIMARY KEY (lane, window_start)
+    PRIMARY KEY (lane, generation, window_start)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
 
 -- Locked while slots are given. Apart from the cursor, so that bulk intake never delays a turn.
+-- A replan opens a new generation, which counts only what was placed since.
 CREATE TABLE lane_plan (
-    lane text COLLATE "C" NOT NULL PRIMARY KEY
+    lane         text   COLLATE "C" NOT NULL PRIMARY KEY,
+    generation   bigint NOT NULL DEFAULT 0,
+    replan_since bigint
 );
 
 -- Locked while turns are given.
@@ -99,7 +104,7 @@ CREATE TABLE item_queue (
     lane                text   COLLATE "C" NOT NULL,
     queue_status        text   COLLATE "C" NOT NULL
         CONSTRAINT queue_status_known
-        CHECK (queue_status IN ('READY', 'CLAIMED', 'DISPATCHED', 'DEAD', 'CANCELLED')),
+        CHECK (queue_status IN ('READY', 'CLAIMED', 'DISPATCHED', 'DEAD', 'CANCELLED', 'HELD')),
     scheduled_exec_time bigint NOT NULL,
     run                 bigint NOT NULL,
     fence               bigint NOT NULL,
@@ -112,6 +117,8 @@ CREATE TABLE item_queue (
     claimed_at          bigint,
     dispatched_at       bigint,
     finished_at         bigint,
+    -- Rather HELD than sent after this time.
+    hold_after          bigint,
     PRIMARY KEY (item_type, item_id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
@@ -124,6 +131,8 @@ CREATE INDEX item_queue_claimed ON item_queue (lane, item_type, claimed_at)
     WHERE queue_status = 'CLAIMED';
 CREATE INDEX item_queue_running ON item_queue (lane, item_type, dispatched_at)
     WHERE queue_status = 'DISPATCHED' AND finished_at IS NULL;
+CREATE INDEX item_queue_hold ON item_queue (item_type, hold_after)
+    WHERE queue_status = 'READY' AND hold_after IS NOT NULL;
 
 CREATE TABLE attempt (
     attempt_id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

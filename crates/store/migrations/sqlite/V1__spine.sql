@@ -47,15 +47,24 @@ CREATE TABLE slot (
     scheduled_time INTEGER NOT NULL,
     requested_time INTEGER NOT NULL,
     deadline       INTEGER,
+    generation     INTEGER NOT NULL,
     PRIMARY KEY (item_type, item_id)
+) STRICT, WITHOUT ROWID;
+
+-- A replan opens a new generation, which counts only what was placed since.
+CREATE TABLE lane_plan (
+    lane         TEXT    NOT NULL PRIMARY KEY,
+    generation   INTEGER NOT NULL,
+    replan_since INTEGER
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE lane_window (
     lane         TEXT    NOT NULL,
+    generation   INTEGER NOT NULL,
     window_start INTEGER NOT NULL,
     used         INTEGER NOT NULL,
     next_open    INTEGER,
-    PRIMARY KEY (lane, window_start)
+    PRIMARY KEY (lane, generation, window_start)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE lane_cursor (
@@ -70,7 +79,7 @@ CREATE TABLE item_queue (
     lane                TEXT    NOT NULL,
     queue_status        TEXT    NOT NULL
         CONSTRAINT queue_status_known
-        CHECK (queue_status IN ('READY', 'CLAIMED', 'DISPATCHED', 'DEAD', 'CANCELLED')),
+        CHECK (queue_status IN ('READY', 'CLAIMED', 'DISPATCHED', 'DEAD', 'CANCELLED', 'HELD')),
     scheduled_exec_time INTEGER NOT NULL,
     run                 INTEGER NOT NULL,
     fence               INTEGER NOT NULL,
@@ -83,16 +92,21 @@ CREATE TABLE item_queue (
     claimed_at          INTEGER,
     dispatched_at       INTEGER,
     finished_at         INTEGER,
+    -- Rather HELD than sent after this time.
+    hold_after          INTEGER,
     PRIMARY KEY (item_type, item_id)
 ) STRICT, WITHOUT ROWID;
 
--- One partial index per question the dispatcher asks.
-CREATE INDEX item_queue_ready ON item_queue (item_type, lane, scheduled_exec_time)
+-- One partial index per question the dispatcher asks. The lane leads, since the types of a lane
+-- share its credit.
+CREATE INDEX item_queue_ready ON item_queue (lane, item_type, scheduled_exec_time)
     WHERE queue_status = 'READY';
-CREATE INDEX item_queue_claimed ON item_queue (item_type, lane, claimed_at)
+CREATE INDEX item_queue_claimed ON item_queue (lane, item_type, claimed_at)
     WHERE queue_status = 'CLAIMED';
-CREATE INDEX item_queue_running ON item_queue (item_type, lane, dispatched_at)
+CREATE INDEX item_queue_running ON item_queue (lane, item_type, dispatched_at)
     WHERE queue_status = 'DISPATCHED' AND finished_at IS NULL;
+CREATE INDEX item_queue_hold ON item_queue (item_type, hold_after)
+    WHERE queue_status = 'READY' AND hold_after IS NOT NULL;
 
 CREATE TABLE attempt (
     attempt_id      INTEGER NOT NULL PRIMARY KEY,

@@ -1,17 +1,15 @@
 //! Admissions that arrive together: one transaction, one lock per lane, one batch per type.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use deadpool_postgres::Transaction;
 use rust_decimal::Decimal;
-use tollgate_core::id::{ItemType, LaneName};
+use tollgate_core::id::ItemType;
 use tollgate_core::ports::{Admission, NewItem, StoreResult};
 
 use super::admit::Batch;
-use super::counters::{Plan, write_back};
+use super::counters::{lock_plans, write_back};
 use super::group::Job;
-use super::lanes;
-use super::run::all;
 
 /// One caller's items.
 #[derive(Debug, Clone)]
@@ -48,8 +46,9 @@ pub(super) async fn admit_all(
     }
     // Lanes are locked in one go, whatever types and batches need them.
     let all = by_type.values().flatten().flat_map(|(_, items)| items);
-    let names: HashSet<String> = all.map(|item| item.lane.to_string()).collect();
-    let mut plans = lock_plans(tx, names, margin).await?;
+    let names: BTreeSet<&str> = all.map(|item| item.lane.as_str()).collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    let mut plans = lock_plans(tx, &names, margin).await?;
     for (item_type, callers) in by_type {
         let owners: Vec<usize> = callers
             .iter()
@@ -70,23 +69,4 @@ pub(super) async fn admit_all(
     }
     write_back(tx, plans.iter()).await?;
     Ok(answers.into_iter().map(Ok).collect())
-}
-
-/// Locks the plans of all lanes in the order of their names, then reads the lanes as they are
-/// once nobody else can change them.
-async fn lock_plans(
-    tx: &Transaction<'_>,
-    names: HashSet<String>,
-    margin: Decimal,
-) -> StoreResult<BTreeMap<LaneName, Plan>> {
-    const LOCK: &str = "SELECT lane FROM lane_plan WHERE lane = ANY($1) ORDER BY lane FOR UPDATE";
-    let names: Vec<String> = names.into_iter().collect();
-    let mut plans = BTreeMap::new();
-    for row in all(tx, LOCK, &[&names]).await? {
-        let name = LaneName::new(row.get::<_, String>(0));
-        if let Some(lane) = lanes::lane(tx, &name).await? {
-            plans.insert(name, Plan::new(lane, margin));
-        }
-    }
-    Ok(plans)
 }

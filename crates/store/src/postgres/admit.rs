@@ -11,6 +11,7 @@ use rand::{Rng, SeedableRng};
 use tokio_postgres::Row;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{FlowId, ItemId, ItemType, LaneName};
+use tollgate_core::lane_in_force::{never_opens, no_such_lane};
 use tollgate_core::ports::{Admission, NewItem, Placed, StoreResult};
 use tollgate_core::slot::Place;
 
@@ -30,6 +31,7 @@ struct Won<'i> {
     item: &'i NewItem,
     requested: Timestamp,
     place: Place,
+    generation: i64,
 }
 
 impl Batch<'_> {
@@ -49,7 +51,10 @@ impl Batch<'_> {
         if !won.is_empty() {
             self.write_rest(&won, now).await?;
         }
-        self.answer(items, &won).await
+        if won.len() < new.len() {
+            self.forget_losers(&new, &won).await?;
+        }
+        self.answer(items, &won, plans).await
     }
 
     /// The ids that were not known before.
@@ -113,43 +118,65 @@ impl Batch<'_> {
                 continue;
             };
             let from = start(item);
-            let place = plan
-                .place(self.tx, &item.lane, from, random.next_u32())
-                .await?;
-            let requested = item.requested.unwrap_or(now);
+            let place = plan.place(self.tx, &item.lane, from, random.next_u32());
+            let Some(place) = place.await? else {
+                continue;
+            };
             won.push(Won {
                 item,
-                requested,
+                requested: item.requested.unwrap_or(now),
                 place,
+                generation: plan.generation,
             });
         }
         Ok(won)
+    }
+
+    /// Whoever won an id and got no slot, since its lane never opens again, was never here.
+    async fn forget_losers(&self, new: &HashSet<ItemId>, won: &[Won<'_>]) -> StoreResult<()> {
+        const FORGET: &str = "DELETE FROM record WHERE item_type = $1 AND item_id = ANY($2)";
+        let won: HashSet<&ItemId> = won.iter().map(|w| &w.item.id).collect();
+        let losers: Vec<&str> = new
+            .iter()
+            .filter(|id| !won.contains(id))
+            .map(ItemId::as_str)
+            .collect();
+        execute(self.tx, FORGET, &[&self.item_type.as_str(), &losers])
+            .await
+            .map(drop)
     }
 
     /// Slot, context and queue row of the winners, in one statement.
     async fn write_rest(&self, won: &[Won<'_>], now: Us) -> StoreResult<()> {
         const REST: &str = "WITH n AS MATERIALIZED (
                  SELECT * FROM unnest($3::text[], $4::text[], $5::bigint[], $6::bigint[],
-                                      $7::bigint[], $8::bigint[], $9::text[], $10::text[])
+                                      $7::bigint[], $8::bigint[], $9::text[], $10::text[],
+                                      $11::bigint[], $12::bigint[])
                  AS n (item_id, lane, window_start, scheduled_time, requested_time, deadline,
-                       context_json, init_workflow_id)
+                       context_json, init_workflow_id, generation, hold_after)
              ), slots AS (
                  INSERT INTO slot (item_type, item_id, lane, window_start, scheduled_time,
-                                   requested_time, deadline)
-                 SELECT $1, item_id, lane, window_start, scheduled_time, requested_time, deadline
+                                   requested_time, deadline, generation)
+                 SELECT $1, item_id, lane, window_start, scheduled_time, requested_time, deadline,
+                        generation
                  FROM n
              ), contexts AS (
                  INSERT INTO item_context (item_type, item_id, context_json)
                  SELECT $1, item_id, context_json FROM n
              )
              INSERT INTO item_queue (item_type, item_id, lane, queue_status, scheduled_exec_time,
-                                     run, fence, retry_count, init_workflow_id, created_at)
-             SELECT $1, item_id, lane, 'READY', scheduled_time, 1, 0, 0, init_workflow_id, $2
+                                     run, fence, retry_count, init_workflow_id, created_at,
+                                     hold_after)
+             SELECT $1, item_id, lane, 'READY', scheduled_time, 1, 0, 0, init_workflow_id, $2,
+                    hold_after
              FROM n";
         let texts = |of: fn(&NewItem) -> &str| won.iter().map(|w| of(w.item)).collect::<Vec<_>>();
         let times =
             |of: fn(&Won<'_>) -> Timestamp| won.iter().map(|w| Us(of(w))).collect::<Vec<_>>();
         let deadlines: Vec<Option<Us>> = won.iter().map(|w| w.item.deadline.map(Us)).collect();
+        let generations: Vec<i64> = won.iter().map(|w| w.generation).collect();
+        let hold_after = |w: &Won<'_>| w.item.deadline.filter(|_| w.item.hold_if_late).map(Us);
+        let holds: Vec<Option<Us>> = won.iter().map(hold_after).collect();
         let params: Params<'_> = &[
             &self.item_type.as_str(),
             &now,
@@ -161,13 +188,20 @@ impl Batch<'_> {
             &deadlines,
             &texts(|i| &i.context_json),
             &texts(|i| i.init_flow.as_str()),
+            &generations,
+            &holds,
         ];
         execute(self.tx, REST, params).await.map(drop)
     }
 
     /// In the order of the items. The first of an id is new if it won; all others are judged by
     /// what is stored under it.
-    async fn answer(&self, items: &[NewItem], won: &[Won<'_>]) -> StoreResult<Vec<Admission>> {
+    async fn answer(
+        &self,
+        items: &[NewItem],
+        won: &[Won<'_>],
+        plans: &BTreeMap<LaneName, Plan>,
+    ) -> StoreResult<Vec<Admission>> {
         let mut new: HashMap<&ItemId, Placed> = won
             .iter()
             .map(|w| {
@@ -175,7 +209,7 @@ impl Batch<'_> {
                 let flow = item.init_flow.clone();
                 (
                     &item.id,
-                    placed(item.lane.clone(), scheduled, item.deadline, flow),
+                    Placed::new(item.lane.clone(), scheduled, item.deadline, flow),
                 )
             })
             .collect();
@@ -192,7 +226,7 @@ impl Batch<'_> {
                     Admission::Repeat(known.placed.clone())
                 }
                 Some(_) => Admission::Conflict,
-                None => Admission::Refused(refusal(item)),
+                None => Admission::Refused(refusal(item, plans)),
             },
         });
         Ok(answers.collect())
@@ -222,7 +256,7 @@ struct Known {
 fn known_from(row: &Row) -> (ItemId, Known) {
     let known = Known {
         content_hash: row.get(1),
-        placed: placed(
+        placed: Placed::new(
             LaneName::new(row.get::<_, String>(2)),
             row.get::<_, Us>(3).0,
             row.get::<_, Option<Us>>(4).map(|us| us.0),
@@ -230,20 +264,6 @@ fn known_from(row: &Row) -> (ItemId, Known) {
         ),
     };
     (ItemId::new(row.get::<_, String>(0)), known)
-}
-
-fn placed(
-    lane: LaneName,
-    scheduled: Timestamp,
-    deadline: Option<Timestamp>,
-    init_flow: FlowId,
-) -> Placed {
-    Placed {
-        lane,
-        scheduled,
-        meets_deadline: deadline.map(|d| scheduled <= d),
-        init_flow,
-    }
 }
 
 /// One bad item harms no other: PostgreSQL would refuse the whole statement.
@@ -261,13 +281,12 @@ fn is_storable(item: &NewItem) -> bool {
     !texts.iter().any(|text| text.contains('\0'))
 }
 
-fn refusal(item: &NewItem) -> String {
-    if is_storable(item) {
-        format!(
-            "lane \"{}\" does not exist; create it with POST /admin/rate-limit/config",
-            item.lane
-        )
-    } else {
-        "a text with a NUL character cannot be stored; remove it".to_owned()
+fn refusal(item: &NewItem, plans: &BTreeMap<LaneName, Plan>) -> String {
+    if !is_storable(item) {
+        return "a text with a NUL character cannot be stored; remove it".to_owned();
+    }
+    match item.requested {
+        Some(requested) if plans.contains_key(&item.lane) => never_opens(&item.lane, requested),
+        _ => no_such_lane(&item.lane),
     }
 }

@@ -93,10 +93,8 @@ pub(super) async fn claim(
         // Counted as unsent already, so the credit does not bind them.
         take(tx, STALE, claim, micros(claim.stale_after), claim.limit),
     )?;
-    let credit = in_force.map_or(0, |in_force| {
-        let sendable = in_force.pace(margin).turns_in(claim.credit_horizon).max(1);
-        sendable.saturating_sub(unsent.get::<_, Count>(0).0)
-    });
+    let unsent = unsent.get::<_, Count>(0).0;
+    let credit = in_force.map_or(0, |lane| lane.credit(margin, claim.credit_horizon, unsent));
     let mut claimed = stale;
     let taken = u32::try_from(claimed.len()).unwrap_or(u32::MAX);
     let limit = claim.limit.saturating_sub(taken).min(credit);

@@ -1,17 +1,20 @@
 //! A lane's window counters during one batch. `core` asks for them one by one and cannot wait,
 //! so what is missing is loaded, many windows at once, and the question is asked again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use deadpool_postgres::Transaction;
+use rust_decimal::Decimal;
 use tokio_postgres::Row;
 use tollgate_core::Timestamp;
 use tollgate_core::id::LaneName;
 use tollgate_core::lane::Lane;
+use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::ports::StoreResult;
 use tollgate_core::slot::{Counter, Counters, Place, assign};
 use tollgate_core::window::Windows;
 
+use super::lanes;
 use super::run::{all, execute};
 use super::value::{Count, Us};
 
@@ -24,16 +27,18 @@ const LONGEST_STRETCH: i64 = 8192;
 #[derive(Debug)]
 pub(super) struct Plan {
     lane: Lane,
+    pub(super) generation: i64,
     windows: Windows,
     counters: Loaded,
     stretch: i64,
 }
 
 impl Plan {
-    pub(super) fn new(lane: Lane, margin: rust_decimal::Decimal) -> Self {
+    pub(super) fn new(lane: LaneInForce, generation: i64, margin: Decimal) -> Self {
         Self {
-            windows: Windows::of(&lane, margin),
-            lane,
+            windows: lane.windows(margin),
+            lane: lane.lane,
+            generation,
             counters: Loaded::default(),
             stretch: FIRST_STRETCH,
         }
@@ -45,7 +50,7 @@ impl Plan {
         name: &LaneName,
         from: Timestamp,
         random: u32,
-    ) -> StoreResult<Place> {
+    ) -> StoreResult<Option<Place>> {
         loop {
             let spread = self.lane.spread;
             match assign(&self.windows, spread, from, random, &mut self.counters) {
@@ -66,20 +71,20 @@ impl Plan {
         const WANTED: &str = "WITH wanted AS MATERIALIZED (
                  SELECT w.* FROM unnest($2::bigint[]) AS s (start)
                  CROSS JOIN LATERAL (SELECT window_start, used, next_open FROM lane_window
-                      WHERE lane = $1 AND window_start = s.start LIMIT 1) w
+                      WHERE lane = $1 AND generation = $3 AND window_start = s.start LIMIT 1) w
              )
              SELECT * FROM wanted
              UNION ALL
              SELECT n.* FROM wanted
              CROSS JOIN LATERAL (SELECT window_start, used, next_open FROM lane_window
-                  WHERE lane = $1 AND window_start = wanted.next_open LIMIT 1) n";
+                  WHERE lane = $1 AND generation = $3 AND window_start = wanted.next_open LIMIT 1) n";
         let mut starts: Vec<Us> = wanted.map(|time| Us(self.windows.start_of(time))).collect();
         starts.sort_unstable();
         starts.dedup();
         if starts.is_empty() {
             return Ok(());
         }
-        let rows = all(tx, WANTED, &[&name.as_str(), &starts]).await?;
+        let rows = all(tx, WANTED, &[&name.as_str(), &starts, &self.generation]).await?;
         for start in starts {
             self.counters.windows.entry(start.0).or_default();
         }
@@ -94,11 +99,11 @@ impl Plan {
         window: Timestamp,
     ) -> StoreResult<()> {
         const STRETCH: &str = "SELECT window_start, used, next_open FROM lane_window
-             WHERE lane = $1 AND window_start >= $2 AND window_start < $3";
+             WHERE lane = $1 AND generation = $4 AND window_start >= $2 AND window_start < $3";
         let size = i64::from(self.lane.window_size_secs) * 1_000_000;
         let from = window.as_microsecond();
         let to = from.saturating_add(size.saturating_mul(self.stretch));
-        let rows = all(tx, STRETCH, &[&name.as_str(), &from, &to]).await?;
+        let rows = all(tx, STRETCH, &[&name.as_str(), &from, &to, &self.generation]).await?;
         self.counters.stretches.push((from, to));
         self.counters.add(&rows);
         self.stretch = (self.stretch * 2).min(LONGEST_STRETCH);
@@ -106,20 +111,41 @@ impl Plan {
     }
 }
 
+/// Locks the plans of lanes in the order of their names, then reads the lanes as they are once
+/// nobody else can change them.
+pub(super) async fn lock_plans(
+    tx: &Transaction<'_>,
+    names: &[&str],
+    margin: Decimal,
+) -> StoreResult<BTreeMap<LaneName, Plan>> {
+    const LOCK: &str = "SELECT lane, generation FROM lane_plan
+         WHERE lane = ANY($1) ORDER BY lane FOR UPDATE";
+    let mut plans = BTreeMap::new();
+    for row in all(tx, LOCK, &[&names]).await? {
+        let name = LaneName::new(row.get::<_, String>(0));
+        if let Some(lane) = lanes::lane(tx, &name).await? {
+            plans.insert(name, Plan::new(lane, row.get(1), margin));
+        }
+    }
+    Ok(plans)
+}
+
 /// Writes the counters that have changed, of all lanes of a batch.
 pub(super) async fn write_back(
     tx: &Transaction<'_>,
     plans: impl Iterator<Item = (&LaneName, &Plan)>,
 ) -> StoreResult<()> {
-    const UPSERT: &str = "INSERT INTO lane_window (lane, window_start, used, next_open)
-         SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[])
-         ON CONFLICT (lane, window_start)
+    const UPSERT: &str = "INSERT INTO lane_window (lane, generation, window_start, used, next_open)
+         SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+         ON CONFLICT (lane, generation, window_start)
          DO UPDATE SET used = excluded.used, next_open = excluded.next_open";
-    let (mut lanes, mut starts, mut used, mut next) = (vec![], vec![], vec![], vec![]);
+    let (mut lanes, mut generations) = (vec![], vec![]);
+    let (mut starts, mut used, mut next) = (vec![], vec![], vec![]);
     for (name, plan) in plans {
         for (start, window) in &plan.counters.windows {
             if window.changed {
                 lanes.push(name.as_str());
+                generations.push(plan.generation);
                 starts.push(Us(*start));
                 used.push(i64::from(window.counter.used));
                 next.push(window.counter.next_open.map(Us));
@@ -129,7 +155,7 @@ pub(super) async fn write_back(
     if lanes.is_empty() {
         return Ok(());
     }
-    execute(tx, UPSERT, &[&lanes, &starts, &used, &next])
+    execute(tx, UPSERT, &[&lanes, &generations, &starts, &used, &next])
         .await
         .map(drop)
 }

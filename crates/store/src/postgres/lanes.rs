@@ -1,39 +1,42 @@
 //! Lanes: their versions, their locks and their windows.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use deadpool_postgres::{GenericClient, Transaction};
 use tokio_postgres::Row;
 use tollgate_core::Timestamp;
+use tollgate_core::calendar::CalendarText;
 use tollgate_core::certificate::Certificate;
 use tollgate_core::gate::HORIZON;
-use tollgate_core::id::LaneName;
+use tollgate_core::id::{CalendarName, LaneName};
 use tollgate_core::lane::{Lane, LaneChange};
+use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::ports::{
-    Author, LaneVersion, Lanes, SettingKind, StoreError, StoreResult, WindowUse,
+    Author, CalendarInForce, Lanes, SettingKind, StoreError, StoreResult, WindowUse,
 };
 
 use super::certificate::certify;
 use super::run::{Urgency, all, execute};
-use super::value::{Count, Us, micros, until};
-use super::{PostgresStore, settings};
+use super::value::{Count, Us, micros};
+use super::{PostgresStore, calendars, settings};
 
 #[async_trait]
 impl Lanes for PostgresStore {
-    async fn lane(&self, name: &LaneName) -> StoreResult<Option<LaneVersion>> {
+    async fn lane(&self, name: &LaneName) -> StoreResult<Option<LaneInForce>> {
         let name = name.clone();
         self.runner
             .read(Urgency::Urgent, move |c| {
-                Box::pin(async move { Ok(versions(c, Some(name.as_str())).await?.pop()) })
+                Box::pin(async move { lane(c, &name).await })
             })
             .await
     }
 
-    async fn lanes(&self) -> StoreResult<Vec<LaneVersion>> {
+    async fn lanes(&self) -> StoreResult<Vec<LaneInForce>> {
         self.runner
             .read(Urgency::Normal, |c| {
-                Box::pin(async move { versions(c, None).await })
+                Box::pin(async move { in_force(c, None).await })
             })
             .await
     }
@@ -43,11 +46,33 @@ impl Lanes for PostgresStore {
         name: &LaneName,
         change: LaneChange,
         author: Author,
-    ) -> StoreResult<LaneVersion> {
+    ) -> StoreResult<LaneInForce> {
         let name = name.clone();
         self.runner
             .write(Urgency::Urgent, move |tx| {
                 Box::pin(async move { change_lane(tx, name, change, author).await })
+            })
+            .await
+    }
+
+    async fn calendars(&self) -> StoreResult<Vec<CalendarInForce>> {
+        self.runner
+            .read(Urgency::Normal, |c| {
+                Box::pin(async move { calendars::in_force(c).await })
+            })
+            .await
+    }
+
+    async fn put_calendar(
+        &self,
+        name: &CalendarName,
+        text: CalendarText,
+        author: Author,
+    ) -> StoreResult<CalendarInForce> {
+        let name = name.clone();
+        self.runner
+            .write(Urgency::Urgent, move |tx| {
+                Box::pin(async move { calendars::put(tx, name, text, author).await })
             })
             .await
     }
@@ -59,7 +84,9 @@ impl Lanes for PostgresStore {
         limit: u32,
     ) -> StoreResult<Vec<WindowUse>> {
         const WINDOWS: &str = "SELECT window_start, used FROM lane_window
-             WHERE lane = $1 AND window_start >= $2 ORDER BY window_start LIMIT $3";
+             WHERE lane = $1 AND window_start >= $2 AND used > 0
+               AND generation = (SELECT generation FROM lane_plan WHERE lane = $1)
+             ORDER BY window_start LIMIT $3";
         let name = name.clone();
         self.runner
             .read(Urgency::Normal, move |c| {
@@ -96,25 +123,27 @@ async fn change_lane(
     name: LaneName,
     change: LaneChange,
     author: Author,
-) -> StoreResult<LaneVersion> {
+) -> StoreResult<LaneInForce> {
     settings::lock(tx, SettingKind::Lane, name.as_str()).await?;
-    let current = settings::current(tx, SettingKind::Lane, name.as_str()).await?;
-    let current = current.map(|s| parse(&s.body_json)).transpose()?;
-    let changed = Lane::changed(current.as_ref(), change)
+    let before = lane(tx, &name).await?.map(|lane| lane.lane);
+    let changed = Lane::changed(before.as_ref(), change)
         .map_err(|why| StoreError::Invalid(format!("lane \"{name}\": {why}")))?;
+    if let Some(calendar) = &changed.calendar {
+        calendars::must_exist(tx, calendar).await?;
+    }
     let body = serde_json::to_string(&changed).map_err(|e| StoreError::Bug(e.to_string()))?;
     let setting = settings::put(tx, SettingKind::Lane, name.as_str(), body, author).await?;
-    let (old_size, size) = (
-        current.as_ref().map(Lane::window_size),
-        changed.window_size(),
-    );
+    let size = changed.window_size();
     let now = Us(setting.created_at);
-    match old_size.filter(|old| *old != size) {
+    match before
+        .map(|lane| lane.window_size())
+        .filter(|old| *old != size)
+    {
         Some(old_size) => rebuild_windows(tx, &name, old_size, size, now).await?,
         None => forget_pointers(tx, &name, size, now).await?,
     }
-    let version = versions(tx, Some(name.as_str())).await?.pop();
-    version.ok_or_else(|| StoreError::Bug(format!("lane \"{name}\" is not there after its change")))
+    let changed = lane(tx, &name).await?;
+    changed.ok_or_else(|| StoreError::Bug(format!("lane \"{name}\" is not there after its change")))
 }
 
 /// Holds a lane's plan and its cursor, in this order; creates them with the lane.
@@ -132,39 +161,42 @@ pub(super) async fn lock(tx: &Transaction<'_>, name: &LaneName) -> StoreResult<(
 }
 
 /// The lane in force, inside a transaction that holds its plan or its cursor.
-pub(super) async fn lane(c: &impl GenericClient, name: &LaneName) -> StoreResult<Option<Lane>> {
-    let setting = settings::current(c, SettingKind::Lane, name.as_str()).await?;
-    setting.map(|s| parse(&s.body_json)).transpose()
+pub(super) async fn lane(
+    c: &impl GenericClient,
+    name: &LaneName,
+) -> StoreResult<Option<LaneInForce>> {
+    Ok(in_force(c, Some(name.as_str())).await?.pop())
 }
 
-pub(super) fn parse(body: &str) -> StoreResult<Lane> {
-    serde_json::from_str(body).map_err(|e| StoreError::Bug(format!("a lane's setting: {e}")))
-}
-
-async fn versions(c: &impl GenericClient, name: Option<&str>) -> StoreResult<Vec<LaneVersion>> {
-    const IN_FORCE: &str = "SELECT s.name, s.version, s.body, s.created_at, c.closed_until,
-                (SELECT tg_now())
+async fn in_force(c: &impl GenericClient, name: Option<&str>) -> StoreResult<Vec<LaneInForce>> {
+    const IN_FORCE: &str = "SELECT s.name, s.version, s.body, s.created_at, c.closed_until, k.body
          FROM lane_plan p
          CROSS JOIN LATERAL (SELECT name, version, body, created_at FROM setting
               WHERE kind = 'lane' AND name = p.lane ORDER BY version DESC LIMIT 1) s
          LEFT JOIN lane_cursor c ON c.lane = s.name
+         LEFT JOIN LATERAL (SELECT body FROM setting
+              WHERE kind = 'calendar' AND name = s.body::json ->> 'calendar'
+              ORDER BY version DESC LIMIT 1) k ON true
          WHERE $1::text IS NULL OR p.lane = $1
          ORDER BY s.name";
     let rows = all(c, IN_FORCE, &[&name]).await?;
-    rows.iter().map(version_from).collect()
+    rows.iter().map(lane_from).collect()
 }
 
-fn version_from(row: &Row) -> StoreResult<LaneVersion> {
-    let now: i64 = row.get(5);
-    Ok(LaneVersion {
+/// From name, version, body, creation, the downstream's wish and the calendar's body, in this
+/// order.
+pub(super) fn lane_from(row: &Row) -> StoreResult<LaneInForce> {
+    let calendar = match row.get::<_, Option<&str>>(5) {
+        Some(body) => Some(Arc::new(calendars::read(body)?)),
+        None => None,
+    };
+    Ok(LaneInForce {
         name: LaneName::new(row.get::<_, String>(0)),
         version: row.get(1),
-        lane: parse(row.get(2))?,
+        lane: settings::parse(row.get(2))?,
+        calendar,
         effective_at: row.get::<_, Us>(3).0 + HORIZON,
-        closed_for: row
-            .get::<_, Option<i64>>(4)
-            .map(|then| until(now, then))
-            .filter(|left| !left.is_zero()),
+        closed_until: row.get::<_, Option<Us>>(4).map(|us| us.0),
     })
 }
 
@@ -183,14 +215,15 @@ pub(super) async fn close_for(
 }
 
 /// Room may have come back anywhere from now on. No slot is given in a window that has ended.
-async fn forget_pointers(
+pub(super) async fn forget_pointers(
     tx: &Transaction<'_>,
     name: &LaneName,
     size: Duration,
     now: Us,
 ) -> StoreResult<()> {
     const FORGET: &str = "UPDATE lane_window SET next_open = NULL
-         WHERE lane = $1 AND window_start > $2 AND next_open IS NOT NULL";
+         WHERE lane = $1 AND window_start > $2 AND next_open IS NOT NULL
+           AND generation = (SELECT generation FROM lane_plan WHERE lane = $1)";
     let ended = now.micros() - micros(size);
     execute(tx, FORGET, &[&name.as_str(), &ended])
         .await
@@ -209,9 +242,9 @@ async fn rebuild_windows(
     const MOVE: &str = "UPDATE slot SET window_start = scheduled_time - (scheduled_time % $2)
          WHERE lane = $1 AND scheduled_time >= $3";
     const CLEAR: &str = "DELETE FROM lane_window WHERE lane = $1 AND window_start > $2";
-    const COUNT: &str = "INSERT INTO lane_window (lane, window_start, used)
-         SELECT lane, window_start, count(*) FROM slot
-         WHERE lane = $1 AND window_start > $2 GROUP BY lane, window_start";
+    const COUNT: &str = "INSERT INTO lane_window (lane, generation, window_start, used)
+         SELECT lane, generation, window_start, count(*) FROM slot
+         WHERE lane = $1 AND window_start > $2 GROUP BY lane, generation, window_start";
     let (lane, size) = (name.as_str(), micros(size));
     let from = now.micros() - now.micros().rem_euclid(size);
     let ended = from - micros(old_size);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio_postgres::Row;
-use tollgate_core::id::{BatchId, Fence, Item, ItemId, ItemType, LaneName};
+use tollgate_core::id::{BatchId, Fence, Item, ItemId, ItemType};
 use tollgate_core::ports::{
     Admission, Adrift, Claim, Claimed, DueLanes, NewItem, Queue, StartRecord, StatusMove,
     StoreResult,
@@ -13,7 +13,7 @@ use tollgate_core::ports::{
 
 use super::admissions::Admit;
 use super::run::{Params, Urgency, all, execute, one};
-use super::value::{Count, micros, storable, until};
+use super::value::{Count, Us, micros, storable};
 use super::{PostgresStore, claim, lanes, starts};
 
 #[async_trait]
@@ -34,16 +34,20 @@ impl Queue for PostgresStore {
         stale_after: Duration,
     ) -> StoreResult<DueLanes> {
         /// Per lane, its newest version and the ends of two indexes.
-        const LANES: &str = "SELECT l.name, l.body, c.closed_until,
+        const LANES: &str =
+            "SELECT l.name, l.version, l.body, l.created_at, c.closed_until, k.body,
                     (SELECT min(scheduled_exec_time) FROM item_queue
                      WHERE item_type = $1 AND lane = l.name AND queue_status = 'READY'),
                     (SELECT min(claimed_at) FROM item_queue
                      WHERE item_type = $1 AND lane = l.name AND queue_status = 'CLAIMED'),
                     (SELECT tg_now())
              FROM lane_plan p
-             CROSS JOIN LATERAL (SELECT name, body FROM setting
+             CROSS JOIN LATERAL (SELECT name, version, body, created_at FROM setting
                   WHERE kind = 'lane' AND name = p.lane ORDER BY version DESC LIMIT 1) l
              LEFT JOIN lane_cursor c ON c.lane = l.name
+             LEFT JOIN LATERAL (SELECT body FROM setting
+                  WHERE kind = 'calendar' AND name = l.body::json ->> 'calendar'
+                  ORDER BY version DESC LIMIT 1) k ON true
              ORDER BY l.name";
         let item_type = item_type.clone();
         let (ahead, stale_after) = (micros(ahead), micros(stale_after));
@@ -218,22 +222,11 @@ impl Queue for PostgresStore {
 fn due_from(rows: &[Row], ahead: i64, stale_after: i64) -> StoreResult<DueLanes> {
     let mut due = DueLanes::default();
     for row in rows {
-        if lanes::parse(row.get(1))?.pause.is_some() {
-            continue;
-        }
-        let [closed, ready, claimed] = [2, 3, 4].map(|column| row.get::<_, Option<i64>>(column));
-        let now: i64 = row.get(5);
+        let lane = lanes::lane_from(row)?;
+        let [ready, claimed] = [6, 7].map(|column| row.get::<_, Option<i64>>(column));
         let reach = [ready.map(|t| t - ahead), claimed.map(|t| t + stale_after)];
-        let Some(first) = reach.into_iter().flatten().min() else {
-            continue;
-        };
-        let first = first.max(closed.unwrap_or(i64::MIN));
-        if first <= now {
-            due.lanes.push(LaneName::new(row.get::<_, String>(0)));
-        } else {
-            let wait = until(now, first);
-            due.next_in = Some(due.next_in.map_or(wait, |other| other.min(wait)));
-        }
+        let first = reach.into_iter().flatten().min();
+        due.add(&lane, first, row.get::<_, Us>(8).0);
     }
     Ok(due)
 }

@@ -17,7 +17,7 @@ const ITEM: &str = "SELECT r.status, r.amount_minor, r.currency, r.content_hash,
             q.lane, q.queue_status, q.run, s.scheduled_time, s.requested_time,
             s.deadline, q.scheduled_exec_time, q.init_workflow_id,
             q.exec_workflow_id, q.retry_count, q.last_error, q.created_at,
-            q.claimed_at, q.dispatched_at, q.finished_at,
+            q.claimed_at, q.dispatched_at, q.finished_at, q.hold_after IS NOT NULL,
             a.kind, a.state, a.run, a.turn_at, a.settled_at, a.detail
      FROM record r
      JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
@@ -75,18 +75,19 @@ fn view_from(row: &Row, item: &Item) -> StoreResult<ItemView> {
         claimed_at: maybe_time(17),
         dispatched_at: maybe_time(18),
         finished_at: maybe_time(19),
+        hold_if_late: row.get(20),
         attempts: vec![],
     })
 }
 
 fn attempt_from(row: &Row) -> Option<AttemptView> {
-    let kind: Option<&str> = row.get(20);
+    let kind: Option<&str> = row.get(21);
     Some(AttemptView {
         kind: AttemptKind::parse(kind?).unwrap_or(AttemptKind::Send),
-        state: AttemptState::parse(row.get(21)).unwrap_or(AttemptState::Unknown),
-        run: row.get::<_, Count>(22).0,
-        turn_at: row.get::<_, Us>(23).0,
-        settled_at: row.get::<_, Option<Us>>(24).map(|us| us.0),
-        detail: row.get(25),
+        state: AttemptState::parse(row.get(22)).unwrap_or(AttemptState::Unknown),
+        run: row.get::<_, Count>(23).0,
+        turn_at: row.get::<_, Us>(24).0,
+        settled_at: row.get::<_, Option<Us>>(25).map(|us| us.0),
+        detail: row.get(26),
     })
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use deadpool_postgres::{GenericClient, Transaction};
 use tokio_postgres::Row;
 use tollgate_core::id::LaneName;
-use tollgate_core::ports::{Author, Setting, SettingKind, Settings, StoreResult};
+use tollgate_core::ports::{Author, Setting, SettingKind, Settings, StoreError, StoreResult};
 
 use super::accounts::{Entry, audit};
 use super::run::{Urgency, all, lock_name, one};
@@ -75,13 +75,18 @@ pub(super) async fn history(
     Ok(rows.iter().map(setting_from).collect())
 }
 
+/// The body of a setting, as what it is.
+pub(super) fn parse<T: serde::de::DeserializeOwned>(body: &str) -> StoreResult<T> {
+    serde_json::from_str(body).map_err(|e| StoreError::Bug(format!("a setting: {e}")))
+}
+
 /// Versions of one setting are written one after the other. A lane is locked with its setting,
 /// so that no slot and no turn is given by a version that is being replaced.
 pub(super) async fn lock(tx: &Transaction<'_>, kind: SettingKind, name: &str) -> StoreResult<()> {
     lock_name(tx, &format!("tollgate/setting/{}/{name}", kind.as_str())).await?;
     match kind {
         SettingKind::Lane => lanes::lock(tx, &LaneName::new(name)).await,
-        SettingKind::ItemType => Ok(()),
+        SettingKind::Calendar | SettingKind::ItemType => Ok(()),
     }
 }
 

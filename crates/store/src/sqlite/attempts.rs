@@ -59,7 +59,7 @@ impl Attempts for SqliteStore {
         let (clock, margin) = (self.clock.clone(), self.options.gate_margin);
         self.writer
             .write(Urgency::Urgent, move |c| {
-                turns::take(c, &wanted, margin, clock.now())
+                turns::take(c, &wanted, margin, clock.now()).map_err(store_error)
             })
             .await
     }

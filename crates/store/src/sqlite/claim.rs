@@ -1,12 +1,13 @@
 //! Claims: which lanes have due work, and taking it under a token, within the lane's credit.
 
 use rusqlite::{Connection, params};
+use tollgate_core::Timestamp;
 use tollgate_core::id::{Fence, Item, ItemId, ItemType, LaneName};
-use tollgate_core::ports::{Claim, Claimed, DueLanes, SettingKind};
+use tollgate_core::ports::{Claim, Claimed, DueLanes};
 
 use super::accounts::{Entry, audit};
+use super::lanes;
 use super::value::{Us, micros, until};
-use super::{lanes, settings};
 
 #[derive(Clone, Copy)]
 pub(super) struct Look {
@@ -21,17 +22,9 @@ pub(super) fn lanes_due(
     look: Look,
 ) -> rusqlite::Result<DueLanes> {
     let mut due = DueLanes::default();
-    for name in settings::names(c, SettingKind::Lane)?
-        .into_iter()
-        .map(LaneName::new)
-    {
-        let lane =
-            lanes::lane(c, &name).map_err(|e| rusqlite::Error::ToSqlConversionFailure(e.into()))?;
-        let closed = lanes::closed_until(c, &name)?.filter(|then| *then > look.now);
-        if lane.is_none_or(|lane| lane.pause.is_some()) {
-            continue;
-        }
-        let key = params![item_type.as_str(), name.as_str()];
+    let now = Timestamp::from_microsecond(look.now).unwrap_or_default();
+    for lane in lanes::all(c)? {
+        let key = params![item_type.as_str(), lane.name.as_str()];
         let ready: Option<i64> = c
             .prepare_cached(
                 "SELECT min(scheduled_exec_time) FROM item_queue
@@ -48,16 +41,8 @@ pub(super) fn lanes_due(
             ready.map(|t| t - look.ahead),
             claimed.map(|t| t + look.stale_after),
         ];
-        let Some(first) = reach.into_iter().flatten().min() else {
-            continue;
-        };
-        let first = first.max(closed.unwrap_or(i64::MIN));
-        if first <= look.now {
-            due.lanes.push(name);
-        } else {
-            let wait = until(look.now, first);
-            due.next_in = Some(due.next_in.map_or(wait, |other| other.min(wait)));
-        }
+        let first = reach.into_iter().flatten().min();
+        due.add(&lane, first, now);
     }
     Ok(due)
 }
@@ -188,6 +173,6 @@ fn bury(c: &Connection, claim: &Claim, id: &str, now: i64) -> rusqlite::Result<(
         detail: why,
         ..Entry::default()
     };
-    let now = tollgate_core::Timestamp::from_microsecond(now).unwrap_or_default();
+    let now = Timestamp::from_microsecond(now).unwrap_or_default();
     audit(c, Us(now), &entry)
 }

@@ -3,11 +3,16 @@
 mod accounts;
 mod admit;
 mod attempts;
+mod calendars;
+mod certificate;
 mod claim;
+mod counters;
 mod error;
 mod flows;
+mod interventions;
 mod lanes;
 mod open;
+mod plans;
 mod queue;
 mod reader;
 mod records;

@@ -38,6 +38,7 @@ impl Queue for SqliteStore {
                 now,
             }
             .admit(items)
+            .map_err(store_error)
         };
         self.writer.write(Urgency::Normal, write).await
     }
@@ -62,16 +63,16 @@ impl Queue for SqliteStore {
     async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>> {
         let (clock, margin) = (self.clock.clone(), self.options.gate_margin);
         let write = move |c: &Connection| {
-            let now = clock.now_us();
-            let Some(lane) = lanes::lane(c, &claim.lane)? else {
+            let Some(lane) = lanes::in_force(c, &claim.lane)? else {
                 return Ok(vec![]);
             };
-            let sendable = lane.pace(margin).turns_in(claim.credit_horizon).max(1);
-            let unsent = claim::unsent(c, &claim.lane).map_err(store_error)?;
-            let limit = claim.limit.min(sendable.saturating_sub(unsent));
-            claim::take(c, &claim, limit, now).map_err(store_error)
+            let unsent = claim::unsent(c, &claim.lane)?;
+            let credit = lane.credit(margin, claim.credit_horizon, unsent);
+            claim::take(c, &claim, claim.limit.min(credit), clock.now_us())
         };
-        self.writer.write(Urgency::Normal, write).await
+        self.writer
+            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
+            .await
     }
 
     async fn record_starts(

@@ -22,7 +22,7 @@ impl Records for SqliteStore {
                             q.lane, q.queue_status, q.run, s.scheduled_time, s.requested_time,
                             s.deadline, q.scheduled_exec_time, q.init_workflow_id,
                             q.exec_workflow_id, q.retry_count, q.last_error, q.created_at,
-                            q.claimed_at, q.dispatched_at, q.finished_at
+                            q.claimed_at, q.dispatched_at, q.finished_at, q.hold_after IS NOT NULL
                      FROM record r
                      JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
                      JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
@@ -98,6 +98,7 @@ fn view_from(row: &Row<'_>, item: &Item) -> rusqlite::Result<ItemView> {
         claimed_at: maybe_time(17)?,
         dispatched_at: maybe_time(18)?,
         finished_at: maybe_time(19)?,
+        hold_if_late: row.get(20)?,
         attempts: vec![],
     })
 }

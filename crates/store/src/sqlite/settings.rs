@@ -75,6 +75,13 @@ pub(super) fn names(c: &Connection, kind: SettingKind) -> rusqlite::Result<Vec<S
         .collect()
 }
 
+/// The body of a setting, as what it is.
+pub(super) fn parse<T: serde::de::DeserializeOwned>(body: &str) -> rusqlite::Result<T> {
+    serde_json::from_str(body).map_err(|e| {
+        rusqlite::Error::FromSqlConversionFailure(1, rusqlite::types::Type::Text, e.into())
+    })
+}
+
 /// Writes the next version, and says so in the audit log.
 pub(super) fn put(
     c: &Connection,

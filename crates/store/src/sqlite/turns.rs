@@ -1,113 +1,79 @@
 //! Turns: a block of waiting attempts gets its exact times, in one transaction.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use rust_decimal::Decimal;
 use tollgate_core::Timestamp;
-use tollgate_core::gate::{HORIZON, Moment, give_turns};
+use tollgate_core::gate::{Moment, Pace, ask_again_in, give_turns};
 use tollgate_core::id::{AttemptId, LaneName};
-use tollgate_core::ports::{NewTurn, StoreResult, Turn, TurnBlock, TurnsWanted};
+use tollgate_core::lane_in_force::Standing;
+use tollgate_core::ports::{NewTurn, Turn, TurnBlock, TurnsWanted};
 
-use super::error::store_error;
 use super::lanes;
-use super::value::{Us, micros, until};
-
-/// A lane that sends nothing is asked about again after this time at the earliest.
-const CLOSED_PAUSE: Duration = Duration::from_secs(1);
-const SHORTEST_PAUSE: Duration = Duration::from_millis(2);
+use super::value::Us;
 
 pub(super) fn take(
     c: &Connection,
     wanted: &TurnsWanted,
     margin: Decimal,
     now: Timestamp,
-) -> StoreResult<TurnBlock> {
-    let lane = lanes::lane(c, &wanted.lane)?;
-    let closed_until = lanes::closed_until(c, &wanted.lane).map_err(store_error)?;
-    let closed_for = closed_until
-        .map(|then| until(now.as_microsecond(), then))
-        .filter(|d| !d.is_zero());
-    let closed = match (&lane, closed_for) {
-        (None, _) => Some((
-            format!("lane \"{}\" does not exist", wanted.lane),
-            CLOSED_PAUSE,
-        )),
-        (Some(lane), _) if lane.pause.is_some() => {
-            let pause = lane
-                .pause
-                .as_ref()
-                .map(|p| format!("{}: {}", p.actor, p.reason));
-            let why = format!(
-                "lane \"{}\" is paused by {}",
-                wanted.lane,
-                pause.unwrap_or_default()
-            );
-            Some((why, CLOSED_PAUSE))
+) -> rusqlite::Result<TurnBlock> {
+    let lane = lanes::in_force(c, &wanted.lane)?;
+    match (
+        lane.as_ref(),
+        Standing::of(lane.as_ref(), &wanted.lane, now),
+    ) {
+        (Some(lane), Standing::Open { until }) => {
+            give(c, wanted, lane.lane.pace(margin), now, until)
         }
-        (Some(_), Some(left)) => Some((
-            format!("lane \"{}\" is closed by its downstream", wanted.lane),
-            left,
-        )),
-        (Some(_), None) => None,
-    };
-    if let Some((why, for_at_least)) = closed {
-        let turn = Turn::Closed { why, for_at_least };
-        let turns = vec![turn; wanted.attempts.len()];
-        return Ok(TurnBlock {
-            now,
-            turns,
-            ask_again_in: for_at_least,
-        });
+        (_, Standing::Closed { why, until }) => {
+            Ok(TurnBlock::closed(wanted.attempts.len(), why, until, now))
+        }
+        (None, Standing::Open { .. }) => unreachable!("a missing lane is closed"),
     }
-    let Some(lane) = lane else {
-        unreachable!("a missing lane is closed")
-    };
-    give(c, wanted, lane.pace(margin), now).map_err(store_error)
 }
 
 fn give(
     c: &Connection,
     wanted: &TurnsWanted,
-    pace: tollgate_core::gate::Pace,
+    pace: Pace,
     now: Timestamp,
+    closes_at: Timestamp,
 ) -> rusqlite::Result<TurnBlock> {
     let last_turn = last_turn(c, &wanted.lane)?;
     let mut seen = HashSet::new();
-    let refusals: Vec<Option<String>> = wanted
+    let owned: Vec<Result<Owned, String>> = wanted
         .attempts
         .iter()
         .map(|a| {
-            let refusal = refusal(c, a)?;
-            if refusal.is_none() && !seen.insert(&a.item) {
-                return Ok(Some("another attempt of this block was first".into()));
+            let owned = owned(c, a)?;
+            if owned.is_ok() && !seen.insert(&a.item) {
+                return Ok(Err("another attempt of this block was first".into()));
             }
-            Ok(refusal)
+            Ok(owned)
         })
         .collect::<rusqlite::Result<_>>()?;
     let planned: Vec<Timestamp> = wanted
         .attempts
         .iter()
-        .zip(&refusals)
-        .filter(|(_, refusal)| refusal.is_none())
+        .zip(&owned)
+        .filter(|(_, owned)| owned.is_ok())
         .map(|(attempt, _)| attempt.planned)
         .collect();
-    let mut times = give_turns(
-        pace,
-        Moment {
-            last_turn,
-            now,
-            lead: wanted.lead,
-        },
-        &planned,
-    )
-    .into_iter();
+    let moment = Moment {
+        last_turn,
+        now,
+        lead: wanted.lead,
+        closes_at,
+    };
+    let mut times = give_turns(pace, moment, &planned).into_iter();
     let (mut turns, mut last_given, mut first_later) = (Vec::new(), None, None);
-    for (attempt, refusal) in wanted.attempts.iter().zip(refusals) {
-        turns.push(match refusal {
-            Some(why) => Turn::NotYours(why),
-            None => match times.next().flatten() {
+    for (attempt, owned) in wanted.attempts.iter().zip(owned) {
+        turns.push(match owned {
+            Err(why) => Turn::NotYours(why),
+            Ok(owned) => match times.next().flatten() {
+                Some(at) if owned.hold_after.is_some_and(|limit| at > limit) => Turn::TooLate,
                 Some(at) => {
                     last_given = Some(at);
                     Turn::At {
@@ -126,43 +92,44 @@ fn give(
         move_cursor(c, &wanted.lane, Us(last))?;
     }
     let reserved_until = last_given.or(last_turn).unwrap_or(now);
-    let ask_again_in = ask_again(now, reserved_until, first_later.unwrap_or(now));
     Ok(TurnBlock {
         now,
         turns,
-        ask_again_in,
+        ask_again_in: ask_again_in(now, reserved_until, first_later),
     })
 }
 
-/// When half the horizon is free again, so that a busy lane takes its turns in blocks; or when
-/// the next plan comes into reach.
-fn ask_again(now: Timestamp, reserved_until: Timestamp, planned: Timestamp) -> Duration {
-    let free = reserved_until.as_microsecond() - micros(HORIZON) / 2;
-    let reach = planned.as_microsecond() - micros(HORIZON) / 2;
-    until(now.as_microsecond(), free.max(reach)).max(SHORTEST_PAUSE)
+/// An attempt that may go out.
+struct Owned {
+    /// But not after this time.
+    hold_after: Option<Timestamp>,
 }
 
-/// Why this attempt may not go out: the owner's token is checked here, when the turn is taken.
-fn refusal(c: &Connection, attempt: &NewTurn) -> rusqlite::Result<Option<String>> {
+/// Or why it may not: the owner's token is checked here, when the turn is taken.
+fn owned(c: &Connection, attempt: &NewTurn) -> rusqlite::Result<Result<Owned, String>> {
     let item = params![attempt.item.item_type.as_str(), attempt.item.id.as_str()];
-    let row: Option<(String, u32, bool)> = c
+    let row: Option<(String, u32, bool, Option<Us>)> = c
         .prepare_cached(
-            "SELECT queue_status, run, finished_at IS NOT NULL FROM item_queue
+            "SELECT queue_status, run, finished_at IS NOT NULL, hold_after FROM item_queue
              WHERE item_type = ?1 AND item_id = ?2",
         )?
-        .query_row(item, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .query_row(item, |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        })
         .optional()?;
-    let owned = matches!(&row, Some((status, run, false))
+    let is_theirs = matches!(&row, Some((status, run, false, _))
         if *run == attempt.run && matches!(status.as_str(), "CLAIMED" | "DISPATCHED"));
-    if !owned {
-        let now = row.map_or("gone".to_owned(), |(status, run, _)| {
+    if !is_theirs {
+        let now = row.map_or("gone".to_owned(), |(status, run, ..)| {
             format!("{status}, run {run}")
         });
-        return Ok(Some(format!(
+        return Ok(Err(format!(
             "run {} no longer owns the item, which is {now}",
             attempt.run
         )));
     }
+    let hold_after = row.and_then(|(.., hold_after)| hold_after);
+    let hold_after = hold_after.filter(|_| !attempt.may_be_late).map(|us| us.0);
     let open: Option<i64> = c
         .prepare_cached(
             "SELECT attempt_id FROM attempt
@@ -171,10 +138,10 @@ fn refusal(c: &Connection, attempt: &NewTurn) -> rusqlite::Result<Option<String>
         .query_row(item, |row| row.get(0))
         .optional()?;
     Ok(match (open, attempt.missed) {
-        (None, None) => None,
-        (Some(open), Some(missed)) if open == missed.0 => None,
-        (Some(open), _) => Some(format!("attempt {open} is open")),
-        (None, Some(missed)) => Some(format!("attempt {} was taken over", missed.0)),
+        (None, None) => Ok(Owned { hold_after }),
+        (Some(open), Some(missed)) if open == missed.0 => Ok(Owned { hold_after }),
+        (Some(open), _) => Err(format!("attempt {open} is open")),
+        (None, Some(missed)) => Err(format!("attempt {} was taken over", missed.0)),
     })
 }
 

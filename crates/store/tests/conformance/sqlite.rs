@@ -121,6 +121,7 @@ fn item(id: &str) -> NewItem {
         lane: LaneName::new("bank"),
         requested: None,
         deadline: None,
+        hold_if_late: false,
         record: NewRecord {
             owner: "acme".into(),
             status: "SCHEDULED".into(),

@@ -1,0 +1,148 @@
+//! A lane as it is now, and whether it sends: one answer for the gate, the dispatcher and for
+//! whoever asks why something is not running.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rust_decimal::Decimal;
+
+use crate::Timestamp;
+use crate::calendar::Calendar;
+use crate::id::LaneName;
+use crate::lane::Lane;
+use crate::open_time::{OpenTime, Stretch};
+use crate::window::Windows;
+
+/// A lane that sends nothing is asked about again after this time at the earliest.
+pub const CLOSED_PAUSE: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaneInForce {
+    pub name: LaneName,
+    pub version: i64,
+    pub lane: Lane,
+    /// Of the calendar that the lane names, as it is now.
+    pub calendar: Option<Arc<Calendar>>,
+    /// From here on this version binds every node.
+    pub effective_at: Timestamp,
+    /// Closed by its downstream (`Retry-After`) until then.
+    pub closed_until: Option<Timestamp>,
+}
+
+/// Whether a lane sends, and for how long that holds at least.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    Open {
+        until: Timestamp,
+    },
+    Closed {
+        why: String,
+        /// `None`: until a person changes it.
+        until: Option<Timestamp>,
+    },
+}
+
+impl Standing {
+    pub fn of(lane: Option<&LaneInForce>, name: &LaneName, now: Timestamp) -> Self {
+        match lane {
+            Some(lane) => lane.standing(now),
+            None => Self::Closed {
+                why: no_such_lane(name),
+                until: None,
+            },
+        }
+    }
+
+    /// When the lane can next be claimed for, if its first work comes into reach at `first`.
+    pub fn workable_from(&self, first: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Open { .. } => Some(first),
+            Self::Closed { until, .. } => until.map(|until| first.max(until)),
+        }
+    }
+}
+
+/// How long something that is closed until then stays closed at least.
+pub fn closed_for(until: Option<Timestamp>, now: Timestamp) -> Duration {
+    let left = until.map(|until| until.duration_since(now));
+    left.and_then(|left| Duration::try_from(left).ok())
+        .unwrap_or(CLOSED_PAUSE)
+}
+
+pub fn no_such_lane(name: &LaneName) -> String {
+    format!("lane \"{name}\" does not exist; create it first")
+}
+
+pub fn never_opens(name: &LaneName, from: Timestamp) -> String {
+    format!(
+        "lane \"{name}\" never opens after {from}; choose an earlier time or change its calendar"
+    )
+}
+
+impl LaneInForce {
+    pub fn standing(&self, now: Timestamp) -> Standing {
+        let name = &self.name;
+        if let Some(pause) = self.lane.pause.as_ref().filter(|p| p.holds_at(now)) {
+            let (actor, reason) = (&pause.actor, &pause.reason);
+            return Standing::Closed {
+                why: format!("lane \"{name}\" is paused by {actor}: {reason}"),
+                until: pause.until,
+            };
+        }
+        if let Some(until) = self.closed_until.filter(|until| *until > now) {
+            return Standing::Closed {
+                why: format!("lane \"{name}\" is closed by its downstream"),
+                until: Some(until),
+            };
+        }
+        let closed_by_calendar = |until| Standing::Closed {
+            why: match &self.lane.calendar {
+                Some(calendar) => format!("lane \"{name}\" is closed by calendar \"{calendar}\""),
+                None => format!("lane \"{name}\" never opens"),
+            },
+            until,
+        };
+        match self.open_time().stretch_from(now) {
+            None => closed_by_calendar(None),
+            Some(open) if open.from > now => closed_by_calendar(Some(open.from)),
+            Some(open) => {
+                let pause = self.lane.pause.as_ref().and_then(|pause| pause.from);
+                let until = pause
+                    .filter(|from| *from > now)
+                    .map_or(open.to, |from| open.to.min(from));
+                Standing::Open { until }
+            }
+        }
+    }
+
+    #[must_use]
+    pub fn with_calendar(self, calendar: Arc<Calendar>) -> Self {
+        Self {
+            calendar: Some(calendar),
+            ..self
+        }
+    }
+
+    /// The time slots and turns may lie in. A pause counts if its end is known.
+    pub fn open_time(&self) -> OpenTime {
+        let pause = self.lane.pause.as_ref();
+        let closed = pause.and_then(|pause| {
+            Some(Stretch {
+                from: pause.from.unwrap_or(Timestamp::MIN),
+                to: pause.until?,
+            })
+        });
+        OpenTime::new(self.calendar.clone(), closed)
+    }
+
+    pub fn windows(&self, margin: Decimal) -> Windows {
+        Windows::of(&self.lane, margin, self.open_time())
+    }
+
+    /// How many more items may be started: what the gate can send within the horizon, less what
+    /// is under way and has not had its turn.
+    pub fn credit(&self, margin: Decimal, horizon: Duration, unsent: u32) -> u32 {
+        let sendable = self.lane.pace(margin).turns_in(horizon).max(1);
+        sendable.saturating_sub(unsent)
+    }
+}

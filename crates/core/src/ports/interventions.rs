@@ -1,0 +1,59 @@
+//! What people and deadlines do to items: an item is held, released, withdrawn or given another time.
+
+use async_trait::async_trait;
+
+use super::{Author, StatusMove, StoreResult};
+use crate::Timestamp;
+use crate::id::{Item, ItemType};
+
+#[async_trait]
+pub trait Interventions: Send + Sync {
+    /// READY items that must not run late and whose deadline has passed become HELD, unless they
+    /// may have been done already. Returns how many.
+    async fn hold_late(&self, item_type: &ItemType, limit: u32) -> StoreResult<u64>;
+
+    /// This run would be late, and its item must not be: HELD, until a person decides. False if
+    /// this run no longer owns the item.
+    async fn hold(&self, item: &Item, run: u32) -> StoreResult<bool>;
+
+    /// A person decides that a HELD item runs late, now.
+    async fn release_held(&self, item: &Item, author: Author) -> StoreResult<Intervened>;
+
+    /// Withdraws an item that is READY or HELD, unless it may have been paid: its record moves
+    /// and the room of its slot comes back.
+    async fn cancel(
+        &self,
+        item: &Item,
+        status: StatusMove,
+        author: Author,
+    ) -> StoreResult<Intervened>;
+
+    /// Gives an item that is READY or HELD, and has never been attempted, a new slot from
+    /// `requested` on.
+    async fn reschedule(
+        &self,
+        item: &Item,
+        requested: Timestamp,
+        author: Author,
+    ) -> StoreResult<Intervened>;
+}
+
+/// What became of a person's wish to move an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Intervened {
+    Yes,
+    NoSuchItem,
+    /// Why not.
+    Refused(String),
+}
+
+/// Why an item cannot be moved by a person any more, or not yet.
+pub fn cannot_move(queue_status: &str, may_be_done: bool) -> Option<String> {
+    match queue_status {
+        "READY" | "HELD" if may_be_done => Some("it was sent, and may have been done".into()),
+        "READY" | "HELD" => None,
+        "CLAIMED" | "DISPATCHED" => Some("it is being executed, or was".into()),
+        "DEAD" => Some("it is DEAD; replay it instead".into()),
+        other => Some(format!("it is {other} already")),
+    }
+}

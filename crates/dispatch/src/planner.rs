@@ -1,0 +1,340 @@
+//! The planner: what a lane's queue will do, what it would do under another configuration, and
+//! placing it anew. The arithmetic is that of assignment (`core/src/forecast.rs`, `slot.rs`).
+
+use std::sync::Arc;
+
+use rust_decimal::Decimal;
+use serde::Serialize;
+use tollgate_core::calendar::Calendar;
+use tollgate_core::forecast::{self, Enough, Group, Outlook, Taken};
+use tollgate_core::id::{ItemType, LaneName};
+use tollgate_core::lane::{Lane, LaneChange};
+use tollgate_core::lane_in_force::{LaneInForce, Standing, no_such_lane};
+use tollgate_core::ports::{
+    Author, ItemView, Recounted, Spot, Store, StoreError, StoreResult, Waiting,
+};
+use tollgate_core::slot::assign;
+use tollgate_core::{SignedDuration, Timestamp};
+
+/// Read or placed in one step.
+const CHUNK: u32 = 1000;
+/// A preview holds no more items than this in memory.
+pub const MOST_PREVIEWED: usize = 5_000_000;
+const MOST_WINDOWS: u32 = 10_000_000;
+/// A change that keeps everything that waits for so much longer asks for confirmation.
+const STRANDED: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+pub struct Planner {
+    store: Arc<dyn Store>,
+    item_types: Vec<ItemType>,
+    margin: Decimal,
+}
+
+impl std::fmt::Debug for Planner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Planner")
+            .field("item_types", &self.item_types)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What placing a queue anew does to it, or would do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Shift {
+    pub waiting: u64,
+    pub earlier: u64,
+    pub later: u64,
+    pub finish_before: Option<Timestamp>,
+    pub finish_after: Option<Timestamp>,
+    pub deadlines_won: u64,
+    pub deadlines_lost: u64,
+    pub missed_before: u64,
+    pub missed_after: u64,
+    /// The lane never opens for them; they keep their slots.
+    pub never: u64,
+}
+
+impl Shift {
+    fn add(&mut self, item: &Waiting, to: Option<Timestamp>) {
+        self.waiting += 1;
+        let Some(to) = to else {
+            self.never += 1;
+            return;
+        };
+        self.earlier += u64::from(to < item.due);
+        self.later += u64::from(to > item.due);
+        self.finish_before = self.finish_before.max(Some(item.due));
+        self.finish_after = self.finish_after.max(Some(to));
+        if let Some(deadline) = item.deadline {
+            let (before, after) = (item.due > deadline, to > deadline);
+            self.missed_before += u64::from(before);
+            self.missed_after += u64::from(after);
+            self.deadlines_won += u64::from(before && !after);
+            self.deadlines_lost += u64::from(!before && after);
+        }
+    }
+}
+
+impl std::fmt::Display for Shift {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let finish = self.finish_after.map_or("-".into(), |t| t.to_string());
+        write!(
+            f,
+            "{} waiting, {} earlier, {} later, finish {finish}, deadlines won {}, lost {}",
+            self.waiting, self.earlier, self.later, self.deadlines_won, self.deadlines_lost
+        )
+    }
+}
+
+/// Items that do not exist yet.
+#[derive(Debug, Clone, Copy)]
+pub struct Feed {
+    pub count: u64,
+    pub at: Option<Timestamp>,
+    pub deadline: Option<Timestamp>,
+}
+
+impl Planner {
+    pub fn new(store: Arc<dyn Store>, item_types: Vec<ItemType>, margin: Decimal) -> Self {
+        Self {
+            store,
+            item_types,
+            margin,
+        }
+    }
+
+    pub fn margin(&self) -> Decimal {
+        self.margin
+    }
+
+    /// The lane as it is, or as it would be after a change.
+    pub async fn lane(&self, name: &LaneName, change: LaneChange) -> StoreResult<LaneInForce> {
+        let lane = self.store.lane(name).await?;
+        let mut lane = lane.ok_or_else(|| StoreError::Invalid(no_such_lane(name)))?;
+        if change == LaneChange::default() {
+            return Ok(lane);
+        }
+        lane.lane = Lane::changed(Some(&lane.lane), change).map_err(StoreError::Invalid)?;
+        lane.calendar = match &lane.lane.calendar {
+            None => None,
+            Some(wanted) => {
+                let all = self.store.calendars().await?;
+                let found = all.into_iter().find(|calendar| calendar.name == *wanted);
+                let read = found.and_then(|calendar| Calendar::read(&calendar.text).ok());
+                let none = || tollgate_core::calendar::no_such_calendar(wanted);
+                Some(Arc::new(read.ok_or_else(|| StoreError::Invalid(none()))?))
+            }
+        };
+        Ok(lane)
+    }
+
+    /// What a replan would do, under this configuration of the lane.
+    pub async fn preview(&self, lane: &LaneInForce) -> StoreResult<Shift> {
+        let now = self.store.now().await?;
+        let (waiting, mut taken) = self.queue(lane, now).await?;
+        let windows = lane.windows(self.margin);
+        let mut shift = Shift::default();
+        for item in &waiting {
+            let from = item.requested.max(now);
+            let Ok(place) = assign(&windows, lane.lane.spread, from, 0, &mut taken);
+            shift.add(item, place.map(|place| place.scheduled));
+        }
+        Ok(shift)
+    }
+
+    /// The limit with which nothing that waits would miss its deadline.
+    pub async fn enough(&self, lane: &LaneInForce) -> StoreResult<Option<Enough>> {
+        let now = self.store.now().await?;
+        let (waiting, taken) = self.queue(lane, now).await?;
+        let mut groups: Vec<Group> = vec![];
+        for item in waiting {
+            let (from, deadline) = (item.requested.max(now), item.deadline);
+            match groups.last_mut() {
+                Some(group) if group.from == from && group.deadline == deadline => group.count += 1,
+                _ => groups.push(Group {
+                    from,
+                    deadline,
+                    count: 1,
+                }),
+            }
+        }
+        Ok(forecast::enough(lane, self.margin, &taken, &groups))
+    }
+
+    /// When items that do not exist yet would run, behind everything that has a slot.
+    pub async fn forecast(
+        &self,
+        lane: &LaneInForce,
+        feed: Feed,
+    ) -> StoreResult<(Outlook, Option<Enough>)> {
+        let now = self.store.now().await?;
+        let from = feed.at.unwrap_or(now).max(now);
+        let taken = self.taken(lane, now).await?;
+        let group = Group {
+            from,
+            deadline: feed.deadline,
+            count: feed.count,
+        };
+        let outlook = forecast::outlook(&lane.windows(self.margin), &mut taken.clone(), &[group]);
+        let enough = match outlook.missed {
+            0 => None,
+            _ => forecast::enough(lane, self.margin, &taken, &[group]),
+        };
+        Ok((outlook, enough))
+    }
+
+    /// Why a change should not be made without a second look: everything that waits would wait
+    /// for very much longer.
+    pub async fn strands(
+        &self,
+        name: &LaneName,
+        change: LaneChange,
+    ) -> StoreResult<Option<String>> {
+        match self.store.lane(name).await? {
+            None => Ok(None),
+            Some(_) => {
+                let after = self.lane(name, change).await?;
+                self.strands_under(name, &after).await
+            }
+        }
+    }
+
+    pub async fn strands_under(
+        &self,
+        name: &LaneName,
+        after: &LaneInForce,
+    ) -> StoreResult<Option<String>> {
+        let before = self.lane(name, LaneChange::default()).await?;
+        let queued = self.store.backlog(name, Timestamp::MAX).await?;
+        if queued == 0 {
+            return Ok(None);
+        }
+        let now = self.store.now().await?;
+        let drained = |lane: &LaneInForce| {
+            let pace = lane.lane.pace(self.margin);
+            lane.open_time().after_turns(pace, now, queued)
+        };
+        let (before, after) = (drained(&before), drained(after));
+        let much_later = match (before, after) {
+            (Some(before), Some(after)) => after.duration_since(before) > STRANDED,
+            (_, None) => true,
+            (None, Some(_)) => false,
+        };
+        Ok(much_later.then(|| {
+            let after = after.map_or("never".to_owned(), |after| after.to_string());
+            format!(
+                "{queued} items wait on lane \"{name}\", and with this the last could go out at {after}; \
+                 send it again with \"confirm\": true if you mean it"
+            )
+        }))
+    }
+
+    /// Places everything that waits anew, some at a time.
+    pub async fn replan(&self, name: &LaneName, author: Author) -> StoreResult<Shift> {
+        let generation = self.store.begin_replan(name, author.clone()).await?;
+        self.place_all(name, generation, author).await
+    }
+
+    /// Finishes a replan that was cut off, and recounts the lane's windows.
+    pub async fn reconcile(&self, name: &LaneName) -> StoreResult<Recounted> {
+        if let Some(generation) = self.store.open_replan(name).await? {
+            let author = Author::new("reconciliation", "the replan had been cut off");
+            self.place_all(name, generation, author).await?;
+        }
+        self.store.recount(name).await
+    }
+
+    async fn place_all(
+        &self,
+        name: &LaneName,
+        generation: i64,
+        author: Author,
+    ) -> StoreResult<Shift> {
+        let mut shift = Shift::default();
+        for item_type in &self.item_types {
+            let mut after: Option<Spot> = None;
+            loop {
+                let placed = self
+                    .store
+                    .replan_some(name, item_type, generation, after, CHUNK)
+                    .await?;
+                let Some(last) = placed.last() else { break };
+                after = Some(last.item.spot());
+                for replanned in &placed {
+                    shift.add(&replanned.item, Some(replanned.to));
+                }
+            }
+        }
+        let summary = shift.to_string();
+        self.store
+            .end_replan(name, generation, summary, author)
+            .await?;
+        Ok(shift)
+    }
+
+    /// When an item that waits will run as things stand: not before its slot, nor before all that
+    /// is due earlier has had its turn. `None` while nobody can say.
+    pub async fn estimate(
+        &self,
+        item: &ItemView,
+        lane: &LaneInForce,
+        now: Timestamp,
+    ) -> StoreResult<Option<Timestamp>> {
+        if let Standing::Closed { until: None, .. } = lane.standing(now) {
+            return Ok(None);
+        }
+        let ahead = self.store.backlog(&item.lane, item.due).await?;
+        let from = lane.closed_until.map_or(now, |until| until.max(now));
+        let pace = lane.lane.pace(self.margin);
+        let reached = lane.open_time().after_turns(pace, from, ahead);
+        Ok(reached.map(|reached| reached.max(item.due)))
+    }
+
+    /// Everything that waits on a lane, and what its windows hold besides.
+    async fn queue(
+        &self,
+        lane: &LaneInForce,
+        now: Timestamp,
+    ) -> StoreResult<(Vec<Waiting>, Taken)> {
+        let mut taken = self.taken(lane, now).await?;
+        let mut waiting: Vec<Waiting> = vec![];
+        for item_type in &self.item_types {
+            let mut after: Option<Spot> = None;
+            loop {
+                let page = self
+                    .store
+                    .waiting(&lane.name, item_type, after, CHUNK)
+                    .await?;
+                let Some(last) = page.last() else { break };
+                after = Some(last.spot());
+                waiting.extend(page);
+                if waiting.len() > MOST_PREVIEWED {
+                    return Err(StoreError::Invalid(format!(
+                        "more than {MOST_PREVIEWED} items wait on lane \"{}\": too many to preview",
+                        lane.name
+                    )));
+                }
+            }
+        }
+        let windows = lane.windows(self.margin);
+        for item in &waiting {
+            if let Some(counter) = taken.get_mut(&windows.start_of(item.window)) {
+                counter.used = counter.used.saturating_sub(1);
+            }
+        }
+        Ok((waiting, taken))
+    }
+
+    /// What the lane's windows hold, counted by the windows it has or would have.
+    async fn taken(&self, lane: &LaneInForce, now: Timestamp) -> StoreResult<Taken> {
+        let windows = lane.windows(self.margin);
+        let from = windows.start_of(now);
+        let mut taken = Taken::new();
+        for window in self.store.windows(&lane.name, from, MOST_WINDOWS).await? {
+            let counter = taken.entry(windows.start_of(window.start)).or_default();
+            counter.used += window.used;
+        }
+        Ok(taken)
+    }
+}

@@ -1,0 +1,272 @@
+//! Interventions that people and deadlines make. Whoever gives room back holds the lane's plan first, then
+//! the item's row.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use deadpool_postgres::{GenericClient, Transaction};
+use rust_decimal::Decimal;
+use tollgate_core::Timestamp;
+use tollgate_core::id::{Item, ItemType, LaneName};
+use tollgate_core::lane_in_force::{never_opens, no_such_lane};
+use tollgate_core::ports::{
+    Author, Intervened, Interventions, StatusMove, StoreResult, cannot_move,
+};
+
+use super::PostgresStore;
+use super::accounts::{Entry, audit};
+use super::counters::{Plan, lock_plans, write_back};
+use super::run::{Params, Urgency, execute, now, optional};
+use super::value::Us;
+
+const TOO_LATE: &str = "its deadline has passed and it must not run late";
+
+#[async_trait]
+impl Interventions for PostgresStore {
+    async fn hold_late(&self, item_type: &ItemType, limit: u32) -> StoreResult<u64> {
+        const HOLD: &str = "WITH late AS MATERIALIZED (
+                 SELECT item_type, item_id FROM item_queue
+                 WHERE item_type = $1 AND queue_status = 'READY' AND hold_after IS NOT NULL
+                   AND hold_after < (SELECT tg_now())
+                   AND NOT EXISTS (SELECT 1 FROM attempt a
+                        WHERE a.item_type = item_queue.item_type
+                          AND a.item_id = item_queue.item_id
+                          AND a.state IN ('OPEN', 'UNKNOWN', 'DONE'))
+                 ORDER BY hold_after LIMIT $2 FOR UPDATE SKIP LOCKED
+             ), held AS (
+                 UPDATE item_queue q SET queue_status = 'HELD', last_error = $3 FROM late
+                 WHERE q.item_type = late.item_type AND q.item_id = late.item_id
+                 RETURNING q.item_type, q.item_id
+             )
+             INSERT INTO audit_log (item_type, item_id, action, status_before, status_after, actor,
+                                    detail, created_at)
+             SELECT item_type, item_id, 'HELD', 'READY', 'HELD', 'sweeper', $3, tg_now() FROM held";
+        let (item_type, limit) = (item_type.clone(), i64::from(limit));
+        self.runner
+            .read(Urgency::Normal, move |c| {
+                Box::pin(async move {
+                    execute(c, HOLD, &[&item_type.as_str(), &limit, &TOO_LATE]).await
+                })
+            })
+            .await
+    }
+
+    async fn hold(&self, item: &Item, run: u32) -> StoreResult<bool> {
+        const HOLD: &str = "WITH held AS (
+                 UPDATE item_queue SET queue_status = 'HELD', last_error = $4, run = run + 1,
+                        claimed_at = NULL, dispatched_at = NULL
+                 WHERE item_type = $1 AND item_id = $2 AND run = $3
+                   AND queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL
+                 RETURNING item_type, item_id
+             )
+             INSERT INTO audit_log (item_type, item_id, action, status_before, status_after, actor,
+                                    detail, created_at)
+             SELECT item_type, item_id, 'HELD', 'DISPATCHED', 'HELD', 'sender', $4, tg_now()
+             FROM held";
+        let (item, run) = (item.clone(), i64::from(run));
+        self.runner
+            .read(Urgency::Urgent, move |c| {
+                Box::pin(async move {
+                    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
+                    Ok(execute(c, HOLD, &[&kind, &id, &run, &TOO_LATE]).await? == 1)
+                })
+            })
+            .await
+    }
+
+    async fn release_held(&self, item: &Item, author: Author) -> StoreResult<Intervened> {
+        let item = item.clone();
+        self.runner
+            .write(Urgency::Normal, move |tx| {
+                Box::pin(async move { release(tx, &item, &author).await })
+            })
+            .await
+    }
+
+    async fn cancel(
+        &self,
+        item: &Item,
+        status: StatusMove,
+        author: Author,
+    ) -> StoreResult<Intervened> {
+        let (item, margin) = (item.clone(), self.gate_margin);
+        self.runner
+            .write(Urgency::Normal, move |tx| {
+                Box::pin(async move { cancel(tx, &item, &status, &author, margin).await })
+            })
+            .await
+    }
+
+    async fn reschedule(
+        &self,
+        item: &Item,
+        requested: Timestamp,
+        author: Author,
+    ) -> StoreResult<Intervened> {
+        let (item, margin) = (item.clone(), self.gate_margin);
+        self.runner
+            .write(Urgency::Normal, move |tx| {
+                Box::pin(async move { reschedule(tx, &item, requested, &author, margin).await })
+            })
+            .await
+    }
+}
+
+async fn release(tx: &Transaction<'_>, item: &Item, author: &Author) -> StoreResult<Intervened> {
+    const RELEASE: &str = "UPDATE item_queue SET queue_status = 'READY',
+                scheduled_exec_time = tg_now(), hold_after = NULL, last_error = NULL
+         WHERE item_type = $1 AND item_id = $2 AND queue_status = 'HELD'";
+    let Some(found) = found(tx, item).await? else {
+        return Ok(Intervened::NoSuchItem);
+    };
+    if execute(tx, RELEASE, &[&item.item_type.as_str(), &item.id.as_str()]).await? == 0 {
+        let status = found.queue_status;
+        return Ok(Intervened::Refused(format!("it is {status}, not HELD")));
+    }
+    audit_move(tx, item, "RELEASED", &found, "READY", author).await?;
+    Ok(Intervened::Yes)
+}
+
+async fn cancel(
+    tx: &Transaction<'_>,
+    item: &Item,
+    status: &StatusMove,
+    author: &Author,
+    margin: Decimal,
+) -> StoreResult<Intervened> {
+    const CANCEL: &str = "WITH cancelled AS (
+             UPDATE item_queue SET queue_status = 'CANCELLED', finished_at = tg_now()
+             WHERE item_type = $1 AND item_id = $2
+         )
+         UPDATE record SET status = $3, updated_at = tg_now()
+         WHERE item_type = $1 AND item_id = $2 AND status = ANY($4)";
+    let Some((found, _)) = hold_plan_and_row(tx, item, margin).await? else {
+        return Ok(Intervened::NoSuchItem);
+    };
+    if let Some(why) = cannot_move(&found.queue_status, found.may_be_done) {
+        return Ok(Intervened::Refused(why));
+    }
+    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
+    execute(tx, CANCEL, &[&kind, &id, &status.to, &status.from]).await?;
+    give_back(tx, item).await?;
+    audit_move(tx, item, "CANCELLED", &found, "CANCELLED", author).await?;
+    Ok(Intervened::Yes)
+}
+
+async fn reschedule(
+    tx: &Transaction<'_>,
+    item: &Item,
+    requested: Timestamp,
+    author: &Author,
+    margin: Decimal,
+) -> StoreResult<Intervened> {
+    const MOVE: &str = "WITH moved AS (
+             UPDATE slot SET window_start = $3, scheduled_time = $4, requested_time = $5,
+                    generation = $6
+             WHERE item_type = $1 AND item_id = $2
+         )
+         UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = $4, last_error = NULL
+         WHERE item_type = $1 AND item_id = $2";
+    let Some((found, plan)) = hold_plan_and_row(tx, item, margin).await? else {
+        return Ok(Intervened::NoSuchItem);
+    };
+    let refusal = cannot_move(&found.queue_status, found.may_be_done || found.was_sent);
+    if let Some(why) = refusal {
+        return Ok(Intervened::Refused(why));
+    }
+    let Some(mut plan) = plan else {
+        return Ok(Intervened::Refused(no_such_lane(&found.lane)));
+    };
+    let from = requested.max(now(tx).await?.0);
+    let Some(place) = plan.place(tx, &found.lane, from, 0).await? else {
+        return Ok(Intervened::Refused(never_opens(&found.lane, requested)));
+    };
+    let generation = plan.generation;
+    write_back(tx, BTreeMap::from([(found.lane.clone(), plan)]).iter()).await?;
+    give_back(tx, item).await?;
+    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
+    let (window, scheduled, requested) = (Us(place.window), Us(place.scheduled), Us(requested));
+    let params: Params<'_> = &[&kind, &id, &window, &scheduled, &requested, &generation];
+    execute(tx, MOVE, params).await?;
+    audit_move(tx, item, "RESCHEDULED", &found, "READY", author).await?;
+    Ok(Intervened::Yes)
+}
+
+struct Found {
+    queue_status: String,
+    lane: LaneName,
+    may_be_done: bool,
+    was_sent: bool,
+}
+
+async fn hold_plan_and_row(
+    tx: &Transaction<'_>,
+    item: &Item,
+    margin: Decimal,
+) -> StoreResult<Option<(Found, Option<Plan>)>> {
+    const LANE: &str = "SELECT lane FROM item_queue WHERE item_type = $1 AND item_id = $2";
+    let key: Params<'_> = &[&item.item_type.as_str(), &item.id.as_str()];
+    let Some(row) = optional(tx, LANE, key).await? else {
+        return Ok(None);
+    };
+    let mut plans = lock_plans(tx, &[row.get(0)], margin).await?;
+    let plan = plans.pop_first().map(|(_, plan)| plan);
+    Ok(found(tx, item).await?.map(|found| (found, plan)))
+}
+
+async fn found(c: &impl GenericClient, item: &Item) -> StoreResult<Option<Found>> {
+    const FOUND: &str = "SELECT q.queue_status, q.lane,
+                EXISTS (SELECT 1 FROM attempt a
+                        WHERE a.item_type = q.item_type AND a.item_id = q.item_id
+                          AND a.state IN ('OPEN', 'UNKNOWN', 'DONE')),
+                EXISTS (SELECT 1 FROM attempt a
+                        WHERE a.item_type = q.item_type AND a.item_id = q.item_id)
+         FROM item_queue q WHERE q.item_type = $1 AND q.item_id = $2 FOR UPDATE OF q";
+    let row = optional(c, FOUND, &[&item.item_type.as_str(), &item.id.as_str()]).await?;
+    Ok(row.map(|row| Found {
+        queue_status: row.get(0),
+        lane: LaneName::new(row.get::<_, String>(1)),
+        may_be_done: row.get(2),
+        was_sent: row.get(3),
+    }))
+}
+
+/// The room of an item's slot comes back, if its window lies ahead; whoever pointed past that
+/// window points to it.
+async fn give_back(tx: &Transaction<'_>, item: &Item) -> StoreResult<()> {
+    const SLOT: &str = "SELECT lane, generation, window_start FROM slot
+         WHERE item_type = $1 AND item_id = $2 AND scheduled_time > (SELECT tg_now())";
+    const RETURN: &str = "UPDATE lane_window SET used = greatest(used - 1, 0)
+         WHERE lane = $1 AND generation = $2 AND window_start = $3";
+    const POINT: &str = "UPDATE lane_window SET next_open = $3
+         WHERE lane = $1 AND generation = $2 AND window_start < $3 AND next_open > $3";
+    let key: Params<'_> = &[&item.item_type.as_str(), &item.id.as_str()];
+    let Some(row) = optional(tx, SLOT, key).await? else {
+        return Ok(());
+    };
+    let (lane, generation, window): (&str, i64, Us) = (row.get(0), row.get(1), row.get(2));
+    execute(tx, RETURN, &[&lane, &generation, &window]).await?;
+    execute(tx, POINT, &[&lane, &generation, &window])
+        .await
+        .map(drop)
+}
+
+async fn audit_move(
+    tx: &Transaction<'_>,
+    item: &Item,
+    action: &str,
+    found: &Found,
+    after: &str,
+    author: &Author,
+) -> StoreResult<()> {
+    let entry = Entry {
+        item: Some(item),
+        action,
+        before: Some(&found.queue_status),
+        after: Some(after),
+        actor: &author.actor,
+        detail: &author.reason,
+        ..Entry::default()
+    };
+    audit(tx, &entry).await
+}
