@@ -1,13 +1,14 @@
-//! The command line: what to measure, how large, how often, and where the table goes.
+//! The command line: which store, what to measure, how large, how often, and where the table goes.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::postgres::{self, Phase};
 use crate::task::Task;
 
-const USAGE: &str =
-    "usage: tollgate-bench [w1|w4|w5|all] [--size small|full] [--rounds N] [--out FILE]";
+const USAGE: &str = "usage: tollgate-bench [sqlite|postgres] [w1|w2|w4|w5|w6|all] \
+                     [--size small|full] [--rounds N] [--out FILE]";
 
 #[derive(Debug)]
 pub(crate) enum Command {
@@ -17,23 +18,39 @@ pub(crate) enum Command {
         task: Task,
         dir: PathBuf,
     },
+    /// Hidden: the same on a PostgreSQL database.
+    Postgres {
+        phase: Phase,
+        task: postgres::Task,
+        url: String,
+    },
 }
 
 #[derive(Debug)]
 pub(crate) struct Arguments {
-    pub(crate) workloads: Vec<Workload>,
+    pub(crate) stores: Vec<Store>,
+    /// `None`: all that a store has.
+    only: Option<Workload>,
     pub(crate) size: Size,
     pub(crate) rounds: u32,
-    pub(crate) out: PathBuf,
+    out: Option<PathBuf>,
     /// As it was typed, for the report.
     pub(crate) typed: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Store {
+    Sqlite,
+    Postgres,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Workload {
     W1,
+    W2,
     W4,
     W5,
+    W6,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,69 +68,137 @@ impl Size {
     }
 }
 
+impl Store {
+    /// Those that are measured on it.
+    fn workloads(self) -> &'static [Workload] {
+        match self {
+            Self::Sqlite => &[Workload::W1, Workload::W4, Workload::W5],
+            Self::Postgres => &[Workload::W1, Workload::W2, Workload::W4, Workload::W6],
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Postgres => "postgres",
+        }
+    }
+}
+
+impl Workload {
+    fn from_word(word: &str) -> Option<Self> {
+        Some(match word {
+            "w1" => Self::W1,
+            "w2" => Self::W2,
+            "w4" => Self::W4,
+            "w5" => Self::W5,
+            "w6" => Self::W6,
+            _ => return None,
+        })
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::W1 => "w1",
+            Self::W2 => "w2",
+            Self::W4 => "w4",
+            Self::W5 => "w5",
+            Self::W6 => "w6",
+        }
+    }
+}
+
 impl Command {
     pub(crate) fn parse(words: &[String]) -> Result<Self> {
-        if let [measure, task, dir] = words
-            && measure == "measure"
-        {
-            return Ok(Self::Measure {
-                task: serde_json::from_str(task)?,
-                dir: dir.into(),
-            });
-        }
-        Arguments::parse(words).map(Self::Report)
+        let strs: Vec<&str> = words.iter().map(String::as_str).collect();
+        let phase = match strs[..] {
+            ["measure", task, dir] => {
+                return Ok(Self::Measure {
+                    task: serde_json::from_str(task)?,
+                    dir: dir.into(),
+                });
+            }
+            ["postgres", "prepare", ..] => Phase::Prepare,
+            ["postgres", "measure", ..] => Phase::Measure,
+            _ => return Arguments::parse(words).map(Self::Report),
+        };
+        let [_, _, task, url] = strs[..] else {
+            bail!("{USAGE}");
+        };
+        Ok(Self::Postgres {
+            phase,
+            task: serde_json::from_str(task)?,
+            url: url.to_owned(),
+        })
     }
 }
 
 impl Arguments {
     fn parse(words: &[String]) -> Result<Self> {
-        let (mut which, mut size, mut rounds, mut out) = ("all", Size::Full, 3, None);
+        let mut parsed = Self {
+            stores: vec![Store::Sqlite, Store::Postgres],
+            only: None,
+            size: Size::Full,
+            rounds: 3,
+            out: None,
+            typed: words.join(" "),
+        };
         let mut rest = words.iter().map(String::as_str);
         while let Some(word) = rest.next() {
             let mut value = || rest.next().with_context(|| format!("{word} needs a value"));
             match word {
-                "w1" | "w4" | "w5" | "all" => which = word,
+                "all" => parsed.only = None,
+                "sqlite" => parsed.stores = vec![Store::Sqlite],
+                "postgres" => parsed.stores = vec![Store::Postgres],
                 "--size" => {
-                    size = match value()? {
+                    parsed.size = match value()? {
                         "small" => Size::Small,
                         "full" => Size::Full,
                         other => bail!("--size is small or full, not {other:?}"),
                     }
                 }
-                "--rounds" => rounds = value()?.parse().context("--rounds is a number")?,
-                "--out" => out = Some(PathBuf::from(value()?)),
-                other => bail!("unknown word {other:?}\n{USAGE}"),
+                "--rounds" => parsed.rounds = value()?.parse().context("--rounds is a number")?,
+                "--out" => parsed.out = Some(PathBuf::from(value()?)),
+                other => match Workload::from_word(other) {
+                    Some(workload) => parsed.only = Some(workload),
+                    None => bail!("unknown word {other:?}\n{USAGE}"),
+                },
             }
         }
-        if rounds == 0 {
+        parsed.checked()
+    }
+
+    fn checked(mut self) -> Result<Self> {
+        if self.rounds == 0 {
             bail!("--rounds must be at least 1, and 3 for a figure that counts");
         }
-        Ok(Self {
-            workloads: match which {
-                "w1" => vec![Workload::W1],
-                "w4" => vec![Workload::W4],
-                "w5" => vec![Workload::W5],
-                _ => vec![Workload::W1, Workload::W4, Workload::W5],
-            },
-            size,
-            rounds,
-            out: out.unwrap_or_else(|| default_out(which, size)),
-            typed: words.join(" "),
-        })
+        if let Some(only) = self.only {
+            self.stores
+                .retain(|store| store.workloads().contains(&only));
+        }
+        if self.stores.is_empty() {
+            bail!("this workload is not measured on this store\n{USAGE}");
+        }
+        if self.out.is_some() && self.stores.len() > 1 {
+            bail!("--out takes one table; name the store too");
+        }
+        Ok(self)
     }
-}
 
-/// A part or a small run never overwrites the whole table.
-fn default_out(which: &str, size: Size) -> PathBuf {
-    let part = if which == "all" {
-        String::new()
-    } else {
-        format!("-{which}")
-    };
-    let file = format!("sqlite{part}{}.md", size.pick("-small", ""));
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("results")
-        .join(file)
+    pub(crate) fn workloads(&self, store: Store) -> Vec<Workload> {
+        let all = store.workloads().iter().copied();
+        all.filter(|workload| self.only.is_none_or(|only| only == *workload))
+            .collect()
+    }
+
+    /// A part or a small run never overwrites the whole table.
+    pub(crate) fn out(&self, store: Store) -> PathBuf {
+        let part = self.only.map(|only| format!("-{}", only.word()));
+        let small = self.size.pick("-small", "");
+        let file = format!("{}{}{small}.md", store.name(), part.unwrap_or_default());
+        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
+        self.out.clone().unwrap_or_else(|| results.join(file))
+    }
 }
 
 #[cfg(test)]
@@ -126,24 +211,46 @@ mod tests {
     }
 
     #[test]
-    fn without_words_everything_is_measured_in_full_three_times() {
+    fn without_words_everything_is_measured_in_full_three_times_on_both_stores() {
         let arguments = parse("").unwrap();
-        assert_eq!(arguments.workloads.len(), 3);
+        assert_eq!(arguments.stores, [Store::Sqlite, Store::Postgres]);
+        assert_eq!(arguments.workloads(Store::Sqlite).len(), 3);
+        assert_eq!(arguments.workloads(Store::Postgres).len(), 4);
         assert_eq!((arguments.size, arguments.rounds), (Size::Full, 3));
-        assert!(arguments.out.ends_with("results/sqlite.md"));
+        assert!(arguments.out(Store::Sqlite).ends_with("results/sqlite.md"));
+        assert!(
+            arguments
+                .out(Store::Postgres)
+                .ends_with("results/postgres.md")
+        );
     }
 
     #[test]
     fn a_part_has_a_file_of_its_own() {
         let arguments = parse("w4 --size small --rounds 5").unwrap();
-        assert_eq!(arguments.workloads, [Workload::W4]);
+        assert_eq!(arguments.workloads(Store::Sqlite), [Workload::W4]);
         assert_eq!(arguments.rounds, 5);
-        assert!(arguments.out.ends_with("results/sqlite-w4-small.md"));
+        let out = arguments.out(Store::Sqlite);
+        assert!(out.ends_with("results/sqlite-w4-small.md"));
+    }
+
+    #[test]
+    fn a_workload_is_measured_where_it_exists() {
+        assert_eq!(parse("w2").unwrap().stores, [Store::Postgres]);
+        assert_eq!(parse("w5 all sqlite").unwrap().stores, [Store::Sqlite]);
     }
 
     #[test]
     fn what_is_not_understood_is_refused() {
-        for line in ["w2", "--size huge", "--rounds", "--rounds 0", "--rounds x"] {
+        for line in [
+            "w3",
+            "postgres w5",
+            "--out x",
+            "--size huge",
+            "--rounds",
+            "--rounds 0",
+            "--rounds x",
+        ] {
             assert!(parse(line).is_err(), "{line:?} was accepted");
         }
     }

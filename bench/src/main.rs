@@ -1,4 +1,4 @@
-//! Benchmarks of the SQLite store and the embedded engine, with the physical limit beside each.
+//! Benchmarks of both stores and the embedded engine, with the physical limit beside each.
 //!
 //! The parent only arranges and reports; every measurement is a fresh process of this same
 //! binary, so that peaks of memory and warm caches do not mix. No timing is asserted anywhere.
@@ -6,6 +6,7 @@
 mod arguments;
 mod measure;
 mod payments;
+mod postgres;
 mod report;
 mod rounds;
 mod sample;
@@ -18,29 +19,44 @@ use std::io::{Write, stdout};
 
 use anyhow::{Context, Result};
 
-use arguments::{Arguments, Command};
+use arguments::{Arguments, Command, Store};
+use sample::Sample;
 
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    match Command::parse(&words)? {
-        Command::Measure { task, dir } => {
-            let runtime = tokio::runtime::Builder::new_multi_thread()
-                .enable_all()
-                .build()?;
-            let sample = runtime.block_on(measure::perform(&task, &dir))?;
-            writeln!(stdout(), "{}", serde_json::to_string(&sample)?)?;
-            Ok(())
+    let command = Command::parse(&words)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        match command {
+            Command::Measure { task, dir } => say(&measure::perform(&task, &dir).await?),
+            Command::Postgres { phase, task, url } => {
+                say(&postgres::perform(phase, &task, &url).await?)
+            }
+            Command::Report(arguments) => report(&arguments).await,
         }
-        Command::Report(arguments) => report(&arguments),
-    }
+    })
 }
 
-fn report(arguments: &Arguments) -> Result<()> {
-    let text = report::run(arguments)?;
-    stdout().write_all(text.as_bytes())?;
-    let out = &arguments.out;
-    if let Some(folder) = out.parent() {
-        fs::create_dir_all(folder)?;
+fn say(sample: &Sample) -> Result<()> {
+    writeln!(stdout(), "{}", serde_json::to_string(sample)?)?;
+    Ok(())
+}
+
+async fn report(arguments: &Arguments) -> Result<()> {
+    for &store in &arguments.stores {
+        let workloads = arguments.workloads(store);
+        let text = match store {
+            Store::Sqlite => report::run(arguments, &workloads)?,
+            Store::Postgres => postgres::run(arguments, &workloads).await?,
+        };
+        stdout().write_all(text.as_bytes())?;
+        let out = arguments.out(store);
+        if let Some(folder) = out.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(&out, text).with_context(|| format!("cannot write {}", out.display()))?;
     }
-    fs::write(out, text).with_context(|| format!("cannot write {}", out.display()))
+    Ok(())
 }

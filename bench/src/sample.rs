@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Sample {
     /// Items, slots, flows, rows or appends.
     pub(crate) count: u32,
@@ -14,6 +15,16 @@ pub(crate) struct Sample {
     pub(crate) commits: Option<u32>,
     /// The time of the last tenth over that of the first.
     pub(crate) last_over_first: Option<f64>,
+    /// Written to the write-ahead log of PostgreSQL.
+    pub(crate) wal_bytes: Option<f64>,
+    /// Of single claims, where they were timed.
+    pub(crate) latency: Option<Latency>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Latency {
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
 }
 
 impl Sample {

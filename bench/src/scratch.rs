@@ -45,7 +45,7 @@ impl Scratch {
 }
 
 /// The type of the mount with the longest path that leads to `path`.
-fn filesystem_of(path: &Path) -> Result<String> {
+pub(crate) fn filesystem_of(path: &Path) -> Result<String> {
     let mounts = fs::read_to_string("/proc/self/mounts")?;
     let mounts = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ').skip(1);

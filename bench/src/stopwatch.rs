@@ -59,6 +59,10 @@ impl Lap {
         })
     }
 
+    pub(crate) fn wall(&self) -> Duration {
+        self.began.elapsed()
+    }
+
     pub(crate) fn end(self, watch: &mut Stopwatch) -> Result<()> {
         watch.wall += self.began.elapsed();
         watch.cpu_secs += cpu_secs()? - self.cpu_secs;

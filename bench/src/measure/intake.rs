@@ -9,7 +9,6 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tollgate_core::ports::{Admission, NewItem, Queue};
 use tollgate_domains::payments::item_type;
-use tollgate_store::sqlite::SqliteStore;
 
 use super::{BATCH, target};
 use crate::payments;
@@ -24,7 +23,21 @@ const PARSED_AHEAD: usize = 2;
 pub(super) async fn measure(dir: &Path, input: PathBuf, count: u32) -> Result<Sample> {
     let store = target::open_store(dir).await?;
     let commits_before = target::commits(dir)?;
+    let sample = admit_file(store, input, count).await?;
+    let commits = target::commits(dir)? - commits_before;
+    target::check_rows(dir, "SELECT count(*) FROM item_queue", count)?;
+    Ok(Sample {
+        commits: Some(commits),
+        ..sample
+    })
+}
 
+/// The same on every store.
+pub(crate) async fn admit_file(
+    store: Arc<dyn Queue>,
+    input: PathBuf,
+    count: u32,
+) -> Result<Sample> {
     let (lap, progress) = (Lap::begin()?, Progress::begin(count));
     let (parsed, mut batches) = mpsc::channel(PARSED_AHEAD);
     let parser = tokio::task::spawn_blocking(move || parse(&input, &parsed));
@@ -43,11 +56,7 @@ pub(super) async fn measure(dir: &Path, input: PathBuf, count: u32) -> Result<Sa
     let (last_over_first, sample) = (progress.last_over_first(), lap.sample(count)?);
 
     parser.await??;
-    let commits = target::commits(dir)? - commits_before;
-    drop(store);
-    target::check_rows(dir, "SELECT count(*) FROM item_queue", count)?;
     Ok(Sample {
-        commits: Some(commits),
         last_over_first,
         ..sample
     })
@@ -62,7 +71,7 @@ fn parse(input: &Path, parsed: &mpsc::Sender<Vec<NewItem>>) -> Result<()> {
 }
 
 /// Returns when the batch is durable, with the number of its items: all of them are new.
-pub(super) async fn admit(store: Arc<SqliteStore>, items: Vec<NewItem>) -> Result<u32> {
+pub(super) async fn admit(store: Arc<dyn Queue>, items: Vec<NewItem>) -> Result<u32> {
     let admissions = store.admit(&item_type(), items).await?;
     for admission in &admissions {
         ensure!(matches!(admission, Admission::New(_)), "{admission:?}");

@@ -2,10 +2,10 @@
 
 mod disk;
 mod flows;
-mod intake;
-mod rows;
-mod slots;
-mod target;
+pub(crate) mod intake;
+pub(crate) mod rows;
+pub(crate) mod slots;
+pub(crate) mod target;
 mod window_walk;
 
 use std::path::Path;

@@ -59,7 +59,7 @@ pub(super) async fn measure(
 }
 
 /// From the times at which batches of equal size ended; without the commit.
-fn last_over_first(ends: &[std::time::Duration]) -> Option<f64> {
+pub(crate) fn last_over_first(ends: &[std::time::Duration]) -> Option<f64> {
     let tenth = ends.len() / 10;
     let first = ends.get(tenth.checked_sub(1)?)?;
     let last = ends

@@ -11,8 +11,7 @@ use tokio::task::JoinSet;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{FlowId, ItemId};
 use tollgate_core::money::{Currency, Money};
-use tollgate_core::ports::{NewItem, NewRecord};
-use tollgate_store::sqlite::SqliteStore;
+use tollgate_core::ports::{NewItem, NewRecord, Queue};
 
 use super::intake::admit;
 use super::target;
@@ -23,17 +22,27 @@ use crate::stopwatch::{Lap, Progress};
 const INSTANT_SECS: i64 = 2_222_121_600;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Load {
-    pub(super) count: u32,
-    pub(super) batch: u32,
+pub(crate) struct Load {
+    pub(crate) count: u32,
+    pub(crate) batch: u32,
     /// Batches in flight.
-    pub(super) at_once: u32,
+    pub(crate) at_once: u32,
 }
 
 pub(super) async fn measure(dir: &Path, load: Load) -> Result<Sample> {
     let store = target::open_store(dir).await?;
     let commits_before = target::commits(dir)?;
+    let sample = ask_for_all(store, load).await?;
+    let commits = target::commits(dir)? - commits_before;
+    target::check_rows(dir, "SELECT sum(used) FROM lane_window", load.count)?;
+    Ok(Sample {
+        commits: Some(commits),
+        ..sample
+    })
+}
 
+/// The same on every store.
+pub(crate) async fn ask_for_all(store: Arc<dyn Queue>, load: Load) -> Result<Sample> {
     let lap = Lap::begin()?;
     let shared = Arc::new(Shared {
         progress: Progress::begin(load.count),
@@ -48,12 +57,7 @@ pub(super) async fn measure(dir: &Path, load: Load) -> Result<Sample> {
         asked??;
     }
     let (last_over_first, sample) = (shared.progress.last_over_first(), lap.sample(load.count)?);
-
-    let commits = target::commits(dir)? - commits_before;
-    drop(store);
-    target::check_rows(dir, "SELECT sum(used) FROM lane_window", load.count)?;
     Ok(Sample {
-        commits: Some(commits),
         last_over_first,
         ..sample
     })
@@ -67,7 +71,7 @@ struct Shared {
 }
 
 /// Asks for one batch after the other, until all numbers are taken.
-async fn ask(store: Arc<SqliteStore>, shared: Arc<Shared>) -> Result<()> {
+async fn ask(store: Arc<dyn Queue>, shared: Arc<Shared>) -> Result<()> {
     let Load { count, batch, .. } = shared.load;
     loop {
         let start = shared.next.fetch_add(batch, Ordering::SeqCst);
@@ -79,7 +83,7 @@ async fn ask(store: Arc<SqliteStore>, shared: Arc<Shared>) -> Result<()> {
     }
 }
 
-pub(super) fn items(numbers: Range<u32>) -> Result<Vec<NewItem>> {
+pub(crate) fn items(numbers: Range<u32>) -> Result<Vec<NewItem>> {
     let requested = Timestamp::from_second(INSTANT_SECS)?;
     let money = Money {
         minor: 100,

@@ -16,16 +16,16 @@ use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 const PER_WINDOW: u32 = 100;
 const WINDOW_SECS: u32 = 4;
 
-pub(super) fn lane_name() -> LaneName {
+pub(crate) fn lane_name() -> LaneName {
     LaneName::new("bench")
 }
 
 /// The lane, as the limits place their rows by it.
-pub(super) fn lane() -> Result<Lane> {
+pub(crate) fn lane() -> Result<Lane> {
     Lane::changed(None, lane_change()).map_err(anyhow::Error::msg)
 }
 
-fn lane_change() -> LaneChange {
+pub(crate) fn lane_change() -> LaneChange {
     LaneChange {
         max_per_window: Some(PER_WINDOW),
         window_size_secs: Some(WINDOW_SECS),

@@ -9,16 +9,24 @@ use anyhow::{Context, Result};
 use crate::arguments::Arguments;
 
 pub(super) fn header(arguments: &Arguments, filesystem: &str) -> Result<String> {
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
     Ok(format!(
         "# SQLite store and embedded engine\n\n\
-         Command: `tollgate-bench {typed}`. Each cell: median (min–max) of {rounds} rounds, all cells of a \
-         workload interleaved, each in a fresh process. Ratios are taken within each round. Machines are \
-         noisy: only the ratios count.{few}\n\n\
-         Machine: {cores} cores, {memory} GiB memory, Linux {kernel}, scratch files on {filesystem}, \
-         SQLite {sqlite}.\n\n\
+         {command}\n\n\
+         Machine: {machine}, scratch files on {filesystem}, SQLite {sqlite}.\n\n\
          Durability class, unless a row says otherwise: WAL, `synchronous=FULL`; acknowledged after the \
          fsync of its commit.\n",
+        command = command(arguments),
+        machine = words()?,
+        sqlite = rusqlite::version(),
+    ))
+}
+
+/// What was run, and how its figures are to be read.
+pub(crate) fn command(arguments: &Arguments) -> String {
+    format!(
+        "Command: `tollgate-bench {typed}`. Each cell: median (min–max) of {rounds} rounds, all cells of a \
+         workload interleaved, each in a fresh process. Ratios are taken within each round. Machines are \
+         noisy: only the ratios count.{few}",
         typed = arguments.typed,
         rounds = arguments.rounds,
         few = if arguments.rounds < 3 {
@@ -26,10 +34,16 @@ pub(super) fn header(arguments: &Arguments, filesystem: &str) -> Result<String> 
         } else {
             ""
         },
+    )
+}
+
+pub(crate) fn words() -> Result<String> {
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    Ok(format!(
+        "{cores} cores, {memory} GiB memory, Linux {kernel}",
         cores = available_parallelism()?,
         memory = memory_gib()?,
         kernel = kernel.trim(),
-        sqlite = rusqlite::version(),
     ))
 }
 

@@ -5,36 +5,48 @@ use crate::sample::Sample;
 
 /// One figure per round.
 #[derive(Debug, Clone)]
-pub(super) struct Figures(Vec<f64>);
+pub(crate) struct Figures(Vec<f64>);
 
 impl Figures {
-    pub(super) fn of(samples: &Samples, figure: impl Fn(&Sample) -> f64) -> Self {
+    pub(crate) fn of(samples: &Samples, figure: impl Fn(&Sample) -> f64) -> Self {
         Self(samples.iter().map(figure).collect())
     }
 
-    pub(super) fn rate(samples: &Samples) -> Self {
+    pub(crate) fn rate(samples: &Samples) -> Self {
         Self::of(samples, Sample::per_second)
     }
 
     /// Those that were measured; none in no round.
-    pub(super) fn known(samples: &Samples, figure: impl Fn(&Sample) -> Option<f64>) -> Self {
+    pub(crate) fn known(samples: &Samples, figure: impl Fn(&Sample) -> Option<f64>) -> Self {
         Self(samples.iter().filter_map(figure).collect())
     }
 
-    pub(super) fn commits(samples: &Samples) -> Self {
+    pub(crate) fn commits(samples: &Samples) -> Self {
         Self::known(samples, |sample| sample.commits.map(f64::from))
     }
 
-    pub(super) fn times(&self, factor: f64) -> Self {
+    pub(crate) fn commits_per_item(samples: &Samples) -> Self {
+        Self::known(samples, |sample| {
+            Some(f64::from(sample.commits?) / f64::from(sample.count))
+        })
+    }
+
+    pub(crate) fn wal_per_item(samples: &Samples) -> Self {
+        Self::known(samples, |sample| {
+            Some(sample.wal_bytes? / f64::from(sample.count))
+        })
+    }
+
+    pub(crate) fn times(&self, factor: f64) -> Self {
         Self(self.0.iter().map(|figure| figure * factor).collect())
     }
 
     /// Round by round: what one run of the machine did to both.
-    pub(super) fn over(&self, other: &Self) -> Self {
+    pub(crate) fn over(&self, other: &Self) -> Self {
         Self(self.0.iter().zip(&other.0).map(|(a, b)| a / b).collect())
     }
 
-    pub(super) fn median(&self) -> f64 {
+    pub(crate) fn median(&self) -> f64 {
         let sorted = self.sorted();
         let middle = sorted.len() / 2;
         match sorted.len() {
@@ -51,7 +63,7 @@ impl Figures {
     }
 
     /// `median (min–max)`, each written by `write`.
-    pub(super) fn show(&self, write: impl Fn(f64) -> String) -> String {
+    pub(crate) fn show(&self, write: impl Fn(f64) -> String) -> String {
         let sorted = self.sorted();
         match (sorted.first(), sorted.last()) {
             (Some(&least), Some(&most)) if sorted.len() > 1 => {
@@ -65,7 +77,7 @@ impl Figures {
 }
 
 /// `1,234,567`
-pub(super) fn whole(figure: f64) -> String {
+pub(crate) fn whole(figure: f64) -> String {
     let digits = format!("{figure:.0}");
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -77,19 +89,27 @@ pub(super) fn whole(figure: f64) -> String {
     text
 }
 
-pub(super) fn percent(ratio: f64) -> String {
+pub(crate) fn percent(ratio: f64) -> String {
     format!("{:.0} %", ratio * 100.0)
 }
 
-pub(super) fn two_digits(figure: f64) -> String {
+pub(crate) fn one_digit(figure: f64) -> String {
+    format!("{figure:.1}")
+}
+
+pub(crate) fn three_digits(figure: f64) -> String {
+    format!("{figure:.3}")
+}
+
+pub(crate) fn two_digits(figure: f64) -> String {
     format!("{figure:.2}")
 }
 
-pub(super) fn verdict(met: bool) -> String {
+pub(crate) fn verdict(met: bool) -> String {
     if met { "met" } else { "**missed**" }.to_owned()
 }
 
-pub(super) fn markdown<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
+pub(crate) fn markdown<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     let head = format!("| {} |\n|{}\n", head.join(" | "), "---|".repeat(N));
     let rows = rows.iter().map(|row| format!("| {} |\n", row.join(" | ")));
     std::iter::once(head).chain(rows).collect()

@@ -1,4 +1,4 @@
-//! A private, real PostgreSQL server for tests: in a scratch directory, on a free port, as the user
+//! A private, real PostgreSQL server for tests and benchmarks: in a scratch directory, on a free port, as the user
 //! `postgres` when we are root. A guard process stops it and removes its directory when the test
 //! process ends, however it ends.
 
@@ -24,10 +24,17 @@ done
 rm -rf "$1"
 "#;
 
+/// Nothing is flushed to the disk, but a commit still reaches the kernel, which outlives a crash
+/// of the server.
+const FOR_TESTS: &str = "fsync = off\nfull_page_writes = off\n\
+                         max_connections = 300\nshared_buffers = 64MB\n";
+
 #[derive(Debug)]
 pub struct Cluster {
     dir: PathBuf,
     port: u16,
+    /// Lines of `postgresql.conf`.
+    settings: String,
     guard: Child,
 }
 
@@ -39,7 +46,12 @@ pub fn shared() -> &'static Cluster {
 
 impl Cluster {
     pub fn start() -> Self {
-        let cluster = Self::unstarted();
+        Self::start_with(FOR_TESTS)
+    }
+
+    /// With other settings than tests have: lines of `postgresql.conf`.
+    pub fn start_with(settings: &str) -> Self {
+        let cluster = Self::unstarted(settings);
         run(tool("initdb")
             .args(["--auth=trust", "--username=postgres", "--encoding=UTF8"])
             .args(["--locale=C.UTF-8", "--no-sync", "-D"])
@@ -52,7 +64,7 @@ impl Cluster {
     /// Another cluster that follows this one and cannot be written to.
     #[must_use]
     pub fn replica(&self) -> Self {
-        let replica = Self::unstarted();
+        let replica = Self::unstarted(&self.settings);
         run(tool("pg_basebackup")
             .args([
                 "-h",
@@ -72,7 +84,7 @@ impl Cluster {
         replica
     }
 
-    fn unstarted() -> Self {
+    fn unstarted(settings: &str) -> Self {
         let dir = TempDir::with_prefix("tollgate-postgres-").unwrap().keep();
         if is_root() {
             run(Command::new("chown").arg("postgres").arg(&dir));
@@ -81,23 +93,26 @@ impl Cluster {
         Self {
             dir,
             port: free_port(),
+            settings: settings.to_owned(),
             guard,
         }
     }
 
-    /// Nothing is flushed to the disk, but a commit still reaches the kernel, which outlives a
-    /// crash of the server.
     fn configure(&self) {
         let settings = format!(
-            "port = {}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = '{}'\n\
-             fsync = off\nfull_page_writes = off\n\
-             max_connections = 300\nshared_buffers = 64MB\n",
+            "port = {}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = '{}'\n{}",
             self.port,
-            self.dir.display()
+            self.dir.display(),
+            self.settings
         );
         let path = self.data().join("postgresql.auto.conf");
         let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
         file.write_all(settings.as_bytes()).unwrap();
+    }
+
+    /// Where it keeps everything.
+    pub fn folder(&self) -> &Path {
+        &self.dir
     }
 
     fn data(&self) -> PathBuf {

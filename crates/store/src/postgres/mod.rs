@@ -11,6 +11,7 @@ mod claim;
 mod connect;
 mod counters;
 mod error;
+mod finish;
 mod flow_writes;
 mod flows;
 mod group;
@@ -40,6 +41,7 @@ use tollgate_core::ports::{Settlement, SharedClock, StoreResult};
 
 use crate::clock::MovableTime;
 use admissions::Admit;
+use finish::Finish;
 use flow_writes::FlowWrite;
 use flows::Handouts;
 use group::Group;
@@ -109,6 +111,7 @@ pub struct PostgresStore {
     runner: Runner,
     admissions: Group<Admit>,
     settlements: Group<Settlement>,
+    ends: Group<Finish>,
     flow_writes: Group<FlowWrite>,
     handouts: Handouts,
     gate_margin: Decimal,

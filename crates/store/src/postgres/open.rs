@@ -10,6 +10,7 @@ use tollgate_core::ports::{Settlement, StoreError, StoreResult};
 
 use super::admissions::{Admit, admit_all};
 use super::connect::Address;
+use super::finish::{Finish, finish_all};
 use super::flow_writes::{FlowWrite, write_flows};
 use super::flows::Handouts;
 use super::group::{Group, Work};
@@ -26,6 +27,7 @@ const OLDEST_SERVER: i32 = 140_000;
 const ADMITTING: usize = 2;
 /// One writes while another waits for the disk.
 const SETTLING: usize = 2;
+const FINISHING: usize = 2;
 
 impl PostgresStore {
     pub async fn open(options: PostgresOptions) -> StoreResult<Self> {
@@ -37,10 +39,12 @@ impl PostgresStore {
         let admit: Work<Admit> =
             Arc::new(move |tx, jobs| Box::pin(admit_all(tx, jobs, margin, seed)));
         let settle: Work<Settlement> = Arc::new(|tx, jobs| Box::pin(settle_all(tx, jobs)));
+        let finish: Work<Finish> = Arc::new(|tx, jobs| Box::pin(finish_all(tx, jobs)));
         let write_flows: Work<FlowWrite> = Arc::new(|tx, jobs| Box::pin(write_flows(tx, jobs)));
         Ok(Self {
             admissions: Group::start(&runner, Urgency::Normal, ADMITTING, &admit),
             settlements: Group::start(&runner, Urgency::Urgent, SETTLING, &settle),
+            ends: Group::start(&runner, Urgency::Urgent, FINISHING, &finish),
             // One, so that two groups never wait for each other's flows.
             flow_writes: Group::start(&runner, Urgency::Urgent, 1, &write_flows),
             handouts: Handouts::of(process),

@@ -1,4 +1,4 @@
-//! The queue: due lanes, ends and what is adrift. Admission, claims and starts have files of
+//! The queue: due lanes and what is adrift. Admission, claims, starts and ends have files of
 //! their own.
 
 use std::time::Duration;
@@ -12,7 +12,8 @@ use tollgate_core::ports::{
 };
 
 use super::admissions::Admit;
-use super::run::{Params, Urgency, all, execute, one};
+use super::finish::Finish;
+use super::run::{Params, Urgency, all, execute};
 use super::value::{Count, Us, micros, storable};
 use super::{PostgresStore, claim, lanes, starts};
 
@@ -131,31 +132,8 @@ impl Queue for PostgresStore {
     }
 
     async fn finish(&self, item: &Item, run: u32, status: StatusMove) -> StoreResult<bool> {
-        const FINISH: &str = "WITH finished AS (
-                 UPDATE item_queue SET queue_status = 'DISPATCHED', finished_at = tg_now(),
-                        dispatched_at = coalesce(dispatched_at, tg_now())
-                 WHERE item_type = $1 AND item_id = $2 AND run = $3
-                   AND queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL
-                 RETURNING item_type, item_id
-             ), moved AS (
-                 UPDATE record r SET status = $4, updated_at = tg_now() FROM finished f
-                 WHERE r.item_type = f.item_type AND r.item_id = f.item_id AND r.status = ANY($5)
-             )
-             SELECT EXISTS (SELECT 1 FROM finished)";
-        const IS_FINISHED: &str = "SELECT EXISTS (SELECT 1 FROM item_queue
-             WHERE item_type = $1 AND item_id = $2 AND run = $3 AND finished_at IS NOT NULL)";
-        let (item, run) = (item.clone(), i64::from(run));
-        self.runner
-            .read(Urgency::Urgent, move |c| {
-                Box::pin(async move {
-                    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
-                    let params: Params<'_> = &[&kind, &id, &run, &status.to, &status.from];
-                    let finished: bool = one(c, FINISH, params).await?.get(0);
-                    // Repeated, since its answer was lost: the same answer.
-                    Ok(finished || one(c, IS_FINISHED, &[&kind, &id, &run]).await?.get(0))
-                })
-            })
-            .await
+        let item = item.clone();
+        self.ends.write(Finish { item, run, status }).await
     }
 
     async fn adrift(

@@ -1,0 +1,154 @@
+//! The limit of W1 and W4: the rows that admission writes, by COPY in one transaction. Slots are
+//! placed and rows are written down while the watch stands still.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::pin::pin;
+
+use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
+use futures::SinkExt;
+use tokio_postgres::Client;
+use tollgate_core::Timestamp;
+use tollgate_core::gate::DEFAULT_MARGIN;
+use tollgate_core::ports::NewItem;
+use tollgate_core::slot::{Counter, Place, assign};
+use tollgate_core::window::Windows;
+use tollgate_domains::payments::item_type;
+
+use super::target;
+use crate::measure::rows::last_over_first;
+use crate::measure::target as lanes;
+use crate::sample::Sample;
+use crate::stopwatch::{Lap, Stopwatch};
+
+/// Any time will do; rows are as long with every time of our century.
+const CREATED_AT: i64 = 1_800_000_000_000_000;
+
+const RECORDS: &str = "COPY record (item_type, item_id, owner, status, amount_minor, currency,
+     content_hash, document, created_at, updated_at) FROM STDIN";
+const SLOTS: &str = "COPY slot (item_type, item_id, lane, window_start, scheduled_time,
+     requested_time) FROM STDIN";
+const CONTEXTS: &str = "COPY item_context (item_type, item_id, context_json) FROM STDIN";
+const QUEUE: &str = "COPY item_queue (item_type, item_id, lane, queue_status, scheduled_exec_time,
+     run, fence, retry_count, init_workflow_id, created_at) FROM STDIN";
+const WINDOWS: &str = "COPY lane_window (lane, window_start, used, next_open) FROM STDIN";
+
+pub(super) async fn measure(
+    url: &str,
+    batches: impl Iterator<Item = Result<Vec<NewItem>>>,
+    count: u32,
+) -> Result<Sample> {
+    let client = target::connect(url).await?;
+    let lane = lanes::lane()?;
+    let windows = Windows::of(&lane, DEFAULT_MARGIN);
+    let mut counters: BTreeMap<Timestamp, Counter> = BTreeMap::new();
+
+    let mut watch = Stopwatch::default();
+    let mut ends = Vec::new();
+    client.batch_execute("BEGIN").await?;
+    for batch in batches {
+        let mut text = Text::default();
+        for item in batch? {
+            let from = item.requested.context("every item has its time")?;
+            let Ok(place) = assign(&windows, lane.spread, from, 0, &mut counters);
+            text.add(&item, from, &place)?;
+        }
+        let lap = Lap::begin()?;
+        text.copy(&client).await?;
+        lap.end(&mut watch)?;
+        ends.push(watch.wall());
+    }
+    let counters = counter_text(&counters)?;
+    let lap = Lap::begin()?;
+    copy(&client, WINDOWS, counters).await?;
+    client.batch_execute("COMMIT").await?;
+    lap.end(&mut watch)?;
+
+    let sample = watch.sample(count)?;
+    let queued = client
+        .query_one("SELECT count(*) FROM item_queue", &[])
+        .await?;
+    ensure!(
+        queued.get::<_, i64>(0) == i64::from(count),
+        "rows are missing"
+    );
+    Ok(Sample {
+        last_over_first: last_over_first(&ends),
+        ..sample
+    })
+}
+
+/// The rows of a batch, table by table, as COPY reads them.
+#[derive(Default)]
+struct Text {
+    records: String,
+    slots: String,
+    contexts: String,
+    queue: String,
+}
+
+impl Text {
+    fn add(&mut self, item: &NewItem, requested: Timestamp, place: &Place) -> Result<()> {
+        let (kind, id, lane) = (item_type(), item.id.as_str(), item.lane.as_str());
+        let (new, money) = (&item.record, &item.record.money);
+        let scheduled = place.scheduled.as_microsecond();
+        writeln!(
+            self.records,
+            "{kind}\t{id}\t{}\t{}\t{}\t{}\t{}\t{}\t{CREATED_AT}\t{CREATED_AT}",
+            escaped(&new.owner),
+            new.status,
+            money.minor,
+            money.currency.code(),
+            new.content_hash,
+            escaped(&new.document),
+        )?;
+        let (window, requested) = (place.window.as_microsecond(), requested.as_microsecond());
+        writeln!(
+            self.slots,
+            "{kind}\t{id}\t{lane}\t{window}\t{scheduled}\t{requested}"
+        )?;
+        writeln!(
+            self.contexts,
+            "{kind}\t{id}\t{}",
+            escaped(&item.context_json)
+        )?;
+        let flow = &item.init_flow;
+        writeln!(
+            self.queue,
+            "{kind}\t{id}\t{lane}\tREADY\t{scheduled}\t1\t0\t0\t{flow}\t{CREATED_AT}"
+        )?;
+        Ok(())
+    }
+
+    async fn copy(self, client: &Client) -> Result<()> {
+        copy(client, RECORDS, self.records).await?;
+        copy(client, SLOTS, self.slots).await?;
+        copy(client, CONTEXTS, self.contexts).await?;
+        copy(client, QUEUE, self.queue).await
+    }
+}
+
+async fn copy(client: &Client, sql: &str, text: String) -> Result<()> {
+    let mut sink = pin!(client.copy_in::<_, Bytes>(sql).await?);
+    sink.send(Bytes::from(text)).await?;
+    sink.finish().await?;
+    Ok(())
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('\t', "\\t")
+        .replace('\n', "\\n")
+}
+
+fn counter_text(counters: &BTreeMap<Timestamp, Counter>) -> Result<String> {
+    let (mut text, lane) = (String::new(), lanes::lane_name());
+    for (window, counter) in counters {
+        let next = counter.next_open.map(Timestamp::as_microsecond);
+        let next = next.map_or("\\N".to_owned(), |next| next.to_string());
+        let window = window.as_microsecond();
+        writeln!(text, "{lane}\t{window}\t{}\t{next}", counter.used)?;
+    }
+    Ok(text)
+}

@@ -1,0 +1,80 @@
+//! The queues that are measured beside ours, each a small program in `bench/peers` that takes the
+//! same words: `prepare|measure insert|drain URL FILE COUNT`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::target::connect;
+use super::task::{Peer, Work};
+
+/// Installs and builds them; nothing that is measured.
+pub(super) fn install() -> Result<()> {
+    let peers = folder();
+    succeeds(
+        Command::new("npm")
+            .args(["ci", "--no-audit", "--no-fund"])
+            .current_dir(&peers),
+    )?;
+    let built = built();
+    succeeds(
+        Command::new("cargo")
+            .args(["build", "--release", "--locked", "--quiet"])
+            .current_dir(peers.join("graphile_worker"))
+            .env("CARGO_TARGET_DIR", &built),
+    )
+}
+
+pub(super) fn command(peer: Peer) -> Command {
+    let script = |name: &str| {
+        let mut command = Command::new("node");
+        command.arg(folder().join(name));
+        command
+    };
+    match peer {
+        Peer::GraphileWorker => script("graphile-worker.mjs"),
+        Peer::PgBoss => script("pg-boss.mjs"),
+        Peer::GraphileWorkerRs => Command::new(built().join("release/bench-peer-graphile-worker")),
+    }
+}
+
+/// Whether what was said to be done is there.
+pub(super) async fn check(peer: Peer, work: Work, url: &str, count: u32) -> Result<()> {
+    let jobs = match peer {
+        Peer::GraphileWorker | Peer::GraphileWorkerRs => {
+            "SELECT count(*) FROM graphile_worker._private_jobs"
+        }
+        Peer::PgBoss => "SELECT count(*) FROM pgboss.job WHERE state <> 'completed'",
+    };
+    let expected = match work {
+        Work::Insert => i64::from(count),
+        Work::Drain => 0,
+    };
+    let found: i64 = connect(url).await?.query_one(jobs, &[]).await?.get(0);
+    ensure!(
+        found == expected,
+        "{peer:?} has left {found} jobs, not {expected}"
+    );
+    Ok(())
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("peers")
+}
+
+/// Beside what Cargo builds of ours, wherever that is.
+fn built() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let ours = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
+    target.unwrap_or_else(ours).join("bench-peers")
+}
+
+fn succeeds(command: &mut Command) -> Result<()> {
+    let output = command
+        .output()
+        .with_context(|| format!("{command:?} cannot be run; peers need Node 20, npm and Cargo"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?} failed: {said}");
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! The report on PostgreSQL: which tasks belong to a workload, and how their samples read.
+
+mod header;
+mod w1;
+mod w2;
+mod w4;
+mod w6;
+
+use anyhow::Result;
+
+use super::peers;
+use super::server::Server;
+use crate::arguments::{Arguments, Size, Workload};
+use crate::scratch::Scratch;
+
+/// What a workload's section needs to be measured.
+struct Plan<'a> {
+    size: Size,
+    rounds: u32,
+    /// Where files of payments lie.
+    scratch: &'a Scratch,
+    server: &'a Server,
+}
+
+/// Measures everything that was asked for and returns the whole text.
+pub(crate) async fn run(arguments: &Arguments, workloads: &[Workload]) -> Result<String> {
+    if workloads
+        .iter()
+        .any(|w| [Workload::W1, Workload::W2].contains(w))
+    {
+        peers::install()?;
+    }
+    let (scratch, server) = (Scratch::create()?, Server::start().await?);
+    let plan = Plan {
+        size: arguments.size,
+        rounds: arguments.rounds,
+        scratch: &scratch,
+        server: &server,
+    };
+    let mut sections = vec![header::header(arguments, &server)?];
+    for workload in workloads {
+        sections.push(match workload {
+            Workload::W1 => w1::section(&plan).await?,
+            Workload::W2 => w2::section(&plan).await?,
+            Workload::W4 => w4::section(&plan).await?,
+            Workload::W6 => w6::section(&plan).await?,
+            Workload::W5 => unreachable!("W5 is not among PostgreSQL's workloads"),
+        });
+    }
+    Ok(sections.join("\n"))
+}

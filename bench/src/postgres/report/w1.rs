@@ -1,0 +1,132 @@
+//! W1 on PostgreSQL: NDJSON in, durable items out, beside COPY of the same rows and three peers.
+
+use anyhow::Result;
+
+use super::super::rounds::interleaved;
+use super::super::task::{Peer, Task, Work};
+use super::Plan;
+use crate::measure::BATCH;
+use crate::payments::{self, Ids};
+use crate::report::table::{Figures, markdown, one_digit, percent, two_digits, verdict, whole};
+use crate::rounds::Samples;
+
+/// Of the limit.
+const GOAL: f64 = 0.6;
+/// Of the best peer.
+const PEER_GOAL: f64 = 2.0;
+
+pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
+    let count = plan.size.pick(20_000, 300_000);
+    let few = plan.size.pick(20_000, 150_000);
+    let ascending = plan.scratch.path().join("ascending.ndjson");
+    let random = plan.scratch.path().join("random.ndjson");
+    payments::write(&ascending, count, Ids::Ascending)?;
+    payments::write(&random, few, Ids::Random)?;
+    let peer = |peer| Task::Peer {
+        peer,
+        work: Work::Insert,
+        input: ascending.clone(),
+        count: few,
+    };
+    let tasks = [
+        Task::Intake {
+            input: ascending.clone(),
+            count,
+        },
+        Task::IntakeCopy {
+            input: ascending.clone(),
+            count,
+        },
+        Task::Intake {
+            input: random.clone(),
+            count: few,
+        },
+        Task::IntakeCopy {
+            input: random.clone(),
+            count: few,
+        },
+        peer(Peer::GraphileWorker),
+        peer(Peer::PgBoss),
+        peer(Peer::GraphileWorkerRs),
+    ];
+    let samples = interleaved(&tasks, plan.rounds, plan.server).await?;
+    let [ours, limit, random, random_limit, peers @ ..] = &samples[..] else {
+        unreachable!("seven tasks have seven answers")
+    };
+    let rate = Figures::rate(ours);
+    let best = peers
+        .iter()
+        .map(Figures::rate)
+        .max_by(|a, b| a.median().total_cmp(&b.median()))
+        .unwrap_or_else(|| rate.clone());
+    let ahead = rate.over(&best);
+    let mut rows = vec![
+        judged("Tollgate, ascending ids", ours, limit),
+        row("limit: COPY, one transaction, ascending ids", limit),
+        judged("Tollgate, random ids", random, random_limit),
+        row("limit: COPY, one transaction, random ids", random_limit),
+    ];
+    let names = [
+        "graphile-worker 0.17 `addJobs` (Node)",
+        "pg-boss 10 `insert` (Node)",
+        "graphile_worker 0.14 `add_raw_jobs` (Rust)",
+    ];
+    for (name, samples) in names.iter().zip(peers) {
+        rows.push(row(&format!("peer: {name}"), samples));
+    }
+    Ok(format!(
+        "## W1 intake (store level)\n\n\
+         {items} payments ({few} with random ids and for the peers) of about 300 bytes as NDJSON, for 24 full hours on one lane: \
+         read, parsed (`PaymentRequest::parse`; not the checks against the time and the rules), slotted and durable, \
+         in batches of {BATCH}, 4 in flight: four rows each (record, slot, context, queue), every id checked for \
+         sameness. The limit: COPY of the same rows into the same tables and indexes in one transaction, rows \
+         written down and slots placed outside the measured time (one flush at the end: a weaker durability class). \
+         The peers read and parse the same lines and insert each payment as one job, one row, in the same batches, \
+         4 in flight; they plan no slots and know no sameness.\n\n{table}\n\
+         Per durable item Tollgate takes in {ahead} × as many per second as the best peer; goal ≥ {PEER_GOAL:.0} ×: {judged}.\n",
+        items = whole(f64::from(count)),
+        few = whole(f64::from(few)),
+        table = markdown(HEAD, &rows),
+        ahead = ahead.show(two_digits),
+        judged = verdict(ahead.median() >= PEER_GOAL),
+    ))
+}
+
+const HEAD: [&str; 10] = [
+    "cell",
+    "items/s",
+    "CPU s, client",
+    "peak MiB, client",
+    "WAL bytes per item",
+    "commits per 1,000 items",
+    "last 10 % / first 10 %",
+    "of the limit",
+    "goal",
+    "",
+];
+
+fn judged(name: &str, samples: &Samples, limit: &Samples) -> [String; 10] {
+    let ratio = Figures::rate(samples).over(&Figures::rate(limit));
+    let mut row = row(name, samples);
+    row[7] = ratio.show(percent);
+    row[8] = format!("≥ {}", percent(GOAL));
+    row[9] = verdict(ratio.median() >= GOAL);
+    row
+}
+
+fn row(name: &str, samples: &Samples) -> [String; 10] {
+    [
+        name.to_owned(),
+        Figures::rate(samples).show(whole),
+        Figures::of(samples, |sample| sample.cpu_secs).show(two_digits),
+        Figures::of(samples, |sample| sample.peak_mib).show(whole),
+        Figures::wal_per_item(samples).show(whole),
+        Figures::commits_per_item(samples)
+            .times(1000.0)
+            .show(one_digit),
+        Figures::known(samples, |sample| sample.last_over_first).show(two_digits),
+        String::new(),
+        String::new(),
+        String::new(),
+    ]
+}
