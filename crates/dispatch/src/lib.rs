@@ -1,6 +1,7 @@
 //! The services on the ports: the gate gives turns, the sender sends exactly once as far as money
 //! is concerned, the dispatcher starts what is due, the sweeper finds what was left behind.
 
+mod clock_watch;
 mod decide;
 mod dispatcher;
 mod gate;
