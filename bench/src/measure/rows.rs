@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use rusqlite::{Connection, params};
 use tollgate_core::Timestamp;
 use tollgate_core::gate::DEFAULT_MARGIN;
+use tollgate_core::open_time::OpenTime;
 use tollgate_core::ports::NewItem;
 use tollgate_core::slot::{Counter, Place, assign};
 use tollgate_core::window::Windows;
@@ -29,7 +30,7 @@ pub(super) async fn measure(
     drop(target::open_store(dir).await?);
     let connection = target::connect(dir)?;
     let lane = target::lane()?;
-    let windows = Windows::of(&lane, DEFAULT_MARGIN);
+    let windows = Windows::of(&lane, DEFAULT_MARGIN, OpenTime::default());
     let mut counters: BTreeMap<Timestamp, Counter> = BTreeMap::new();
 
     let mut watch = Stopwatch::default();
@@ -40,7 +41,7 @@ pub(super) async fn measure(
         for item in batch? {
             let from = item.requested.context("every item has its time")?;
             let Ok(place) = assign(&windows, lane.spread, from, 0, &mut counters);
-            rows.push((item, from, place));
+            rows.push((item, from, place.context("the lane is always open")?));
         }
         watch.time(|| insert_all(&connection, &rows))?;
         tenths.push(watch.wall());
@@ -78,8 +79,8 @@ fn insert_all(c: &Connection, rows: &[(NewItem, Timestamp, Place)]) -> Result<()
     )?;
     let mut slot = c.prepare_cached(
         "INSERT INTO slot (item_type, item_id, lane, window_start, scheduled_time,
-                           requested_time, deadline)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, NULL)",
+                           requested_time, deadline, generation)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, NULL, 0)",
     )?;
     let mut context = c.prepare_cached(
         "INSERT INTO item_context (item_type, item_id, context_json) VALUES (?1, ?2, ?3)",
@@ -115,7 +116,8 @@ fn insert_all(c: &Connection, rows: &[(NewItem, Timestamp, Place)]) -> Result<()
 
 fn write_counters(c: &Connection, counters: &BTreeMap<Timestamp, Counter>) -> Result<()> {
     let mut insert = c.prepare_cached(
-        "INSERT INTO lane_window (lane, window_start, used, next_open) VALUES (?1, ?2, ?3, ?4)",
+        "INSERT INTO lane_window (lane, generation, window_start, used, next_open)
+         VALUES (?1, 0, ?2, ?3, ?4)",
     )?;
     let lane = target::lane_name();
     for (window, counter) in counters {

@@ -94,6 +94,7 @@ pub(crate) fn items(numbers: Range<u32>) -> Result<Vec<NewItem>> {
         lane: target::lane_name(),
         requested: Some(requested),
         deadline: None,
+        hold_if_late: false,
         record: NewRecord {
             owner: "bench".to_owned(),
             status: "SCHEDULED".to_owned(),

@@ -11,6 +11,7 @@ use futures::SinkExt;
 use tokio_postgres::Client;
 use tollgate_core::Timestamp;
 use tollgate_core::gate::DEFAULT_MARGIN;
+use tollgate_core::open_time::OpenTime;
 use tollgate_core::ports::NewItem;
 use tollgate_core::slot::{Counter, Place, assign};
 use tollgate_core::window::Windows;
@@ -28,11 +29,12 @@ const CREATED_AT: i64 = 1_800_000_000_000_000;
 const RECORDS: &str = "COPY record (item_type, item_id, owner, status, amount_minor, currency,
      content_hash, document, created_at, updated_at) FROM STDIN";
 const SLOTS: &str = "COPY slot (item_type, item_id, lane, window_start, scheduled_time,
-     requested_time) FROM STDIN";
+     requested_time, generation) FROM STDIN";
 const CONTEXTS: &str = "COPY item_context (item_type, item_id, context_json) FROM STDIN";
 const QUEUE: &str = "COPY item_queue (item_type, item_id, lane, queue_status, scheduled_exec_time,
      run, fence, retry_count, init_workflow_id, created_at) FROM STDIN";
-const WINDOWS: &str = "COPY lane_window (lane, window_start, used, next_open) FROM STDIN";
+const WINDOWS: &str =
+    "COPY lane_window (lane, generation, window_start, used, next_open) FROM STDIN";
 
 pub(super) async fn measure(
     url: &str,
@@ -41,7 +43,7 @@ pub(super) async fn measure(
 ) -> Result<Sample> {
     let client = target::connect(url).await?;
     let lane = lanes::lane()?;
-    let windows = Windows::of(&lane, DEFAULT_MARGIN);
+    let windows = Windows::of(&lane, DEFAULT_MARGIN, OpenTime::default());
     let mut counters: BTreeMap<Timestamp, Counter> = BTreeMap::new();
 
     let mut watch = Stopwatch::default();
@@ -52,7 +54,7 @@ pub(super) async fn measure(
         for item in batch? {
             let from = item.requested.context("every item has its time")?;
             let Ok(place) = assign(&windows, lane.spread, from, 0, &mut counters);
-            text.add(&item, from, &place)?;
+            text.add(&item, from, &place.context("the lane is always open")?)?;
         }
         let lap = Lap::begin()?;
         text.copy(&client).await?;
@@ -106,7 +108,7 @@ impl Text {
         let (window, requested) = (place.window.as_microsecond(), requested.as_microsecond());
         writeln!(
             self.slots,
-            "{kind}\t{id}\t{lane}\t{window}\t{scheduled}\t{requested}"
+            "{kind}\t{id}\t{lane}\t{window}\t{scheduled}\t{requested}\t0"
         )?;
         writeln!(
             self.contexts,
@@ -148,7 +150,7 @@ fn counter_text(counters: &BTreeMap<Timestamp, Counter>) -> Result<String> {
         let next = counter.next_open.map(Timestamp::as_microsecond);
         let next = next.map_or("\\N".to_owned(), |next| next.to_string());
         let window = window.as_microsecond();
-        writeln!(text, "{lane}\t{window}\t{}\t{next}", counter.used)?;
+        writeln!(text, "{lane}\t0\t{window}\t{}\t{next}", counter.used)?;
     }
     Ok(text)
 }

@@ -139,6 +139,11 @@ impl Cluster {
         self.pg_ctl(&["start"]);
     }
 
+    /// Makes a replica a primary, on a timeline of its own.
+    pub fn promote(&self) {
+        self.pg_ctl(&["promote"]);
+    }
+
     /// What the server has written to its log so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.dir.join("log")).unwrap()

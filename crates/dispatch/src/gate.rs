@@ -1,7 +1,8 @@
 //! The gate: where a real send takes its exact turn.
 //!
 //! [`Gate::turn`] returns at the very moment at which the send must go out, or says why it may
-//! not. A turn missed by more than the tolerance is dropped and another one taken.
+//! not. A turn missed by more than the tolerance, or void since the shared clock has jumped, is
+//! dropped and another one taken.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +17,7 @@ use tollgate_core::id::{AttemptId, Item, LaneName};
 use tollgate_core::outcome::AttemptKind;
 use tollgate_core::ports::{NewTurn, Permit, Store};
 
+use crate::clock_watch::ClockWatch;
 use crate::lane_queue::{LaneQueue, Waiting};
 
 /// So many attempts may wait at one lane's gate; more wait outside.
@@ -71,11 +73,14 @@ pub(crate) struct Granted {
     pub(crate) attempt: AttemptId,
     pub(crate) at: Timestamp,
     pub(crate) local: Instant,
+    /// How often the clock had jumped when this was mapped.
+    pub(crate) jumps: u64,
 }
 
 pub struct Gate {
     store: Arc<dyn Store>,
     options: GateOptions,
+    watch: Arc<ClockWatch>,
     lanes: Mutex<HashMap<LaneName, mpsc::Sender<Waiting>>>,
 }
 
@@ -89,9 +94,11 @@ impl std::fmt::Debug for Gate {
 
 impl Gate {
     pub fn new(store: Arc<dyn Store>, options: GateOptions) -> Self {
+        let watch = Arc::new(ClockWatch::new(options.tolerance));
         Self {
             store,
             options,
+            watch,
             lanes: Mutex::new(HashMap::new()),
         }
     }
@@ -111,12 +118,16 @@ impl Gate {
                 .await
                 .map_err(|_| NoTurn::Impatient(patience))??;
             tokio::time::sleep_until(granted.local).await;
-            if granted.local.elapsed() <= self.options.tolerance {
+            if self.is_good(&granted) {
                 return Ok(Permit::granted_by_the_gate(granted.attempt, granted.at));
             }
-            tracing::debug!(item = %ask.item, lane = %ask.lane, "turn missed and dropped");
+            tracing::debug!(item = %ask.item, lane = %ask.lane, "turn dropped");
             missed = Some(granted.attempt);
         }
+    }
+
+    fn is_good(&self, granted: &Granted) -> bool {
+        granted.local.elapsed() <= self.options.tolerance && granted.jumps == self.watch.jumps()
     }
 
     async fn granted(&self, ask: &Ask, missed: Option<AttemptId>) -> Result<Granted, NoTurn> {
@@ -149,7 +160,7 @@ impl Gate {
             let queue = LaneQueue::new(
                 name.clone(),
                 Arc::clone(&self.store),
-                self.options.tolerance,
+                Arc::clone(&self.watch),
             );
             tokio::spawn(queue.run(receiver));
             sender

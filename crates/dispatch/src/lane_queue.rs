@@ -9,8 +9,8 @@ use tollgate_core::gate::HORIZON;
 use tollgate_core::id::LaneName;
 use tollgate_core::ports::{NewTurn, Store, StoreError, StoreResult, Turn, TurnBlock, TurnsWanted};
 
+use crate::clock_watch::{Bearing, ClockWatch, Look};
 use crate::gate::{Granted, NoTurn};
-use crate::node_clock::Sample;
 
 /// So many attempts ask for a turn in one transaction.
 const MAX_BLOCK: usize = 512;
@@ -20,6 +20,8 @@ const LONGEST_LEAD: Duration = Duration::from_millis(100);
 const TROUBLE_PAUSE: Duration = Duration::from_millis(200);
 /// How long whoever is turned away stays in the queue.
 const AWAY_PAUSE: Duration = Duration::from_secs(1);
+/// While turns are out, the shared clock is looked at so often.
+const LOOK_EVERY: Duration = HORIZON.checked_div(2).expect("two is not zero");
 
 #[derive(Debug)]
 pub(crate) struct Waiting {
@@ -30,18 +32,21 @@ pub(crate) struct Waiting {
 pub(crate) struct LaneQueue {
     lane: LaneName,
     store: Arc<dyn Store>,
-    tolerance: Duration,
+    watch: Arc<ClockWatch>,
+    /// The last turn that was handed out.
+    last_out: Option<Instant>,
     /// The longest recent commit, forgotten slowly: turns must not be due before it ends.
     slowest: Duration,
     waiting: Vec<Waiting>,
 }
 
 impl LaneQueue {
-    pub(crate) fn new(lane: LaneName, store: Arc<dyn Store>, tolerance: Duration) -> Self {
+    pub(crate) fn new(lane: LaneName, store: Arc<dyn Store>, watch: Arc<ClockWatch>) -> Self {
         Self {
             lane,
             store,
-            tolerance,
+            watch,
+            last_out: None,
             slowest: Duration::ZERO,
             waiting: vec![],
         }
@@ -50,7 +55,7 @@ impl LaneQueue {
     pub(crate) async fn run(mut self, mut arrivals: mpsc::Receiver<Waiting>) {
         loop {
             if self.waiting.is_empty() {
-                let Some(first) = arrivals.recv().await else {
+                let Some(first) = self.next(&mut arrivals).await else {
                     return;
                 };
                 self.waiting.push(first);
@@ -72,18 +77,34 @@ impl LaneQueue {
                 }
             };
             if !self.waiting.is_empty() {
-                tokio::time::sleep(pause.min(HORIZON / 2)).await;
+                tokio::time::sleep(pause.min(LOOK_EVERY)).await;
             }
         }
     }
 
+    /// Whoever comes next. Meanwhile a jump of the clock voids the turns that are still out.
+    async fn next(&self, arrivals: &mut mpsc::Receiver<Waiting>) -> Option<Waiting> {
+        while self.last_out.is_some_and(|last| last > Instant::now()) {
+            if let Ok(next) = tokio::time::timeout(LOOK_EVERY, arrivals.recv()).await {
+                return next;
+            }
+            if let Err(error) = self.watch.look(&*self.store).await {
+                tracing::warn!(lane = %self.lane, %error, "the shared clock cannot be seen");
+            }
+        }
+        arrivals.recv().await
+    }
+
     /// Asks for a block of turns and hands them out; returns when to ask again.
     async fn ask(&mut self) -> StoreResult<Duration> {
-        let sample = Sample::take(&*self.store).await?;
-        if sample.uncertainty > self.tolerance / 2 {
-            tracing::warn!(lane = %self.lane, uncertainty = ?sample.uncertainty, "clock too uncertain for a turn");
-            return Ok(TROUBLE_PAUSE);
-        }
+        let bearing = match self.watch.look(&*self.store).await? {
+            Look::Good(bearing) => bearing,
+            Look::Quiet(left) => return Ok(left),
+            Look::Uncertain(uncertainty) => {
+                tracing::warn!(lane = %self.lane, ?uncertainty, "clock too uncertain for a turn");
+                return Ok(TROUBLE_PAUSE);
+            }
+        };
         let asking = self.waiting.len().min(MAX_BLOCK);
         let wanted = TurnsWanted {
             lane: self.lane.clone(),
@@ -104,8 +125,12 @@ impl LaneQueue {
                 return Err(error);
             }
         };
+        if !self.watch.still_holds(bearing, asked, block.now) {
+            self.keep_as_missed(block, asking);
+            return Ok(TROUBLE_PAUSE);
+        }
         let pause = block.ask_again_in;
-        self.hand_out(block, asking, sample);
+        self.hand_out(block, asking, bearing);
         Ok(pause)
     }
 
@@ -118,16 +143,30 @@ impl LaneQueue {
         }
     }
 
-    fn hand_out(&mut self, block: TurnBlock, asking: usize, sample: Sample) {
+    /// The clock jumped while the block was taken: nobody can tell when its turns are.
+    fn keep_as_missed(&mut self, block: TurnBlock, asking: usize) {
+        for (waiting, turn) in self.waiting[..asking].iter_mut().zip(block.turns) {
+            if let Turn::At { attempt, .. } = turn {
+                waiting.new.missed = Some(attempt);
+            }
+        }
+    }
+
+    fn hand_out(&mut self, block: TurnBlock, asking: usize, bearing: Bearing) {
         let rest = self.waiting.split_off(asking);
         let asked = std::mem::replace(&mut self.waiting, rest);
         for (waiting, turn) in asked.into_iter().zip(block.turns) {
             let answer = match turn {
-                Turn::At { attempt, at } => Ok(Granted {
-                    attempt,
-                    at,
-                    local: sample.local(at),
-                }),
+                Turn::At { attempt, at } => {
+                    let local = bearing.sample.local(at);
+                    self.last_out = self.last_out.max(Some(local));
+                    Ok(Granted {
+                        attempt,
+                        at,
+                        local,
+                        jumps: bearing.jumps,
+                    })
+                }
                 Turn::Closed { why, for_at_least } => Err(NoTurn::Closed { why, for_at_least }),
                 Turn::NotYours(why) => Err(NoTurn::NotYours(why)),
                 Turn::TooLate => Err(NoTurn::TooLate),

@@ -2,6 +2,7 @@
 //! is concerned, the dispatcher starts what is due, the sweeper finds what was left behind,
 //! the planner knows when everything will run.
 
+mod clock_watch;
 mod decide;
 mod dispatcher;
 mod gate;

@@ -1,29 +1,92 @@
-//! The one home of node time: maps a turn on the shared clock to this node's monotonic clock.
+//! The one home of node time: maps a turn on the shared clock to this node's monotonic clock. Says
+//! whether a look at the shared clock is good enough for that, and goes with the look before.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_core::Timestamp;
-use tollgate_core::ports::{SharedClock, StoreResult};
+use tollgate_core::ports::{Reading, SharedClock, StoreResult};
+use tollgate_core::{SignedDuration, Timestamp};
+
+/// A greater step of the shared clock, beyond what the two looks leave open, is a jump. A smaller
+/// one must fit into the margin, beside the tolerance.
+const SMALLEST_JUMP: Duration = Duration::from_millis(4);
+/// While both clocks are being corrected, each by at most 500 in a million, they drift apart by
+/// one part in so many.
+const DRIFT: u32 = 1000;
 
 /// One look at both clocks. Half the round trip is the uncertainty.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
     shared: Timestamp,
+    timeline: u32,
     local: Instant,
-    pub(crate) uncertainty: Duration,
+    uncertainty: Duration,
+}
+
+/// What a look is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Steady,
+    /// It took too long to map a turn by it.
+    Uncertain,
+    /// Turns that were mapped by the look before are void.
+    Jumped,
+}
+
+pub(crate) fn judge(before: Option<Sample>, look: Sample, most_uncertain: Duration) -> Verdict {
+    if before.is_some_and(|before| has_jumped(before, look)) {
+        Verdict::Jumped
+    } else if look.uncertainty > most_uncertain {
+        Verdict::Uncertain
+    } else {
+        Verdict::Steady
+    }
+}
+
+/// A look of whatever quality can prove a jump, if the jump is greater than what is uncertain.
+fn has_jumped(before: Sample, look: Sample) -> bool {
+    let passed = signed_since(look.local, before.local);
+    let step = look.shared.duration_since(before.shared) - passed;
+    let unclear = before.uncertainty + look.uncertainty + passed.unsigned_abs() / DRIFT;
+    look.timeline != before.timeline || step.unsigned_abs() > SMALLEST_JUMP + unclear
+}
+
+fn signed_since(later: Instant, earlier: Instant) -> SignedDuration {
+    let signed = |time: Duration| SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX);
+    signed(later.saturating_duration_since(earlier))
+        - signed(earlier.saturating_duration_since(later))
 }
 
 impl Sample {
     pub(crate) async fn take(clock: &(impl SharedClock + ?Sized)) -> StoreResult<Self> {
         let asked = Instant::now();
-        let shared = clock.now().await?;
-        let half = asked.elapsed() / 2;
-        Ok(Self {
-            shared,
+        let reading = clock.read_clock().await?;
+        Ok(Self::between(asked, Instant::now(), reading))
+    }
+
+    /// The shared clock was read at some time between these two.
+    fn between(asked: Instant, answered: Instant, reading: Reading) -> Self {
+        let half = answered.saturating_duration_since(asked) / 2;
+        Self {
+            shared: reading.now,
+            timeline: reading.timeline,
             local: asked + half,
             uncertainty: half,
-        })
+        }
+    }
+
+    /// Another look, on the same timeline: what the store said on the side, just now.
+    pub(crate) fn and_then(&self, asked: Instant, now: Timestamp) -> Self {
+        let timeline = self.timeline;
+        Self::between(asked, Instant::now(), Reading { now, timeline })
+    }
+
+    pub(crate) fn is_older_than(&self, other: &Self) -> bool {
+        self.local < other.local
+    }
+
+    pub(crate) fn uncertainty(&self) -> Duration {
+        self.uncertainty
     }
 
     /// When a shared time comes, on this node's clock.
@@ -36,5 +99,92 @@ impl Sample {
                 .unwrap_or(self.local);
         }
         self.local + ahead.unsigned_abs()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Verdict::{Jumped, Steady, Uncertain};
+    use super::*;
+
+    const MOST_UNCERTAIN: Duration = Duration::from_millis(4);
+
+    /// A look `after` so many ms, at a shared clock that was stepped by so many ms meanwhile.
+    struct Case {
+        after: i64,
+        stepped: i64,
+        uncertainty: u64,
+        timeline: u32,
+        verdict: Verdict,
+    }
+
+    fn sample(start: Instant, local: i64, shared: i64, uncertainty: u64, timeline: u32) -> Sample {
+        let ms = Duration::from_millis(local.unsigned_abs());
+        Sample {
+            shared: Timestamp::from_millisecond(1_800_000_000_000 + shared).unwrap(),
+            timeline,
+            local: if local < 0 { start - ms } else { start + ms },
+            uncertainty: Duration::from_millis(uncertainty),
+        }
+    }
+
+    #[test]
+    fn a_look_is_steady_or_uncertain_or_proves_a_jump() {
+        let case = |after, stepped, uncertainty, timeline, verdict| Case {
+            after,
+            stepped,
+            uncertainty,
+            timeline,
+            verdict,
+        };
+        let start = Instant::now() + Duration::from_hours(2);
+        // The look before has an uncertainty of 1 ms.
+        let cases = [
+            case(100, 0, 1, 1, Steady),
+            case(100, 0, 4, 1, Steady),
+            case(100, 0, 5, 1, Uncertain),
+            case(100, 6, 1, 1, Steady),
+            case(100, -6, 1, 1, Steady),
+            case(100, 7, 1, 1, Jumped),
+            case(100, -7, 1, 1, Jumped),
+            case(100, 3_600_000, 1, 1, Jumped),
+            case(100, -3_600_000, 1, 1, Jumped),
+            // What is unclear may hide a step, but not one that is greater.
+            case(100, 40, 40, 1, Uncertain),
+            case(100, 50, 40, 1, Jumped),
+            // After an hour the clocks may have drifted apart.
+            case(3_600_000, 3_600, 1, 1, Steady),
+            case(3_600_000, 3_700, 1, 1, Jumped),
+            case(3_600_000, -3_700, 1, 1, Jumped),
+            // Two looks may come in the other order.
+            case(-100, 0, 1, 1, Steady),
+            case(-100, 50, 1, 1, Jumped),
+            // A failover.
+            case(100, 0, 1, 2, Jumped),
+            case(100, 0, 5, 2, Jumped),
+        ];
+        let before = sample(start, 0, 0, 1, 1);
+        for (n, c) in cases.iter().enumerate() {
+            let look = sample(
+                start,
+                c.after,
+                c.after + c.stepped,
+                c.uncertainty,
+                c.timeline,
+            );
+            assert_eq!(
+                judge(Some(before), look, MOST_UNCERTAIN),
+                c.verdict,
+                "case {n}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_first_look_has_nothing_to_jump_from() {
+        let start = Instant::now();
+        let verdict =
+            |uncertainty| judge(None, sample(start, 0, 0, uncertainty, 1), MOST_UNCERTAIN);
+        assert_eq!((verdict(4), verdict(5)), (Steady, Uncertain));
     }
 }

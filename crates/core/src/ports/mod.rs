@@ -19,7 +19,7 @@ pub use accounts::{Accounts, AuditEntry, NewAudit, Total};
 pub use attempts::{
     Attempts, History, NewTurn, Past, Settlement, StatusMove, Then, Turn, TurnBlock, TurnsWanted,
 };
-pub use clock::SharedClock;
+pub use clock::{Reading, SharedClock};
 pub use connector::{Connector, Line, Permit, Profile, Request};
 pub use engine::{Engine, FlowView, Start, Started, Unreachable};
 pub use error::{StoreError, StoreResult};

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics says so")]
 
+mod clock_jumps;
 mod dispatching;
 mod sending;
 mod sweeping;

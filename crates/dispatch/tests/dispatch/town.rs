@@ -90,6 +90,7 @@ impl Town {
             lane: LaneName::new(lane),
             requested: None,
             deadline: None,
+            hold_if_late: false,
             record: NewRecord {
                 owner: "o".into(),
                 status: "SCHEDULED".into(),

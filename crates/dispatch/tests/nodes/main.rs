@@ -7,6 +7,8 @@
     reason = "a test that panics says so, and a storm prints what it saw"
 )]
 
+mod clocks;
 mod node;
 mod storm;
 mod town;
+mod wrong_clock;

@@ -1,9 +1,10 @@
-//! One node: claims, takes turns, sends, finishes, until its input ends or it is killed.
+//! One node: claims, takes turns, sends, finishes, until its input ends or it is killed. For each
+//! line of its input it says what its wall clock shows.
 
-use std::io::Read;
-use std::process::{Child, Command, Stdio};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rust_decimal::Decimal;
 use tokio::sync::Semaphore;
@@ -17,37 +18,66 @@ use crate::town::{LANE, item_type};
 
 /// A claim older than this is another node's to take.
 pub(crate) const LEASE: Duration = Duration::from_secs(3);
+/// Items are claimed so long before they are due, and held until then.
+const AHEAD: Duration = Duration::from_millis(500);
 /// A node has at most so many items in hand.
 const IN_HAND: usize = 64;
 
 const DATABASE: &str = "TGTEST_NODE_DATABASE";
 const BANK: &str = "TGTEST_NODE_BANK";
 
+/// What a node says its wall clock shows, after this word.
+const WALL: &str = "wall";
+
 /// A running node process.
-pub(crate) struct Node(Child);
+pub(crate) struct Node {
+    child: Child,
+    says: BufReader<ChildStdout>,
+}
 
 impl Node {
     pub(crate) fn start(database: &str, bank: &str) -> Self {
+        Self::start_with(database, bank, &[])
+    }
+
+    /// With these variables in its environment.
+    pub(crate) fn start_with(database: &str, bank: &str, env: &[(&str, String)]) -> Self {
         let program = std::env::current_exe().unwrap();
-        let child = Command::new(program)
+        let mut child = Command::new(program)
             .args(["node::this_process_is_a_node", "--exact", "--nocapture"])
             .env(DATABASE, database)
             .env(BANK, bank)
+            .envs(env.iter().map(|(name, value)| (*name, value.as_str())))
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        Self(child)
+        let says = BufReader::new(child.stdout.take().unwrap());
+        Self { child, says }
+    }
+
+    /// What its wall clock shows.
+    pub(crate) fn wall(&mut self) -> SystemTime {
+        self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        loop {
+            let mut line = String::new();
+            let length = self.says.read_line(&mut line).unwrap();
+            assert_ne!(length, 0, "the node has ended");
+            if let Some(micros) = line.trim().strip_prefix(WALL) {
+                let micros = micros.trim().parse().unwrap();
+                return SystemTime::UNIX_EPOCH + Duration::from_micros(micros);
+            }
+        }
     }
 
     /// No warning, no goodbye.
     pub(crate) fn kill(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     pub(crate) fn signal(&self, name: &str) {
-        let pid = self.0.id().to_string();
+        let pid = self.child.id().to_string();
         assert!(
             Command::new("kill")
                 .args([name, &pid])
@@ -60,8 +90,8 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -74,8 +104,19 @@ fn this_process_is_a_node() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.spawn(work(database, bank));
     // The parent holds the other end.
-    let _ = std::io::stdin().read_to_end(&mut vec![]);
+    for _ in std::io::stdin().lines().map_while(Result::ok) {
+        let since_epoch = wall_clock().duration_since(SystemTime::UNIX_EPOCH);
+        println!("{WALL} {}", since_epoch.unwrap().as_micros());
+    }
     std::process::exit(0);
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what a node must not go by, for the test to see that it is wrong"
+)]
+fn wall_clock() -> SystemTime {
+    SystemTime::now()
 }
 
 async fn work(database: String, bank: String) {
@@ -104,6 +145,7 @@ async fn work(database: String, bank: String) {
             let (store, sender) = (Arc::clone(&store), Arc::clone(&sender));
             tokio::spawn(async move {
                 let _hand = hand;
+                tokio::time::sleep(claimed.delay).await;
                 let item = Item::new(&item_type(), &claimed.id);
                 let sent = sender.send(&job(&claimed.id, claimed.run)).await;
                 if let Ok(Sent::Done(_)) = sent {
@@ -121,7 +163,7 @@ fn claim(batch: u64, limit: u32) -> Claim {
         item_type: item_type(),
         lane: LaneName::new(LANE),
         batch: BatchId::new(format!("BATCH-{}-{batch}", std::process::id())),
-        ahead: Duration::ZERO,
+        ahead: AHEAD,
         stale_after: LEASE,
         limit,
         credit_horizon: Duration::from_secs(2),

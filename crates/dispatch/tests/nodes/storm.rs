@@ -7,7 +7,7 @@ use tokio::sync::Mutex;
 use crate::node::{LEASE, Node};
 use crate::town::Town;
 
-static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 
 #[tokio::test(flavor = "multi_thread")]
 async fn three_nodes_together_send_what_one_lane_permits_and_hardly_less() {

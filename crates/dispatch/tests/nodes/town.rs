@@ -1,5 +1,7 @@
 //! A database with one lane and many due items, and a bank that keeps the books.
 
+use std::collections::HashMap;
+use std::ops::Range;
 use std::time::Duration;
 
 use rust_decimal::Decimal;
@@ -8,7 +10,9 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{FlowId, ItemId, ItemType, LaneName};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::money::{Currency, Money};
-use tollgate_core::ports::{Accounts, Author, Lanes, NewItem, NewRecord, Queue};
+use tollgate_core::ports::{
+    Accounts, Admission, Author, Lanes, NewItem, NewRecord, Queue, SharedClock,
+};
 use tollgate_sandbox::{Bank, BankOptions};
 use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 
@@ -23,10 +27,18 @@ pub(crate) struct Town {
     pub(crate) store: PostgresStore,
     pub(crate) bank: Bank,
     items: u32,
+    /// When each item is planned, by its name.
+    slots: HashMap<String, Timestamp>,
 }
 
 impl Town {
+    /// Everything is due now.
     pub(crate) async fn new(limit: u32, items: u32) -> Self {
+        Self::due_in(limit, items, Duration::ZERO).await
+    }
+
+    /// The first item is due after this time, the others at the pace of the lane.
+    pub(crate) async fn due_in(limit: u32, items: u32, after: Duration) -> Self {
         let url = shared().database().await;
         let store = PostgresStore::open(PostgresOptions::at(&url))
             .await
@@ -36,18 +48,31 @@ impl Town {
             ..BankOptions::default()
         })
         .unwrap();
-        let town = Self {
+        let slots = HashMap::new();
+        let mut town = Self {
             url,
             store,
             bank,
             items,
+            slots,
         };
         town.set_limit(limit).await;
+        let first = town.store.now().await.unwrap() + after;
         for start in (0..items).step_by(1000) {
-            let batch = (start..items.min(start + 1000)).map(new_item).collect();
-            town.store.admit(&item_type(), batch).await.unwrap();
+            town.admit(start..items.min(start + 1000), first).await;
         }
         town
+    }
+
+    async fn admit(&mut self, numbers: Range<u32>, due: Timestamp) {
+        let batch = numbers.clone().map(|n| new_item(n, due)).collect();
+        let admitted = self.store.admit(&item_type(), batch).await.unwrap();
+        for (number, admission) in numbers.zip(admitted) {
+            let Admission::New(placed) = admission else {
+                panic!("{admission:?}")
+            };
+            self.slots.insert(name(number), placed.scheduled);
+        }
     }
 
     /// The plan is wide, so that only the gate binds.
@@ -63,6 +88,14 @@ impl Town {
             .change_lane(&LaneName::new(LANE), change, author)
             .await
             .unwrap();
+    }
+
+    /// Resolves once so many requests have arrived at the bank.
+    pub(crate) async fn arrivals(&self, count: usize) {
+        let ledger = self.bank.ledger();
+        tokio::time::timeout(Duration::from_mins(1), ledger.wait_for_arrivals(count))
+            .await
+            .expect("the sending has stopped");
     }
 
     /// Resolves once every item has ended.
@@ -111,17 +144,28 @@ impl Town {
         );
         assert!(worst.count <= limit as usize, "{worst:?}");
     }
+
+    /// Nothing arrived before its slot, by the bank's clock.
+    pub(crate) fn check_nothing_was_early(&self) {
+        let ledger = self.bank.ledger();
+        let anchor = Timestamp::try_from(ledger.wall_anchor()).unwrap();
+        for entry in ledger.entries() {
+            let id = entry.payment_id.unwrap();
+            let (arrival, slot) = (anchor + entry.arrival, self.slots[&id]);
+            assert!(arrival >= slot, "{id} arrived at {arrival}, due at {slot}");
+        }
+    }
 }
 
 fn name(number: u32) -> String {
     format!("thing-{number}")
 }
 
-fn new_item(number: u32) -> NewItem {
+fn new_item(number: u32, due: Timestamp) -> NewItem {
     NewItem {
         id: ItemId::new(name(number)),
         lane: LaneName::new(LANE),
-        requested: None,
+        requested: Some(due),
         deadline: None,
         hold_if_late: false,
         record: NewRecord {

@@ -35,9 +35,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rust_decimal::Decimal;
-use tollgate_core::Timestamp;
 use tollgate_core::gate::DEFAULT_MARGIN;
-use tollgate_core::ports::{Settlement, SharedClock, StoreResult};
+use tollgate_core::ports::{Reading, Settlement, SharedClock, StoreResult};
 
 use crate::clock::MovableTime;
 use admissions::Admit;
@@ -119,12 +118,19 @@ pub struct PostgresStore {
 
 #[async_trait]
 impl SharedClock for PostgresStore {
-    async fn now(&self) -> StoreResult<Timestamp> {
+    async fn read_clock(&self) -> StoreResult<Reading> {
+        // The timeline is the first eight digits of the name of the file being written.
+        const READ: &str = "SELECT tg_now(), CASE WHEN pg_is_in_recovery() THEN '0'
+             ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END";
         self.runner
             .read(Urgency::Urgent, |c| {
                 Box::pin(async move {
-                    let row = one(c, "SELECT tg_now()", &[]).await?;
-                    Ok(row.get::<_, Us>(0).0)
+                    let row = one(c, READ, &[]).await?;
+                    let timeline = u32::from_str_radix(row.get(1), 16);
+                    Ok(Reading {
+                        now: row.get::<_, Us>(0).0,
+                        timeline: timeline.unwrap_or_default(),
+                    })
                 })
             })
             .await

@@ -26,9 +26,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
-use tollgate_core::Timestamp;
 use tollgate_core::gate::DEFAULT_MARGIN;
-use tollgate_core::ports::{SharedClock, StoreResult};
+use tollgate_core::ports::{Reading, SharedClock, StoreResult};
 
 use crate::clock::{Clock, MovableTime};
 use reader::Readers;
@@ -78,7 +77,9 @@ impl fmt::Debug for SqliteStore {
 
 #[async_trait]
 impl SharedClock for SqliteStore {
-    async fn now(&self) -> StoreResult<Timestamp> {
-        Ok(self.clock.now())
+    /// A file has one life; whoever restores it has stopped the one process on it.
+    async fn read_clock(&self) -> StoreResult<Reading> {
+        let now = self.clock.now();
+        Ok(Reading { now, timeline: 0 })
     }
 }

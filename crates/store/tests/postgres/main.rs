@@ -6,4 +6,5 @@ mod many_claimers;
 mod open_errors;
 mod plans;
 mod proxy;
+mod timelines;
 mod trouble;
