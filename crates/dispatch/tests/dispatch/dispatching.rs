@@ -164,10 +164,7 @@ async fn a_paused_lane_blocks_no_other() {
     town.lane("other", 100).await;
     town.admit("a", "default", 2).await;
     town.admit("b", "other", 2).await;
-    let pause = Pause {
-        actor: "ops".into(),
-        reason: "bank down".into(),
-    };
+    let pause = Pause::now("ops", "bank down");
     town.change(
         "default",
         LaneChange {

@@ -255,17 +255,14 @@ async fn a_bank_that_asks_for_quiet_closes_its_lane() {
         .await
         .unwrap()
         .unwrap();
-    assert!(lane.closed_for.is_some());
+    assert!(lane.closed_until.is_some());
     assert_eq!(post.effects(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_lane_sends_its_items_back_to_the_queue() {
     let post = Post::new(BankOptions::default()).await;
-    let pause = Pause {
-        actor: "ops".into(),
-        reason: "bank down".into(),
-    };
+    let pause = Pause::now("ops", "bank down");
     post.town
         .change(
             "default",
@@ -297,6 +294,7 @@ async fn a_refusal_that_came_after_the_item_was_put_back_still_ends_it() {
             key: "thing-a0".into(),
             planned: Timestamp::UNIX_EPOCH,
             missed: None,
+            may_be_late: false,
         }],
     };
     let Turn::At { attempt, .. } = store.take_turns(wanted).await.unwrap().turns[0] else {

@@ -58,10 +58,7 @@ async fn change(store: &PostgresStore, change: LaneChange) {
 }
 
 async fn lanes(store: &PostgresStore) {
-    let pause = Pause {
-        actor: "ops".into(),
-        reason: "because".into(),
-    };
+    let pause = Pause::now("ops", "because");
     for pause in [Some(pause), None] {
         let faster = LaneChange {
             max_per_second: Some(10_000.into()),
@@ -224,6 +221,7 @@ async fn turns(store: &PostgresStore, asking: Vec<(&Item, Option<AttemptId>)>) -
         key: "key".into(),
         planned: Timestamp::UNIX_EPOCH,
         missed,
+        may_be_late: false,
     });
     let wanted = TurnsWanted {
         lane: bank(),
