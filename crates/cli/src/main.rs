@@ -2,6 +2,7 @@
 
 mod demo;
 mod feed;
+mod remote;
 mod report;
 mod serve;
 
@@ -25,6 +26,8 @@ enum Command {
     Demo(demo::Args),
     /// Run the service: HTTP API, dispatcher and engine.
     Serve(serve::Args),
+    #[command(flatten)]
+    Remote(remote::Command),
 }
 
 fn main() -> ExitCode {
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         match cli.command {
             Command::Demo(args) => demo::run(args).await,
             Command::Serve(args) => serve::run(args).await,
+            Command::Remote(command) => remote::run(command).await,
         }
     });
     result.unwrap_or_else(|error| fail(&error))

@@ -70,7 +70,7 @@ pub fn closed_for(until: Option<Timestamp>, now: Timestamp) -> Duration {
 }
 
 pub fn no_such_lane(name: &LaneName) -> String {
-    format!("lane \"{name}\" does not exist; create it first")
+    format!("lane \"{name}\" does not exist; create it with POST /admin/rate-limit/config")
 }
 
 pub fn never_opens(name: &LaneName, from: Timestamp) -> String {

@@ -1,0 +1,52 @@
+//! `tollgate totals`, and the days that accounts are made for.
+
+use serde_json::Value;
+
+use super::Shown;
+use super::client::{Client, quoted};
+use super::table::{rows, table};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Day {
+    /// Such as 2026-11-16; today if not given.
+    #[arg(long)]
+    date: Option<String>,
+    /// The day's IANA time zone.
+    #[arg(long, default_value = "UTC")]
+    zone: String,
+}
+
+impl Day {
+    /// As a query, to be continued with `&`.
+    pub(super) fn query(&self) -> String {
+        let mut query = format!("?zone={}", quoted(&self.zone));
+        if let Some(date) = &self.date {
+            query.push_str(&format!("&date={}", quoted(date)));
+        }
+        query
+    }
+}
+
+pub(super) async fn totals(client: &Client, shown: &Shown, day: &Day) -> anyhow::Result<()> {
+    let answer = client.get(&format!("/admin/totals{}", day.query())).await?;
+    shown.show(&answer, |answer| {
+        let fields = ["status", "currency", "count", "amount"];
+        let rows = rows(&answer["payments"], &fields);
+        let count: u64 = answer["payments"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|bucket| bucket["count"].as_u64())
+            .sum();
+        let (from, to) = (text(&answer["from"]), text(&answer["to"]));
+        format!(
+            "{}{count} payments taken in from {from} to {to}",
+            table(&fields, &rows)
+        )
+    });
+    Ok(())
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

@@ -1,0 +1,143 @@
+//! One request, one connection, one answer; an error of the API becomes a sentence.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use bytes::Bytes;
+use http::{Method, Request, Uri};
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpStream;
+
+/// A replan of a million items takes its time.
+const PATIENCE: Duration = Duration::from_mins(10);
+
+#[derive(Debug)]
+pub(super) struct Client {
+    host: String,
+}
+
+impl Client {
+    pub(super) fn new(server: &str) -> anyhow::Result<Self> {
+        let wrong =
+            || format!("--server \"{server}\" must be an address such as http://127.0.0.1:8090");
+        let uri: Uri = server.parse().with_context(wrong)?;
+        if uri.scheme_str() != Some("http") {
+            bail!(wrong());
+        }
+        let authority = uri.authority().with_context(wrong)?;
+        let port = authority.port_u16().unwrap_or(80);
+        Ok(Self {
+            host: format!("{}:{port}", authority.host()),
+        })
+    }
+
+    pub(super) async fn get(&self, path: &str) -> anyhow::Result<Value> {
+        let answer = self.call(Method::GET, path, "", Bytes::new()).await?;
+        serde_json::from_str(&answer).context("the answer is not JSON")
+    }
+
+    /// For answers that are text or a picture.
+    pub(super) async fn get_text(&self, path: &str) -> anyhow::Result<String> {
+        self.call(Method::GET, path, "", Bytes::new()).await
+    }
+
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> anyhow::Result<Value> {
+        let body = Bytes::from(body.to_string());
+        let answer = self.call(method, path, "application/json", body).await?;
+        serde_json::from_str(&answer).context("the answer is not JSON")
+    }
+
+    pub(super) async fn put_text(&self, path: &str, body: String) -> anyhow::Result<Value> {
+        let answer = self
+            .call(Method::PUT, path, "text/plain", Bytes::from(body))
+            .await?;
+        serde_json::from_str(&answer).context("the answer is not JSON")
+    }
+
+    async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        kind: &str,
+        body: Bytes,
+    ) -> anyhow::Result<String> {
+        let exchange = self.exchange(method, path, kind, body);
+        tokio::time::timeout(PATIENCE, exchange)
+            .await
+            .with_context(|| format!("no answer from {} within {PATIENCE:?}", self.host))?
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        kind: &str,
+        body: Bytes,
+    ) -> anyhow::Result<String> {
+        let host = &self.host;
+        let stream = TcpStream::connect(host).await.with_context(|| {
+            format!("cannot reach {host}; is `tollgate serve` running there? (--server says where)")
+        })?;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+        let driver = tokio::spawn(connection);
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", host)
+            .header("content-type", kind)
+            .body(Full::new(body))?;
+        let response = sender
+            .send_request(request)
+            .await
+            .context("half an answer")?;
+        let status = response.status();
+        let body = response
+            .into_body()
+            .collect()
+            .await
+            .context("half an answer")?
+            .to_bytes();
+        driver.abort();
+        let text = String::from_utf8_lossy(&body).into_owned();
+        if status.is_success() {
+            return Ok(text);
+        }
+        bail!(sentence(status.as_u16(), &text))
+    }
+}
+
+/// `{"error", "details"}` as one line per field.
+fn sentence(status: u16, body: &str) -> String {
+    let answer: Value = serde_json::from_str(body).unwrap_or_default();
+    let Some(error) = answer["error"].as_str() else {
+        return format!("the service answered {status}: {body}");
+    };
+    let mut text = error.to_owned();
+    for (field, what) in answer["details"].as_object().into_iter().flatten() {
+        let what = what.as_str().unwrap_or_default();
+        text.push_str(&format!("\n  {field}: {what}"));
+    }
+    text
+}
+
+/// A part of a path or a query value, with everything that is not plain escaped.
+pub(super) fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b':' => {
+                quoted.push(char::from(byte));
+            }
+            _ => quoted.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    quoted
+}

@@ -1,0 +1,99 @@
+//! Commands for a running Tollgate, over its HTTP API: whatever they can do, the API can.
+
+mod accounts;
+mod calendars;
+mod client;
+mod lanes;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use serde_json::Value;
+
+use client::Client;
+
+/// Where the service is, and how answers are shown.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The service's address.
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        default_value = "http://127.0.0.1:8090"
+    )]
+    server: String,
+    /// Prints the API's answer as it is.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+impl Args {
+    fn shown(&self) -> Shown {
+        Shown { json: self.json }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Lanes: limits, pauses, plans and forecasts.
+    Lanes(Group<lanes::Command>),
+    /// Calendars: when lanes are open.
+    Calendars(Group<calendars::Command>),
+    /// Control totals of a day: every payment taken in, in exactly one bucket.
+    Totals {
+        #[command(flatten)]
+        args: Args,
+        #[command(flatten)]
+        day: accounts::Day,
+    },
+}
+
+/// Commands about one kind of thing.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Group<C: Subcommand> {
+    #[command(flatten)]
+    args: Args,
+    #[command(subcommand)]
+    command: C,
+}
+
+/// Shows an answer; `text` says how, unless the answer is wanted as it is.
+struct Shown {
+    json: bool,
+}
+
+impl Shown {
+    #[expect(clippy::print_stdout, reason = "answers are data")]
+    fn show(&self, answer: &Value, text: impl FnOnce(&Value) -> String) {
+        if self.json {
+            println!(
+                "{}",
+                serde_json::to_string_pretty(answer).unwrap_or_default()
+            );
+        } else {
+            println!("{}", text(answer).trim_end());
+        }
+    }
+
+    #[expect(clippy::print_stdout, reason = "answers are data")]
+    fn print(text: &str) {
+        println!("{}", text.trim_end());
+    }
+}
+
+pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Lanes(Group { args, command }) => {
+            lanes::run(&Client::new(&args.server)?, &args.shown(), command).await?;
+        }
+        Command::Calendars(Group { args, command }) => {
+            calendars::run(&Client::new(&args.server)?, &args.shown(), command).await?;
+        }
+        Command::Totals { args, day } => {
+            accounts::totals(&Client::new(&args.server)?, &args.shown(), &day).await?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

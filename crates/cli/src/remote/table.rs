@@ -1,0 +1,57 @@
+//! Columns that line up.
+
+use serde_json::Value;
+
+/// A table with a header; numbers to the right.
+pub(super) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    let mut lines: Vec<Vec<String>> = vec![header.iter().map(|&h| h.to_owned()).collect()];
+    lines.extend(rows.iter().cloned());
+    let width = |column: usize| {
+        let cells = lines.iter().filter_map(|line| line.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..header.len()).map(width).collect();
+    let is_number = |column: usize| {
+        let mut cells = rows.iter().filter_map(|row| row.get(column)).peekable();
+        cells.peek().is_some() && cells.all(|cell| cell == "-" || cell.parse::<f64>().is_ok())
+    };
+    let numbers: Vec<bool> = (0..header.len()).map(is_number).collect();
+    let mut text = String::new();
+    for line in &lines {
+        let cells = line.iter().zip(&widths).zip(&numbers);
+        let cells = cells.map(|((cell, width), number)| match number {
+            true => format!("{cell:>width$}"),
+            false => format!("{cell:<width$}"),
+        });
+        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// A value as a cell.
+pub(super) fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Rows of the named fields of a list of objects.
+pub(super) fn rows(list: &Value, fields: &[&str]) -> Vec<Vec<String>> {
+    let items = list.as_array().into_iter().flatten();
+    items
+        .map(|item| fields.iter().map(|field| cell(&item[*field])).collect())
+        .collect()
+}
+
+/// One field per line.
+pub(super) fn fields(object: &Value, named: &[(&str, &str)]) -> String {
+    let width = named.iter().map(|(title, _)| title.chars().count()).max();
+    let width = width.unwrap_or(0);
+    named
+        .iter()
+        .map(|(title, field)| format!("{title:<width$}  {}\n", cell(&object[*field])))
+        .collect()
+}
