@@ -120,17 +120,13 @@ impl fmt::Display for Certificate {
                 "  limit           {rate} a second since {since} (version {version}, {actor}: {reason})"
             )?;
         }
-        match self.holds {
-            true => writeln!(
-                f,
-                "  verdict         no sliding second held more sends than its limit"
-            ),
-            false => writeln!(
-                f,
-                "  verdict         EXCEEDED by {} sends",
-                self.sends_above_limit
-            ),
-        }
+        let above = self.sends_above_limit;
+        let verdict = if self.holds {
+            "no sliding second held more sends than its limit".to_owned()
+        } else {
+            format!("EXCEEDED: {above} sends ended a second that was above its limit")
+        };
+        writeln!(f, "  verdict         {verdict}")
     }
 }
 

@@ -45,6 +45,11 @@ impl Windows {
             .unwrap_or(Timestamp::MAX)
     }
 
+    /// How many windows lie between a moment and a window that was found for it.
+    pub fn windows_between(&self, from: Timestamp, window: Timestamp) -> i64 {
+        (window.as_microsecond() - self.start_of(from).as_microsecond()) / self.size_us
+    }
+
     /// How many items a window can take over the open part of it that lies from `from` on: the
     /// plan, or the turns that really fall there, whichever is smaller.
     pub fn capacity(&self, start: Timestamp, from: Timestamp) -> u32 {

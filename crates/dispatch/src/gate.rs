@@ -118,10 +118,16 @@ impl Gate {
                 .await
                 .map_err(|_| NoTurn::Impatient(patience))??;
             tokio::time::sleep_until(granted.local).await;
+            let late = granted.local.elapsed();
+            let name = || ask.lane.to_string();
             if self.is_good(&granted) {
+                metrics::counter!("tollgate_turns_total", "lane" => name()).increment(1);
+                metrics::histogram!("tollgate_turn_lateness_seconds", "lane" => name())
+                    .record(late.as_secs_f64());
                 return Ok(Permit::granted_by_the_gate(granted.attempt, granted.at));
             }
-            tracing::debug!(item = %ask.item, lane = %ask.lane, "turn dropped");
+            metrics::counter!("tollgate_turns_dropped_total", "lane" => name()).increment(1);
+            tracing::debug!(item = %ask.item, lane = %ask.lane, ?late, "turn dropped");
             missed = Some(granted.attempt);
         }
     }

@@ -41,6 +41,8 @@ impl Reconciler {
         for lane in store.lanes().await? {
             let recounted = self.planner.reconcile(&lane.name).await?;
             if recounted != Recounted::default() {
+                metrics::counter!("tollgate_windows_corrected_total", "lane" => lane.name.to_string())
+                    .increment(recounted.windows);
                 tracing::warn!(lane = %lane.name, %recounted, "counters differed from slots");
             }
         }

@@ -20,6 +20,7 @@ use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::api;
 use crate::config::{Config, StoreAt};
+use crate::telemetry;
 
 /// The lane that exists from the start, with 100 items per 4 seconds.
 const DEFAULT_LANE: &str = "default";
@@ -45,6 +46,7 @@ impl std::fmt::Debug for Tollgate {
 
 impl Tollgate {
     pub async fn start(config: &Config) -> anyhow::Result<Self> {
+        telemetry::recorder();
         let store = open_store(config).await?;
         seed_settings(&*store).await?;
 
@@ -76,32 +78,10 @@ impl Tollgate {
         let engine = EmbeddedEngine::start(Arc::clone(&store) as _, builder, options).await?;
         let handle: Arc<dyn Engine> = Arc::new(engine.handle());
 
+        let types = vec![payments::item_type()];
+        let planner = Arc::new(Planner::new(Arc::clone(&store), types, config.gate.margin));
         let (stop, stopped) = watch::channel(false);
-        let mut background = JoinSet::new();
-        // Batch ids must differ between starts, and shared time does.
-        let seed = store.now().await?.as_microsecond().unsigned_abs();
-        let dispatcher = Dispatcher::new(
-            payments::item_type(),
-            Arc::clone(&store),
-            Arc::clone(&handle),
-            seed,
-        );
-        background.spawn(Arc::new(dispatcher).run(stopped.clone()));
-        let sweeper = Sweeper::new(
-            payments::item_type(),
-            Arc::clone(&store),
-            Arc::clone(&handle),
-        );
-        let sweep = &config.sweep;
-        background.spawn(sweeper.run(Duration::from_secs(sweep.interval_secs), stopped.clone()));
-        let planner = Arc::new(Planner::new(
-            Arc::clone(&store),
-            vec![payments::item_type()],
-            config.gate.margin,
-        ));
-        let reconciler = Reconciler::new(Arc::clone(&planner));
-        let pause = Duration::from_secs(sweep.reconcile_secs);
-        background.spawn(reconciler.run(Arc::clone(&store), pause, stopped));
+        let background = start_background(config, &store, &handle, &planner, &stopped).await?;
 
         let intake = Arc::new(Intake {
             store: Arc::clone(&store),
@@ -158,6 +138,31 @@ impl Tollgate {
         while self.background.join_next().await.is_some() {}
         self.engine.shutdown().await;
     }
+}
+
+/// What runs beside the API and the engine until told to stop.
+async fn start_background(
+    config: &Config,
+    store: &Arc<dyn Store>,
+    engine: &Arc<dyn Engine>,
+    planner: &Arc<Planner>,
+    stopped: &watch::Receiver<bool>,
+) -> anyhow::Result<JoinSet<()>> {
+    let (store, engine) = (|| Arc::clone(store), || Arc::clone(engine));
+    let every = Duration::from_secs;
+    let mut background = JoinSet::new();
+    // Batch ids must differ between starts, and shared time does.
+    let seed = store().now().await?.as_microsecond().unsigned_abs();
+    let dispatcher = Dispatcher::new(payments::item_type(), store(), engine(), seed);
+    background.spawn(Arc::new(dispatcher).run(stopped.clone()));
+    let sweeper = Sweeper::new(payments::item_type(), store(), engine());
+    background.spawn(sweeper.run(every(config.sweep.interval_secs), stopped.clone()));
+    let reconciler = Reconciler::new(Arc::clone(planner));
+    let pause = every(config.sweep.reconcile_secs);
+    background.spawn(reconciler.run(store(), pause, stopped.clone()));
+    let gauges = telemetry::watch_lanes(store(), Arc::clone(planner), stopped.clone());
+    background.spawn(gauges);
+    Ok(background)
 }
 
 async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {

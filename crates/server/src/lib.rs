@@ -3,6 +3,7 @@
 mod api;
 mod assemble;
 mod config;
+mod telemetry;
 
 pub use assemble::Tollgate;
 pub use config::Config;

@@ -3,5 +3,6 @@
 mod clock;
 pub mod postgres;
 pub mod sqlite;
+mod telemetry;
 
 pub use clock::MovableTime;

@@ -19,11 +19,11 @@ pub(crate) struct Day {
 impl Day {
     /// As a query, to be continued with `&`.
     pub(super) fn query(&self) -> String {
-        let mut query = format!("?zone={}", quoted(&self.zone));
-        if let Some(date) = &self.date {
-            query.push_str(&format!("&date={}", quoted(date)));
+        let zone = quoted(&self.zone);
+        match &self.date {
+            Some(date) => format!("?zone={zone}&date={}", quoted(date)),
+            None => format!("?zone={zone}"),
         }
-        query
     }
 }
 

@@ -1,5 +1,6 @@
 //! One request, one connection, one answer; an error of the API becomes a sentence.
 
+use std::fmt::Write;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -123,7 +124,7 @@ fn sentence(status: u16, body: &str) -> String {
     let mut text = error.to_owned();
     for (field, what) in answer["details"].as_object().into_iter().flatten() {
         let what = what.as_str().unwrap_or_default();
-        text.push_str(&format!("\n  {field}: {what}"));
+        let _ = write!(text, "\n  {field}: {what}");
     }
     text
 }
@@ -136,7 +137,9 @@ pub(super) fn quoted(text: &str) -> String {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b':' => {
                 quoted.push(char::from(byte));
             }
-            _ => quoted.push_str(&format!("%{byte:02X}")),
+            _ => {
+                let _ = write!(quoted, "%{byte:02X}");
+            }
         }
     }
     quoted

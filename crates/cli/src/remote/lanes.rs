@@ -8,7 +8,7 @@ use super::Shown;
 use super::accounts::Day;
 use super::calendars::history;
 use super::client::{Client, quoted};
-use super::table::{cell, fields, rows, table};
+use super::lane_views as views;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -52,22 +52,7 @@ pub(crate) enum Command {
         preview: bool,
     },
     /// When an imagined feed would run; without --count: what the real queue would do.
-    Forecast {
-        name: String,
-        #[arg(long)]
-        count: Option<u64>,
-        /// When the feed falls due; now if not given.
-        #[arg(long, value_name = "TIME", requires = "count")]
-        at: Option<String>,
-        #[arg(long, value_name = "TIME", requires = "count")]
-        deadline: Option<String>,
-        /// As if the lane were changed first.
-        #[command(flatten)]
-        change: Change,
-        /// As if the lane were paused from now until then.
-        #[arg(long, value_name = "TIME")]
-        pause_until: Option<String>,
-    },
+    Forecast(Imagined),
     /// How full the next windows are.
     Windows {
         name: String,
@@ -90,6 +75,24 @@ pub(crate) enum Command {
     Reconcile { name: String },
     /// Every version, newest first.
     History { name: String },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Imagined {
+    name: String,
+    #[arg(long)]
+    count: Option<u64>,
+    /// When the feed falls due; now if not given.
+    #[arg(long, value_name = "TIME", requires = "count")]
+    at: Option<String>,
+    #[arg(long, value_name = "TIME", requires = "count")]
+    deadline: Option<String>,
+    /// As if the lane were changed first.
+    #[command(flatten)]
+    change: Change,
+    /// As if the lane were paused from now until then.
+    #[arg(long, value_name = "TIME")]
+    pause_until: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -142,206 +145,114 @@ fn calendar(name: &str) -> Value {
     }
 }
 
+/// What to ask the service, and how to show its answer.
+enum Asked {
+    Get(String, View),
+    Post(String, Value, View),
+    /// Shown as it comes.
+    Text(String),
+}
+
+type View = fn(&Value) -> String;
+
 pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
-    let at = |name: &str, verb: &str| format!("/admin/lanes/{}/{verb}", quoted(name));
-    match command {
-        Command::List => {
-            let answer = client.get("/admin/rate-limit/config").await?;
-            shown.show(&answer, list);
+    match command.asked(shown.json) {
+        Asked::Get(path, view) => shown.show(&client.get(&path).await?, view),
+        Asked::Post(path, body, view) => {
+            shown.show(&client.send(Method::POST, &path, &body).await?, view);
         }
-        Command::Set {
-            name,
-            change,
-            reason,
-            confirm,
-        } => {
-            let mut body = change.fields();
-            body.insert("configName".into(), json!(name));
-            body.insert("reason".into(), json!(reason));
-            body.insert("confirm".into(), json!(confirm));
-            let answer = client
-                .send(Method::POST, "/admin/rate-limit/config", &body.into())
-                .await?;
-            shown.show(&answer, lane);
-        }
-        Command::Pause {
-            name,
-            reason,
-            from,
-            until,
-        } => {
-            let body = json!({"reason": reason, "from": from, "until": until});
-            shown.show(
-                &client
-                    .send(Method::POST, &at(&name, "pause"), &body)
-                    .await?,
-                lane,
-            );
-        }
-        Command::Resume {
-            name,
-            reason,
-            at: when,
-        } => {
-            let body = json!({"reason": reason, "at": when});
-            shown.show(
-                &client
-                    .send(Method::POST, &at(&name, "resume"), &body)
-                    .await?,
-                lane,
-            );
-        }
-        Command::Replan {
-            name,
-            reason,
-            preview,
-        } => {
-            let body = json!({"reason": reason.unwrap_or_default(), "preview": preview});
-            shown.show(
-                &client
-                    .send(Method::POST, &at(&name, "replan"), &body)
-                    .await?,
-                shift,
-            );
-        }
-        Command::Forecast {
-            name,
-            count,
-            at,
-            deadline,
-            change,
-            pause_until,
-        } => {
-            let mut imagined = change.fields();
-            if let Some(until) = pause_until {
-                imagined.insert("pauseUntil".into(), json!(until));
-            }
-            let body = json!({"configName": name, "count": count, "executeAt": at,
-                              "deadline": deadline, "change": imagined});
-            let answer = client
-                .send(Method::POST, "/admin/rate-limit/forecast", &body)
-                .await?;
-            shown.show(&answer, forecast);
-        }
-        Command::Windows { name, limit, svg } => {
-            let path = format!(
-                "/admin/rate-limit/windows?configName={}&limit={limit}",
-                quoted(&name)
-            );
-            if svg {
-                Shown::print(&client.get_text(&format!("{path}&format=svg")).await?);
-            } else {
-                shown.show(&client.get(&path).await?, windows);
-            }
-        }
-        Command::Certificate { name, day, svg } => {
-            let path = format!(
-                "/admin/rate-limit/certificate{}&lane={}",
-                day.query(),
-                quoted(&name)
-            );
-            match (svg, shown.json) {
-                (true, _) => Shown::print(&client.get_text(&format!("{path}&format=svg")).await?),
-                (_, false) => Shown::print(&client.get_text(&format!("{path}&format=text")).await?),
-                (_, true) => shown.show(&client.get(&path).await?, |_| String::new()),
-            }
-        }
-        Command::Reconcile { name } => {
-            let answer = client
-                .send(Method::POST, &at(&name, "reconcile"), &json!({}))
-                .await?;
-            shown.show(&answer, |answer| {
-                fields(
-                    answer,
-                    &[
-                        ("windows corrected", "windowsCorrected"),
-                        ("room that came back", "roomReturned"),
-                        ("slots not counted before", "slotsNotCounted"),
-                    ],
-                )
-            });
-        }
-        Command::History { name } => {
-            shown.show(&client.get(&at(&name, "history")).await?, history);
-        }
+        Asked::Text(path) => Shown::print(&client.get_text(&path).await?),
     }
     Ok(())
 }
 
-fn list(answer: &Value) -> String {
-    let header = [
-        "lane", "hard/s", "plan", "window s", "calendar", "version", "state",
-    ];
-    let rows: Vec<Vec<String>> = answer
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|lane| {
-            let plain = [
-                "configName",
-                "maxPerSecond",
-                "maxPerWindow",
-                "windowSizeSecs",
-                "calendar",
-                "version",
-            ];
-            let mut row: Vec<String> = plain.iter().map(|field| cell(&lane[*field])).collect();
-            row.push(state(lane));
-            row
-        })
-        .collect();
-    table(&header, &rows)
-}
-
-fn state(lane: &Value) -> String {
-    let until = lane["opensAt"].as_str().map(|t| format!(", opens {t}"));
-    match lane["closedBecause"].as_str() {
-        None => "open".to_owned(),
-        Some(why) => format!("{why}{}", until.unwrap_or_default()),
+impl Command {
+    fn asked(self, json: bool) -> Asked {
+        match self {
+            Self::List => Asked::Get("/admin/rate-limit/config".into(), views::list),
+            Self::Set {
+                name,
+                change,
+                reason,
+                confirm,
+            } => set(&name, &change, &reason, confirm),
+            Self::Pause {
+                name,
+                reason,
+                from,
+                until,
+            } => {
+                let body = json!({"reason": reason, "from": from, "until": until});
+                Asked::Post(of(&name, "pause"), body, views::lane)
+            }
+            Self::Resume { name, reason, at } => {
+                let body = json!({"reason": reason, "at": at});
+                Asked::Post(of(&name, "resume"), body, views::lane)
+            }
+            Self::Replan {
+                name,
+                reason,
+                preview,
+            } => {
+                let body = json!({"reason": reason.unwrap_or_default(), "preview": preview});
+                Asked::Post(of(&name, "replan"), body, views::shift)
+            }
+            Self::Forecast(imagined) => imagined.asked(),
+            Self::Windows { name, limit, svg } => {
+                let query = format!("?configName={}&limit={limit}", quoted(&name));
+                picture(
+                    format!("/admin/rate-limit/windows{query}"),
+                    svg,
+                    views::windows,
+                )
+            }
+            Self::Certificate { name, day, svg } => {
+                let query = format!("{}&lane={}", day.query(), quoted(&name));
+                let path = format!("/admin/rate-limit/certificate{query}");
+                if svg || json {
+                    picture(path, svg, |_| String::new())
+                } else {
+                    Asked::Text(format!("{path}&format=text"))
+                }
+            }
+            Self::Reconcile { name } => {
+                Asked::Post(of(&name, "reconcile"), json!({}), views::recounted)
+            }
+            Self::History { name } => Asked::Get(of(&name, "history"), history),
+        }
     }
 }
 
-fn lane(answer: &Value) -> String {
-    let named = [
-        ("lane", "configName"),
-        ("hard limit", "maxPerSecond"),
-        ("plan", "maxPerWindow"),
-        ("window seconds", "windowSizeSecs"),
-        ("spread", "spread"),
-        ("calendar", "calendar"),
-        ("version", "version"),
-        ("in force from", "effectiveAt"),
-    ];
-    format!(
-        "{}state           {}",
-        fields(answer, &named),
-        state(answer)
-    )
+fn of(lane: &str, what: &str) -> String {
+    format!("/admin/lanes/{}/{what}", quoted(lane))
 }
 
-fn shift(answer: &Value) -> String {
-    let named = [
-        ("waiting", "waiting"),
-        ("earlier", "earlier"),
-        ("later", "later"),
-        ("finish before", "finishBefore"),
-        ("finish after", "finishAfter"),
-        ("deadlines won", "deadlinesWon"),
-        ("deadlines lost", "deadlinesLost"),
-        ("deadlines missed", "missedAfter"),
-    ];
-    let note = match answer["preview"].as_bool() {
-        Some(true) => "(a preview: nothing was changed)",
-        _ => "",
-    };
-    format!("{}{note}", fields(answer, &named))
+fn picture(path: String, svg: bool, view: View) -> Asked {
+    if svg {
+        Asked::Text(format!("{path}&format=svg"))
+    } else {
+        Asked::Get(path, view)
+    }
 }
 
-fn forecast(answer: &Value) -> String {
-    cell(&answer["verdict"])
+fn set(name: &str, change: &Change, reason: &str, confirm: bool) -> Asked {
+    let mut body = change.fields();
+    body.insert("configName".into(), json!(name));
+    body.insert("reason".into(), json!(reason));
+    body.insert("confirm".into(), json!(confirm));
+    Asked::Post("/admin/rate-limit/config".into(), body.into(), views::lane)
 }
 
-fn windows(answer: &Value) -> String {
-    let fields = ["windowStart", "slotCount", "capacity"];
-    table(&["window", "slots", "capacity"], &rows(answer, &fields))
+impl Imagined {
+    fn asked(self) -> Asked {
+        let mut change = self.change.fields();
+        if let Some(until) = self.pause_until {
+            change.insert("pauseUntil".into(), json!(until));
+        }
+        let body = json!({
+            "configName": self.name, "count": self.count, "executeAt": self.at,
+            "deadline": self.deadline, "change": change,
+        });
+        Asked::Post("/admin/rate-limit/forecast".into(), body, views::forecast)
+    }
 }

@@ -3,6 +3,7 @@
 mod accounts;
 mod calendars;
 mod client;
+mod lane_views;
 mod lanes;
 mod table;
 

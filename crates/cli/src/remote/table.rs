@@ -34,6 +34,11 @@ pub(super) fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) => text.clone(),
+        // A limit of 50.0 a second is one of 50.
+        Value::Number(number) => {
+            let text = number.to_string();
+            text.strip_suffix(".0").unwrap_or(&text).to_owned()
+        }
         other => other.to_string(),
     }
 }
@@ -50,8 +55,7 @@ pub(super) fn rows(list: &Value, fields: &[&str]) -> Vec<Vec<String>> {
 pub(super) fn fields(object: &Value, named: &[(&str, &str)]) -> String {
     let width = named.iter().map(|(title, _)| title.chars().count()).max();
     let width = width.unwrap_or(0);
-    named
-        .iter()
-        .map(|(title, field)| format!("{title:<width$}  {}\n", cell(&object[*field])))
-        .collect()
+    let line =
+        |(title, field): &(&str, &str)| format!("{title:<width$}  {}", cell(&object[*field]));
+    named.iter().map(line).collect::<Vec<_>>().join("\n") + "\n"
 }

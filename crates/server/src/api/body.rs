@@ -32,6 +32,10 @@ pub(super) fn author(reason: String) -> Result<Author, ApiError> {
 }
 
 /// For fields where `null` says something else than leaving them out.
+#[expect(
+    clippy::option_option,
+    reason = "left out, null and given are three things"
+)]
 pub(super) fn given<'de, T, D>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     T: Deserialize<'de>,

@@ -100,7 +100,7 @@ async fn forecast(
     };
     let lane = app.planner.lane(&name, change).await?;
     let response = match request.count {
-        Some(0) | Some(MOST_IMAGINED..) => {
+        Some(0 | MOST_IMAGINED..) => {
             let what = format!("must be between 1 and {MOST_IMAGINED}");
             return Err(wrong("count", what));
         }

@@ -33,6 +33,10 @@ struct ConfigRequest {
 /// What is left out keeps its value.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(
+    clippy::option_option,
+    reason = "left out, null and given are three things"
+)]
 pub(super) struct ChangeRequest {
     max_per_window: Option<u32>,
     window_size_secs: Option<u32>,

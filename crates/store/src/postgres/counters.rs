@@ -17,6 +17,7 @@ use tollgate_core::window::Windows;
 use super::lanes;
 use super::run::{all, execute};
 use super::value::{Count, Us};
+use crate::telemetry;
 
 /// The first stretch of windows to load beyond those that were asked for; each further one is
 /// twice as long, so that a walk over very many full windows takes few questions.
@@ -54,7 +55,10 @@ impl Plan {
         loop {
             let spread = self.lane.spread;
             match assign(&self.windows, spread, from, random, &mut self.counters) {
-                Ok(place) => return Ok(place),
+                Ok(place) => {
+                    telemetry::placed(&self.windows, from, place.as_ref());
+                    return Ok(place);
+                }
                 Err(NotLoaded(window)) => self.load_from(tx, name, window).await?,
             }
         }

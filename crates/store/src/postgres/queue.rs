@@ -16,6 +16,7 @@ use super::finish::Finish;
 use super::run::{Params, Urgency, all, execute};
 use super::value::{Count, Us, micros, storable};
 use super::{PostgresStore, claim, lanes, starts};
+use crate::telemetry;
 
 #[async_trait]
 impl Queue for PostgresStore {
@@ -25,7 +26,10 @@ impl Queue for PostgresStore {
         items: Vec<NewItem>,
     ) -> StoreResult<Vec<Admission>> {
         let item_type = item_type.clone();
-        self.admissions.write(Admit { item_type, items }).await
+        let measured = telemetry::Admission::begun();
+        let admitted = self.admissions.write(Admit { item_type, items }).await;
+        measured.ended();
+        admitted
     }
 
     async fn lanes_due(

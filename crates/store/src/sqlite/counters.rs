@@ -13,6 +13,7 @@ use tollgate_core::slot::{Counter, Counters, Place, assign};
 use tollgate_core::window::Windows;
 
 use super::value::Us;
+use crate::telemetry;
 
 /// One lane's plan during one batch.
 pub(super) struct Plan<'c> {
@@ -52,7 +53,9 @@ impl<'c> Plan<'c> {
         random: u32,
     ) -> rusqlite::Result<Option<Place>> {
         let counters = &mut self.counters;
-        assign(&self.windows, self.spread, from, random, counters)
+        let place = assign(&self.windows, self.spread, from, random, counters)?;
+        telemetry::placed(&self.windows, from, place.as_ref());
+        Ok(place)
     }
 
     pub(super) fn write_back(self) -> rusqlite::Result<()> {

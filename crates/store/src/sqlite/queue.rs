@@ -18,6 +18,7 @@ use super::records::move_status;
 use super::value::{Us, micros};
 use super::writer::Urgency;
 use super::{claim, lanes, starts};
+use crate::telemetry;
 
 #[async_trait]
 impl Queue for SqliteStore {
@@ -40,7 +41,10 @@ impl Queue for SqliteStore {
             .admit(items)
             .map_err(store_error)
         };
-        self.writer.write(Urgency::Normal, write).await
+        let measured = telemetry::Admission::begun();
+        let admitted = self.writer.write(Urgency::Normal, write).await;
+        measured.ended();
+        admitted
     }
 
     async fn lanes_due(

@@ -1,0 +1,92 @@
+//! What `tollgate lanes …` prints.
+
+use serde_json::Value;
+
+use super::table::{cell, fields, rows, table};
+
+pub(super) fn list(answer: &Value) -> String {
+    let header = [
+        "lane", "hard/s", "plan", "window s", "calendar", "version", "state",
+    ];
+    let rows: Vec<Vec<String>> = answer
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|lane| {
+            let plain = [
+                "configName",
+                "maxPerSecond",
+                "maxPerWindow",
+                "windowSizeSecs",
+                "calendar",
+                "version",
+            ];
+            let mut row: Vec<String> = plain.iter().map(|field| cell(&lane[*field])).collect();
+            row.push(state(lane));
+            row
+        })
+        .collect();
+    table(&header, &rows)
+}
+
+fn state(lane: &Value) -> String {
+    let until = lane["opensAt"].as_str().map(|t| format!(", opens {t}"));
+    match lane["closedBecause"].as_str() {
+        None => "open".to_owned(),
+        Some(why) => format!("{why}{}", until.unwrap_or_default()),
+    }
+}
+
+pub(super) fn lane(answer: &Value) -> String {
+    let named = [
+        ("lane", "configName"),
+        ("hard limit", "maxPerSecond"),
+        ("plan", "maxPerWindow"),
+        ("window seconds", "windowSizeSecs"),
+        ("spread", "spread"),
+        ("calendar", "calendar"),
+        ("version", "version"),
+        ("in force from", "effectiveAt"),
+    ];
+    format!(
+        "{}state           {}",
+        fields(answer, &named),
+        state(answer)
+    )
+}
+
+pub(super) fn shift(answer: &Value) -> String {
+    let named = [
+        ("waiting", "waiting"),
+        ("earlier", "earlier"),
+        ("later", "later"),
+        ("finish before", "finishBefore"),
+        ("finish after", "finishAfter"),
+        ("deadlines won", "deadlinesWon"),
+        ("deadlines lost", "deadlinesLost"),
+        ("deadlines missed", "missedAfter"),
+    ];
+    let note = match answer["preview"].as_bool() {
+        Some(true) => "(a preview: nothing was changed)",
+        _ => "",
+    };
+    format!("{}{note}", fields(answer, &named))
+}
+
+pub(super) fn forecast(answer: &Value) -> String {
+    cell(&answer["verdict"])
+}
+
+pub(super) fn windows(answer: &Value) -> String {
+    let fields = ["windowStart", "slotCount", "capacity"];
+    table(&["window", "slots", "capacity"], &rows(answer, &fields))
+}
+
+pub(super) fn recounted(answer: &Value) -> String {
+    let named = [
+        ("windows corrected", "windowsCorrected"),
+        ("room that came back", "roomReturned"),
+        ("slots not counted before", "slotsNotCounted"),
+    ];
+    fields(answer, &named)
+}

@@ -1,0 +1,178 @@
+//! Metrics: the one recorder of the process, and the gauges of every lane.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, gauge};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use rust_decimal::prelude::ToPrimitive;
+use tokio::sync::watch;
+use tollgate_core::lane_in_force::{LaneInForce, Standing};
+use tollgate_core::ports::{Store, StoreResult};
+use tollgate_core::{SignedDuration, Timestamp};
+use tollgate_dispatch::Planner;
+
+/// Rates and fills are told of the last and of the next minute.
+const MINUTE: SignedDuration = SignedDuration::from_mins(1);
+/// How often a lane is looked at.
+const PAUSE: Duration = Duration::from_secs(10);
+const MOST_WINDOWS: u32 = 100;
+
+const SECONDS: [f64; 12] = [
+    0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
+];
+const LATENESS: [f64; 9] = [0.0005, 0.001, 0.002, 0.003, 0.005, 0.008, 0.012, 0.02, 0.05];
+const WINDOWS: [f64; 8] = [0.0, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6];
+
+/// Installs the recorder the first time, and hands it out.
+pub(crate) fn recorder() -> &'static PrometheusHandle {
+    static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
+    RECORDER.get_or_init(|| {
+        let buckets = [
+            (
+                "rate_limiter_slot_assignment_duration_seconds",
+                &SECONDS[..],
+            ),
+            ("rate_limiter_window_lookahead_depth", &WINDOWS[..]),
+            ("tollgate_turn_lateness_seconds", &LATENESS[..]),
+        ];
+        let builder = buckets
+            .iter()
+            .fold(PrometheusBuilder::new(), |builder, (name, of)| {
+                let matcher = Matcher::Full((*name).to_owned());
+                builder
+                    .set_buckets_for_metric(matcher, of)
+                    .unwrap_or_default()
+            });
+        let recorder = builder.build_recorder();
+        let handle = recorder.handle();
+        // In a process with a recorder of its own, that one stays.
+        let _ = metrics::set_global_recorder(recorder);
+        describe();
+        handle
+    })
+}
+
+fn describe() {
+    describe_histogram!(
+        "rate_limiter_slot_assignment_duration_seconds",
+        Unit::Seconds,
+        "time to give slots to the items of one admission"
+    );
+    describe_histogram!(
+        "rate_limiter_window_lookahead_depth",
+        "windows between the requested time and the slot"
+    );
+    describe_counter!(
+        "rate_limiter_slot_assignment_failures_total",
+        "items refused because their lane never opens again"
+    );
+    describe_histogram!(
+        "tollgate_turn_lateness_seconds",
+        Unit::Seconds,
+        "how late a turn was used after its exact time"
+    );
+    describe_counter!("tollgate_turns_total", "turns that were used");
+    describe_counter!(
+        "tollgate_turns_dropped_total",
+        "turns that were missed and never used"
+    );
+    describe_counter!(
+        "tollgate_windows_corrected_total",
+        "window counters that reconciliation corrected"
+    );
+    describe_gauge!("tollgate_lane_open", "1 while the lane sends");
+    describe_gauge!("tollgate_lane_limit_per_second", "the hard limit in force");
+    describe_gauge!("tollgate_lane_waiting", "items that wait on the lane");
+    describe_gauge!(
+        "tollgate_lane_overdue",
+        "items that wait although their time has come"
+    );
+    describe_gauge!(
+        "tollgate_lane_drain_seconds",
+        "until everything that waits could have gone out"
+    );
+    describe_gauge!(
+        "tollgate_lane_plan_fill_ratio",
+        "slots given in the next minute, of those it has"
+    );
+    describe_gauge!(
+        "tollgate_lane_utilisation_ratio",
+        "sends in the last minute, of what the hard limit allows"
+    );
+}
+
+/// Keeps the gauges of all lanes up to date until told to stop.
+pub(crate) async fn watch_lanes(
+    store: Arc<dyn Store>,
+    planner: Arc<Planner>,
+    mut stop: watch::Receiver<bool>,
+) {
+    loop {
+        if let Err(error) = look(&*store, &planner).await {
+            tracing::warn!(%error, "lanes could not be measured");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(PAUSE) => {}
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+    }
+}
+
+async fn look(store: &dyn Store, planner: &Planner) -> StoreResult<()> {
+    let now = store.now().await?;
+    for lane in store.lanes().await? {
+        let name = lane.name.to_string();
+        let set =
+            |gauge: &'static str, value: f64| gauge!(gauge, "lane" => name.clone()).set(value);
+        let is_open = matches!(lane.standing(now), Standing::Open { .. });
+        set("tollgate_lane_open", f64::from(u8::from(is_open)));
+        set(
+            "tollgate_lane_limit_per_second",
+            lane.lane.max_per_second.to_f64().unwrap_or(0.0),
+        );
+        let waiting = store.backlog(&lane.name, Timestamp::MAX).await?;
+        let overdue = store.backlog(&lane.name, now).await?;
+        set("tollgate_lane_waiting", waiting.to_f64().unwrap_or(0.0));
+        set("tollgate_lane_overdue", overdue.to_f64().unwrap_or(0.0));
+        let pace = lane.lane.pace(planner.margin());
+        let drained = lane.open_time().after_turns(pace, now, waiting);
+        let drain = drained.map_or(f64::INFINITY, |at| at.duration_since(now).as_secs_f64());
+        set(
+            "tollgate_lane_drain_seconds",
+            if waiting == 0 { 0.0 } else { drain },
+        );
+        set(
+            "tollgate_lane_plan_fill_ratio",
+            fill(store, planner, &lane, now).await?,
+        );
+        let last_minute = store.certificate(&lane.name, now - MINUTE, now).await?;
+        let allowed = lane.lane.max_per_second.to_f64().unwrap_or(1.0) * 60.0;
+        let sends = last_minute.sends.to_f64().unwrap_or(0.0);
+        set("tollgate_lane_utilisation_ratio", sends / allowed);
+    }
+    Ok(())
+}
+
+async fn fill(
+    store: &dyn Store,
+    planner: &Planner,
+    lane: &LaneInForce,
+    now: Timestamp,
+) -> StoreResult<f64> {
+    let windows = lane.windows(planner.margin());
+    let mut window = windows.end_of(windows.start_of(now));
+    let given = store.windows(&lane.name, window, MOST_WINDOWS).await?;
+    let (mut used, mut capacity) = (0.0, 0.0);
+    let end = now + MINUTE;
+    loop {
+        let here = given.iter().find(|given| given.start == window);
+        used += here.map_or(0.0, |given| given.used.into());
+        capacity += f64::from(windows.capacity(window, window));
+        window = windows.end_of(window);
+        if window >= end {
+            break;
+        }
+    }
+    Ok(if capacity > 0.0 { used / capacity } else { 0.0 })
+}
