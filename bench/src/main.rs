@@ -16,6 +16,7 @@ mod task;
 
 use std::fs;
 use std::io::{Write, stdout};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
@@ -46,17 +47,22 @@ fn say(sample: &Sample) -> Result<()> {
 
 async fn report(arguments: &Arguments) -> Result<()> {
     for &store in &arguments.stores {
-        let workloads = arguments.workloads(store);
+        let (workloads, out) = (arguments.workloads(store), arguments.out(store));
         let text = match store {
             Store::Sqlite => report::run(arguments, &workloads)?,
-            Store::Postgres => postgres::run(arguments, &workloads).await?,
+            Store::Postgres => {
+                postgres::run(arguments, &workloads, |text| write_to(&out, text)).await?
+            }
         };
         stdout().write_all(text.as_bytes())?;
-        let out = arguments.out(store);
-        if let Some(folder) = out.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        fs::write(&out, text).with_context(|| format!("cannot write {}", out.display()))?;
+        write_to(&out, &text)?;
     }
     Ok(())
+}
+
+fn write_to(out: &Path, text: &str) -> Result<()> {
+    if let Some(folder) = out.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(out, text).with_context(|| format!("cannot write {}", out.display()))
 }

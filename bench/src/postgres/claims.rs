@@ -1,7 +1,7 @@
 //! W6: how long one claim takes on a queue of so many rows. Before each claim as many new items
 //! become due as it will take, and what it took is finished, so that the queue stays as long as it
 //! was; neither is timed. One database serves both kinds of queue: its rows are due from tomorrow
-//! on, and sessions that live a month later find them all due.
+//! on, and a connection whose time is a month ahead finds them all due.
 
 use std::time::Duration;
 

@@ -22,8 +22,13 @@ struct Plan<'a> {
     server: &'a Server,
 }
 
-/// Measures everything that was asked for and returns the whole text.
-pub(crate) async fn run(arguments: &Arguments, workloads: &[Workload]) -> Result<String> {
+/// Measures everything that was asked for and returns the whole text. It takes a good part of an
+/// hour, so what is finished is handed to `keep` on the way.
+pub(crate) async fn run(
+    arguments: &Arguments,
+    workloads: &[Workload],
+    keep: impl Fn(&str) -> Result<()>,
+) -> Result<String> {
     if workloads
         .iter()
         .any(|w| [Workload::W1, Workload::W2].contains(w))
@@ -46,6 +51,7 @@ pub(crate) async fn run(arguments: &Arguments, workloads: &[Workload]) -> Result
             Workload::W6 => w6::section(&plan).await?,
             Workload::W5 => unreachable!("W5 is not among PostgreSQL's workloads"),
         });
+        keep(&sections.join("\n"))?;
     }
     Ok(sections.join("\n"))
 }

@@ -16,64 +16,22 @@ const GOAL: f64 = 0.6;
 const PEER_GOAL: f64 = 2.0;
 
 pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
-    let count = plan.size.pick(20_000, 300_000);
-    let few = plan.size.pick(20_000, 150_000);
-    let ascending = plan.scratch.path().join("ascending.ndjson");
-    let random = plan.scratch.path().join("random.ndjson");
-    payments::write(&ascending, count, Ids::Ascending)?;
-    payments::write(&random, few, Ids::Random)?;
-    let peer = |peer| Task::Peer {
-        peer,
-        work: Work::Insert,
-        input: ascending.clone(),
-        count: few,
-    };
-    let tasks = [
-        Task::Intake {
-            input: ascending.clone(),
-            count,
-        },
-        Task::IntakeCopy {
-            input: ascending.clone(),
-            count,
-        },
-        Task::Intake {
-            input: random.clone(),
-            count: few,
-        },
-        Task::IntakeCopy {
-            input: random.clone(),
-            count: few,
-        },
-        peer(Peer::GraphileWorker),
-        peer(Peer::PgBoss),
-        peer(Peer::GraphileWorkerRs),
-    ];
-    let samples = interleaved(&tasks, plan.rounds, plan.server).await?;
+    let count = plan.size.pick(20_000, 200_000);
+    let few = plan.size.pick(20_000, 100_000);
+    let samples = interleaved(&tasks(plan, count, few)?, plan.rounds, plan.server).await?;
     let [ours, limit, random, random_limit, peers @ ..] = &samples[..] else {
         unreachable!("seven tasks have seven answers")
     };
-    let rate = Figures::rate(ours);
-    let best = peers
-        .iter()
-        .map(Figures::rate)
-        .max_by(|a, b| a.median().total_cmp(&b.median()))
-        .unwrap_or_else(|| rate.clone());
-    let ahead = rate.over(&best);
     let mut rows = vec![
         judged("Tollgate, ascending ids", ours, limit),
         row("limit: COPY, one transaction, ascending ids", limit),
         judged("Tollgate, random ids", random, random_limit),
         row("limit: COPY, one transaction, random ids", random_limit),
     ];
-    let names = [
-        "graphile-worker 0.17 `addJobs` (Node)",
-        "pg-boss 10 `insert` (Node)",
-        "graphile_worker 0.14 `add_raw_jobs` (Rust)",
-    ];
-    for (name, samples) in names.iter().zip(peers) {
+    for ((_, name), samples) in PEERS.iter().zip(peers) {
         rows.push(row(&format!("peer: {name}"), samples));
     }
+    let ahead = over_the_best(&Figures::rate(ours), peers);
     Ok(format!(
         "## W1 intake (store level)\n\n\
          {items} payments ({few} with random ids and for the peers) of about 300 bytes as NDJSON, for 24 full hours on one lane: \
@@ -90,6 +48,50 @@ pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
         ahead = ahead.show(two_digits),
         judged = verdict(ahead.median() >= PEER_GOAL),
     ))
+}
+
+const PEERS: [(Peer, &str); 3] = [
+    (
+        Peer::GraphileWorker,
+        "graphile-worker 0.17 `addJobs` (Node)",
+    ),
+    (Peer::PgBoss, "pg-boss 10 `insert` (Node)"),
+    (
+        Peer::GraphileWorkerRs,
+        "graphile_worker 0.14 `add_raw_jobs` (Rust)",
+    ),
+];
+
+fn tasks(plan: &Plan<'_>, count: u32, few: u32) -> Result<Vec<Task>> {
+    let kinds = [
+        (Ids::Ascending, "ascending.ndjson", count),
+        (Ids::Random, "random.ndjson", few),
+    ];
+    let mut tasks = Vec::new();
+    for (ids, name, count) in kinds {
+        let input = plan.scratch.path().join(name);
+        payments::write(&input, count, ids)?;
+        tasks.push(Task::Intake {
+            input: input.clone(),
+            count,
+        });
+        tasks.push(Task::IntakeCopy { input, count });
+    }
+    let input = plan.scratch.path().join("ascending.ndjson");
+    let peers = PEERS.iter().map(|(peer, _)| Task::Peer {
+        peer: *peer,
+        work: Work::Insert,
+        input: input.clone(),
+        count: few,
+    });
+    Ok(tasks.into_iter().chain(peers).collect())
+}
+
+/// Over the one whose median is the highest.
+fn over_the_best(ours: &Figures, peers: &[Samples]) -> Figures {
+    let rates = peers.iter().map(Figures::rate);
+    let best = rates.max_by(|a, b| a.median().total_cmp(&b.median()));
+    best.map_or_else(|| ours.clone(), |best| ours.over(&best))
 }
 
 const HEAD: [&str; 10] = [

@@ -13,20 +13,19 @@ use crate::rounds::Samples;
 const GOAL: f64 = 0.5;
 
 pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
-    let many = plan.size.pick(10_000, 200_000);
-    let few = plan.size.pick(10_000, 100_000);
+    let count = plan.size.pick(10_000, 100_000);
     let input = plan.scratch.path().join("drained.ndjson");
-    payments::write(&input, few, Ids::Ascending)?;
+    payments::write(&input, count, Ids::Ascending)?;
     let peer = |peer| Task::Peer {
         peer,
         work: Work::Drain,
         input: input.clone(),
-        count: few,
+        count,
     };
     let tasks = [
-        Task::Flows { count: few },
-        Task::Drain { count: many },
-        Task::Bare { count: many },
+        Task::Flows { count },
+        Task::Drain { count },
+        Task::Bare { count },
         peer(Peer::GraphileWorker),
         peer(Peer::PgBoss),
         peer(Peer::GraphileWorkerRs),
@@ -60,7 +59,7 @@ pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
     }
     Ok(format!(
         "## W2 claim and complete\n\n\
-         {many} due items ({few} for the flows and the peers), claimed in batches of 500 and brought to their end; \
+         {items} due items, claimed in batches of 500 and brought to their end; \
          nothing asks the gate for a turn and no bank is called. The first row is the whole road: the real dispatcher and the \
          embedded engine, a flow of three steps for each item, each step journaled, the last of them finishing \
          queue row and record. The second asks the store only: `claim`, `record_starts`, then `finish` for each \
@@ -68,8 +67,7 @@ pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
          The peers' jobs do nothing, with their own batching switched on: graphile-worker with a local queue of 500 \
          and completions gathered (concurrency 24), pg-boss with `fetch` and `complete` of 500 by two callers, graphile_worker with a \
          local queue of 500 and completions gathered (concurrency 24). They journal no steps. All flush every commit.\n\n{table}\n{against}",
-        many = whole(f64::from(many)),
-        few = whole(f64::from(few)),
+        items = whole(f64::from(count)),
         table = markdown(HEAD, &rows),
         against = against.concat(),
     ))

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use tollgate_core::id::FlowId;
-use tollgate_core::ports::{Admission, Flows, JournalEntry, NewFlow, Queue, StoreError};
+use tollgate_core::id::{FlowId, Item};
+use tollgate_core::ports::{
+    Admission, Claim, Flows, JournalEntry, NewFlow, Queue, StatusMove, StoreError,
+};
 use tollgate_store::postgres::PostgresOptions;
 
-use crate::trouble::{item, open, payments};
+use crate::trouble::{claim, item, open, payments};
 use tollgate_conformance::postgres as cluster;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -33,6 +35,43 @@ async fn single_items_that_arrive_together_share_commits_and_each_gets_its_own_a
     let commits = "SELECT count(DISTINCT xmin::text) FROM record";
     let commits = cluster::count(&url, commits).await;
     assert!(commits < 200, "{commits} commits for 400 items");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ends_that_arrive_together_share_commits_and_each_gets_its_own_answer() {
+    let url = cluster::shared().database().await;
+    let store = open(PostgresOptions::at(&url)).await;
+    let items = (0..400).map(|n| item(&format!("p{n}"))).collect();
+    store.admit(&payments(), items).await.unwrap();
+    let claim = Claim {
+        limit: 400,
+        ..claim()
+    };
+    let claimed = store.claim(claim).await.unwrap();
+    assert_eq!(claimed.len(), 400);
+    let mut callers = JoinSet::new();
+    for (n, claimed) in claimed.into_iter().enumerate() {
+        // Every tenth belongs to a run that has not come; all others are told twice.
+        let is_ours = n % 10 > 0;
+        let run = if is_ours { claimed.run } else { 7 };
+        let to = if n % 2 == 0 { "EVEN" } else { "ODD" };
+        for _ in 0..2 {
+            let (store, item) = (Arc::clone(&store), Item::new(&payments(), &claimed.id));
+            callers.spawn(async move {
+                let status = StatusMove::new(&["SCHEDULED"], to);
+                let finished = store.finish(&item, run, status).await.unwrap();
+                assert_eq!(finished, is_ours, "{item:?}");
+            });
+        }
+    }
+    callers.join_all().await;
+    for (status, expected) in [("SCHEDULED", 40), ("EVEN", 160), ("ODD", 200)] {
+        let moved = format!("SELECT count(*) FROM record WHERE status = '{status}'");
+        assert_eq!(cluster::count(&url, &moved).await, expected, "{status}");
+    }
+    let commits = "SELECT count(DISTINCT xmin::text) FROM item_queue WHERE finished_at > 0";
+    let commits = cluster::count(&url, commits).await;
+    assert!(commits < 180, "{commits} commits for 360 ends");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
