@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
-use tokio_postgres::NoTls;
+use tokio_postgres::{Client, NoTls};
 
 /// Reads until the test process is gone, then stops the server by its pid and cleans up.
 const GUARD: &str = r#"
@@ -166,6 +166,13 @@ impl Drop for Cluster {
         drop(self.guard.stdin.take());
         let _ = self.guard.wait();
     }
+}
+
+/// A session of its own, which ends with its client.
+pub async fn connect(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
 }
 
 /// Runs statements in a database.
