@@ -39,13 +39,28 @@ pub fn shared() -> &'static Cluster {
 
 impl Cluster {
     pub fn start() -> Self {
+        let cluster = Self::initialised();
+        cluster.pg_ctl(&["start"]);
+        cluster
+    }
+
+    /// One that offers TLS with this certificate and key.
+    pub fn with_tls(certificate_pem: &str, key_pem: &str) -> Self {
+        let cluster = Self::initialised();
+        cluster.write_secret("server.crt", certificate_pem);
+        cluster.write_secret("server.key", key_pem);
+        cluster.set("ssl = on\n");
+        cluster.pg_ctl(&["start"]);
+        cluster
+    }
+
+    fn initialised() -> Self {
         let cluster = Self::unstarted();
         run(tool("initdb")
             .args(["--auth=trust", "--username=postgres", "--encoding=UTF8"])
             .args(["--locale=C.UTF-8", "--no-sync", "-D"])
             .arg(cluster.data()));
         cluster.configure();
-        cluster.pg_ctl(&["start"]);
         cluster
     }
 
@@ -95,9 +110,23 @@ impl Cluster {
             self.port,
             self.dir.display()
         );
+        self.set(&settings);
+    }
+
+    fn set(&self, settings: &str) {
         let path = self.data().join("postgresql.auto.conf");
         let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
         file.write_all(settings.as_bytes()).unwrap();
+    }
+
+    /// The server takes a key only if nobody else can read it.
+    fn write_secret(&self, name: &str, text: &str) {
+        let path = self.data().join(name);
+        std::fs::write(&path, text).unwrap();
+        run(Command::new("chmod").arg("600").arg(&path));
+        if is_root() {
+            run(Command::new("chown").arg("postgres").arg(&path));
+        }
     }
 
     fn data(&self) -> PathBuf {
@@ -136,6 +165,17 @@ impl Cluster {
 
     pub fn url(&self, user: &str, database: &str) -> String {
         format!("postgres://{user}@127.0.0.1:{}/{database}", self.port)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// From here on nobody gets in without TLS.
+    pub fn insist_on_tls(&self) {
+        let path = self.data().join("pg_hba.conf");
+        std::fs::write(&path, "hostssl all all 127.0.0.1/32 trust\n").unwrap();
+        self.pg_ctl(&["reload"]);
     }
 
     /// The URL of a new, empty database.
