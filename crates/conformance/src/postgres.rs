@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
-use tokio_postgres::NoTls;
+use tokio_postgres::{Client, NoTls};
 
 /// Reads until the test process is gone, then stops the server by its pid and cleans up.
 const GUARD: &str = r#"
@@ -51,13 +51,28 @@ impl Cluster {
 
     /// With other settings than tests have: lines of `postgresql.conf`.
     pub fn start_with(settings: &str) -> Self {
+        let cluster = Self::initialised(settings);
+        cluster.pg_ctl(&["start"]);
+        cluster
+    }
+
+    /// One that offers TLS with this certificate and key.
+    pub fn with_tls(certificate_pem: &str, key_pem: &str) -> Self {
+        let cluster = Self::initialised(FOR_TESTS);
+        cluster.write_secret("server.crt", certificate_pem);
+        cluster.write_secret("server.key", key_pem);
+        cluster.set("ssl = on\n");
+        cluster.pg_ctl(&["start"]);
+        cluster
+    }
+
+    fn initialised(settings: &str) -> Self {
         let cluster = Self::unstarted(settings);
         run(tool("initdb")
             .args(["--auth=trust", "--username=postgres", "--encoding=UTF8"])
             .args(["--locale=C.UTF-8", "--no-sync", "-D"])
             .arg(cluster.data()));
         cluster.configure();
-        cluster.pg_ctl(&["start"]);
         cluster
     }
 
@@ -105,6 +120,10 @@ impl Cluster {
             self.dir.display(),
             self.settings
         );
+        self.set(&settings);
+    }
+
+    fn set(&self, settings: &str) {
         let path = self.data().join("postgresql.auto.conf");
         let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
         file.write_all(settings.as_bytes()).unwrap();
@@ -113,6 +132,16 @@ impl Cluster {
     /// Where it keeps everything.
     pub fn folder(&self) -> &Path {
         &self.dir
+    }
+
+    /// The server takes a key only if nobody else can read it.
+    fn write_secret(&self, name: &str, text: &str) {
+        let path = self.data().join(name);
+        std::fs::write(&path, text).unwrap();
+        run(Command::new("chmod").arg("600").arg(&path));
+        if is_root() {
+            run(Command::new("chown").arg("postgres").arg(&path));
+        }
     }
 
     fn data(&self) -> PathBuf {
@@ -153,6 +182,17 @@ impl Cluster {
         format!("postgres://{user}@127.0.0.1:{}/{database}", self.port)
     }
 
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// From here on nobody gets in without TLS.
+    pub fn insist_on_tls(&self) {
+        let path = self.data().join("pg_hba.conf");
+        std::fs::write(&path, "hostssl all all 127.0.0.1/32 trust\n").unwrap();
+        self.pg_ctl(&["reload"]);
+    }
+
     /// The URL of a new, empty database.
     pub async fn database(&self) -> String {
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -181,6 +221,13 @@ impl Drop for Cluster {
         drop(self.guard.stdin.take());
         let _ = self.guard.wait();
     }
+}
+
+/// A session of its own, which ends with its client.
+pub async fn connect(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
 }
 
 /// Runs statements in a database.

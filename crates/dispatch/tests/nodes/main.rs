@@ -9,6 +9,7 @@
 
 mod clocks;
 mod node;
+mod stopped;
 mod storm;
 mod town;
 mod wrong_clock;

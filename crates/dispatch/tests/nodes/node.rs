@@ -76,8 +76,12 @@ impl Node {
         self.child.wait().unwrap();
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
+        let pid = self.pid().to_string();
         assert!(
             Command::new("kill")
                 .args([name, &pid])

@@ -1,15 +1,13 @@
 //! How a connection is made: address, TLS, and the limits every session starts with.
 
-use std::sync::Arc;
-
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
-use rustls::{ClientConfig, RootCertStore};
 use tokio::task::JoinHandle;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::PostgresOptions;
+use super::tls::{verified, without_root_file};
 
 /// Where and how to connect.
 pub(super) struct Address {
@@ -24,11 +22,15 @@ impl Address {
         let url = options
             .url
             .replace("sslmode=verify-full", "sslmode=require");
+        let (url, root_file) = without_root_file(&url);
         let mut config: Config = url.parse().map_err(|e| {
             format!("the store's URL cannot be read: {e}; it should look like postgres://user:password@host:5432/database")
         })?;
         let tls = match config.get_ssl_mode() {
-            SslMode::Require => Some(MakeRustlsConnect::new(verified_tls()?)),
+            SslMode::Require => Some(MakeRustlsConnect::new(verified(root_file.as_deref())?)),
+            _ if root_file.is_some() => {
+                return Err("the store's URL names an sslrootcert, which is of no use without sslmode=require".into());
+            }
             _ => None,
         };
         if tls.is_none() {
@@ -109,22 +111,4 @@ fn session_settings(options: &PostgresOptions, theirs: Option<&str>) -> String {
         options.idle_timeout.as_millis(),
         theirs.unwrap_or("")
     )
-}
-
-/// The system's certificates; `SSL_CERT_FILE` names others.
-fn verified_tls() -> Result<ClientConfig, String> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if roots.is_empty() {
-        return Err(
-            "sslmode=require needs root certificates and none were found; install ca-certificates, or name a file in SSL_CERT_FILE".into(),
-        );
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|e| e.to_string())?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(config)
 }

@@ -27,6 +27,7 @@ mod run;
 mod settings;
 mod settle;
 mod starts;
+mod tls;
 mod turns;
 mod value;
 
@@ -50,8 +51,10 @@ use value::Us;
 /// What can be set about a PostgreSQL store.
 #[derive(Clone)]
 pub struct PostgresOptions {
-    /// `postgres://user:password@host:port/database`. TLS is used, and the server's certificate
-    /// checked, with `?sslmode=require`; without it the connection is plain.
+    /// `postgres://user:password@host:port/database`. With `?sslmode=require` (or `verify-full`,
+    /// which is the same here) TLS is used and the server's certificate checked, chain and name,
+    /// against the system's root certificates or those in the file `sslrootcert`; without it the
+    /// connection is plain.
     pub url: String,
     /// The share of a lane's hard limit that the gate keeps free.
     pub gate_margin: Decimal,

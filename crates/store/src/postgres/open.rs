@@ -17,6 +17,7 @@ use super::group::{Group, Work};
 use super::migrate::{Trouble, migrate};
 use super::run::{Runner, Urgency};
 use super::settle::settle_all;
+use super::tls::refused_certificate;
 use super::{PostgresOptions, PostgresStore};
 
 /// Older servers get no fixes any more, and nothing here is tested on them.
@@ -140,6 +141,11 @@ fn too_old(number: i32, version: &str, server: &str) -> Option<String> {
 
 fn explain_connect(address: &Address, error: &Error) -> String {
     let (server, database, user) = (address.server(), address.database(), address.user());
+    if let Some(why) = refused_certificate(error) {
+        return format!(
+            "the certificate of {server} is not trusted: {why}; name the right authority with sslrootcert in the store's URL, and the host as the certificate does"
+        );
+    }
     match error.code() {
         Some(&SqlState::INVALID_PASSWORD) => {
             format!("{server} refused the password of user {user:?}; check the store's URL")

@@ -7,4 +7,5 @@ mod open_errors;
 mod plans;
 mod proxy;
 mod timelines;
+mod tls;
 mod trouble;

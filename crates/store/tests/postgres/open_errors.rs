@@ -6,7 +6,7 @@ use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 
 use tollgate_conformance::postgres::{self as cluster, Cluster};
 
-async fn refusal(url: &str) -> String {
+pub(crate) async fn refusal(url: &str) -> String {
     let options = PostgresOptions {
         connect_timeout: Duration::from_secs(5),
         ..PostgresOptions::at(url)
