@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::pin::pin;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use bytes::Bytes;
 use futures::SinkExt;
 use tokio_postgres::Client;
@@ -68,13 +68,7 @@ pub(super) async fn measure(
     lap.end(&mut watch)?;
 
     let sample = watch.sample(count)?;
-    let queued = client
-        .query_one("SELECT count(*) FROM item_queue", &[])
-        .await?;
-    ensure!(
-        queued.get::<_, i64>(0) == i64::from(count),
-        "rows are missing"
-    );
+    target::check_rows(url, "SELECT count(*) FROM item_queue", count).await?;
     Ok(Sample {
         last_over_first: last_over_first(&ends),
         ..sample

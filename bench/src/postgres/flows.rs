@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tollgate_core::flow::{
@@ -58,11 +58,7 @@ pub(super) async fn measure(url: &str, count: u32) -> Result<Sample> {
     let done = "SELECT count(*) FROM flow WHERE state = 'DONE'";
     let finished = "SELECT count(*) FROM item_queue WHERE finished_at IS NOT NULL";
     for question in [done, finished] {
-        let found: i64 = looker.query_one(question, &[]).await?.get(0);
-        ensure!(
-            found == i64::from(count),
-            "{question}: {found}, not {count}"
-        );
+        target::check_rows(url, question, count).await?;
     }
     Ok(sample)
 }

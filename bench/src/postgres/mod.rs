@@ -55,7 +55,9 @@ async fn measure(task: &Task, url: &str) -> Result<Sample> {
     match task {
         Task::Intake { input, count } => {
             let store = target::open(url).await?;
-            intake::admit_file(store, input.clone(), *count).await
+            let sample = intake::admit_file(store, input.clone(), *count).await?;
+            target::check_rows(url, "SELECT count(*) FROM item_queue", *count).await?;
+            Ok(sample)
         }
         Task::IntakeCopy { input, count } => {
             let lane = crate::measure::target::lane_name();
@@ -72,7 +74,10 @@ async fn measure(task: &Task, url: &str) -> Result<Sample> {
                 batch: *batch,
                 at_once: *at_once,
             };
-            slots::ask_for_all(target::open(url).await?, load).await
+            let sample = slots::ask_for_all(target::open(url).await?, load).await?;
+            let used = "SELECT sum(used)::bigint FROM lane_window";
+            target::check_rows(url, used, *count).await?;
+            Ok(sample)
         }
         Task::SlotCopy { count } => {
             let starts = (0..*count).step_by(usize::try_from(BATCH)?);

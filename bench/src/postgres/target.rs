@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use tokio_postgres::{Client, NoTls};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{Author, Lanes};
@@ -46,4 +46,14 @@ pub(super) async fn connect(url: &str) -> Result<Client> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
     tokio::spawn(connection);
     Ok(client)
+}
+
+/// Whether what was acknowledged is there.
+pub(super) async fn check_rows(url: &str, query: &str, expected: u32) -> Result<()> {
+    let found: i64 = connect(url).await?.query_one(query, &[]).await?.get(0);
+    ensure!(
+        found == i64::from(expected),
+        "{query}: {found} rows, not {expected}"
+    );
+    Ok(())
 }
