@@ -3,39 +3,10 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate_sandbox::{Bank, BankOptions};
 
 use crate::http::{get, post, post_async, post_raw};
-use crate::served::{Served, Setting, eventually};
-
-/// A bank, and a server that sends to it.
-struct Pair {
-    runtime: tokio::runtime::Runtime,
-    bank: Bank,
-    _setting: Setting,
-    server: Served,
-}
-
-fn pair(extra: &str) -> Pair {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let bank = {
-        let _inside = runtime.enter();
-        Bank::start(BankOptions::default()).unwrap()
-    };
-    let setting = Setting::new(&bank, extra);
-    let server = setting.start("127.0.0.1:0");
-    Pair {
-        runtime,
-        bank,
-        _setting: setting,
-        server,
-    }
-}
-
-fn payment(id: &str) -> Value {
-    json!({"paymentId": id, "amount": "125.5", "currency": "USD",
-           "debtor": {"account": "A-1", "name": "Ann"}, "creditor": {"account": "B-2", "name": "Bob"}})
-}
+use crate::pair::{pair, payment};
+use crate::served::eventually;
 
 fn far(mut payment: Value) -> Value {
     payment["executeAt"] = json!("2027-03-01T16:00:00[America/Phoenix]");

@@ -13,4 +13,6 @@ mod database_trouble;
 mod demo;
 mod http;
 mod kill_storm;
+mod lanes;
+mod pair;
 mod served;

@@ -111,15 +111,20 @@ pub(super) fn rate(certificate: &Certificate) -> String {
     let limits = 0..certificate.limits.len();
     let highest = limits.clone().map(limit).fold(0.0, f64::max);
     let worst = certificate.worst_second.map_or(0, |peak| peak.sends);
-    let title = format!("Lane {}: sends a second", escape(&certificate.lane));
+    let title = format!(
+        "Lane {}, {} to {}",
+        escape(&certificate.lane),
+        certificate.from,
+        certificate.to
+    );
     let verdict = if certificate.holds {
         "no second above its limit"
     } else {
         "LIMIT EXCEEDED"
     };
     let subtitle = format!(
-        "{} to {}. Bars: worst second of each minute ({worst} at most). Line: hard limit. {} sends, {verdict}.",
-        certificate.from, certificate.to, certificate.sends
+        "Bars: worst second of each minute, {worst} at most. Line: hard limit. {} sends; {verdict}.",
+        certificate.sends
     );
     let mut canvas = Canvas::new(&title, &subtitle, highest.max(f64::from(worst)));
     canvas.grid();
