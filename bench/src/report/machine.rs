@@ -47,6 +47,17 @@ pub(crate) fn words() -> Result<String> {
     ))
 }
 
+/// How busy the machine was, whoever kept it so.
+pub(crate) fn load() -> Result<String> {
+    let load = fs::read_to_string("/proc/loadavg")?;
+    let load: Vec<&str> = load.split_whitespace().take(3).collect();
+    Ok(format!(
+        "Load average of the machine at the end (1, 5 and 15 minutes): {}. Above its number of cores, others \
+         were at work too.\n",
+        load.join(" ")
+    ))
+}
+
 fn memory_gib() -> Result<u64> {
     let info = fs::read_to_string("/proc/meminfo")?;
     let total = info

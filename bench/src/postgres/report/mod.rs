@@ -11,6 +11,7 @@ use anyhow::Result;
 use super::peers;
 use super::server::Server;
 use crate::arguments::{Arguments, Size, Workload};
+use crate::report::machine;
 use crate::scratch::Scratch;
 
 /// What a workload's section needs to be measured.
@@ -53,5 +54,6 @@ pub(crate) async fn run(
         });
         keep(&sections.join("\n"))?;
     }
+    sections.push(machine::load()?);
     Ok(sections.join("\n"))
 }

@@ -40,7 +40,8 @@ pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
          sameness. The limit: COPY of the same rows into the same tables and indexes in one transaction, rows \
          written down and slots placed outside the measured time (one flush at the end: a weaker durability class). \
          The peers read and parse the same lines and insert each payment as one job, one row, in the same batches, \
-         4 in flight; they plan no slots and know no sameness.\n\n{table}\n\
+         4 in flight; they plan no slots and know no sameness. Of the Node packages, these are the newest that run on \
+         Node 20.\n\n{table}\n\
          Per durable item Tollgate takes in {ahead} × as many per second as the best peer; goal ≥ {PEER_GOAL:.0} ×: {judged}.\n",
         items = whole(f64::from(count)),
         few = whole(f64::from(few)),
