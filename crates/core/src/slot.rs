@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::Timestamp;
+use crate::id::ItemId;
 use crate::lane::Spread;
 use crate::window::Windows;
 
@@ -73,6 +74,20 @@ pub fn assign<C: Counters>(
             window = windows.end_of(window);
         }
     }
+}
+
+/// As good as random, and the same for one item every time: whoever is placed anew in the same
+/// window lies where it lay.
+pub fn steady_random(id: &ItemId) -> u32 {
+    let mixed = id
+        .as_str()
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+    // The last bytes have only reached the lower bits so far.
+    let mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    u32::try_from(mixed >> 32).unwrap_or(0)
 }
 
 /// Lets every full window on the way point straight to where there was room.

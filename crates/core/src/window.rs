@@ -7,6 +7,9 @@ use crate::lane::Lane;
 use crate::open_time::{OpenTime, Stretch};
 use crate::{SignedDuration, Timestamp};
 
+/// The last moment that can be written as microseconds and read again.
+pub const END_OF_TIME: Timestamp = Timestamp::constant(253_402_207_200, 0);
+
 /// The lane's numbers and hours, ready to be asked about windows.
 #[derive(Debug, Clone)]
 pub struct Windows {
@@ -42,7 +45,7 @@ impl Windows {
     pub fn end_of(&self, start: Timestamp) -> Timestamp {
         start
             .checked_add(SignedDuration::from_micros(self.size_us))
-            .unwrap_or(Timestamp::MAX)
+            .map_or(END_OF_TIME, |end| end.min(END_OF_TIME))
     }
 
     /// How many windows lie between a moment and a window that was found for it.
@@ -58,10 +61,13 @@ impl Windows {
 
     /// The first moment at or after `time` that is open. `None` if there is none.
     pub fn opens_at(&self, time: Timestamp) -> Option<Timestamp> {
-        if self.open.is_always() {
-            return (time < Timestamp::MAX).then_some(time);
-        }
-        self.open.stretch_from(time).map(|open| open.from.max(time))
+        let opens = if self.open.is_always() {
+            Some(time)
+        } else {
+            self.open.stretch_from(time).map(|open| open.from.max(time))
+        };
+        // Nothing lies after the end of time, and whoever searched there would not return.
+        opens.filter(|opens| *opens < END_OF_TIME)
     }
 
     pub(crate) fn open_part(&self, start: Timestamp, from: Timestamp) -> OpenPart {

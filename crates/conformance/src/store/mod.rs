@@ -6,12 +6,21 @@
 pub mod accounts;
 pub mod admit;
 pub mod attempts;
+pub mod calendars;
 pub mod claim;
 pub mod clock;
+pub mod deadlines;
 mod fixture;
 pub mod flows;
+pub mod interventions;
 pub mod lanes;
+pub mod pauses;
+mod planning;
+pub mod plans;
 pub mod queue;
+pub mod races;
+pub mod recounts;
+pub mod replans;
 pub mod settings;
 pub mod turns;
 
@@ -148,6 +157,84 @@ macro_rules! store_cases {
             the_certificate_equals_a_count_of_what_was_granted
             the_certificate_names_the_limits_that_were_in_force
         }
+        $crate::store_case_module! { $new, calendars,
+            calendars_are_listed_by_name_with_the_version_in_force
+            a_calendar_is_a_setting_with_its_author_and_its_audit_entry
+            a_wrong_calendar_says_what_is_wrong_and_leaves_everything_as_it_was
+            a_lane_may_name_only_a_calendar_that_exists
+            no_slot_lies_in_closed_time
+            slots_keep_to_weekly_hours
+            a_window_that_is_partly_closed_takes_what_its_open_part_can_send
+            a_closed_lane_gives_no_turn_until_it_opens
+            no_turn_lies_after_the_closing
+            a_closed_lane_is_not_due_and_next_in_is_its_opening
+            a_new_version_binds_all_lanes_that_name_it_at_once
+            a_lane_that_never_opens_again_refuses_and_leaves_nothing_behind
+            nothing_is_placed_at_the_end_of_time
+        }
+        $crate::store_case_module! { $new, pauses,
+            a_pause_with_an_end_holds_at_once_and_ends_by_itself
+            a_pause_with_a_beginning_stops_sends_from_there_until_it_is_lifted
+            a_pause_with_both_ends_stops_sends_between_them
+            no_turn_lies_after_the_beginning_of_a_pause
+            a_paused_lane_is_not_due_and_next_in_is_its_known_end
+            new_slots_lie_after_a_known_end_of_a_pause
+            an_endless_pause_gives_slots_as_if_the_lane_were_open
+            a_pause_that_ends_before_it_begins_is_refused
+        }
+        $crate::store_case_module! { $new, deadlines,
+            what_must_not_run_late_is_held_after_its_deadline
+            holding_stays_within_its_limit_and_its_type
+            what_may_have_been_done_is_not_held
+            what_is_being_executed_is_not_held_by_its_deadline_alone
+            a_send_after_its_deadline_is_too_late_and_opens_nothing
+            a_turn_that_lies_after_the_deadline_is_too_late_before_it
+            a_run_that_would_be_late_is_held_by_its_owner_only
+            a_released_item_runs_late_now_and_is_not_held_again
+        }
+        $crate::store_case_module! { $new, interventions,
+            only_what_waits_and_was_surely_not_done_is_cancelled
+            only_what_waits_and_was_never_sent_is_rescheduled
+            only_what_is_held_is_released
+            cancelling_moves_the_record_from_where_it_may
+            a_cancelled_item_gives_its_room_back_even_behind_full_windows
+            a_rescheduled_item_moves_with_its_slot_its_counters_and_its_queue_row
+            nobody_is_rescheduled_to_where_the_lane_never_opens
+        }
+        $crate::store_case_module! { $new, races,
+            an_item_is_cancelled_or_claimed_and_never_both
+            an_item_cancelled_by_many_at_once_gives_its_room_back_once
+            rescheduling_and_admitting_at_once_overfill_no_window
+        }
+        $crate::store_case_module! { $new, plans,
+            what_waits_is_told_page_by_page_in_the_order_of_its_slots
+            only_what_is_ready_and_was_never_attempted_waits
+            a_replan_after_a_blackout_leaves_closed_time
+            a_replan_after_a_pause_begins_at_its_end
+            a_replan_after_a_raised_limit_finishes_earlier
+            a_replan_after_a_lowered_limit_overfills_nothing
+            a_replan_closes_the_gaps_that_cancelled_items_left
+            a_backlog_is_placed_from_now_on
+            a_replanned_jitter_is_spread_and_a_second_replan_moves_nothing
+            what_is_under_way_or_was_attempted_stays_where_it_is
+        }
+        $crate::store_case_module! { $new, replans,
+            a_replan_is_open_from_its_beginning_to_its_end
+            a_replan_begun_again_is_the_end_of_the_older_one
+            a_replan_that_was_cut_off_is_continued
+            a_lane_nobody_made_is_not_replanned
+            others_go_on_between_the_steps_of_a_replan
+            an_item_whose_lane_never_opens_again_keeps_its_time
+            a_replan_leaves_other_lanes_and_types_alone
+        }
+        $crate::store_case_module! { $new, recounts,
+            a_recount_changes_nothing_when_all_is_right
+            a_recount_finds_the_room_that_dead_items_held
+            a_recount_does_nothing_while_a_replan_is_open
+            the_room_of_a_held_item_comes_back_once
+            a_held_item_that_is_rescheduled_is_not_held_again
+            a_changed_window_size_does_not_count_what_was_withdrawn
+        }
         $crate::store_case_module! { $new, flows,
             each_node_that_takes_over_has_a_higher_epoch
             a_node_that_was_taken_over_from_writes_nothing_more
@@ -207,10 +294,18 @@ mod tests {
             include_str!("accounts.rs"),
             include_str!("admit.rs"),
             include_str!("attempts.rs"),
+            include_str!("calendars.rs"),
             include_str!("claim.rs"),
             include_str!("clock.rs"),
             include_str!("flows.rs"),
             include_str!("lanes.rs"),
+            include_str!("pauses.rs"),
+            include_str!("deadlines.rs"),
+            include_str!("interventions.rs"),
+            include_str!("races.rs"),
+            include_str!("plans.rs"),
+            include_str!("replans.rs"),
+            include_str!("recounts.rs"),
             include_str!("queue.rs"),
             include_str!("settings.rs"),
             include_str!("turns.rs"),

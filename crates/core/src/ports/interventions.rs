@@ -29,7 +29,7 @@ pub trait Interventions: Send + Sync {
     ) -> StoreResult<Intervened>;
 
     /// Gives an item that is READY or HELD, and has never been attempted, a new slot from
-    /// `requested` on.
+    /// `requested` on. One that was HELD is not held again: a person has decided.
     async fn reschedule(
         &self,
         item: &Item,

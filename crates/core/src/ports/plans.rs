@@ -51,8 +51,8 @@ pub trait Plans: Send + Sync {
     /// The generation of a replan that was begun and not ended.
     async fn open_replan(&self, lane: &LaneName) -> StoreResult<Option<i64>>;
 
-    /// Counts the windows ahead anew from the slots of what waits or is under way, and corrects
-    /// the counters that differ; audited if any did. Nothing while a replan is open.
+    /// Counts the windows ahead anew from the slots of what waits (for its time, or HELD for a
+    /// person) or is under way, and corrects the counters that differ; audited if any did. Nothing while a replan is open.
     async fn recount(&self, lane: &LaneName) -> StoreResult<Recounted>;
 }
 

@@ -12,6 +12,7 @@ use tollgate_core::lane_in_force::{never_opens, no_such_lane};
 use tollgate_core::ports::{
     Author, Intervened, Interventions, StatusMove, StoreResult, cannot_move,
 };
+use tollgate_core::slot::steady_random;
 
 use super::PostgresStore;
 use super::accounts::{Entry, audit};
@@ -165,7 +166,8 @@ async fn reschedule(
                     generation = $6
              WHERE item_type = $1 AND item_id = $2
          )
-         UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = $4, last_error = NULL
+         UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = $4, last_error = NULL,
+                hold_after = CASE queue_status WHEN 'HELD' THEN NULL ELSE hold_after END
          WHERE item_type = $1 AND item_id = $2";
     let Some((found, plan)) = hold_plan_and_row(tx, item, margin).await? else {
         return Ok(Intervened::NoSuchItem);
@@ -178,7 +180,10 @@ async fn reschedule(
         return Ok(Intervened::Refused(no_such_lane(&found.lane)));
     };
     let from = requested.max(now(tx).await?.0);
-    let Some(place) = plan.place(tx, &found.lane, from, 0).await? else {
+    let Some(place) = plan
+        .place(tx, &found.lane, from, steady_random(&item.id))
+        .await?
+    else {
         return Ok(Intervened::Refused(never_opens(&found.lane, requested)));
     };
     let generation = plan.generation;

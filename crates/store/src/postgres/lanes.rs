@@ -243,8 +243,12 @@ async fn rebuild_windows(
          WHERE lane = $1 AND scheduled_time >= $3";
     const CLEAR: &str = "DELETE FROM lane_window WHERE lane = $1 AND window_start > $2";
     const COUNT: &str = "INSERT INTO lane_window (lane, generation, window_start, used)
-         SELECT lane, generation, window_start, count(*) FROM slot
-         WHERE lane = $1 AND window_start > $2 GROUP BY lane, generation, window_start";
+         SELECT s.lane, s.generation, s.window_start, count(*)
+         FROM lane_plan p
+         JOIN slot s ON s.lane = p.lane AND s.generation = p.generation
+         JOIN item_queue q ON q.item_type = s.item_type AND q.item_id = s.item_id
+         WHERE p.lane = $1 AND s.window_start > $2 AND q.queue_status NOT IN ('CANCELLED', 'DEAD')
+         GROUP BY s.lane, s.generation, s.window_start";
     let (lane, size) = (name.as_str(), micros(size));
     let from = now.micros() - now.micros().rem_euclid(size);
     let ended = from - micros(old_size);

@@ -10,6 +10,7 @@ use tollgate_core::lane_in_force::no_such_lane;
 use tollgate_core::ports::{
     Author, Plans, Recounted, Replanned, Spot, StoreError, StoreResult, Waiting,
 };
+use tollgate_core::slot::steady_random;
 
 use super::accounts::{Entry, audit};
 use super::counters::{lock_plans, write_back};
@@ -174,21 +175,10 @@ fn waiting_from(row: &Row) -> Waiting {
 async fn begin(tx: &Transaction<'_>, lane: &LaneName, author: &Author) -> StoreResult<i64> {
     const NEXT: &str = "UPDATE lane_plan SET generation = generation + 1, replan_since = tg_now()
          WHERE lane = $1 RETURNING generation";
-    // What is under way keeps its slot; what this window has sent already has used its room.
-    const UNDER_WAY: &str = "INSERT INTO lane_window (lane, generation, window_start, used)
-         SELECT $1, $2, window_start, sum(n) FROM (
-             SELECT s.window_start, 1 AS n FROM item_queue q
-             JOIN slot s ON s.item_type = q.item_type AND s.item_id = q.item_id
-             WHERE q.lane = $1 AND q.queue_status = 'CLAIMED' AND s.window_start >= $3
-             UNION ALL
-             SELECT s.window_start, 1 FROM item_queue q
-             JOIN slot s ON s.item_type = q.item_type AND s.item_id = q.item_id
-             WHERE q.lane = $1 AND q.queue_status = 'DISPATCHED' AND q.finished_at IS NULL
-               AND s.window_start >= $3
-             UNION ALL
-             SELECT $3, count(*) FROM send_log
-             WHERE lane = $1 AND turn_at >= $3 AND turn_at < $3 + $4
-         ) under_way GROUP BY window_start HAVING sum(n) > 0";
+    // What this window has sent already has used its room.
+    const SENT: &str = "INSERT INTO lane_window (lane, generation, window_start, used)
+         SELECT $1, $2, $3, count(*) FROM send_log
+         WHERE lane = $1 AND turn_at >= $3 AND turn_at < $3 + $4 HAVING count(*) > 0";
     let Some(row) = optional(tx, NEXT, &[&lane.as_str()]).await? else {
         return Err(StoreError::Invalid(no_such_lane(lane)));
     };
@@ -199,10 +189,33 @@ async fn begin(tx: &Transaction<'_>, lane: &LaneName, author: &Author) -> StoreR
     let now = now(tx).await?.micros();
     let window = now - now.rem_euclid(size);
     let params: Params<'_> = &[&lane.as_str(), &generation, &window, &size];
-    execute(tx, UNDER_WAY, params).await?;
+    execute(tx, SENT, params).await?;
+    adopt(tx, lane, generation).await?;
     let detail = format!("lane {lane}, generation {generation}: {}", author.reason);
     write_audit(tx, "REPLAN_BEGUN", author, &detail).await?;
     Ok(generation)
+}
+
+/// What is under way keeps its slot, which counts in this generation from here on: before the
+/// first item is placed anew, and again later, since some are claimed meanwhile.
+async fn adopt(tx: &Transaction<'_>, lane: &LaneName, generation: i64) -> StoreResult<()> {
+    const ADOPT: &str = "WITH under_way AS MATERIALIZED (
+             SELECT item_type, item_id FROM item_queue
+             WHERE lane = $1 AND queue_status = 'CLAIMED'
+             UNION ALL
+             SELECT item_type, item_id FROM item_queue
+             WHERE lane = $1 AND queue_status = 'DISPATCHED' AND finished_at IS NULL
+         ), adopted AS (
+             UPDATE slot s SET generation = $2 FROM under_way q
+             WHERE s.item_type = q.item_type AND s.item_id = q.item_id AND s.generation < $2
+             RETURNING s.window_start
+         )
+         INSERT INTO lane_window AS w (lane, generation, window_start, used)
+         SELECT $1, $2, window_start, count(*) FROM adopted GROUP BY window_start
+         ON CONFLICT (lane, generation, window_start) DO UPDATE SET used = w.used + excluded.used";
+    execute(tx, ADOPT, &[&lane.as_str(), &generation])
+        .await
+        .map(drop)
 }
 
 /// One step of a replan.
@@ -225,6 +238,7 @@ impl Chunk<'_> {
         let Some(plan) = plans.get_mut(lane).filter(|p| p.generation == generation) else {
             return Err(another_replan(lane));
         };
+        adopt(tx, lane, generation).await?;
         let items = waiting(tx, lane, item_type, generation, after, limit).await?;
         let now = now(tx).await?.0;
         let wanted = items.iter().map(|item| item.requested.max(now));
@@ -233,9 +247,7 @@ impl Chunk<'_> {
         let mut windows = Vec::with_capacity(items.len());
         for item in items {
             let from = item.requested.max(now);
-            // As good as random, and the same again if this is repeated.
-            let random = u32::try_from(item.due.as_microsecond() & 0xffff_ffff).unwrap_or(0);
-            let place = plan.place(tx, lane, from, random).await?;
+            let place = plan.place(tx, lane, from, steady_random(&item.id)).await?;
             let (window, to) = place.map_or((item.window, item.due), |p| (p.window, p.scheduled));
             windows.push(Us(window));
             done.push(Replanned { item, to });
@@ -286,6 +298,7 @@ async fn end(
     if execute(tx, END, &[&lane.as_str(), &generation]).await? == 0 {
         return Err(another_replan(lane));
     }
+    adopt(tx, lane, generation).await?;
     let detail = format!("lane {lane}: {summary} ({})", author.reason);
     write_audit(tx, "REPLANNED", author, &detail).await
 }
@@ -347,11 +360,19 @@ async fn differing(tx: &Transaction<'_>, lane: &LaneName) -> StoreResult<Vec<Row
              WHERE lane = $1 AND replan_since IS NULL
          ), held AS (
              SELECT s.window_start, count(*) AS n
-             FROM item_queue q
+             FROM (SELECT item_type, item_id FROM item_queue
+                   WHERE lane = $1 AND queue_status = 'READY'
+                   UNION ALL
+                   SELECT item_type, item_id FROM item_queue
+                   WHERE lane = $1 AND queue_status = 'HELD'
+                   UNION ALL
+                   SELECT item_type, item_id FROM item_queue
+                   WHERE lane = $1 AND queue_status = 'CLAIMED'
+                   UNION ALL
+                   SELECT item_type, item_id FROM item_queue
+                   WHERE lane = $1 AND queue_status = 'DISPATCHED' AND finished_at IS NULL) q
              JOIN slot s ON s.item_type = q.item_type AND s.item_id = q.item_id
              JOIN plan ON s.generation = plan.generation AND s.window_start > plan.now
-             WHERE q.lane = $1 AND q.queue_status IN ('READY', 'CLAIMED', 'DISPATCHED')
-               AND q.finished_at IS NULL
              GROUP BY s.window_start
          ), counted AS (
              SELECT w.window_start, w.used FROM lane_window w

@@ -7,14 +7,15 @@ use std::time::Duration;
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 use tollgate_core::Timestamp;
+use tollgate_core::window::END_OF_TIME;
 
-/// A time, as microseconds since 1970.
+/// A time, as microseconds since 1970; what lies after the end of time lies at it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Us(pub(super) Timestamp);
 
 impl Us {
     pub(super) fn micros(self) -> i64 {
-        self.0.as_microsecond()
+        self.0.min(END_OF_TIME).as_microsecond()
     }
 }
 

@@ -9,6 +9,7 @@ use tollgate_core::lane_in_force::{never_opens, no_such_lane};
 use tollgate_core::ports::{
     Author, Intervened, Interventions, StatusMove, StoreResult, cannot_move,
 };
+use tollgate_core::slot::steady_random;
 
 use super::SqliteStore;
 use super::accounts::{Entry, audit};
@@ -193,7 +194,7 @@ fn reschedule(
         return Ok(Intervened::Refused(no_such_lane(&found.lane)));
     };
     let mut plan = Plan::of(c, &lane, margin)?;
-    let Some(place) = plan.place(requested.max(now.0), 0)? else {
+    let Some(place) = plan.place(requested.max(now.0), steady_random(&item.id))? else {
         return Ok(Intervened::Refused(never_opens(&found.lane, requested)));
     };
     let generation = plan.generation();
@@ -214,7 +215,8 @@ fn reschedule(
     )?
     .execute(key)?;
     c.prepare_cached(
-        "UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = ?3, last_error = NULL
+        "UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = ?3, last_error = NULL,
+                hold_after = CASE queue_status WHEN 'HELD' THEN NULL ELSE hold_after END
          WHERE item_type = ?1 AND item_id = ?2",
     )?
     .execute(params![

@@ -119,8 +119,10 @@ fn change_lane(
             "INSERT INTO lane_plan (lane, generation) VALUES (?1, 0) ON CONFLICT DO NOTHING",
         )?
         .execute([name.as_str()])?;
-        if before.is_some_and(|lane| lane.window_size_secs != changed.window_size_secs) {
-            rebuild_windows(c, name, changed.window_size(), Us(now))?;
+        let size = changed.window_size();
+        let old_size = before.map(|lane| lane.window_size());
+        if let Some(old_size) = old_size.filter(|old_size| *old_size != size) {
+            rebuild_windows(c, name, old_size, size, Us(now))?;
         }
         forget_pointers(c, name)?;
         in_force(c, name)
@@ -186,11 +188,12 @@ pub(super) fn forget_pointers(c: &Connection, name: &LaneName) -> rusqlite::Resu
     Ok(())
 }
 
-/// Slots keep their times; the windows of future ones follow the new size, and the counters are
-/// counted anew from the slots.
+/// Future slots keep their times; their windows follow the new size, and the counters are counted
+/// anew from the slots, beginning with the window of the old size that reaches into the future.
 fn rebuild_windows(
     c: &Connection,
     name: &LaneName,
+    old_size: Duration,
     size: Duration,
     now: Us,
 ) -> rusqlite::Result<()> {
@@ -201,12 +204,20 @@ fn rebuild_windows(
          WHERE lane = ?1 AND scheduled_time >= ?3",
         params![lane, size, from],
     )?;
-    c.execute("DELETE FROM lane_window WHERE lane = ?1", [lane])?;
+    let ended = from - micros(old_size);
+    c.execute(
+        "DELETE FROM lane_window WHERE lane = ?1 AND window_start > ?2",
+        params![lane, ended],
+    )?;
     c.execute(
         "INSERT INTO lane_window (lane, generation, window_start, used)
-         SELECT lane, generation, window_start, count(*) FROM slot
-         WHERE lane = ?1 GROUP BY generation, window_start",
-        [lane],
+         SELECT s.lane, s.generation, s.window_start, count(*)
+         FROM lane_plan p
+         JOIN slot s ON s.lane = p.lane AND s.generation = p.generation
+         JOIN item_queue q ON q.item_type = s.item_type AND q.item_id = s.item_id
+         WHERE p.lane = ?1 AND s.window_start > ?2 AND q.queue_status NOT IN ('CANCELLED', 'DEAD')
+         GROUP BY s.window_start",
+        params![lane, ended],
     )?;
     Ok(())
 }

@@ -9,6 +9,7 @@ use tollgate_core::lane_in_force::no_such_lane;
 use tollgate_core::ports::{
     Author, Plans, Recounted, Replanned, Spot, StoreError, StoreResult, Waiting,
 };
+use tollgate_core::slot::steady_random;
 
 use super::SqliteStore;
 use super::accounts::{Entry, audit};
@@ -68,9 +69,12 @@ impl Plans for SqliteStore {
         let (clock, margin) = (self.clock.clone(), self.options.gate_margin);
         let write = move |c: &Connection| {
             same_generation(c, &lane, generation)?;
-            let items = waiting(c, &lane, &item_type, generation, after, limit);
-            let place = |items| place(c, &lane, &item_type, items, margin, clock.now());
-            items.and_then(place).map_err(store_error)
+            let next = || {
+                adopt(c, &lane, generation)?;
+                let items = waiting(c, &lane, &item_type, generation, after, limit)?;
+                place(c, &lane, &item_type, items, margin, clock.now())
+            };
+            next().map_err(store_error)
         };
         self.writer.write(Urgency::Normal, write).await
     }
@@ -85,7 +89,9 @@ impl Plans for SqliteStore {
         let (name, clock) = (lane.clone(), self.clock.clone());
         let write = move |c: &Connection| {
             same_generation(c, &name, generation)?;
-            end(c, &name, &summary, &author, Us(clock.now())).map_err(store_error)
+            adopt(c, &name, generation)
+                .and_then(|()| end(c, &name, &summary, &author, Us(clock.now())))
+                .map_err(store_error)
         };
         self.writer.write(Urgency::Normal, write).await?;
         loop {
@@ -170,27 +176,47 @@ fn begin(c: &Connection, lane: &LaneName, author: &Author, now: Us) -> StoreResu
                  WHERE lane = ?1 RETURNING generation",
             )?
             .query_row(params![lane.as_str(), now], |row| row.get(0))?;
-        // What is under way keeps its slot; what this window has sent already has used its room.
+        // What this window has sent already has used its room.
         c.prepare_cached(
             "INSERT INTO lane_window (lane, generation, window_start, used)
-             SELECT ?1, ?2, window_start, sum(n) FROM (
-                 SELECT s.window_start, count(*) AS n
-                 FROM item_queue q
-                 JOIN slot s ON s.item_type = q.item_type AND s.item_id = q.item_id
-                 WHERE q.lane = ?1 AND q.queue_status IN ('CLAIMED', 'DISPATCHED')
-                   AND q.finished_at IS NULL AND s.window_start >= ?3
-                 GROUP BY s.window_start
-                 UNION ALL
-                 SELECT ?3, count(*) FROM send_log
-                 WHERE lane = ?1 AND turn_at >= ?3 AND turn_at < ?3 + ?4
-             ) WHERE n > 0 GROUP BY window_start",
+             SELECT ?1, ?2, ?3, count(*) FROM send_log
+             WHERE lane = ?1 AND turn_at >= ?3 AND turn_at < ?3 + ?4 HAVING count(*) > 0",
         )?
         .execute(params![lane.as_str(), generation, window, size])?;
+        adopt(c, lane, generation)?;
         let detail = format!("lane {lane}, generation {generation}: {}", author.reason);
         write_audit(c, "REPLAN_BEGUN", author, &detail, now)?;
         Ok(generation)
     };
     write().map_err(store_error)
+}
+
+/// What is under way keeps its slot, which counts in this generation from here on: before the
+/// first item is placed anew, and again later, since some are claimed meanwhile.
+fn adopt(c: &Connection, lane: &LaneName, generation: i64) -> rusqlite::Result<()> {
+    let windows: Vec<Us> = c
+        .prepare_cached(
+            "UPDATE slot SET generation = ?2 FROM (
+                 SELECT item_type, item_id FROM item_queue INDEXED BY item_queue_claimed
+                 WHERE lane = ?1 AND queue_status = 'CLAIMED'
+                 UNION ALL
+                 SELECT item_type, item_id FROM item_queue INDEXED BY item_queue_running
+                 WHERE lane = ?1 AND queue_status = 'DISPATCHED' AND finished_at IS NULL
+             ) AS q
+             WHERE slot.item_type = q.item_type AND slot.item_id = q.item_id
+               AND slot.generation < ?2
+             RETURNING window_start",
+        )?
+        .query_map(params![lane.as_str(), generation], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut count = c.prepare_cached(
+        "INSERT INTO lane_window (lane, generation, window_start, used) VALUES (?1, ?2, ?3, 1)
+         ON CONFLICT (lane, generation, window_start) DO UPDATE SET used = used + 1",
+    )?;
+    for window in windows {
+        count.execute(params![lane.as_str(), generation, window])?;
+    }
+    Ok(())
 }
 
 fn same_generation(c: &Connection, lane: &LaneName, generation: i64) -> StoreResult<()> {
@@ -221,9 +247,7 @@ fn place(
     let mut done = Vec::with_capacity(items.len());
     for item in items {
         let from = item.requested.max(now);
-        // As good as random, and the same again if this is repeated.
-        let random = u32::try_from(item.due.as_microsecond() & 0xffff_ffff).unwrap_or(0);
-        let place = plan.place(from, random)?;
+        let place = plan.place(from, steady_random(&item.id))?;
         let (window, to) = place.map_or((item.window, item.due), |p| (p.window, p.scheduled));
         let kind = item_type.as_str();
         c.prepare_cached(
@@ -283,10 +307,19 @@ fn recount(c: &Connection, lane: &LaneName, now: Us) -> rusqlite::Result<Recount
         .prepare_cached(
             "WITH held AS (
                  SELECT s.window_start, count(*) AS n
-                 FROM item_queue q
+                 FROM (SELECT item_type, item_id FROM item_queue INDEXED BY item_queue_ready
+                       WHERE lane = ?1 AND queue_status = 'READY'
+                       UNION ALL
+                       SELECT item_type, item_id FROM item_queue INDEXED BY item_queue_held
+                       WHERE lane = ?1 AND queue_status = 'HELD'
+                       UNION ALL
+                       SELECT item_type, item_id FROM item_queue INDEXED BY item_queue_claimed
+                       WHERE lane = ?1 AND queue_status = 'CLAIMED'
+                       UNION ALL
+                       SELECT item_type, item_id FROM item_queue INDEXED BY item_queue_running
+                       WHERE lane = ?1 AND queue_status = 'DISPATCHED' AND finished_at IS NULL) q
                  JOIN slot s ON s.item_type = q.item_type AND s.item_id = q.item_id
-                 WHERE q.lane = ?1 AND q.queue_status IN ('READY', 'CLAIMED', 'DISPATCHED')
-                   AND q.finished_at IS NULL AND s.window_start > ?3 AND s.generation = ?2
+                 WHERE s.window_start > ?3 AND s.generation = ?2
                  GROUP BY s.window_start
              ), counted AS (
                  SELECT window_start, used FROM lane_window

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use tollgate_core::Timestamp;
+use tollgate_core::window::END_OF_TIME;
 
-/// A time, as microseconds since 1970.
+/// A time, as microseconds since 1970; what lies after the end of time lies at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Us(pub(super) Timestamp);
 
 impl ToSql for Us {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(self.0.as_microsecond().into())
+        Ok(self.0.min(END_OF_TIME).as_microsecond().into())
     }
 }
 

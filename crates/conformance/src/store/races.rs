@@ -1,0 +1,68 @@
+//! A person against the machine, at the same moment: exactly one of them has it.
+
+use futures::future::join_all;
+use tollgate_core::item::QueueStatus;
+use tollgate_core::ports::Intervened;
+
+use super::fixture::{Fixture, bank, claim_all, new_item_at, payment, payments, plan};
+use super::planning::{secs, withdrawn};
+
+const ROUNDS: usize = 30;
+
+pub async fn an_item_is_cancelled_or_claimed_and_never_both(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let soon = f.now().await + secs(1800);
+    let mut claimed = 0;
+    for round in 0..ROUNDS {
+        let id = format!("p{round}");
+        f.place(vec![new_item_at(&id, soon)]).await;
+        let (one, other, item) = (f.store(), f.store(), payment(&id));
+        let claim = tokio::spawn(async move { one.claim(claim_all()).await.unwrap().len() });
+        let cancel = tokio::spawn(async move {
+            let author = super::fixture::ops();
+            other.cancel(&item, withdrawn(), author).await.unwrap()
+        });
+        let (taken, cancelled) = (claim.await.unwrap(), cancel.await.unwrap());
+        let status = f.view(&payment(&id)).await.queue_status;
+        match &cancelled {
+            Intervened::Yes => assert_eq!((taken, status), (0, QueueStatus::Cancelled)),
+            Intervened::Refused(_) => assert_eq!((taken, status), (1, QueueStatus::Claimed)),
+            Intervened::NoSuchItem => panic!("{id} is gone"),
+        }
+        claimed += u32::try_from(taken).unwrap();
+    }
+    let used: u32 = f.windows().await.iter().map(|w| w.used).sum();
+    assert_eq!(used, claimed, "each cancelled one gave its room back");
+}
+
+pub async fn an_item_cancelled_by_many_at_once_gives_its_room_back_once(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let hour = f.next_hour().await;
+    let items = ["p", "q", "r"].map(|id| new_item_at(id, hour));
+    f.place(items.into()).await;
+    let answers = join_all((0..10).map(|_| f.cancel("p"))).await;
+    let yes = answers.iter().filter(|a| **a == Intervened::Yes).count();
+    assert_eq!(yes, 1, "{answers:?}");
+    let used: u32 = f.windows().await.iter().map(|w| w.used).sum();
+    assert_eq!(used, 2);
+}
+
+pub async fn rescheduling_and_admitting_at_once_overfill_no_window(f: &dyn Fixture) {
+    f.lane(plan(10, 4)).await;
+    let hour = f.next_hour().await;
+    let later = hour + secs(3600);
+    let ids: Vec<String> = (0..20).map(|n| format!("p{n}")).collect();
+    f.place(ids.iter().map(|id| new_item_at(id, hour)).collect())
+        .await;
+    let moves = join_all(ids.iter().map(|id| f.reschedule(id, later)));
+    let admits = join_all((0..20).map(|n| {
+        let new = new_item_at(&format!("q{n}"), later);
+        async move { f.place(vec![new]).await }
+    }));
+    let (moved, _) = futures::join!(moves, admits);
+    assert!(moved.iter().all(|m| *m == Intervened::Yes), "{moved:?}");
+    let used: Vec<_> = f.windows().await.iter().map(|w| w.used).collect();
+    assert_eq!(used, [10, 10, 10, 10], "and the hour is empty");
+    let waiting = f.store().waiting(&bank(), &payments(), None, 100).await;
+    assert_eq!(waiting.unwrap().len(), 40);
+}
