@@ -101,22 +101,8 @@ impl Report {
 
     #[expect(clippy::print_stdout, reason = "the report is data")]
     pub(crate) fn print(&self) {
-        let certificate = &self.certificate;
-        println!("\nRate certificate, lane \"{}\"", certificate.lane);
-        let limit = certificate.limits.last();
-        println!(
-            "  hard limit      {} a second",
-            limit.map_or_else(String::new, |l| l.max_per_second.normalize().to_string())
-        );
-        println!("  sends           {}", certificate.sends);
-        if let (Some(first), Some(last)) = (certificate.first_send, certificate.last_send) {
-            let seconds = last.duration_since(first).as_secs_f64();
-            println!("  from, to        {first}, {last} ({seconds:.1} s)");
-        }
-        if let Some(peak) = certificate.worst_second {
-            println!("  worst second    {} sends, from {}", peak.sends, peak.from);
-        }
-        println!("\nControl totals");
+        println!("\n{}", self.certificate);
+        println!("Control totals");
         for total in &self.totals {
             println!(
                 "  {:<12} {:>8}  {:>18}",
