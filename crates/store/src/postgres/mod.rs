@@ -5,6 +5,7 @@ mod accounts;
 mod admissions;
 mod admit;
 mod attempts;
+mod away;
 mod certificate;
 mod claim;
 mod connect;
