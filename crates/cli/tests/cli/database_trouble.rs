@@ -13,13 +13,13 @@ use crate::served::{Setting, eventually};
 
 const LIMIT: u32 = 100;
 
-fn payment(id: &str) -> Value {
+pub(crate) fn payment(id: &str) -> Value {
     json!({"paymentId": id, "amount": "1.00", "currency": "EUR",
            "debtor": {"account": "A", "name": "Ann"}, "creditor": {"account": "B", "name": "Bob"}})
 }
 
 /// The status of one post, or 0 without an answer.
-fn posted(address: SocketAddr, id: &str) -> u16 {
+pub(crate) fn posted(address: SocketAddr, id: &str) -> u16 {
     post(address, "/payments", &payment(id)).map_or(0, |answer| answer.status)
 }
 

@@ -9,6 +9,8 @@
 
 mod api;
 mod bad_starts;
+mod cable;
+mod database_away;
 mod database_trouble;
 mod demo;
 mod http;

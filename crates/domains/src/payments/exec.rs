@@ -14,11 +14,13 @@ use super::Payments;
 use super::prepare::PaymentContext;
 use super::status::{moves, notified};
 
+/// Outlives a store that is away for two minutes. The longest pause is short, since flows that
+/// still wait when it is back hold their lane's credit, and with it the rate.
 const RETRY: retry::Policy = retry::Policy {
-    max_attempts: 10,
+    max_attempts: 60,
     first_pause: Duration::from_millis(200),
     factor: 2,
-    longest_pause: Duration::from_secs(10),
+    longest_pause: Duration::from_secs(2),
 };
 
 #[derive(Debug)]

@@ -5,6 +5,7 @@ mod accounts;
 mod admissions;
 mod admit;
 mod attempts;
+mod away;
 mod calendars;
 mod certificate;
 mod claim;

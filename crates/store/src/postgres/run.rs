@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use deadpool_postgres::{Client, GenericClient, Object, Pool, Transaction};
+use deadpool_postgres::{Client, GenericClient, Object, Pool, PoolError, TimeoutType, Transaction};
 use futures::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use tollgate_core::ports::{StoreError, StoreResult};
 
+use super::away::Away;
 use super::error::{pool_error, store_error};
 use crate::clock::MovableTime;
 
@@ -32,6 +33,7 @@ pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 #[derive(Debug, Clone)]
 pub(super) struct Runner {
     pool: Pool,
+    away: Arc<Away>,
     normal: Arc<Semaphore>,
     wait_timeout: Duration,
     deadline: Duration,
@@ -51,6 +53,7 @@ impl Runner {
         let normal = connections.saturating_sub(KEPT_FOR_URGENT).max(1);
         Self {
             pool,
+            away: Arc::default(),
             normal: Arc::new(Semaphore::new(normal)),
             wait_timeout,
             deadline,
@@ -103,16 +106,31 @@ impl Runner {
             Urgency::Normal => {
                 let room = Arc::clone(&self.normal).acquire_owned();
                 let waited = tokio::time::timeout(self.wait_timeout, room).await;
-                let busy = || {
-                    pool_error(deadpool_postgres::PoolError::Timeout(
-                        deadpool_postgres::TimeoutType::Wait,
-                    ))
-                };
+                let busy = || pool_error(PoolError::Timeout(TimeoutType::Wait));
                 Some(waited.map_err(|_| busy())?.map_err(|_| busy())?)
             }
         };
-        let client = self.pool.get().await.map_err(pool_error)?;
-        Ok((client, permit))
+        Ok((self.pooled().await?, permit))
+    }
+
+    async fn pooled(&self) -> StoreResult<Client> {
+        if self.pool.status().available == 0 {
+            self.away.may_try()?;
+        }
+        match self.pool.get().await {
+            Ok(client) => {
+                self.away.was_reached();
+                Ok(client)
+            }
+            Err(busy @ PoolError::Timeout(TimeoutType::Wait)) => Err(pool_error(busy)),
+            Err(error) => {
+                let error = pool_error(error);
+                if let StoreError::Unavailable(why) = &error {
+                    self.away.was_not_reached(why);
+                }
+                Err(error)
+            }
+        }
     }
 
     /// Tells the session how far a test has moved the time. Costs nothing outside tests.

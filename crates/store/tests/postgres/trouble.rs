@@ -102,6 +102,18 @@ const IDLE_IN_TRANSACTION: &str = "SELECT count(*) FROM pg_stat_activity
      WHERE datname = current_database() AND application_name = 'tollgate'
        AND (state LIKE 'idle in transaction%' OR state = 'active')";
 
+/// A server that was away is tried again after a second at the latest.
+async fn back_again(store: &PostgresStore) {
+    let trying = async {
+        while store.now().await.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), trying)
+        .await
+        .expect("the store does not see that the server is back");
+}
+
 /// Asks until the answer is as wanted; a bound stands for "never".
 async fn until(url: &str, question: &str, wanted: impl Fn(i64) -> bool) {
     for _ in 0..2000 {
@@ -150,6 +162,7 @@ async fn a_server_that_crashes_and_comes_back_is_unavailable_and_then_works_agai
         assert!(matches!(store.now().await, Err(StoreError::Unavailable(_))));
     }
     cluster.start_again();
+    back_again(&store).await;
     let answer = store
         .admit(&payments(), vec![item("a"), item("b")])
         .await
@@ -189,6 +202,7 @@ async fn a_restart_under_load_loses_nothing_that_was_acknowledged() {
     let restarted = Arc::clone(&cluster);
     let restart = tokio::task::spawn_blocking(move || restarted.crash_and_restart());
     restart.await.unwrap();
+    back_again(&store).await;
     over.store(true, Ordering::SeqCst);
     let (mut acknowledged, mut troubles) = (vec![], 0);
     for (ids, seen) in callers.join_all().await {
