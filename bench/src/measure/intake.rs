@@ -23,8 +23,10 @@ const PARSED_AHEAD: usize = 2;
 pub(super) async fn measure(dir: &Path, input: PathBuf, count: u32) -> Result<Sample> {
     let store = target::open_store(dir).await?;
     let commits_before = target::commits(dir)?;
-    let sample = admit_file(store, input, count).await?;
+    // Held until the commits are counted: closing the database removes their count.
+    let sample = admit_file(Arc::clone(&store) as _, input, count).await?;
     let commits = target::commits(dir)? - commits_before;
+    drop(store);
     target::check_rows(dir, "SELECT count(*) FROM item_queue", count)?;
     Ok(Sample {
         commits: Some(commits),

@@ -32,8 +32,10 @@ pub(crate) struct Load {
 pub(super) async fn measure(dir: &Path, load: Load) -> Result<Sample> {
     let store = target::open_store(dir).await?;
     let commits_before = target::commits(dir)?;
-    let sample = ask_for_all(store, load).await?;
+    // Held until the commits are counted: closing the database removes their count.
+    let sample = ask_for_all(Arc::clone(&store) as _, load).await?;
     let commits = target::commits(dir)? - commits_before;
+    drop(store);
     target::check_rows(dir, "SELECT sum(used) FROM lane_window", load.count)?;
     Ok(Sample {
         commits: Some(commits),
