@@ -55,22 +55,25 @@ impl Accounts for SqliteStore {
     }
 
     async fn audit(&self, item: Option<&Item>, limit: u32) -> StoreResult<Vec<AuditEntry>> {
-        const COLUMNS: &str = "SELECT created_at, item_type, item_id, action, status_before,
-             status_after, actor, detail FROM audit_log";
+        const OF_ITEM: &str = "SELECT created_at, item_type, item_id, action, status_before,
+                 status_after, actor, detail
+             FROM audit_log WHERE item_type = ?1 AND item_id = ?2 ORDER BY audit_id DESC LIMIT ?3";
+        const NEWEST: &str = "SELECT created_at, item_type, item_id, action, status_before,
+                 status_after, actor, detail
+             FROM audit_log ORDER BY audit_id DESC LIMIT ?1";
         let item = item.cloned();
-        let read = move |c: &Connection| {
-            match item {
+        let read = move |c: &Connection| match item {
             Some(item) => c
-                .prepare_cached(&format!(
-                    "{COLUMNS} WHERE item_type = ?1 AND item_id = ?2 ORDER BY audit_id DESC LIMIT ?3"
-                ))?
-                .query_map(params![item.item_type.as_str(), item.id.as_str(), limit], from_row)?
+                .prepare_cached(OF_ITEM)?
+                .query_map(
+                    params![item.item_type.as_str(), item.id.as_str(), limit],
+                    from_row,
+                )?
                 .collect(),
             None => c
-                .prepare_cached(&format!("{COLUMNS} ORDER BY audit_id DESC LIMIT ?1"))?
+                .prepare_cached(NEWEST)?
                 .query_map([limit], from_row)?
                 .collect(),
-        }
         };
         self.readers.read(read).await
     }

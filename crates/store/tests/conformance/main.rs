@@ -7,3 +7,4 @@
 
 mod postgres;
 mod sqlite;
+mod sqlite_plans;

@@ -1,0 +1,150 @@
+//! Every statement of the SQLite store finds its rows by an index. The plans depend neither on the
+//! data (nothing is ever analysed) nor on bound values (the store forbids it), so an empty database
+//! tells them; the statements are read from the store's own source, so that none is forgotten.
+
+use std::collections::BTreeSet;
+
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
+
+/// What a plan may read from end to end, whatever the statement: no table at all, a parameter, and
+/// a table with one row.
+const SMALL: [&str; 3] = ["CONSTANT", "json_each", "node"];
+
+/// A statement that may read a whole table or index, and why.
+struct Allowed {
+    statement: &'static str,
+    why: &'static str,
+}
+
+const ALLOWED: [Allowed; 6] = [
+    Allowed {
+        statement: "SELECT (SELECT count(*) FROM item_queue INDEXED BY item_queue_claimed",
+        why: "counts what is under way, on indexes that hold nothing else",
+    },
+    Allowed {
+        statement: "UPDATE item_queue SET queue_status = 'READY', claimed_at = NULL WHERE queue_status",
+        why: "a new start releases all claims, on the index that holds nothing else",
+    },
+    Allowed {
+        statement: "UPDATE flow SET state = 'PENDING', due_at = min(due_at, ?1) WHERE state = 'LIVE'",
+        why: "a new start takes over all live flows, on the index that holds nothing else",
+    },
+    Allowed {
+        statement: "UPDATE slot SET window_start",
+        why: "a changed window size rewrites all future slots of the lane, once in a while",
+    },
+    Allowed {
+        statement: "SELECT lane, window_start, count(*) FROM slot",
+        why: "counts the slots that the statement above has moved",
+    },
+    Allowed {
+        statement: "FROM audit_log ORDER BY audit_id DESC LIMIT ?1",
+        why: "the newest entries, backwards from the end and only so many",
+    },
+];
+
+struct Planned {
+    statement: String,
+    steps: Vec<String>,
+}
+
+#[test]
+fn every_statement_of_sqlite_uses_an_index() {
+    let plans = plans();
+    let offences: Vec<String> = plans.iter().filter_map(offences).collect();
+    assert!(offences.is_empty(), "{}", offences.join("\n\n"));
+    for Allowed { statement, why } in &ALLOWED {
+        let is_needed = |plan: &Planned| plan.statement.contains(statement) && reads_all(plan);
+        let needed = plans.iter().any(is_needed);
+        assert!(needed, "not needed: {statement} ({why})");
+    }
+    every_index_is_used(&plans);
+}
+
+fn offences(plan: &Planned) -> Option<String> {
+    let is_allowed = ALLOWED.iter().any(|a| plan.statement.contains(a.statement));
+    let offends = reads_all(plan) && !is_allowed;
+    offends.then(|| format!("{}\n{}", plan.statement, plan.steps.join("\n")))
+}
+
+/// `SCAN` is from end to end, be it a table or an index; `SEARCH` is not.
+fn reads_all(plan: &Planned) -> bool {
+    let mut scanned = plan.steps.iter().filter_map(|s| s.strip_prefix("SCAN "));
+    scanned.any(|step| !step.split(' ').any(|word| SMALL.contains(&word)))
+}
+
+/// An index that no statement uses costs every write and serves nobody.
+fn every_index_is_used(plans: &[Planned]) {
+    let schema = include_str!("../../migrations/sqlite/V1__spine.sql");
+    for index in schema.split("CREATE INDEX ").skip(1) {
+        let name = index.split_whitespace().next().unwrap();
+        let is_used = |plan: &Planned| plan.steps.iter().any(|step| step.contains(name));
+        assert!(
+            plans.iter().any(is_used),
+            "no statement uses the index {name}"
+        );
+    }
+}
+
+fn plans() -> Vec<Planned> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.db");
+    drop(SqliteStore::open(SqliteOptions::at(&path)).unwrap());
+    let connection = Connection::open(&path).unwrap();
+    let qpsg = DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG;
+    connection.set_db_config(qpsg, true).unwrap();
+    let statements = statements();
+    assert!(
+        statements.len() > 50,
+        "only {} were found",
+        statements.len()
+    );
+    let planned = statements.into_iter().map(|statement| Planned {
+        steps: explain(&connection, &statement),
+        statement,
+    });
+    planned.collect()
+}
+
+fn explain(connection: &Connection, statement: &str) -> Vec<String> {
+    let explain = format!("EXPLAIN QUERY PLAN {statement}");
+    let mut prepared = connection
+        .prepare(&explain)
+        .unwrap_or_else(|e| panic!("{e}: {statement}"));
+    let mut rows = prepared.raw_query();
+    let mut steps = vec![];
+    while let Some(row) = rows.next().unwrap() {
+        steps.push(row.get(3).unwrap());
+    }
+    steps
+}
+
+/// The texts in the store's code that are SQL. One that is put together from pieces would not be
+/// seen whole, so there is none.
+fn statements() -> BTreeSet<String> {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/sqlite");
+    let mut statements = BTreeSet::new();
+    for file in std::fs::read_dir(source).unwrap() {
+        let code = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        let code = code.replace("\\\"", "").replace("\\\n", "");
+        assert!(
+            !code.contains("prepare_cached(&format!"),
+            "in pieces: {code}"
+        );
+        let texts = code.split('"').skip(1).step_by(2).map(on_one_line);
+        statements.extend(texts.filter(|text| is_sql(text)));
+    }
+    statements
+}
+
+fn is_sql(text: &str) -> bool {
+    let verbs = ["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "WITH "];
+    verbs.iter().any(|verb| text.starts_with(verb))
+}
+
+fn on_one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ")
+}
