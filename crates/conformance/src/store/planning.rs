@@ -146,6 +146,7 @@ impl dyn Fixture + '_ {
                 break;
             }
             all.extend(some);
+            assert!(all.len() < 1000, "this replan has no end");
         }
         let (store, done) = (self.store(), "done".to_owned());
         let end = store.end_replan(&bank(), generation, done, ops()).await;
