@@ -193,6 +193,7 @@ macro_rules! store_cases {
             an_item_is_cancelled_or_claimed_and_never_both
             an_item_cancelled_by_many_at_once_gives_its_room_back_once
             rescheduling_and_admitting_at_once_overfill_no_window
+            a_replan_beside_admissions_claims_and_cancels_loses_nothing
         }
         $crate::store_case_module! { $new, plans,
             what_waits_is_told_page_by_page_in_the_order_of_its_slots

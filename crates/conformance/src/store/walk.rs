@@ -13,28 +13,10 @@ use tollgate_core::window::Windows;
 use super::fixture::{
     Fixture, HOUR, bank, claim_all, claims_of, new_item_at, payment, payments, plan,
 };
-use super::planning::{by_calendar, closed, count_windows, hours, paused, resumed, secs};
+use super::planning::{Dice, by_calendar, closed, count_windows, hours, paused, resumed, secs};
 
 const STEPS: usize = 45;
 const MOST_ITEMS: usize = 70;
-
-/// As good as random, by the seed that a failure tells.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        (z ^ (z >> 31)) % below
-    }
-    fn seconds(&mut self, below: u64) -> tollgate_core::SignedDuration {
-        secs(i64::try_from(self.roll(below)).unwrap())
-    }
-    fn one_of<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
-        let n = self.roll(from.len().max(1) as u64);
-        from.get(usize::try_from(n).unwrap())
-    }
-}
 
 struct Walk<'f> {
     f: &'f dyn Fixture,
