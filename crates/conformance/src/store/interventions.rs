@@ -9,10 +9,10 @@ use tollgate_core::ports::{
 };
 
 use super::fixture::{
-    Fixture, SECOND, claim_all, is_new, many, new_item, new_item_at, ops, payment, payments, plan,
-    send, settlement, start, wanted,
+    Fixture, SECOND, claim_all, many, new_item, new_item_at, ops, payment, payments, plan, send,
+    settlement, start, wanted,
 };
-use super::planning::{closed, hours, secs, withdrawn};
+use super::planning::{secs, withdrawn};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -280,25 +280,4 @@ pub async fn a_rescheduled_item_moves_with_its_slot_its_counters_and_its_queue_r
         .await,
         ["p00003"]
     );
-}
-
-pub async fn nobody_is_rescheduled_to_where_the_lane_never_opens(f: &dyn Fixture) {
-    let hour = f.next_hour().await;
-    let end: Timestamp = "9999-12-30T00:00:00Z".parse().unwrap();
-    f.put_calendar(closed(&[(end - secs(60), Timestamp::MAX)]))
-        .await;
-    let lane = tollgate_core::lane::LaneChange {
-        calendar: Some(Some(hours())),
-        ..plan(10, 4)
-    };
-    f.lane(lane).await;
-    f.place(many("p", 1, hour)).await;
-    let before = (seen(&f.view(&payment("p00000")).await), f.windows().await);
-    let Intervened::Refused(why) = f.reschedule("p00000", end).await else {
-        panic!("there is no such time")
-    };
-    assert!(why.contains("never opens"), "{why}");
-    let after = (seen(&f.view(&payment("p00000")).await), f.windows().await);
-    assert_eq!(after, before);
-    assert!(is_new(&f.admit_one(new_item("q")).await));
 }

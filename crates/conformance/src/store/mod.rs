@@ -7,11 +7,13 @@ pub mod accounts;
 pub mod admit;
 pub mod attempts;
 pub mod calendars;
+pub mod certificate;
 pub mod claim;
 pub mod clock;
 pub mod deadlines;
 mod fixture;
 pub mod flows;
+pub mod hours;
 pub mod interventions;
 pub mod lanes;
 pub mod pauses;
@@ -21,8 +23,10 @@ pub mod queue;
 pub mod races;
 pub mod recounts;
 pub mod replans;
+pub mod scenarios;
 pub mod settings;
 pub mod turns;
+pub mod walk;
 
 pub use fixture::Fixture;
 
@@ -157,21 +161,6 @@ macro_rules! store_cases {
             the_certificate_equals_a_count_of_what_was_granted
             the_certificate_names_the_limits_that_were_in_force
         }
-        $crate::store_case_module! { $new, calendars,
-            calendars_are_listed_by_name_with_the_version_in_force
-            a_calendar_is_a_setting_with_its_author_and_its_audit_entry
-            a_wrong_calendar_says_what_is_wrong_and_leaves_everything_as_it_was
-            a_lane_may_name_only_a_calendar_that_exists
-            no_slot_lies_in_closed_time
-            slots_keep_to_weekly_hours
-            a_window_that_is_partly_closed_takes_what_its_open_part_can_send
-            a_closed_lane_gives_no_turn_until_it_opens
-            no_turn_lies_after_the_closing
-            a_closed_lane_is_not_due_and_next_in_is_its_opening
-            a_new_version_binds_all_lanes_that_name_it_at_once
-            a_lane_that_never_opens_again_refuses_and_leaves_nothing_behind
-            nothing_is_placed_at_the_end_of_time
-        }
         $crate::store_case_module! { $new, pauses,
             a_pause_with_an_end_holds_at_once_and_ends_by_itself
             a_pause_with_a_beginning_stops_sends_from_there_until_it_is_lifted
@@ -199,12 +188,12 @@ macro_rules! store_cases {
             cancelling_moves_the_record_from_where_it_may
             a_cancelled_item_gives_its_room_back_even_behind_full_windows
             a_rescheduled_item_moves_with_its_slot_its_counters_and_its_queue_row
-            nobody_is_rescheduled_to_where_the_lane_never_opens
         }
         $crate::store_case_module! { $new, races,
             an_item_is_cancelled_or_claimed_and_never_both
             an_item_cancelled_by_many_at_once_gives_its_room_back_once
             rescheduling_and_admitting_at_once_overfill_no_window
+            a_replan_beside_admissions_claims_and_cancels_loses_nothing
         }
         $crate::store_case_module! { $new, plans,
             what_waits_is_told_page_by_page_in_the_order_of_its_slots
@@ -223,6 +212,7 @@ macro_rules! store_cases {
             a_replan_begun_again_is_the_end_of_the_older_one
             a_replan_that_was_cut_off_is_continued
             a_lane_nobody_made_is_not_replanned
+            a_new_generation_knows_what_is_under_way_and_nothing_else
             others_go_on_between_the_steps_of_a_replan
             an_item_whose_lane_never_opens_again_keeps_its_time
             a_replan_leaves_other_lanes_and_types_alone
@@ -234,6 +224,43 @@ macro_rules! store_cases {
             the_room_of_a_held_item_comes_back_once
             a_held_item_that_is_rescheduled_is_not_held_again
             a_changed_window_size_does_not_count_what_was_withdrawn
+        }
+        $crate::store_case_module! { $new, calendars,
+            calendars_are_listed_by_name_with_the_version_in_force
+            a_calendar_is_a_setting_with_its_author_and_its_audit_entry
+            a_wrong_calendar_says_what_is_wrong_and_leaves_everything_as_it_was
+            a_lane_may_name_only_a_calendar_that_exists
+            a_new_version_binds_all_lanes_that_name_it_at_once
+        }
+        $crate::store_case_module! { $new, hours,
+            no_slot_lies_in_closed_time
+            slots_keep_to_weekly_hours
+            a_window_that_is_partly_closed_takes_what_its_open_part_can_send
+            a_closed_lane_gives_no_turn_until_it_opens
+            no_turn_lies_after_the_closing
+            a_closed_lane_is_not_due_and_next_in_is_its_opening
+            a_lane_that_never_opens_again_refuses_and_leaves_nothing_behind
+            nothing_is_placed_at_the_end_of_time
+            nobody_is_rescheduled_to_where_the_lane_never_opens
+        }
+        $crate::store_case_module! { $new, scenarios,
+            increase_sees_occupancy
+            decrease_treats_as_full
+            idempotency
+            concurrent_bulk_ingestion
+            no_lookahead_exhaustion
+            no_config_propagation_delay
+        }
+        $crate::store_case_module! { $new, certificate,
+            the_certificate_equals_a_brute_force_count
+            the_certificate_names_its_limits_and_who_set_them
+            utilisation_is_what_was_sent_of_what_was_allowed
+            a_certificate_of_a_quiet_time_holds_and_has_no_peaks
+        }
+        $crate::store_case_module! { $new, walk,
+            a_walk_keeps_every_promise_evenly_spread
+            a_walk_keeps_every_promise_with_jitter
+            another_walk_keeps_every_promise
         }
         $crate::store_case_module! { $new, flows,
             each_node_that_takes_over_has_a_higher_epoch
@@ -306,6 +333,10 @@ mod tests {
             include_str!("plans.rs"),
             include_str!("replans.rs"),
             include_str!("recounts.rs"),
+            include_str!("hours.rs"),
+            include_str!("scenarios.rs"),
+            include_str!("certificate.rs"),
+            include_str!("walk.rs"),
             include_str!("queue.rs"),
             include_str!("settings.rs"),
             include_str!("turns.rs"),

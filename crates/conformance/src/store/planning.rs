@@ -88,6 +88,24 @@ pub(super) fn count_windows(starts: impl Iterator<Item = Timestamp>) -> Vec<Wind
     counts.into_iter().map(one).collect()
 }
 
+/// As good as random, by the seed that a failure tells.
+pub(super) struct Dice(pub(super) u64);
+
+impl Dice {
+    pub(super) fn roll(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (z ^ (z >> 31)) % below
+    }
+    pub(super) fn seconds(&mut self, below: u64) -> SignedDuration {
+        secs(i64::try_from(self.roll(below)).unwrap())
+    }
+    pub(super) fn one_of<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
+        let n = self.roll(from.len().max(1) as u64);
+        from.get(usize::try_from(n).unwrap())
+    }
+}
+
 impl dyn Fixture + '_ {
     pub(super) async fn lane_in_force(&self) -> LaneInForce {
         self.store().lane(&bank()).await.unwrap().unwrap()
@@ -146,6 +164,7 @@ impl dyn Fixture + '_ {
                 break;
             }
             all.extend(some);
+            assert!(all.len() < 1000, "this replan has no end");
         }
         let (store, done) = (self.store(), "done".to_owned());
         let end = store.end_replan(&bank(), generation, done, ops()).await;

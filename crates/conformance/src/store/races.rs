@@ -2,10 +2,10 @@
 
 use futures::future::join_all;
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::Intervened;
+use tollgate_core::ports::{Claim, Intervened, Recounted};
 
-use super::fixture::{Fixture, bank, claim_all, new_item_at, payment, payments, plan};
-use super::planning::{secs, withdrawn};
+use super::fixture::{Fixture, bank, claim_all, many, new_item_at, payment, payments, plan};
+use super::planning::{count_windows, secs, withdrawn};
 
 const ROUNDS: usize = 30;
 
@@ -65,4 +65,51 @@ pub async fn rescheduling_and_admitting_at_once_overfill_no_window(f: &dyn Fixtu
     assert_eq!(used, [10, 10, 10, 10], "and the hour is empty");
     let waiting = f.store().waiting(&bank(), &payments(), None, 100).await;
     assert_eq!(waiting.unwrap().len(), 40);
+}
+
+/// Everything at once: what each does counts, and the counters are slots when all have done it.
+pub async fn a_replan_beside_admissions_claims_and_cancels_loses_nothing(f: &dyn Fixture) {
+    f.lane(plan(10, 4)).await;
+    let hour = f.next_hour().await;
+    f.place(many("p", 60, hour)).await;
+    f.advance_to(hour - secs(1800)).await;
+    let replans = async {
+        for _ in 0..3 {
+            f.replan().await;
+        }
+    };
+    let admits = async {
+        for n in 0..15 {
+            f.place(many(&format!("q{n}-"), 2, hour)).await;
+        }
+    };
+    let claims = async {
+        for _ in 0..12 {
+            let one = Claim {
+                limit: 1,
+                ..claim_all()
+            };
+            assert_eq!(f.claim(one).await.len(), 1);
+        }
+    };
+    let cancels = async {
+        for n in 45..60 {
+            assert_eq!(f.cancel(&format!("p{n:05}")).await, Intervened::Yes);
+        }
+    };
+    futures::join!(replans, admits, claims, cancels);
+    let old = (0..60).map(|n| format!("p{n:05}"));
+    let new = (0..15).flat_map(|n| (0..2).map(move |k| format!("q{n}-{k:05}")));
+    let (windows, mut held) = (f.lane_windows().await, vec![]);
+    for id in old.chain(new) {
+        let view = f.view(&payment(&id)).await;
+        if view.queue_status != QueueStatus::Cancelled {
+            held.push(windows.start_of(view.slot));
+        }
+    }
+    assert_eq!(held.len(), 75);
+    assert_eq!(f.windows_from(hour).await, count_windows(held.into_iter()));
+    let recounted = f.store().recount(&bank()).await.unwrap();
+    assert_eq!(recounted, Recounted::default());
+    assert_eq!(f.waiting().await.len(), 63);
 }

@@ -103,6 +103,21 @@ pub async fn a_lane_nobody_made_is_not_replanned(f: &dyn Fixture) {
     );
 }
 
+pub async fn a_new_generation_knows_what_is_under_way_and_nothing_else(f: &dyn Fixture) {
+    let hour = sixty(f).await;
+    f.advance_to(hour - secs(1800)).await;
+    let some = Claim {
+        limit: 13,
+        ..claim_all()
+    };
+    f.claim(some).await;
+    f.begin_replan().await;
+    let used: Vec<_> = f.windows().await.iter().map(|w| w.used).collect();
+    assert_eq!(used, [10, 3]);
+    let slot = f.place(vec![new_item_at("q", hour)]).await.remove(0);
+    assert!(slot.scheduled >= hour + secs(4), "among those");
+}
+
 /// Between the steps of a replan others admit, claim, cancel, reschedule and recount.
 pub async fn others_go_on_between_the_steps_of_a_replan(f: &dyn Fixture) {
     let hour = sixty(f).await;

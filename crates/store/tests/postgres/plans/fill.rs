@@ -14,6 +14,9 @@ pub(super) fn flow(n: u32) -> String {
 /// These items are DISPATCHED and have no end; every second one of lane "bank" has an open attempt.
 pub(super) const RUNNING: std::ops::RangeInclusive<u32> = 600_001..=602_000;
 
+/// These items wait for a person; one in 51 of those that are READY must not run late.
+pub(super) const HELD: std::ops::RangeInclusive<u32> = 990_000..=990_100;
+
 /// Faster, and without effect on any plan: nothing is logged for recovery, and no autovacuum
 /// comes in between.
 const PREPARE: &str = "
@@ -35,13 +38,13 @@ const PREPARE: &str = "
 const QUEUE: &str = "
     INSERT INTO item_queue (item_type, item_id, lane, queue_status, scheduled_exec_time, run,
             fence, retry_count, init_workflow_id, created_at, claimed_at, dispatched_at,
-            finished_at)
+            finished_at, hold_after)
     SELECT 'PAYMENT', 'p' || 1000000 + n, lane_of(n),
            CASE WHEN n <= 602000 THEN 'DISPATCHED' WHEN n <= 602200 THEN 'CLAIMED'
-                ELSE 'READY' END,
+                WHEN n BETWEEN 990000 AND 990100 THEN 'HELD' ELSE 'READY' END,
            time_of(n), 1, 1, 0, 'init-' || n, time_of(n - 100000),
            CASE WHEN n <= 602200 THEN time_of(n) END, CASE WHEN n <= 602000 THEN time_of(n) END,
-           CASE WHEN n <= 600000 THEN time_of(n) END
+           CASE WHEN n <= 600000 THEN time_of(n) END, CASE WHEN n % 51 = 0 AND n > 610000 THEN time_of(n) END
     FROM generate_series(1, 1000000) n";
 
 const ATTEMPTS: [&str; 3] = [
@@ -75,7 +78,7 @@ const RECORDS: [&str; 3] = [
      SELECT 'PAYMENT', 'p' || 1000000 + n, '{}' FROM generate_series(1, 1000000) n",
     "INSERT INTO slot
      SELECT 'PAYMENT', 'p' || 1000000 + n, lane_of(n), time_of(n) - time_of(n) % 4000000,
-            time_of(n), time_of(n)
+            time_of(n), time_of(n), NULL, 0
      FROM generate_series(1, 1000000) n",
 ];
 
@@ -100,8 +103,8 @@ const LANES: [&str; 4] = [
      FROM setting, generate_series(2, 5000) v WHERE name = 'bank' AND version = 1",
     "INSERT INTO lane_plan SELECT 'lane-' || l FROM generate_series(0, 99) l;
      INSERT INTO lane_cursor (lane) SELECT 'lane-' || l FROM generate_series(0, 99) l",
-    "INSERT INTO lane_window (lane, window_start, used, next_open)
-     SELECT CASE WHEN l < 50 THEN 'bank' ELSE 'lane-' || l END, start, used,
+    "INSERT INTO lane_window (lane, generation, window_start, used, next_open)
+     SELECT CASE WHEN l < 50 THEN 'bank' ELSE 'lane-' || l END, 0, start, used,
             CASE WHEN used = 100 THEN start + 4000000 END
      FROM generate_series(0, 99) l, generate_series(0, 4999) w,
           LATERAL (SELECT (time_of(622200) / 4000000 - 245000 + w

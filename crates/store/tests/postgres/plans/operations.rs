@@ -15,6 +15,7 @@ use tollgate_core::ports::{
 use tollgate_store::postgres::PostgresStore;
 
 use super::fill::{self, RUNNING};
+use super::lane_plans;
 use crate::trouble::{claim, item, payments};
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -33,6 +34,7 @@ pub(super) async fn run_all(store: &PostgresStore) {
     attempts(store, &dispatched).await;
     flows(store).await;
     accounts(store).await;
+    lane_plans::run_all(store).await;
     let wider = LaneChange {
         window_size_secs: Some(5),
         ..LaneChange::default()
@@ -41,18 +43,18 @@ pub(super) async fn run_all(store: &PostgresStore) {
     store.take_node().await.unwrap();
 }
 
-fn bank() -> LaneName {
+pub(super) fn bank() -> LaneName {
     LaneName::new("bank")
 }
-fn author() -> Author {
+pub(super) fn author() -> Author {
     Author::new("ops", "because")
 }
 /// The n-th item of the fill.
-fn filled(n: u32) -> Item {
+pub(super) fn filled(n: u32) -> Item {
     Item::new(&payments(), &ItemId::new(fill::id(n)))
 }
 
-async fn change(store: &PostgresStore, change: LaneChange) {
+pub(super) async fn change(store: &PostgresStore, change: LaneChange) {
     let changed = store.change_lane(&bank(), change, author()).await;
     changed.unwrap();
 }

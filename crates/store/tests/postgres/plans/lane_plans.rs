@@ -1,0 +1,108 @@
+//! The operations about a lane's plan as a whole, in the sizes that the planner uses: a replan of
+//! half a million items, some at a time.
+
+use std::time::Duration;
+
+use tollgate_core::calendar::{Blackout, CalendarText};
+use tollgate_core::id::{CalendarName, LaneName};
+use tollgate_core::lane::LaneChange;
+use tollgate_core::ports::{
+    Intervened, Interventions, Lanes, Plans, SharedClock, Spot, StatusMove, Waiting,
+};
+use tollgate_store::postgres::PostgresStore;
+
+use super::fill::{HELD, RUNNING};
+use super::operations::{author, bank, change, filled};
+use crate::trouble::payments;
+
+const HOUR: Duration = Duration::from_hours(1);
+/// What the planner reads or places in one step.
+const CHUNK: u32 = 1000;
+const STEPS: u32 = 5;
+
+pub(super) async fn run_all(store: &PostgresStore) {
+    calendars(store).await;
+    interventions(store).await;
+    waiting(store).await;
+    replan(store).await;
+    store.recount(&bank()).await.unwrap();
+}
+
+async fn calendars(store: &PostgresStore) {
+    let name = CalendarName::new("hours");
+    let soon = store.now().await.unwrap() + HOUR;
+    let closed = Blackout {
+        from: soon,
+        to: soon + HOUR,
+        reason: "maintenance".into(),
+    };
+    let text = |blackouts| CalendarText {
+        zone: "UTC".into(),
+        blackouts,
+        ..CalendarText::default()
+    };
+    store
+        .put_calendar(&name, text(vec![]), author())
+        .await
+        .unwrap();
+    let by_calendar = LaneChange {
+        calendar: Some(Some(name.clone())),
+        ..LaneChange::default()
+    };
+    change(store, by_calendar).await;
+    // Now with a lane that it binds.
+    let put = store.put_calendar(&name, text(vec![closed]), author());
+    assert_eq!(put.await.unwrap().version, 2);
+    assert_eq!(store.calendars().await.unwrap().len(), 1);
+}
+
+async fn interventions(store: &PostgresStore) {
+    assert!(store.hold_late(&payments(), CHUNK).await.unwrap() > 200);
+    assert!(store.hold(&filled(*RUNNING.end()), 1).await.unwrap());
+    let held = filled(*HELD.start());
+    let released = store.release_held(&held, author()).await.unwrap();
+    assert_eq!(released, Intervened::Yes);
+    let now = store.now().await.unwrap();
+    for n in 0..10 {
+        let (one, other) = (filled(700_000 + 4 * n), filled(700_002 + 4 * n));
+        let status = StatusMove::new(&["SCHEDULED"], "CANCELLED");
+        let cancelled = store.cancel(&one, status, author()).await.unwrap();
+        assert_eq!(cancelled, Intervened::Yes);
+        let moved = store.reschedule(&other, now + HOUR, author()).await;
+        assert_eq!(moved.unwrap(), Intervened::Yes);
+    }
+}
+
+async fn waiting(store: &PostgresStore) {
+    let now = store.now().await.unwrap();
+    let deep = Spot {
+        due: now + 48 * HOUR,
+        id: filled(1).id,
+    };
+    for after in [None, Some(deep)] {
+        let page = store.waiting(&bank(), &payments(), after, CHUNK).await;
+        assert_eq!(page.unwrap().len(), CHUNK as usize);
+    }
+    assert!(store.backlog(&bank(), now).await.unwrap() > 1000);
+    assert_eq!(
+        store.backlog(&LaneName::new("nowhere"), now).await.unwrap(),
+        0
+    );
+}
+
+async fn replan(store: &PostgresStore) {
+    let (bank, payments) = (bank(), payments());
+    let generation = store.begin_replan(&bank, author()).await.unwrap();
+    assert_eq!(store.open_replan(&bank).await.unwrap(), Some(generation));
+    let mut after: Option<Spot> = None;
+    for step in 0..STEPS {
+        // The last begins anew, as after a cut: it passes what is placed already.
+        let after_cut = after.take().filter(|_| step + 1 < STEPS);
+        let placed = store.replan_some(&bank, &payments, generation, after_cut, CHUNK);
+        let placed = placed.await.unwrap();
+        assert_eq!(placed.len(), CHUNK as usize);
+        after = placed.last().map(|last| Waiting::spot(&last.item));
+    }
+    let end = store.end_replan(&bank, generation, "done".into(), author());
+    end.await.unwrap();
+}
