@@ -10,12 +10,8 @@ pub enum Outcome {
     Done(String),
     /// A definite no, with the reason.
     Refused(String),
-    /// Definitely not done; may be tried again. `after` is how long the whole lane should stay
-    /// quiet first, as the downstream asked.
-    Retry {
-        why: String,
-        after: Option<Duration>,
-    },
+    /// Definitely not done; may be tried again.
+    Retry { why: String, quiet: Quiet },
     /// Sent, or perhaps sent, and the answer is lost. Ends by evidence or by a person.
     Unknown(String),
 }
@@ -24,7 +20,7 @@ impl Outcome {
     pub fn retry(why: impl Into<String>) -> Self {
         Self::Retry {
             why: why.into(),
-            after: None,
+            quiet: Quiet::No,
         }
     }
 
@@ -44,6 +40,16 @@ impl Outcome {
             Self::Retry { why, .. } => why,
         }
     }
+}
+
+/// How long the whole lane should stay quiet after an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Quiet {
+    No,
+    /// As the downstream asked.
+    For(Duration),
+    /// Until a person has put something right: the downstream takes nothing from us at all.
+    UntilResumed,
 }
 
 /// An attempt is open from the moment its turn is taken until its outcome is written.

@@ -2,10 +2,12 @@
 //! is concerned, the dispatcher starts what is due, the sweeper finds what was left behind,
 //! the planner knows when everything will run.
 
+mod breaker;
 mod clock_watch;
 mod decide;
 mod dispatcher;
 mod gate;
+mod lane_care;
 mod lane_queue;
 mod node_clock;
 mod planner;

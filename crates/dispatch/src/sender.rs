@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 use tollgate_core::Timestamp;
 use tollgate_core::id::Item;
 use tollgate_core::item::QueueStatus;
-use tollgate_core::outcome::{AttemptKind, Outcome};
+use tollgate_core::outcome::{AttemptKind, Outcome, Quiet};
 use tollgate_core::ports::{
     Connector, ItemView, Line, Permit, Request, Settlement, StatusMove, Store, StoreError,
     StoreResult, Then,
@@ -20,6 +21,7 @@ use tollgate_core::retry;
 
 use crate::decide::{self, Doubt, Next};
 use crate::gate::{Ask, Gate, NoTurn};
+use crate::lane_care::LaneCare;
 
 /// The pauses of an item that goes back to the queue, by its run: growing, and without an end.
 const PAUSES: retry::Policy = retry::Policy {
@@ -73,6 +75,7 @@ pub struct Sender {
     store: Arc<dyn Store>,
     gate: Arc<Gate>,
     connector: Arc<dyn Connector>,
+    care: LaneCare,
 }
 
 impl std::fmt::Debug for Sender {
@@ -85,10 +88,12 @@ impl std::fmt::Debug for Sender {
 
 impl Sender {
     pub fn new(store: Arc<dyn Store>, gate: Arc<Gate>, connector: Arc<dyn Connector>) -> Self {
+        let care = LaneCare::new(Arc::clone(&store), connector.lane().clone());
         Self {
             store,
             gate,
             connector,
+            care,
         }
     }
 
@@ -120,7 +125,10 @@ impl Sender {
         // The connection comes first: failing here has sent nothing and spends no turn.
         let line = match self.connector.line().await {
             Ok(line) => line,
-            Err(why) => return self.put_back(job, PAUSES.pause_after(job.run), &why).await,
+            Err(why) => {
+                self.care.heard(false, history.now, &why).await;
+                return self.put_back(job, PAUSES.pause_after(job.run), &why).await;
+            }
         };
         let permit = match self
             .gate
@@ -175,6 +183,7 @@ impl Sender {
         permit: Permit,
     ) -> StoreResult<Sent> {
         let (attempt, turn_at) = (permit.attempt(), permit.turn_at());
+        let began = Instant::now();
         let said = match kind {
             AttemptKind::Send if !doubt.permits(self.connector.profile(), turn_at) => {
                 Outcome::retry("not sent: the bank may have forgotten the key meanwhile")
@@ -182,12 +191,23 @@ impl Sender {
             AttemptKind::Send => line.send(permit, &job.request).await,
             AttemptKind::Probe => line.probe(permit, &job.request).await,
         };
+        let slow = began.elapsed() > self.connector.profile().timeout / 2;
+        let worked = !slow && !matches!(said, Outcome::Unknown(_));
+        self.care.heard(worked, turn_at, said.detail()).await;
         let outcome = judge(said, doubt);
         let (record, then, sent) = self.follow(job, kind, doubt, turn_at, &outcome);
         let close_lane = match &outcome {
             Outcome::Retry {
-                after: Some(quiet), ..
-            } => Some((self.connector.lane().clone(), *quiet)),
+                quiet: Quiet::For(time),
+                ..
+            } => Some((self.connector.lane().clone(), *time)),
+            Outcome::Retry {
+                why,
+                quiet: Quiet::UntilResumed,
+            } => {
+                self.care.stop(why).await?;
+                None
+            }
             _ => None,
         };
         let (item, run) = (job.item.clone(), job.run);
@@ -259,14 +279,17 @@ impl Sender {
                 let (then, sent) = requeue(PAUSES.pause_after(job.run), why);
                 (Some(job.moves.in_doubt.clone()), then, sent)
             }
-            Outcome::Retry { why, after } => {
+            Outcome::Retry { why, quiet } => {
                 let pause = match (kind, doubt) {
                     // "Unknown to me": ask again when that will be evidence; send again if it is.
                     (AttemptKind::Probe, Doubt::Since { last: sent, .. }) => {
                         let settle = self.connector.profile().settle;
                         settle.saturating_sub(turn_at.duration_since(sent).unsigned_abs())
                     }
-                    _ => after.unwrap_or_default().max(PAUSES.pause_after(job.run)),
+                    _ => match quiet {
+                        Quiet::For(time) => PAUSES.pause_after(job.run).max(*time),
+                        Quiet::No | Quiet::UntilResumed => PAUSES.pause_after(job.run),
+                    },
                 };
                 let (then, sent) = requeue(pause, why);
                 (None, then, sent)

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-use tollgate_core::outcome::Outcome;
+use tollgate_core::outcome::{Outcome, Quiet};
 use tollgate_core::ports::Profile;
 
 /// How long a lane stays quiet when the downstream does not say.
@@ -44,12 +44,13 @@ pub(crate) fn judge_send(exchange: Exchange, reference: &str, profile: &Profile)
     let status = answer.status;
     match status {
         200..=299 => done_if_named(answer, reference),
-        401 | 403 | 405 => Outcome::retry(format!(
-            "status {status}: the lane must be paused, because the configuration is wrong"
-        )),
+        401 | 403 | 405 => Outcome::Retry {
+            why: format!("status {status}: the configuration is wrong, not the payment"),
+            quiet: Quiet::UntilResumed,
+        },
         _ if means_not_done(&answer, profile) => Outcome::Retry {
             why: format!("status {status}: not done"),
-            after: Some(quiet_for(answer.retry_after.as_deref())),
+            quiet: Quiet::For(quiet_for(answer.retry_after.as_deref())),
         },
         // A 429 without its promise is no definite no either: the payment itself was not judged.
         408 | 425 | 429 => Outcome::Unknown(format!("status {status}")),
@@ -211,7 +212,7 @@ mod tests {
         for (header, quiet_secs) in table {
             let expected = Outcome::Retry {
                 why: "status 429: not done".into(),
-                after: Some(Duration::from_secs(quiet_secs)),
+                quiet: Quiet::For(Duration::from_secs(quiet_secs)),
             };
             let got = sent(answered(429, header, b""), &[429]);
             assert_eq!(got, expected, "{header:?}");
@@ -222,7 +223,7 @@ mod tests {
     fn a_503_is_not_done_only_if_the_profile_says_so_and_it_names_a_time() {
         let quiet = |secs| Outcome::Retry {
             why: "status 503: not done".into(),
-            after: Some(Duration::from_secs(secs)),
+            quiet: Quiet::For(Duration::from_secs(secs)),
         };
         let when = |header, profile: &[u16]| sent(answered(503, header, b""), profile);
         assert_eq!(when(Some("3"), &[429, 503]), quiet(3));

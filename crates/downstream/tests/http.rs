@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{AttemptId, LaneName};
-use tollgate_core::outcome::Outcome;
+use tollgate_core::outcome::{Outcome, Quiet};
 use tollgate_core::ports::{Connector, Permit, Profile, Request};
 use tollgate_downstream::{HttpConnector, HttpOptions, MAX_ANSWER_BYTES};
 
@@ -235,7 +235,7 @@ async fn whole_answers_are_judged_and_their_connection_is_used_again() {
         send(&connector).await,
         Outcome::Retry {
             why: "status 429: not done".into(),
-            after: Some(Duration::from_secs(7)),
+            quiet: Quiet::For(Duration::from_secs(7)),
         }
     );
     assert_unknown(&send(&connector).await, "status 302");

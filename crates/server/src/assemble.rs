@@ -30,6 +30,7 @@ pub struct Tollgate {
     pub store: Arc<dyn Store>,
     pub intake: Arc<Intake>,
     pub planner: Arc<Planner>,
+    two_persons: bool,
     lane: LaneName,
     engine: EmbeddedEngine,
     background: JoinSet<()>,
@@ -91,6 +92,7 @@ impl Tollgate {
             store,
             intake,
             planner,
+            two_persons: config.in_doubt.two_persons,
             lane: bank.lane.clone(),
             engine,
             background,
@@ -108,6 +110,7 @@ impl Tollgate {
             store: Arc::clone(&self.store),
             intake: Arc::clone(&self.intake),
             planner: Arc::clone(&self.planner),
+            two_persons: self.two_persons,
             lane: self.lane.clone(),
         });
         let engine = self.engine.handle();

@@ -27,6 +27,7 @@ pub struct Config {
     pub engine: Engine,
     pub gate: Gate,
     pub sweep: Sweep,
+    pub in_doubt: InDoubt,
     pub downstream: Downstream,
 }
 
@@ -58,6 +59,12 @@ pub struct Gate {
 pub struct Sweep {
     pub interval_secs: u64,
     pub reconcile_secs: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InDoubt {
+    pub two_persons: bool,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -1,5 +1,6 @@
 //! Metrics: the one recorder of the process, and the gauges of every lane.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use tollgate_core::lane_in_force::{LaneInForce, Standing};
 use tollgate_core::ports::{Store, StoreResult};
 use tollgate_core::{SignedDuration, Timestamp};
 use tollgate_dispatch::Planner;
+use tollgate_domains::payments;
 
 /// Rates and fills are told of the last and of the next minute.
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
@@ -81,6 +83,16 @@ fn describe() {
         "tollgate_windows_corrected_total",
         "window counters that reconciliation corrected"
     );
+    describe_gauge!("tollgate_in_doubt", "items whose outcome nobody knows");
+    describe_gauge!(
+        "tollgate_in_doubt_minor_units",
+        "the amount at risk in them, in minor units"
+    );
+    describe_gauge!(
+        "tollgate_in_doubt_oldest_seconds",
+        Unit::Seconds,
+        "how long the oldest has been in doubt"
+    );
     describe_gauge!("tollgate_lane_open", "1 while the lane sends");
     describe_gauge!("tollgate_lane_limit_per_second", "the hard limit in force");
     describe_gauge!("tollgate_lane_waiting", "items that wait on the lane");
@@ -108,8 +120,9 @@ pub(crate) async fn watch_lanes(
     planner: Arc<Planner>,
     mut stop: watch::Receiver<bool>,
 ) {
+    let mut currencies = BTreeSet::new();
     loop {
-        if let Err(error) = look(&*store, &planner).await {
+        if let Err(error) = look(&*store, &planner, &mut currencies).await {
             tracing::warn!(%error, "lanes could not be measured");
         }
         tokio::select! {
@@ -119,8 +132,13 @@ pub(crate) async fn watch_lanes(
     }
 }
 
-async fn look(store: &dyn Store, planner: &Planner) -> StoreResult<()> {
+async fn look(
+    store: &dyn Store,
+    planner: &Planner,
+    currencies: &mut BTreeSet<String>,
+) -> StoreResult<()> {
     let now = store.now().await?;
+    look_at_doubts(store, now, currencies).await?;
     for lane in store.lanes().await? {
         let name = lane.name.to_string();
         let set =
@@ -150,6 +168,34 @@ async fn look(store: &dyn Store, planner: &Planner) -> StoreResult<()> {
         let allowed = lane.lane.max_per_second.to_f64().unwrap_or(1.0) * 60.0;
         let sends = last_minute.sends.to_f64().unwrap_or(0.0);
         set("tollgate_lane_utilisation_ratio", sends / allowed);
+    }
+    Ok(())
+}
+
+/// What is in doubt, and for how long.
+async fn look_at_doubts(
+    store: &dyn Store,
+    now: Timestamp,
+    currencies: &mut BTreeSet<String>,
+) -> StoreResult<()> {
+    let item_type = payments::item_type();
+    let at_risk = store.at_risk(&item_type).await?;
+    let count: u64 = at_risk.iter().map(|risk| risk.count).sum();
+    gauge!("tollgate_in_doubt", "item_type" => item_type.to_string())
+        .set(count.to_f64().unwrap_or(0.0));
+    let oldest = at_risk.iter().map(|risk| risk.since).min();
+    let age = oldest.map_or(0.0, |since| now.duration_since(since).as_secs_f64());
+    gauge!("tollgate_in_doubt_oldest_seconds", "item_type" => item_type.to_string()).set(age);
+    // A currency that is not at risk any more is told so.
+    currencies.extend(at_risk.iter().map(|risk| risk.currency.clone()));
+    for currency in currencies.iter() {
+        let risk = at_risk.iter().find(|risk| risk.currency == *currency);
+        let amount = risk.map_or(0, |risk| risk.amount_minor);
+        let labels = [
+            ("item_type", item_type.to_string()),
+            ("currency", currency.clone()),
+        ];
+        gauge!("tollgate_in_doubt_minor_units", &labels).set(amount.to_f64().unwrap_or(0.0));
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 mod accounts;
 mod calendars;
 mod client;
+mod in_doubt;
 mod lane_views;
 mod lanes;
 mod table;
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Lanes(Group<lanes::Command>),
     /// Calendars: when lanes are open.
     Calendars(Group<calendars::Command>),
+    /// Payments whose outcome nobody knows.
+    InDoubt(Group<in_doubt::Command>),
     /// Control totals of a day: every payment taken in, in exactly one bucket.
     Totals {
         #[command(flatten)]
@@ -91,6 +94,9 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Calendars(Group { args, command }) => {
             calendars::run(&Client::new(&args.server)?, &args.shown(), command).await?;
+        }
+        Command::InDoubt(Group { args, command }) => {
+            in_doubt::run(&Client::new(&args.server)?, &args.shown(), command).await?;
         }
         Command::Totals { args, day } => {
             accounts::totals(&Client::new(&args.server)?, &args.shown(), &day).await?;

@@ -1,5 +1,7 @@
 //! Lanes and their calendars: configuration, versioned; windows; and the proof of the rate.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 
 use super::{Author, StoreResult};
@@ -25,6 +27,9 @@ pub trait Lanes: Send + Sync {
         change: LaneChange,
         author: Author,
     ) -> StoreResult<LaneInForce>;
+
+    /// No turn for so long, from now on; a shorter wish never shortens a longer one. Audited.
+    async fn close_lane(&self, name: &LaneName, time: Duration, author: Author) -> StoreResult<()>;
 
     async fn calendars(&self) -> StoreResult<Vec<CalendarInForce>>;
 

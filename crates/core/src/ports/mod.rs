@@ -5,6 +5,7 @@ mod accounts;
 mod attempts;
 mod clock;
 mod connector;
+mod doubts;
 mod engine;
 mod error;
 mod flows;
@@ -21,6 +22,7 @@ pub use attempts::{
 };
 pub use clock::{Reading, SharedClock};
 pub use connector::{Connector, Line, Permit, Profile, Request};
+pub use doubts::{AtRisk, Doubts, IN_DOUBT, Resolution, Resolved, cannot_resolve};
 pub use engine::{Engine, FlowView, Start, Started, Unreachable};
 pub use error::{StoreError, StoreResult};
 pub use flows::{DueFlow, DueFlows, FlowEnd, Flows, JournalEntry, NewFlow};
@@ -38,6 +40,7 @@ pub trait Store:
     SharedClock
     + Queue
     + Interventions
+    + Doubts
     + Lanes
     + Plans
     + Attempts
@@ -47,17 +50,17 @@ pub trait Store:
     + Accounts
 {
 }
-impl<
+impl<T> Store for T where
     T: SharedClock
         + Queue
         + Interventions
+        + Doubts
         + Lanes
         + Plans
         + Attempts
         + Flows
         + Records
         + Settings
-        + Accounts,
-> Store for T
+        + Accounts
 {
 }

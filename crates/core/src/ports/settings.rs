@@ -34,6 +34,8 @@ pub enum SettingKind {
     Lane,
     Calendar,
     ItemType,
+    /// What one person wants to decide about an item in doubt, before a second one agrees.
+    Proposal,
 }
 
 impl SettingKind {
@@ -41,6 +43,7 @@ impl SettingKind {
         match self {
             Self::Lane => "lane",
             Self::Calendar => "calendar",
+            Self::Proposal => "proposal",
             Self::ItemType => "item_type",
         }
     }

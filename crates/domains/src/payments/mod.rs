@@ -20,7 +20,7 @@ pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess, SendNotifications};
 pub use init::{Admit, Answer, InitInput, PaymentInitFlow, Prepare, Verdict};
 pub use intake::{Accepted, Intake, IntakeError};
 pub use request::{Details, Party, PaymentRequest, parse_time};
-pub use status::{PaymentStatus, cancelled};
+pub use status::{PaymentStatus, cancelled, resolution};
 
 pub const INIT_TASK_QUEUE: &str = "payment-init-task-queue";
 pub const EXEC_TASK_QUEUE: &str = "payment-exec-task-queue";

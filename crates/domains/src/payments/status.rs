@@ -1,6 +1,6 @@
 //! A payment's business status, and the moves of it that a send can cause.
 
-use tollgate_core::ports::StatusMove;
+use tollgate_core::ports::{Resolution, Resolved, StatusMove};
 use tollgate_dispatch::Moves;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum PaymentStatus {
     InDoubt,
     /// Withdrawn by a person before it was sent.
     Cancelled,
+    /// A person decided that nobody pays it any more.
+    Failed,
 }
 
 impl PaymentStatus {
@@ -31,6 +33,7 @@ impl PaymentStatus {
             Self::Rejected => "REJECTED",
             Self::InDoubt => "IN_DOUBT",
             Self::Cancelled => "CANCELLED",
+            Self::Failed => "FAILED",
         }
     }
 }
@@ -54,6 +57,19 @@ pub fn cancelled() -> StatusMove {
         &[PaymentStatus::Scheduled.as_str()],
         PaymentStatus::Cancelled.as_str(),
     )
+}
+
+/// A person decides what became of a payment in doubt.
+pub fn resolution(resolved: Resolved) -> Resolution {
+    let to = match resolved {
+        Resolved::Done => PaymentStatus::Processing,
+        Resolved::NotDone => PaymentStatus::Scheduled,
+        Resolved::Failed => PaymentStatus::Failed,
+    };
+    Resolution {
+        resolved,
+        record: StatusMove::new(&[PaymentStatus::InDoubt.as_str()], to.as_str()),
+    }
 }
 
 /// The bank has it, whoever wrote that down: a run that lost the item may have settled it.

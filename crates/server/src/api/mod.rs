@@ -6,11 +6,13 @@ mod calendars;
 mod error;
 mod forecast;
 mod health;
+mod in_doubt;
 mod lanes;
 mod payment_changes;
 mod payments;
 mod picture;
 mod rate_limit;
+mod timeline;
 
 use std::sync::Arc;
 
@@ -33,6 +35,8 @@ pub(crate) struct App {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) intake: Arc<Intake>,
     pub(crate) planner: Arc<Planner>,
+    /// Whether a payment in doubt is resolved by two persons only.
+    pub(crate) two_persons: bool,
     /// The lane of the payments' bank.
     pub(crate) lane: LaneName,
 }
@@ -55,6 +59,7 @@ pub(crate) fn router(app: App) -> Router {
         .merge(calendars::router())
         .merge(accounts::router())
         .merge(lanes::router())
+        .merge(in_doubt::router())
         .merge(health::router())
         .fallback(|| async { ApiError::not_found("there is nothing at this address") })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })

@@ -17,16 +17,19 @@ use tollgate_core::id::{FlowId, ItemId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
-use tollgate_core::ports::{AttemptView, ItemView, Placed, SettingKind};
+use tollgate_core::ports::{AttemptView, AuditEntry, ItemView, Placed, SettingKind};
 use tollgate_dispatch::why_not_running;
 use tollgate_domains::payments::{self, Accepted, PaymentRequest, PaymentStatus, Verdict};
 
 use super::App;
 use super::error::{ApiError, json_body};
+use super::timeline;
 
 /// How long a caller waits for an answer if it does not say.
 const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 const MAX_WAIT: Duration = Duration::from_mins(1);
+/// So much of a payment's audit trail is part of its timeline, the newest.
+const MOST_AUDITED: u32 = 200;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -134,7 +137,7 @@ struct PaymentResponse {
     init_workflow_id: FlowId,
     exec_workflow_id: Option<FlowId>,
     attempts: Vec<AttemptResponse>,
-    timeline: Vec<Event>,
+    timeline: Vec<timeline::Event>,
 }
 
 #[derive(Debug, Serialize)]
@@ -148,12 +151,6 @@ struct AttemptResponse {
     /// Why it was not done, or why nobody knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct Event {
-    at: Timestamp,
-    what: String,
 }
 
 async fn show(State(app): State<App>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
@@ -180,7 +177,8 @@ pub(super) async fn told(app: &App, id: &str) -> Result<Json<Value>, ApiError> {
         }
         _ => None,
     };
-    let response = response(view, why, estimate);
+    let audit = app.store.audit(Some(&view.item), MOST_AUDITED).await?;
+    let response = response(view, &audit, why, estimate);
     Ok(Json(serde_json::to_value(response).unwrap_or_default()))
 }
 
@@ -194,9 +192,14 @@ async fn dispatch_enabled(app: &App) -> Result<bool, ApiError> {
     Ok(config.is_some_and(|config| config.enabled))
 }
 
-fn response(view: ItemView, why: Option<String>, estimate: Option<Timestamp>) -> PaymentResponse {
+fn response(
+    view: ItemView,
+    audit: &[AuditEntry],
+    why: Option<String>,
+    estimate: Option<Timestamp>,
+) -> PaymentResponse {
     PaymentResponse {
-        timeline: timeline(&view),
+        timeline: timeline::timeline(&view, audit),
         meets_deadline: view.deadline.map(|deadline| view.slot <= deadline),
         payment_id: view.item.id,
         status: view.status,
@@ -225,42 +228,6 @@ fn attempt(view: &AttemptView) -> AttemptResponse {
         reason: (view.state != AttemptState::Done && !view.detail.is_empty())
             .then(|| view.detail.clone()),
     }
-}
-
-/// What happened, in order, in words.
-fn timeline(view: &ItemView) -> Vec<Event> {
-    let event = |at: Option<Timestamp>, what: &str| {
-        at.map(|at| Event {
-            at,
-            what: what.to_owned(),
-        })
-    };
-    let mut events: Vec<Event> = [
-        event(Some(view.created_at), "taken in"),
-        event(view.claimed_at, "claimed by the dispatcher"),
-        event(view.dispatched_at, "execution started"),
-        event(view.finished_at, "ended"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    for attempt in &view.attempts {
-        let verb = match attempt.kind {
-            AttemptKind::Send => "sent to the bank",
-            AttemptKind::Probe => "asked the bank",
-        };
-        events.extend(event(Some(attempt.turn_at), verb));
-        let answer = match attempt.state {
-            AttemptState::Open => continue,
-            AttemptState::Done => "the bank has done it",
-            AttemptState::Refused => "the bank has refused it",
-            AttemptState::Retry => "the bank has not done it",
-            AttemptState::Unknown => "no answer; in doubt",
-        };
-        events.extend(event(attempt.settled_at, answer));
-    }
-    events.sort_by_key(|event| event.at);
-    events
 }
 
 pub(super) fn router() -> Router<App> {

@@ -54,6 +54,9 @@ CREATE TABLE record (
     PRIMARY KEY (item_type, item_id)
 ) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05);
 
+-- The worklist of what nobody knows the outcome of.
+CREATE INDEX record_in_doubt ON record (item_type, item_id) WHERE status = 'IN_DOUBT';
+
 CREATE TABLE item_context (
     item_type    text COLLATE "C" NOT NULL,
     item_id      text COLLATE "C" NOT NULL,

@@ -32,6 +32,9 @@ CREATE TABLE record (
     PRIMARY KEY (item_type, item_id)
 ) STRICT, WITHOUT ROWID;
 
+-- The worklist of what nobody knows the outcome of.
+CREATE INDEX record_in_doubt ON record (item_type, item_id) WHERE status = 'IN_DOUBT';
+
 CREATE TABLE item_context (
     item_type    TEXT    NOT NULL,
     item_id      TEXT    NOT NULL,

@@ -17,6 +17,7 @@ use tollgate_core::ports::{
     Author, CalendarInForce, Lanes, SettingKind, StoreError, StoreResult, WindowUse,
 };
 
+use super::accounts::{Entry, audit};
 use super::certificate::certify;
 use super::run::{Urgency, all, execute};
 use super::value::{Count, Us, micros};
@@ -51,6 +52,25 @@ impl Lanes for PostgresStore {
         self.runner
             .write(Urgency::Urgent, move |tx| {
                 Box::pin(async move { change_lane(tx, name, change, author).await })
+            })
+            .await
+    }
+
+    async fn close_lane(&self, name: &LaneName, time: Duration, author: Author) -> StoreResult<()> {
+        let name = name.clone();
+        self.runner
+            .write(Urgency::Urgent, move |tx| {
+                Box::pin(async move {
+                    close_for(tx, &name, time).await?;
+                    let detail = format!("lane {name} for {time:?}: {}", author.reason);
+                    let entry = Entry {
+                        action: "LANE_CLOSED",
+                        actor: &author.actor,
+                        detail: &detail,
+                        ..Entry::default()
+                    };
+                    audit(tx, &entry).await
+                })
             })
             .await
     }

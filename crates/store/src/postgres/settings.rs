@@ -86,7 +86,7 @@ pub(super) async fn lock(tx: &Transaction<'_>, kind: SettingKind, name: &str) ->
     lock_name(tx, &format!("tollgate/setting/{}/{name}", kind.as_str())).await?;
     match kind {
         SettingKind::Lane => lanes::lock(tx, &LaneName::new(name)).await,
-        SettingKind::Calendar | SettingKind::ItemType => Ok(()),
+        SettingKind::Calendar | SettingKind::ItemType | SettingKind::Proposal => Ok(()),
     }
 }
 

@@ -15,6 +15,7 @@ use tollgate_core::ports::{
     Author, CalendarInForce, Lanes, SettingKind, StoreError, StoreResult, WindowUse,
 };
 
+use super::accounts::{Entry, audit};
 use super::certificate::certify;
 use super::error::store_error;
 use super::value::{Us, micros};
@@ -41,6 +42,24 @@ impl Lanes for SqliteStore {
         let (name, clock) = (name.clone(), self.clock.clone());
         let write = move |c: &Connection| change_lane(c, &name, change, author, clock.now());
         self.writer.write(Urgency::Urgent, write).await
+    }
+
+    async fn close_lane(&self, name: &LaneName, time: Duration, author: Author) -> StoreResult<()> {
+        let (name, clock) = (name.clone(), self.clock.clone());
+        let write = move |c: &Connection| {
+            close_for(c, &name, time, clock.now_us())?;
+            let detail = format!("lane {name} for {time:?}: {}", author.reason);
+            let entry = Entry {
+                action: "LANE_CLOSED",
+                actor: &author.actor,
+                detail: &detail,
+                ..Entry::default()
+            };
+            audit(c, Us(clock.now()), &entry)
+        };
+        self.writer
+            .write(Urgency::Urgent, move |c| write(c).map_err(store_error))
+            .await
     }
 
     async fn calendars(&self) -> StoreResult<Vec<CalendarInForce>> {

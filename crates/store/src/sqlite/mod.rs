@@ -7,6 +7,7 @@ mod calendars;
 mod certificate;
 mod claim;
 mod counters;
+mod doubts;
 mod error;
 mod flows;
 mod interventions;

@@ -1,0 +1,144 @@
+//! `tollgate in-doubt …`: working through what nobody knows the outcome of.
+
+use clap::{Subcommand, ValueEnum};
+use http::Method;
+use serde_json::{Value, json};
+
+use super::Shown;
+use super::client::{Client, quoted};
+use super::table::{cell, fields, rows, table};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// What is in doubt, and how much is at risk.
+    List {
+        /// The next page: after this id.
+        #[arg(long, value_name = "ID")]
+        after: Option<String>,
+    },
+    /// One payment: what was sent, what was heard, what happens next.
+    Show { id: String },
+    /// Decides what became of a payment. Ask the bank first.
+    Resolve {
+        id: String,
+        /// What the bank says.
+        #[arg(long)]
+        outcome: Outcome,
+        /// How you know.
+        #[arg(long)]
+        reason: String,
+        /// Who decides; needed where two persons must.
+        #[arg(long)]
+        actor: Option<String>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Outcome {
+    /// The bank did it.
+    Done,
+    /// The bank did not do it: it is sent again.
+    NotDone,
+    /// Nobody pays it any more.
+    Failed,
+}
+
+impl Outcome {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::NotDone => "not_done",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::List { after } => {
+            let query = after.map_or(String::new(), |id| format!("?after={}", quoted(&id)));
+            let answer = client.get(&format!("/admin/in-doubt{query}")).await?;
+            shown.show(&answer, list);
+        }
+        Command::Show { id } => {
+            let path = format!("/admin/in-doubt/PAYMENT/{}", quoted(&id));
+            shown.show(&client.get(&path).await?, payment);
+        }
+        Command::Resolve {
+            id,
+            outcome,
+            reason,
+            actor,
+        } => {
+            let path = format!("/admin/in-doubt/PAYMENT/{}/resolve", quoted(&id));
+            let body = json!({"outcome": outcome.as_str(), "reason": reason, "actor": actor});
+            shown.show(&client.send(Method::POST, &path, &body).await?, resolved);
+        }
+    }
+    Ok(())
+}
+
+fn list(answer: &Value) -> String {
+    let header = [
+        "payment",
+        "amount",
+        "currency",
+        "lane",
+        "first sent",
+        "asked",
+        "next",
+        "last heard",
+    ];
+    let named = [
+        "id",
+        "amount",
+        "currency",
+        "lane",
+        "firstSent",
+        "questions",
+        "nextAt",
+        "lastHeard",
+    ];
+    let items = rows(&answer["items"], &named);
+    if items.is_empty() {
+        return "nothing is in doubt".to_owned();
+    }
+    let risk = rows(&answer["atRisk"], &["currency", "count", "amount", "since"]);
+    let more = match answer["nextAfter"].as_str() {
+        Some(id) => format!("\nmore: --after {id}"),
+        None => String::new(),
+    };
+    format!(
+        "{}\nAt risk\n{}{more}",
+        table(&header, &items),
+        table(&["currency", "count", "amount", "oldest since"], &risk)
+    )
+}
+
+/// A payment, for people.
+pub(super) fn payment(answer: &Value) -> String {
+    let named = [
+        ("payment", "paymentId"),
+        ("status", "status"),
+        ("amount", "amount"),
+        ("currency", "currency"),
+        ("lane", "lane"),
+        ("in the queue", "queueStatus"),
+        ("slot", "scheduledTime"),
+        ("estimate", "estimate"),
+        ("deadline", "deadline"),
+        ("why not running", "whyNotRunning"),
+    ];
+    let events = answer["timeline"].as_array().into_iter().flatten();
+    let events: Vec<String> = events
+        .map(|event| format!("  {}  {}", cell(&event["at"]), cell(&event["what"])))
+        .collect();
+    format!("{}\n{}", fields(answer, &named), events.join("\n"))
+}
+
+fn resolved(answer: &Value) -> String {
+    match answer["needs"].as_str() {
+        Some(needs) => format!("proposed; it needs {needs}"),
+        None => payment(answer),
+    }
+}

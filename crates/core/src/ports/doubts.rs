@@ -1,0 +1,79 @@
+//! Payments in doubt, as people work through them: those whose record is `IN_DOUBT`.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::{Author, Intervened, StatusMove, StoreResult};
+use crate::Timestamp;
+use crate::id::{Item, ItemId, ItemType};
+
+#[async_trait]
+pub trait Doubts: Send + Sync {
+    /// The ids of what is in doubt, in their order, after one of them.
+    async fn in_doubt(
+        &self,
+        item_type: &ItemType,
+        after: Option<&ItemId>,
+        limit: u32,
+    ) -> StoreResult<Vec<ItemId>>;
+
+    /// What is at risk, by currency.
+    async fn at_risk(&self, item_type: &ItemType) -> StoreResult<Vec<AtRisk>>;
+
+    /// A person decides what became of an item in doubt; recorded with who and why. Not while an
+    /// attempt is under way. Whoever else works on the item finds it taken.
+    async fn resolve(
+        &self,
+        item: &Item,
+        resolution: Resolution,
+        author: Author,
+    ) -> StoreResult<Intervened>;
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AtRisk {
+    pub currency: String,
+    pub count: u64,
+    pub amount_minor: i64,
+    /// Since when the oldest is in doubt.
+    pub since: Timestamp,
+}
+
+/// A decision, and how the record moves with it.
+#[derive(Debug, Clone)]
+pub struct Resolution {
+    pub resolved: Resolved,
+    pub record: StatusMove,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resolved {
+    /// The downstream did it: the item has ended.
+    Done,
+    /// The downstream did not do it: it is sent again, as soon as its lane allows.
+    NotDone,
+    /// Nobody pays it any more: the item has ended.
+    Failed,
+}
+
+impl Resolved {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::NotDone => "not_done",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Why an item cannot be resolved by a person.
+pub fn cannot_resolve(record_status: &str, has_open_attempt: bool) -> Option<String> {
+    if record_status != IN_DOUBT {
+        return Some(format!("it is {record_status}, not {IN_DOUBT}"));
+    }
+    has_open_attempt.then(|| "an answer is being awaited; try again in a moment".to_owned())
+}
+
+/// The record's status while nobody knows whether it was done.
+pub const IN_DOUBT: &str = "IN_DOUBT";

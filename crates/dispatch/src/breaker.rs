@@ -1,0 +1,118 @@
+//! The circuit breaker of one downstream: when too many exchanges fail or take too long, its lane
+//! is closed for a while, for longer each time, until exchanges work again. It only ever slows a
+//! lane down; the hard limit is the gate's. Pure: the sender carries its moves out.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tollgate_core::Timestamp;
+use tollgate_core::retry;
+
+/// The last so many exchanges count.
+const RECENT: usize = 20;
+/// So many failures among them open the circuit.
+const TOO_MANY: usize = 10;
+/// After a pause, so many failures without a success open it again, and as many successes in a
+/// row close it for good.
+const TRIAL: usize = 3;
+
+const PAUSES: retry::Policy = retry::Policy {
+    max_attempts: u32::MAX,
+    first_pause: Duration::from_secs(5),
+    factor: 2,
+    longest_pause: Duration::from_mins(5),
+};
+
+#[derive(Debug, Default)]
+pub(crate) struct Breaker {
+    /// Whether each of the last exchanges worked, newest last.
+    recent: VecDeque<bool>,
+    /// How often it has opened since exchanges last worked.
+    openings: u32,
+    /// Exchanges that began before this say nothing new.
+    open_until: Option<Timestamp>,
+}
+
+/// What follows from an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Circuit {
+    Opens { pause: Duration, failed: usize },
+    Closes,
+}
+
+impl Breaker {
+    /// `began`: when the exchange began, by the shared clock.
+    pub(crate) fn record(&mut self, worked: bool, began: Timestamp) -> Option<Circuit> {
+        if self.open_until.is_some_and(|until| began < until) {
+            return None;
+        }
+        self.recent.push_back(worked);
+        if self.recent.len() > RECENT {
+            self.recent.pop_front();
+        }
+        let failed = self.recent.iter().filter(|worked| !**worked).count();
+        let on_trial = self.openings > 0;
+        if on_trial && failed == 0 && self.recent.len() >= TRIAL {
+            *self = Self::default();
+            return Some(Circuit::Closes);
+        }
+        let bound = if on_trial { TRIAL } else { TOO_MANY };
+        if worked || failed < bound {
+            return None;
+        }
+        self.openings += 1;
+        self.recent.clear();
+        let pause = PAUSES.pause_after(self.openings);
+        self.open_until = Some(began + pause);
+        Some(Circuit::Opens { pause, failed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + secs).unwrap()
+    }
+    fn opens(secs: u64, failed: usize) -> Option<Circuit> {
+        let pause = Duration::from_secs(secs);
+        Some(Circuit::Opens { pause, failed })
+    }
+
+    #[test]
+    fn half_of_the_last_twenty_open_it_and_fewer_do_not() {
+        let mut breaker = Breaker::default();
+        for n in 0..100 {
+            assert_eq!(breaker.record(n % 5 != 0, at(n)), None, "one in five fails");
+        }
+        let mut breaker = Breaker::default();
+        let said: Vec<_> = (0..10).map(|n| breaker.record(false, at(n))).collect();
+        assert_eq!(said[8], None);
+        assert_eq!(said[9], opens(5, 10));
+    }
+
+    #[test]
+    fn what_was_under_way_when_it_opened_counts_for_nothing() {
+        let mut breaker = Breaker::default();
+        for n in 0..10 {
+            breaker.record(false, at(n));
+        }
+        for n in 0..50 {
+            assert_eq!(breaker.record(false, at(n % 14)), None);
+        }
+    }
+
+    #[test]
+    fn it_opens_sooner_and_for_longer_until_exchanges_work_again() {
+        let mut breaker = Breaker::default();
+        for n in 0..10 {
+            breaker.record(false, at(n));
+        }
+        let again: Vec<_> = (20..23).map(|n| breaker.record(false, at(n))).collect();
+        assert_eq!(again, [None, None, opens(10, 3)]);
+        let works: Vec<_> = (40..43).map(|n| breaker.record(true, at(n))).collect();
+        assert_eq!(works, [None, None, Some(Circuit::Closes)]);
+        assert_eq!(breaker.record(false, at(44)), None, "a clean slate");
+    }
+}

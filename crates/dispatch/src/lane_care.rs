@@ -1,0 +1,75 @@
+//! What a sender does for its whole lane: closes it for a while when exchanges keep failing, and
+//! pauses it when the downstream takes nothing from us at all. Every move is audited.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tollgate_core::Timestamp;
+use tollgate_core::id::LaneName;
+use tollgate_core::lane::{LaneChange, Pause};
+use tollgate_core::ports::{Author, NewAudit, Store, StoreResult};
+
+use crate::breaker::{Breaker, Circuit};
+
+pub(crate) struct LaneCare {
+    store: Arc<dyn Store>,
+    lane: LaneName,
+    breaker: Mutex<Breaker>,
+}
+
+impl LaneCare {
+    pub(crate) fn new(store: Arc<dyn Store>, lane: LaneName) -> Self {
+        Self {
+            store,
+            lane,
+            breaker: Mutex::default(),
+        }
+    }
+
+    /// Tells the breaker, and carries out what it says. Nothing depends on it: a store that is
+    /// away for the moment is not asked again.
+    pub(crate) async fn heard(&self, worked: bool, began: Timestamp, detail: &str) {
+        let circuit = {
+            let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
+            breaker.record(worked, began)
+        };
+        let lane = &self.lane;
+        let done = match circuit {
+            None => return,
+            Some(Circuit::Opens { pause, failed }) => {
+                tracing::warn!(%lane, ?pause, detail, "too many exchanges fail: the lane is closed for a while");
+                let why = format!("{failed} of the last exchanges failed or were slow: {detail}");
+                let author = Author::new("breaker", why);
+                self.store.close_lane(lane, pause, author).await
+            }
+            Some(Circuit::Closes) => {
+                tracing::info!(%lane, "exchanges work again");
+                let entry = NewAudit {
+                    action: "BREAKER_CLOSED".into(),
+                    actor: "breaker".into(),
+                    detail: format!("lane {lane}: exchanges work again"),
+                    ..NewAudit::default()
+                };
+                self.store.write_audit(entry).await
+            }
+        };
+        if let Err(error) = done {
+            tracing::warn!(%lane, %error, "the breaker could not be heard");
+        }
+    }
+
+    /// The configuration is wrong, not a million payments: the lane waits for a person.
+    pub(crate) async fn stop(&self, why: &str) -> StoreResult<()> {
+        let name = &self.lane;
+        let lane = self.store.lane(name).await?;
+        if lane.is_none_or(|lane| lane.lane.pause.is_some()) {
+            return Ok(());
+        }
+        tracing::error!(lane = %name, why, "the lane is paused");
+        let change = LaneChange {
+            pause: Some(Some(Pause::now("sender", why))),
+            ..LaneChange::default()
+        };
+        let author = Author::new("sender", why);
+        self.store.change_lane(name, change, author).await.map(drop)
+    }
+}

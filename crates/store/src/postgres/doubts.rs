@@ -1,0 +1,149 @@
+//! What is in doubt, and what people decide about it.
+
+use async_trait::async_trait;
+use deadpool_postgres::Transaction;
+use tokio_postgres::Row;
+use tollgate_core::id::{Item, ItemId, ItemType};
+use tollgate_core::ports::{
+    AtRisk, Author, Doubts, Intervened, Resolution, Resolved, StoreResult, cannot_resolve,
+};
+
+use super::PostgresStore;
+use super::accounts::{Entry, audit};
+use super::run::{Params, Urgency, all, execute, optional};
+use super::value::{Us, storable};
+
+#[async_trait]
+impl Doubts for PostgresStore {
+    async fn in_doubt(
+        &self,
+        item_type: &ItemType,
+        after: Option<&ItemId>,
+        limit: u32,
+    ) -> StoreResult<Vec<ItemId>> {
+        const IN_DOUBT: &str = "SELECT item_id FROM record
+             WHERE item_type = $1 AND item_id > $2 AND status = 'IN_DOUBT'
+             ORDER BY item_id LIMIT $3";
+        let (item_type, limit) = (item_type.clone(), i64::from(limit));
+        let after = after.map_or(String::new(), ToString::to_string);
+        self.runner
+            .read(Urgency::Normal, move |c| {
+                Box::pin(async move {
+                    let params: Params<'_> = &[&item_type.as_str(), &after, &limit];
+                    let rows = all(c, IN_DOUBT, params).await?;
+                    let id = |row: &Row| ItemId::new(row.get::<_, String>(0));
+                    Ok(rows.iter().map(id).collect())
+                })
+            })
+            .await
+    }
+
+    async fn at_risk(&self, item_type: &ItemType) -> StoreResult<Vec<AtRisk>> {
+        const AT_RISK: &str =
+            "SELECT currency, count(*), sum(amount_minor)::bigint, min(updated_at)
+             FROM record WHERE item_type = $1 AND status = 'IN_DOUBT'
+             GROUP BY currency ORDER BY currency";
+        let item_type = item_type.clone();
+        self.runner
+            .read(Urgency::Normal, move |c| {
+                Box::pin(async move {
+                    let rows = all(c, AT_RISK, &[&item_type.as_str()]).await?;
+                    Ok(rows.iter().map(at_risk_from).collect())
+                })
+            })
+            .await
+    }
+
+    async fn resolve(
+        &self,
+        item: &Item,
+        resolution: Resolution,
+        author: Author,
+    ) -> StoreResult<Intervened> {
+        let item = item.clone();
+        self.runner
+            .write(Urgency::Normal, move |tx| {
+                Box::pin(async move { resolve(tx, &item, &resolution, &author).await })
+            })
+            .await
+    }
+}
+
+fn at_risk_from(row: &Row) -> AtRisk {
+    AtRisk {
+        currency: row.get(0),
+        count: row.get::<_, i64>(1).unsigned_abs(),
+        amount_minor: row.get(2),
+        since: row.get::<_, Us>(3).0,
+    }
+}
+
+/// The queue row is held first: a turn checks its owner under the same lock, so no attempt is
+/// opened between the look and the decision.
+async fn resolve(
+    tx: &Transaction<'_>,
+    item: &Item,
+    resolution: &Resolution,
+    author: &Author,
+) -> StoreResult<Intervened> {
+    const HOLD: &str = "SELECT 1 FROM item_queue WHERE item_type = $1 AND item_id = $2 FOR UPDATE";
+    const FOUND: &str = "SELECT r.status, EXISTS (SELECT 1 FROM attempt a
+                WHERE a.item_type = r.item_type AND a.item_id = r.item_id AND a.state = 'OPEN')
+         FROM record r WHERE r.item_type = $1 AND r.item_id = $2 FOR UPDATE OF r";
+    const MOVE: &str = "UPDATE record SET status = $3, updated_at = tg_now()
+         WHERE item_type = $1 AND item_id = $2 AND status = ANY($4)";
+    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
+    let key: Params<'_> = &[&kind, &id];
+    if optional(tx, HOLD, key).await?.is_none() {
+        return Ok(Intervened::NoSuchItem);
+    }
+    let Some(row) = optional(tx, FOUND, key).await? else {
+        return Ok(Intervened::NoSuchItem);
+    };
+    let status: &str = row.get(0);
+    if let Some(why) = cannot_resolve(status, row.get(1)) {
+        return Ok(Intervened::Refused(why));
+    }
+    let record = &resolution.record;
+    execute(tx, MOVE, &[&kind, &id, &record.to, &record.from]).await?;
+    match resolution.resolved {
+        Resolved::Done | Resolved::Failed => end(tx, key).await?,
+        Resolved::NotDone => send_again(tx, item, author).await?,
+    }
+    let detail = format!("{}: {}", resolution.resolved.as_str(), author.reason);
+    let entry = Entry {
+        item: Some(item),
+        action: "RESOLVED",
+        before: Some(status),
+        after: Some(&record.to),
+        actor: &author.actor,
+        detail: &detail,
+        ..Entry::default()
+    };
+    audit(tx, &entry).await?;
+    Ok(Intervened::Yes)
+}
+
+/// The next run belongs to nobody: whoever still works on the item finds it taken.
+async fn end(tx: &Transaction<'_>, key: Params<'_>) -> StoreResult<()> {
+    const END: &str = "UPDATE item_queue SET queue_status = 'DISPATCHED', run = run + 1,
+                finished_at = coalesce(finished_at, tg_now()),
+                dispatched_at = coalesce(dispatched_at, tg_now())
+         WHERE item_type = $1 AND item_id = $2";
+    execute(tx, END, key).await.map(drop)
+}
+
+/// What was unknown is known not to have been done, by a person's word.
+async fn send_again(tx: &Transaction<'_>, item: &Item, author: &Author) -> StoreResult<()> {
+    const KNOWN: &str = "UPDATE attempt SET state = 'RETRY', detail = $3
+         WHERE item_type = $1 AND item_id = $2 AND state = 'UNKNOWN'";
+    const AGAIN: &str = "UPDATE item_queue SET queue_status = 'READY', run = run + 1,
+                scheduled_exec_time = tg_now(), finished_at = NULL, claimed_at = NULL,
+                dispatched_at = NULL, last_error = $3
+         WHERE item_type = $1 AND item_id = $2";
+    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
+    let word = format!("not done, says {}: {}", author.actor, author.reason);
+    let word = storable(&word);
+    execute(tx, KNOWN, &[&kind, &id, &&*word]).await?;
+    execute(tx, AGAIN, &[&kind, &id, &&*word]).await.map(drop)
+}

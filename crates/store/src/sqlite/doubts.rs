@@ -1,0 +1,145 @@
+//! What is in doubt, and what people decide about it.
+
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension, params};
+use tollgate_core::id::{Item, ItemId, ItemType};
+use tollgate_core::ports::{
+    AtRisk, Author, Doubts, Intervened, Resolution, Resolved, StoreResult, cannot_resolve,
+};
+
+use super::SqliteStore;
+use super::accounts::{Entry, audit};
+use super::error::store_error;
+use super::records::move_status;
+use super::value::Us;
+use super::writer::Urgency;
+
+#[async_trait]
+impl Doubts for SqliteStore {
+    async fn in_doubt(
+        &self,
+        item_type: &ItemType,
+        after: Option<&ItemId>,
+        limit: u32,
+    ) -> StoreResult<Vec<ItemId>> {
+        let item_type = item_type.clone();
+        let after = after.map_or(String::new(), ToString::to_string);
+        let read = move |c: &Connection| {
+            c.prepare_cached(
+                "SELECT item_id FROM record INDEXED BY record_in_doubt
+                 WHERE item_type = ?1 AND item_id > ?2 AND status = 'IN_DOUBT'
+                 ORDER BY item_id LIMIT ?3",
+            )?
+            .query_map(params![item_type.as_str(), after, limit], |row| {
+                row.get::<_, String>(0).map(ItemId::new)
+            })?
+            .collect()
+        };
+        self.readers.read(read).await
+    }
+
+    async fn at_risk(&self, item_type: &ItemType) -> StoreResult<Vec<AtRisk>> {
+        let item_type = item_type.clone();
+        let read = move |c: &Connection| {
+            c.prepare_cached(
+                "SELECT currency, count(*), sum(amount_minor), min(updated_at)
+                 FROM record INDEXED BY record_in_doubt
+                 WHERE item_type = ?1 AND status = 'IN_DOUBT'
+                 GROUP BY currency ORDER BY currency",
+            )?
+            .query_map([item_type.as_str()], |row| {
+                Ok(AtRisk {
+                    currency: row.get(0)?,
+                    count: row.get::<_, i64>(1)?.unsigned_abs(),
+                    amount_minor: row.get(2)?,
+                    since: row.get::<_, Us>(3)?.0,
+                })
+            })?
+            .collect()
+        };
+        self.readers.read(read).await
+    }
+
+    async fn resolve(
+        &self,
+        item: &Item,
+        resolution: Resolution,
+        author: Author,
+    ) -> StoreResult<Intervened> {
+        let (item, clock) = (item.clone(), self.clock.clone());
+        let write = move |c: &Connection| resolve(c, &item, &resolution, &author, Us(clock.now()));
+        self.writer
+            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
+            .await
+    }
+}
+
+fn resolve(
+    c: &Connection,
+    item: &Item,
+    resolution: &Resolution,
+    author: &Author,
+    now: Us,
+) -> rusqlite::Result<Intervened> {
+    let key = params![item.item_type.as_str(), item.id.as_str()];
+    let found: Option<(String, bool)> = c
+        .prepare_cached(
+            "SELECT r.status, EXISTS (SELECT 1 FROM attempt a
+                    WHERE a.item_type = r.item_type AND a.item_id = r.item_id AND a.state = 'OPEN')
+             FROM record r WHERE r.item_type = ?1 AND r.item_id = ?2",
+        )?
+        .query_row(key, |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((status, has_open_attempt)) = found else {
+        return Ok(Intervened::NoSuchItem);
+    };
+    if let Some(why) = cannot_resolve(&status, has_open_attempt) {
+        return Ok(Intervened::Refused(why));
+    }
+    move_status(c, item, &resolution.record, now)?;
+    match resolution.resolved {
+        Resolved::Done | Resolved::Failed => end(c, item, now)?,
+        Resolved::NotDone => send_again(c, item, author, now)?,
+    }
+    let detail = format!("{}: {}", resolution.resolved.as_str(), author.reason);
+    let entry = Entry {
+        item: Some(item),
+        action: "RESOLVED",
+        before: Some(&status),
+        after: Some(&resolution.record.to),
+        actor: &author.actor,
+        detail: &detail,
+        ..Entry::default()
+    };
+    audit(c, now, &entry)?;
+    Ok(Intervened::Yes)
+}
+
+/// The next run belongs to nobody: whoever still works on the item finds it taken.
+fn end(c: &Connection, item: &Item, now: Us) -> rusqlite::Result<()> {
+    c.prepare_cached(
+        "UPDATE item_queue SET queue_status = 'DISPATCHED', run = run + 1,
+                finished_at = coalesce(finished_at, ?3), dispatched_at = coalesce(dispatched_at, ?3)
+         WHERE item_type = ?1 AND item_id = ?2",
+    )?
+    .execute(params![item.item_type.as_str(), item.id.as_str(), now])?;
+    Ok(())
+}
+
+/// What was unknown is known not to have been done, by a person's word.
+fn send_again(c: &Connection, item: &Item, author: &Author, now: Us) -> rusqlite::Result<()> {
+    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
+    let word = format!("not done, says {}: {}", author.actor, author.reason);
+    c.prepare_cached(
+        "UPDATE attempt SET state = 'RETRY', detail = ?3
+         WHERE item_type = ?1 AND item_id = ?2 AND state = 'UNKNOWN'",
+    )?
+    .execute(params![kind, id, word])?;
+    c.prepare_cached(
+        "UPDATE item_queue SET queue_status = 'READY', run = run + 1, scheduled_exec_time = ?3,
+                finished_at = NULL, claimed_at = NULL, dispatched_at = NULL, last_error = ?4
+         WHERE item_type = ?1 AND item_id = ?2",
+    )?
+    .execute(params![kind, id, now, word])?;
+    Ok(())
+}
