@@ -120,16 +120,12 @@ impl fmt::Display for Certificate {
                 "  limit           {rate} a second since {since} (version {version}, {actor}: {reason})"
             )?;
         }
-        match self.holds {
-            true => writeln!(
-                f,
-                "  verdict         no sliding second held more sends than its limit"
-            ),
-            false => writeln!(
-                f,
-                "  verdict         EXCEEDED by {} sends",
-                self.sends_above_limit
-            ),
+        if self.holds {
+            let verdict = "no sliding second held more sends than its limit";
+            writeln!(f, "  verdict         {verdict}")
+        } else {
+            let sends = self.sends_above_limit;
+            writeln!(f, "  verdict         EXCEEDED by {sends} sends")
         }
     }
 }

@@ -18,15 +18,15 @@ use super::{lanes, settings};
 pub(super) fn put(
     c: &Connection,
     name: &CalendarName,
-    text: CalendarText,
+    text: &CalendarText,
     author: Author,
     now: Timestamp,
 ) -> StoreResult<CalendarInForce> {
-    let calendar = Calendar::read(&text).and_then(|calendar| calendar.opening_soon(now));
+    let calendar = Calendar::read(text).and_then(|calendar| calendar.opening_soon(now));
     calendar.map_err(|faults| {
         StoreError::Invalid(format!("calendar \"{name}\": {}", in_one_line(&faults)))
     })?;
-    let body = serde_json::to_string(&text).map_err(|e| StoreError::Bug(e.to_string()))?;
+    let body = serde_json::to_string(text).map_err(|e| StoreError::Bug(e.to_string()))?;
     let follow = || {
         let setting = settings::put(
             c,

@@ -54,7 +54,7 @@ impl Lanes for SqliteStore {
         author: Author,
     ) -> StoreResult<CalendarInForce> {
         let (name, clock) = (name.clone(), self.clock.clone());
-        let write = move |c: &Connection| calendars::put(c, &name, text, author, clock.now());
+        let write = move |c: &Connection| calendars::put(c, &name, &text, author, clock.now());
         self.writer.write(Urgency::Urgent, write).await
     }
 
