@@ -59,8 +59,8 @@ pub async fn rescheduling_and_admitting_at_once_overfill_no_window(f: &dyn Fixtu
         let new = new_item_at(&format!("q{n}"), later);
         async move { f.place(vec![new]).await }
     }));
-    let (moved, _) = futures::join!(moves, admits);
-    assert!(moved.iter().all(|m| *m == Intervened::Yes), "{moved:?}");
+    let (answers, _) = futures::join!(moves, admits);
+    assert!(answers.iter().all(|a| *a == Intervened::Yes), "{answers:?}");
     let used: Vec<_> = f.windows().await.iter().map(|w| w.used).collect();
     assert_eq!(used, [10, 10, 10, 10], "and the hour is empty");
     let waiting = f.store().waiting(&bank(), &payments(), None, 100).await;

@@ -8,6 +8,7 @@ use deadpool_postgres::{GenericClient, Transaction};
 use rust_decimal::Decimal;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemType, LaneName};
+use tollgate_core::lane::LARGEST_WINDOW_SECS;
 use tollgate_core::lane_in_force::{never_opens, no_such_lane};
 use tollgate_core::ports::{
     Author, Intervened, Interventions, StatusMove, StoreResult, cannot_move,
@@ -244,14 +245,17 @@ async fn give_back(tx: &Transaction<'_>, item: &Item) -> StoreResult<()> {
     const RETURN: &str = "UPDATE lane_window SET used = greatest(used - 1, 0)
          WHERE lane = $1 AND generation = $2 AND window_start = $3";
     const POINT: &str = "UPDATE lane_window SET next_open = $3
-         WHERE lane = $1 AND generation = $2 AND window_start < $3 AND next_open > $3";
+         WHERE lane = $1 AND generation = $2 AND window_start < $3 AND next_open > $3
+           AND window_start > (SELECT tg_now()) - $4";
     let key: Params<'_> = &[&item.item_type.as_str(), &item.id.as_str()];
     let Some(row) = optional(tx, SLOT, key).await? else {
         return Ok(());
     };
     let (lane, generation, window): (&str, i64, Us) = (row.get(0), row.get(1), row.get(2));
     execute(tx, RETURN, &[&lane, &generation, &window]).await?;
-    execute(tx, POINT, &[&lane, &generation, &window])
+    // Nothing is placed in a window that has ended.
+    let longest = i64::from(LARGEST_WINDOW_SECS) * 1_000_000;
+    execute(tx, POINT, &[&lane, &generation, &window, &longest])
         .await
         .map(drop)
 }

@@ -261,7 +261,8 @@ async fn rebuild_windows(
 ) -> StoreResult<()> {
     const MOVE: &str = "UPDATE slot SET window_start = scheduled_time - (scheduled_time % $2)
          WHERE lane = $1 AND scheduled_time >= $3";
-    const CLEAR: &str = "DELETE FROM lane_window WHERE lane = $1 AND window_start > $2";
+    const CLEAR: &str = "DELETE FROM lane_window WHERE lane = $1 AND window_start > $2
+           AND generation = (SELECT generation FROM lane_plan WHERE lane = $1)";
     const COUNT: &str = "INSERT INTO lane_window (lane, generation, window_start, used)
          SELECT s.lane, s.generation, s.window_start, count(*)
          FROM lane_plan p

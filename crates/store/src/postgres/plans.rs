@@ -39,8 +39,19 @@ impl Plans for PostgresStore {
     }
 
     async fn backlog(&self, lane: &LaneName, before: Timestamp) -> StoreResult<u64> {
-        const BACKLOG: &str = "SELECT count(*) FROM item_queue
-             WHERE lane = $1 AND queue_status = 'READY' AND scheduled_exec_time < $2";
+        /// Type by type, since the index goes by type before it goes by time.
+        const BACKLOG: &str = "WITH RECURSIVE kinds AS (
+                 SELECT (SELECT min(item_type) FROM item_queue
+                         WHERE lane = $1 AND queue_status = 'READY') AS kind
+                 UNION ALL
+                 SELECT (SELECT min(item_type) FROM item_queue
+                         WHERE lane = $1 AND queue_status = 'READY' AND item_type > kinds.kind)
+                 FROM kinds WHERE kinds.kind IS NOT NULL
+             )
+             SELECT coalesce(sum(due.n), 0)::bigint FROM kinds
+             CROSS JOIN LATERAL (SELECT count(*) AS n FROM item_queue
+                  WHERE lane = $1 AND queue_status = 'READY' AND item_type = kinds.kind
+                    AND scheduled_exec_time < $2) due";
         let lane = lane.clone();
         self.runner
             .read(Urgency::Normal, move |c| {
@@ -132,7 +143,10 @@ impl Plans for PostgresStore {
     }
 }
 
-/// Never attempted, of a generation before `before`, in the order of their slots.
+/// Never attempted, of a generation before `before`, in the order of their slots. The page is cut
+/// out of the queue first: with the conditions in one place the planner takes them for rare, and
+/// sorts all that waits for every page. So a page may hold nothing that is wanted; then the next is
+/// looked at.
 async fn waiting(
     c: &impl GenericClient,
     lane: &LaneName,
@@ -141,25 +155,35 @@ async fn waiting(
     after: Option<Spot>,
     limit: u32,
 ) -> StoreResult<Vec<Waiting>> {
-    const WAITING: &str = "SELECT q.item_id, q.scheduled_exec_time, s.window_start,
-                s.requested_time, s.deadline
-         FROM item_queue q
+    const PAGE: &str = "WITH page AS MATERIALIZED (
+             SELECT item_type, item_id, scheduled_exec_time FROM item_queue
+             WHERE lane = $1 AND item_type = $2 AND queue_status = 'READY'
+               AND scheduled_exec_time >= $3 AND (scheduled_exec_time, item_id) > ($3, $4)
+             ORDER BY scheduled_exec_time, item_id LIMIT $6
+         )
+         SELECT q.item_id, q.scheduled_exec_time, s.window_start, s.requested_time, s.deadline,
+                s.generation < $5 AND sent.run IS NULL
+         FROM page q
          CROSS JOIN LATERAL (SELECT window_start, requested_time, deadline, generation FROM slot
               WHERE item_type = q.item_type AND item_id = q.item_id LIMIT 1) s
          LEFT JOIN LATERAL (SELECT a.run FROM attempt a
               WHERE a.item_type = q.item_type AND a.item_id = q.item_id LIMIT 1) sent ON true
-         WHERE q.lane = $1 AND q.item_type = $2 AND q.queue_status = 'READY'
-           AND q.scheduled_exec_time >= $3 AND (q.scheduled_exec_time, q.item_id) > ($3, $4)
-           AND s.generation < $5 AND sent.run IS NULL
-         ORDER BY q.scheduled_exec_time, q.item_id LIMIT $6";
-    let (due, id) = after.map_or((i64::MIN, String::new()), |spot| {
-        (spot.due.as_microsecond(), spot.id.to_string())
+         ORDER BY q.scheduled_exec_time, q.item_id";
+    let (mut due, mut id) = after.map_or((i64::MIN, String::new()), |spot| {
+        (Us(spot.due).micros(), spot.id.to_string())
     });
     let (lane, kind) = (lane.as_str(), item_type.as_str());
-    let limit = i64::from(limit);
-    let params: Params<'_> = &[&lane, &kind, &due, &id, &before, &limit];
-    let rows = all(c, WAITING, params).await?;
-    Ok(rows.iter().map(waiting_from).collect())
+    let most = i64::from(limit);
+    loop {
+        let params: Params<'_> = &[&lane, &kind, &due, &id, &before, &most];
+        let rows = all(c, PAGE, params).await?;
+        let wanted = rows.iter().filter(|row| row.get(5));
+        let waiting: Vec<Waiting> = wanted.map(waiting_from).collect();
+        match rows.last() {
+            Some(last) if waiting.is_empty() => (due, id) = (last.get(1), last.get(0)),
+            _ => return Ok(waiting),
+        }
+    }
 }
 
 fn waiting_from(row: &Row) -> Waiting {
@@ -199,6 +223,8 @@ async fn begin(tx: &Transaction<'_>, lane: &LaneName, author: &Author) -> StoreR
 /// What is under way keeps its slot, which counts in this generation from here on: before the
 /// first item is placed anew, and again later, since some are claimed meanwhile.
 async fn adopt(tx: &Transaction<'_>, lane: &LaneName, generation: i64) -> StoreResult<()> {
+    // A lookup for each, since the planner takes the few that are under way for many. Slots move
+    // only while the plan is held, so that what was found is still there.
     const ADOPT: &str = "WITH under_way AS MATERIALIZED (
              SELECT item_type, item_id FROM item_queue
              WHERE lane = $1 AND queue_status = 'CLAIMED'
@@ -206,9 +232,12 @@ async fn adopt(tx: &Transaction<'_>, lane: &LaneName, generation: i64) -> StoreR
              SELECT item_type, item_id FROM item_queue
              WHERE lane = $1 AND queue_status = 'DISPATCHED' AND finished_at IS NULL
          ), adopted AS (
-             UPDATE slot s SET generation = $2 FROM under_way q
-             WHERE s.item_type = q.item_type AND s.item_id = q.item_id AND s.generation < $2
-             RETURNING s.window_start
+             UPDATE slot SET generation = $2
+             WHERE ctid = ANY (ARRAY(SELECT old.ctid FROM under_way q
+                  CROSS JOIN LATERAL (SELECT ctid FROM slot
+                       WHERE item_type = q.item_type AND item_id = q.item_id
+                         AND generation < $2 LIMIT 1) old))
+             RETURNING window_start
          )
          INSERT INTO lane_window AS w (lane, generation, window_start, used)
          SELECT $1, $2, window_start, count(*) FROM adopted GROUP BY window_start
@@ -304,11 +333,9 @@ async fn end(
 }
 
 async fn forget(c: &impl GenericClient, lane: &LaneName, generation: i64) -> StoreResult<u64> {
-    const FORGET: &str = "DELETE FROM lane_window w USING (
-             SELECT lane, generation, window_start FROM lane_window
-             WHERE lane = $1 AND generation < $2 LIMIT $3) old
-         WHERE w.lane = old.lane AND w.generation = old.generation
-           AND w.window_start = old.window_start";
+    const FORGET: &str = "DELETE FROM lane_window WHERE ctid = ANY (ARRAY(
+             SELECT ctid FROM lane_window WHERE lane = $1 AND generation < $2
+             ORDER BY lane, generation, window_start LIMIT $3))";
     let params: Params<'_> = &[&lane.as_str(), &generation, &FORGOTTEN_AT_ONCE];
     execute(c, FORGET, params).await
 }

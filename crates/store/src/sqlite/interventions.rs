@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use rust_decimal::Decimal;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
+use tollgate_core::lane::LARGEST_WINDOW_SECS;
 use tollgate_core::lane_in_force::{never_opens, no_such_lane};
 use tollgate_core::ports::{
     Author, Intervened, Interventions, StatusMove, StoreResult, cannot_move,
@@ -273,6 +274,8 @@ fn give_back(c: &Connection, item: &Item, now: Us) -> rusqlite::Result<()> {
     let Some((lane, generation, window)) = slot else {
         return Ok(());
     };
+    // Nothing is placed in a window that has ended.
+    let ended = now.0.as_microsecond() - i64::from(LARGEST_WINDOW_SECS) * 1_000_000;
     c.prepare_cached(
         "UPDATE lane_window SET used = max(used - 1, 0)
          WHERE lane = ?1 AND generation = ?2 AND window_start = ?3",
@@ -280,9 +283,10 @@ fn give_back(c: &Connection, item: &Item, now: Us) -> rusqlite::Result<()> {
     .execute(params![lane, generation, window])?;
     c.prepare_cached(
         "UPDATE lane_window SET next_open = ?3
-         WHERE lane = ?1 AND generation = ?2 AND window_start < ?3 AND next_open > ?3",
+         WHERE lane = ?1 AND generation = ?2 AND window_start < ?3 AND next_open > ?3
+           AND window_start > ?4",
     )?
-    .execute(params![lane, generation, window])?;
+    .execute(params![lane, generation, window, ended])?;
     Ok(())
 }
 

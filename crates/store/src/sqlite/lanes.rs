@@ -225,7 +225,8 @@ fn rebuild_windows(
     )?;
     let ended = from - micros(old_size);
     c.execute(
-        "DELETE FROM lane_window WHERE lane = ?1 AND window_start > ?2",
+        "DELETE FROM lane_window WHERE lane = ?1 AND window_start > ?2
+           AND generation = (SELECT generation FROM lane_plan WHERE lane = ?1)",
         params![lane, ended],
     )?;
     c.execute(

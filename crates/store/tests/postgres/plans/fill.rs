@@ -44,7 +44,8 @@ const QUEUE: &str = "
                 WHEN n BETWEEN 990000 AND 990100 THEN 'HELD' ELSE 'READY' END,
            time_of(n), 1, 1, 0, 'init-' || n, time_of(n - 100000),
            CASE WHEN n <= 602200 THEN time_of(n) END, CASE WHEN n <= 602000 THEN time_of(n) END,
-           CASE WHEN n <= 600000 THEN time_of(n) END, CASE WHEN n % 51 = 0 AND n > 610000 THEN time_of(n) END
+           CASE WHEN n <= 600000 THEN time_of(n) END,
+           CASE WHEN n > 610000 AND n % 51 = 0 THEN time_of(n) END
     FROM generate_series(1, 1000000) n";
 
 const ATTEMPTS: [&str; 3] = [

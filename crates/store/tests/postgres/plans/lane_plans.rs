@@ -3,17 +3,19 @@
 
 use std::time::Duration;
 
+use tollgate_core::Timestamp;
 use tollgate_core::calendar::{Blackout, CalendarText};
 use tollgate_core::id::{CalendarName, LaneName};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{
-    Intervened, Interventions, Lanes, Plans, SharedClock, Spot, StatusMove, Waiting,
+    Admission, Intervened, Interventions, Lanes, NewItem, Plans, Queue, SharedClock, Spot,
+    StatusMove, Waiting,
 };
 use tollgate_store::postgres::PostgresStore;
 
 use super::fill::{HELD, RUNNING};
 use super::operations::{author, bank, change, filled};
-use crate::trouble::payments;
+use crate::trouble::{item, payments};
 
 const HOUR: Duration = Duration::from_hours(1);
 /// What the planner reads or places in one step.
@@ -22,10 +24,14 @@ const STEPS: u32 = 5;
 
 pub(super) async fn run_all(store: &PostgresStore) {
     calendars(store).await;
+    never(store).await;
     interventions(store).await;
     waiting(store).await;
     replan(store).await;
-    store.recount(&bank()).await.unwrap();
+    assert_eq!(store.recount(&bank()).await.unwrap().windows, 0);
+    // The fill counted windows without regard to slots.
+    let wrong = store.recount(&LaneName::new("lane-60")).await.unwrap();
+    assert!(wrong.windows > 1000, "{wrong}");
 }
 
 async fn calendars(store: &PostgresStore) {
@@ -54,6 +60,17 @@ async fn calendars(store: &PostgresStore) {
     let put = store.put_calendar(&name, text(vec![closed]), author());
     assert_eq!(put.await.unwrap().version, 2);
     assert_eq!(store.calendars().await.unwrap().len(), 1);
+}
+
+/// Refused, since nothing lies after the end of time.
+async fn never(store: &PostgresStore) {
+    let never = (0..CHUNK).map(|n| NewItem {
+        requested: Some(Timestamp::MAX),
+        ..item(&format!("never-{n}"))
+    });
+    let answers = store.admit(&payments(), never.collect()).await.unwrap();
+    let refused = |a: &Admission| matches!(a, Admission::Refused(_));
+    assert!(answers.iter().all(refused));
 }
 
 async fn interventions(store: &PostgresStore) {
