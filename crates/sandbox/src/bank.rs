@@ -2,9 +2,10 @@
 //! the contract's business.
 
 use std::{
+    error::Error,
     io,
     net::{Ipv4Addr, SocketAddr},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -19,8 +20,9 @@ use tokio::{
 };
 
 use crate::{
-    contract::Counter,
-    faults::{FaultSource, Faults},
+    contract::{Counter, HungUp},
+    fate::FaultSource,
+    faults::Faults,
     ledger::Ledger,
 };
 
@@ -30,7 +32,7 @@ const MAX_CONNECTIONS: usize = 4_096;
 /// After a failed accept, most likely for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct BankOptions {
     /// Where to listen; port 0 takes any free one. Default `127.0.0.1:0`.
     pub listen: SocketAddr,
@@ -89,6 +91,7 @@ impl Bank {
             faults: FaultSource::new(faults, seed),
             limit_per_second,
             honours_keys,
+            slow_work: Mutex::default(),
         });
         let (open, closed) = oneshot::channel();
         let accepting = tokio::spawn(accept_until(closed, listener, Arc::clone(&counter)));
@@ -113,7 +116,7 @@ impl Bank {
         &self.counter.ledger
     }
 
-    /// For the arrivals from now on.
+    /// For the arrivals from now on; numbers in them count from now.
     pub fn set_faults(&self, faults: Faults) {
         self.counter.faults.set(faults);
     }
@@ -153,17 +156,23 @@ async fn accept_until(
     }
     drop(listener);
     connections.shutdown().await;
+    let mut slow_work = std::mem::take(&mut *counter.slow_work());
+    slow_work.shutdown().await;
 }
 
 async fn serve_connection(stream: TcpStream, counter: Arc<Counter>) {
     // Best effort: without it answers are only later.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request| {
-        let counter = Arc::clone(&counter);
-        async move { counter.serve(request).await }
-    });
+    let service = service_fn(move |request| Box::pin(Arc::clone(&counter).serve(request)));
+    let mut connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     // An error is a client that left, or a fault that we made ourselves; the ledger has both.
-    let _ = http1::Builder::new()
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
+    let ended = (&mut connection).await;
+    if ended.is_err_and(|error| is_hung_up(&error)) {
+        // Closing with no time to linger is what sends a TCP reset.
+        let _ = connection.into_parts().io.inner().set_zero_linger();
+    }
+}
+
+fn is_hung_up(error: &hyper::Error) -> bool {
+    error.source().is_some_and(<dyn Error>::is::<HungUp>)
 }

@@ -2,7 +2,7 @@
 //! state behind the ledger's lock; it reads no clock and speaks no HTTP.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
     time::Duration,
 };
 
@@ -23,28 +23,56 @@ pub(crate) struct Books {
     pub(crate) times_effective: HashMap<String, u32>,
     pub(crate) totals: BTreeMap<String, (u64, Decimal)>,
     answers: HashMap<String, FirstAnswer>,
+    keys_in_use: HashSet<String>,
+    /// From when on a probe finds a payment, for those that took time to settle.
+    visible_from: HashMap<String, Duration>,
     /// The arrivals of the last second that were within the limit.
     admitted: VecDeque<Duration>,
     last_reference: u64,
+    /// Raised when the books begin anew, so that a place in the old ones is recognised.
+    volume: u64,
 }
 
 struct FirstAnswer {
     body_sha256: String,
     answer: String,
+    forgotten_from: Option<Duration>,
 }
 
-/// The place of an arrival in the ledger.
+/// A line of the books.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    volume: u64,
+    number: usize,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Arrival {
-    pub(crate) number: usize,
+    pub(crate) place: Place,
     pub(crate) within_limit: bool,
+}
+
+/// How one order is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Terms {
+    /// If not, keys are ignored.
+    pub(crate) honours_keys: bool,
+    /// So long after the effect a probe still finds nothing.
+    pub(crate) settle: Duration,
+    /// So long after the effect the key is forgotten; None: never.
+    pub(crate) forget_key: Option<Duration>,
 }
 
 /// What the bank says to an order it could read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    Accepted { answer: String },
+    Accepted {
+        answer: String,
+    },
     KeyHasAnotherBody,
+    KeyInUse,
+    /// It arrived before the books began anew, and has no place in them: nothing is done.
+    BooksClosed,
 }
 
 impl Books {
@@ -82,47 +110,143 @@ impl Books {
             } else {
                 Effect::Refused429
             },
+            fault: None,
             answered: false,
         });
         Arrival {
-            number: self.entries.len() - 1,
+            place: Place {
+                volume: self.volume,
+                number: self.entries.len() - 1,
+            },
             within_limit,
+        }
+    }
+
+    /// None if the books have begun anew since.
+    pub(crate) fn entry(&mut self, place: Place) -> Option<&mut Entry> {
+        let is_current = place.volume == self.volume;
+        is_current.then(|| &mut self.entries[place.number])
+    }
+
+    /// Forgets everything, keys included, but not how many arrivals the limit has admitted.
+    pub(crate) fn begin_anew(&mut self) {
+        *self = Self {
+            volume: self.volume + 1,
+            admitted: std::mem::take(&mut self.admitted),
+            last_reference: self.last_reference,
+            ..Self::default()
+        };
+    }
+
+    /// Takes the key of an order that will be carried out later. No key: nothing to take.
+    pub(crate) fn hold_key(
+        &mut self,
+        place: Place,
+        honours_keys: bool,
+    ) -> Result<Option<String>, Verdict> {
+        let entry = self.entry(place).ok_or(Verdict::BooksClosed)?;
+        let Some(key) = entry.key.clone().filter(|_| honours_keys) else {
+            return Ok(None);
+        };
+        if self.keys_in_use.insert(key.clone()) {
+            return Ok(Some(key));
+        }
+        self.set_effect(place, Effect::RefusedOther);
+        Err(Verdict::KeyInUse)
+    }
+
+    pub(crate) fn release_key(&mut self, place: Place, key: &str) {
+        // In new books the same key is somebody else's.
+        if place.volume == self.volume {
+            self.keys_in_use.remove(key);
         }
     }
 
     /// Carries out an order that was described in its entry: once per key if keys are honoured,
     /// otherwise each time.
-    pub(crate) fn pay(&mut self, number: usize, order: &Order, honours_keys: bool) -> Verdict {
-        let entry = &mut self.entries[number];
+    pub(crate) fn pay(
+        &mut self,
+        now: Duration,
+        place: Place,
+        order: &Order,
+        terms: &Terms,
+    ) -> Verdict {
+        let Some(entry) = self.entry(place) else {
+            return Verdict::BooksClosed;
+        };
         let body_sha256 = entry.body_sha256.clone().unwrap_or_default();
-        let key = entry.key.clone().filter(|_| honours_keys);
-        if let Some(first) = key.as_ref().and_then(|key| self.answers.get(key)) {
-            if first.body_sha256 != body_sha256 {
-                entry.effect = Effect::RefusedOther;
+        let key = entry.key.clone().filter(|_| terms.honours_keys);
+        if key
+            .as_ref()
+            .is_some_and(|key| self.keys_in_use.contains(key))
+        {
+            self.set_effect(place, Effect::RefusedOther);
+            return Verdict::KeyInUse;
+        }
+        if let Some(first) = key.as_ref().and_then(|key| self.remembered(now, key)) {
+            let same_body = first.body_sha256 == body_sha256;
+            let answer = first.answer.clone();
+            if !same_body {
+                self.set_effect(place, Effect::RefusedOther);
                 return Verdict::KeyHasAnotherBody;
             }
-            entry.effect = Effect::Repeated;
-            let answer = first.answer.clone();
+            self.set_effect(place, Effect::Repeated);
             return Verdict::Accepted { answer };
         }
-        entry.effect = Effect::Took;
-        let answer = self.take_effect(order);
+        self.set_effect(place, Effect::Took);
+        let answer = self.take_effect(now, order, terms.settle);
         if let Some(key) = key {
             let first = FirstAnswer {
                 body_sha256,
                 answer: answer.clone(),
+                forgotten_from: terms.forget_key.map(|after| now + after),
             };
             self.answers.insert(key, first);
         }
         Verdict::Accepted { answer }
     }
 
-    fn take_effect(&mut self, order: &Order) -> String {
+    /// Whether the payment is there to be seen. `hide` denies it in any case.
+    pub(crate) fn probe(
+        &mut self,
+        now: Duration,
+        place: Place,
+        payment_id: &str,
+        hide: bool,
+    ) -> bool {
+        let took_effect = self.times_effective.contains_key(payment_id);
+        let visible_from = self.visible_from.get(payment_id);
+        let is_hidden = hide || visible_from.is_some_and(|&from| now < from);
+        let effect = match (took_effect, is_hidden) {
+            (true, false) => Effect::Found,
+            (true, true) => Effect::Hidden,
+            (false, _) => Effect::NotFound,
+        };
+        self.set_effect(place, effect);
+        effect == Effect::Found
+    }
+
+    fn set_effect(&mut self, place: Place, effect: Effect) {
+        if let Some(entry) = self.entry(place) {
+            entry.effect = effect;
+        }
+    }
+
+    fn remembered(&self, now: Duration, key: &str) -> Option<&FirstAnswer> {
+        let first = self.answers.get(key)?;
+        let is_forgotten = first.forgotten_from.is_some_and(|from| from <= now);
+        (!is_forgotten).then_some(first)
+    }
+
+    fn take_effect(&mut self, now: Duration, order: &Order, settle: Duration) -> String {
         self.last_reference += 1;
-        *self
-            .times_effective
-            .entry(order.payment_id.clone())
-            .or_default() += 1;
+        let id = &order.payment_id;
+        let times = self.times_effective.entry(id.clone()).or_default();
+        *times += 1;
+        // A payment that can be seen does not disappear when it is doubled.
+        if *times == 1 && !settle.is_zero() {
+            self.visible_from.insert(id.clone(), now + settle);
+        }
         let (count, sum) = self.totals.entry(order.currency.clone()).or_default();
         *count += 1;
         *sum += order.amount;
@@ -138,26 +262,4 @@ impl Books {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_limit_counts_the_admitted_arrivals_of_the_last_second() {
-        let mut books = Books::default();
-        let millis_and_within_limit = [
-            (0, true),
-            (500, true),
-            (500, false),
-            (999, false),
-            (1_000, true), // the one at 0 is exactly a second old, and out
-            (1_499, false),
-            (1_500, true),
-            (9_000, true),
-        ];
-        for (millis, within_limit) in millis_and_within_limit {
-            let at = Duration::from_millis(millis);
-            let arrival = books.arrive(at, Kind::Send, None, Some(2));
-            assert_eq!(arrival.within_limit, within_limit, "at {millis} ms");
-        }
-    }
-}
+mod tests;

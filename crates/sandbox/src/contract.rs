@@ -1,27 +1,27 @@
-//! The bank's side of the HTTP contract: one request in, one answer out, or none if a fault says
-//! so. What takes effect is decided in the books; connections are kept by the bank.
+//! The bank's side of the HTTP contract: one request in, one answer out, or what a fault makes of
+//! it. What takes effect is decided in the books; connections are kept by the bank.
 
-use std::time::Duration;
-
-use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::Incoming;
-use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
-use tokio::time::{sleep, timeout};
-
-use crate::{
-    books::{Arrival, Verdict},
-    entry::{Effect, Entry, Kind},
-    faults::FaultSource,
-    ledger::Ledger,
-    order::Order,
+use std::{
+    future,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-const PAYMENTS: &str = "/payments";
-const MAX_BODY_BYTES: usize = 64 * 1024;
-const BODY_DEADLINE: Duration = Duration::from_secs(30);
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use hyper::body::Incoming;
+use sha2::{Digest, Sha256};
+use tokio::{sync::oneshot, task::JoinSet, time::sleep};
+
+use crate::{
+    answers::{self, Answer, Said},
+    books::{Place, Terms, Verdict},
+    entry::{Effect, Entry, Kind},
+    fate::{Fate, FaultSource},
+    faults::{Blow, Strike, When},
+    ledger::Ledger,
+    order::Order,
+    request::{Asked, Complaint, key_of, kind_of, read_body},
+};
 
 /// The counter that serves all connections.
 #[derive(Debug)]
@@ -30,185 +30,212 @@ pub(crate) struct Counter {
     pub(crate) faults: FaultSource,
     pub(crate) limit_per_second: Option<u32>,
     pub(crate) honours_keys: bool,
+    /// Slow work, which goes on when its client leaves and ends with the bank.
+    pub(crate) slow_work: Mutex<JoinSet<()>>,
 }
 
-/// Makes hyper close the connection without an answer.
+/// Makes the bank reset the connection without an answer.
 #[derive(Debug, thiserror::Error)]
 #[error("the bank hung up")]
 pub(crate) struct HungUp;
 
-pub(crate) type Answer = Response<Full<Bytes>>;
-
-/// What the client wants of us.
-enum Asked {
-    Pay(Order),
-    Probe { payment_id: String },
-}
-
-/// Why we will not even try.
-struct Complaint {
-    status: StatusCode,
-    field: &'static str,
-    reason: String,
-}
-
 impl Counter {
-    pub(crate) async fn serve(&self, request: Request<Incoming>) -> Result<Answer, HungUp> {
+    pub(crate) async fn serve(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+    ) -> Result<Answer, HungUp> {
         let seen_at = self.ledger.now();
         let (head, body) = request.into_parts();
         let Some(kind) = kind_of(&head) else {
-            return Ok(self.serve_visitor(&head));
+            return self.serve_visitor(&head, body).await;
         };
         // Drawn before the arrival is announced: whoever waits for the arrival and then changes
         // the faults does not change this one's fate.
-        let fate = self.faults.draw();
-        let Arrival {
-            number,
-            within_limit,
-        } = self
-            .ledger
-            .arrive(seen_at, kind, key_of(&head), self.limit_per_second);
+        let lot = self.faults.draw(kind);
+        let limit = self.limit_per_second;
+        let arrival = self.ledger.arrive(seen_at, kind, key_of(&head), limit);
+        let place = arrival.place;
 
         let body = read_body(body).await?;
-        let asked = self.understand(kind, &head, body.as_deref());
+        let asked = Asked::understand(kind, &head, body.as_deref(), self.honours_keys);
         let body_sha256 = body.as_deref().map(sha256_hex);
-        self.ledger.amend(number, |entry| {
+        let fate = lot.fate(asked.as_ref().ok().map(Asked::payment_id));
+        let blow = fate.blow.filter(|_| arrival.within_limit);
+        self.ledger.amend(place, |entry| {
             entry.body_sha256 = body_sha256;
+            entry.fault = blow.map(|blow| blow.to_string());
             describe(entry, asked.as_ref().ok());
         });
-        if !within_limit {
-            self.ledger.amend(number, |entry| entry.answered = true);
-            return Ok(over_limit());
+        if !arrival.within_limit {
+            self.ledger.amend(place, |entry| entry.answered = true);
+            return Ok(Said::over_limit().whole());
         }
-        if fate.reset_before {
-            return Err(HungUp);
-        }
-        // No await between the last byte and the effect: a client that leaves cannot undo it.
-        let answer = match asked {
-            Ok(Asked::Pay(order)) => self.pay(number, &order),
-            Ok(Asked::Probe { payment_id }) => self.tell(number, &payment_id),
-            Err(complaint) => self.refuse(number, &complaint),
+        let payment_id = match &asked {
+            Ok(asked) => asked.payment_id().to_owned(),
+            Err(_) => String::new(),
+        };
+        let said = match blow {
+            Some(Blow {
+                strike,
+                when: When::Before,
+            }) => self.leave_undone(place, kind, strike, &payment_id),
+            Some(Blow {
+                when: When::After, ..
+            })
+            | None => self.work(place, asked, fate).await?,
         };
         // The timer rounds up to a millisecond, so a bank without latency must not sleep at all.
         if !fate.latency.is_zero() {
             sleep(fate.latency).await;
         }
-        if fate.lose_answer {
-            return Err(HungUp);
+        self.deliver(place, said, blow.map(|blow| blow.strike), &payment_id)
+            .await
+    }
+
+    /// Does what is asked. No await between the last byte and the effect, unless the work is
+    /// slow: a client that leaves cannot undo it.
+    async fn work(
+        self: &Arc<Self>,
+        place: Place,
+        asked: Result<Asked, Complaint>,
+        fate: Fate,
+    ) -> Result<Said, HungUp> {
+        match asked {
+            Ok(Asked::Pay(order)) if !fate.work.is_zero() => {
+                self.pay_slowly(place, order, fate).await
+            }
+            Ok(Asked::Pay(order)) => self.pay(place, &order, fate),
+            Ok(Asked::Probe { payment_id }) => Ok(self.tell(place, &payment_id, false)),
+            Err(complaint) => {
+                self.ledger
+                    .amend(place, |entry| entry.effect = Effect::RefusedOther);
+                Ok(Said::error(
+                    complaint.status,
+                    complaint.field,
+                    &complaint.reason,
+                ))
+            }
         }
-        self.ledger.amend(number, |entry| entry.answered = true);
+    }
+
+    fn pay(&self, place: Place, order: &Order, fate: Fate) -> Result<Said, HungUp> {
+        let verdict = self.ledger.pay(place, order, &self.terms(fate));
+        said(verdict)
+    }
+
+    async fn pay_slowly(
+        self: &Arc<Self>,
+        place: Place,
+        order: Order,
+        fate: Fate,
+    ) -> Result<Said, HungUp> {
+        let held = match self.ledger.hold_key(place, self.honours_keys) {
+            Ok(held) => held,
+            Err(refusal) => return said(refusal),
+        };
+        let (done, answer) = oneshot::channel();
+        let counter = Arc::clone(self);
+        let work = async move {
+            sleep(fate.work).await;
+            drop(held);
+            // Nobody may be waiting any more.
+            let _ = done.send(counter.pay(place, &order, fate));
+        };
+        {
+            let mut at_work = self.slow_work();
+            while at_work.try_join_next().is_some() {}
+            at_work.spawn(work);
+        }
+        answer.await.unwrap_or(Err(HungUp))
+    }
+
+    pub(crate) fn slow_work(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.slow_work
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn terms(&self, fate: Fate) -> Terms {
+        Terms {
+            honours_keys: self.honours_keys,
+            settle: fate.settle,
+            forget_key: fate.forget_key,
+        }
+    }
+
+    /// `hide` denies what is in the books.
+    fn tell(&self, place: Place, payment_id: &str, hide: bool) -> Said {
+        if self.ledger.probe(place, payment_id, hide) {
+            Said::accepted(payment_id)
+        } else {
+            Said::error(StatusCode::NOT_FOUND, "paymentId", "never took effect here")
+        }
+    }
+
+    fn leave_undone(&self, place: Place, kind: Kind, strike: Strike, payment_id: &str) -> Said {
+        let effect = match strike {
+            Strike::Status {
+                status: StatusCode::NOT_FOUND,
+                ..
+            } if kind == Kind::Probe => {
+                return self.tell(place, payment_id, true);
+            }
+            Strike::Status {
+                status: StatusCode::TOO_MANY_REQUESTS,
+                ..
+            } => Effect::Refused429,
+            Strike::Status { status, .. } if status.is_client_error() => Effect::RefusedOther,
+            Strike::Status { .. }
+            | Strike::Reset
+            | Strike::Stall
+            | Strike::Half
+            | Strike::Garbage
+            | Strike::WrongId
+            | Strike::Huge { .. } => Effect::LostBefore,
+        };
+        self.ledger.amend(place, |entry| entry.effect = effect);
+        Said::accepted(payment_id)
+    }
+
+    /// What was said goes out, or what the fault makes of it.
+    async fn deliver(
+        &self,
+        place: Place,
+        said: Said,
+        strike: Option<Strike>,
+        payment_id: &str,
+    ) -> Result<Answer, HungUp> {
+        let answer = match strike {
+            None => said.whole(),
+            Some(Strike::Status {
+                status,
+                retry_after_secs,
+            }) => Said::by_fault(status, retry_after_secs).whole(),
+            Some(Strike::Reset) => return Err(HungUp),
+            Some(Strike::Stall) => future::pending().await,
+            Some(Strike::Half) => return Ok(said.half()),
+            Some(Strike::Garbage) => answers::garbage(),
+            Some(Strike::WrongId) => answers::wrong_id(&said),
+            Some(Strike::Huge { megabytes }) => answers::huge(payment_id, megabytes),
+        };
+        self.ledger.amend(place, |entry| entry.answered = true);
         Ok(answer)
     }
-
-    /// Requests that are not payment traffic: never limited, never recorded, never harmed.
-    fn serve_visitor(&self, head: &Parts) -> Answer {
-        match (&head.method, head.uri.path()) {
-            (&Method::GET, "/ledger") => answer(StatusCode::OK, &json!(self.ledger.summary())),
-            (_, path) if is_payments(path) => error(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "method",
-                "send with POST, probe with GET",
-            ),
-            _ => error(StatusCode::NOT_FOUND, "path", "no such place at this bank"),
-        }
-    }
-
-    fn understand(
-        &self,
-        kind: Kind,
-        head: &Parts,
-        body: Option<&[u8]>,
-    ) -> Result<Asked, Complaint> {
-        let path = head.uri.path();
-        match kind {
-            Kind::Send if path != PAYMENTS => Err(complaint(
-                StatusCode::NOT_FOUND,
-                "path",
-                "send to /payments",
-            )),
-            Kind::Send if self.honours_keys && key_of(head).is_none() => Err(complaint(
-                StatusCode::BAD_REQUEST,
-                "Idempotency-Key",
-                "is missing",
-            )),
-            Kind::Send => {
-                let too_large = || complaint(StatusCode::PAYLOAD_TOO_LARGE, "body", "is too large");
-                let order = Order::parse(body.ok_or_else(too_large)?);
-                order.map(Asked::Pay).map_err(|malformed| Complaint {
-                    status: StatusCode::BAD_REQUEST,
-                    field: malformed.field,
-                    reason: malformed.to_string(),
-                })
-            }
-            Kind::Probe => {
-                let payment_id = path.strip_prefix("/payments/").filter(|id| !id.is_empty());
-                let payment_id = payment_id.and_then(percent_decode);
-                payment_id
-                    .map(|payment_id| Asked::Probe { payment_id })
-                    .ok_or_else(|| {
-                        complaint(
-                            StatusCode::NOT_FOUND,
-                            "path",
-                            "ask for /payments/{paymentId}",
-                        )
-                    })
-            }
-        }
-    }
-
-    fn pay(&self, number: usize, order: &Order) -> Answer {
-        match self.ledger.pay(number, order, self.honours_keys) {
-            Verdict::Accepted { answer } => json_response(StatusCode::OK, answer),
-            Verdict::KeyHasAnotherBody => error(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "Idempotency-Key",
-                "was used with another body",
-            ),
-        }
-    }
-
-    fn tell(&self, number: usize, payment_id: &str) -> Answer {
-        if self.ledger.probe(number, payment_id) {
-            answer(
-                StatusCode::OK,
-                &json!({"paymentId": payment_id, "status": "accepted"}),
-            )
-        } else {
-            error(StatusCode::NOT_FOUND, "paymentId", "never took effect here")
-        }
-    }
-
-    fn refuse(&self, number: usize, complaint: &Complaint) -> Answer {
-        self.ledger
-            .amend(number, |entry| entry.effect = Effect::RefusedOther);
-        error(complaint.status, complaint.field, &complaint.reason)
-    }
 }
 
-fn kind_of(head: &Parts) -> Option<Kind> {
-    match head.method {
-        Method::POST if is_payments(head.uri.path()) => Some(Kind::Send),
-        Method::GET if is_payments(head.uri.path()) => Some(Kind::Probe),
-        _ => None,
-    }
-}
-
-fn is_payments(path: &str) -> bool {
-    path == PAYMENTS || path.starts_with("/payments/")
-}
-
-fn key_of(head: &Parts) -> Option<String> {
-    let key = head.headers.get("idempotency-key")?;
-    Some(String::from_utf8_lossy(key.as_bytes()).into_owned())
-}
-
-/// None if it is larger than a payment can be; hung up if its end never came.
-async fn read_body(body: Incoming) -> Result<Option<Bytes>, HungUp> {
-    let whole = Limited::new(body, MAX_BODY_BYTES).collect();
-    match timeout(BODY_DEADLINE, whole).await {
-        Ok(Ok(whole)) => Ok(Some(whole.to_bytes())),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Ok(None),
-        Ok(Err(_)) | Err(_) => Err(HungUp),
+fn said(verdict: Verdict) -> Result<Said, HungUp> {
+    let refused = |status, reason| Ok(Said::error(status, "Idempotency-Key", reason));
+    match verdict {
+        Verdict::Accepted { answer } => Ok(Said::json(StatusCode::OK, answer)),
+        Verdict::KeyHasAnotherBody => refused(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "was used with another body",
+        ),
+        Verdict::KeyInUse => refused(
+            StatusCode::CONFLICT,
+            "is in use: another request with it is being worked on",
+        ),
+        Verdict::BooksClosed => Err(HungUp),
     }
 }
 
@@ -226,56 +253,4 @@ fn describe(entry: &mut Entry, asked: Option<&Asked>) {
 
 fn sha256_hex(bytes: &[u8]) -> String {
     format!("{:x}", Bytes::copy_from_slice(&Sha256::digest(bytes)))
-}
-
-/// None for a broken escape, or for bytes that are not UTF-8.
-fn percent_decode(text: &str) -> Option<String> {
-    let mut parts = text.split('%');
-    let mut bytes = parts.next()?.as_bytes().to_vec();
-    for part in parts {
-        bytes.push(u8::from_str_radix(part.get(..2)?, 16).ok()?);
-        bytes.extend(&part.as_bytes()[2..]);
-    }
-    String::from_utf8(bytes).ok()
-}
-
-fn complaint(status: StatusCode, field: &'static str, reason: &str) -> Complaint {
-    Complaint {
-        status,
-        field,
-        reason: reason.to_owned(),
-    }
-}
-
-fn over_limit() -> Answer {
-    let mut answer = error(
-        StatusCode::TOO_MANY_REQUESTS,
-        "limit",
-        "too many in this second",
-    );
-    let headers = answer.headers_mut();
-    headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-    answer
-}
-
-fn error(status: StatusCode, field: &str, reason: &str) -> Answer {
-    answer(
-        status,
-        &json!({"error": {"field": field, "reason": reason}}),
-    )
-}
-
-fn answer(status: StatusCode, body: &Value) -> Answer {
-    json_response(status, body.to_string())
-}
-
-fn json_response(status: StatusCode, json: String) -> Answer {
-    let mut response = Response::new(Full::new(Bytes::from(json)));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/json"),
-    );
-    response
 }

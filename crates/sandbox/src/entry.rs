@@ -3,9 +3,13 @@
 
 use std::time::Duration;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+use serde::{Serialize, Serializer};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Entry {
     /// When the head of the request was seen, since the ledger was opened (`Ledger::wall_anchor`).
+    #[serde(rename = "arrivalSecs", serialize_with = "in_secs")]
     pub arrival: Duration,
     pub kind: Kind,
     /// The idempotency key, if one was sent.
@@ -18,12 +22,15 @@ pub struct Entry {
     pub amount: Option<String>,
     pub currency: Option<String>,
     pub effect: Effect,
-    /// Whether an answer was handed to the connection; whether it reached the client, only the
-    /// client knows.
+    /// The fault that struck it, in the words of the spec. Delays are not listed.
+    pub fault: Option<String>,
+    /// Whether a whole answer was handed to the connection; whether it reached the client, only
+    /// the client knows.
     pub answered: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Kind {
     /// `POST /payments`
     Send,
@@ -31,21 +38,30 @@ pub enum Kind {
     Probe,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Effect {
     /// Money moved.
     Took,
     /// The key was known: the first answer was given again and no money moved.
     Repeated,
-    /// Over the bank's limit; nothing was done.
+    /// Over the bank's limit, or a fault that says so; nothing was done.
     Refused429,
-    /// Unreadable, or a known key with another body; nothing was done.
+    /// Unreadable, a known key with another body, a key in use, or a fault that answers with
+    /// another 4xx; nothing was done.
     RefusedOther,
-    /// Nothing was done and nothing was answered: a fault, a client gone before its last byte, or
-    /// a request that is still being read.
+    /// Nothing was done and nobody was told so: a fault before the work, a client gone before its
+    /// last byte, or a request that is still being read or worked on.
     LostBefore,
     /// A probe for a payment that had taken effect.
     Found,
     /// A probe for a payment that had not.
     NotFound,
+    /// A probe for a payment that had taken effect, and was told that it had not: it had not
+    /// settled yet, or a fault denied it.
+    Hidden,
+}
+
+fn in_secs<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(time.as_secs_f64())
 }

@@ -1,108 +1,212 @@
-//! What goes wrong on purpose, decided by a seeded generator: the same seed and the same order of
-//! arrivals give the same faults. It decides only; the contract carries the decision out.
+//! What goes wrong on purpose, as rules: which arrivals, and what happens to them. The words in
+//! which they are written are read in `spec.rs`; when they strike is decided in `fate.rs`.
 
 use std::{
-    num::NonZeroU32,
-    sync::{Mutex, MutexGuard, PoisonError},
+    fmt,
+    num::{NonZeroU32, NonZeroU64},
     time::Duration,
 };
 
-use rand::{Rng, SeedableRng, rngs::StdRng};
+use http::StatusCode;
 
-/// The faults in force, for sends and probes alike; none by default. "Every n" is one in n at
-/// random, so 1 strikes always. `NonZeroU32::new(n)` gives the `Option` as it stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+use crate::entry::Kind;
+
+/// The faults in force, in order; none by default. Read from text: `"send 3: reset after".parse()`.
+/// `Display` gives the text back, one rule a line.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Faults {
-    /// The work is done, then the connection is closed without an answer.
-    pub lose_answer_every: Option<NonZeroU32>,
-    /// The connection is closed without doing the work.
-    pub reset_before_every: Option<NonZeroU32>,
-    /// How long the answer is held back after the work has been done.
-    pub latency: Duration,
+    pub(crate) rules: Vec<Rule>,
 }
 
-/// What will go wrong with one arrival.
+impl Faults {
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// These, and behind them the others: of two that would strike alike, the first does.
+    #[must_use]
+    pub fn and_then(mut self, others: Self) -> Self {
+        self.rules.extend(others.rules);
+        self
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Rule {
+    pub(crate) which: Which,
+    pub(crate) fault: Fault,
+}
+
+/// The arrivals that a rule is about; all conditions must hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Which {
+    pub(crate) subject: Subject,
+    /// One in so many, at random by the seed.
+    pub(crate) one_in: Option<NonZeroU32>,
+    /// The how-manieth, among the subject and the payment named.
+    pub(crate) numbers: Option<Numbers>,
+    pub(crate) payment: OfPayment,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fate {
-    pub(crate) reset_before: bool,
-    pub(crate) lose_answer: bool,
-    pub(crate) latency: Duration,
+pub(crate) enum Subject {
+    Sends,
+    Probes,
+    All,
 }
 
-#[derive(Debug)]
-pub(crate) struct FaultSource {
-    state: Mutex<State>,
+/// From the first to the last of them, both included; without a last one, all that follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    pub(crate) first: NonZeroU64,
+    pub(crate) last: Option<NonZeroU64>,
 }
 
-#[derive(Debug)]
-struct State {
-    faults: Faults,
-    random: StdRng,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OfPayment {
+    Any,
+    /// Any, and each payment's arrivals are numbered by themselves.
+    Each,
+    Named(String),
 }
 
-impl FaultSource {
-    pub(crate) fn new(faults: Faults, seed: u64) -> Self {
-        let random = StdRng::seed_from_u64(seed);
-        Self {
-            state: Mutex::new(State { faults, random }),
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The answer is held back so long after the work.
+    Latency(Duration),
+    /// The work takes so long, and its key is in use meanwhile. It is done even if the client leaves.
+    Work(Duration),
+    /// So long after the work a probe still finds nothing.
+    Settle(Duration),
+    /// So long after the work the key is forgotten, and a repeat takes effect again.
+    ForgetKey(Duration),
+    Blow(Blow),
+}
+
+/// What happens to the answer, and whether the work had been done by then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Blow {
+    pub(crate) strike: Strike,
+    pub(crate) when: When,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    /// Instead of the work.
+    Before,
+    /// Instead of the answer.
+    After,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Strike {
+    Status {
+        status: StatusCode,
+        retry_after_secs: Option<u32>,
+    },
+    /// A TCP reset.
+    Reset,
+    /// Never an answer; the connection stays open.
+    Stall,
+    /// The head and half of the body, then the end of the connection.
+    Half,
+    /// 200 with a body that is no JSON.
+    Garbage,
+    /// 200 with JSON that names another payment.
+    WrongId,
+    /// 200 with JSON of this size.
+    Huge { megabytes: u32 },
+}
+
+impl Subject {
+    pub(crate) fn includes(self, kind: Kind) -> bool {
+        match self {
+            Self::Sends => kind == Kind::Send,
+            Self::Probes => kind == Kind::Probe,
+            Self::All => true,
         }
     }
+}
 
-    pub(crate) fn set(&self, faults: Faults) {
-        self.state().faults = faults;
+impl Numbers {
+    pub(crate) fn include(self, number: u64) -> bool {
+        self.first.get() <= number && self.last.is_none_or(|last| number <= last.get())
     }
+}
 
-    /// Two numbers are drawn for each arrival, needed or not, so that switching one fault on does
-    /// not shift when another strikes.
-    pub(crate) fn draw(&self) -> Fate {
-        let mut state = self.state();
-        let (for_reset, for_loss) = (state.random.next_u32(), state.random.next_u32());
-        Fate {
-            reset_before: strikes(for_reset, state.faults.reset_before_every),
-            lose_answer: strikes(for_loss, state.faults.lose_answer_every),
-            latency: state.faults.latency,
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for rule in &self.rules {
+            writeln!(f, "{}: {}", rule.which, rule.fault)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(n) = self.one_in {
+            write!(f, "1 in {n} ")?;
+        }
+        f.write_str(match self.subject {
+            Subject::Sends => "sends",
+            Subject::Probes => "probes",
+            Subject::All => "all",
+        })?;
+        match self.numbers {
+            None => {}
+            Some(Numbers { first, last: None }) => write!(f, " {first}-")?,
+            Some(Numbers { first, last }) if last == Some(first) => write!(f, " {first}")?,
+            Some(Numbers {
+                first,
+                last: Some(last),
+            }) => write!(f, " {first}-{last}")?,
+        }
+        match &self.payment {
+            OfPayment::Any => Ok(()),
+            OfPayment::Each => f.write_str(" of each payment"),
+            OfPayment::Named(id) => write!(f, " of payment {id}"),
         }
     }
+}
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Latency(time) => write!(f, "latency {}ms", time.as_millis()),
+            Self::Work(time) => write!(f, "work {}ms", time.as_millis()),
+            Self::Settle(time) => write!(f, "settle {}ms", time.as_millis()),
+            Self::ForgetKey(time) => write!(f, "forget-key {}ms", time.as_millis()),
+            Self::Blow(blow) => blow.fmt(f),
+        }
     }
 }
 
-fn strikes(drawn: u32, every: Option<NonZeroU32>) -> bool {
-    every.is_some_and(|n| drawn % n == 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn losses(faults: Faults) -> Vec<bool> {
-        let source = FaultSource::new(faults, 7);
-        (0..1_000).map(|_| source.draw().lose_answer).collect()
-    }
-
-    #[test]
-    fn one_in_n_strikes_about_that_often_and_the_same_way_for_the_same_seed() {
-        let faults = Faults {
-            lose_answer_every: NonZeroU32::new(4),
-            ..Faults::default()
-        };
-        let struck = losses(faults).iter().filter(|lost| **lost).count();
-        assert!((200..300).contains(&struck), "{struck} of 1000");
-        assert_eq!(losses(faults), losses(faults));
-    }
-
-    #[test]
-    fn another_fault_does_not_shift_the_losses() {
-        let alone = Faults {
-            lose_answer_every: NonZeroU32::new(4),
-            ..Faults::default()
-        };
-        let beside_resets = Faults {
-            reset_before_every: NonZeroU32::new(3),
-            ..alone
-        };
-        assert_eq!(losses(alone), losses(beside_resets));
+impl fmt::Display for Blow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut retry_after = None;
+        match self.strike {
+            Strike::Status {
+                status,
+                retry_after_secs,
+            } => {
+                retry_after = retry_after_secs;
+                f.write_str(status.as_str())?;
+            }
+            Strike::Reset => f.write_str("reset")?,
+            Strike::Stall => f.write_str("stall")?,
+            Strike::Half => f.write_str("half")?,
+            Strike::Garbage => f.write_str("garbage")?,
+            Strike::WrongId => f.write_str("wrong-id")?,
+            Strike::Huge { megabytes } => write!(f, "huge {megabytes}")?,
+        }
+        f.write_str(match self.when {
+            When::Before => " before",
+            When::After => " after",
+        })?;
+        match retry_after {
+            Some(secs) => write!(f, " retry-after {secs}"),
+            None => Ok(()),
+        }
     }
 }

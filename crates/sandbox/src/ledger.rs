@@ -13,7 +13,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::{
-    books::{Arrival, Books, Verdict},
+    books::{Arrival, Books, Place, Terms, Verdict},
     clock::Clock,
     entry::{Effect, Entry, Kind},
     order::Order,
@@ -35,7 +35,7 @@ struct Shared {
     arrivals: watch::Sender<usize>,
 }
 
-/// The ledger in short, as `GET /ledger` shows it.
+/// The ledger in short, as `GET /sandbox/ledger` shows it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
@@ -52,8 +52,31 @@ pub struct Summary {
     pub worst_second_count: usize,
     /// The end of the worst second, counted from the start.
     pub worst_second_at_secs: f64,
-    /// Currency to number of effects and exact sum.
-    pub totals: BTreeMap<String, (u64, String)>,
+    pub by_currency: BTreeMap<String, CurrencyTotal>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CurrencyTotal {
+    /// How many effects, doubles included.
+    pub count: u64,
+    /// Their exact sum.
+    pub sum: String,
+}
+
+/// An entry with its number, counted from 1 since the books began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Line {
+    pub number: usize,
+    #[serde(flatten)]
+    pub entry: Entry,
+}
+
+/// A key that is in use until this is dropped.
+#[derive(Debug)]
+pub(crate) struct HeldKey {
+    ledger: Ledger,
+    place: Place,
+    key: Option<String>,
 }
 
 impl Ledger {
@@ -113,6 +136,25 @@ impl Ledger {
         in_words.collect()
     }
 
+    /// Up to `limit` entries, from the one behind number `after`.
+    pub fn page(&self, after: usize, limit: usize) -> Vec<Line> {
+        let books = self.books();
+        let wanted = books.entries.iter().enumerate().skip(after).take(limit);
+        let lines = wanted.map(|(index, entry)| Line {
+            number: index + 1,
+            entry: entry.clone(),
+        });
+        lines.collect()
+    }
+
+    /// Begins anew, keys included; the clock goes on. What is under way is hung up on and takes
+    /// no effect, so that the books hold no effect without its arrival.
+    pub fn reset(&self) {
+        let mut books = self.books();
+        books.begin_anew();
+        self.shared.arrivals.send_replace(0);
+    }
+
     /// Resolves once `n` arrivals have been recorded; at once if they already have.
     pub async fn wait_for_arrivals(&self, n: usize) {
         let mut arrivals = self.shared.arrivals.subscribe();
@@ -131,7 +173,9 @@ impl Ledger {
         let since_epoch = self.wall_anchor().duration_since(UNIX_EPOCH);
         let is_refused =
             |entry: &&Entry| matches!(entry.effect, Effect::Refused429 | Effect::RefusedOther);
-        let totals = self.total_by_currency();
+        let totals = self.total_by_currency().into_iter();
+        let by_currency =
+            totals.map(|(currency, (count, sum))| (currency, CurrencyTotal { count, sum }));
         let books = self.books();
         Summary {
             started_unix_secs: since_epoch.unwrap_or_default().as_secs_f64(),
@@ -142,7 +186,7 @@ impl Ledger {
             refused: books.entries.iter().filter(is_refused).count(),
             worst_second_count: worst.count,
             worst_second_at_secs: worst.at.as_secs_f64(),
-            totals,
+            by_currency: by_currency.collect(),
         }
     }
 
@@ -169,29 +213,43 @@ impl Ledger {
     ) -> Arrival {
         let mut books = self.books();
         let arrival = books.arrive(at, kind, key, limit);
-        // Under the lock, so that the number announced never goes back.
+        // Under the lock, so that the number announced is never an old one.
         self.shared.arrivals.send_replace(books.entries.len());
         arrival
     }
 
     /// For what does not concern money; effects on money go through `pay`.
-    pub(crate) fn amend(&self, number: usize, change: impl FnOnce(&mut Entry)) {
-        change(&mut self.books().entries[number]);
+    pub(crate) fn amend(&self, place: Place, change: impl FnOnce(&mut Entry)) {
+        if let Some(entry) = self.books().entry(place) {
+            change(entry);
+        }
     }
 
-    pub(crate) fn pay(&self, number: usize, order: &Order, honours_keys: bool) -> Verdict {
-        self.books().pay(number, order, honours_keys)
-    }
-
-    pub(crate) fn probe(&self, number: usize, payment_id: &str) -> bool {
+    pub(crate) fn pay(&self, place: Place, order: &Order, terms: &Terms) -> Verdict {
         let mut books = self.books();
-        let found = books.times_effective.contains_key(payment_id);
-        books.entries[number].effect = if found {
-            Effect::Found
-        } else {
-            Effect::NotFound
-        };
-        found
+        books.pay(self.now(), place, order, terms)
+    }
+
+    pub(crate) fn probe(&self, place: Place, payment_id: &str, hide: bool) -> bool {
+        let mut books = self.books();
+        books.probe(self.now(), place, payment_id, hide)
+    }
+
+    pub(crate) fn hold_key(&self, place: Place, honours_keys: bool) -> Result<HeldKey, Verdict> {
+        let key = self.books().hold_key(place, honours_keys)?;
+        Ok(HeldKey {
+            ledger: self.clone(),
+            place,
+            key,
+        })
+    }
+}
+
+impl Drop for HeldKey {
+    fn drop(&mut self) {
+        if let Some(key) = &self.key {
+            self.ledger.books().release_key(self.place, key);
+        }
     }
 }
 

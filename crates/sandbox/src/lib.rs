@@ -16,18 +16,24 @@
 //! # }
 //! ```
 
+mod answers;
 mod bank;
 mod books;
 mod clock;
 mod contract;
 mod entry;
+mod fate;
 mod faults;
 mod ledger;
 mod order;
+mod request;
+mod spec;
+mod visitors;
 mod window;
 
 pub use bank::{Bank, BankOptions};
 pub use entry::{Effect, Entry, Kind};
 pub use faults::Faults;
-pub use ledger::{Ledger, Summary};
+pub use ledger::{CurrencyTotal, Ledger, Line, Summary};
+pub use spec::SpecError;
 pub use window::{Worst, worst_second};

@@ -1,6 +1,5 @@
 //! The sender on a bank with faults, judged by the bank's ledger.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -110,10 +109,7 @@ fn job(run: u32) -> Job {
 }
 
 fn loses_answers() -> Faults {
-    Faults {
-        lose_answer_every: NonZeroU32::new(1),
-        ..Faults::default()
-    }
+    "all: reset after".parse().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -150,10 +146,7 @@ async fn without_that_promise_a_lost_answer_is_only_asked_about() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_to_the_bank_is_evidence_only_after_the_settle_time() {
-    let reset = Faults {
-        reset_before_every: NonZeroU32::new(1),
-        ..Faults::default()
-    };
+    let reset = "all: reset before".parse().unwrap();
     let post = Post::new(BankOptions {
         faults: reset,
         honours_keys: false,
@@ -195,10 +188,7 @@ async fn a_refusal_after_a_lost_answer_is_no_refusal() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_after_the_doubt_is_over_is_a_refusal() {
-    let reset = Faults {
-        reset_before_every: NonZeroU32::new(1),
-        ..Faults::default()
-    };
+    let reset = "all: reset before".parse().unwrap();
     let options = BankOptions {
         faults: reset,
         honours_keys: false,

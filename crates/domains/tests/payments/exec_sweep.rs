@@ -1,12 +1,10 @@
 //! The exec flow: each step failed, repeated, crashed after; judged by the bank's ledger.
 
-use std::num::NonZeroU32;
-
 use tollgate_conformance::memory::{Case, Fault, Ran, Scene, sweep};
 use tollgate_core::item::QueueStatus;
 use tollgate_dispatch::Sent;
 use tollgate_domains::payments::PaymentExecFlow;
-use tollgate_sandbox::{BankOptions, Faults};
+use tollgate_sandbox::BankOptions;
 
 use crate::scene::Town;
 
@@ -31,7 +29,7 @@ fn a_payment_is_paid_once_whatever_happens_to_its_steps() {
             honours_keys,
             ..BankOptions::default()
         };
-        assert_eq!(sweep(|| scene(options), check_paid_once), CASES);
+        assert_eq!(sweep(|| scene(options.clone()), check_paid_once), CASES);
     }
 }
 
@@ -61,10 +59,7 @@ fn check_paid_once(case: &Case, town: &Town, ran: &Ran<Sent>) {
 
 #[test]
 fn a_payment_whose_answer_is_lost_is_in_doubt_and_waits_in_the_queue() {
-    let faults = Faults {
-        lose_answer_every: NonZeroU32::new(1),
-        ..Faults::default()
-    };
+    let faults = "all: reset after".parse().unwrap();
     // Keys are not honoured: a second send would be a second payment.
     let options = BankOptions {
         honours_keys: false,
@@ -72,7 +67,7 @@ fn a_payment_whose_answer_is_lost_is_in_doubt_and_waits_in_the_queue() {
         ..BankOptions::default()
     };
     // The clean run and the faults at its only step; later steps are not reached.
-    assert_eq!(sweep(|| scene(options), check_in_doubt), 1 + 5);
+    assert_eq!(sweep(|| scene(options.clone()), check_in_doubt), 1 + 5);
 }
 
 fn check_in_doubt(case: &Case, town: &Town, ran: &Ran<Sent>) {

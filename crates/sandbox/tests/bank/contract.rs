@@ -1,85 +1,18 @@
-//! The bank as a client sees it, and what its ledger says about that. It checks the judge, so it
-//! speaks HTTP by itself and uses nothing of Tollgate.
+//! The bank without faults, or with the simplest ones, and what its ledger says.
 
-use std::{num::NonZeroU32, time::Duration};
+use std::time::Duration;
 
-use anyhow::Context;
-use bytes::Bytes;
 use http::{Request, StatusCode};
-use http_body_util::{BodyExt, Full};
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
-use proptest::prelude::*;
-use serde_json::{Value, json};
-use tokio::{net::TcpStream, time::Instant};
-use tollgate_sandbox::{Bank, BankOptions, Effect, Entry, Faults, Kind, Worst, worst_second};
+use http_body_util::Full;
+use serde_json::json;
+use tokio::time::Instant;
+use tollgate_sandbox::{Bank, BankOptions, Effect, Entry, Faults, Kind};
 
-/// One keep-alive connection to the bank.
-struct Client {
-    sender: SendRequest<Full<Bytes>>,
-}
-
-struct Reply {
-    status: StatusCode,
-    retry_after: Option<String>,
-    body: Value,
-}
-
-impl Client {
-    async fn connect(bank: &Bank) -> anyhow::Result<Self> {
-        let stream = TcpStream::connect(bank.address()).await?;
-        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        tokio::spawn(connection);
-        Ok(Self { sender })
-    }
-
-    async fn send(&mut self, key: &str, body: &str) -> anyhow::Result<Reply> {
-        let request = Request::post("/payments").header("idempotency-key", key);
-        self.exchange(request.body(Full::from(body.to_owned()))?)
-            .await
-    }
-
-    async fn get(&mut self, path: &str) -> anyhow::Result<Reply> {
-        self.exchange(Request::get(path).body(Full::default())?)
-            .await
-    }
-
-    async fn exchange(&mut self, request: Request<Full<Bytes>>) -> anyhow::Result<Reply> {
-        self.sender.ready().await?;
-        let response = self.sender.send_request(request).await?;
-        let (head, body) = response.into_parts();
-        let body = body.collect().await?.to_bytes();
-        let retry_after = head.headers.get("retry-after");
-        Ok(Reply {
-            status: head.status,
-            retry_after: retry_after
-                .map(|value| value.to_str().map(str::to_owned))
-                .transpose()?,
-            body: serde_json::from_slice(&body).context("every answer is JSON")?,
-        })
-    }
-}
-
-fn payment(id: &str, amount: &str, currency: &str) -> String {
-    let (debtor, creditor) = (json!({"account": "D1"}), json!({"account": "C1"}));
-    json!({
-        "paymentId": id, "amount": amount, "currency": currency, "debtor": debtor,
-        "creditor": creditor, "gateway": "stripe", "reference": "r",
-    })
-    .to_string()
-}
-
-fn always(faults: fn(Option<NonZeroU32>) -> Faults) -> BankOptions {
-    BankOptions {
-        faults: faults(NonZeroU32::new(1)),
-        ..BankOptions::default()
-    }
-}
-
-fn effects(bank: &Bank) -> Vec<Effect> {
-    let entries = bank.ledger().entries();
-    entries.iter().map(|entry| entry.effect).collect()
-}
+use crate::{
+    client::{Client, effects, payment},
+    struck_by,
+    window::brute_force,
+};
 
 #[tokio::test]
 async fn a_payment_is_accepted_and_written_down() -> anyhow::Result<()> {
@@ -218,17 +151,14 @@ async fn a_probe_uses_up_the_limit_too() -> anyhow::Result<()> {
         client.get("/payments/p1").await?.status,
         StatusCode::TOO_MANY_REQUESTS
     );
-    assert_eq!(client.get("/ledger").await?.status, StatusCode::OK);
+    assert_eq!(client.get("/sandbox/ledger").await?.status, StatusCode::OK);
     assert_eq!(effects(&bank), [Effect::Refused429]);
     Ok(())
 }
 
 #[tokio::test]
 async fn a_lost_answer_took_effect_and_the_probe_says_so() -> anyhow::Result<()> {
-    let bank = Bank::start(always(|always| Faults {
-        lose_answer_every: always,
-        ..Faults::default()
-    }))?;
+    let bank = Bank::start(struck_by("all: reset after"))?;
     let mut client = Client::connect(&bank).await?;
     assert!(
         client
@@ -250,10 +180,7 @@ async fn a_lost_answer_took_effect_and_the_probe_says_so() -> anyhow::Result<()>
 
 #[tokio::test]
 async fn a_reset_before_the_work_did_nothing_and_the_probe_says_so() -> anyhow::Result<()> {
-    let bank = Bank::start(always(|always| Faults {
-        reset_before_every: always,
-        ..Faults::default()
-    }))?;
+    let bank = Bank::start(struck_by("all: reset before"))?;
     let mut client = Client::connect(&bank).await?;
     assert!(
         client
@@ -279,10 +206,7 @@ async fn a_reset_before_the_work_did_nothing_and_the_probe_says_so() -> anyhow::
 #[tokio::test]
 async fn latency_holds_the_answer_back() -> anyhow::Result<()> {
     let latency = Duration::from_millis(40);
-    let bank = Bank::start(always(|_| Faults {
-        latency: Duration::from_millis(40),
-        ..Faults::default()
-    }))?;
+    let bank = Bank::start(struck_by("all: latency 40ms"))?;
     let mut client = Client::connect(&bank).await?;
     let before = Instant::now();
     client.send("k1", &payment("p1", "1.00", "EUR")).await?;
@@ -358,12 +282,15 @@ async fn totals_are_exact_in_each_currency() -> anyhow::Result<()> {
     assert_eq!(totals["EUR"], (3, "100000000000.29".to_owned()));
     assert_eq!(totals["JPY"], (1, "1000".to_owned()));
 
-    let summary = client.get("/ledger").await?.body;
+    let summary = client.get("/sandbox/ledger").await?.body;
     assert_eq!(summary["arrivals"], 4);
     assert_eq!(summary["effective"], 4);
     assert_eq!(summary["doubles"], 0);
     assert_eq!(summary["refused"], 0);
-    assert_eq!(summary["totals"]["EUR"], json!([3, "100000000000.29"]));
+    assert_eq!(
+        summary["byCurrency"]["EUR"],
+        json!({"count": 3, "sum": "100000000000.29"})
+    );
     assert_eq!(
         bank.ledger().arrivals(),
         4,
@@ -374,10 +301,7 @@ async fn totals_are_exact_in_each_currency() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_waiter_wakes_at_its_arrival_while_the_answer_is_still_held() -> anyhow::Result<()> {
-    let bank = Bank::start(always(|_| Faults {
-        latency: Duration::from_hours(1),
-        ..Faults::default()
-    }))?;
+    let bank = Bank::start(struck_by("all: latency 60m"))?;
     let mut senders = tokio::task::JoinSet::new();
     for n in 0..50 {
         let mut client = Client::connect(&bank).await?;
@@ -413,7 +337,7 @@ async fn a_restarted_bank_remembers_its_keys() -> anyhow::Result<()> {
     let first = client.send("k1", &payment("p1", "1.00", "EUR")).await?;
     bank.stop().await;
     assert!(
-        client.get("/ledger").await.is_err(),
+        client.get("/sandbox/ledger").await.is_err(),
         "the old connection is closed"
     );
 
@@ -423,54 +347,4 @@ async fn a_restarted_bank_remembers_its_keys() -> anyhow::Result<()> {
     assert_eq!(again.body, first.body);
     assert_eq!(effects(&bank), [Effect::Took, Effect::Repeated]);
     Ok(())
-}
-
-/// The same question asked the slow way: for each arrival, count the second that it closes.
-fn brute_force(arrivals: &[Duration]) -> Worst {
-    let mut worst = Worst::default();
-    for &at in arrivals {
-        let in_its_second =
-            |&&other: &&Duration| other <= at && at < other + Duration::from_secs(1);
-        let count = arrivals.iter().filter(in_its_second).count();
-        if count > worst.count {
-            worst = Worst { count, at };
-        }
-    }
-    worst
-}
-
-#[test]
-fn arrivals_a_second_apart_are_not_in_the_same_second() {
-    let millis = |list: &[u64]| -> Vec<Duration> {
-        list.iter().map(|ms| Duration::from_millis(*ms)).collect()
-    };
-    for (arrivals, count, at) in [
-        (&[][..], 0, 0),
-        (&[5], 1, 5),
-        (&[0, 1_000], 1, 0),
-        (&[0, 999], 2, 999),
-        (&[0, 999, 1_000, 1_500], 3, 1_500),
-        (&[7, 7, 7, 2_000], 3, 7),
-    ] {
-        let at = Duration::from_millis(at);
-        assert_eq!(
-            worst_second(&millis(arrivals)),
-            Worst { count, at },
-            "{arrivals:?}"
-        );
-    }
-}
-
-proptest! {
-    #[test]
-    fn the_worst_second_is_what_brute_force_finds(mut millis in prop::collection::vec(0_u64..6_000, 0..80)) {
-        // Quarter seconds, so that arrivals exactly a second apart are common.
-        for ms in millis.iter_mut().step_by(2) {
-            *ms -= *ms % 250;
-        }
-        millis.sort_unstable();
-        let arrivals: Vec<Duration> = millis.into_iter().map(Duration::from_millis).collect();
-        prop_assert_eq!(worst_second(&arrivals).count, brute_force(&arrivals).count);
-        prop_assert_eq!(worst_second(&arrivals), brute_force(&arrivals));
-    }
 }

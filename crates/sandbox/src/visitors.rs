@@ -1,0 +1,141 @@
+//! Requests that are no payment traffic: reading and clearing the ledger, reading and changing the
+//! faults. Never limited, never recorded, never harmed.
+//!
+//! | call | answer |
+//! |---|---|
+//! | `GET /sandbox/ledger` | the summary, as JSON |
+//! | `GET /sandbox/ledger?entries=true&after=N&limit=N` | the entries behind number `after`, one JSON object a line; empty at the end |
+//! | `DELETE /sandbox/ledger` | 204: the books begin anew, and what is under way is hung up on |
+//! | `GET /sandbox/faults` | the faults in force, as text |
+//! | `PUT /sandbox/faults` | sets them from text; numbers in it count from now |
+
+use http::{Method, StatusCode, request::Parts};
+use hyper::body::Incoming;
+use serde_json::json;
+
+use crate::{
+    answers::{Answer, Said, text},
+    contract::{Counter, HungUp},
+    faults::Faults,
+    request::{is_payments, read_body},
+};
+
+const DEFAULT_PAGE: usize = 1_000;
+const MAX_PAGE: usize = 10_000;
+
+/// A visitor's request that cannot be met.
+struct BadQuery {
+    field: &'static str,
+    reason: String,
+}
+
+/// Which entries are wanted.
+#[derive(Debug, PartialEq, Eq)]
+struct Page {
+    after: usize,
+    limit: usize,
+}
+
+impl Counter {
+    pub(crate) async fn serve_visitor(
+        &self,
+        head: &Parts,
+        body: Incoming,
+    ) -> Result<Answer, HungUp> {
+        let answer = match (&head.method, head.uri.path()) {
+            (&Method::GET, "/sandbox/ledger") => self.show_ledger(head.uri.query()),
+            (&Method::DELETE, "/sandbox/ledger") => {
+                self.ledger.reset();
+                Said::json(StatusCode::NO_CONTENT, String::new()).whole()
+            }
+            (&Method::GET, "/sandbox/faults") => self.show_faults(),
+            (&Method::PUT, "/sandbox/faults") => {
+                let body = read_body(body).await?;
+                self.change_faults(body.as_deref())
+            }
+            (_, "/sandbox/ledger") => wrong_method("read with GET, clear with DELETE"),
+            (_, "/sandbox/faults") => wrong_method("read with GET, set with PUT"),
+            (_, path) if is_payments(path) => wrong_method("send with POST, probe with GET"),
+            _ => Said::error(StatusCode::NOT_FOUND, "path", "no such place at this bank").whole(),
+        };
+        Ok(answer)
+    }
+
+    fn show_ledger(&self, query: Option<&str>) -> Answer {
+        match parse_query(query.unwrap_or_default()) {
+            Ok(None) => text("application/json", json!(self.ledger.summary()).to_string()),
+            Ok(Some(Page { after, limit })) => {
+                let lines = self.ledger.page(after, limit);
+                let lines = lines.iter().map(|line| format!("{}\n", json!(line)));
+                text("application/x-ndjson", lines.collect())
+            }
+            Err(BadQuery { field, reason }) => {
+                Said::error(StatusCode::BAD_REQUEST, field, &reason).whole()
+            }
+        }
+    }
+
+    fn show_faults(&self) -> Answer {
+        text(
+            "text/plain; charset=utf-8",
+            self.faults.in_force().to_string(),
+        )
+    }
+
+    fn change_faults(&self, body: Option<&[u8]>) -> Answer {
+        let Some(spec) = body else {
+            return Said::error(StatusCode::PAYLOAD_TOO_LARGE, "body", "is too large").whole();
+        };
+        let faults = str::from_utf8(spec)
+            .map_err(|_| "is not UTF-8".to_owned())
+            .and_then(|spec| spec.parse::<Faults>().map_err(|error| error.to_string()));
+        match faults {
+            Ok(faults) => {
+                self.faults.set(faults);
+                self.show_faults()
+            }
+            Err(reason) => Said::error(StatusCode::BAD_REQUEST, "faults", &reason).whole(),
+        }
+    }
+}
+
+/// None if the summary is asked for.
+fn parse_query(query: &str) -> Result<Option<Page>, BadQuery> {
+    let (mut entries, mut after, mut limit) = (false, 0, DEFAULT_PAGE);
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        match pair.split_once('=').unwrap_or((pair, "")) {
+            ("entries", "true") => entries = true,
+            ("entries", "false") => entries = false,
+            ("entries", _) => return Err(bad("entries", "must be true or false")),
+            ("after", number) => after = whole("after", number, 0, usize::MAX)?,
+            ("limit", number) => limit = whole("limit", number, 1, MAX_PAGE)?,
+            (other, _) => {
+                let reason = format!("\"{other}\" is none of entries, after, limit");
+                return Err(bad("query", &reason));
+            }
+        }
+    }
+    Ok(entries.then_some(Page { after, limit }))
+}
+
+fn whole(field: &'static str, text: &str, least: usize, most: usize) -> Result<usize, BadQuery> {
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number| (least..=most).contains(number));
+    number.ok_or_else(|| {
+        bad(
+            field,
+            &format!("must be a whole number from {least} to {most}"),
+        )
+    })
+}
+
+fn bad(field: &'static str, reason: &str) -> BadQuery {
+    let reason = reason.to_owned();
+    BadQuery { field, reason }
+}
+
+fn wrong_method(remedy: &str) -> Answer {
+    Said::error(StatusCode::METHOD_NOT_ALLOWED, "method", remedy).whole()
+}
