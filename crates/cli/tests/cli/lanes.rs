@@ -135,7 +135,7 @@ fn a_pause_ends_by_itself_and_a_held_payment_waits_for_a_person() {
             .unwrap()
             .contains("waits for a person")
     );
-    let until = (now() + Duration::from_secs(600)).to_string();
+    let until = (now() + Duration::from_mins(10)).to_string();
     pair.tollgate(&[
         "lanes", "resume", "default", "--reason", "later", "--at", &until,
     ])
@@ -305,7 +305,7 @@ fn a_change_that_would_strand_everything_asks_for_confirmation() {
         .unwrap()
         .parse()
         .unwrap();
-    let end = now + Duration::from_secs(300 * 86_400);
+    let end = now + Duration::from_hours(300 * 24);
     let strand = json!({"zone": "UTC", "blackouts": [
         {"from": now.to_string(), "to": end.to_string(), "reason": "x"}]});
     let refused = pair.put_calendar(&strand).unwrap_err();
