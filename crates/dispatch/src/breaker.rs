@@ -75,9 +75,9 @@ mod tests {
     fn at(secs: i64) -> Timestamp {
         Timestamp::from_second(1_800_000_000 + secs).unwrap()
     }
-    fn opens(secs: u64, failed: usize) -> Option<Circuit> {
+    fn opens(secs: u64, failed: usize) -> Circuit {
         let pause = Duration::from_secs(secs);
-        Some(Circuit::Opens { pause, failed })
+        Circuit::Opens { pause, failed }
     }
 
     #[test]
@@ -89,7 +89,7 @@ mod tests {
         let mut breaker = Breaker::default();
         let said: Vec<_> = (0..10).map(|n| breaker.record(false, at(n))).collect();
         assert_eq!(said[8], None);
-        assert_eq!(said[9], opens(5, 10));
+        assert_eq!(said[9], Some(opens(5, 10)));
     }
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
             breaker.record(false, at(n));
         }
         let again: Vec<_> = (20..23).map(|n| breaker.record(false, at(n))).collect();
-        assert_eq!(again, [None, None, opens(10, 3)]);
+        assert_eq!(again, [None, None, Some(opens(10, 3))]);
         let works: Vec<_> = (40..43).map(|n| breaker.record(true, at(n))).collect();
         assert_eq!(works, [None, None, Some(Circuit::Closes)]);
         assert_eq!(breaker.record(false, at(44)), None, "a clean slate");
