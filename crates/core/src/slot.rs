@@ -153,6 +153,21 @@ mod tests {
     }
 
     #[test]
+    fn an_item_has_a_steady_place_as_good_as_random() {
+        let ids = (0..1000).map(|n| ItemId::new(format!("p{n:05}")));
+        let randoms: Vec<u32> = ids.map(|id| steady_random(&id)).collect();
+        for part in 0..10_u32 {
+            let from = part * (u32::MAX / 10);
+            let there = randoms
+                .iter()
+                .filter(|r| (from..from + u32::MAX / 10).contains(r));
+            let there = there.count();
+            assert!((60..140).contains(&there), "{there} of 1000 in part {part}");
+        }
+        assert_eq!(randoms[7], steady_random(&ItemId::new("p00007")));
+    }
+
+    #[test]
     fn a_storm_for_one_instant_fills_window_after_window_evenly() {
         let (w, mut counters) = (windows(100, 4, None), BTreeMap::new());
         let places: Vec<_> = (0..1000).map(|_| place(&w, &mut counters, at(0))).collect();

@@ -72,7 +72,7 @@ impl Windows {
 
     pub(crate) fn open_part(&self, start: Timestamp, from: Timestamp) -> OpenPart {
         let (from, to) = (from.max(start), self.end_of(start));
-        let stretches: Vec<Stretch> = self.open.within(from, to).collect();
+        let stretches: Vec<Stretch> = self.open.within(from, to).filter_map(in_micros).collect();
         let turns = stretches
             .iter()
             .map(|open| self.pace.turns_between(open.from, open.to))
@@ -82,6 +82,15 @@ impl Windows {
             capacity: self.max_per_window.min(turns),
         }
     }
+}
+
+/// Slots are kept to the microsecond, and none may lie before its time: what is less than one is
+/// left out.
+fn in_micros(open: Stretch) -> Option<Stretch> {
+    let below = open.from.subsec_nanosecond().rem_euclid(1000);
+    let up = SignedDuration::from_nanos(i64::from((1000 - below) % 1000));
+    let from = open.from.checked_add(up).ok()?;
+    (from < open.to).then_some(Stretch { from, ..open })
 }
 
 impl OpenPart {

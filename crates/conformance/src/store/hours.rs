@@ -1,13 +1,13 @@
 //! No slot and no turn in closed time, and what happens where time never opens again.
 
-use tollgate_core::Timestamp;
 use tollgate_core::calendar::{Calendar, CalendarText};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{Admission, Intervened, NewItem, Turn};
+use tollgate_core::{SignedDuration, Timestamp};
 
 use super::fixture::{
     Fixture, HOUR, MINUTE, SECOND, STALE, bank, claim_all, is_new, many, new_item, new_item_at,
-    payment, payments, plan, send,
+    payment, payments, placed, plan, send,
 };
 use super::planning::{always, by_calendar, closed, hours, paused, secs};
 
@@ -205,4 +205,18 @@ pub async fn nobody_is_rescheduled_to_where_the_lane_never_opens(f: &dyn Fixture
     let after = (f.view(&payment("p00000")).await.slot, f.windows().await);
     assert_eq!(after, before);
     assert!(is_new(&f.admit_one(new_item("q")).await));
+}
+
+/// Times are kept to the microsecond: one with more digits is placed after it, and told so.
+pub async fn a_slot_is_told_as_it_is_kept(f: &dyn Fixture) {
+    f.lane(plan(10, 4)).await;
+    let odd = f.next_hour().await + SignedDuration::from_nanos(1_500_000_001);
+    for (id, until) in [("asked", None), ("paused", Some(odd))] {
+        f.lane(paused(Some(odd - secs(60)), until)).await;
+        let new = placed(&f.admit_one(new_item_at(id, odd)).await);
+        assert!(new.scheduled >= odd, "{} is early", new.scheduled);
+        let again = placed(&f.admit_one(new_item_at(id, odd)).await);
+        assert_eq!(again, new, "the same answer");
+        assert_eq!(f.view(&payment(id)).await.slot, new.scheduled);
+    }
 }

@@ -213,6 +213,7 @@ macro_rules! store_cases {
             a_replan_that_was_cut_off_is_continued
             a_lane_nobody_made_is_not_replanned
             a_new_generation_knows_what_is_under_way_and_nothing_else
+            a_step_of_a_replan_knows_what_was_claimed_before_it
             others_go_on_between_the_steps_of_a_replan
             an_item_whose_lane_never_opens_again_keeps_its_time
             a_replan_leaves_other_lanes_and_types_alone
@@ -242,6 +243,7 @@ macro_rules! store_cases {
             a_lane_that_never_opens_again_refuses_and_leaves_nothing_behind
             nothing_is_placed_at_the_end_of_time
             nobody_is_rescheduled_to_where_the_lane_never_opens
+            a_slot_is_told_as_it_is_kept
         }
         $crate::store_case_module! { $new, scenarios,
             increase_sees_occupancy

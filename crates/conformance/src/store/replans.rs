@@ -82,6 +82,10 @@ pub async fn a_replan_that_was_cut_off_is_continued(f: &dyn Fixture) {
         f.windows().await
     );
     assert!(waiting.iter().all(|w| w.due >= hour + secs(60)));
+    // Now with those at the head of the queue that are placed already.
+    let generation = f.begin_replan().await;
+    assert_eq!(f.replan_some(generation, None, 25).await.len(), 25);
+    assert_eq!(f.finish_replan(generation).await.len(), 35);
 }
 
 pub async fn a_lane_nobody_made_is_not_replanned(f: &dyn Fixture) {
@@ -116,6 +120,25 @@ pub async fn a_new_generation_knows_what_is_under_way_and_nothing_else(f: &dyn F
     assert_eq!(used, [10, 3]);
     let slot = f.place(vec![new_item_at("q", hour)]).await.remove(0);
     assert!(slot.scheduled >= hour + secs(4), "among those");
+}
+
+pub async fn a_step_of_a_replan_knows_what_was_claimed_before_it(f: &dyn Fixture) {
+    let hour = sixty(f).await;
+    f.advance_to(hour - secs(1800)).await;
+    for n in 0..10 {
+        f.cancel(&format!("p{n:05}")).await;
+    }
+    let generation = f.begin_replan().await;
+    assert_eq!(f.replan_some(generation, None, 10).await.len(), 10);
+    // Those ten, and fifteen that have not been placed anew.
+    let some = Claim {
+        limit: 25,
+        ..claim_all()
+    };
+    assert_eq!(f.claim(some).await.len(), 25);
+    assert_eq!(f.finish_replan(generation).await.len(), 25);
+    let used: Vec<_> = f.windows().await.iter().map(|w| w.used).collect();
+    assert_eq!(used, [10; 5], "none holds more than it can take");
 }
 
 /// Between the steps of a replan others admit, claim, cancel, reschedule and recount.

@@ -1,3 +1,5 @@
+//! Calendars as people write them, across changes of the clocks.
+
 use jiff::civil::date;
 use proptest::prelude::*;
 
