@@ -15,4 +15,5 @@ mod http;
 mod kill_storm;
 mod lanes;
 mod pair;
+mod sandbox;
 mod served;

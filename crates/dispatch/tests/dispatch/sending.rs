@@ -29,8 +29,9 @@ struct Post {
 impl Post {
     async fn new(options: BankOptions) -> Self {
         let town = Town::new(100).await;
+        let honours_keys = options.honours_keys;
         let bank = Bank::start(options).unwrap();
-        let sender = sender(&town, &bank.url(), options.honours_keys);
+        let sender = sender(&town, &bank.url(), honours_keys);
         town.admit("a", "default", 1).await;
         Self { town, bank, sender }
     }

@@ -36,13 +36,14 @@ impl Town {
         let folder = tempfile::tempdir().unwrap();
         let store =
             Arc::new(SqliteStore::open(SqliteOptions::at(folder.path().join("t.db"))).unwrap());
+        let honours_keys = options.honours_keys;
         let bank = Bank::start(options).unwrap();
         let connector = HttpConnector::new(HttpOptions {
             name: "payments".into(),
             url: bank.url(),
             lane: LaneName::new(LANE),
             profile: Profile {
-                honours_idempotency_key: options.honours_keys,
+                honours_idempotency_key: honours_keys,
                 key_retention: Duration::from_hours(1),
                 settle: Duration::from_mins(1),
                 timeout: Duration::from_secs(5),
