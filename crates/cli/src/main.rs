@@ -4,6 +4,7 @@ mod demo;
 mod feed;
 mod remote;
 mod report;
+mod sandbox;
 mod serve;
 
 use std::io::IsTerminal;
@@ -26,6 +27,8 @@ enum Command {
     Demo(demo::Args),
     /// Run the service: HTTP API, dispatcher and engine.
     Serve(serve::Args),
+    /// Run the fake bank alone, with faults of your choice and a ledger of its own.
+    Sandbox(sandbox::Args),
     #[command(flatten)]
     Remote(remote::Command),
 }
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         match cli.command {
             Command::Demo(args) => demo::run(args).await,
             Command::Serve(args) => serve::run(args).await,
+            Command::Sandbox(args) => sandbox::run(args).await,
             Command::Remote(command) => remote::run(command).await,
         }
     });

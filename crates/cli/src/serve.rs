@@ -7,8 +7,10 @@ use std::process::ExitCode;
 use anyhow::Context;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tollgate_sandbox::{Bank, BankOptions};
+use tollgate_sandbox::{Bank, BankOptions, Faults};
 use tollgate_server::{Config, Tollgate};
+
+use crate::sandbox::read_faults;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -33,6 +35,9 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     sandbox_limit: u32,
+    /// With --sandbox: what goes wrong there, as a file or as text: "1 in 50: reset after".
+    #[arg(long, value_name = "FILE|SPEC", requires = "sandbox")]
+    sandbox_faults: Option<String>,
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -44,8 +49,12 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         config.store.url = store;
     }
     config.validate()?;
+    let faults = match &args.sandbox_faults {
+        Some(given) => read_faults("--sandbox-faults", given)?,
+        None => Faults::default(),
+    };
     let bank = if args.sandbox {
-        Some(start_bank(args.sandbox_limit)?)
+        Some(start_bank(args.sandbox_limit, faults)?)
     } else {
         None
     };
@@ -67,21 +76,22 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn start_bank(limit: u32) -> anyhow::Result<Bank> {
+fn start_bank(limit: u32, faults: Faults) -> anyhow::Result<Bank> {
     let bank = Bank::start(BankOptions {
         limit_per_second: Some(limit),
+        faults,
         ..BankOptions::default()
     })?;
     tracing::info!(
         url = bank.url(),
         limit,
-        "sandbox bank; GET /ledger shows what reached it"
+        "sandbox bank; GET /sandbox/ledger shows what reached it"
     );
     Ok(bank)
 }
 
 /// Resolves on SIGTERM or Ctrl-C.
-fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
+pub(crate) fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     Ok(async move {

@@ -10,7 +10,9 @@ use serde_json::Value;
 pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) head: String,
+    /// Null if it is no JSON.
     pub(crate) body: Value,
+    pub(crate) text: String,
 }
 
 pub(crate) fn get(address: SocketAddr, path: &str) -> std::io::Result<Response> {
@@ -44,9 +46,21 @@ pub(crate) fn post_raw(
     kind: &str,
     body: &str,
 ) -> std::io::Result<Response> {
+    let kind = format!("content-type: {kind}");
+    send(address, "POST", path, &kind, body)
+}
+
+/// Any method, with a header or more.
+pub(crate) fn send(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &str,
+) -> std::io::Result<Response> {
+    let length = body.len();
     let head = format!(
-        "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n",
-        body.len()
+        "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\ncontent-length: {length}\r\n\r\n"
     );
     exchange(address, &(head + body))
 }
@@ -64,10 +78,12 @@ fn exchange(address: SocketAddr, request: &str) -> std::io::Result<Response> {
         .nth(1)
         .and_then(|s| s.parse().ok())
         .ok_or_else(broken)?;
+    let text = body.to_owned();
     let body = serde_json::from_str(body).unwrap_or(Value::Null);
     Ok(Response {
         status,
         head: head.to_lowercase(),
         body,
+        text,
     })
 }

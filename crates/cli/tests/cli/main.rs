@@ -17,4 +17,5 @@ mod http;
 mod kill_storm;
 mod lanes;
 mod pair;
+mod sandbox;
 mod served;

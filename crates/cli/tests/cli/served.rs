@@ -54,14 +54,18 @@ pub(crate) struct Served {
     pub(crate) address: SocketAddr,
 }
 
+/// A server with these flags and no configuration file.
+pub(crate) fn serve_with(flags: &[&str]) -> Served {
+    Served::launch(Command::new(BINARY).arg("serve").args(flags))
+}
+
 impl Served {
     fn start(config: &Path) -> Self {
-        let mut child = Command::new(BINARY)
-            .args(["serve", "--config"])
-            .arg(config)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Self::launch(Command::new(BINARY).args(["serve", "--config"]).arg(config))
+    }
+
+    fn launch(command: &mut Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (found, address) = mpsc::channel();
         std::thread::spawn(move || {

@@ -1,0 +1,135 @@
+//! `tollgate sandbox`: the fake bank alone, for drills against a Tollgate that runs elsewhere. It
+//! also reads the flags that say how a fake bank behaves, which `serve --sandbox` shares.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use tollgate_sandbox::{Bank, BankOptions, Faults, Summary};
+
+use crate::serve::asked_to_stop;
+
+const SPEC_HELP: &str = "\
+A fault is WHICH: FAULT; several are separated by ';' or line ends (reference: docs/sandbox.md).
+  WHICH  [1 in N] sends|probes|all [N | N-M | N-] [of payment ID | of each payment]
+  FAULT  latency TIME, work TIME, settle TIME, forget-key TIME with TIME as 20ms, 2s or 5m; or
+         STATUS, reset, stall, half, garbage, wrong-id, huge, each [before|after] the work";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = SPEC_HELP)]
+pub(crate) struct Args {
+    /// Where the bank listens; port 0 takes any free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9090")]
+    listen: SocketAddr,
+    /// The bank refuses more than this many requests in any second.
+    #[arg(
+        long,
+        value_name = "PER_SECOND",
+        default_value_t = 50,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    limit: u32,
+    /// Decides when faults strike that strike one in n.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// What goes wrong, as a file or as text: "send 3: reset after; 1 in 50: stall".
+    #[arg(long, value_name = "FILE|SPEC")]
+    faults: Option<String>,
+    /// Holds every answer back; short for the fault "all: latency".
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=86_400_000))]
+    latency_ms: Option<u32>,
+    /// Forgets keys so long after the work, so that a repeat pays twice; short for "sends: forget-key".
+    #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u32).range(..=86_400))]
+    forget_keys_after: Option<u32>,
+    /// A probe finds a payment only so long after the work; short for "sends: settle".
+    #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u32).range(..=86_400))]
+    settle: Option<u32>,
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let bank = Bank::start(BankOptions {
+        listen: args.listen,
+        limit_per_second: Some(args.limit),
+        seed: args.seed,
+        faults: args.faults()?,
+        ..BankOptions::default()
+    })?;
+    let stop = asked_to_stop()?;
+    announce(&bank, args.limit);
+    stop.await;
+    let ledger = bank.ledger().clone();
+    bank.stop().await;
+    say(&in_short(&ledger.summary()));
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Args {
+    /// The flags stand behind the spec: what it says about single arrivals goes first.
+    fn faults(&self) -> anyhow::Result<Faults> {
+        let spec = match &self.faults {
+            Some(given) => read_faults("--faults", given)?,
+            None => Faults::default(),
+        };
+        let flags = [
+            self.latency_ms.map(|ms| format!("all: latency {ms}ms")),
+            self.forget_keys_after
+                .map(|secs| format!("sends: forget-key {secs}s")),
+            self.settle.map(|secs| format!("sends: settle {secs}s")),
+        ];
+        let flags: Vec<String> = flags.into_iter().flatten().collect();
+        Ok(spec.and_then(flags.join("\n").parse()?))
+    }
+}
+
+/// A file of that name, or else the text itself. A rule has a colon and a space, which few file
+/// names do.
+pub(crate) fn read_faults(flag: &str, given: &str) -> anyhow::Result<Faults> {
+    let is_file = Path::new(given).is_file();
+    if !is_file && !given.contains(": ") {
+        anyhow::bail!(
+            "{flag}: \"{given}\" is neither a file nor a rule such as \"send 3: reset after\""
+        );
+    }
+    let (text, place) = if is_file {
+        let text = std::fs::read_to_string(given).with_context(|| format!("{flag}: {given}"))?;
+        (text, format!("{flag}: {given}"))
+    } else {
+        (given.to_owned(), flag.to_owned())
+    };
+    text.parse().context(place)
+}
+
+/// The address is data, for scripts; the rest is talk.
+#[expect(clippy::print_stdout, reason = "data goes to stdout")]
+fn announce(bank: &Bank, limit: u32) {
+    let url = bank.url();
+    println!("{url}");
+    say(&format!(
+        "sandbox bank on {url}, at most {limit} in any second\n\
+         point Tollgate at it:  TOLLGATE_DOWNSTREAM__PAYMENTS__URL={url} tollgate serve\n\
+         what reached it:       curl {url}/sandbox/ledger      (every arrival: ?entries=true)\n\
+         what goes wrong:       curl {url}/sandbox/faults      (change it: -X PUT -d 'send 3: reset after')\n\
+         begin anew:            curl -X DELETE {url}/sandbox/ledger"
+    ));
+}
+
+fn in_short(summary: &Summary) -> String {
+    let Summary {
+        arrivals,
+        effective,
+        doubles,
+        refused,
+        worst_second_count,
+        ..
+    } = summary;
+    format!(
+        "{arrivals} arrivals, {effective} payments took effect, {doubles} of them more than once; \
+         {refused} refused, worst second {worst_second_count}"
+    )
+}
+
+#[expect(clippy::print_stderr, reason = "talk goes to stderr")]
+fn say(text: &str) {
+    eprintln!("{text}");
+}
