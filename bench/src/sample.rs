@@ -17,8 +17,10 @@ pub(crate) struct Sample {
     pub(crate) last_over_first: Option<f64>,
     /// Written to the write-ahead log of PostgreSQL.
     pub(crate) wal_bytes: Option<f64>,
-    /// Of single claims, where they were timed.
+    /// Of single claims or steps, where they were timed.
     pub(crate) latency: Option<Latency>,
+    /// The longest single step.
+    pub(crate) longest_ms: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

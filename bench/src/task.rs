@@ -17,6 +17,8 @@ pub(crate) enum Task {
         /// Batches in flight.
         at_once: u32,
     },
+    /// W4: so many slots are placed anew.
+    Replan { count: u32 },
     /// The limit of W4: the same rows by plain statements in one transaction.
     SlotRows { count: u32 },
     /// The peer of W4: the plain way to find a window.

@@ -3,6 +3,7 @@
 mod disk;
 mod flows;
 pub(crate) mod intake;
+pub(crate) mod replan;
 pub(crate) mod rows;
 pub(crate) mod slots;
 pub(crate) mod target;
@@ -41,6 +42,15 @@ pub(crate) async fn perform(task: &Task, dir: &Path) -> Result<Sample> {
                 at_once: *at_once,
             };
             slots::measure(dir, load).await
+        }
+        Task::Replan { count } => {
+            let store = target::open_store(dir).await?;
+            slots::ask_for_all(
+                std::sync::Arc::clone(&store) as _,
+                slots::Load::filling(*count),
+            )
+            .await?;
+            replan::measure(&*store, *count).await
         }
         Task::SlotRows { count } => {
             let starts = (0..*count).step_by(usize::try_from(BATCH)?);

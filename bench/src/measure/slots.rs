@@ -29,6 +29,17 @@ pub(crate) struct Load {
     pub(crate) at_once: u32,
 }
 
+impl Load {
+    /// To have so many slots, as fast as may be.
+    pub(crate) fn filling(count: u32) -> Self {
+        Self {
+            count,
+            batch: super::BATCH,
+            at_once: 4,
+        }
+    }
+}
+
 pub(super) async fn measure(dir: &Path, load: Load) -> Result<Sample> {
     let store = target::open_store(dir).await?;
     let commits_before = target::commits(dir)?;

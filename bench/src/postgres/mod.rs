@@ -20,7 +20,7 @@ pub(crate) use report::run;
 pub(crate) use task::{Phase, Task};
 
 use crate::measure::slots::{self, Load};
-use crate::measure::{BATCH, intake};
+use crate::measure::{BATCH, intake, replan};
 use crate::payments;
 use crate::sample::Sample;
 
@@ -39,6 +39,12 @@ async fn prepare(task: &Task, url: &str) -> Result<()> {
         | Task::IntakeCopy { .. }
         | Task::Slots { .. }
         | Task::SlotCopy { .. } => target::planned_lane(url).await.map(drop),
+        Task::Replan { count } => {
+            let store = target::planned_lane(url).await?;
+            slots::ask_for_all(store, Load::filling(*count))
+                .await
+                .map(drop)
+        }
         Task::Drain { count } | Task::Flows { count } | Task::Bare { count } => {
             target::open_wide(url).await?;
             fill::due(url, *count).await
@@ -79,6 +85,7 @@ async fn measure(task: &Task, url: &str) -> Result<Sample> {
             target::check_rows(url, used, *count).await?;
             Ok(sample)
         }
+        Task::Replan { count } => replan::measure(&*target::open(url).await?, *count).await,
         Task::SlotCopy { count } => {
             let starts = (0..*count).step_by(usize::try_from(BATCH)?);
             let batches = starts.map(|start| slots::items(start..(start + BATCH).min(*count)));

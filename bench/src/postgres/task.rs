@@ -17,6 +17,8 @@ pub(crate) enum Task {
         /// Batches in flight.
         at_once: u32,
     },
+    /// W4: so many slots are placed anew.
+    Replan { count: u32 },
     /// The limit of W4: COPY of the same rows.
     SlotCopy { count: u32 },
     /// W2 at store level: claim, record the starts, finish.

@@ -109,6 +109,35 @@ pub(crate) fn verdict(met: bool) -> String {
     if met { "met" } else { "**missed**" }.to_owned()
 }
 
+/// The table of replans, the same for every store.
+pub(crate) fn replans(samples: &Samples) -> String {
+    let latency = |of: fn(crate::sample::Latency) -> f64| {
+        Figures::known(samples, |sample| sample.latency.map(of)).show(one_digit)
+    };
+    let slots = samples.first().map_or(0, |sample| sample.count);
+    let longest = Figures::known(samples, |sample| sample.longest_ms);
+    let head = [
+        "slots placed anew",
+        "slots/s",
+        "step p50 ms",
+        "step p99 ms",
+        "longest step ms",
+        "peak MiB",
+    ];
+    let row = [
+        whole(f64::from(slots)),
+        Figures::rate(samples).show(whole),
+        latency(|l| l.p50_ms),
+        latency(|l| l.p99_ms),
+        longest.show(one_digit),
+        Figures::of(samples, |sample| sample.peak_mib).show(whole),
+    ];
+    format!(
+        "A replan after the limit was doubled, a thousand slots per transaction; a step is the time from asking to its commit, and the plan of the lane is held for no longer than that.\n\n{}",
+        markdown(head, &[row])
+    )
+}
+
 pub(crate) fn markdown<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     let head = format!("| {} |\n|{}\n", head.join(" | "), "---|".repeat(N));
     let rows = rows.iter().map(|row| format!("| {} |\n", row.join(" | ")));

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::Plan;
-use super::table::{Figures, markdown, percent, two_digits, verdict, whole};
+use super::table::{Figures, markdown, percent, replans, two_digits, verdict, whole};
 use crate::measure::BATCH;
 use crate::rounds::{Samples, interleaved};
 use crate::task::Task;
@@ -36,10 +36,20 @@ pub(super) fn section(plan: &Plan<'_>) -> Result<String> {
             count: walked,
             per_window: PER_WINDOW,
         },
+        Task::Replan { count: many },
     ];
     let samples = interleaved(&tasks, plan.rounds, plan.scratch)?;
-    let [batched, batched_limit, single, single_limit, alone, walk] = &samples[..] else {
-        unreachable!("six tasks have six answers")
+    let [
+        batched,
+        batched_limit,
+        single,
+        single_limit,
+        alone,
+        walk,
+        replan,
+    ] = &samples[..]
+    else {
+        unreachable!("seven tasks have seven answers")
     };
     let rows = [
         ours(
@@ -72,7 +82,8 @@ pub(super) fn section(plan: &Plan<'_>) -> Result<String> {
          durability class). The peer walks from the requested window to the first with room (windows of \
          {PER_WINDOW}), one transaction per item, and writes a counter and a slot only. The growth of the limit is \
          the growth of its B-trees, without its commit.\n\n{table}\n\
-         One after the other, Tollgate gives {faster} × the slots/s of the window walk at this size.\n",
+         One after the other, Tollgate gives {faster} × the slots/s of the window walk at this size.\n\n{replans}",
+        replans = replans(replan),
         table = markdown(head, &rows),
         faster = faster.show(two_digits),
     ))

@@ -6,7 +6,9 @@ use super::super::rounds::interleaved;
 use super::super::task::Task;
 use super::Plan;
 use crate::measure::BATCH;
-use crate::report::table::{Figures, markdown, one_digit, percent, two_digits, verdict, whole};
+use crate::report::table::{
+    Figures, markdown, one_digit, percent, replans, two_digits, verdict, whole,
+};
 use crate::rounds::Samples;
 
 /// The cost of the last tenth over that of the first.
@@ -29,10 +31,11 @@ pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
         Task::SlotCopy { count: many },
         slots(singles, 1, SINGLES_IN_FLIGHT),
         Task::SlotCopy { count: singles },
+        Task::Replan { count: many },
     ];
     let samples = interleaved(&tasks, plan.rounds, plan.server).await?;
-    let [batched, batched_limit, single, single_limit] = &samples[..] else {
-        unreachable!("four tasks have four answers")
+    let [batched, batched_limit, single, single_limit, replan] = &samples[..] else {
+        unreachable!("five tasks have five answers")
     };
     let rows = [
         ours("batches of 1,000, 4 in flight", batched, batched_limit),
@@ -45,8 +48,9 @@ pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
          Assignments to one instant on a lane of 100 per 4 seconds; every slot comes with its record, context and \
          queue row. Batches of 1 are measured at the smaller number of slots that the table names. The limit: COPY \
          of the same rows in one transaction, slots placed outside the measured time, one flush at the end (a \
-         weaker durability class); its growth is that of its B-trees, without its commit.\n\n{}",
+         weaker durability class); its growth is that of its B-trees, without its commit.\n\n{}\n{}",
         markdown(HEAD, &rows),
+        replans(replan),
     ))
 }
 
