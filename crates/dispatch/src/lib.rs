@@ -13,13 +13,15 @@ mod node_clock;
 mod planner;
 mod reconciler;
 mod sender;
+mod shift;
 mod sweeper;
 mod why;
 
 pub use dispatcher::{Cycle, Dispatcher};
 pub use gate::{Ask, Gate, GateOptions, NoTurn};
-pub use planner::{Feed, MOST_PREVIEWED, Planner, Shift};
+pub use planner::{Feed, MOST_PREVIEWED, Planner};
 pub use reconciler::Reconciler;
 pub use sender::{Job, Moves, Sender, Sent};
+pub use shift::Shift;
 pub use sweeper::{Sweep, Sweeper};
 pub use why::why_not_running;

@@ -25,6 +25,8 @@ mod open_attempts;
 mod plans;
 mod queue;
 mod records;
+mod recount;
+mod replan;
 mod run;
 mod settings;
 mod settle;

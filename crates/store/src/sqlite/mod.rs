@@ -17,6 +17,8 @@ mod plans;
 mod queue;
 mod reader;
 mod records;
+mod recount;
+mod replan;
 mod settings;
 mod starts;
 mod turns;

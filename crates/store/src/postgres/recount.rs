@@ -1,0 +1,83 @@
+//! Counting a lane's windows anew from the slots of what waits or is under way.
+
+use deadpool_postgres::Transaction;
+use tokio_postgres::Row;
+use tollgate_core::id::LaneName;
+use tollgate_core::ports::{Author, Recounted, StoreResult};
+
+use super::lanes;
+use super::replan::write_audit;
+use super::run::{Params, all, execute, now, optional};
+use super::value::Us;
+
+/// The difference is looked for without a lock; only if there is one the plan is held and it is
+/// looked for again.
+pub(super) async fn recount(tx: &Transaction<'_>, lane: &LaneName) -> StoreResult<Recounted> {
+    const HOLD: &str = "SELECT generation FROM lane_plan WHERE lane = $1 FOR UPDATE";
+    const CORRECT: &str = "INSERT INTO lane_window (lane, generation, window_start, used)
+         SELECT $1::text, $2::bigint, * FROM unnest($3::bigint[], $4::bigint[])
+         ON CONFLICT (lane, generation, window_start) DO UPDATE SET used = excluded.used";
+    let mut recounted = Recounted::default();
+    if differing(tx, lane).await?.is_empty() {
+        return Ok(recounted);
+    }
+    let Some(row) = optional(tx, HOLD, &[&lane.as_str()]).await? else {
+        return Ok(recounted);
+    };
+    let generation: i64 = row.get(0);
+    let (mut windows, mut held) = (vec![], vec![]);
+    for row in differing(tx, lane).await? {
+        recounted.add(row.get(1), row.get(2));
+        windows.push(row.get::<_, Us>(0));
+        held.push(row.get::<_, i64>(2));
+    }
+    if recounted.windows > 0 {
+        let params: Params<'_> = &[&lane.as_str(), &generation, &windows, &held];
+        execute(tx, CORRECT, params).await?;
+        if let Some(lane) = lanes::lane(tx, lane).await? {
+            let now = now(tx).await?;
+            lanes::forget_pointers(tx, &lane.name, lane.lane.window_size(), now).await?;
+        }
+        let author = Author::new("reconciliation", "counters differed from slots");
+        write_audit(
+            tx,
+            "RECOUNTED",
+            &author,
+            &format!("lane {lane}: {recounted}"),
+        )
+        .await?;
+    }
+    Ok(recounted)
+}
+
+/// Windows ahead whose counter is not what lies in them: window, counter, slots.
+async fn differing(tx: &Transaction<'_>, lane: &LaneName) -> StoreResult<Vec<Row>> {
+    const DIFFERING: &str = "WITH plan AS MATERIALIZED (
+             SELECT generation, (SELECT tg_now()) AS now FROM lane_plan
+             WHERE lane = $1 AND replan_since IS NULL
+         ), held AS (
+             SELECT s.window_start, count(*) AS n
+             FROM (SELECT item_type, item_id FROM item_queue
+                   WHERE lane = $1 AND queue_status = 'READY'
+                   UNION ALL
+                   SELECT item_type, item_id FROM item_queue
+                   WHERE lane = $1 AND queue_status = 'HELD'
+                   UNION ALL
+                   SELECT item_type, item_id FROM item_queue
+                   WHERE lane = $1 AND queue_status = 'CLAIMED'
+                   UNION ALL
+                   SELECT item_type, item_id FROM item_queue
+                   WHERE lane = $1 AND queue_status = 'DISPATCHED' AND finished_at IS NULL) q
+             JOIN slot s ON s.item_type = q.item_type AND s.item_id = q.item_id
+             JOIN plan ON s.generation = plan.generation AND s.window_start > plan.now
+             GROUP BY s.window_start
+         ), counted AS (
+             SELECT w.window_start, w.used FROM lane_window w
+             JOIN plan ON w.generation = plan.generation AND w.window_start > plan.now
+             WHERE w.lane = $1
+         )
+         SELECT window_start, coalesce(used, 0), coalesce(n, 0)
+         FROM held FULL JOIN counted USING (window_start)
+         WHERE coalesce(used, 0) <> coalesce(n, 0)";
+    all(tx, DIFFERING, &[&lane.as_str()]).await
+}
