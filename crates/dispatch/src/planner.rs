@@ -47,6 +47,12 @@ pub struct Feed {
     pub deadline: Option<Timestamp>,
 }
 
+/// Seconds of arithmetic, off the threads that serve requests and turns.
+async fn reckon<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> StoreResult<T> {
+    let reckoned = tokio::task::spawn_blocking(work).await;
+    reckoned.map_err(|e| StoreError::Bug(e.to_string()))
+}
+
 impl Planner {
     pub fn new(store: Arc<dyn Store>, item_types: Vec<ItemType>, margin: Decimal) -> Self {
         Self {
@@ -85,14 +91,17 @@ impl Planner {
     pub async fn preview(&self, lane: &LaneInForce) -> StoreResult<Shift> {
         let now = self.store.now().await?;
         let (waiting, mut taken) = self.queue(lane, now).await?;
-        let windows = lane.windows(self.margin);
-        let mut shift = Shift::default();
-        for item in &waiting {
-            let from = item.requested.max(now);
-            let Ok(place) = assign(&windows, lane.lane.spread, from, 0, &mut taken);
-            shift.add(item, place.map(|place| place.scheduled));
-        }
-        Ok(shift)
+        let (windows, spread) = (lane.windows(self.margin), lane.lane.spread);
+        reckon(move || {
+            let mut shift = Shift::default();
+            for item in &waiting {
+                let from = item.requested.max(now);
+                let Ok(place) = assign(&windows, spread, from, 0, &mut taken);
+                shift.add(item, place.map(|place| place.scheduled));
+            }
+            shift
+        })
+        .await
     }
 
     /// The limit with which nothing that waits would miss its deadline.
@@ -111,7 +120,8 @@ impl Planner {
                 }),
             }
         }
-        Ok(forecast::enough(lane, self.margin, &taken, &groups))
+        let (lane, margin) = (lane.clone(), self.margin);
+        reckon(move || forecast::enough(&lane, margin, &taken, &groups)).await
     }
 
     /// When items that do not exist yet would run, behind everything that has a slot.
@@ -128,12 +138,17 @@ impl Planner {
             deadline: feed.deadline,
             count: feed.count,
         };
-        let outlook = forecast::outlook(&lane.windows(self.margin), &mut taken.clone(), &[group]);
-        let enough = match outlook.missed {
-            0 => None,
-            _ => forecast::enough(lane, self.margin, &taken, &[group]),
-        };
-        Ok((outlook, enough))
+        let (lane, margin) = (lane.clone(), self.margin);
+        reckon(move || {
+            let mut counted = taken.clone();
+            let outlook = forecast::outlook(&lane.windows(margin), &mut counted, &[group]);
+            let enough = match outlook.missed {
+                0 => None,
+                _ => forecast::enough(&lane, margin, &taken, &[group]),
+            };
+            (outlook, enough)
+        })
+        .await
     }
 
     /// Why a change should not be made without a second look: everything that waits would wait
