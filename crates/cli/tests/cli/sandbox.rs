@@ -205,7 +205,7 @@ fn a_bank_with_bad_flags_does_not_start_and_says_which() {
 }
 
 #[test]
-fn serve_with_a_sandbox_takes_its_faults_and_pays_once_through_them() {
+fn serve_with_a_sandbox_takes_its_faults_and_the_payment_ends_all_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("t.db").display());
     let flags = [

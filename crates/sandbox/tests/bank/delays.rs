@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout};
 use tollgate_sandbox::{Bank, Effect, Faults};
 
 use crate::{
-    client::{Client, effects, eventually, has_read_its_latest, payment},
+    client::{BOUND, Client, effects, eventually, has_read_its_latest, payment},
     struck_by,
 };
 
@@ -17,9 +17,11 @@ async fn a_slow_probe_does_not_slow_the_sends() -> anyhow::Result<()> {
         "probes: latency 50ms; sends: latency 0ms; all: latency 60m",
     ))?;
     let mut client = Client::connect(&bank).await?;
-    client.send("k1", &payment("p1", "1", "EUR")).await?;
+    let order = payment("p1", "1", "EUR");
+    timeout(BOUND, client.send("k1", &order)).await??;
     let before = Instant::now();
-    assert_eq!(client.get("/payments/p1").await?.status, 200);
+    let probe = timeout(BOUND, client.get("/payments/p1")).await??;
+    assert_eq!(probe.status, 200);
     assert!(before.elapsed() >= Duration::from_millis(50));
     Ok(())
 }
@@ -65,6 +67,18 @@ async fn a_key_in_use_is_a_409_until_the_work_is_done() -> anyhow::Result<()> {
         200
     );
     assert_eq!(bank.ledger().effective()["p1"], 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn of_two_slow_requests_with_one_key_the_second_is_a_409() -> anyhow::Result<()> {
+    let bank = Bank::start(struck_by("sends: work 60m"))?;
+    begin_endless_work(&bank).await?;
+    let mut client = Client::connect(&bank).await?;
+    let order = payment("p1", "1", "EUR");
+    let second = timeout(BOUND, client.send("k1", &order)).await??;
+    assert_eq!(second.status, 409);
+    assert_eq!(effects(&bank), [Effect::LostBefore, Effect::RefusedOther]);
     Ok(())
 }
 
@@ -120,7 +134,7 @@ async fn what_has_not_settled_is_done_and_not_to_be_found() -> anyhow::Result<()
         while client.get("/payments/soon").await?.status != 200 {}
         anyhow::Ok(())
     };
-    timeout(Duration::from_secs(30), found).await??;
+    timeout(BOUND, found).await??;
     assert_eq!(client.get("/payments/late").await?.status, 404);
     let effects = effects(&bank);
     assert_eq!(effects[..3], [Effect::Took, Effect::Took, Effect::Hidden]);

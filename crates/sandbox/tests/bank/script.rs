@@ -100,6 +100,22 @@ async fn the_first_rule_that_matches_strikes() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
+async fn a_rule_for_sends_spares_probes_and_the_other_way_round() -> anyhow::Result<()> {
+    for (rule, send, probe) in [("sends: 401", 401, 404), ("probes: 401", 200, 401)] {
+        let bank = Bank::start(struck_by(rule))?;
+        let mut client = Client::connect(&bank).await?;
+        let sent = client.send("k1", &payment("p1", "1", "EUR")).await?;
+        let probed = client.get("/payments/p1").await?;
+        assert_eq!(
+            (sent.status.as_u16(), probed.status.as_u16()),
+            (send, probe),
+            "{rule}"
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn what_the_limit_refuses_is_counted_and_not_struck() -> anyhow::Result<()> {
     let bank = Bank::start(BankOptions {
         limit_per_second: Some(0),

@@ -1,9 +1,12 @@
 //! `/sandbox/…`: the ledger and the faults over HTTP, as drills use them.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::Full;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use tollgate_sandbox::{Bank, BankOptions, Effect};
 
 use crate::{
@@ -139,6 +142,8 @@ async fn cleared_books_know_neither_payments_nor_keys() -> anyhow::Result<()> {
         .await?;
     assert_eq!((cleared.as_str(), bank.ledger().arrivals()), ("", 0));
     assert!(bank.ledger().effective().is_empty() && bank.ledger().total_by_currency().is_empty());
+    let an_arrival = timeout(Duration::ZERO, bank.ledger().wait_for_arrivals(1)).await;
+    assert!(an_arrival.is_err(), "who waits now waits for a new one");
     client.send("k1", &order).await?;
     assert_eq!(effects(&bank), [Effect::Took]);
     assert!(bank.ledger().doubles().is_empty());
