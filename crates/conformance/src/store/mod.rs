@@ -11,6 +11,7 @@ pub mod certificate;
 pub mod claim;
 pub mod clock;
 pub mod deadlines;
+pub mod doubts;
 mod fixture;
 pub mod flows;
 pub mod hours;
@@ -170,6 +171,8 @@ macro_rules! store_cases {
             new_slots_lie_after_a_known_end_of_a_pause
             an_endless_pause_gives_slots_as_if_the_lane_were_open
             a_pause_that_ends_before_it_begins_is_refused
+            a_lane_closed_for_a_while_gives_no_turn_until_then_and_tells_who_closed_it
+            a_shorter_closing_never_shortens_a_longer_one
         }
         $crate::store_case_module! { $new, deadlines,
             what_must_not_run_late_is_held_after_its_deadline
@@ -188,6 +191,17 @@ macro_rules! store_cases {
             cancelling_moves_the_record_from_where_it_may
             a_cancelled_item_gives_its_room_back_even_behind_full_windows
             a_rescheduled_item_moves_with_its_slot_its_counters_and_its_queue_row
+        }
+        $crate::store_case_module! { $new, doubts,
+            what_is_in_doubt_is_told_page_by_page_in_the_order_of_its_ids
+            what_is_at_risk_is_summed_by_currency_since_the_oldest
+            only_what_is_in_doubt_is_resolved
+            nothing_is_resolved_while_an_answer_is_awaited
+            what_a_person_has_ended_can_be_paid_by_nobody_any_more
+            what_a_person_says_was_not_done_is_sent_again_at_once
+            a_decision_is_on_record_with_who_and_why
+            an_item_is_decided_or_given_its_turn_and_never_both
+            one_decision_counts_whoever_decides_at_once
         }
         $crate::store_case_module! { $new, races,
             an_item_is_cancelled_or_claimed_and_never_both
@@ -330,6 +344,7 @@ mod tests {
             include_str!("lanes.rs"),
             include_str!("pauses.rs"),
             include_str!("deadlines.rs"),
+            include_str!("doubts.rs"),
             include_str!("interventions.rs"),
             include_str!("races.rs"),
             include_str!("plans.rs"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate_core::Timestamp;
 use tollgate_core::lane::LaneChange;
 use tollgate_core::lane_in_force::CLOSED_PAUSE;
-use tollgate_core::ports::{StoreError, Turn};
+use tollgate_core::ports::{Author, StoreError, Turn};
 
 use super::fixture::{
     Fixture, HOUR, MINUTE, SECOND, STALE, bank, new_item, new_item_at, ops, payments, plan, send,
@@ -137,4 +137,54 @@ pub async fn a_pause_that_ends_before_it_begins_is_refused(f: &dyn Fixture) {
     };
     assert!(why.contains("until") && why.contains("bank"), "{why}");
     assert_eq!(f.lane_in_force().await, before);
+}
+
+pub async fn a_lane_closed_for_a_while_gives_no_turn_until_then_and_tells_who_closed_it(
+    f: &dyn Fixture,
+) {
+    let version = f.lane(plan(10, 4)).await.version;
+    let items = f.dispatched_many(2).await;
+    f.sent(&items[0]).await;
+    let breaker = Author::new("breaker", "10 exchanges failed");
+    let closed = f.store().close_lane(&bank(), MINUTE, breaker).await;
+    closed.unwrap();
+    let Turn::Closed { for_at_least, .. } = f.turn(send(&items[1])).await else {
+        panic!("a closed lane gave a turn")
+    };
+    assert!(for_at_least <= MINUTE && for_at_least > MINUTE / 2);
+    let due = f.store().lanes_due(&payments(), HOUR, STALE).await.unwrap();
+    assert!(due.lanes.is_empty(), "{due:?}");
+    let lane = f.store().lane(&bank()).await.unwrap().unwrap();
+    assert_eq!(
+        (lane.version, lane.lane.pause),
+        (version, None),
+        "no setting"
+    );
+    let entry = f.store().audit(None, 1).await.unwrap().remove(0);
+    let (action, actor) = (entry.action.as_str(), entry.actor.as_str());
+    assert_eq!((action, actor), ("LANE_CLOSED", "breaker"));
+    for word in ["bank", "60s", "10 exchanges failed"] {
+        assert!(entry.detail.contains(word), "{}", entry.detail);
+    }
+    f.advance(for_at_least).await;
+    f.sent(&items[1]).await;
+}
+
+pub async fn a_shorter_closing_never_shortens_a_longer_one(f: &dyn Fixture) {
+    f.lane(plan(10, 4)).await;
+    let item = f.dispatched_one().await;
+    let close = async |time| f.store().close_lane(&bank(), time, ops()).await.unwrap();
+    let closed_for = async || match f.turn(send(&item)).await {
+        Turn::Closed { for_at_least, .. } => for_at_least,
+        other => panic!("not closed: {other:?}"),
+    };
+    close(HOUR).await;
+    close(SECOND).await;
+    let left = closed_for().await;
+    assert!(left > 59 * MINUTE, "{left:?}");
+    close(2 * HOUR).await;
+    let left = closed_for().await;
+    assert!(left > 119 * MINUTE, "a longer one does: {left:?}");
+    f.advance(left).await;
+    f.sent(&item).await;
 }
