@@ -6,21 +6,24 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST};
-use http::uri::{Authority, Scheme, Uri};
-use http::{HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method};
 use http_body_util::Full;
 use tollgate_core::id::LaneName;
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{Connector, Line, Permit, Profile, Request};
 
+use crate::access::Access;
+use crate::connection::{OutRequest, Remote};
 use crate::judge::{Exchange, judge_probe, judge_send};
-use crate::pool::{Lease, OutRequest, Pool};
+use crate::pool::{Lease, Pool};
+use crate::tls::Tls;
+use crate::url::Base;
 
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
     /// How the connector is called in messages.
     pub name: String,
-    /// Where `/payments` is found: `http://host[:port][/path]`.
+    /// Where `/payments` is found: `http[s]://host[:port][/path]`.
     pub url: String,
     pub lane: LaneName,
     pub profile: Profile,
@@ -36,8 +39,13 @@ pub struct HttpConnector {
 }
 
 impl HttpConnector {
-    /// Checks the options; connects to nothing yet.
+    /// To a downstream that asks for nothing and, with https, is known to the system.
     pub fn new(options: HttpOptions) -> Result<Self, String> {
+        Self::with_access(options, &Access::default())
+    }
+
+    /// Checks the options and reads the root certificates; connects to nothing yet.
+    pub fn with_access(options: HttpOptions, access: &Access) -> Result<Self, String> {
         let name = &options.name;
         let refuse = |why: &str| format!("connector {name:?}: {why}");
         let base = Base::parse(&options.url).map_err(|why| refuse(&why))?;
@@ -47,18 +55,37 @@ impl HttpConnector {
         if options.profile.timeout.is_zero() {
             return Err(refuse("with a timeout of 0 every answer would be lost"));
         }
-        let pool = Pool::new(base.host, base.port, options.max_connections);
+        let tls = match (base.encrypted, access.root_file()) {
+            (true, file) => Some(Tls::to(&base.host, file).map_err(|why| refuse(&why))?),
+            (false, None) => None,
+            (false, Some(_)) => {
+                return Err(refuse("root_certificates is of use only with https://"));
+            }
+        };
         let endpoint = Endpoint {
             label: format!("{name} {}", options.url),
+            place: base.place(),
             path: base.path,
             host_header: base.host_header,
+            headers: access.headers().clone(),
             lane: options.lane,
             profile: options.profile,
         };
+        let remote = Remote {
+            host: base.host,
+            port: base.port,
+            tls,
+        };
+        let pool = Pool::new(remote, options.max_connections);
         Ok(Self {
             endpoint: Arc::new(endpoint),
             pool: Arc::new(pool),
         })
+    }
+
+    /// The same for two URLs of one place, however they are written: `host:port/path`.
+    pub fn place(&self) -> &str {
+        &self.endpoint.place
     }
 }
 
@@ -117,9 +144,12 @@ impl Line for HttpLine {
 struct Endpoint {
     /// Name and URL, for messages.
     label: String,
+    place: String,
     /// The URL's path without its last slash.
     path: String,
     host_header: HeaderValue,
+    /// What the downstream asks for to let us in; secret.
+    headers: HeaderMap,
     lane: LaneName,
     profile: Profile,
 }
@@ -140,10 +170,14 @@ impl Endpoint {
     }
 
     fn to(&self, method: Method, path: String) -> http::request::Builder {
-        http::Request::builder()
+        let mut builder = http::Request::builder()
             .method(method)
             .uri(path)
-            .header(HOST, &self.host_header)
+            .header(HOST, &self.host_header);
+        if let Some(headers) = builder.headers_mut() {
+            headers.extend(self.headers.clone());
+        }
+        builder
     }
 }
 
@@ -160,114 +194,9 @@ fn path_segment(id: &str) -> String {
     id.bytes().map(encode).collect()
 }
 
-/// A base URL taken apart.
-#[derive(Debug, PartialEq)]
-struct Base {
-    host: String,
-    port: u16,
-    path: String,
-    host_header: HeaderValue,
-}
-
-impl Base {
-    fn parse(url: &str) -> Result<Self, String> {
-        let bad = |why: &str| format!("the URL {url:?} {why}");
-        let uri: Uri = url
-            .parse()
-            .map_err(|error| bad(&format!("is none: {error}")))?;
-        let Some(authority) = uri.authority() else {
-            return Err(bad("names no host; write http://host:port"));
-        };
-        if authority.as_str().contains('@') {
-            return Err("its URL carries a user or a password, which do not belong there".into());
-        }
-        match uri.scheme() {
-            Some(scheme) if *scheme == Scheme::HTTP => {}
-            Some(scheme) if *scheme == Scheme::HTTPS => {
-                return Err(bad(
-                    "asks for TLS, which comes in a later release; use http://",
-                ));
-            }
-            _ => return Err(bad("must start with http://")),
-        }
-        // http::Uri drops a fragment without a word.
-        if uri.query().is_some() || url.contains('#') {
-            return Err(bad("must end with its path: no query, no fragment"));
-        }
-        let host = authority
-            .host()
-            .trim_start_matches('[')
-            .trim_end_matches(']');
-        Ok(Self {
-            host: host.to_owned(),
-            port: port_of(authority).ok_or_else(|| bad("has a bad host or port"))?,
-            path: uri.path().trim_end_matches('/').to_owned(),
-            host_header: HeaderValue::from_str(authority.as_str())
-                .map_err(|_| bad("has a bad host"))?,
-        })
-    }
-}
-
-/// The port, 80 if none is written; none if what is written is no port, or there is no host.
-fn port_of(authority: &Authority) -> Option<u16> {
-    let written = authority.as_str().strip_prefix(authority.host())?;
-    match (authority.host(), written) {
-        ("", _) => None,
-        (_, "") => Some(80),
-        _ => authority.port_u16().filter(|port| *port != 0),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn parsed(url: &str) -> (String, u16, String) {
-        let base = Base::parse(url).unwrap();
-        (base.host, base.port, base.path)
-    }
-
-    #[test]
-    fn a_url_gives_host_port_and_path() {
-        let table = [
-            ("http://bank", ("bank", 80, "")),
-            ("http://bank/", ("bank", 80, "")),
-            ("http://bank:9090/v1/", ("bank", 9090, "/v1")),
-            ("HTTP://127.0.0.1:9", ("127.0.0.1", 9, "")),
-            ("http://[::1]:8080/a/b", ("::1", 8080, "/a/b")),
-        ];
-        for (url, (host, port, path)) in table {
-            assert_eq!(parsed(url), (host.into(), port, path.into()), "{url}");
-        }
-    }
-
-    #[test]
-    fn a_bad_url_is_named_with_what_is_wrong() {
-        let table = [
-            ("", "is none"),
-            ("bank with spaces", "is none"),
-            ("/payments", "names no host"),
-            ("bank:9090", "must start with http://"),
-            ("ftp://bank", "must start with http://"),
-            ("https://bank", "TLS, which comes in a later release"),
-            ("http://bank:99999", "port"),
-            ("http://bank:0", "port"),
-            ("http://bank:", "port"),
-            ("http://:9090", ""),
-            ("http://bank?x=1", "no query"),
-            ("http://bank/#top", "no query, no fragment"),
-        ];
-        for (url, why) in table {
-            let said = Base::parse(url).unwrap_err();
-            assert!(said.contains(why), "{url}: {said}");
-            assert!(said.contains(&format!("{url:?}")), "{url}: {said}");
-        }
-        let said = Base::parse("http://me:secret@bank").unwrap_err();
-        assert!(
-            said.contains("password") && !said.contains("secret"),
-            "{said}"
-        );
-    }
 
     #[test]
     fn an_id_is_always_one_segment_of_the_path() {

@@ -2,9 +2,15 @@
 //! byte was sent" and "perhaps sent" are never confused. No retries and no redirects; what
 //! becomes of an outcome is the sender's business.
 
+mod access;
+mod connection;
+mod encrypted;
 mod http;
 mod judge;
 mod pool;
+mod tls;
+mod url;
 
+pub use access::Access;
+pub use connection::MAX_ANSWER_BYTES;
 pub use http::{HttpConnector, HttpOptions};
-pub use pool::MAX_ANSWER_BYTES;

@@ -424,9 +424,8 @@ async fn a_refused_connection_is_no_line() {
 fn options_that_cannot_work_are_refused_in_one_sentence() {
     let said = |options| HttpConnector::new(options).unwrap_err();
     assert_eq!(
-        said(options("https://bank.example")),
-        "connector \"bank\": the URL \"https://bank.example\" asks for TLS, which comes in a \
-         later release; use http://"
+        said(options("ftp://bank.example")),
+        "connector \"bank\": the URL \"ftp://bank.example\" must start with http:// or https://"
     );
     let mut none = options("http://bank");
     none.max_connections = 0;

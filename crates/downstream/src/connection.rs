@@ -1,0 +1,219 @@
+//! One HTTP/1.1 connection to a downstream, with or without TLS: how it is made, whether a request
+//! may go out on it, and one exchange.
+
+use std::error::Error;
+use std::io;
+use std::net::TcpStream as Socket;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::RETRY_AFTER;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::encrypted::{Encrypted, Raw};
+use crate::judge::{Answer, Exchange};
+use crate::tls::Tls;
+
+/// The largest answer that is read, head and body each.
+pub const MAX_ANSWER_BYTES: usize = 64 * 1024;
+/// How long a new connection may take, name lookup and TLS handshake included.
+const CONNECT_WITHIN: Duration = Duration::from_secs(3);
+/// How long a new connection may take to be ready for its first request.
+const START_WITHIN: Duration = Duration::from_millis(100);
+
+pub(crate) type OutRequest = http::Request<Full<Bytes>>;
+type Requests = SendRequest<Full<Bytes>>;
+
+/// Where connections go.
+#[derive(Debug)]
+pub(crate) struct Remote {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) tls: Option<Tls>,
+}
+
+impl Remote {
+    /// A connection on which a request can go out at once: with TLS, its handshake is over.
+    pub(crate) async fn connect(&self) -> Result<Connection, String> {
+        let deadline = Instant::now() + CONNECT_WITHIN;
+        let opening = TcpStream::connect((self.host.as_str(), self.port));
+        let stream = timeout_at(deadline, opening)
+            .await
+            .map_err(|_| format!("no connection within {CONNECT_WITHIN:?}"))?
+            .map_err(|error| plain_io(&error))?;
+        let (stream, socket) = watched(stream).map_err(|error| plain_io(&error))?;
+        let (requests, watch) = match &self.tls {
+            None => (start(stream).await?, Watch::Plain(socket)),
+            Some(tls) => {
+                let shaking = tls.handshake(Raw::new(stream, socket));
+                let stream = timeout_at(deadline, shaking)
+                    .await
+                    .map_err(|_| format!("no TLS handshake within {CONNECT_WITHIN:?}"))??;
+                let stream = Encrypted::new(stream);
+                (start(stream.clone()).await?, Watch::Encrypted(stream))
+            }
+        };
+        Ok(Connection {
+            requests,
+            watch,
+            idle_since: Instant::now(),
+        })
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    requests: Requests,
+    watch: Watch,
+    pub(crate) idle_since: Instant,
+}
+
+/// A second handle on the connection, to look at it. The driver learns of a hang-up when the
+/// runtime gets round to it, and would write until then; the kernel knows at once.
+#[derive(Debug)]
+enum Watch {
+    Plain(Socket),
+    Encrypted(Encrypted),
+}
+
+impl Watch {
+    fn is_silent(&self) -> bool {
+        match self {
+            Self::Plain(socket) => {
+                let peeked = socket.peek(&mut [0]);
+                matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+            }
+            Self::Encrypted(stream) => stream.is_silent(),
+        }
+    }
+}
+
+impl Connection {
+    pub(crate) fn is_closed(&self) -> bool {
+        self.requests.is_closed()
+    }
+
+    pub(crate) async fn is_ready(&mut self, within: Duration) -> bool {
+        matches!(timeout(within, self.requests.ready()).await, Ok(Ok(())))
+    }
+
+    /// Whether a request may go out: the other side is still there, and has nothing to say
+    /// before it is asked.
+    pub(crate) fn is_silent(&self) -> bool {
+        !self.is_closed() && self.watch.is_silent()
+    }
+
+    pub(crate) async fn exchange(&mut self, request: OutRequest) -> Exchange {
+        exchange(&mut self.requests, request).await
+    }
+}
+
+/// The stream, with a second handle on its socket.
+fn watched(stream: TcpStream) -> io::Result<(TcpStream, Socket)> {
+    stream.set_nodelay(true)?;
+    let stream = stream.into_std()?;
+    let socket = stream.try_clone()?;
+    Ok((TcpStream::from_std(stream)?, socket))
+}
+
+/// Speaks HTTP/1.1 on the stream.
+async fn start<S>(stream: S) -> Result<Requests, String>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let (mut requests, driver) = http1::Builder::new()
+        .max_buf_size(MAX_ANSWER_BYTES)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| with_causes(&error))?;
+    // The driver ends with its sender; its errors reach whoever waits for the answer.
+    tokio::spawn(driver);
+    timeout(START_WITHIN, requests.ready())
+        .await
+        .map_err(|_| "the new connection did not become ready".to_owned())?
+        .map_err(|error| with_causes(&error))?;
+    Ok(requests)
+}
+
+async fn exchange(requests: &mut Requests, request: OutRequest) -> Exchange {
+    match requests.try_send_request(request).await {
+        Ok(response) => read_whole(response).await,
+        // hyper hands the request back only if it never began to write it.
+        Err(mut failed) => match (failed.take_message(), failed.into_error()) {
+            (Some(_), error) => Exchange::NotSent(with_causes(&error)),
+            (None, error) => Exchange::Lost(with_causes(&error)),
+        },
+    }
+}
+
+async fn read_whole(response: http::Response<Incoming>) -> Exchange {
+    let (head, body) = response.into_parts();
+    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    match Limited::new(body, MAX_ANSWER_BYTES).collect().await {
+        Ok(body) => Exchange::Answered(Answer {
+            status: head.status.as_u16(),
+            retry_after: head.headers.get(RETRY_AFTER).map(text),
+            body: body.to_bytes().into(),
+        }),
+        Err(error) if error.is::<LengthLimitError>() => Exchange::Lost(format!(
+            "status {}, but the answer is larger than {MAX_ANSWER_BYTES} bytes",
+            head.status.as_u16()
+        )),
+        Err(error) => Exchange::Lost(format!(
+            "status {}, but half an answer: {}",
+            head.status.as_u16(),
+            with_causes(error.as_ref())
+        )),
+    }
+}
+
+/// `connection refused`, without the number and the capital the system adds.
+pub(crate) fn plain_io(error: &io::Error) -> String {
+    let text = error.to_string().to_lowercase();
+    match text.split_once(" (os error") {
+        Some((plain, _)) => plain.to_owned(),
+        None => text,
+    }
+}
+
+fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    let texts: Vec<String> = causes.map(ToString::to_string).collect();
+    texts.join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, duplex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_that_hyper_never_began_to_write_is_not_sent() {
+        let (ours, _theirs) = duplex(1024);
+        let (mut sender, driver) = http1::handshake(TokioIo::new(ours)).await.unwrap();
+        let unsent = exchange(&mut sender, OutRequest::default());
+        drop(driver);
+        assert!(matches!(unsent.await, Exchange::NotSent(_)));
+        let refused = exchange(&mut sender, OutRequest::default()).await;
+        assert!(matches!(refused, Exchange::NotSent(_)));
+    }
+
+    #[tokio::test]
+    async fn a_request_of_which_one_byte_was_written_is_lost() {
+        let (ours, mut theirs) = duplex(1);
+        let (mut sender, driver) = http1::handshake(TokioIo::new(ours)).await.unwrap();
+        tokio::spawn(driver);
+        let server = async move { theirs.read_u8().await.unwrap() };
+        let request = OutRequest::default();
+        let (exchange, first) = tokio::join!(exchange(&mut sender, request), server);
+        assert!(matches!(exchange, Exchange::Lost(_)), "{exchange:?}");
+        assert_eq!(first, b'G');
+    }
+}
