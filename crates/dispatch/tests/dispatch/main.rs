@@ -11,3 +11,4 @@ mod mutants;
 mod sending;
 mod sweeping;
 mod town;
+mod trouble;

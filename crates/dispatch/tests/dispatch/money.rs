@@ -56,7 +56,7 @@ impl Street {
             url: self.bank.url(),
             lane: LaneName::new("default"),
             profile,
-            max_connections: 4,
+            max_connections: 16,
         };
         Arc::new(HttpConnector::new(options).unwrap())
     }
