@@ -14,6 +14,8 @@ pub(crate) struct LaneCare {
     store: Arc<dyn Store>,
     lane: LaneName,
     breaker: Mutex<Breaker>,
+    /// Many sends are turned away at once, and one of them pauses the lane.
+    stopping: tokio::sync::Mutex<()>,
 }
 
 impl LaneCare {
@@ -22,6 +24,7 @@ impl LaneCare {
             store,
             lane,
             breaker: Mutex::default(),
+            stopping: tokio::sync::Mutex::default(),
         }
     }
 
@@ -57,11 +60,22 @@ impl LaneCare {
         }
     }
 
-    /// The configuration is wrong, not a million payments: the lane waits for a person.
-    pub(crate) async fn stop(&self, why: &str) -> StoreResult<()> {
+    /// The configuration is wrong, not a million payments: the lane waits for a person. A store
+    /// that is away is not asked again: the answer in hand counts for more, and the next send
+    /// is turned away too.
+    pub(crate) async fn stop(&self, why: &str, at: Timestamp) {
+        let _alone = self.stopping.lock().await;
+        if let Err(error) = self.pause(why, at).await {
+            tracing::warn!(lane = %self.lane, %error, "the lane could not be paused");
+        }
+    }
+
+    async fn pause(&self, why: &str, at: Timestamp) -> StoreResult<()> {
         let name = &self.lane;
         let lane = self.store.lane(name).await?;
-        if lane.is_none_or(|lane| lane.lane.pause.is_some()) {
+        // A pause that has ended, or has yet to begin, stops nothing now.
+        let is_paused = |pause: &Pause| pause.holds_at(at);
+        if lane.is_none_or(|lane| lane.lane.pause.as_ref().is_some_and(is_paused)) {
             return Ok(());
         }
         tracing::error!(lane = %name, why, "the lane is paused");

@@ -205,7 +205,7 @@ impl Sender {
                 why,
                 quiet: Quiet::UntilResumed,
             } => {
-                self.care.stop(why).await?;
+                self.care.stop(why, turn_at).await;
                 None
             }
             _ => None,
@@ -284,7 +284,9 @@ impl Sender {
                     // "Unknown to me": ask again when that will be evidence; send again if it is.
                     (AttemptKind::Probe, Doubt::Since { last: sent, .. }) => {
                         let settle = self.connector.profile().settle;
-                        settle.saturating_sub(turn_at.duration_since(sent).unsigned_abs())
+                        // A clock that was set back knows nothing: the whole time is left.
+                        let age = Duration::try_from(turn_at.duration_since(sent));
+                        settle.saturating_sub(age.unwrap_or_default())
                     }
                     _ => match quiet {
                         Quiet::For(time) => PAUSES.pause_after(job.run).max(*time),

@@ -3,7 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics says so")]
 
 mod clock_jumps;
+mod cutting;
 mod dispatching;
+mod matrix;
+mod money;
+mod mutants;
 mod sending;
 mod sweeping;
 mod town;
+mod trouble;

@@ -146,7 +146,7 @@ async fn without_that_promise_a_lost_answer_is_only_asked_about() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unknown_to_the_bank_is_evidence_only_after_the_settle_time() {
+async fn a_probes_404_before_the_settle_time_is_not_evidence() {
     let reset = "all: reset before".parse().unwrap();
     let post = Post::new(BankOptions {
         faults: reset,
@@ -171,7 +171,7 @@ async fn unknown_to_the_bank_is_evidence_only_after_the_settle_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_after_a_lost_answer_is_no_refusal() {
+async fn a_4xx_after_an_unknown_is_not_a_refusal() {
     // The bank remembers the key with other content and answers 422.
     let post = Post::new(BankOptions {
         faults: loses_answers(),

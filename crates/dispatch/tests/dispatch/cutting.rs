@@ -1,0 +1,124 @@
+//! Where a sender dies. At an edge of the exchange, by a connector that stops there; or at the
+//! so-manieth time it waits for anything. What it had handed to the store or the bank goes on.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use async_trait::async_trait;
+use tokio::sync::Notify;
+use tollgate_core::id::LaneName;
+use tollgate_core::outcome::Outcome;
+use tollgate_core::ports::{Connector, Line, Permit, Profile, Request};
+use tollgate_sandbox::Ledger;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Edge {
+    Never,
+    /// At this wait, counted from 0. Which one it is depends on how fast the others are.
+    Wait(usize),
+    /// The connection is there, no turn is taken.
+    BeforeTurn,
+    /// The turn is durable, no byte is out.
+    BeforeSend,
+    /// The bank has it, no answer has been read.
+    BeforeAnswer,
+    /// The answer is in hand, nothing of it is written.
+    BeforeSettle,
+}
+
+/// Edges that every life which sends comes by.
+pub(crate) const SURE: [Edge; 4] = [
+    Edge::BeforeTurn,
+    Edge::BeforeSend,
+    Edge::BeforeAnswer,
+    Edge::BeforeSettle,
+];
+
+#[derive(Clone)]
+pub(crate) struct Cutting {
+    pub(crate) inner: Arc<dyn Connector>,
+    pub(crate) at: Edge,
+    pub(crate) ledger: Ledger,
+    pub(crate) reached: Arc<Notify>,
+}
+
+impl Cutting {
+    async fn die_at(&self, edge: Edge) {
+        if self.at == edge {
+            self.reached.notify_one();
+            std::future::pending::<()>().await;
+        }
+    }
+
+    async fn exchange(&self, exchange: impl Future<Output = Outcome>) -> Outcome {
+        self.die_at(Edge::BeforeSend).await;
+        let arrivals = self.ledger.arrivals();
+        let outcome = if self.at == Edge::BeforeAnswer {
+            let arrived = async {
+                self.ledger.wait_for_arrivals(arrivals + 1).await;
+                self.die_at(Edge::BeforeAnswer).await;
+            };
+            // Both, and the first never ends: an answer that is quick changes nothing.
+            tokio::join!(arrived, exchange).1
+        } else {
+            exchange.await
+        };
+        self.die_at(Edge::BeforeSettle).await;
+        outcome
+    }
+}
+
+#[async_trait]
+impl Connector for Cutting {
+    fn lane(&self) -> &LaneName {
+        self.inner.lane()
+    }
+    fn profile(&self) -> &Profile {
+        self.inner.profile()
+    }
+    async fn line(&self) -> Result<Box<dyn Line>, String> {
+        let line = self.inner.line().await?;
+        self.die_at(Edge::BeforeTurn).await;
+        let cutting = self.clone();
+        Ok(Box::new(CuttingLine { line, cutting }))
+    }
+}
+
+struct CuttingLine {
+    line: Box<dyn Line>,
+    cutting: Cutting,
+}
+
+#[async_trait]
+impl Line for CuttingLine {
+    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Outcome {
+        let Self { line, cutting } = *self;
+        cutting.exchange(line.send(permit, request)).await
+    }
+    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Outcome {
+        let Self { line, cutting } = *self;
+        cutting.exchange(line.probe(permit, request)).await
+    }
+}
+
+/// Drops a future when it waits for the so-manieth time.
+pub(crate) struct CutWait<F> {
+    pub(crate) inner: Pin<Box<F>>,
+    pub(crate) left: usize,
+}
+
+impl<F: Future> Future for CutWait<F> {
+    type Output = Option<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.inner.as_mut().poll(cx) {
+            Poll::Ready(end) => Poll::Ready(Some(end)),
+            Poll::Pending if self.left == 0 => Poll::Ready(None),
+            Poll::Pending => {
+                self.left -= 1;
+                Poll::Pending
+            }
+        }
+    }
+}
