@@ -37,7 +37,7 @@ impl Street {
             ..BankOptions::default()
         };
         Self {
-            town: Town::new(200).await,
+            town: Town::new(2000).await,
             bank: Bank::start(options).unwrap(),
             honours_keys,
         }
@@ -79,7 +79,8 @@ impl Street {
         }
         let lane = LaneName::new("default");
         let in_force = self.town.store.lane(&lane).await.unwrap().unwrap();
-        if in_force.lane.pause.is_some() {
+        let pause = in_force.lane.pause.as_ref();
+        if pause.is_some_and(|pause| pause.until.is_none()) {
             let resumed = LaneChange {
                 pause: Some(None),
                 ..LaneChange::default()

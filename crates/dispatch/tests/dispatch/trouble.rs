@@ -87,7 +87,7 @@ async fn a_bank_that_fails_opens_the_breaker_and_one_that_works_again_closes_it(
     assert_eq!(actions(&street, "breaker").await, ["LANE_CLOSED"]);
     street.bank.set_faults("".parse().unwrap());
     // The lane opens by the clock, and the gate waits a second because that has jumped.
-    street.town.time.advance(Duration::from_secs(60));
+    street.town.time.advance(Duration::from_mins(1));
     send_all(&street, &sender, &ids).await;
     let told = actions(&street, "breaker").await;
     assert_eq!(told, ["BREAKER_CLOSED", "LANE_CLOSED"], "newest first");
