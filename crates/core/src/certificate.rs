@@ -167,7 +167,13 @@ impl Certifier {
         }
     }
 
+    /// Sends of the second before `from` may be added first: they count for the seconds that
+    /// reach into the stretch, and for nothing else.
     pub fn add(&mut self, send: Timestamp) {
+        if send < self.made.from {
+            self.second.push_back(send);
+            return;
+        }
         let made = &mut self.made;
         made.sends += 1;
         made.first_send.get_or_insert(send);
@@ -332,6 +338,18 @@ mod tests {
         );
         assert_eq!(certificate.worst_second.unwrap().limit, 2.into());
         assert_eq!(certificate.limits.len(), 2);
+    }
+
+    #[test]
+    fn a_second_that_began_before_the_stretch_is_judged_in_it() {
+        let at = |us| Timestamp::from_microsecond(us).unwrap();
+        let versions = [limit(1, 0, 2)].into_iter();
+        let mut certifier = Certifier::new("x".into(), at(10_000_000), at(1 << 40), versions);
+        for us in [9_600_000, 9_800_000, 10_100_000] {
+            certifier.add(at(us));
+        }
+        let made = certifier.finish();
+        assert_eq!((made.holds, made.sends), (false, 1));
     }
 
     #[test]

@@ -42,12 +42,21 @@ impl Outlook {
     }
 }
 
-/// Gives every item of every group its slot, in order, evenly spread.
-pub fn outlook(windows: &Windows, taken: &mut Taken, groups: &[Group]) -> Outlook {
+/// A forecast looks at no more windows than this.
+pub const MOST_VISITED: u32 = 2_000_000;
+
+/// Gives every item of every group its slot, in order, evenly spread. `None` if that would take
+/// too many windows.
+pub fn outlook(windows: &Windows, taken: &mut Taken, groups: &[Group]) -> Option<Outlook> {
     let mut outlook = Outlook::default();
+    let mut visited = 0;
     for group in groups {
         let mut left = group.count;
         while left > 0 {
+            visited += 1;
+            if visited > MOST_VISITED {
+                return None;
+            }
             let Some(placed) = fill(windows, taken, group, left) else {
                 outlook.never += left;
                 break;
@@ -56,7 +65,7 @@ pub fn outlook(windows: &Windows, taken: &mut Taken, groups: &[Group]) -> Outloo
             left -= placed.count;
         }
     }
-    outlook
+    Some(outlook)
 }
 
 struct Placed {
@@ -123,7 +132,7 @@ pub fn enough(
         wider.lane.max_per_second = rate.into();
         wider.lane.max_per_window = of(rate).max_per_window;
         let outlook = outlook(&wider.windows(margin), &mut taken.clone(), groups);
-        outlook.missed == 0 && outlook.never == 0
+        outlook.is_some_and(|outlook| outlook.missed == 0 && outlook.never == 0)
     };
     let (mut low, mut high) = (0, LARGEST_PER_SECOND);
     if !suffices(high) {
@@ -194,7 +203,7 @@ mod tests {
         let lane = lane(100, 4, 50, None);
         let windows = lane.windows(DEFAULT_MARGIN);
         let feed = [group(0, 500_000, Some(3_600_000))];
-        let outlook = outlook(&windows, &mut Taken::new(), &feed);
+        let outlook = outlook(&windows, &mut Taken::new(), &feed).unwrap();
         assert_eq!(outlook.count, 500_000);
         assert_eq!(
             outlook.last,
@@ -233,7 +242,7 @@ mod tests {
                 }
             }
             let mut taken = Taken::new();
-            prop_assert_eq!(outlook(&windows, &mut taken, &groups), expected);
+            prop_assert_eq!(outlook(&windows, &mut taken, &groups), Some(expected));
             let used = |t: &Taken| t.iter().map(|(w, c)| (*w, c.used)).filter(|(_, n)| *n > 0).collect::<Vec<_>>();
             prop_assert_eq!(used(&taken), used(&counters));
         }

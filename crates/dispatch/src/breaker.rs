@@ -12,8 +12,8 @@ use tollgate_core::retry;
 const RECENT: usize = 20;
 /// So many failures among them open the circuit.
 const TOO_MANY: usize = 10;
-/// After a pause, so many failures without a success open it again, and as many successes in a
-/// row close it for good.
+/// After a pause, so many failures in a row open it again, and as many successes in a row close
+/// it for good.
 const TRIAL: usize = 3;
 
 const PAUSES: retry::Policy = retry::Policy {
@@ -41,29 +41,38 @@ pub(crate) enum Circuit {
 }
 
 impl Breaker {
-    /// `began`: when the exchange began, by the shared clock.
-    pub(crate) fn record(&mut self, worked: bool, began: Timestamp) -> Option<Circuit> {
+    /// `began` and `heard`: when the exchange began, and when its end was known, by the shared clock.
+    pub(crate) fn record(
+        &mut self,
+        worked: bool,
+        began: Timestamp,
+        heard: Timestamp,
+    ) -> Option<Circuit> {
         if self.open_until.is_some_and(|until| began < until) {
             return None;
         }
+        let on_trial = self.openings > 0;
+        let (remembered, bound) = if on_trial {
+            (TRIAL, TRIAL)
+        } else {
+            (RECENT, TOO_MANY)
+        };
         self.recent.push_back(worked);
-        if self.recent.len() > RECENT {
+        if self.recent.len() > remembered {
             self.recent.pop_front();
         }
         let failed = self.recent.iter().filter(|worked| !**worked).count();
-        let on_trial = self.openings > 0;
-        if on_trial && failed == 0 && self.recent.len() >= TRIAL {
+        if on_trial && failed == 0 && self.recent.len() == TRIAL {
             *self = Self::default();
             return Some(Circuit::Closes);
         }
-        let bound = if on_trial { TRIAL } else { TOO_MANY };
         if worked || failed < bound {
             return None;
         }
         self.openings += 1;
         self.recent.clear();
         let pause = PAUSES.pause_after(self.openings);
-        self.open_until = Some(began + pause);
+        self.open_until = Some(heard + pause);
         Some(Circuit::Opens { pause, failed })
     }
 }
@@ -84,10 +93,16 @@ mod tests {
     fn half_of_the_last_twenty_open_it_and_fewer_do_not() {
         let mut breaker = Breaker::default();
         for n in 0..100 {
-            assert_eq!(breaker.record(n % 5 != 0, at(n)), None, "one in five fails");
+            assert_eq!(
+                breaker.record(n % 5 != 0, at(n), at(n)),
+                None,
+                "one in five fails"
+            );
         }
         let mut breaker = Breaker::default();
-        let said: Vec<_> = (0..10).map(|n| breaker.record(false, at(n))).collect();
+        let said: Vec<_> = (0..10)
+            .map(|n| breaker.record(false, at(n), at(n)))
+            .collect();
         assert_eq!(said[8], None);
         assert_eq!(said[9], Some(opens(5, 10)));
     }
@@ -96,10 +111,36 @@ mod tests {
     fn what_was_under_way_when_it_opened_counts_for_nothing() {
         let mut breaker = Breaker::default();
         for n in 0..10 {
-            breaker.record(false, at(n));
+            breaker.record(false, at(n), at(n));
         }
         for n in 0..50 {
-            assert_eq!(breaker.record(false, at(n % 14)), None);
+            assert_eq!(breaker.record(false, at(n % 14), at(n % 14)), None);
+        }
+    }
+
+    #[test]
+    fn a_bank_that_mostly_works_is_not_kept_waiting() {
+        let mut breaker = Breaker::default();
+        for n in 0..10 {
+            breaker.record(false, at(n), at(n));
+        }
+        for n in 20..200 {
+            let said = breaker.record(n % 10 != 0, at(n), at(n));
+            assert!(
+                !matches!(said, Some(Circuit::Opens { .. })),
+                "{n}: {said:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_took_long_to_fail_does_not_shorten_the_pause() {
+        let mut breaker = Breaker::default();
+        for n in 0..10 {
+            breaker.record(false, at(n), at(60 + n));
+        }
+        for n in 30..70 {
+            assert_eq!(breaker.record(false, at(n), at(n + 60)), None, "{n}");
         }
     }
 
@@ -107,12 +148,16 @@ mod tests {
     fn it_opens_sooner_and_for_longer_until_exchanges_work_again() {
         let mut breaker = Breaker::default();
         for n in 0..10 {
-            breaker.record(false, at(n));
+            breaker.record(false, at(n), at(n));
         }
-        let again: Vec<_> = (20..23).map(|n| breaker.record(false, at(n))).collect();
+        let again: Vec<_> = (20..23)
+            .map(|n| breaker.record(false, at(n), at(n)))
+            .collect();
         assert_eq!(again, [None, None, Some(opens(10, 3))]);
-        let works: Vec<_> = (40..43).map(|n| breaker.record(true, at(n))).collect();
+        let works: Vec<_> = (40..43)
+            .map(|n| breaker.record(true, at(n), at(n)))
+            .collect();
         assert_eq!(works, [None, None, Some(Circuit::Closes)]);
-        assert_eq!(breaker.record(false, at(44)), None, "a clean slate");
+        assert_eq!(breaker.record(false, at(44), at(44)), None, "a clean slate");
     }
 }

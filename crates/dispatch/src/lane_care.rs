@@ -30,10 +30,16 @@ impl LaneCare {
 
     /// Tells the breaker, and carries out what it says. Nothing depends on it: a store that is
     /// away for the moment is not asked again.
-    pub(crate) async fn heard(&self, worked: bool, began: Timestamp, detail: &str) {
+    pub(crate) async fn heard(
+        &self,
+        worked: bool,
+        began: Timestamp,
+        heard: Timestamp,
+        detail: &str,
+    ) {
         let circuit = {
             let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-            breaker.record(worked, began)
+            breaker.record(worked, began, heard)
         };
         let lane = &self.lane;
         let done = match circuit {

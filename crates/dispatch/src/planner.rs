@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use rust_decimal::Decimal;
+use tokio::sync::Mutex;
 use tollgate_core::calendar::Calendar;
 use tollgate_core::forecast::{self, Enough, Group, Outlook, Taken};
 use tollgate_core::id::{ItemType, LaneName};
@@ -12,7 +13,7 @@ use tollgate_core::lane_in_force::{LaneInForce, Standing, no_such_lane};
 use tollgate_core::ports::{
     Author, ItemView, Recounted, Spot, Store, StoreError, StoreResult, Waiting,
 };
-use tollgate_core::slot::assign;
+use tollgate_core::slot::{assign, steady_random};
 use tollgate_core::{SignedDuration, Timestamp};
 
 use crate::shift::Shift;
@@ -22,6 +23,8 @@ const CHUNK: u32 = 1000;
 /// A preview holds no more items than this in memory.
 pub const MOST_PREVIEWED: usize = 5_000_000;
 const MOST_WINDOWS: u32 = 10_000_000;
+/// An estimate looks at no more items before this one.
+const MOST_COUNTED: u32 = 100_000;
 /// A change that keeps everything that waits for so much longer asks for confirmation.
 const STRANDED: SignedDuration = SignedDuration::from_hours(7 * 24);
 
@@ -29,6 +32,7 @@ pub struct Planner {
     store: Arc<dyn Store>,
     item_types: Vec<ItemType>,
     margin: Decimal,
+    reckoning: Mutex<()>,
 }
 
 impl std::fmt::Debug for Planner {
@@ -47,23 +51,28 @@ pub struct Feed {
     pub deadline: Option<Timestamp>,
 }
 
-/// Seconds of arithmetic, off the threads that serve requests and turns.
-async fn reckon<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> StoreResult<T> {
-    let reckoned = tokio::task::spawn_blocking(work).await;
-    reckoned.map_err(|e| StoreError::Bug(e.to_string()))
-}
-
 impl Planner {
     pub fn new(store: Arc<dyn Store>, item_types: Vec<ItemType>, margin: Decimal) -> Self {
         Self {
             store,
             item_types,
             margin,
+            reckoning: Mutex::default(),
         }
     }
 
     pub fn margin(&self) -> Decimal {
         self.margin
+    }
+
+    /// Seconds of arithmetic, off the threads that serve requests and turns, one at a time.
+    async fn reckon<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> StoreResult<T> {
+        let _alone = self.reckoning.lock().await;
+        let reckoned = tokio::task::spawn_blocking(work).await;
+        reckoned.map_err(|e| StoreError::Bug(e.to_string()))
     }
 
     /// The lane as it is, or as it would be after a change.
@@ -92,11 +101,12 @@ impl Planner {
         let now = self.store.now().await?;
         let (waiting, mut taken) = self.queue(lane, now).await?;
         let (windows, spread) = (lane.windows(self.margin), lane.lane.spread);
-        reckon(move || {
+        self.reckon(move || {
             let mut shift = Shift::default();
             for item in &waiting {
                 let from = item.requested.max(now);
-                let Ok(place) = assign(&windows, spread, from, 0, &mut taken);
+                let random = steady_random(&item.id);
+                let Ok(place) = assign(&windows, spread, from, random, &mut taken);
                 shift.add(item, place.map(|place| place.scheduled));
             }
             shift
@@ -121,7 +131,8 @@ impl Planner {
             }
         }
         let (lane, margin) = (lane.clone(), self.margin);
-        reckon(move || forecast::enough(&lane, margin, &taken, &groups)).await
+        self.reckon(move || forecast::enough(&lane, margin, &taken, &groups))
+            .await
     }
 
     /// When items that do not exist yet would run, behind everything that has a slot.
@@ -139,16 +150,19 @@ impl Planner {
             count: feed.count,
         };
         let (lane, margin) = (lane.clone(), self.margin);
-        reckon(move || {
+        let reckoned = self.reckon(move || {
             let mut counted = taken.clone();
-            let outlook = forecast::outlook(&lane.windows(margin), &mut counted, &[group]);
+            let outlook = forecast::outlook(&lane.windows(margin), &mut counted, &[group])?;
             let enough = match outlook.missed {
                 0 => None,
                 _ => forecast::enough(&lane, margin, &taken, &[group]),
             };
-            (outlook, enough)
-        })
-        .await
+            Some((outlook, enough))
+        });
+        let too_far = "this would fill too many windows to look at; ask about fewer items";
+        reckoned
+            .await?
+            .ok_or_else(|| StoreError::Invalid(too_far.to_owned()))
     }
 
     /// Why a change should not be made without a second look: everything that waits would wait
@@ -173,7 +187,7 @@ impl Planner {
         after: &LaneInForce,
     ) -> StoreResult<Option<String>> {
         let before = self.lane(name, LaneChange::default()).await?;
-        let queued = self.store.backlog(name, Timestamp::MAX).await?;
+        let queued = self.store.backlog(name, Timestamp::MAX, u32::MAX).await?;
         if queued == 0 {
             return Ok(None);
         }
@@ -251,7 +265,12 @@ impl Planner {
         if let Standing::Closed { until: None, .. } = lane.standing(now) {
             return Ok(None);
         }
-        let ahead = self.store.backlog(&item.lane, item.due).await?;
+        // On an open lane only what is overdue delays a slot that lies ahead.
+        let before = match lane.standing(now) {
+            Standing::Open { .. } => item.due.min(now),
+            Standing::Closed { .. } => item.due,
+        };
+        let ahead = self.store.backlog(&item.lane, before, MOST_COUNTED).await?;
         let from = lane.closed_until.map_or(now, |until| until.max(now));
         let pace = lane.lane.pace(self.margin);
         let reached = lane.open_time().after_turns(pace, from, ahead);

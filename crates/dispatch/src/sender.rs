@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tollgate_core::Timestamp;
 use tollgate_core::id::Item;
 use tollgate_core::item::QueueStatus;
+use tollgate_core::lane_in_force::CLOSED_PAUSE;
 use tollgate_core::outcome::{AttemptKind, Outcome, Quiet};
 use tollgate_core::ports::{
     Connector, ItemView, Line, Permit, Request, Settlement, StatusMove, Store, StoreError,
@@ -126,7 +127,8 @@ impl Sender {
         let line = match self.connector.line().await {
             Ok(line) => line,
             Err(why) => {
-                self.care.heard(false, history.now, &why).await;
+                let now = history.now;
+                self.care.heard(false, now, now, &why).await;
                 return self.put_back(job, PAUSES.pause_after(job.run), &why).await;
             }
         };
@@ -138,8 +140,11 @@ impl Sender {
             Ok(permit) => permit,
             Err(NoTurn::NotYours(why)) => return self.not_ours(job, why).await,
             Err(NoTurn::TooLate) => return self.hold(job).await,
+            // Not for as long as the lane is closed: nobody claims for a closed lane, and one
+            // that opens earlier than it said finds its items ready.
             Err(NoTurn::Closed { why, for_at_least }) => {
-                return self.put_back(job, for_at_least, &why).await;
+                let pause = for_at_least.min(CLOSED_PAUSE);
+                return self.put_back(job, pause, &why).await;
             }
             Err(impatient @ NoTurn::Impatient(_)) => {
                 return self
@@ -191,9 +196,13 @@ impl Sender {
             AttemptKind::Send => line.send(permit, &job.request).await,
             AttemptKind::Probe => line.probe(permit, &job.request).await,
         };
-        let slow = began.elapsed() > self.connector.profile().timeout / 2;
+        let took = began.elapsed();
+        let slow = took > self.connector.profile().timeout / 2;
         let worked = !slow && !matches!(said, Outcome::Unknown(_));
-        self.care.heard(worked, turn_at, said.detail()).await;
+        let heard_at = turn_at + took;
+        self.care
+            .heard(worked, turn_at, heard_at, said.detail())
+            .await;
         let outcome = judge(said, doubt);
         let (record, then, sent) = self.follow(job, kind, doubt, turn_at, &outcome);
         let close_lane = match &outcome {

@@ -17,7 +17,7 @@ use tollgate_domains::payments;
 /// Rates and fills are told of the last and of the next minute.
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 /// How often a lane is looked at.
-const PAUSE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_secs(30);
 const MOST_WINDOWS: u32 = 100;
 
 const SECONDS: [f64; 12] = [
@@ -140,35 +140,47 @@ async fn look(
     let now = store.now().await?;
     look_at_doubts(store, now, currencies).await?;
     for lane in store.lanes().await? {
-        let name = lane.name.to_string();
-        let set =
-            |gauge: &'static str, value: f64| gauge!(gauge, "lane" => name.clone()).set(value);
-        let is_open = matches!(lane.standing(now), Standing::Open { .. });
-        set("tollgate_lane_open", f64::from(u8::from(is_open)));
-        set(
-            "tollgate_lane_limit_per_second",
-            lane.lane.max_per_second.to_f64().unwrap_or(0.0),
-        );
-        let waiting = store.backlog(&lane.name, Timestamp::MAX).await?;
-        let overdue = store.backlog(&lane.name, now).await?;
-        set("tollgate_lane_waiting", waiting.to_f64().unwrap_or(0.0));
-        set("tollgate_lane_overdue", overdue.to_f64().unwrap_or(0.0));
-        let pace = lane.lane.pace(planner.margin());
-        let drained = lane.open_time().after_turns(pace, now, waiting);
-        let drain = drained.map_or(f64::INFINITY, |at| at.duration_since(now).as_secs_f64());
-        set(
-            "tollgate_lane_drain_seconds",
-            if waiting == 0 { 0.0 } else { drain },
-        );
-        set(
-            "tollgate_lane_plan_fill_ratio",
-            fill(store, planner, &lane, now).await?,
-        );
-        let last_minute = store.certificate(&lane.name, now - MINUTE, now).await?;
-        let allowed = lane.lane.max_per_second.to_f64().unwrap_or(1.0) * 60.0;
-        let sends = last_minute.sends.to_f64().unwrap_or(0.0);
-        set("tollgate_lane_utilisation_ratio", sends / allowed);
+        // What cannot be counted in time on one lane says nothing about the others.
+        if let Err(error) = look_at_lane(store, planner, &lane, now).await {
+            tracing::warn!(lane = %lane.name, %error, "the lane could not be measured");
+        }
     }
+    Ok(())
+}
+
+async fn look_at_lane(
+    store: &dyn Store,
+    planner: &Planner,
+    lane: &LaneInForce,
+    now: Timestamp,
+) -> StoreResult<()> {
+    let name = lane.name.to_string();
+    let set = |gauge: &'static str, value: f64| gauge!(gauge, "lane" => name.clone()).set(value);
+    let is_open = matches!(lane.standing(now), Standing::Open { .. });
+    set("tollgate_lane_open", f64::from(u8::from(is_open)));
+    set(
+        "tollgate_lane_limit_per_second",
+        lane.lane.max_per_second.to_f64().unwrap_or(0.0),
+    );
+    let waiting = store.backlog(&lane.name, Timestamp::MAX, u32::MAX).await?;
+    let overdue = store.backlog(&lane.name, now, u32::MAX).await?;
+    set("tollgate_lane_waiting", waiting.to_f64().unwrap_or(0.0));
+    set("tollgate_lane_overdue", overdue.to_f64().unwrap_or(0.0));
+    let pace = lane.lane.pace(planner.margin());
+    let drained = lane.open_time().after_turns(pace, now, waiting);
+    let drain = drained.map_or(f64::INFINITY, |at| at.duration_since(now).as_secs_f64());
+    set(
+        "tollgate_lane_drain_seconds",
+        if waiting == 0 { 0.0 } else { drain },
+    );
+    set(
+        "tollgate_lane_plan_fill_ratio",
+        fill(store, planner, lane, now).await?,
+    );
+    let last_minute = store.certificate(&lane.name, now - MINUTE, now).await?;
+    let allowed = lane.lane.max_per_second.to_f64().unwrap_or(1.0) * 60.0;
+    let sends = last_minute.sends.to_f64().unwrap_or(0.0);
+    set("tollgate_lane_utilisation_ratio", sends / allowed);
     Ok(())
 }
 

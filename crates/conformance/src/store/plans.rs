@@ -95,12 +95,15 @@ pub async fn only_what_is_ready_and_was_never_attempted_waits(f: &dyn Fixture) {
         .waiting(&LaneName::new("nowhere"), &payments(), None, 9)
         .await;
     assert_eq!(nowhere.unwrap(), [], "of one lane");
-    let backlog = async |before: Timestamp| f.store().backlog(&bank(), before).await.unwrap();
+    let backlog =
+        async |before: Timestamp| f.store().backlog(&bank(), before, u32::MAX).await.unwrap();
     assert_eq!(
         backlog(now + secs(60)).await,
         3,
         "sent, waits and the invoice"
     );
+    let few = f.store().backlog(&bank(), now + secs(60), 1).await.unwrap();
+    assert_eq!(few, 1, "counted no further than asked");
     assert_eq!(backlog(now - secs(60)).await, 0);
 }
 

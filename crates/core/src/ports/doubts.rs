@@ -68,9 +68,16 @@ impl Resolved {
 }
 
 /// Why an item cannot be resolved by a person.
-pub fn cannot_resolve(record_status: &str, has_open_attempt: bool) -> Option<String> {
+pub fn cannot_resolve(
+    record_status: &str,
+    has_open_attempt: bool,
+    was_done: bool,
+) -> Option<String> {
     if record_status != IN_DOUBT {
         return Some(format!("it is {record_status}, not {IN_DOUBT}"));
+    }
+    if was_done {
+        return Some("the downstream has said that it is done; it ends by itself".to_owned());
     }
     has_open_attempt.then(|| "an answer is being awaited; try again in a moment".to_owned())
 }

@@ -23,8 +23,9 @@ pub trait Plans: Send + Sync {
         limit: u32,
     ) -> StoreResult<Vec<Waiting>>;
 
-    /// How many items of any type are READY on a lane and due before a time.
-    async fn backlog(&self, lane: &LaneName, before: Timestamp) -> StoreResult<u64>;
+    /// How many items of any type are READY on a lane and due before a time, counting no further
+    /// than `at_most`.
+    async fn backlog(&self, lane: &LaneName, before: Timestamp, at_most: u32) -> StoreResult<u64>;
 
     /// Opens a new generation, which knows nothing yet but what is under way. Audited.
     async fn begin_replan(&self, lane: &LaneName, author: Author) -> StoreResult<i64>;

@@ -23,7 +23,7 @@ const OPENINGS_SHOWN: usize = 10;
 const SHOWN_AHEAD: SignedDuration = SignedDuration::from_hours(24 * 366);
 
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct PutRequest {
     #[serde(flatten)]
     text: CalendarText,

@@ -32,7 +32,7 @@ struct Request {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct WhatIf {
     #[serde(flatten)]
     lane: ChangeRequest,
@@ -100,7 +100,7 @@ async fn forecast(
     };
     let lane = app.planner.lane(&name, change).await?;
     let response = match request.count {
-        Some(0 | MOST_IMAGINED..) => {
+        Some(count) if !(1..=MOST_IMAGINED).contains(&count) => {
             let what = format!("must be between 1 and {MOST_IMAGINED}");
             return Err(wrong("count", what));
         }

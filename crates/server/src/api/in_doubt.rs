@@ -11,11 +11,11 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId};
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
-use tollgate_core::ports::{AtRisk, Intervened, ItemView, Resolved, SettingKind};
+use tollgate_core::ports::{AtRisk, Author, IN_DOUBT, Intervened, ItemView, Resolved, SettingKind};
 use tollgate_domains::payments;
 
 use super::App;
-use super::body::{Body, author, parse};
+use super::body::{Body, author, parse, wrong};
 use super::error::ApiError;
 use super::payments::told;
 
@@ -157,26 +157,29 @@ async fn resolve(
     is_payment(&item_type)?;
     let request: ResolveRequest = parse(&headers, body)?;
     let mut author = author(request.reason)?;
-    if let Some(actor) = request.actor {
-        author.actor = actor;
+    let actor = request.actor.as_deref().map(str::trim).unwrap_or_default();
+    if actor.is_empty() && app.two_persons {
+        return Err(wrong(
+            "actor",
+            "must say who decides: two persons must agree",
+        ));
+    }
+    if !actor.is_empty() {
+        author.actor = actor.to_owned();
     }
     let item = payments::item(&ItemId::new(&id));
     if app.two_persons {
-        let name = item.to_string();
-        let wish = json!({"outcome": request.outcome.as_str()}).to_string();
-        let proposed = app.store.setting(SettingKind::Proposal, &name).await?;
-        let second = proposed.filter(|p| p.body_json == wish && p.author.actor != author.actor);
-        let Some(first) = second else {
-            if app.store.item(&item).await?.is_none() {
-                return Err(ApiError::not_found(format!("there is no payment {id}")));
+        match app.second_person(&item, request.outcome, &author).await? {
+            None => {
+                let needs = "a second person, with another actor and the same outcome";
+                let body = json!({"status": "PROPOSED", "needs": needs});
+                return Ok((StatusCode::ACCEPTED, Json(body)).into_response());
             }
-            let kind = SettingKind::Proposal;
-            app.store.put_setting(kind, &name, wish, author).await?;
-            let body = json!({"status": "PROPOSED", "needs": "a second person, with another actor and the same outcome"});
-            return Ok((StatusCode::ACCEPTED, Json(body)).into_response());
-        };
-        let (actor, reason) = (&first.author.actor, &first.author.reason);
-        author.reason = format!("{} (proposed by {actor}: {reason})", author.reason);
+            Some(first) => {
+                let (actor, reason) = (&first.actor, &first.reason);
+                author.reason = format!("{} (proposed by {actor}: {reason})", author.reason);
+            }
+        }
     }
     let resolution = payments::resolution(request.outcome);
     match app.store.resolve(&item, resolution, author).await? {
@@ -185,6 +188,39 @@ async fn resolve(
         Intervened::Refused(why) => Err(ApiError::conflict(format!(
             "payment {id} cannot be resolved: {why}"
         ))),
+    }
+}
+
+impl App {
+    /// Who proposed the same before, if that was somebody else; else this becomes the proposal. It
+    /// holds for this run only: what was sent again is another question.
+    async fn second_person(
+        &self,
+        item: &Item,
+        outcome: Resolved,
+        author: &Author,
+    ) -> Result<Option<Author>, ApiError> {
+        let view = self.store.item(item).await?;
+        let view =
+            view.ok_or_else(|| ApiError::not_found(format!("there is no payment {}", item.id)))?;
+        if view.status != IN_DOUBT {
+            let (id, status) = (&item.id, view.status);
+            return Err(ApiError::conflict(format!(
+                "payment {id} cannot be resolved: it is {status}, not {IN_DOUBT}"
+            )));
+        }
+        let (kind, name) = (SettingKind::Proposal, item.to_string());
+        let wish = json!({"outcome": outcome.as_str(), "run": view.run}).to_string();
+        let proposed = self.store.setting(kind, &name).await?;
+        if let Some(first) = proposed
+            && first.body_json == wish
+            && first.author.actor != author.actor
+        {
+            return Ok(Some(first.author));
+        }
+        let author = author.clone();
+        self.store.put_setting(kind, &name, wish, author).await?;
+        Ok(None)
     }
 }
 

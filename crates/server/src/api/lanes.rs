@@ -63,14 +63,15 @@ async fn resume(
 ) -> Result<Json<ConfigResponse>, ApiError> {
     let request: ResumeRequest = parse(&headers, body)?;
     let author = author(request.reason)?;
+    let now = app.store.now().await?;
     let lane_now = app.lane_named(Some(lane.clone())).await?;
     let pause = match (request.at, lane_now.lane.pause) {
         (None, _) => None,
-        (Some(_), None) => return Err(ApiError::conflict("the lane is not paused")),
-        (Some(at), Some(pause)) => Some(Pause {
+        (Some(at), Some(pause)) if pause.until.is_none_or(|until| until > now) => Some(Pause {
             until: Some(at),
             ..pause
         }),
+        (Some(_), _) => return Err(ApiError::conflict("the lane is not paused")),
     };
     change(&app, lane, pause, author).await
 }

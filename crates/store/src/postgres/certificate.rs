@@ -4,11 +4,11 @@ use std::pin::pin;
 
 use deadpool_postgres::Transaction;
 use futures::TryStreamExt;
-use tollgate_core::Timestamp;
 use tollgate_core::certificate::{Certificate, Certifier, LimitInForce};
 use tollgate_core::id::LaneName;
 use tollgate_core::lane::Lane;
 use tollgate_core::ports::{SettingKind, StoreResult};
+use tollgate_core::{SignedDuration, Timestamp};
 
 use super::error::store_error;
 use super::run::Params;
@@ -29,9 +29,11 @@ pub(super) async fn certify(
         let (version, since) = (setting.version, setting.created_at);
         versions.push(LimitInForce::new(version, since, &lane, setting.author));
     }
+    // A second that began before the stretch ends in it.
+    let before = from - SignedDuration::from_secs(1);
     let mut certifier = Certifier::new(name.to_string(), from, to, versions.into_iter());
     let log = tx.prepare_cached(LOG).await.map_err(store_error)?;
-    let params: Params<'_> = &[&name.as_str(), &Us(from), &Us(to)];
+    let params: Params<'_> = &[&name.as_str(), &Us(before), &Us(to)];
     let turns = tx
         .query_raw(&log, params.iter().copied())
         .await

@@ -88,7 +88,9 @@ async fn resolve(
 ) -> StoreResult<Intervened> {
     const HOLD: &str = "SELECT 1 FROM item_queue WHERE item_type = $1 AND item_id = $2 FOR UPDATE";
     const FOUND: &str = "SELECT r.status, EXISTS (SELECT 1 FROM attempt a
-                WHERE a.item_type = r.item_type AND a.item_id = r.item_id AND a.state = 'OPEN')
+                WHERE a.item_type = r.item_type AND a.item_id = r.item_id AND a.state = 'OPEN'),
+                EXISTS (SELECT 1 FROM attempt a
+                WHERE a.item_type = r.item_type AND a.item_id = r.item_id AND a.state = 'DONE')
          FROM record r WHERE r.item_type = $1 AND r.item_id = $2 FOR UPDATE OF r";
     const MOVE: &str = "UPDATE record SET status = $3, updated_at = tg_now()
          WHERE item_type = $1 AND item_id = $2 AND status = ANY($4)";
@@ -101,7 +103,7 @@ async fn resolve(
         return Ok(Intervened::NoSuchItem);
     };
     let status: &str = row.get(0);
-    if let Some(why) = cannot_resolve(status, row.get(1)) {
+    if let Some(why) = cannot_resolve(status, row.get(1), row.get(2)) {
         return Ok(Intervened::Refused(why));
     }
     let record = &resolution.record;
@@ -139,7 +141,7 @@ async fn send_again(tx: &Transaction<'_>, item: &Item, author: &Author) -> Store
          WHERE item_type = $1 AND item_id = $2 AND state = 'UNKNOWN'";
     const AGAIN: &str = "UPDATE item_queue SET queue_status = 'READY', run = run + 1,
                 scheduled_exec_time = tg_now(), finished_at = NULL, claimed_at = NULL,
-                dispatched_at = NULL, last_error = $3
+                dispatched_at = NULL, hold_after = NULL, last_error = $3
          WHERE item_type = $1 AND item_id = $2";
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     let word = format!("not done, says {}: {}", author.actor, author.reason);

@@ -28,7 +28,7 @@ impl Plans for PostgresStore {
             .await
     }
 
-    async fn backlog(&self, lane: &LaneName, before: Timestamp) -> StoreResult<u64> {
+    async fn backlog(&self, lane: &LaneName, before: Timestamp, at_most: u32) -> StoreResult<u64> {
         /// Type by type, since the index goes by type before it goes by time.
         const BACKLOG: &str = "WITH RECURSIVE kinds AS (
                  SELECT (SELECT min(item_type) FROM item_queue
@@ -38,15 +38,15 @@ impl Plans for PostgresStore {
                          WHERE lane = $1 AND queue_status = 'READY' AND item_type > kinds.kind)
                  FROM kinds WHERE kinds.kind IS NOT NULL
              )
-             SELECT coalesce(sum(due.n), 0)::bigint FROM kinds
-             CROSS JOIN LATERAL (SELECT count(*) AS n FROM item_queue
+             SELECT least(coalesce(sum(due.n), 0), $3)::bigint FROM kinds
+             CROSS JOIN LATERAL (SELECT count(*) AS n FROM (SELECT 1 FROM item_queue
                   WHERE lane = $1 AND queue_status = 'READY' AND item_type = kinds.kind
-                    AND scheduled_exec_time < $2) due";
-        let lane = lane.clone();
+                    AND scheduled_exec_time < $2 LIMIT $3) some) due";
+        let (lane, at_most) = (lane.clone(), i64::from(at_most));
         self.runner
             .read(Urgency::Normal, move |c| {
                 Box::pin(async move {
-                    let row = one(c, BACKLOG, &[&lane.as_str(), &Us(before)]).await?;
+                    let row = one(c, BACKLOG, &[&lane.as_str(), &Us(before), &at_most]).await?;
                     Ok(row.get::<_, i64>(0).unsigned_abs())
                 })
             })

@@ -82,18 +82,20 @@ fn resolve(
     now: Us,
 ) -> rusqlite::Result<Intervened> {
     let key = params![item.item_type.as_str(), item.id.as_str()];
-    let found: Option<(String, bool)> = c
+    let found: Option<(String, bool, bool)> = c
         .prepare_cached(
             "SELECT r.status, EXISTS (SELECT 1 FROM attempt a
-                    WHERE a.item_type = r.item_type AND a.item_id = r.item_id AND a.state = 'OPEN')
+                    WHERE a.item_type = r.item_type AND a.item_id = r.item_id AND a.state = 'OPEN'),
+                    EXISTS (SELECT 1 FROM attempt a
+                    WHERE a.item_type = r.item_type AND a.item_id = r.item_id AND a.state = 'DONE')
              FROM record r WHERE r.item_type = ?1 AND r.item_id = ?2",
         )?
-        .query_row(key, |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row(key, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
-    let Some((status, has_open_attempt)) = found else {
+    let Some((status, has_open_attempt, was_done)) = found else {
         return Ok(Intervened::NoSuchItem);
     };
-    if let Some(why) = cannot_resolve(&status, has_open_attempt) {
+    if let Some(why) = cannot_resolve(&status, has_open_attempt, was_done) {
         return Ok(Intervened::Refused(why));
     }
     move_status(c, item, &resolution.record, now)?;
@@ -137,7 +139,8 @@ fn send_again(c: &Connection, item: &Item, author: &Author, now: Us) -> rusqlite
     .execute(params![kind, id, word])?;
     c.prepare_cached(
         "UPDATE item_queue SET queue_status = 'READY', run = run + 1, scheduled_exec_time = ?3,
-                finished_at = NULL, claimed_at = NULL, dispatched_at = NULL, last_error = ?4
+                finished_at = NULL, claimed_at = NULL, dispatched_at = NULL, hold_after = NULL,
+                last_error = ?4
          WHERE item_type = ?1 AND item_id = ?2",
     )?
     .execute(params![kind, id, now, word])?;

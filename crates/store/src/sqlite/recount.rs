@@ -8,7 +8,18 @@ use super::lanes;
 use super::replan::write_audit;
 use super::value::Us;
 
-pub(super) fn recount(c: &Connection, lane: &LaneName, now: Us) -> rusqlite::Result<Recounted> {
+/// Windows ahead whose counter is not what lies in them: window, counter, slots.
+pub(super) struct Differing {
+    generation: i64,
+    pub(super) windows: Vec<(Us, i64, i64)>,
+}
+
+/// `None` while a replan is open.
+pub(super) fn differing(
+    c: &Connection,
+    lane: &LaneName,
+    now: Us,
+) -> rusqlite::Result<Option<Differing>> {
     let generation: Option<i64> = c
         .prepare_cached(
             "SELECT generation FROM lane_plan WHERE lane = ?1 AND replan_since IS NULL",
@@ -16,9 +27,9 @@ pub(super) fn recount(c: &Connection, lane: &LaneName, now: Us) -> rusqlite::Res
         .query_row([lane.as_str()], |row| row.get(0))
         .optional()?;
     let Some(generation) = generation else {
-        return Ok(Recounted::default());
+        return Ok(None);
     };
-    let wrong: Vec<(Us, i64, i64)> = c
+    let windows = c
         .prepare_cached(
             "WITH held AS (
                  SELECT s.window_start, count(*) AS n
@@ -48,8 +59,23 @@ pub(super) fn recount(c: &Connection, lane: &LaneName, now: Us) -> rusqlite::Res
             Ok((row.get(0)?, row.get(1)?, row.get(2)?))
         })?
         .collect::<rusqlite::Result<_>>()?;
+    Ok(Some(Differing {
+        generation,
+        windows,
+    }))
+}
+
+/// Looked for again where nothing else is written.
+pub(super) fn recount(c: &Connection, lane: &LaneName, now: Us) -> rusqlite::Result<Recounted> {
+    let Some(Differing {
+        generation,
+        windows,
+    }) = differing(c, lane, now)?
+    else {
+        return Ok(Recounted::default());
+    };
     let mut recounted = Recounted::default();
-    for (window, used, held) in wrong {
+    for (window, used, held) in windows {
         recounted.add(used, held);
         c.prepare_cached(
             "INSERT INTO lane_window (lane, generation, window_start, used) VALUES (?1, ?2, ?3, ?4)

@@ -100,9 +100,12 @@ async fn waiting(store: &PostgresStore) {
         let page = store.waiting(&bank(), &payments(), after, CHUNK).await;
         assert_eq!(page.unwrap().len(), CHUNK as usize);
     }
-    assert!(store.backlog(&bank(), now).await.unwrap() > 1000);
+    assert!(store.backlog(&bank(), now, 100_000).await.unwrap() > 1000);
     assert_eq!(
-        store.backlog(&LaneName::new("nowhere"), now).await.unwrap(),
+        store
+            .backlog(&LaneName::new("nowhere"), now, 100_000)
+            .await
+            .unwrap(),
         0
     );
 }
