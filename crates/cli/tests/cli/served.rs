@@ -51,20 +51,28 @@ impl Setting {
 
 pub(crate) struct Served {
     child: Child,
+    /// What it said before it served.
+    pub(crate) said: Vec<String>,
     pub(crate) address: SocketAddr,
 }
 
 impl Served {
     fn start(config: &Path) -> Self {
+        Self::start_with(&[], config)
+    }
+
+    pub(crate) fn start_with(flags: &[&str], config: &Path) -> Self {
         let mut child = Command::new(BINARY)
             .args(["serve", "--config"])
             .arg(config)
+            .args(flags)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (found, address) = mpsc::channel();
         std::thread::spawn(move || {
+            let mut said = vec![];
             for line in stderr.lines().map_while(Result::ok) {
                 if std::env::var_os("TGTEST_LOG").is_some() {
                     eprintln!("{line}");
@@ -74,14 +82,19 @@ impl Served {
                     .nth(1)
                     .and_then(|rest| rest.split(' ').next());
                 if let Some(address) = address.and_then(|a| a.parse::<SocketAddr>().ok()) {
-                    let _ = found.send(address);
+                    let _ = found.send((address, std::mem::take(&mut said)));
                 }
+                said.push(line);
             }
         });
-        let address = address
+        let (address, said) = address
             .recv_timeout(Duration::from_secs(30))
             .expect("tollgate serve did not say where it serves");
-        Self { child, address }
+        Self {
+            child,
+            said,
+            address,
+        }
     }
 
     /// SIGKILL: no warning, no goodbye.
