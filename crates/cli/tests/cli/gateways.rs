@@ -116,16 +116,18 @@ fn a_payment_stays_with_its_bank_when_the_gateway_leaves_the_configuration() {
     let town = Town::open();
     let with = Setting::new(&town.main, &town.gateway("default"));
     let server = with.start("127.0.0.1:0");
-    let mut later = through("later", Some("acme"));
-    later["executeAt"] =
-        json!((jiff::Timestamp::now() + jiff::SignedDuration::from_secs(4)).to_string());
-    let answer = post(server.address, "/payments", &later).unwrap();
+    let reason = json!({"reason": "drill"});
+    let paused = post(server.address, "/admin/lanes/default/pause", &reason).unwrap();
+    assert_eq!(paused.status, 200, "{}", paused.body);
+    let answer = post(server.address, "/payments", &through("later", Some("acme"))).unwrap();
     assert_eq!(answer.status, 201, "{}", answer.body);
     assert_eq!(server.stop(), Some(0));
 
     let store = format!("sqlite:{}", with.folder.path().join("t.db").display());
     let without = Setting::on(&store, &town.main, "");
     let server = without.start("127.0.0.1:0");
+    let resumed = post(server.address, "/admin/lanes/default/resume", &reason).unwrap();
+    assert_eq!(resumed.status, 200, "{}", resumed.body);
     let why = eventually("it is put back", Duration::from_secs(30), || {
         let seen = get(server.address, "/payments/later").unwrap().body;
         let text = seen.to_string();
