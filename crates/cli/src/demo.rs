@@ -49,7 +49,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     })?;
     let mut config = Config::load(None)?;
     config.store.url = format!("sqlite:{}", folder.path().join("demo.db").display());
-    config.downstream.payments.url = bank.url();
+    config.downstream.send_all_to(&bank.url());
     config.downstream.payments.lane = LaneName::new(LANE);
     let tollgate = Tollgate::start(&config).await?;
     set_limit(&tollgate, args.limit).await?;

@@ -59,7 +59,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         None
     };
     if let Some(bank) = &bank {
-        config.downstream.payments.url = bank.url();
+        config.downstream.send_all_to(&bank.url());
     }
     // The port first: if it is taken, nothing has been started.
     let listener = TcpListener::bind(config.listen).await.with_context(|| {

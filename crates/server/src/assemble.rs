@@ -11,14 +11,14 @@ use tokio::task::JoinSet;
 use tollgate_core::id::LaneName;
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{Author, Engine, SettingKind, Store, StoreError};
-use tollgate_dispatch::{Dispatcher, Gate, GateOptions, Planner, Reconciler, Sender, Sweeper};
+use tollgate_dispatch::{Dispatcher, Gate, GateOptions, Planner, Reconciler, Sweeper};
 use tollgate_domains::payments::{self, Intake, Payments};
-use tollgate_downstream::{HttpConnector, HttpOptions};
 use tollgate_engine::{Builder, EmbeddedEngine, Options, Stop};
 use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::api;
+use crate::banks::Banks;
 use crate::config::{Config, StoreAt};
 use crate::telemetry;
 
@@ -48,24 +48,16 @@ impl std::fmt::Debug for Tollgate {
 impl Tollgate {
     pub async fn start(config: &Config) -> anyhow::Result<Self> {
         telemetry::recorder();
+        // Before the store: what cannot reach its bank is not started.
+        let banks = Banks::connect(&config.downstream)?;
         let store = open_store(config).await?;
         seed_settings(&*store).await?;
 
-        let bank = &config.downstream.payments;
-        let connector = HttpConnector::new(HttpOptions {
-            name: "payments".to_owned(),
-            url: bank.url.clone(),
-            lane: bank.lane.clone(),
-            profile: bank.profile(),
-            max_connections: bank.max_connections,
-        })
-        .map_err(|why| anyhow::anyhow!("downstream.payments: {why}"))?;
+        banks.warn_of_missing_lanes(&*store).await?;
         let gate = Arc::new(Gate::new(Arc::clone(&store), gate_options(config)));
-        let sender = Sender::new(Arc::clone(&store), gate, Arc::new(connector));
         let world = Payments {
+            routes: banks.routes(&store, &gate),
             store: Arc::clone(&store),
-            sender,
-            lane: bank.lane.clone(),
         };
 
         let mut builder = Builder::default();
@@ -93,7 +85,7 @@ impl Tollgate {
             intake,
             planner,
             two_persons: config.in_doubt.two_persons,
-            lane: bank.lane.clone(),
+            lane: config.downstream.payments.lane.clone(),
             engine,
             background,
             stop,

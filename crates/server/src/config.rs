@@ -1,21 +1,19 @@
 //! The configuration: the documented default file, then the user's file, then the environment.
 //! Whatever contradicts itself stops the start with one sentence.
 
+mod downstream;
+mod header_source;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use figment::Figment;
 use figment::providers::{Env, Format, Toml};
 use rust_decimal::Decimal;
 use serde::Deserialize;
-use tollgate_core::id::LaneName;
-use tollgate_core::ports::Profile;
 
-/// How long a step that sends may take, and a part of it (`downstream`, `domains::payments`).
-const LONGEST_STEP_MS: u64 = 120_000;
-const CONNECT_MS: u64 = 3_000;
+pub(crate) use downstream::{Downstream, NamedBank};
 
 const DEFAULT: &str = include_str!("../default.toml");
 
@@ -65,25 +63,6 @@ pub struct Sweep {
 #[serde(deny_unknown_fields)]
 pub struct InDoubt {
     pub two_persons: bool,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Downstream {
-    pub payments: Bank,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Bank {
-    pub url: String,
-    pub lane: LaneName,
-    pub timeout_ms: u64,
-    pub honours_idempotency_key: bool,
-    pub key_retention_secs: u64,
-    pub settle_secs: u64,
-    pub means_not_done: Vec<u16>,
-    pub max_connections: usize,
 }
 
 impl Config {
@@ -150,26 +129,7 @@ impl Config {
             self.sweep.reconcile_secs > 0,
             "sweep.reconcile_secs must be at least 1"
         );
-        let bank = &self.downstream.payments;
-        ensure!(
-            bank.timeout_ms > 0,
-            "downstream.payments.timeout_ms must be at least 1"
-        );
-        // Waiting for a connection, for a turn and for the answer must fit into one step.
-        let longest = bank.timeout_ms.saturating_mul(2)
-            + self.gate.patience_secs.saturating_mul(1000)
-            + CONNECT_MS;
-        ensure!(
-            longest < LONGEST_STEP_MS,
-            "downstream.payments.timeout_ms twice and gate.patience_secs must stay below {} s together; lower one of them",
-            (LONGEST_STEP_MS - CONNECT_MS) / 1000
-        );
-        ensure!(
-            !bank.honours_idempotency_key
-                || bank.key_retention_secs.saturating_mul(1000) > bank.timeout_ms,
-            "downstream.payments.key_retention_secs: keys forgotten within one timeout are not honoured; set honours_idempotency_key = false"
-        );
-        Ok(())
+        self.downstream.validate(self.gate.patience_secs)
     }
 }
 
@@ -211,18 +171,6 @@ impl Store {
     }
 }
 
-impl Bank {
-    pub fn profile(&self) -> Profile {
-        Profile {
-            honours_idempotency_key: self.honours_idempotency_key,
-            key_retention: Duration::from_secs(self.key_retention_secs),
-            settle: Duration::from_secs(self.settle_secs),
-            timeout: Duration::from_millis(self.timeout_ms),
-            means_not_done: self.means_not_done.clone(),
-        }
-    }
-}
-
 /// One sentence: which key, and what is wrong with it.
 fn explain(error: &figment::Error, file: Option<&Path>) -> anyhow::Error {
     let place = match file {
@@ -235,6 +183,12 @@ fn explain(error: &figment::Error, file: Option<&Path>) -> anyhow::Error {
     } else {
         format!("{key}: ")
     };
+    if error.path.iter().any(|part| part == "headers") {
+        // What was found may be a secret.
+        return anyhow::anyhow!(
+            "{place}: {key}must be text, written like headers = {{\"Authorization\" = \"env:BANK_TOKEN\"}}"
+        );
+    }
     // A syntax error is drawn over several lines; its first says where, its last says what.
     let said = error.kind.to_string();
     let mut lines = said.lines().filter(|line| !line.trim().is_empty());
@@ -274,21 +228,152 @@ mod tests {
             ("gate.tolerance_ms = 15", "gate.tolerance_ms"),
             ("gate.tolerance_ms = 0", "gate.tolerance_ms"),
             ("gate.colour = 1", "colour"),
-            (
-                "downstream.payments.key_retention_secs = 5",
-                "key_retention_secs",
-            ),
-            ("downstream.payments.timeout_ms = -1", "timeout_ms"),
-            (
-                "downstream.payments.timeout_ms = 60000",
-                "gate.patience_secs",
-            ),
             ("store.url = \"postgre://u:secret@h/d\"", "postgre://…@h/d"),
         ];
         for (toml, key) in table {
             let said = with(toml).unwrap_err().to_string();
             assert!(said.contains(key), "{toml}: {said}");
             assert!(!said.contains("secret"), "{said}");
+        }
+    }
+    #[test]
+    fn each_contradiction_of_a_bank_names_its_key() {
+        let bank = |text: &str| format!("[downstream.payments]\n{text}");
+        let gateway = |text: &str| {
+            format!("[downstream.gateways.acme]\nurl = \"http://acme\"\nlane = \"a\"\n{text}")
+        };
+        let table = [
+            ("timeout_ms = 0", "timeout_ms must be at least 1"),
+            ("timeout_ms = 60000", "gate.patience_secs"),
+            ("timeout_ms = 9223372036854775807", "timeout_ms"),
+            ("timeout_ms = -1", "timeout_ms"),
+            ("max_connections = 0", "max_connections"),
+            ("key_retention_secs = 5", "key_retention_secs"),
+            ("key_retention_secs = 0", "key_retention_secs"),
+            (
+                "honours_idempotency_key = false\nsettle_secs = 0",
+                "settle_secs",
+            ),
+            ("means_not_done = [200]", "means_not_done: 200"),
+            ("means_not_done = [429, 302]", "means_not_done: 302"),
+            ("means_not_done = [429, 408]", "means_not_done: 408"),
+            ("means_not_done = [504]", "means_not_done: 504"),
+            ("means_not_done = [999]", "means_not_done: 999"),
+            ("lane = \"\"", "lane"),
+            ("lane = \"a b\"", "lane"),
+            ("headers = \"secret\"", "headers: must be text"),
+            (
+                "headers = {\"X-Key\" = 5318008}",
+                "headers.X-Key: must be text",
+            ),
+            ("colour = 1", "colour"),
+        ];
+        for (text, key) in table {
+            let twice = text.starts_with("lane");
+            let said = with(&bank(text)).unwrap_err().to_string();
+            assert!(
+                said.contains(key) && said.contains("downstream.payments"),
+                "{text}: {said}"
+            );
+            let said = with(&gateway(text)).unwrap_err().to_string();
+            let named = said.contains("downstream.gateways.acme");
+            assert!(twice || (said.contains(key) && named), "{text}: {said}");
+            assert!(
+                !said.contains("secret") && !said.contains("5318008"),
+                "{said}"
+            );
+        }
+        for fine in [
+            "honours_idempotency_key = false\nkey_retention_secs = 9",
+            "means_not_done = [425, 503]",
+            "settle_secs = 0",
+        ] {
+            with(&bank(fine)).unwrap();
+            with(&gateway(fine)).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_gateway_needs_a_name_a_place_and_a_lane_of_its_own() {
+        let full = "url = \"http://x\"\nlane = \"a\"";
+        let table = [
+            (
+                "[downstream.gateways.acme]\nlane = \"a\"".to_owned(),
+                "downstream.gateways.acme.url is missing",
+            ),
+            (
+                "[downstream.gateways.acme]\nurl = \"http://x\"".to_owned(),
+                "downstream.gateways.acme.lane is missing",
+            ),
+            (
+                format!("[downstream.gateways.default]\n{full}"),
+                "downstream.gateways.default: \"default\" is the bank of",
+            ),
+            (
+                format!("[downstream.gateways.payments]\n{full}"),
+                "choose another name",
+            ),
+            (
+                format!("[downstream.gateways.\"a b\"]\n{full}"),
+                "a gateway's name may only contain",
+            ),
+            (
+                format!("[downstream.gateways.{}]\n{full}", "x".repeat(65)),
+                "at most 64",
+            ),
+            (
+                format!("[downstream.gateways.acme]\n{full}\n[downstream.gateways.Acme]\n{full}"),
+                "Acme and acme are one name",
+            ),
+            (
+                format!("[downstream.gateways.acme]\n{full}\n[downstream.gateways.acme]\n{full}"),
+                "duplicate key",
+            ),
+        ];
+        for (text, why) in table {
+            let said = with(&text).unwrap_err().to_string();
+            assert!(said.contains(why), "{text}: {said}");
+            assert_eq!(said.lines().count(), 1);
+        }
+    }
+
+    #[test]
+    fn a_gateway_inherits_the_promises_and_no_secret() {
+        let config = with(
+            "[downstream.payments]\nsettle_secs = 7\nmeans_not_done = [429, 503]\nroot_certificates = \"r.pem\"\nheaders = {Authorization = \"secret\"}\n[downstream.gateways.acme]\nurl = \"https://acme\"\nlane = \"a\"\ntimeout_ms = 5000\n[downstream.gateways.near]\nurl = \"http://near\"\nlane = \"n\"\n",
+        )
+        .unwrap();
+        let banks = config.downstream.banks().unwrap();
+        let names: Vec<_> = banks.iter().map(|bank| bank.name.as_str()).collect();
+        assert_eq!(names, ["payments", "acme", "near"]);
+        let acme = &banks[1].bank;
+        assert_eq!(
+            (acme.timeout_ms, acme.settle_secs, acme.max_connections),
+            (5000, 7, 512)
+        );
+        assert_eq!(acme.means_not_done, [429, 503]);
+        assert_eq!(acme.root_certificates.as_deref(), Some(Path::new("r.pem")));
+        assert_eq!(
+            banks[2].bank.root_certificates, None,
+            "of no use without TLS"
+        );
+        assert!(
+            acme.headers.is_empty(),
+            "one bank's token is not for another"
+        );
+        assert!(!format!("{config:?}").contains("secret"));
+    }
+
+    #[test]
+    fn a_sandbox_gets_everything_and_no_token() {
+        let mut config = with(
+            "[downstream.payments]\nurl = \"https://real\"\nheaders = {A = \"t\"}\nroot_certificates = \"r\"\n[downstream.gateways.acme]\nurl = \"https://acme\"\nlane = \"a\"\nheaders = {A = \"t\"}\nroot_certificates = \"r\"\n",
+        )
+        .unwrap();
+        config.downstream.send_all_to("http://sandbox");
+        for NamedBank { bank, .. } in config.downstream.banks().unwrap() {
+            assert_eq!(bank.url, "http://sandbox");
+            assert!(bank.headers.is_empty() && bank.root_certificates.is_none());
         }
     }
 }

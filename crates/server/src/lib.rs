@@ -2,6 +2,7 @@
 
 mod api;
 mod assemble;
+mod banks;
 mod config;
 mod telemetry;
 

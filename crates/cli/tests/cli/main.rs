@@ -13,6 +13,7 @@ mod cable;
 mod database_away;
 mod database_trouble;
 mod demo;
+mod gateways;
 mod http;
 mod kill_storm;
 mod lanes;

@@ -51,6 +51,8 @@ impl Setting {
 
 pub(crate) struct Served {
     child: Child,
+    /// What it said before it served.
+    pub(crate) said: Vec<String>,
     pub(crate) address: SocketAddr,
 }
 
@@ -61,7 +63,12 @@ pub(crate) fn serve_with(flags: &[&str]) -> Served {
 
 impl Served {
     fn start(config: &Path) -> Self {
-        Self::launch(Command::new(BINARY).args(["serve", "--config"]).arg(config))
+        Self::start_with(&[], config)
+    }
+
+    pub(crate) fn start_with(flags: &[&str], config: &Path) -> Self {
+        let mut command = Command::new(BINARY);
+        Self::launch(command.args(["serve", "--config"]).arg(config).args(flags))
     }
 
     fn launch(command: &mut Command) -> Self {
@@ -69,6 +76,7 @@ impl Served {
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (found, address) = mpsc::channel();
         std::thread::spawn(move || {
+            let mut said = vec![];
             for line in stderr.lines().map_while(Result::ok) {
                 if std::env::var_os("TGTEST_LOG").is_some() {
                     eprintln!("{line}");
@@ -78,14 +86,19 @@ impl Served {
                     .nth(1)
                     .and_then(|rest| rest.split(' ').next());
                 if let Some(address) = address.and_then(|a| a.parse::<SocketAddr>().ok()) {
-                    let _ = found.send(address);
+                    let _ = found.send((address, std::mem::take(&mut said)));
                 }
+                said.push(line);
             }
         });
-        let address = address
+        let (address, said) = address
             .recv_timeout(Duration::from_secs(30))
             .expect("tollgate serve did not say where it serves");
-        Self { child, address }
+        Self {
+            child,
+            said,
+            address,
+        }
     }
 
     /// SIGKILL: no warning, no goodbye.

@@ -12,6 +12,7 @@ use tollgate_dispatch::{Job, Sent};
 
 use super::Payments;
 use super::prepare::PaymentContext;
+use super::routes::DEFAULT_GATEWAY;
 use super::status::{moves, notified};
 
 /// Outlives a store that is away for two minutes. The longest pause is short, since flows that
@@ -22,6 +23,9 @@ const RETRY: retry::Policy = retry::Policy {
     factor: 2,
     longest_pause: Duration::from_secs(2),
 };
+
+/// How often a payment whose gateway is gone looks for it.
+const GATEWAY_PAUSE: Duration = Duration::from_mins(1);
 
 #[derive(Debug)]
 pub struct PaymentExecFlow;
@@ -73,17 +77,40 @@ impl Step for ExecutePayment {
     async fn run(&self, world: &Payments, _: &Call) -> Result<Sent, StepError> {
         let context: PaymentContext = serde_json::from_str(&self.input.context_json)
             .map_err(|e| StepError::last(format!("the context cannot be read: {e}")))?;
+        let Some(bank) = world.routes.connected(context.connector.as_deref()) else {
+            return self.wait_for_gateway(world, &context).await;
+        };
         let job = Job {
             item: self.input.item.clone(),
             run: self.input.run,
             request: bank_request(&context),
             moves: moves(),
         };
-        world
-            .sender
+        bank.sender
             .send(&job)
             .await
             .map_err(|e| StepError::retryable(e.to_string()))
+    }
+}
+
+impl ExecutePayment {
+    /// Its bank is configured no more, and no other may have it: it waits in the queue until it is
+    /// cancelled, or its gateway is back.
+    async fn wait_for_gateway(
+        &self,
+        world: &Payments,
+        context: &PaymentContext,
+    ) -> Result<Sent, StepError> {
+        let why = format!(
+            "its gateway {:?} is not configured any more; configure it again or cancel the payment",
+            context.connector.as_deref().unwrap_or(DEFAULT_GATEWAY)
+        );
+        let (item, run) = (&self.input.item, self.input.run);
+        let put_back = world.store.put_back(item, run, GATEWAY_PAUSE, &why).await;
+        if put_back.map_err(|e| StepError::retryable(e.to_string()))? {
+            return Ok(Sent::Requeued(why));
+        }
+        Ok(Sent::Superseded("another run owns the item".to_owned()))
     }
 }
 
@@ -203,6 +230,7 @@ mod tests {
             debtor: party("a"),
             creditor: party("b"),
             gateway: "default".into(),
+            connector: None,
             reference: None,
         }
     }

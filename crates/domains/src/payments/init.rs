@@ -133,12 +133,20 @@ impl Step for Admit {
         STORE_STEP
     }
     async fn run(&self, world: &Payments, call: &Call) -> Result<Vec<Answer>, StepError> {
-        let taken = |place: &usize| !self.checked.not_taken.contains_key(place);
-        let items = (0..self.payments.len())
-            .filter(taken)
-            .map(|place| prepare::build(&self.payments[place], &world.lane, &call.flow_id))
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|e| StepError::last(e.to_string()))?;
+        let mut not_taken = self.checked.not_taken.clone();
+        let mut items = Vec::with_capacity(self.payments.len());
+        for (place, payment) in self.payments.iter().enumerate() {
+            if not_taken.contains_key(&place) {
+                continue;
+            }
+            match world.routes.route(payment.gateway.as_deref()) {
+                Ok(route) => items.push(
+                    prepare::build(payment, route, &call.flow_id)
+                        .map_err(|e| StepError::last(e.to_string()))?,
+                ),
+                Err(why) => drop(not_taken.insert(place, why)),
+            }
+        }
         let admitted = world
             .store
             .admit(&item_type(), items)
@@ -147,7 +155,7 @@ impl Step for Admit {
         let mut admitted = admitted.into_iter().map(verdict);
         let mut answers = Vec::with_capacity(self.payments.len());
         for (place, payment) in self.payments.iter().enumerate() {
-            let verdict = match self.checked.not_taken.get(&place) {
+            let verdict = match not_taken.get(&place) {
                 None => admitted
                     .next()
                     .ok_or_else(|| StepError::last("an admission is missing"))?,

@@ -6,6 +6,7 @@ mod init;
 mod intake;
 mod prepare;
 mod request;
+mod routes;
 mod status;
 
 use std::sync::Arc;
@@ -14,12 +15,12 @@ use tollgate_core::flow::Registrar;
 use tollgate_core::id::{FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::ports::{NewItem, Store};
-use tollgate_dispatch::Sender;
 
 pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess, SendNotifications};
 pub use init::{Admit, Answer, InitInput, PaymentInitFlow, Prepare, Verdict};
 pub use intake::{Accepted, Intake, IntakeError};
 pub use request::{Details, Party, PaymentRequest, parse_time};
+pub use routes::{Bank, DEFAULT_GATEWAY, Routes};
 pub use status::{PaymentStatus, cancelled, resolution};
 
 pub const INIT_TASK_QUEUE: &str = "payment-init-task-queue";
@@ -38,26 +39,29 @@ pub fn item(id: &ItemId) -> Item {
 /// What the steps of this domain need.
 pub struct Payments {
     pub store: Arc<dyn Store>,
-    pub sender: Sender,
-    /// The lane of the one connector.
-    pub lane: LaneName,
+    pub routes: Routes<Bank>,
 }
 
 impl std::fmt::Debug for Payments {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Payments")
-            .field("lane", &self.lane)
+            .field("routes", &self.routes)
             .finish_non_exhaustive()
     }
 }
 
-/// What is written for a payment that passed its checks: the pure half of intake.
+/// What is written for a payment of the default bank that passed its checks: the pure half of
+/// intake.
 pub fn new_item(
     payment: &PaymentRequest,
     lane: &LaneName,
     init_flow: &FlowId,
 ) -> Result<NewItem, serde_json::Error> {
-    prepare::build(payment, lane, init_flow)
+    let route = routes::Route {
+        connector: None,
+        lane: lane.clone(),
+    };
+    prepare::build(payment, route, init_flow)
 }
 
 /// The whole domain, for either engine.

@@ -1,12 +1,13 @@
-//! The pure part of intake, step by step: validate, enrich, apply rules, build the
-//! context, determine the execution time. Given the same payment and time, the same result.
+//! The pure part of intake, step by step: validate, apply rules, build the
+//! context (the route comes from `routes.rs`), determine the execution time. Given the same payment and time, the same result.
 
 use serde::{Deserialize, Serialize};
-use tollgate_core::id::{FlowId, LaneName};
+use tollgate_core::id::FlowId;
 use tollgate_core::ports::{NewItem, NewRecord};
 use tollgate_core::{SignedDuration, Timestamp};
 
 use super::request::{Details, Party, PaymentRequest};
+use super::routes::{DEFAULT_GATEWAY, Route};
 use super::status::PaymentStatus;
 
 /// An `executeAt` this far in the past still means now.
@@ -24,13 +25,6 @@ pub(super) enum NotTaken {
     },
 }
 
-/// The gateway and lane that an enriched payment takes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Route {
-    gateway: String,
-    lane: LaneName,
-}
-
 /// What the exec flow gets: everything it needs, nothing it must fetch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -40,7 +34,11 @@ pub(super) struct PaymentContext {
     pub(super) currency: String,
     pub(super) debtor: Party,
     pub(super) creditor: Party,
+    /// What the bank is told.
     pub(super) gateway: String,
+    /// Which bank, by its gateway; the default one if none is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) connector: Option<String>,
     pub(super) reference: Option<String>,
 }
 
@@ -53,13 +51,12 @@ pub(super) fn check(payment: &PaymentRequest, now: Timestamp) -> Result<(), NotT
 /// Everything that is written for a payment that passed its checks.
 pub(super) fn build(
     payment: &PaymentRequest,
-    default_lane: &LaneName,
+    route: Route,
     init_flow: &FlowId,
 ) -> Result<NewItem, serde_json::Error> {
-    let route = enrich(payment, default_lane);
     Ok(NewItem {
         id: payment.payment_id.clone(),
-        context_json: serde_json::to_string(&build_context(payment, &route))?,
+        context_json: serde_json::to_string(&build_context(payment, route.connector))?,
         lane: route.lane,
         requested: determine_exec_time(payment),
         deadline: payment.deadline,
@@ -99,17 +96,6 @@ fn validate(payment: &PaymentRequest, now: Timestamp) -> Result<(), Details> {
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
-/// One connector, one lane: the route is the default one.
-fn enrich(payment: &PaymentRequest, default_lane: &LaneName) -> Route {
-    Route {
-        gateway: payment
-            .gateway
-            .clone()
-            .unwrap_or_else(|| "default".to_owned()),
-        lane: default_lane.clone(),
-    }
-}
-
 fn apply_rules(payment: &PaymentRequest) -> Result<(), NotTaken> {
     if payment.debtor.account == payment.creditor.account {
         return Err(NotTaken::Refused {
@@ -120,14 +106,18 @@ fn apply_rules(payment: &PaymentRequest) -> Result<(), NotTaken> {
     Ok(())
 }
 
-fn build_context(payment: &PaymentRequest, route: &Route) -> PaymentContext {
+fn build_context(payment: &PaymentRequest, connector: Option<String>) -> PaymentContext {
     PaymentContext {
         payment_id: payment.payment_id.to_string(),
         amount: payment.money.decimal(),
         currency: payment.money.currency.code().to_owned(),
         debtor: payment.debtor.clone(),
         creditor: payment.creditor.clone(),
-        gateway: route.gateway.clone(),
+        gateway: payment
+            .gateway
+            .clone()
+            .unwrap_or_else(|| DEFAULT_GATEWAY.to_owned()),
+        connector,
         reference: payment.reference.clone(),
     }
 }

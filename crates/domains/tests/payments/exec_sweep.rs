@@ -85,3 +85,32 @@ fn check_in_doubt(case: &Case, town: &Town, ran: &Ran<Sent>) {
         ("IN_DOUBT", QueueStatus::Ready, 2)
     );
 }
+
+/// Taken in for a gateway that has been taken out of the configuration since.
+fn orphan() -> Scene<PaymentExecFlow, Town> {
+    let mut scene = scene(BankOptions::default());
+    let context = &mut scene.input.context_json;
+    *context = context.replacen('{', "{\"connector\":\"gone\",", 1);
+    scene
+}
+
+#[test]
+fn a_payment_whose_gateway_is_gone_waits_and_no_other_bank_gets_it() {
+    assert_eq!(sweep(orphan, check_unsent), 1 + 5);
+}
+
+fn check_unsent(case: &Case, town: &Town, ran: &Ran<Sent>) {
+    assert_eq!(town.bank.ledger().arrivals(), 0, "{case:?}");
+    let view = town.item("pay_1").unwrap();
+    match &ran.result {
+        Ok(Sent::Requeued(why)) => assert!(why.contains("gone"), "{why}"),
+        // The step ran twice: the first time it put the item back.
+        Ok(Sent::Superseded(_)) => {}
+        Ok(other) => panic!("{other:?}"),
+        Err(_) => {
+            assert_eq!(case.fault(), Some(Fault::FailForGood));
+            return;
+        }
+    }
+    assert_eq!((view.queue_status, view.run), (QueueStatus::Ready, 2));
+}

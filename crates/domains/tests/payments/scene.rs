@@ -1,5 +1,6 @@
 //! A fresh store, a fresh bank and the domain between them, for one case of a sweep.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use tollgate_core::ports::{
     Author, Claim, ItemView, Lanes, Profile, Queue, Records, StartRecord, Started, Store,
 };
 use tollgate_dispatch::{Gate, GateOptions, Sender};
-use tollgate_domains::payments::{self, PaymentRequest, Payments};
+use tollgate_domains::payments::{self, PaymentRequest, Payments, Routes};
 use tollgate_downstream::{HttpConnector, HttpOptions};
 use tollgate_sandbox::{Bank, BankOptions};
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
@@ -57,8 +58,13 @@ impl Town {
         let sender = Sender::new(shared.clone(), gate, Arc::new(connector));
         let world = Arc::new(Payments {
             store: shared,
-            sender,
-            lane: LaneName::new(LANE),
+            routes: Routes {
+                default: payments::Bank {
+                    lane: LaneName::new(LANE),
+                    sender,
+                },
+                gateways: BTreeMap::new(),
+            },
         });
         let mut memory = Memory::new(Work::Blocking(RUNTIME.handle().clone()));
         payments::register(&mut memory, &world);

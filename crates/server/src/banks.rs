@@ -1,0 +1,173 @@
+//! The configured banks as connectors, and what an operator should know about them at the start.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use tollgate_core::id::LaneName;
+use tollgate_core::ports::{Connector, Store};
+use tollgate_dispatch::{Gate, Sender};
+use tollgate_domains::payments::{Bank, Routes};
+use tollgate_downstream::{Access, HttpConnector, HttpOptions};
+
+use crate::config::{Downstream, NamedBank};
+
+#[derive(Debug)]
+pub(crate) struct Banks {
+    default: Connected,
+    gateways: Vec<Connected>,
+}
+
+#[derive(Debug)]
+struct Connected {
+    /// Where it is configured.
+    key: String,
+    name: String,
+    connector: HttpConnector,
+}
+
+impl Banks {
+    /// Reads secrets and certificates; connects to nothing yet.
+    pub(crate) fn connect(downstream: &Downstream) -> anyhow::Result<Self> {
+        let mut all = downstream.banks()?.into_iter().map(connect);
+        let default = all.next().context("there is always a default bank")??;
+        let gateways = all.collect::<Result<_, _>>()?;
+        let banks = Self { default, gateways };
+        banks.warn_of_shared_places();
+        Ok(banks)
+    }
+
+    /// The domain's view of them.
+    pub(crate) fn routes(self, store: &Arc<dyn Store>, gate: &Arc<Gate>) -> Routes<Bank> {
+        let bank = |it: Connected| Bank {
+            lane: it.connector.lane().clone(),
+            sender: Sender::new(Arc::clone(store), Arc::clone(gate), Arc::new(it.connector)),
+        };
+        let named = |it: Connected| (it.name.clone(), bank(it));
+        Routes {
+            default: bank(self.default),
+            gateways: self.gateways.into_iter().map(named).collect(),
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Connected> {
+        std::iter::once(&self.default).chain(&self.gateways)
+    }
+
+    /// One bank with two budgets: each lane keeps its limit, and their sum may break the bank's.
+    fn warn_of_shared_places(&self) {
+        for (one, other) in pairs_with_two_budgets(&self.all().collect::<Vec<_>>()) {
+            tracing::warn!(
+                one = one.key,
+                one_lane = %one.connector.lane(),
+                other = other.key,
+                other_lane = %other.connector.lane(),
+                "two connectors lead to the same URL through different lanes: each lane's limit holds, but not their sum; give both the same lane"
+            );
+        }
+    }
+
+    /// Lanes are an operator's to create, except the default one.
+    pub(crate) async fn warn_of_missing_lanes(&self, store: &dyn Store) -> anyhow::Result<()> {
+        for bank in self.all() {
+            let lane = bank.connector.lane();
+            if store.lane(lane).await?.is_none() {
+                tracing::warn!(
+                    connector = bank.key,
+                    %lane,
+                    "the lane does not exist, and its payments are refused until it does; create it: {}",
+                    creation(lane)
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+fn connect(named: NamedBank) -> anyhow::Result<Connected> {
+    let NamedBank { key, name, bank } = named;
+    let mut access = Access::trusting(bank.root_certificates.clone());
+    for (header, source) in &bank.headers {
+        let added = source
+            .value()
+            .and_then(|value| access.add_header(header, &value));
+        added.map_err(|why| anyhow::anyhow!("{key}.headers.{header}: {why}"))?;
+    }
+    let options = HttpOptions {
+        name: name.clone(),
+        profile: bank.profile(),
+        url: bank.url,
+        lane: bank.lane,
+        max_connections: bank.max_connections,
+    };
+    let connector = HttpConnector::with_access(options, &access)
+        .map_err(|why| anyhow::anyhow!("{key}: {why}"))?;
+    Ok(Connected {
+        key,
+        name,
+        connector,
+    })
+}
+
+fn pairs_with_two_budgets<'a>(banks: &[&'a Connected]) -> Vec<(&'a Connected, &'a Connected)> {
+    let clash = |one: &Connected, other: &Connected| {
+        let (one, other) = (&one.connector, &other.connector);
+        one.place() == other.place() && one.lane() != other.lane()
+    };
+    let mut pairs = vec![];
+    for (place, one) in banks.iter().enumerate() {
+        let others = banks[place + 1..].iter();
+        pairs.extend(
+            others
+                .filter(|other| clash(one, other))
+                .map(|other| (*one, *other)),
+        );
+    }
+    pairs
+}
+
+fn creation(lane: &LaneName) -> String {
+    format!(
+        "tollgate lanes set {lane} --max-per-window 100 --window-size-secs 4 --reason \"a new bank\""
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bank(name: &str, url: &str, lane: &str) -> Connected {
+        let options = HttpOptions {
+            name: name.to_owned(),
+            url: url.to_owned(),
+            lane: LaneName::new(lane),
+            profile: crate::Config::load(None)
+                .unwrap()
+                .downstream
+                .payments
+                .profile(),
+            max_connections: 1,
+        };
+        Connected {
+            key: name.to_owned(),
+            name: name.to_owned(),
+            connector: HttpConnector::new(options).unwrap(),
+        }
+    }
+
+    #[test]
+    fn one_place_with_two_lanes_is_noticed_however_it_is_written() {
+        let banks = [
+            bank("a", "http://bank", "one"),
+            bank("b", "http://BANK:80/", "two"),
+            bank("c", "http://bank:80", "one"),
+            bank("d", "http://bank/v1", "two"),
+            bank("e", "http://other", "two"),
+        ];
+        let pairs = pairs_with_two_budgets(&banks.iter().collect::<Vec<_>>());
+        let names: Vec<_> = pairs
+            .iter()
+            .map(|(one, other)| (one.key.as_str(), other.key.as_str()))
+            .collect();
+        assert_eq!(names, [("a", "b"), ("b", "c")]);
+    }
+}

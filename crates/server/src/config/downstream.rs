@@ -1,0 +1,225 @@
+//! The banks in the configuration: `[downstream.payments]`, one more per gateway, and what each of
+//! them must not say about itself.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use serde::Deserialize;
+use tollgate_core::id::{LaneName, check_item_id};
+use tollgate_core::ports::Profile;
+use tollgate_domains::payments::DEFAULT_GATEWAY;
+
+use super::header_source::HeaderSource;
+
+/// How long a step that sends may take, and a part of it (`downstream`, `domains::payments`).
+const LONGEST_STEP_MS: u64 = 120_000;
+const CONNECT_MS: u64 = 3_000;
+/// As in a payment's `gateway`.
+const MAX_GATEWAY_CHARS: usize = 64;
+/// The bank that payments without a gateway go to.
+const PAYMENTS: &str = "payments";
+/// What somebody on the way says who has waited in vain: whether it was done, he cannot know.
+const LOST_ANSWERS: [u16; 3] = [408, 502, 504];
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Downstream {
+    pub payments: Bank,
+    #[serde(default)]
+    pub gateways: BTreeMap<String, Gateway>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bank {
+    pub url: String,
+    pub lane: LaneName,
+    pub timeout_ms: u64,
+    pub honours_idempotency_key: bool,
+    pub key_retention_secs: u64,
+    pub settle_secs: u64,
+    pub means_not_done: Vec<u16>,
+    pub max_connections: usize,
+    pub root_certificates: Option<PathBuf>,
+    #[serde(default)]
+    pub headers: BTreeMap<String, HeaderSource>,
+}
+
+/// A bank of which only what differs from `[downstream.payments]` is written.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gateway {
+    url: Option<String>,
+    lane: Option<LaneName>,
+    timeout_ms: Option<u64>,
+    honours_idempotency_key: Option<bool>,
+    key_retention_secs: Option<u64>,
+    settle_secs: Option<u64>,
+    means_not_done: Option<Vec<u16>>,
+    max_connections: Option<usize>,
+    root_certificates: Option<PathBuf>,
+    #[serde(default)]
+    headers: BTreeMap<String, HeaderSource>,
+}
+
+/// A bank with everything said about it.
+#[derive(Debug)]
+pub(crate) struct NamedBank {
+    /// Where it is configured.
+    pub(crate) key: String,
+    /// The gateway, or what the default bank is called in messages.
+    pub(crate) name: String,
+    pub(crate) bank: Bank,
+}
+
+impl Downstream {
+    /// The default bank first, then the gateways' by name.
+    pub(crate) fn banks(&self) -> anyhow::Result<Vec<NamedBank>> {
+        let mut banks = vec![NamedBank {
+            key: "downstream.payments".to_owned(),
+            name: PAYMENTS.to_owned(),
+            bank: self.payments.clone(),
+        }];
+        for (name, gateway) in &self.gateways {
+            let key = format!("downstream.gateways.{name}");
+            let bank = gateway.completed(&self.payments, &key)?;
+            banks.push(NamedBank {
+                key,
+                name: name.clone(),
+                bank,
+            });
+        }
+        Ok(banks)
+    }
+
+    pub(crate) fn validate(&self, patience_secs: u64) -> anyhow::Result<()> {
+        let mut names = BTreeMap::new();
+        for name in self.gateways.keys() {
+            check_name(name)?;
+            if let Some(other) = names.insert(name.to_lowercase(), name) {
+                bail!(
+                    "downstream.gateways: {other} and {name} are one name to whoever reads it; choose another for one of them"
+                );
+            }
+        }
+        for NamedBank { key, bank, .. } in self.banks()? {
+            bank.validate(&key, patience_secs)?;
+        }
+        Ok(())
+    }
+
+    /// Sends everything to one place that asks for nothing, such as a sandbox: no token goes there.
+    pub fn send_all_to(&mut self, url: &str) {
+        url.clone_into(&mut self.payments.url);
+        self.payments.root_certificates = None;
+        self.payments.headers.clear();
+        for gateway in self.gateways.values_mut() {
+            gateway.url = Some(url.to_owned());
+            gateway.root_certificates = None;
+            gateway.headers.clear();
+        }
+    }
+}
+
+fn check_name(name: &str) -> anyhow::Result<()> {
+    let key = format!("downstream.gateways.{name}");
+    check_item_id(name).map_err(|why| anyhow::anyhow!("{key}: a gateway's name {why}"))?;
+    ensure!(
+        name.len() <= MAX_GATEWAY_CHARS,
+        "{key}: a gateway's name must have at most {MAX_GATEWAY_CHARS} characters"
+    );
+    let taken = [DEFAULT_GATEWAY, PAYMENTS];
+    ensure!(
+        !taken.iter().any(|word| name.eq_ignore_ascii_case(word)),
+        "{key}: {name:?} is the bank of payments that name no gateway, which is downstream.payments; choose another name"
+    );
+    Ok(())
+}
+
+impl Gateway {
+    /// What is left out is as for the default bank: except where it is, its budget, and the headers,
+    /// for one bank's token must not go to another.
+    fn completed(&self, payments: &Bank, key: &str) -> anyhow::Result<Bank> {
+        let url = self.url.clone();
+        let url = url.with_context(|| format!("{key}.url is missing: say where this bank is"))?;
+        let lane = self.lane.clone();
+        let lane = lane.with_context(|| {
+            format!("{key}.lane is missing: say in which lane this bank's limit is kept")
+        })?;
+        let inherited = payments.root_certificates.clone();
+        let inherited = inherited.filter(|_| url.to_lowercase().starts_with("https:"));
+        let honours = self.honours_idempotency_key;
+        let means_not_done = self.means_not_done.clone();
+        Ok(Bank {
+            url,
+            lane,
+            timeout_ms: self.timeout_ms.unwrap_or(payments.timeout_ms),
+            honours_idempotency_key: honours.unwrap_or(payments.honours_idempotency_key),
+            key_retention_secs: self
+                .key_retention_secs
+                .unwrap_or(payments.key_retention_secs),
+            settle_secs: self.settle_secs.unwrap_or(payments.settle_secs),
+            means_not_done: means_not_done.unwrap_or_else(|| payments.means_not_done.clone()),
+            max_connections: self.max_connections.unwrap_or(payments.max_connections),
+            root_certificates: self.root_certificates.clone().or(inherited),
+            headers: self.headers.clone(),
+        })
+    }
+}
+
+impl Bank {
+    pub fn profile(&self) -> Profile {
+        Profile {
+            honours_idempotency_key: self.honours_idempotency_key,
+            key_retention: Duration::from_secs(self.key_retention_secs),
+            settle: Duration::from_secs(self.settle_secs),
+            timeout: Duration::from_millis(self.timeout_ms),
+            means_not_done: self.means_not_done.clone(),
+        }
+    }
+
+    fn validate(&self, key: &str, patience_secs: u64) -> anyhow::Result<()> {
+        check_item_id(self.lane.as_str())
+            .map_err(|why| anyhow::anyhow!("{key}.lane: a lane's name {why}"))?;
+        ensure!(self.timeout_ms > 0, "{key}.timeout_ms must be at least 1");
+        ensure!(
+            self.max_connections > 0,
+            "{key}.max_connections must be at least 1"
+        );
+        // Waiting for a connection, for a turn and for the answer must fit into one step.
+        let longest = (self.timeout_ms.saturating_mul(2))
+            .saturating_add(patience_secs.saturating_mul(1000))
+            .saturating_add(CONNECT_MS);
+        ensure!(
+            longest < LONGEST_STEP_MS,
+            "{key}.timeout_ms twice and gate.patience_secs must stay below {} s together; lower one of them",
+            (LONGEST_STEP_MS - CONNECT_MS) / 1000
+        );
+        self.validate_promises(key)
+    }
+
+    fn validate_promises(&self, key: &str) -> anyhow::Result<()> {
+        ensure!(
+            !self.honours_idempotency_key
+                || self.key_retention_secs.saturating_mul(1000) > self.timeout_ms,
+            "{key}.key_retention_secs: keys forgotten within one timeout are not honoured; set honours_idempotency_key = false"
+        );
+        ensure!(
+            self.honours_idempotency_key || self.settle_secs > 0,
+            "{key}.settle_secs: without keys a 404 is the only proof that a payment was not done, and at once it proves nothing; say after how many seconds it does"
+        );
+        for status in &self.means_not_done {
+            ensure!(
+                (400..=599).contains(status),
+                "{key}.means_not_done: {status} is no answer that refuses; only 4xx and 5xx can mean that nothing was done"
+            );
+            ensure!(
+                !LOST_ANSWERS.contains(status),
+                "{key}.means_not_done: {status} says that an answer was waited for in vain, and the payment may have been done; leave it out"
+            );
+        }
+        Ok(())
+    }
+}
