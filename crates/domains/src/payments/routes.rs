@@ -1,5 +1,5 @@
 //! Which bank a payment goes to: its `gateway` picks one of those that are configured, and with it
-//! the lane (docs/decisions/0012). Pure.
+//! the lane (docs/decisions/0011). Pure.
 
 use std::collections::BTreeMap;
 
