@@ -12,7 +12,7 @@ use crate::served::{BINARY, eventually};
 
 impl Pair {
     /// What the command printed, or what it complained about.
-    fn tollgate(&self, words: &[&str]) -> Result<String, String> {
+    pub(crate) fn tollgate(&self, words: &[&str]) -> Result<String, String> {
         let server = format!("http://{}", self.server.address);
         let output = Command::new(BINARY)
             .args(words)
@@ -38,13 +38,13 @@ impl Pair {
         self.tollgate(&["calendars", "put", "hours", &file, "--reason", "test"])
     }
 
-    fn pay(&self, payment: &Value) -> Value {
+    pub(crate) fn pay(&self, payment: &Value) -> Value {
         let answer = post(self.server.address, "/payments", payment).unwrap();
         assert_eq!(answer.status, 201, "{}", answer.body);
         answer.body
     }
 
-    fn shown(&self, id: &str) -> Value {
+    pub(crate) fn shown(&self, id: &str) -> Value {
         let path = format!("/payments/{id}");
         get(self.server.address, &path).unwrap().body
     }

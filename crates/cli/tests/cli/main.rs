@@ -15,6 +15,7 @@ mod database_trouble;
 mod demo;
 mod gateways;
 mod http;
+mod in_doubt;
 mod kill_storm;
 mod lanes;
 mod pair;

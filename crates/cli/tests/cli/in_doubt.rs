@@ -1,0 +1,78 @@
+//! A payment in doubt, as a support person works through it: `tollgate in-doubt …`.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::pair::{Pair, pair, payment};
+use crate::served::eventually;
+
+/// The bank does the work and hangs up without an answer, then says nothing useful when asked.
+const SILENT: &str = "sends: reset after; probes: 500";
+
+fn in_doubt(extra: &str) -> Pair {
+    let keys = "downstream.payments.honours_idempotency_key = false\n";
+    let pair = pair(&format!("{keys}{extra}"));
+    pair.bank.set_faults(SILENT.parse().unwrap());
+    pair.pay(&payment("p1"));
+    eventually("it is in doubt", Duration::from_secs(20), || {
+        (pair.shown("p1")["status"] == "IN_DOUBT").then_some(())
+    });
+    pair
+}
+
+/// Tried until no question is under way.
+fn resolve(pair: &Pair, words: &[&str]) -> String {
+    eventually("it is resolved", Duration::from_secs(20), || {
+        let base = ["in-doubt", "resolve", "p1", "--reason", "asked the bank"];
+        match pair.tollgate(&[&base[..], words].concat()) {
+            Ok(told) => Some(told),
+            Err(why) if why.contains("try again in a moment") => None,
+            Err(why) => Some(why),
+        }
+    })
+}
+
+#[test]
+fn a_persons_word_ends_a_payment_in_doubt_and_nobody_pays_it_again() {
+    let pair = in_doubt("");
+    let listed = pair.tollgate(&["in-doubt", "list"]).unwrap();
+    assert!(
+        listed.contains("p1") && listed.contains("At risk"),
+        "{listed}"
+    );
+    assert!(listed.contains("125.50"), "{listed}");
+    let shown = pair.tollgate(&["in-doubt", "show", "p1"]).unwrap();
+    assert!(shown.contains("no answer; in doubt"), "{shown}");
+    let told = resolve(&pair, &["--outcome", "done"]);
+    assert!(told.contains("PROCESSING"), "{told}");
+    assert!(
+        told.contains("resolved by api: done: asked the bank"),
+        "{told}"
+    );
+    let again = resolve(&pair, &["--outcome", "not-done"]);
+    assert!(
+        again.contains("cannot be resolved: it is PROCESSING"),
+        "{again}"
+    );
+    let empty = pair.tollgate(&["in-doubt", "list"]).unwrap();
+    assert!(empty.contains("nothing is in doubt"), "{empty}");
+    let effective = pair.bank.ledger().effective();
+    assert_eq!(effective.values().copied().collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn where_two_must_agree_one_is_not_enough() {
+    let pair = in_doubt("in_doubt.two_persons = true\n");
+    let nobody = resolve(&pair, &["--outcome", "done"]);
+    assert!(nobody.contains("actor: must say who decides"), "{nobody}");
+    let ann = ["--outcome", "done", "--actor", "ann"];
+    assert!(resolve(&pair, &ann).contains("proposed"));
+    assert!(
+        resolve(&pair, &ann).contains("proposed"),
+        "the same person again"
+    );
+    let other = resolve(&pair, &["--outcome", "failed", "--actor", "bob"]);
+    assert!(other.contains("proposed"), "they do not agree: {other}");
+    assert_eq!(pair.shown("p1")["status"], Value::from("IN_DOUBT"));
+}
