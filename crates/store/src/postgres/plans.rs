@@ -41,7 +41,7 @@ impl Plans for PostgresStore {
              SELECT least(coalesce(sum(due.n), 0), $3)::bigint FROM kinds
              CROSS JOIN LATERAL (SELECT count(*) AS n FROM (SELECT 1 FROM item_queue
                   WHERE lane = $1 AND queue_status = 'READY' AND item_type = kinds.kind
-                    AND scheduled_exec_time < $2 LIMIT $3) some) due";
+                    AND scheduled_exec_time < $2 LIMIT $3) few) due";
         let (lane, at_most) = (lane.clone(), i64::from(at_most));
         self.runner
             .read(Urgency::Normal, move |c| {
