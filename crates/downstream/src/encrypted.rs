@@ -76,7 +76,8 @@ pub(crate) struct Raw {
     stream: TcpStream,
     /// The same socket.
     socket: Socket,
-    /// A look must not take the driver's place in the reactor: nobody would wake the driver.
+    /// A look must not take the driver's place in the reactor: it would hear of a hang-up only with
+    /// the next request.
     only_looks: bool,
 }
 

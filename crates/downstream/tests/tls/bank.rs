@@ -52,8 +52,6 @@ pub(crate) struct Bank {
     pub(crate) opened: Notify,
     /// The script's entry has been followed to its end.
     pub(crate) followed: Notify,
-    /// The client has closed a connection.
-    pub(crate) left: Notify,
     /// Lets each connection end before its first request.
     pub(crate) dismissed: Notify,
     _folder: TempDir,
@@ -86,7 +84,6 @@ impl Bank {
             connections: Mutex::default(),
             opened: Notify::new(),
             followed: Notify::new(),
-            left: Notify::new(),
             dismissed: Notify::new(),
             _folder: folder,
         });
@@ -121,10 +118,7 @@ impl Bank {
                     read_request(&mut stream).await
                 }
             };
-            let Some(request) = request else {
-                self.left.notify_one();
-                return;
-            };
+            let Some(request) = request else { return };
             self.seen.lock().unwrap().push(request);
             let then = self.script.lock().unwrap().pop();
             let then = then.expect("more requests than the script has answers");

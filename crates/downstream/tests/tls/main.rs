@@ -212,19 +212,6 @@ async fn a_goodbye_while_the_line_waits_for_its_turn_has_sent_nothing() {
 }
 
 #[tokio::test]
-async fn a_goodbye_is_answered_even_if_nobody_wants_the_line() {
-    let bank = Bank::open([]).await;
-    let connector = connector(&bank);
-    for _ in 0..3 {
-        drop(connector.line().await.unwrap());
-    }
-    bank.dismissed.notify_one();
-    let left = tokio::time::timeout(Duration::from_secs(10), bank.left.notified());
-    assert!(left.await.is_ok(), "the driver was never woken");
-    assert_eq!(bank.connections(), 1);
-}
-
-#[tokio::test]
 async fn a_connection_that_was_idle_for_long_is_not_trusted_again() {
     let bank = Bank::open(vec![Then::Answer(ok()); 3]).await;
     let connector = connector(&bank);
