@@ -8,8 +8,8 @@ use tollgate_core::calendar::{Blackout, CalendarText};
 use tollgate_core::id::{CalendarName, LaneName};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{
-    Admission, Intervened, Interventions, Lanes, NewItem, Plans, Queue, SharedClock, Spot,
-    StatusMove, Waiting,
+    Admission, Doubts, IN_DOUBT, Intervened, Interventions, Lanes, NewItem, Plans, Queue,
+    Resolution, Resolved, SharedClock, Spot, StatusMove, Waiting,
 };
 use tollgate_store::postgres::PostgresStore;
 
@@ -32,6 +32,23 @@ pub(super) async fn run_all(store: &PostgresStore) {
     // The fill counted windows without regard to slots.
     let wrong = store.recount(&LaneName::new("lane-60")).await.unwrap();
     assert!(wrong.windows > 1000, "{wrong}");
+    doubts(store).await;
+}
+
+async fn doubts(store: &PostgresStore) {
+    let nowhere = LaneName::new("nowhere");
+    store.close_lane(&nowhere, HOUR, author()).await.unwrap();
+    for (n, resolved) in [(601_950, Resolved::Done), (601_951, Resolved::NotDone)] {
+        let item = filled(n);
+        let lost = StatusMove::new(&["SCHEDULED"], IN_DOUBT);
+        assert!(store.finish(&item, 1, lost).await.unwrap());
+        assert_eq!(store.in_doubt(&payments(), None, 9).await.unwrap().len(), 1);
+        assert_eq!(store.at_risk(&payments()).await.unwrap().len(), 1);
+        let record = StatusMove::new(&[IN_DOUBT], "SCHEDULED");
+        let resolution = Resolution { resolved, record };
+        let done = store.resolve(&item, resolution, author()).await.unwrap();
+        assert_eq!(done, Intervened::Yes);
+    }
 }
 
 async fn calendars(store: &PostgresStore) {
