@@ -1,6 +1,8 @@
 //! The configuration: the documented default file, then the user's file, then the environment.
 //! Whatever contradicts itself stops the start with one sentence.
 
+#[cfg(test)]
+mod bank_tests;
 mod downstream;
 mod header_source;
 
@@ -204,7 +206,7 @@ fn explain(error: &figment::Error, file: Option<&Path>) -> anyhow::Error {
 mod tests {
     use super::*;
 
-    fn with(toml: &str) -> anyhow::Result<Config> {
+    pub(super) fn with(toml: &str) -> anyhow::Result<Config> {
         let figment = Figment::from(Toml::string(DEFAULT)).merge(Toml::string(toml));
         let config: Config = figment.extract().map_err(|e| explain(&e, None))?;
         config.validate()?;
@@ -234,146 +236,6 @@ mod tests {
             let said = with(toml).unwrap_err().to_string();
             assert!(said.contains(key), "{toml}: {said}");
             assert!(!said.contains("secret"), "{said}");
-        }
-    }
-    #[test]
-    fn each_contradiction_of_a_bank_names_its_key() {
-        let bank = |text: &str| format!("[downstream.payments]\n{text}");
-        let gateway = |text: &str| {
-            format!("[downstream.gateways.acme]\nurl = \"http://acme\"\nlane = \"a\"\n{text}")
-        };
-        let table = [
-            ("timeout_ms = 0", "timeout_ms must be at least 1"),
-            ("timeout_ms = 60000", "gate.patience_secs"),
-            ("timeout_ms = 9223372036854775807", "timeout_ms"),
-            ("timeout_ms = -1", "timeout_ms"),
-            ("max_connections = 0", "max_connections"),
-            ("key_retention_secs = 5", "key_retention_secs"),
-            ("key_retention_secs = 0", "key_retention_secs"),
-            (
-                "honours_idempotency_key = false\nsettle_secs = 0",
-                "settle_secs",
-            ),
-            ("means_not_done = [200]", "means_not_done: 200"),
-            ("means_not_done = [429, 302]", "means_not_done: 302"),
-            ("means_not_done = [429, 408]", "means_not_done: 408"),
-            ("means_not_done = [504]", "means_not_done: 504"),
-            ("means_not_done = [999]", "means_not_done: 999"),
-            ("lane = \"\"", "lane"),
-            ("lane = \"a b\"", "lane"),
-            ("headers = \"secret\"", "headers: must be text"),
-            (
-                "headers = {\"X-Key\" = 5318008}",
-                "headers.X-Key: must be text",
-            ),
-            ("colour = 1", "colour"),
-        ];
-        for (text, key) in table {
-            let twice = text.starts_with("lane");
-            let said = with(&bank(text)).unwrap_err().to_string();
-            assert!(
-                said.contains(key) && said.contains("downstream.payments"),
-                "{text}: {said}"
-            );
-            let said = with(&gateway(text)).unwrap_err().to_string();
-            let named = said.contains("downstream.gateways.acme");
-            assert!(twice || (said.contains(key) && named), "{text}: {said}");
-            assert!(
-                !said.contains("secret") && !said.contains("5318008"),
-                "{said}"
-            );
-        }
-        for fine in [
-            "honours_idempotency_key = false\nkey_retention_secs = 9",
-            "means_not_done = [425, 503]",
-            "settle_secs = 0",
-        ] {
-            with(&bank(fine)).unwrap();
-            with(&gateway(fine)).unwrap();
-        }
-    }
-
-    #[test]
-    fn a_gateway_needs_a_name_a_place_and_a_lane_of_its_own() {
-        let full = "url = \"http://x\"\nlane = \"a\"";
-        let table = [
-            (
-                "[downstream.gateways.acme]\nlane = \"a\"".to_owned(),
-                "downstream.gateways.acme.url is missing",
-            ),
-            (
-                "[downstream.gateways.acme]\nurl = \"http://x\"".to_owned(),
-                "downstream.gateways.acme.lane is missing",
-            ),
-            (
-                format!("[downstream.gateways.default]\n{full}"),
-                "downstream.gateways.default: \"default\" is the bank of",
-            ),
-            (
-                format!("[downstream.gateways.payments]\n{full}"),
-                "choose another name",
-            ),
-            (
-                format!("[downstream.gateways.\"a b\"]\n{full}"),
-                "a gateway's name may only contain",
-            ),
-            (
-                format!("[downstream.gateways.{}]\n{full}", "x".repeat(65)),
-                "at most 64",
-            ),
-            (
-                format!("[downstream.gateways.acme]\n{full}\n[downstream.gateways.Acme]\n{full}"),
-                "Acme and acme are one name",
-            ),
-            (
-                format!("[downstream.gateways.acme]\n{full}\n[downstream.gateways.acme]\n{full}"),
-                "duplicate key",
-            ),
-        ];
-        for (text, why) in table {
-            let said = with(&text).unwrap_err().to_string();
-            assert!(said.contains(why), "{text}: {said}");
-            assert_eq!(said.lines().count(), 1);
-        }
-    }
-
-    #[test]
-    fn a_gateway_inherits_the_promises_and_no_secret() {
-        let config = with(
-            "[downstream.payments]\nsettle_secs = 7\nmeans_not_done = [429, 503]\nroot_certificates = \"r.pem\"\nheaders = {Authorization = \"secret\"}\n[downstream.gateways.acme]\nurl = \"https://acme\"\nlane = \"a\"\ntimeout_ms = 5000\n[downstream.gateways.near]\nurl = \"http://near\"\nlane = \"n\"\n",
-        )
-        .unwrap();
-        let banks = config.downstream.banks().unwrap();
-        let names: Vec<_> = banks.iter().map(|bank| bank.name.as_str()).collect();
-        assert_eq!(names, ["payments", "acme", "near"]);
-        let acme = &banks[1].bank;
-        assert_eq!(
-            (acme.timeout_ms, acme.settle_secs, acme.max_connections),
-            (5000, 7, 512)
-        );
-        assert_eq!(acme.means_not_done, [429, 503]);
-        assert_eq!(acme.root_certificates.as_deref(), Some(Path::new("r.pem")));
-        assert_eq!(
-            banks[2].bank.root_certificates, None,
-            "of no use without TLS"
-        );
-        assert!(
-            acme.headers.is_empty(),
-            "one bank's token is not for another"
-        );
-        assert!(!format!("{config:?}").contains("secret"));
-    }
-
-    #[test]
-    fn a_sandbox_gets_everything_and_no_token() {
-        let mut config = with(
-            "[downstream.payments]\nurl = \"https://real\"\nheaders = {A = \"t\"}\nroot_certificates = \"r\"\n[downstream.gateways.acme]\nurl = \"https://acme\"\nlane = \"a\"\nheaders = {A = \"t\"}\nroot_certificates = \"r\"\n",
-        )
-        .unwrap();
-        config.downstream.send_all_to("http://sandbox");
-        for NamedBank { bank, .. } in config.downstream.banks().unwrap() {
-            assert_eq!(bank.url, "http://sandbox");
-            assert!(bank.headers.is_empty() && bank.root_certificates.is_none());
         }
     }
 }
