@@ -19,7 +19,7 @@ mod why;
 
 pub use dispatcher::{Cycle, Dispatcher};
 pub use gate::{Ask, Gate, GateOptions, NoTurn};
-pub use planner::{Feed, MOST_PREVIEWED, Planner};
+pub use planner::{Feed, Planner};
 pub use reconciler::Reconciler;
 pub use sender::{Job, Moves, Sender, Sent};
 pub use shift::Shift;

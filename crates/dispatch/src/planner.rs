@@ -21,7 +21,7 @@ use crate::shift::Shift;
 /// Read or placed in one step.
 const CHUNK: u32 = 1000;
 /// A preview holds no more items than this in memory.
-pub const MOST_PREVIEWED: usize = 5_000_000;
+const MOST_PREVIEWED: usize = 5_000_000;
 const MOST_WINDOWS: u32 = 10_000_000;
 /// An estimate looks at no more items before this one.
 const MOST_COUNTED: u32 = 100_000;

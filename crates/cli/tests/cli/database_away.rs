@@ -111,6 +111,10 @@ fn away_and_back(state: State, meanwhile: impl Fn(SocketAddr, usize)) {
     let ledger = place.bank.ledger();
     runtime.block_on(ledger.wait_for_arrivals(BEFORE / 4));
     let usual = place.best_second_since(Duration::ZERO);
+    assert!(
+        usual * 10 >= LIMIT as usize * 7,
+        "{usual} a second before anything was wrong"
+    );
 
     place.cable.set(state);
     let gone = place.now();
