@@ -7,11 +7,10 @@ mod report;
 mod sandbox;
 mod serve;
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
+use tollgate_server::Log;
 
 /// Lands payments on a bank at exactly the rate it permits, each once.
 #[derive(Debug, Parser)]
@@ -35,7 +34,9 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    start_log(matches!(cli.command, Command::Serve(_)));
+    if !matches!(cli.command, Command::Serve(_)) {
+        Log::of_a_command();
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -52,17 +53,6 @@ fn main() -> ExitCode {
         }
     });
     result.unwrap_or_else(|error| fail(&error))
-}
-
-/// `RUST_LOG` decides what is logged; the demo logs only what goes wrong.
-fn start_log(serving: bool) {
-    let default = if serving { "info" } else { "error" };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
-        .init();
 }
 
 #[expect(clippy::print_stderr, reason = "talk goes to stderr")]

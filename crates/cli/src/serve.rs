@@ -8,7 +8,7 @@ use anyhow::Context;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tollgate_sandbox::{Bank, BankOptions, Faults};
-use tollgate_server::{Config, Tollgate};
+use tollgate_server::{Config, Log, Tollgate};
 
 use crate::sandbox::read_faults;
 
@@ -49,6 +49,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         config.store.url = store;
     }
     config.validate()?;
+    let log = Log::start(&config.telemetry)?;
     let faults = match &args.sandbox_faults {
         Some(given) => read_faults("--sandbox-faults", given)?,
         None => Faults::default(),
@@ -73,6 +74,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     tracing::info!(%address, store = config.store.shown(), bank = config.downstream.payments.url, "serving");
     tollgate.serve(listener, asked_to_stop()?).await?;
     tracing::info!("stopped");
+    log.stop();
     Ok(ExitCode::SUCCESS)
 }
 

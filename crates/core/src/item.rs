@@ -47,6 +47,15 @@ impl QueueStatus {
         Self::Held,
     ];
 
+    /// The states of an item that still has something before it.
+    pub const UNENDED: [Self; 5] = [
+        Self::Ready,
+        Self::Claimed,
+        Self::Dispatched,
+        Self::Held,
+        Self::Dead,
+    ];
+
     #[expect(
         clippy::match_same_arms,
         reason = "a table reads by its reasons, not by its results"

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use tokio::sync::{Mutex, watch};
+use tokio::time::Instant;
 use tollgate_core::flow::ExecInput;
 use tollgate_core::id::{BatchId, Item, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
@@ -72,7 +73,10 @@ impl Dispatcher {
     /// Cycles until told to stop. Errors are logged and the next cycle tries again.
     pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         loop {
-            let pause = match self.cycle().await {
+            let began = Instant::now();
+            let cycle = self.cycle().await;
+            self.measure(&cycle, began.elapsed());
+            let pause = match cycle {
                 Ok(cycle) if cycle.unreachable => Duration::from_secs(1),
                 Ok(cycle) => LOOK_PAUSE.min(cycle.next_in.unwrap_or(LOOK_PAUSE)),
                 Err(error) => {
@@ -85,6 +89,19 @@ impl Dispatcher {
                 _ = stop.wait_for(|stop| *stop) => return,
             }
         }
+    }
+
+    /// The seeds' names.
+    fn measure(&self, cycle: &StoreResult<Cycle>, took: Duration) {
+        let Ok(cycle) = cycle else { return };
+        let count = |name: &'static str, by: u64| {
+            metrics::counter!(name, "item_type" => self.item_type.to_string()).increment(by);
+        };
+        count("dispatch_batch_claimed_total", cycle.claimed);
+        count("dispatch_workflow_started_total", cycle.started);
+        count("dispatch_workflow_start_failures_total", cycle.failed);
+        metrics::histogram!("dispatch_cycle_duration_seconds", "item_type" => self.item_type.to_string())
+            .record(took.as_secs_f64());
     }
 
     /// One cycle: read config → claim → start → record, for every lane that has work.

@@ -108,6 +108,7 @@ impl Gate {
     }
 
     /// Waits for a turn and for its time. On return the caller sends, at once.
+    #[tracing::instrument(skip_all, fields(lane = %ask.lane))]
     pub async fn turn(&self, ask: Ask) -> Result<Permit, NoTurn> {
         let patience = self.options.patience;
         let deadline = Instant::now() + patience;

@@ -179,6 +179,7 @@ impl Sender {
         }
     }
 
+    #[tracing::instrument(skip_all, fields(lane = %self.connector.lane(), ?kind, outcome))]
     async fn exchange(
         &self,
         job: &Job,
@@ -204,6 +205,11 @@ impl Sender {
             .heard(worked, turn_at, heard_at, said.detail())
             .await;
         let outcome = judge(said, doubt);
+        tracing::Span::current().record("outcome", outcome.state().as_str());
+        if matches!(outcome, Outcome::Unknown(_)) {
+            // What was answered is in the attempt; a bank may repeat an account in it.
+            tracing::warn!(item = %job.item, ?kind, "in doubt: nobody knows the outcome");
+        }
         let (record, then, sent) = self.follow(job, kind, doubt, turn_at, &outcome);
         let close_lane = match &outcome {
             Outcome::Retry {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tollgate_core::flow::{Call, Policy, Step, StepError};
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{JournalEntry, StoreResult};
+use tracing::Instrument;
 
 use crate::contained::contained;
 use crate::local::Tether;
@@ -26,6 +27,11 @@ pub(crate) struct Job<S: Step> {
 /// the record is found. A result that cannot be written because the store is away is kept and
 /// tried again, and only this flow waits.
 pub(crate) async fn perform<S: Step>(shared: Arc<Tether>, job: Job<S>) -> StoreResult<String> {
+    let span = tracing::info_span!("step", flow = %job.flow_id, step = S::NAME);
+    perform_within(shared, job).instrument(span).await
+}
+
+async fn perform_within<S: Step>(shared: Arc<Tether>, job: Job<S>) -> StoreResult<String> {
     let outcome = try_by_policy(&job).await;
     let result_json = encode::<S>(&outcome).await;
     let entry = JournalEntry {
@@ -59,8 +65,7 @@ async fn try_by_policy<S: Step>(job: &Job<S>) -> Result<S::Out, StepError> {
         let Some(pause) = pause else {
             return Err(error);
         };
-        tracing::debug!(flow = %job.flow_id, step = S::NAME, attempt = call.attempt, %error,
-            "a step failed and will be tried again");
+        tracing::debug!(attempt = call.attempt, %error, "a step failed and will be tried again");
         tokio::time::sleep(pause).await;
         call.attempt += 1;
     }

@@ -28,6 +28,7 @@ pub struct Config {
     pub gate: Gate,
     pub sweep: Sweep,
     pub in_doubt: InDoubt,
+    pub telemetry: Telemetry,
     pub downstream: Downstream,
 }
 
@@ -65,6 +66,36 @@ pub struct Sweep {
 #[serde(deny_unknown_fields)]
 pub struct InDoubt {
     pub two_persons: bool,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Telemetry {
+    pub log_format: LogFormat,
+    pub otlp_url: String,
+    pub trace_share: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+impl Telemetry {
+    fn validate(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.otlp_url.is_empty() || self.otlp_url.starts_with("http://"),
+            "telemetry.otlp_url: {:?} is not the address of a collector; write it like http://127.0.0.1:4317",
+            self.otlp_url
+        );
+        ensure!(
+            (0.0..=1.0).contains(&self.trace_share),
+            "telemetry.trace_share must be between 0 and 1, the share of payments that are traced"
+        );
+        Ok(())
+    }
 }
 
 impl Config {
@@ -131,6 +162,7 @@ impl Config {
             self.sweep.reconcile_secs > 0,
             "sweep.reconcile_secs must be at least 1"
         );
+        self.telemetry.validate()?;
         self.downstream.validate(self.gate.patience_secs)
     }
 }
@@ -230,6 +262,12 @@ mod tests {
             ("gate.tolerance_ms = 15", "gate.tolerance_ms"),
             ("gate.tolerance_ms = 0", "gate.tolerance_ms"),
             ("gate.colour = 1", "colour"),
+            ("telemetry.log_format = \"xml\"", "telemetry.log_format"),
+            (
+                "telemetry.otlp_url = \"collector:4317\"",
+                "telemetry.otlp_url",
+            ),
+            ("telemetry.trace_share = 2", "telemetry.trace_share"),
             ("store.url = \"postgre://u:secret@h/d\"", "postgre://…@h/d"),
         ];
         for (toml, key) in table {

@@ -8,3 +8,4 @@ mod telemetry;
 
 pub use assemble::Tollgate;
 pub use config::Config;
+pub use telemetry::Log;

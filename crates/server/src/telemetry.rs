@@ -1,5 +1,8 @@
 //! Metrics: the one recorder of the process, and the gauges of every lane.
 
+mod log;
+mod traces;
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -13,6 +16,8 @@ use tollgate_core::ports::{Store, StoreResult};
 use tollgate_core::{SignedDuration, Timestamp};
 use tollgate_dispatch::Planner;
 use tollgate_domains::payments;
+
+pub use log::Log;
 
 /// Rates and fills are told of the last and of the next minute.
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
@@ -37,6 +42,7 @@ pub(crate) fn recorder() -> &'static PrometheusHandle {
             ),
             ("rate_limiter_window_lookahead_depth", &WINDOWS[..]),
             ("tollgate_turn_lateness_seconds", &LATENESS[..]),
+            ("dispatch_cycle_duration_seconds", &SECONDS[..]),
         ];
         let builder = buckets
             .iter()
@@ -82,6 +88,24 @@ fn describe() {
     describe_counter!(
         "tollgate_windows_corrected_total",
         "window counters that reconciliation corrected"
+    );
+    describe_counter!("dispatch_batch_claimed_total", "items that were claimed");
+    describe_counter!(
+        "dispatch_workflow_started_total",
+        "exec flows that were started"
+    );
+    describe_counter!(
+        "dispatch_workflow_start_failures_total",
+        "exec flows that could not be started"
+    );
+    describe_histogram!(
+        "dispatch_cycle_duration_seconds",
+        Unit::Seconds,
+        "one cycle of the dispatcher"
+    );
+    describe_gauge!(
+        "dispatch_queue_depth",
+        "items in the queue, by type and status"
     );
     describe_gauge!("tollgate_in_doubt", "items whose outcome nobody knows");
     describe_gauge!(
@@ -139,6 +163,7 @@ async fn look(
 ) -> StoreResult<()> {
     let now = store.now().await?;
     look_at_doubts(store, now, currencies).await?;
+    look_at_queue(store).await?;
     for lane in store.lanes().await? {
         // What cannot be counted in time on one lane says nothing about the others.
         if let Err(error) = look_at_lane(store, planner, &lane, now).await {
@@ -208,6 +233,18 @@ async fn look_at_doubts(
             ("currency", currency.clone()),
         ];
         gauge!("tollgate_in_doubt_minor_units", &labels).set(amount.to_f64().unwrap_or(0.0));
+    }
+    Ok(())
+}
+
+async fn look_at_queue(store: &dyn Store) -> StoreResult<()> {
+    let item_type = payments::item_type();
+    for (status, depth) in store.depths(&item_type).await? {
+        let labels = [
+            ("item_type", item_type.to_string()),
+            ("status", status.as_str().to_owned()),
+        ];
+        gauge!("dispatch_queue_depth", &labels).set(depth.to_f64().unwrap_or(0.0));
     }
     Ok(())
 }

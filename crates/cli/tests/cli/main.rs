@@ -21,3 +21,4 @@ mod lanes;
 mod pair;
 mod sandbox;
 mod served;
+mod telemetry;

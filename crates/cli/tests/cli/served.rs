@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -53,6 +53,7 @@ pub(crate) struct Served {
     child: Child,
     /// What it said before it served.
     pub(crate) said: Vec<String>,
+    lines: Arc<Mutex<Vec<String>>>,
     pub(crate) address: SocketAddr,
 }
 
@@ -71,24 +72,28 @@ impl Served {
         Self::launch(command.args(["serve", "--config"]).arg(config).args(flags))
     }
 
+    /// With environment variables of its own.
+    pub(crate) fn start_in(environment: &[(&str, &str)], config: &Path) -> Self {
+        let mut command = Command::new(BINARY);
+        command.envs(environment.iter().copied());
+        Self::launch(command.args(["serve", "--config"]).arg(config))
+    }
+
     fn launch(command: &mut Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (found, address) = mpsc::channel();
+        let lines = Arc::new(Mutex::new(vec![]));
+        let all = Arc::clone(&lines);
         std::thread::spawn(move || {
-            let mut said = vec![];
             for line in stderr.lines().map_while(Result::ok) {
                 if std::env::var_os("TGTEST_LOG").is_some() {
                     eprintln!("{line}");
                 }
-                let address = line
-                    .split("address=")
-                    .nth(1)
-                    .and_then(|rest| rest.split(' ').next());
-                if let Some(address) = address.and_then(|a| a.parse::<SocketAddr>().ok()) {
-                    let _ = found.send((address, std::mem::take(&mut said)));
+                if let Some(address) = address_in(&line) {
+                    let _ = found.send((address, all.lock().unwrap().clone()));
                 }
-                said.push(line);
+                all.lock().unwrap().push(line);
             }
         });
         let (address, said) = address
@@ -97,8 +102,14 @@ impl Served {
         Self {
             child,
             said,
+            lines,
             address,
         }
+    }
+
+    /// Everything it has logged; after its end, all of it.
+    pub(crate) fn log(&self) -> Vec<String> {
+        self.lines.lock().unwrap().clone()
     }
 
     /// SIGKILL: no warning, no goodbye.
@@ -120,6 +131,14 @@ impl Drop for Served {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Where it serves, if this line of the log says so, as text or as JSON.
+fn address_in(line: &str) -> Option<SocketAddr> {
+    let text = line.split("address=").nth(1);
+    let json = line.split("\"address\":\"").nth(1);
+    let end = |c: char| c == ' ' || c == '"';
+    text.or(json)?.split(end).next()?.parse().ok()
 }
 
 /// Asks again and again until the answer is there, within a bound.

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId, ItemType};
+use tollgate_core::item::QueueStatus;
 use tollgate_core::money::{Currency, Money};
-use tollgate_core::ports::{NewAudit, StatusMove, Total};
+use tollgate_core::ports::{NewAudit, Started, StatusMove, Total};
 
-use super::fixture::{Fixture, HOUR, MINUTE, new_item, payment, payments, plan, signed};
+use super::fixture::{
+    Fixture, HOUR, MINUTE, claim_all, new_item, payment, payments, plan, signed, start,
+};
 
 async fn totals(f: &dyn Fixture, from: Timestamp, to: Timestamp) -> Vec<Total> {
     f.store().totals(&payments(), from, to).await.unwrap()
@@ -146,4 +149,42 @@ pub async fn the_newest_entries_come_first_of_one_item_or_of_all(f: &dyn Fixture
     assert_eq!(of(Some(payment("p")), 10).await, ["3", "0"]);
     assert_eq!(of(Some(payment("p")), 1).await, ["3"]);
     assert_eq!(of(Some(payment("nobody")), 10).await, [""; 0]);
+}
+
+pub async fn the_depths_count_every_state_that_is_not_an_end(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let ids = ["dead", "ended", "running", "claimed"];
+    f.place(ids.map(new_item).to_vec()).await;
+    let claimed = f.claim(claim_all()).await;
+    let of = |id: &str| claimed.iter().find(|c| c.id.as_str() == id).unwrap();
+    let failed = start(of("dead"), Started::Failed("no".into()));
+    assert_eq!(
+        f.store()
+            .record_starts(&payments(), &claim_all().batch, vec![failed], 1)
+            .await
+            .unwrap(),
+        1
+    );
+    let started = ["ended", "running"].map(|id| start(of(id), Started::New));
+    assert_eq!(f.record(started.to_vec()).await, 2);
+    assert!(
+        f.store()
+            .finish(
+                &payment("ended"),
+                1,
+                StatusMove::new(&["SCHEDULED"], "ACCEPTED")
+            )
+            .await
+            .unwrap()
+    );
+    f.place(vec![new_item("r1"), new_item("r2")]).await;
+    let depths = f.store().depths(&payments()).await.unwrap();
+    let expected = [
+        (QueueStatus::Ready, 2),
+        (QueueStatus::Claimed, 1),
+        (QueueStatus::Dispatched, 1),
+        (QueueStatus::Held, 0),
+        (QueueStatus::Dead, 1),
+    ];
+    assert_eq!(depths, expected);
 }

@@ -305,6 +305,7 @@ macro_rules! store_cases {
             totals_tie_out_by_count_and_by_amount
             totals_count_what_was_accepted_from_one_time_and_before_another
             totals_count_one_type_only
+            the_depths_count_every_state_that_is_not_an_end
             an_audit_entry_tells_who_did_what_to_which_item_and_when
             the_newest_entries_come_first_of_one_item_or_of_all
         }

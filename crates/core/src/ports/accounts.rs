@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::StoreResult;
 use crate::Timestamp;
 use crate::id::{Item, ItemType};
+use crate::item::QueueStatus;
 
 #[async_trait]
 pub trait Accounts: Send + Sync {
@@ -16,6 +17,10 @@ pub trait Accounts: Send + Sync {
         from: Timestamp,
         to: Timestamp,
     ) -> StoreResult<Vec<Total>>;
+
+    /// How many items of a type the queue holds in each state that is not an end: READY, CLAIMED,
+    /// DISPATCHED and not finished, HELD, DEAD; those that hold none too.
+    async fn depths(&self, item_type: &ItemType) -> StoreResult<Vec<(QueueStatus, u64)>>;
 
     async fn write_audit(&self, entry: NewAudit) -> StoreResult<()>;
 

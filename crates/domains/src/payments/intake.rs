@@ -69,6 +69,7 @@ impl From<Unreachable> for IntakeError {
 
 impl Intake {
     /// Takes one payment in. When this returns `Ok`, it is durable.
+    #[tracing::instrument(skip_all, fields(item = %item(&payment.payment_id)))]
     pub async fn accept(
         &self,
         payment: PaymentRequest,

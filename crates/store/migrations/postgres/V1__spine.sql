@@ -137,6 +137,7 @@ CREATE INDEX item_queue_running ON item_queue (lane, item_type, dispatched_at)
 CREATE INDEX item_queue_hold ON item_queue (item_type, hold_after)
     WHERE queue_status = 'READY' AND hold_after IS NOT NULL;
 CREATE INDEX item_queue_held ON item_queue (lane) WHERE queue_status = 'HELD';
+CREATE INDEX item_queue_dead ON item_queue (item_type, item_id) WHERE queue_status = 'DEAD';
 
 CREATE TABLE attempt (
     attempt_id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -5,6 +5,7 @@ use deadpool_postgres::GenericClient;
 use tokio_postgres::Row;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId, ItemType};
+use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{Accounts, AuditEntry, NewAudit, StoreResult, Total};
 
 use super::PostgresStore;
@@ -29,6 +30,30 @@ impl Accounts for PostgresStore {
                     let kind = item_type.as_str();
                     let rows = all(c, TOTALS, &[&kind, &Us(from), &Us(to)]).await?;
                     Ok(rows.iter().map(total_from).collect())
+                })
+            })
+            .await
+    }
+
+    async fn depths(&self, item_type: &ItemType) -> StoreResult<Vec<(QueueStatus, u64)>> {
+        /// One partial index per line.
+        const DEPTHS: &str = "SELECT
+             (SELECT count(*) FROM item_queue WHERE item_type = $1 AND queue_status = 'READY'),
+             (SELECT count(*) FROM item_queue WHERE item_type = $1 AND queue_status = 'CLAIMED'),
+             (SELECT count(*) FROM item_queue
+              WHERE item_type = $1 AND queue_status = 'DISPATCHED' AND finished_at IS NULL),
+             (SELECT count(*) FROM item_queue WHERE item_type = $1 AND queue_status = 'HELD'),
+             (SELECT count(*) FROM item_queue WHERE item_type = $1 AND queue_status = 'DEAD')";
+        let item_type = item_type.clone();
+        self.runner
+            .read(Urgency::Normal, move |c| {
+                Box::pin(async move {
+                    let rows = all(c, DEPTHS, &[&item_type.as_str()]).await?;
+                    let count = |n| rows.first().map_or(0, |row| row.get::<_, i64>(n));
+                    let depths = QueueStatus::UNENDED.into_iter().enumerate();
+                    Ok(depths
+                        .map(|(n, status)| (status, count(n).unsigned_abs()))
+                        .collect())
                 })
             })
             .await

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId, ItemType};
+use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{Accounts, AuditEntry, NewAudit, StoreResult, Total};
 
 use super::SqliteStore;
@@ -35,6 +36,28 @@ impl Accounts for SqliteStore {
                 })
             })?
             .collect()
+        };
+        self.readers.read(read).await
+    }
+
+    async fn depths(&self, item_type: &ItemType) -> StoreResult<Vec<(QueueStatus, u64)>> {
+        /// One partial index per line.
+        const DEPTHS: &str = "SELECT
+             (SELECT count(*) FROM item_queue WHERE item_type = ?1 AND queue_status = 'READY'),
+             (SELECT count(*) FROM item_queue WHERE item_type = ?1 AND queue_status = 'CLAIMED'),
+             (SELECT count(*) FROM item_queue
+              WHERE item_type = ?1 AND queue_status = 'DISPATCHED' AND finished_at IS NULL),
+             (SELECT count(*) FROM item_queue WHERE item_type = ?1 AND queue_status = 'HELD'),
+             (SELECT count(*) FROM item_queue WHERE item_type = ?1 AND queue_status = 'DEAD')";
+        let item_type = item_type.clone();
+        let read = move |c: &Connection| {
+            c.prepare_cached(DEPTHS)?
+                .query_row([item_type.as_str()], |row| {
+                    let depths = QueueStatus::UNENDED.into_iter().enumerate();
+                    depths
+                        .map(|(n, status)| Ok((status, row.get::<_, i64>(n)?.unsigned_abs())))
+                        .collect()
+                })
         };
         self.readers.read(read).await
     }

@@ -285,6 +285,7 @@ async fn accounts(store: &PostgresStore) {
     let now = store.now().await.unwrap();
     let day = store.totals(&payments(), now - 24 * HOUR, now).await;
     assert!(!day.unwrap().is_empty());
+    assert_eq!(store.depths(&payments()).await.unwrap().len(), 5);
     let entry = NewAudit {
         item: Some(filled(1)),
         ..NewAudit::default()
