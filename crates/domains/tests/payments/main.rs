@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics says so")]
 
+mod any_input;
 mod exec_sweep;
 mod init_sweep;
 mod scene;
