@@ -28,6 +28,8 @@ enum Command {
     Serve(serve::Args),
     /// Run the fake bank alone, with faults of your choice and a ledger of its own.
     Sandbox(sandbox::Args),
+    /// Print the API's contract: the OpenAPI document that a server answers at /openapi.json.
+    Openapi,
     #[command(flatten)]
     Remote(remote::Command),
 }
@@ -49,10 +51,17 @@ fn main() -> ExitCode {
             Command::Demo(args) => demo::run(args).await,
             Command::Serve(args) => serve::run(args).await,
             Command::Sandbox(args) => sandbox::run(args).await,
+            Command::Openapi => Ok(print_openapi()),
             Command::Remote(command) => remote::run(command).await,
         }
     });
     result.unwrap_or_else(|error| fail(&error))
+}
+
+#[expect(clippy::print_stdout, reason = "the document is data")]
+fn print_openapi() -> ExitCode {
+    print!("{}", tollgate_server::openapi_json());
+    ExitCode::SUCCESS
 }
 
 #[expect(clippy::print_stderr, reason = "talk goes to stderr")]

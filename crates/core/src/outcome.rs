@@ -98,6 +98,8 @@ pub enum AttemptKind {
 }
 
 impl AttemptKind {
+    pub const ALL: [Self; 2] = [Self::Send, Self::Probe];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Send => "SEND",
@@ -106,8 +108,6 @@ impl AttemptKind {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Send, Self::Probe]
-            .into_iter()
-            .find(|k| k.as_str() == text)
+        Self::ALL.into_iter().find(|k| k.as_str() == text)
     }
 }

@@ -6,6 +6,7 @@ mod banks;
 mod config;
 mod telemetry;
 
+pub use api::openapi_json;
 pub use assemble::Tollgate;
 pub use config::Config;
 pub use telemetry::Log;

@@ -24,6 +24,17 @@ pub enum PaymentStatus {
 }
 
 impl PaymentStatus {
+    pub const ALL: [Self; 8] = [
+        Self::Initializing,
+        Self::Scheduled,
+        Self::Accepted,
+        Self::Processing,
+        Self::Rejected,
+        Self::InDoubt,
+        Self::Cancelled,
+        Self::Failed,
+    ];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Initializing => "INITIALIZING",

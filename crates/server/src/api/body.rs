@@ -7,9 +7,10 @@ use axum::extract::rejection::BytesRejection;
 use axum::http::HeaderMap;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
+use tollgate_core::id::{ItemId, check_item_id};
 use tollgate_core::ports::Author;
 
-use super::error::{ApiError, json_body};
+use super::error::{ApiError, bytes_of, json_body};
 
 pub(super) type Body = Result<Bytes, BytesRejection>;
 
@@ -18,9 +19,21 @@ pub(super) fn parse<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Res
     serde_json::from_value(json_body(headers, body)?).map_err(|e| wrong("body", e.to_string()))
 }
 
+/// A body of plain text.
+pub(super) fn text(headers: &HeaderMap, body: Body) -> Result<String, ApiError> {
+    let bytes = bytes_of(headers, body, "text/plain")?;
+    String::from_utf8(bytes.into()).map_err(|_| wrong("body", "must be text in UTF-8"))
+}
+
 /// One wrong field.
 pub(super) fn wrong(field: &str, what: impl Into<String>) -> ApiError {
     ApiError::invalid(BTreeMap::from([(field.to_owned(), what.into())]))
+}
+
+/// Where a page begins: after an id.
+pub(super) fn after_id(after: String) -> Result<ItemId, ApiError> {
+    check_item_id(&after).map_err(|why| wrong("after", why))?;
+    Ok(ItemId::new(after))
 }
 
 /// Who acts says why: the reason is what the next person reads.

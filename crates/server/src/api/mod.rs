@@ -1,18 +1,27 @@
-//! The HTTP API: a resource is a file, with its types, its handlers and its router.
+//! The HTTP API: a resource is a file, with its types, its handlers and its router. Types and handlers
+//! say what the document says of them.
 
 mod accounts;
 mod body;
+mod calendar_body;
 mod calendars;
+mod certificate;
+mod document;
 mod error;
+mod extract;
 mod forecast;
 mod health;
 mod in_doubt;
 mod lanes;
+mod payment_body;
 mod payment_changes;
 mod payments;
 mod picture;
 mod rate_limit;
+mod refusals;
+mod shift;
 mod timeline;
+mod words;
 
 use std::sync::Arc;
 
@@ -24,6 +33,9 @@ use tollgate_core::ports::Store;
 use tollgate_dispatch::Planner;
 use tollgate_domains::payments::Intake;
 
+use utoipa_axum::router::OpenApiRouter;
+
+pub use document::openapi_json;
 use error::ApiError;
 
 /// The largest body of a single request.
@@ -50,17 +62,26 @@ impl App {
     }
 }
 
-pub(crate) fn router(app: App) -> Router {
-    Router::new()
+/// Every resource. What is not here is not served, and what is here is in the document.
+fn resources() -> OpenApiRouter<App> {
+    document::base()
         .merge(payments::router())
         .merge(payment_changes::router())
         .merge(rate_limit::router())
         .merge(forecast::router())
-        .merge(calendars::router())
-        .merge(accounts::router())
         .merge(lanes::router())
+        .merge(calendars::router())
         .merge(in_doubt::router())
+        .merge(accounts::router())
+        .merge(certificate::router())
         .merge(health::router())
+        .merge(document::router())
+}
+
+pub(crate) fn router(app: App) -> Router {
+    let (resources, _) = resources().split_for_parts();
+    resources
+        .merge(document::page())
         .fallback(|| async { ApiError::not_found("there is nothing at this address") })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))

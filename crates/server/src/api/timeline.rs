@@ -4,10 +4,13 @@ use serde::Serialize;
 use tollgate_core::Timestamp;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{AttemptView, AuditEntry, ItemView};
+use utoipa::ToSchema;
 
-#[derive(Debug, Serialize)]
+/// One thing that happened to a payment.
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Event {
     at: Timestamp,
+    #[schema(example = "sent to the bank")]
     what: String,
 }
 
