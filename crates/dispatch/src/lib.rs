@@ -15,10 +15,11 @@ mod reconciler;
 mod sender;
 mod shift;
 mod sweeper;
+mod unused;
 mod why;
 
 pub use dispatcher::{Cycle, Dispatcher};
-pub use gate::{Ask, Gate, GateOptions, NoTurn};
+pub use gate::{Ask, Gate, GateOptions, NoTurn, Refusal};
 pub use planner::{Feed, Planner};
 pub use reconciler::Reconciler;
 pub use sender::{Job, Moves, Sender, Sent};
