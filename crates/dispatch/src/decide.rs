@@ -1,5 +1,7 @@
 //! What an item's past says about its next move. Pure: the sender carries it out.
 
+use std::time::Duration;
+
 use tollgate_core::Timestamp;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{Era, History, Past, Profile};
@@ -37,6 +39,24 @@ impl Doubt {
             Self::None => true,
             Self::Since { era, first, .. } => {
                 era == turn_era && first.is_some_and(|first| profile.may_resend(first, turn_at))
+            }
+        }
+    }
+
+    /// How long after this turn "unknown to me" will be evidence. When the clock was set meanwhile
+    /// it knows nothing: the whole time is left.
+    pub(crate) fn evidence_in(
+        self,
+        profile: &Profile,
+        turn_at: Timestamp,
+        turn_era: i64,
+    ) -> Duration {
+        match self {
+            Self::None => Duration::ZERO,
+            Self::Since { era, last, .. } => {
+                let age = Duration::try_from(turn_at.duration_since(last)).unwrap_or_default();
+                let known = if era == turn_era { age } else { Duration::ZERO };
+                profile.settle.saturating_sub(known)
             }
         }
     }
@@ -108,8 +128,6 @@ fn lost_sends(past: &[Past], era: Era, profile: &Profile) -> Vec<Lost> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use AttemptKind::{Probe, Send};
     use AttemptState::{Done, Refused, Retry, Unknown};
     use tollgate_core::id::AttemptId;
@@ -293,9 +311,31 @@ mod tests {
         };
         let permits = |doubt: Doubt, secs, era| doubt.permits(&profile(true), at(secs), era);
         assert!(permits(since(Some(0)), 989, 1));
-        assert!(!permits(since(Some(0)), 990, 1), "forgotten while it waited");
+        assert!(
+            !permits(since(Some(0)), 990, 1),
+            "forgotten while it waited"
+        );
         assert!(!permits(since(Some(0)), 6, 2), "the clock jumped meanwhile");
         assert!(!permits(since(None), 6, 1), "nobody knows its age");
         assert!(Doubt::None.permits(&profile(false), at(990), 7));
+    }
+
+    #[test]
+    fn a_question_is_asked_again_when_its_answer_will_be_evidence() {
+        let doubt = Doubt::Since {
+            era: 1,
+            first: None,
+            last: at(0),
+        };
+        for (secs, era, left) in [
+            (0, 1, 60),
+            (45, 1, 15),
+            (60, 1, 0),
+            (-5, 1, 60),
+            (45, 2, 60),
+        ] {
+            let wait = doubt.evidence_in(&profile(true), at(secs), era);
+            assert_eq!(wait, Duration::from_secs(left), "{secs} s, era {era}");
+        }
     }
 }

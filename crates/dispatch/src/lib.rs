@@ -6,6 +6,7 @@ mod breaker;
 mod clock_watch;
 mod decide;
 mod dispatcher;
+mod follow;
 mod gate;
 mod lane_care;
 mod lane_queue;

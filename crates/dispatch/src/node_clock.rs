@@ -113,7 +113,10 @@ impl Sample {
             return None;
         }
         let up = parse_uptime(&uptime)?;
-        let shared = self.shared.checked_add(signed_since(now, self.local)).ok()?;
+        let shared = self
+            .shared
+            .checked_add(signed_since(now, self.local))
+            .ok()?;
         Some(Boot {
             id: id.trim().to_owned(),
             began: shared.checked_sub(up).ok()?,

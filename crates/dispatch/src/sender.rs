@@ -16,22 +16,15 @@ use tollgate_core::lane_in_force::CLOSED_PAUSE;
 use tollgate_core::outcome::{AttemptKind, Outcome, Quiet};
 use tollgate_core::ports::{
     Connector, Health, Heard, ItemView, Line, NoLine, Permit, Request, Settlement, StatusMove,
-    Store, StoreError, StoreResult, Then,
+    Store, StoreError, StoreResult,
 };
 use tollgate_core::retry;
 
 use crate::decide::{self, Doubt, Next};
+use crate::follow::{Follows, PAUSES, follow, judge};
 use crate::gate::{Ask, Gate, NoTurn, Refusal};
 use crate::lane_care::LaneCare;
 use crate::unused::Unused;
-
-/// The pauses of an item that goes back to the queue, by its run: growing, and without an end.
-const PAUSES: retry::Policy = retry::Policy {
-    max_attempts: u32::MAX,
-    first_pause: Duration::from_secs(1),
-    factor: 2,
-    longest_pause: Duration::from_mins(5),
-};
 
 /// About ten seconds: well within a step.
 const SETTLE_TRIES: retry::Policy = retry::Policy {
@@ -215,7 +208,11 @@ impl Sender {
         };
         self.care_for_lane(&heard, turn_at, began.elapsed()).await;
         let outcome = judge(heard.outcome, doubt);
-        let (record, then, sent) = self.follow(job, kind, doubt, turn_at, &outcome);
+        let evidence_in = match kind {
+            AttemptKind::Send => None,
+            AttemptKind::Probe => Some(doubt.evidence_in(profile, turn_at, era)),
+        };
+        let Follows { record, then, sent } = follow(job, &outcome, evidence_in);
         let close_lane = match &outcome {
             Outcome::Retry {
                 quiet: Quiet::For(time),
@@ -275,60 +272,6 @@ impl Sender {
         }
     }
 
-    /// What follows from an outcome: for the record, for the queue, and for the flow.
-    fn follow(
-        &self,
-        job: &Job,
-        kind: AttemptKind,
-        doubt: Doubt,
-        turn_at: Timestamp,
-        outcome: &Outcome,
-    ) -> (Option<StatusMove>, Then, Sent) {
-        let requeue = |after: Duration, why: &str| {
-            let why = why.to_owned();
-            (
-                Then::Requeue {
-                    after,
-                    why: why.clone(),
-                },
-                Sent::Requeued(why),
-            )
-        };
-        match outcome {
-            Outcome::Done(answer) => (
-                Some(job.moves.done.clone()),
-                Then::Stay,
-                Sent::Done(answer.clone()),
-            ),
-            Outcome::Refused(reason) => (
-                Some(job.moves.refused.clone()),
-                Then::Finish,
-                Sent::Refused(reason.clone()),
-            ),
-            Outcome::Unknown(why) => {
-                let (then, sent) = requeue(PAUSES.pause_after(job.run), why);
-                (Some(job.moves.in_doubt.clone()), then, sent)
-            }
-            Outcome::Retry { why, quiet } => {
-                let pause = match (kind, doubt) {
-                    // "Unknown to me": ask again when that will be evidence; send again if it is.
-                    (AttemptKind::Probe, Doubt::Since { last: sent, .. }) => {
-                        let settle = self.connector.profile().settle;
-                        // A clock that was set back knows nothing: the whole time is left.
-                        let age = Duration::try_from(turn_at.duration_since(sent));
-                        settle.saturating_sub(age.unwrap_or_default())
-                    }
-                    _ => match quiet {
-                        Quiet::For(time) => PAUSES.pause_after(job.run).max(*time),
-                        Quiet::No => PAUSES.pause_after(job.run),
-                    },
-                };
-                let (then, sent) = requeue(pause, why);
-                (None, then, sent)
-            }
-        }
-    }
-
     async fn hold(&self, job: &Job) -> StoreResult<Sent> {
         if self.store.hold(&job.item, job.run).await? {
             return Ok(Sent::Held);
@@ -341,15 +284,5 @@ impl Sender {
             return Ok(Sent::Requeued(why.to_owned()));
         }
         Ok(Sent::Superseded("another run owns the item".into()))
-    }
-}
-
-/// Once an attempt is Unknown, a later refusal proves nothing about it.
-fn judge(said: Outcome, doubt: Doubt) -> Outcome {
-    match (said, doubt) {
-        (Outcome::Refused(reason), Doubt::Since { .. }) => Outcome::Unknown(format!(
-            "an earlier send is in doubt, and this proves nothing about it: {reason}"
-        )),
-        (said, _) => said,
     }
 }

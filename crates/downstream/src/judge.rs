@@ -279,7 +279,10 @@ mod tests {
             assert_eq!(health(Exchange::NotSent("closed".into())), Health::Untold);
             assert_eq!(health(Exchange::Lost("reset".into())), Health::Fails);
             let status = |status| health(answered(status, None, NAMED.as_bytes()));
-            assert_eq!((status(200), status(404)), (Health::Answers, Health::Answers));
+            assert_eq!(
+                (status(200), status(404)),
+                (Health::Answers, Health::Answers)
+            );
             assert_eq!((status(500), status(408)), (Health::Fails, Health::Fails));
         }
         let refused = send(answered(429, None, b""));

@@ -49,11 +49,7 @@ impl Pool {
             .expect("the semaphore is never closed");
         let connection = match self.ready_idle().await {
             Some(connection) => connection,
-            None => self
-                .remote
-                .connect()
-                .await
-                .map_err(NoLine::Unreachable)?,
+            None => self.remote.connect().await.map_err(NoLine::Unreachable)?,
         };
         Ok(Lease {
             connection: Some(connection),

@@ -55,12 +55,7 @@ pub struct Past {
 }
 
 /// How long the turn of an open attempt may still be used.
-pub fn busy_for(
-    past: &[Past],
-    era: Era,
-    tolerance: Duration,
-    now: Timestamp,
-) -> Option<Duration> {
+pub fn busy_for(past: &[Past], era: Era, tolerance: Duration, now: Timestamp) -> Option<Duration> {
     let open = past.iter().find(|past| past.state == AttemptState::Open)?;
     let usable_until = if open.era == era.number {
         open.turn_at + tolerance

@@ -179,7 +179,11 @@ async fn tickets_and_new_keys_do_not_cost_a_connection() {
         let line = connector(&bank).line().await.unwrap();
         // The tickets are in the socket or on their way through.
         bank.opened.notified().await;
-        assert_eq!(line.send(permit(), &request()).await.outcome, done(), "{round}");
+        assert_eq!(
+            line.send(permit(), &request()).await.outcome,
+            done(),
+            "{round}"
+        );
     }
 }
 

@@ -34,8 +34,7 @@ pub(super) async fn vouch(tx: &Transaction<'_>, boot: Option<&Boot>) -> StoreRes
 
 /// Whoever vouched for the era before knows nothing about this one.
 pub(super) async fn open(tx: &Transaction<'_>, boot: Option<&Boot>) -> StoreResult<()> {
-    const NEXT: &str =
-        "UPDATE clock_era SET number = number + 1, since = tg_now() WHERE one = 1";
+    const NEXT: &str = "UPDATE clock_era SET number = number + 1, since = tg_now() WHERE one = 1";
     const FORGET: &str = "DELETE FROM clock_boot";
     const VOUCH: &str = "INSERT INTO clock_boot (boot_id, began) VALUES ($1, $2)";
     execute(tx, NEXT, &[]).await?;

@@ -12,10 +12,10 @@ use tollgate_core::id::{Item, LaneName};
 use tollgate_core::lane_in_force::Standing;
 use tollgate_core::ports::{NewTurn, StoreResult, Turn, TurnBlock, TurnsWanted};
 
-use super::{eras, lanes};
 use super::open_attempts::open;
 use super::run::{all, optional};
 use super::value::{Count, Us};
+use super::{eras, lanes};
 
 pub(super) async fn take(
     tx: &Transaction<'_>,

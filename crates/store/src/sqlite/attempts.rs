@@ -46,11 +46,7 @@ impl Attempts for SqliteStore {
                         detail = 'the sender ended before an answer was recorded'
                  WHERE item_type = ?1 AND item_id = ?2 AND state = 'OPEN'",
             )?
-            .execute(params![
-                item.item_type.as_str(),
-                item.id.as_str(),
-                Us(now)
-            ])?;
+            .execute(params![item.item_type.as_str(), item.id.as_str(), Us(now)])?;
             history(c, &item, tolerance, now)
         };
         self.writer

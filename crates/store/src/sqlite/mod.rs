@@ -92,15 +92,17 @@ impl SharedClock for SqliteStore {
 
     async fn vouch(&self, boot: Option<Boot>) -> StoreResult<()> {
         let clock = self.clock.clone();
-        let write =
-            move |c: &Connection| eras::vouch(c, boot.as_ref(), Us(clock.now())).map_err(store_error);
+        let write = move |c: &Connection| {
+            eras::vouch(c, boot.as_ref(), Us(clock.now())).map_err(store_error)
+        };
         self.writer.write(Urgency::Urgent, write).await
     }
 
     async fn open_era(&self, boot: Option<Boot>) -> StoreResult<()> {
         let clock = self.clock.clone();
-        let write =
-            move |c: &Connection| eras::open(c, boot.as_ref(), Us(clock.now())).map_err(store_error);
+        let write = move |c: &Connection| {
+            eras::open(c, boot.as_ref(), Us(clock.now())).map_err(store_error)
+        };
         self.writer.write(Urgency::Urgent, write).await
     }
 }

@@ -10,8 +10,8 @@ use tollgate_core::id::{AttemptId, LaneName};
 use tollgate_core::lane_in_force::Standing;
 use tollgate_core::ports::{NewTurn, Turn, TurnBlock, TurnsWanted};
 
-use super::{eras, lanes};
 use super::value::Us;
+use super::{eras, lanes};
 
 pub(super) fn take(
     c: &Connection,

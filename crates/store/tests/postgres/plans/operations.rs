@@ -8,8 +8,8 @@ use tollgate_core::id::{AttemptId, BatchId, Epoch, FlowId, Item, ItemId, LaneNam
 use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
-    Accounts, Admission, Attempts, Author, Boot, Claim, Claimed, FlowEnd, Flows, JournalEntry, Lanes,
-    NewAudit, NewFlow, NewItem, NewTurn, Queue, Records, SettingKind, Settings, Settlement,
+    Accounts, Admission, Attempts, Author, Boot, Claim, Claimed, FlowEnd, Flows, JournalEntry,
+    Lanes, NewAudit, NewFlow, NewItem, NewTurn, Queue, Records, SettingKind, Settings, Settlement,
     SharedClock, StartRecord, Started, StatusMove, Then, Turn, TurnsWanted,
 };
 use tollgate_store::postgres::PostgresStore;
