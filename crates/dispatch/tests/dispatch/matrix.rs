@@ -46,10 +46,10 @@ const FAULTS: [&str; 22] = [
     FORGETS,
 ];
 
-/// It has done the work, and is asked before it knows.
-const DENIES: &str = "send 1 of each payment: reset after; probe 1 of each payment: 404";
+/// It has done the work, and does not know of it when it is asked at once.
+const DENIES: &str = "send 1 of each payment: reset after; sends: settle 300ms";
 /// It works on when nobody waits any more, and then it takes a while until it knows.
-const SLOW: &str = "sends: work 200ms; sends: settle 200ms";
+const SLOW: &str = "send 1 of each payment: work 200ms; send 1 of each payment: settle 200ms";
 const SLOW_SETTLES: Duration = Duration::from_secs(1);
 /// It promises to remember keys for a second, and so it does. The second life comes later.
 const FORGETS: &str = "send 1 of each payment: reset after; sends: forget-key 1200ms";

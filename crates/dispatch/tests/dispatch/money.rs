@@ -23,6 +23,8 @@ use crate::town::{Town, item, item_type};
 const MAX_LIVES: usize = 24;
 /// A lane that is closed for longer never opens.
 const CLAIMED_WITHIN: Duration = Duration::from_secs(20);
+/// So much of a pause is kept.
+const PAUSE: Duration = Duration::from_millis(50);
 pub(crate) const TIMEOUT: Duration = Duration::from_millis(150);
 /// Real time: a clock that a test moves on has jumped, and then evidence takes this long again.
 pub(crate) const SETTLE: Duration = Duration::from_millis(300);
@@ -84,7 +86,7 @@ impl Street {
     }
 
     /// Lifts a pause as a person would, waits for a lane that is closed and for evidence that
-    /// takes its time, though not for pauses, and claims the item.
+    /// takes its time, though only a little for other pauses, and claims the item.
     pub(crate) async fn claimed(&self, id: &str) -> ItemView {
         let claimed = async {
             loop {
@@ -120,13 +122,9 @@ impl Street {
         let closed = self.lane().await.closed_until.map(until);
         let closed = closed.and_then(Result::ok).unwrap_or_default();
         let asked = view.attempts.last().map(|last| last.kind) == Some(AttemptKind::Probe);
-        let settle = if asked {
-            self.profile.settle
-        } else {
-            Duration::ZERO
-        };
-        let evidence = until(view.due).unwrap_or_default().min(settle);
-        tokio::time::sleep(closed.max(evidence)).await;
+        let at_most = if asked { self.profile.settle } else { PAUSE };
+        let pause = until(view.due).unwrap_or_default().min(at_most);
+        tokio::time::sleep(closed.max(pause)).await;
     }
 
     pub(crate) async fn lane(&self) -> LaneInForce {
@@ -140,11 +138,13 @@ impl Street {
         for _ in 0..MAX_LIVES {
             let view = self.claimed(id).await;
             if has_ended(&view) {
-                break;
+                return;
             }
             self.live(&job(id, view.run), edge).await;
             edge = Edge::Never;
         }
+        let view = self.town.item(id).await;
+        assert!(has_ended(&view), "{MAX_LIVES} lives of {id}: {view:#?}");
     }
 
     /// One life, unless the payment has ended. Whether it died at the edge.
@@ -183,7 +183,12 @@ impl Street {
     }
 
     pub(crate) fn sends(&self, id: &str) -> Vec<Entry> {
-        let mine = |e: &Entry| e.kind == Kind::Send && e.payment_id.as_deref() == Some(id);
+        let is_send = |e: &Entry| e.kind == Kind::Send;
+        self.arrivals(id).into_iter().filter(is_send).collect()
+    }
+
+    fn arrivals(&self, id: &str) -> Vec<Entry> {
+        let mine = |e: &Entry| e.payment_id.as_deref() == Some(id);
         let entries = self.bank.ledger().entries();
         entries.into_iter().filter(mine).collect()
     }
@@ -215,6 +220,9 @@ impl Street {
             wrong.push(format!(
                 "{id}: unlogged: {sends} sends, {logged} in the log"
             ));
+        }
+        if !wrong.is_empty() {
+            wrong.push(format!("{:#?} {:#?}", self.arrivals(id), view.attempts));
         }
         wrong
     }
