@@ -75,13 +75,13 @@ pub(crate) fn next(history: &History, profile: &Profile) -> Next {
     }
     let era = history.era;
     let lost = lost_sends(&history.past, era, profile);
-    let (Some(first), Some(last)) = (lost.first(), lost.last()) else {
+    let (Some(first), Some(latest)) = (lost.first(), lost.last()) else {
         return Next::Send(Doubt::None);
     };
     let doubt = Doubt::Since {
         era: era.number,
         first: first.at,
-        last: last.not_after(era),
+        last: latest.not_after(era),
     };
     if doubt.permits(profile, history.now, era.number) {
         return Next::Send(doubt);

@@ -157,11 +157,11 @@ async fn a_server_without_tls_or_without_a_word_is_no_line() {
         stream
     };
     let (line, _stream) = tokio::join!(connector.line(), rude);
-    let said = line.err().unwrap();
+    let said = line.err().unwrap().to_string();
     assert!(said.contains("the TLS handshake failed: "), "{said}");
     let (line, accepted) = tokio::join!(connector.line(), listener.accept());
     accepted.unwrap();
-    let said = line.err().unwrap();
+    let said = line.err().unwrap().to_string();
     assert!(said.contains("no TLS handshake within 3s"), "{said}");
 }
 
