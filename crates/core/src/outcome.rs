@@ -48,8 +48,6 @@ pub enum Quiet {
     No,
     /// As the downstream asked.
     For(Duration),
-    /// Until a person has put something right: the downstream takes nothing from us at all.
-    UntilResumed,
 }
 
 /// An attempt is open from the moment its turn is taken until its outcome is written.

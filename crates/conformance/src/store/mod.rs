@@ -12,6 +12,7 @@ pub mod claim;
 pub mod clock;
 pub mod deadlines;
 pub mod doubts;
+pub mod eras;
 mod fixture;
 pub mod flows;
 pub mod hours;
@@ -38,6 +39,13 @@ macro_rules! store_cases {
         $crate::store_case_module! { $new, clock,
             the_clock_never_runs_backwards_by_itself
             moving_the_time_moves_the_clock_of_every_node
+        }
+        $crate::store_case_module! { $new, eras,
+            the_era_goes_on_for_a_boot_that_has_seen_its_clock_run_evenly
+            whoever_cannot_vouch_for_the_clock_opens_a_new_era
+            a_jump_opens_an_era_that_begins_now_and_only_its_finder_vouches_for
+            an_attempt_belongs_to_the_era_of_its_turn
+            a_turn_of_an_older_era_is_soon_past_however_far_the_clock_was_set_back
         }
         $crate::store_case_module! { $new, admit,
             an_admitted_item_has_its_record_slot_context_and_queue_row
@@ -143,6 +151,7 @@ macro_rules! store_cases {
             a_record_that_may_not_move_stays_while_the_outcome_is_written
             a_shorter_wish_for_quiet_never_shortens_a_longer_one
             a_sender_and_who_takes_over_from_it_cannot_both_have_their_way
+            a_run_that_does_not_own_the_item_takes_nothing_over
         }
         $crate::store_case_module! { $new, lanes,
             a_new_lane_has_the_defaults_and_the_first_version
@@ -341,6 +350,7 @@ mod tests {
             include_str!("calendars.rs"),
             include_str!("claim.rs"),
             include_str!("clock.rs"),
+            include_str!("eras.rs"),
             include_str!("flows.rs"),
             include_str!("lanes.rs"),
             include_str!("pauses.rs"),

@@ -19,9 +19,10 @@ mod settings;
 pub use accounts::{Accounts, AuditEntry, NewAudit, Total};
 pub use attempts::{
     Attempts, History, NewTurn, Past, Settlement, StatusMove, Then, Turn, TurnBlock, TurnsWanted,
+    busy_for,
 };
-pub use clock::{Reading, SharedClock};
-pub use connector::{Connector, Line, Permit, Profile, Request};
+pub use clock::{Boot, Era, Reading, SharedClock};
+pub use connector::{Connector, Health, Heard, Line, NoLine, Permit, Profile, Request};
 pub use doubts::{AtRisk, Doubts, IN_DOUBT, Resolution, Resolved, cannot_resolve};
 pub use engine::{Engine, FlowView, Start, Started, Unreachable};
 pub use error::{StoreError, StoreResult};

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics says so")]
 
 mod clock_jumps;
+mod clock_money;
 mod cutting;
 mod dispatching;
 mod matrix;
@@ -12,3 +13,4 @@ mod sending;
 mod sweeping;
 mod town;
 mod trouble;
+mod unused;

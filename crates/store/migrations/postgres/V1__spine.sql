@@ -16,6 +16,20 @@ CREATE TABLE node (
 );
 INSERT INTO node (one, epoch) VALUES (1, 0);
 
+-- The stretch in which the clock is known to have run evenly: only times of one era tell how long
+-- something took. The boots of machines whose nodes vouch for it, and when each began, by it.
+CREATE TABLE clock_era (
+    one    integer NOT NULL PRIMARY KEY CHECK (one = 1),
+    number bigint  NOT NULL,
+    since  bigint  NOT NULL
+);
+INSERT INTO clock_era (one, number, since) VALUES (1, 0, 0);
+
+CREATE TABLE clock_boot (
+    boot_id text   COLLATE "C" NOT NULL PRIMARY KEY,
+    began   bigint NOT NULL
+);
+
 -- The epoch in force, and it stays in force until the caller's transaction ends: taking the node
 -- needs the exclusive side of this lock. PL/pgSQL, since each of its statements sees what was
 -- committed while it waited; a lock beside the row, since locking the row would write to it.
@@ -149,6 +163,7 @@ CREATE TABLE attempt (
     lane            text   COLLATE "C" NOT NULL,
     idempotency_key text   NOT NULL,
     turn_at         bigint NOT NULL,
+    era             bigint NOT NULL,
     settled_at      bigint,
     detail          text   NOT NULL
 ) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,

@@ -7,6 +7,20 @@ CREATE TABLE node (
 ) STRICT;
 INSERT INTO node (one, epoch) VALUES (1, 0);
 
+-- The stretch in which the clock is known to have run evenly: only times of one era tell how long
+-- something took. The boots of machines whose nodes vouch for it, and when each began, by it.
+CREATE TABLE clock_era (
+    one    INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
+    number INTEGER NOT NULL,
+    since  INTEGER NOT NULL
+) STRICT;
+INSERT INTO clock_era (one, number, since) VALUES (1, 0, 0);
+
+CREATE TABLE clock_boot (
+    boot_id TEXT    NOT NULL PRIMARY KEY,
+    began   INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE setting (
     kind       TEXT    NOT NULL,
     name       TEXT    NOT NULL,
@@ -123,6 +137,7 @@ CREATE TABLE attempt (
     lane            TEXT    NOT NULL,
     idempotency_key TEXT    NOT NULL,
     turn_at         INTEGER NOT NULL,
+    era             INTEGER NOT NULL,
     settled_at      INTEGER,
     detail          TEXT    NOT NULL
 ) STRICT;

@@ -12,6 +12,7 @@ mod claim;
 mod connect;
 mod counters;
 mod doubts;
+mod eras;
 mod error;
 mod finish;
 mod flow_writes;
@@ -41,7 +42,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rust_decimal::Decimal;
 use tollgate_core::gate::DEFAULT_MARGIN;
-use tollgate_core::ports::{Reading, Settlement, SharedClock, StoreResult};
+use tollgate_core::ports::{Boot, Reading, Settlement, SharedClock, StoreResult};
 
 use crate::clock::MovableTime;
 use admissions::Admit;
@@ -139,6 +140,22 @@ impl SharedClock for PostgresStore {
                         timeline: timeline.unwrap_or_default(),
                     })
                 })
+            })
+            .await
+    }
+
+    async fn vouch(&self, boot: Option<Boot>) -> StoreResult<()> {
+        self.runner
+            .write(Urgency::Urgent, move |tx| {
+                Box::pin(async move { eras::vouch(tx, boot.as_ref()).await })
+            })
+            .await
+    }
+
+    async fn open_era(&self, boot: Option<Boot>) -> StoreResult<()> {
+        self.runner
+            .write(Urgency::Urgent, move |tx| {
+                Box::pin(async move { eras::open(tx, boot.as_ref()).await })
             })
             .await
     }

@@ -50,15 +50,15 @@ const QUEUE: &str = "
 
 const ATTEMPTS: [&str; 3] = [
     "INSERT INTO attempt (item_type, item_id, run, kind, state, lane, idempotency_key, turn_at,
-            detail)
+            era, detail)
      SELECT 'PAYMENT', 'p' || 1000000 + n, 1, 'SEND', 'RETRY', lane_of(n), 'key-' || n,
-            time_of(n - 1), ''
+            time_of(n - 1), 0, ''
      FROM generate_series(1, 400000) n",
     "INSERT INTO attempt (item_type, item_id, run, kind, state, lane, idempotency_key, turn_at,
-            detail)
+            era, detail)
      SELECT 'PAYMENT', 'p' || 1000000 + n, 1, 'SEND',
             CASE WHEN n <= 600000 THEN 'DONE' ELSE 'OPEN' END, lane_of(n), 'key-' || n,
-            time_of(n), ''
+            time_of(n), 0, ''
      FROM generate_series(1, 602000) n WHERE n <= 600000 OR n % 4 = 0",
     "INSERT INTO send_log SELECT lane, turn_at, attempt_id FROM attempt",
 ];

@@ -8,8 +8,8 @@ use tollgate_core::id::{AttemptId, BatchId, Epoch, FlowId, Item, ItemId, LaneNam
 use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
-    Accounts, Admission, Attempts, Author, Claim, Claimed, FlowEnd, Flows, JournalEntry, Lanes,
-    NewAudit, NewFlow, NewItem, NewTurn, Queue, Records, SettingKind, Settings, Settlement,
+    Accounts, Admission, Attempts, Author, Boot, Claim, Claimed, FlowEnd, Flows, JournalEntry,
+    Lanes, NewAudit, NewFlow, NewItem, NewTurn, Queue, Records, SettingKind, Settings, Settlement,
     SharedClock, StartRecord, Started, StatusMove, Then, Turn, TurnsWanted,
 };
 use tollgate_store::postgres::PostgresStore;
@@ -173,12 +173,12 @@ async fn ends(store: &PostgresStore) {
 }
 
 async fn attempts(store: &PostgresStore, dispatched: &[Item]) {
-    let finished = store.take_over(&filled(1), TOLERANCE).await.unwrap();
+    let finished = store.take_over(&filled(1), 1, TOLERANCE).await.unwrap();
     assert_eq!(finished.past.len(), 2);
     let left_open = filled(*RUNNING.start() + 3);
     assert_eq!(
         store
-            .take_over(&left_open, TOLERANCE)
+            .take_over(&left_open, 1, TOLERANCE)
             .await
             .unwrap()
             .past
@@ -283,6 +283,12 @@ async fn flows(store: &PostgresStore) {
 
 async fn accounts(store: &PostgresStore) {
     let now = store.now().await.unwrap();
+    let boot = Boot {
+        id: "boot".into(),
+        began: now,
+    };
+    store.vouch(Some(boot.clone())).await.unwrap();
+    store.open_era(Some(boot)).await.unwrap();
     let day = store.totals(&payments(), now - 24 * HOUR, now).await;
     assert!(!day.unwrap().is_empty());
     assert_eq!(store.depths(&payments()).await.unwrap().len(), 5);
