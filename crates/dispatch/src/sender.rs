@@ -77,6 +77,7 @@ pub struct Sender {
     gate: Arc<Gate>,
     connector: Arc<dyn Connector>,
     care: LaneCare,
+    pauses: retry::Policy,
 }
 
 impl std::fmt::Debug for Sender {
@@ -95,7 +96,15 @@ impl Sender {
             gate,
             connector,
             care,
+            pauses: PAUSES,
         }
+    }
+
+    /// For items that may wait longer between two tries than money may. Its `max_attempts` is not
+    /// looked at: whether to go on is the domain's to decide.
+    #[must_use]
+    pub fn with_pauses(self, pauses: retry::Policy) -> Self {
+        Self { pauses, ..self }
     }
 
     /// Sends an item, or finds out what became of it. Safe to call again after a crash.
@@ -129,7 +138,7 @@ impl Sender {
             Err(why) => {
                 let now = history.now;
                 self.care.heard(false, now, now, &why).await;
-                return self.put_back(job, PAUSES.pause_after(job.run), &why).await;
+                return self.put_back(job, self.pauses.pause_after(job.run), &why).await;
             }
         };
         let permit = match self
@@ -285,7 +294,7 @@ impl Sender {
                 Sent::Refused(reason.clone()),
             ),
             Outcome::Unknown(why) => {
-                let (then, sent) = requeue(PAUSES.pause_after(job.run), why);
+                let (then, sent) = requeue(self.pauses.pause_after(job.run), why);
                 (Some(job.moves.in_doubt.clone()), then, sent)
             }
             Outcome::Retry { why, quiet } => {
@@ -298,8 +307,8 @@ impl Sender {
                         settle.saturating_sub(age.unwrap_or_default())
                     }
                     _ => match quiet {
-                        Quiet::For(time) => PAUSES.pause_after(job.run).max(*time),
-                        Quiet::No | Quiet::UntilResumed => PAUSES.pause_after(job.run),
+                        Quiet::For(time) => self.pauses.pause_after(job.run).max(*time),
+                        Quiet::No | Quiet::UntilResumed => self.pauses.pause_after(job.run),
                     },
                 };
                 let (then, sent) = requeue(pause, why);

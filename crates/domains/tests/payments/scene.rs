@@ -58,6 +58,7 @@ impl Town {
         let sender = Sender::new(shared.clone(), gate, Arc::new(connector));
         let world = Arc::new(Payments {
             store: shared,
+            receivers: vec![],
             routes: Routes {
                 default: payments::Bank {
                     lane: LaneName::new(LANE),
