@@ -138,7 +138,9 @@ impl Sender {
             Err(why) => {
                 let now = history.now;
                 self.care.heard(false, now, now, &why).await;
-                return self.put_back(job, self.pauses.pause_after(job.run), &why).await;
+                return self
+                    .put_back(job, self.pauses.pause_after(job.run), &why)
+                    .await;
             }
         };
         let permit = match self

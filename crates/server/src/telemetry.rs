@@ -83,6 +83,10 @@ fn describe() {
         "tollgate_windows_corrected_total",
         "window counters that reconciliation corrected"
     );
+    describe_counter!(
+        "tollgate_notification_sends_total",
+        "notifications posted, by lane and outcome; repeats included"
+    );
     describe_gauge!("tollgate_in_doubt", "items whose outcome nobody knows");
     describe_gauge!(
         "tollgate_in_doubt_minor_units",

@@ -166,7 +166,10 @@ mod tests {
             "data": {"paymentId": "pay_1", "status": "PROCESSING", "amount": "125.50",
                      "currency": "USD", "gateway": "default", "reference": "rent"},
         });
-        assert_eq!((body, context.receiver.as_str()), (expected, "shop:443/hooks"));
+        assert_eq!(
+            (body, context.receiver.as_str()),
+            (expected, "shop:443/hooks")
+        );
         assert_eq!(item.record.money, Money::NONE);
     }
 

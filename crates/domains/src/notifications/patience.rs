@@ -80,7 +80,10 @@ mod tests {
             (vec![], 0),
             (vec![entry(2, "READY"), entry(1, "READY")], 0),
             (vec![entry(80, "DEAD"), entry(1, "READY")], 500),
-            (vec![entry(95, "READY"), entry(90, "READY"), entry(80, "DEAD")], 90),
+            (
+                vec![entry(95, "READY"), entry(90, "READY"), entry(80, "DEAD")],
+                90,
+            ),
         ];
         for (audit, since) in table {
             assert_eq!(tried_since(at(0), &audit, at(500)), at(since), "{audit:?}");

@@ -8,6 +8,7 @@ mod forecast;
 mod health;
 mod in_doubt;
 mod lanes;
+mod news;
 mod payment_changes;
 mod payments;
 mod picture;
@@ -22,6 +23,7 @@ use tollgate_core::id::LaneName;
 use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::ports::Store;
 use tollgate_dispatch::Planner;
+use tollgate_domains::notifications::Receiver;
 use tollgate_domains::payments::Intake;
 
 use error::ApiError;
@@ -35,6 +37,8 @@ pub(crate) struct App {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) intake: Arc<Intake>,
     pub(crate) planner: Arc<Planner>,
+    /// Who is told what becomes of payments.
+    pub(crate) receivers: Arc<[Receiver]>,
     /// Whether a payment in doubt is resolved by two persons only.
     pub(crate) two_persons: bool,
     /// The lane of the payments' bank.

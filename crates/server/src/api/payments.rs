@@ -23,7 +23,7 @@ use tollgate_domains::payments::{self, Accepted, PaymentRequest, PaymentStatus, 
 
 use super::App;
 use super::error::{ApiError, json_body};
-use super::timeline;
+use super::{news, timeline};
 
 /// How long a caller waits for an answer if it does not say.
 const DEFAULT_WAIT: Duration = Duration::from_secs(10);
@@ -178,7 +178,9 @@ pub(super) async fn told(app: &App, id: &str) -> Result<Json<Value>, ApiError> {
         _ => None,
     };
     let audit = app.store.audit(Some(&view.item), MOST_AUDITED).await?;
-    let response = response(view, &audit, why, estimate);
+    let news = news::told_of(app, &view).await?;
+    let mut response = response(view, &audit, why, estimate);
+    timeline::add(&mut response.timeline, news);
     Ok(Json(serde_json::to_value(response).unwrap_or_default()))
 }
 

@@ -7,8 +7,8 @@ use tollgate_core::ports::{AttemptView, AuditEntry, ItemView};
 
 #[derive(Debug, Serialize)]
 pub(super) struct Event {
-    at: Timestamp,
-    what: String,
+    pub(super) at: Timestamp,
+    pub(super) what: String,
 }
 
 pub(super) fn timeline(view: &ItemView, audit: &[AuditEntry]) -> Vec<Event> {
@@ -24,6 +24,12 @@ pub(super) fn timeline(view: &ItemView, audit: &[AuditEntry]) -> Vec<Event> {
     events.extend(audit.iter().filter_map(of_audit));
     events.sort_by_key(|event| event.at);
     events
+}
+
+/// What is known from elsewhere takes its place among the rest.
+pub(super) fn add(events: &mut Vec<Event>, others: Vec<Event>) {
+    events.extend(others);
+    events.sort_by_key(|event| event.at);
 }
 
 fn event(at: Option<Timestamp>, what: &str) -> Option<Event> {
@@ -61,6 +67,7 @@ fn of_audit(entry: &AuditEntry) -> Option<Event> {
         "CANCELLED" => format!("cancelled by {actor}: {detail}"),
         "RESCHEDULED" => format!("rescheduled by {actor}: {detail}"),
         "RESOLVED" => format!("resolved by {actor}: {detail}"),
+        "NOT_NOTIFIED" => format!("nobody is told: {detail}"),
         _ => return None,
     };
     event(Some(entry.at), &what)
