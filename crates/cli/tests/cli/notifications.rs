@@ -174,14 +174,16 @@ fn nor_does_it_on_postgres() {
 #[test]
 fn one_receiver_in_trouble_does_not_keep_the_other_waiting() {
     let runtime = Runtime::new().unwrap();
-    let (well, ill) = (bank(&runtime, ""), bank(&runtime, "webhooks: stall"));
-    let [well_url, ill_url] = [&well, &ill].map(|bank| format!("{}/webhooks", bank.url()));
-    // Another host, and with it another lane.
+    let (well, away) = (bank(&runtime, ""), bank(&runtime, ""));
+    let [well_url, ill_url] = [&well, &away].map(|bank| format!("{}/webhooks", bank.url()));
+    // Another host, and with it another lane, which is soon closed for longer and longer.
     let ill_url = ill_url.replace("127.0.0.1", "localhost");
+    runtime.block_on(away.stop());
     let extra = format!(
         "[downstream.notifications]\nurls = [\"{well_url}\", \"{ill_url}\"]\nsecret = \"{WEBHOOK_SECRET}\"\n"
     );
-    let server = Setting::new(&well, &extra).start("127.0.0.1:0");
+    let setting = Setting::new(&well, &extra);
+    let server = setting.start("127.0.0.1:0");
     let all = ids("p");
     pay_all(&server, &all);
     eventually("the one that is well is told", PAID_WITHIN, || {
