@@ -33,9 +33,14 @@ pub(crate) fn judge(said: Outcome, doubt: Doubt) -> Outcome {
     }
 }
 
-/// `evidence_in`: how long until "unknown to me" would be evidence; for a probe.
-pub(crate) fn follow(job: &Job, outcome: &Outcome, evidence_in: Option<Duration>) -> Follows {
-    let pause = PAUSES.pause_after(job.run);
+/// `evidence_in`: how long until "unknown to me" would be evidence; for a probe. `pause`: how long
+/// the item rests otherwise.
+pub(crate) fn follow(
+    job: &Job,
+    outcome: &Outcome,
+    evidence_in: Option<Duration>,
+    pause: Duration,
+) -> Follows {
     match outcome {
         Outcome::Done(answer) => Follows {
             record: Some(job.moves.done.clone()),

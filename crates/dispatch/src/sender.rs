@@ -71,6 +71,7 @@ pub struct Sender {
     gate: Arc<Gate>,
     connector: Arc<dyn Connector>,
     care: LaneCare,
+    pauses: retry::Policy,
 }
 
 impl std::fmt::Debug for Sender {
@@ -89,7 +90,15 @@ impl Sender {
             gate,
             connector,
             care,
+            pauses: PAUSES,
         }
+    }
+
+    /// For items that may wait longer between two tries than money may. Its `max_attempts` is not
+    /// looked at: whether to go on is the domain's to decide.
+    #[must_use]
+    pub fn with_pauses(self, pauses: retry::Policy) -> Self {
+        Self { pauses, ..self }
     }
 
     /// Sends an item, or finds out what became of it. Safe to call again after a crash.
@@ -123,7 +132,7 @@ impl Sender {
                 if let NoLine::Unreachable(why) = &none {
                     self.care.heard(false, history.now, history.now, why).await;
                 }
-                let pause = PAUSES.pause_after(job.run);
+                let pause = self.pauses.pause_after(job.run);
                 return self.put_back(job, pause, &none.to_string()).await;
             }
         };
@@ -218,7 +227,7 @@ impl Sender {
             AttemptKind::Send => None,
             AttemptKind::Probe => Some(doubt.evidence_in(profile, turn_at, era)),
         };
-        let Follows { record, then, sent } = follow(job, &outcome, evidence_in);
+        let Follows { record, then, sent } = follow(job, &outcome, evidence_in, self.pauses.pause_after(job.run));
         let close_lane = match &outcome {
             Outcome::Retry {
                 quiet: Quiet::For(time),

@@ -15,7 +15,6 @@ use crate::access::Access;
 use crate::connection::{OutRequest, Remote};
 use crate::judge::{Exchange, heard, judge_probe, judge_send};
 use crate::pool::{Lease, Pool};
-use crate::tls::Tls;
 use crate::url::Base;
 
 #[derive(Debug, Clone)]
@@ -54,13 +53,7 @@ impl HttpConnector {
         if options.profile.timeout.is_zero() {
             return Err(refuse("with a timeout of 0 every answer would be lost"));
         }
-        let tls = match (base.encrypted, access.root_file()) {
-            (true, file) => Some(Tls::to(&base.host, file).map_err(|why| refuse(&why))?),
-            (false, None) => None,
-            (false, Some(_)) => {
-                return Err(refuse("root_certificates is of use only with https://"));
-            }
-        };
+        let remote = Remote::at(&base, access).map_err(|why| refuse(&why))?;
         let endpoint = Endpoint {
             label: format!("{name} {}", options.url),
             place: base.place(),
@@ -69,11 +62,6 @@ impl HttpConnector {
             headers: access.headers().clone(),
             lane: options.lane,
             profile: options.profile,
-        };
-        let remote = Remote {
-            host: base.host,
-            port: base.port,
-            tls,
         };
         let pool = Pool::new(remote, options.max_connections);
         Ok(Self {

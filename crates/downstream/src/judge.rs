@@ -118,7 +118,7 @@ fn means_not_done(answer: &Answer, profile: &Profile) -> bool {
 }
 
 /// Whole seconds only: a date would need a clock shared with the downstream.
-fn quiet_for(retry_after: Option<&str>) -> Duration {
+pub(crate) fn quiet_for(retry_after: Option<&str>) -> Duration {
     let is_seconds =
         |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match retry_after.map(str::trim).filter(is_seconds) {

@@ -11,6 +11,8 @@ pub(crate) struct Base {
     pub(crate) port: u16,
     /// Without its last slash.
     pub(crate) path: String,
+    /// As it is written, or `/`.
+    pub(crate) whole_path: String,
     pub(crate) host_header: HeaderValue,
 }
 
@@ -46,6 +48,7 @@ impl Base {
             host: host.to_ascii_lowercase(),
             port,
             path: uri.path().trim_end_matches('/').to_owned(),
+            whole_path: uri.path().to_owned(),
             host_header: HeaderValue::from_str(authority.as_str())
                 .map_err(|_| bad("has a bad host"))?,
         })

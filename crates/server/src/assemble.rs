@@ -8,10 +8,12 @@ use anyhow::{Context, bail};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tollgate_core::id::LaneName;
+use tollgate_core::id::{ItemType, LaneName};
+use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{Author, Engine, SettingKind, Store, StoreError};
 use tollgate_dispatch::{Dispatcher, Gate, GateOptions, Planner, Reconciler, Sweeper};
+use tollgate_domains::notifications::{self, Receiver};
 use tollgate_domains::payments::{self, Intake, Payments};
 use tollgate_engine::{Builder, EmbeddedEngine, Options, Stop};
 use tollgate_store::postgres::{PostgresOptions, PostgresStore};
@@ -20,6 +22,7 @@ use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 use crate::api;
 use crate::banks::Banks;
 use crate::config::{Config, StoreAt};
+use crate::receivers::Receivers;
 use crate::telemetry;
 
 /// The lane that exists from the start, with 100 items per 4 seconds.
@@ -30,6 +33,7 @@ pub struct Tollgate {
     pub store: Arc<dyn Store>,
     pub intake: Arc<Intake>,
     pub planner: Arc<Planner>,
+    receivers: Arc<[Receiver]>,
     two_persons: bool,
     lane: LaneName,
     engine: EmbeddedEngine,
@@ -50,18 +54,23 @@ impl Tollgate {
         telemetry::recorder();
         // Before the store: what cannot reach its bank is not started.
         let banks = Banks::connect(&config.downstream)?;
+        let receivers = Receivers::connect(&config.downstream.notifications)?;
         let store = open_store(config).await?;
         seed_settings(&*store).await?;
 
         banks.warn_of_missing_lanes(&*store).await?;
+        receivers.create_lanes(&*store).await?;
         let gate = Arc::new(Gate::new(Arc::clone(&store), gate_options(config)));
+        let told = receivers.named();
         let world = Payments {
             routes: banks.routes(&store, &gate),
             store: Arc::clone(&store),
+            receivers: told.clone(),
         };
 
         let mut builder = Builder::default();
         payments::register(&mut builder, &Arc::new(world));
+        notifications::register(&mut builder, &Arc::new(receivers.world(&store, &gate)));
         let defaults = Options::default();
         let options = Options {
             max_running: config.engine.max_running,
@@ -71,7 +80,7 @@ impl Tollgate {
         let engine = EmbeddedEngine::start(Arc::clone(&store) as _, builder, options).await?;
         let handle: Arc<dyn Engine> = Arc::new(engine.handle());
 
-        let types = vec![payments::item_type()];
+        let types = item_types().map(|(item_type, _)| item_type).to_vec();
         let planner = Arc::new(Planner::new(Arc::clone(&store), types, config.gate.margin));
         let (stop, stopped) = watch::channel(false);
         let background = start_background(config, &store, &handle, &planner, &stopped).await?;
@@ -84,6 +93,7 @@ impl Tollgate {
             store,
             intake,
             planner,
+            receivers: told.into(),
             two_persons: config.in_doubt.two_persons,
             lane: config.downstream.payments.lane.clone(),
             engine,
@@ -102,6 +112,7 @@ impl Tollgate {
             store: Arc::clone(&self.store),
             intake: Arc::clone(&self.intake),
             planner: Arc::clone(&self.planner),
+            receivers: Arc::clone(&self.receivers),
             two_persons: self.two_persons,
             lane: self.lane.clone(),
         });
@@ -148,10 +159,14 @@ async fn start_background(
     let mut background = JoinSet::new();
     // Batch ids must differ between starts, and shared time does.
     let seed = store().now().await?.as_microsecond().unsigned_abs();
-    let dispatcher = Dispatcher::new(payments::item_type(), store(), engine(), seed);
-    background.spawn(Arc::new(dispatcher).run(stopped.clone()));
-    let sweeper = Sweeper::new(payments::item_type(), store(), engine());
-    background.spawn(sweeper.run(every(config.sweep.interval_secs), stopped.clone()));
+    for (place, (item_type, _)) in item_types().into_iter().enumerate() {
+        // Of two types too: a start is seconds after the one before, and they are few.
+        let seed = seed.wrapping_add(place as u64);
+        let dispatcher = Dispatcher::new(item_type.clone(), store(), engine(), seed);
+        background.spawn(Arc::new(dispatcher).run(stopped.clone()));
+        let sweeper = Sweeper::new(item_type, store(), engine());
+        background.spawn(sweeper.run(every(config.sweep.interval_secs), stopped.clone()));
+    }
     let reconciler = Reconciler::new(Arc::clone(planner));
     let pause = every(config.sweep.reconcile_secs);
     background.spawn(reconciler.run(store(), pause, stopped.clone()));
@@ -198,7 +213,15 @@ fn gate_options(config: &Config) -> GateOptions {
     }
 }
 
-/// What a new database needs before the first payment: the default lane and the item type.
+/// All that is dispatched here, each with its configuration at the first start.
+fn item_types() -> [(ItemType, ItemTypeConfig); 2] {
+    [
+        (payments::item_type(), payments::default_config()),
+        (notifications::item_type(), notifications::default_config()),
+    ]
+}
+
+/// What a new database needs before the first payment: the default lane and the item types.
 async fn seed_settings(store: &dyn Store) -> anyhow::Result<()> {
     let author = || Author::new("tollgate", "first start");
     let lane = LaneName::new(DEFAULT_LANE);
@@ -210,16 +233,12 @@ async fn seed_settings(store: &dyn Store) -> anyhow::Result<()> {
         };
         store.change_lane(&lane, change, author()).await?;
     }
-    let item_type = payments::item_type();
-    if store
-        .setting(SettingKind::ItemType, item_type.as_str())
-        .await?
-        .is_none()
-    {
-        let body = serde_json::to_string(&payments::default_config())?;
-        store
-            .put_setting(SettingKind::ItemType, item_type.as_str(), body, author())
-            .await?;
+    for (item_type, config) in item_types() {
+        let (kind, name) = (SettingKind::ItemType, item_type.as_str());
+        if store.setting(kind, name).await?.is_none() {
+            let body = serde_json::to_string(&config)?;
+            store.put_setting(kind, name, body, author()).await?;
+        }
     }
     Ok(())
 }

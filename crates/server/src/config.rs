@@ -5,6 +5,9 @@
 mod bank_tests;
 mod downstream;
 mod header_source;
+#[cfg(test)]
+mod notification_tests;
+mod notifications;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,6 +19,7 @@ use rust_decimal::Decimal;
 use serde::Deserialize;
 
 pub(crate) use downstream::{Downstream, NamedBank};
+pub(crate) use notifications::Notifications as NotificationsConfig;
 
 const DEFAULT: &str = include_str!("../default.toml");
 
@@ -221,6 +225,11 @@ fn explain(error: &figment::Error, file: Option<&Path>) -> anyhow::Error {
         // What was found may be a secret.
         return anyhow::anyhow!(
             "{place}: {key}must be text, written like headers = {{\"Authorization\" = \"env:BANK_TOKEN\"}}"
+        );
+    }
+    if error.path.iter().any(|part| part == "secret") {
+        return anyhow::anyhow!(
+            "{place}: {key}must be text, written like secret = \"env:WEBHOOK_SECRET\""
         );
     }
     // A syntax error is drawn over several lines; its first says where, its last says what.

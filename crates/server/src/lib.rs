@@ -4,6 +4,7 @@ mod api;
 mod assemble;
 mod banks;
 mod config;
+mod receivers;
 mod telemetry;
 
 pub use api::openapi_json;

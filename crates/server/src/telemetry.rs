@@ -107,6 +107,10 @@ fn describe() {
         "dispatch_queue_depth",
         "items in the queue, by type and status"
     );
+    describe_counter!(
+        "tollgate_notification_sends_total",
+        "notifications posted, by lane and outcome; repeats included"
+    );
     describe_gauge!("tollgate_in_doubt", "items whose outcome nobody knows");
     describe_gauge!(
         "tollgate_in_doubt_minor_units",

@@ -7,7 +7,7 @@ use tollgate_sandbox::{Bank, BankOptions};
 use crate::served::{BINARY, Setting};
 
 /// Runs a start that must fail, and returns what it said.
-fn refused(args: &[&str], environment: &[(&str, &str)]) -> String {
+pub(crate) fn refused(args: &[&str], environment: &[(&str, &str)]) -> String {
     let output = Command::new(BINARY)
         .args(args)
         .envs(environment.iter().copied())

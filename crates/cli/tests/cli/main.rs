@@ -18,6 +18,7 @@ mod http;
 mod in_doubt;
 mod kill_storm;
 mod lanes;
+mod notifications;
 mod pair;
 mod sandbox;
 mod served;

@@ -4,6 +4,7 @@ mod canonical;
 mod exec;
 mod init;
 mod intake;
+mod notify;
 mod prepare;
 mod request;
 mod routes;
@@ -16,9 +17,12 @@ use tollgate_core::id::{FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::ports::{NewItem, Store};
 
-pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess, SendNotifications};
+use crate::notifications::Receiver;
+
+pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess};
 pub use init::{Admit, Answer, InitInput, PaymentInitFlow, Prepare, Verdict};
 pub use intake::{Accepted, Intake, IntakeError};
+pub use notify::SendNotifications;
 pub use request::{Details, Party, PaymentRequest, parse_time};
 pub use routes::{Bank, DEFAULT_GATEWAY, Routes};
 pub use status::{PaymentStatus, cancelled, resolution};
@@ -40,6 +44,8 @@ pub fn item(id: &ItemId) -> Item {
 pub struct Payments {
     pub store: Arc<dyn Store>,
     pub routes: Routes<Bank>,
+    /// Who is told what became of a payment.
+    pub receivers: Vec<Receiver>,
 }
 
 impl std::fmt::Debug for Payments {

@@ -13,6 +13,7 @@ mod forecast;
 mod health;
 mod in_doubt;
 mod lanes;
+mod news;
 mod payment_body;
 mod payment_changes;
 mod payments;
@@ -31,6 +32,7 @@ use tollgate_core::id::LaneName;
 use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::ports::Store;
 use tollgate_dispatch::Planner;
+use tollgate_domains::notifications::Receiver;
 use tollgate_domains::payments::Intake;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -47,6 +49,8 @@ pub(crate) struct App {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) intake: Arc<Intake>,
     pub(crate) planner: Arc<Planner>,
+    /// Who is told what becomes of payments.
+    pub(crate) receivers: Arc<[Receiver]>,
     /// Whether a payment in doubt is resolved by two persons only.
     pub(crate) two_persons: bool,
     /// The lane of the payments' bank.

@@ -27,8 +27,7 @@ use super::error::{ApiError, json_body};
 use super::extract::Path;
 use super::payment_body::PaymentBody;
 use super::refusals::{Admits, Finds};
-use super::timeline;
-use super::words;
+use super::{news, timeline, words};
 
 /// How long a caller waits for an answer if it does not say.
 const DEFAULT_WAIT: Duration = Duration::from_secs(10);
@@ -266,7 +265,9 @@ pub(super) async fn told(app: &App, id: &str) -> Result<Json<PaymentResponse>, A
         _ => None,
     };
     let audit = app.store.audit(Some(&view.item), MOST_AUDITED).await?;
-    let known = response(view, &audit, why, estimate);
+    let news = news::told_of(app, &view).await?;
+    let mut known = response(view, &audit, why, estimate);
+    timeline::add(&mut known.timeline, news);
     Ok(Json(PaymentResponse::Known(Box::new(known))))
 }
 

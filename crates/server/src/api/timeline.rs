@@ -9,9 +9,9 @@ use utoipa::ToSchema;
 /// One thing that happened to a payment.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Event {
-    at: Timestamp,
+    pub(super) at: Timestamp,
     #[schema(example = "sent to the bank")]
-    what: String,
+    pub(super) what: String,
 }
 
 pub(super) fn timeline(view: &ItemView, audit: &[AuditEntry]) -> Vec<Event> {
@@ -27,6 +27,12 @@ pub(super) fn timeline(view: &ItemView, audit: &[AuditEntry]) -> Vec<Event> {
     events.extend(audit.iter().filter_map(of_audit));
     events.sort_by_key(|event| event.at);
     events
+}
+
+/// What is known from elsewhere takes its place among the rest.
+pub(super) fn add(events: &mut Vec<Event>, others: Vec<Event>) {
+    events.extend(others);
+    events.sort_by_key(|event| event.at);
 }
 
 fn event(at: Option<Timestamp>, what: &str) -> Option<Event> {
@@ -64,6 +70,7 @@ fn of_audit(entry: &AuditEntry) -> Option<Event> {
         "CANCELLED" => format!("cancelled by {actor}: {detail}"),
         "RESCHEDULED" => format!("rescheduled by {actor}: {detail}"),
         "RESOLVED" => format!("resolved by {actor}: {detail}"),
+        "NOT_NOTIFIED" => format!("nobody is told: {detail}"),
         _ => return None,
     };
     event(Some(entry.at), &what)
