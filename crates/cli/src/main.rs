@@ -6,6 +6,7 @@ mod remote;
 mod report;
 mod sandbox;
 mod serve;
+mod token;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -29,6 +30,9 @@ enum Command {
     Serve(serve::Args),
     /// Run the fake bank alone, with faults of your choice and a ledger of its own.
     Sandbox(sandbox::Args),
+    /// Tokens for the API.
+    #[command(subcommand)]
+    Token(token::Command),
     #[command(flatten)]
     Remote(remote::Command),
 }
@@ -48,6 +52,7 @@ fn main() -> ExitCode {
             Command::Demo(args) => demo::run(args).await,
             Command::Serve(args) => serve::run(args).await,
             Command::Sandbox(args) => sandbox::run(args).await,
+            Command::Token(command) => token::run(&command),
             Command::Remote(command) => remote::run(command).await,
         }
     });

@@ -4,10 +4,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 use tollgate_core::id::LaneName;
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{Author, Engine, SettingKind, Store, StoreError};
@@ -18,9 +19,11 @@ use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::api;
+use crate::auth::Tokens;
 use crate::banks::Banks;
-use crate::config::{Config, StoreAt};
-use crate::telemetry;
+use crate::config::{Config, Http, StoreAt};
+use crate::listener::Listener;
+use crate::{telemetry, tls};
 
 /// The lane that exists from the start, with 100 items per 4 seconds.
 const DEFAULT_LANE: &str = "default";
@@ -32,6 +35,9 @@ pub struct Tollgate {
     pub planner: Arc<Planner>,
     two_persons: bool,
     lane: LaneName,
+    tokens: Tokens,
+    tls: Option<TlsAcceptor>,
+    http: Http,
     engine: EmbeddedEngine,
     background: JoinSet<()>,
     stop: watch::Sender<bool>,
@@ -48,7 +54,8 @@ impl std::fmt::Debug for Tollgate {
 impl Tollgate {
     pub async fn start(config: &Config) -> anyhow::Result<Self> {
         telemetry::recorder();
-        // Before the store: what cannot reach its bank is not started.
+        // Before the store: what cannot be served or cannot reach its bank is not started.
+        let tls = tls::acceptor(&config.tls)?;
         let banks = Banks::connect(&config.downstream)?;
         let store = open_store(config).await?;
         seed_settings(&*store).await?;
@@ -86,6 +93,9 @@ impl Tollgate {
             planner,
             two_persons: config.in_doubt.two_persons,
             lane: config.downstream.payments.lane.clone(),
+            tokens: config.auth.tokens()?,
+            tls,
+            http: config.http.clone(),
             engine,
             background,
             stop,
@@ -94,17 +104,24 @@ impl Tollgate {
 
     /// Serves the API until `shutdown` resolves, then stops everything in order.
     pub async fn serve(
-        self,
-        listener: TcpListener,
+        mut self,
+        socket: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> anyhow::Result<()> {
-        let app = api::router(api::App {
+        let app = api::App {
             store: Arc::clone(&self.store),
             intake: Arc::clone(&self.intake),
             planner: Arc::clone(&self.planner),
             two_persons: self.two_persons,
             lane: self.lane.clone(),
-        });
+        };
+        let tokens = std::mem::take(&mut self.tokens);
+        let app = api::router(app, tokens, self.http.body());
+        let listener = Listener {
+            socket,
+            tls: self.tls.take(),
+            http: self.http.clone(),
+        };
         let engine = self.engine.handle();
         let (ended, engine_ended) = watch::channel(None);
         let until = async move {
@@ -115,10 +132,7 @@ impl Tollgate {
                 }
             }
         };
-        axum::serve(listener, app)
-            .with_graceful_shutdown(until)
-            .await
-            .context("serving the API")?;
+        listener.serve(app, until).await;
         self.shutdown().await;
         match &*engine_ended.borrow() {
             None | Some(Stop::Shutdown) => Ok(()),

@@ -2,9 +2,14 @@
 
 mod api;
 mod assemble;
+mod auth;
 mod banks;
 mod config;
+mod listener;
 mod telemetry;
+mod tls;
 
+pub use api::{Needs, ROUTES};
 pub use assemble::Tollgate;
-pub use config::Config;
+pub use auth::Role;
+pub use config::{Config, Token};

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer};
 use tollgate_core::ports::Author;
 
 use super::error::{ApiError, json_body};
+use crate::auth::Caller;
 
 pub(super) type Body = Result<Bytes, BytesRejection>;
 
@@ -24,11 +25,11 @@ pub(super) fn wrong(field: &str, what: impl Into<String>) -> ApiError {
 }
 
 /// Who acts says why: the reason is what the next person reads.
-pub(super) fn author(reason: String) -> Result<Author, ApiError> {
+pub(super) fn author(caller: &Caller, reason: String) -> Result<Author, ApiError> {
     if reason.trim().is_empty() {
         return Err(wrong("reason", "must say why"));
     }
-    Ok(Author::new("api", reason))
+    Ok(Author::new(caller.name(), reason))
 }
 
 /// For fields where `null` says something else than leaving them out.

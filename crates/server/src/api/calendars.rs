@@ -17,6 +17,7 @@ use super::App;
 use super::body::{Body, parse, wrong};
 use super::error::ApiError;
 use super::lanes::{VersionResponse, versions};
+use crate::auth::Caller;
 
 /// So many openings are shown, of so much time at most.
 const OPENINGS_SHOWN: usize = 10;
@@ -89,6 +90,7 @@ impl App {
     /// Writes a calendar, unless it would strand what waits on its lanes.
     async fn write_calendar(
         &self,
+        caller: &Caller,
         name: CalendarName,
         text: CalendarText,
         reason: Option<String>,
@@ -107,7 +109,7 @@ impl App {
                 }
             }
         }
-        let author = Author::new("api", reason.unwrap_or_default());
+        let author = Author::new(caller.name(), reason.unwrap_or_default());
         let calendar = self.store.put_calendar(&name, text, author).await?;
         Ok(Json(self.told(calendar).await?))
     }
@@ -131,6 +133,7 @@ async fn show(
 
 async fn write(
     State(app): State<App>,
+    caller: Caller,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Body,
@@ -138,7 +141,7 @@ async fn write(
     check_item_id(&name).map_err(|why| wrong("name", why))?;
     let request: PutRequest = parse(&headers, body)?;
     let name = CalendarName::new(name);
-    app.write_calendar(name, request.text, request.reason, request.confirm)
+    app.write_calendar(&caller, name, request.text, request.reason, request.confirm)
         .await
 }
 
@@ -152,6 +155,7 @@ struct HolidaysQuery {
 /// The calendar's holidays are those of the file, and no others.
 async fn holidays(
     State(app): State<App>,
+    caller: Caller,
     Path(name): Path<String>,
     Query(query): Query<HolidaysQuery>,
     body: String,
@@ -161,7 +165,7 @@ async fn holidays(
         holidays: read_holidays(&body).map_err(ApiError::invalid)?,
         ..calendar.text
     };
-    app.write_calendar(calendar.name, text, query.reason, query.confirm)
+    app.write_calendar(&caller, calendar.name, text, query.reason, query.confirm)
         .await
 }
 

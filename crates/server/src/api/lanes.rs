@@ -16,6 +16,7 @@ use super::App;
 use super::body::{Body, author, parse, wrong};
 use super::error::ApiError;
 use super::rate_limit::ConfigResponse;
+use crate::auth::Caller;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,12 +30,13 @@ struct PauseRequest {
 
 async fn pause(
     State(app): State<App>,
+    caller: Caller,
     Path(lane): Path<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<ConfigResponse>, ApiError> {
     let request: PauseRequest = parse(&headers, body)?;
-    let author = author(request.reason)?;
+    let author = author(&caller, request.reason)?;
     let now = app.store.now().await?;
     if request.until.is_some_and(|until| until <= now) {
         return Err(wrong("until", "must lie ahead"));
@@ -57,12 +59,13 @@ struct ResumeRequest {
 
 async fn resume(
     State(app): State<App>,
+    caller: Caller,
     Path(lane): Path<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<ConfigResponse>, ApiError> {
     let request: ResumeRequest = parse(&headers, body)?;
-    let author = author(request.reason)?;
+    let author = author(&caller, request.reason)?;
     let now = app.store.now().await?;
     let lane_now = app.lane_named(Some(lane.clone())).await?;
     let pause = match (request.at, lane_now.lane.pause) {
@@ -112,6 +115,7 @@ struct ReplanResponse {
 
 async fn replan(
     State(app): State<App>,
+    caller: Caller,
     Path(lane): Path<String>,
     headers: HeaderMap,
     body: Body,
@@ -121,7 +125,7 @@ async fn replan(
     let shift = if request.preview {
         app.planner.preview(&lane).await?
     } else {
-        let author = author(request.reason)?;
+        let author = author(&caller, request.reason)?;
         app.planner.replan(&lane.name, author).await?
     };
     Ok(Json(ReplanResponse {

@@ -1,5 +1,6 @@
 //! The HTTP API: a resource is a file, with its types, its handlers and its router.
 
+mod access;
 mod accounts;
 mod body;
 mod calendars;
@@ -8,6 +9,7 @@ mod forecast;
 mod health;
 mod in_doubt;
 mod lanes;
+mod limits;
 mod payment_changes;
 mod payments;
 mod picture;
@@ -15,16 +17,21 @@ mod rate_limit;
 mod timeline;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
 use tollgate_core::id::LaneName;
 use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::ports::Store;
 use tollgate_dispatch::Planner;
 use tollgate_domains::payments::Intake;
 
+use crate::auth::Tokens;
 use error::ApiError;
+
+pub use access::{Needs, ROUTES};
 
 /// The largest body of a single request.
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -50,7 +57,8 @@ impl App {
     }
 }
 
-pub(crate) fn router(app: App) -> Router {
+/// Everything the API has, each address for whom the table of `access.rs` says.
+pub(crate) fn router(app: App, tokens: Tokens, body_patience: Duration) -> Router {
     Router::new()
         .merge(payments::router())
         .merge(payment_changes::router())
@@ -64,5 +72,7 @@ pub(crate) fn router(app: App) -> Router {
         .fallback(|| async { ApiError::not_found("there is nothing at this address") })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(from_fn_with_state(Arc::new(tokens), access::admit))
+        .layer(from_fn_with_state(body_patience, limits::bound))
         .with_state(app)
 }

@@ -14,6 +14,7 @@ use super::App;
 use super::body::{Body, author, parse, wrong};
 use super::error::ApiError;
 use super::payments::told;
+use crate::auth::Caller;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -23,11 +24,12 @@ struct Because {
 
 async fn cancel(
     State(app): State<App>,
+    caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<Value>, ApiError> {
-    let author = author(parse::<Because>(&headers, body)?.reason)?;
+    let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
     let item = payments::item(&ItemId::new(&id));
     let done = app
         .store
@@ -38,11 +40,12 @@ async fn cancel(
 
 async fn release(
     State(app): State<App>,
+    caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<Value>, ApiError> {
-    let author = author(parse::<Because>(&headers, body)?.reason)?;
+    let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
     let item = payments::item(&ItemId::new(&id));
     let done = app.store.release_held(&item, author).await?;
     answer(&app, &id, "released", done).await
@@ -57,12 +60,13 @@ struct RescheduleRequest {
 
 async fn reschedule(
     State(app): State<App>,
+    caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<Value>, ApiError> {
     let request: RescheduleRequest = parse(&headers, body)?;
-    let author = author(request.reason)?;
+    let author = author(&caller, request.reason)?;
     let at = payments::parse_time(&request.execute_at).ok_or_else(|| {
         wrong(
             "executeAt",

@@ -17,6 +17,7 @@ use super::App;
 use super::body::{Body, given, parse, wrong};
 use super::error::ApiError;
 use super::picture;
+use crate::auth::Caller;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -113,6 +114,7 @@ async fn list(State(app): State<App>) -> Result<Json<Vec<ConfigResponse>>, ApiEr
 
 async fn change(
     State(app): State<App>,
+    caller: Caller,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<ConfigResponse>, ApiError> {
@@ -125,7 +127,7 @@ async fn change(
     {
         return Err(ApiError::conflict(why));
     }
-    let author = Author::new("api", request.reason.unwrap_or_default());
+    let author = Author::new(caller.name(), request.reason.unwrap_or_default());
     let lane = app.store.change_lane(&name, change, author).await?;
     Ok(Json(ConfigResponse::new(lane, app.store.now().await?)))
 }
