@@ -117,11 +117,7 @@ impl Tollgate {
         };
         let tokens = std::mem::take(&mut self.tokens);
         let app = api::router(app, tokens, self.http.body());
-        let listener = Listener {
-            socket,
-            tls: self.tls.take(),
-            http: self.http.clone(),
-        };
+        let listener = Listener::new(socket, self.tls.take(), self.http.clone());
         let engine = self.engine.handle();
         let (ended, engine_ended) = watch::channel(None);
         let until = async move {

@@ -34,12 +34,22 @@ const BREATH: Duration = Duration::from_millis(100);
 
 /// Where the API is served.
 pub(crate) struct Listener {
-    pub(crate) socket: TcpListener,
-    pub(crate) tls: Option<TlsAcceptor>,
-    pub(crate) http: Http,
+    socket: TcpListener,
+    tls: Option<TlsAcceptor>,
+    http: Http,
+    write_stall: Duration,
 }
 
 impl Listener {
+    pub(crate) fn new(socket: TcpListener, tls: Option<TlsAcceptor>, http: Http) -> Self {
+        Self {
+            socket,
+            tls,
+            http,
+            write_stall: WRITE_STALL,
+        }
+    }
+
     /// Serves until `until` resolves; then nobody new is let in, and who is being answered has
     /// `http.drain_secs` left. Who is cut off then has no answer, and nothing half done: what a
     /// request writes, it writes in one transaction.
@@ -60,6 +70,7 @@ impl Listener {
                 app: app.clone(),
                 tls: self.tls.clone(),
                 head: self.http.head(),
+                write_stall: self.write_stall,
                 stopping: stopping.clone(),
             };
             connections.spawn(async move {
@@ -113,6 +124,7 @@ struct Connection {
     app: Router,
     tls: Option<TlsAcceptor>,
     head: Duration,
+    write_stall: Duration,
     stopping: watch::Receiver<bool>,
 }
 
@@ -121,7 +133,7 @@ impl Connection {
         // An answer is written at once and waits for nothing.
         let _ = stream.set_nodelay(true);
         let mut stream = TimeoutStream::new(stream);
-        stream.set_write_timeout(Some(WRITE_STALL));
+        stream.set_write_timeout(Some(self.write_stall));
         let stream = Box::pin(stream);
         let Some(tls) = self.tls.take() else {
             return self.talk(stream).await;
@@ -155,5 +167,50 @@ impl Connection {
         if let Err(error) = ended {
             tracing::debug!(%error, "a connection ended early");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    /// More than the kernel keeps for a client that does not read.
+    const LARGE: usize = 32 * 1024 * 1024;
+
+    #[tokio::test]
+    async fn who_does_not_take_the_answer_gives_up_the_place() {
+        let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        let http = Http {
+            max_connections: 1,
+            head_secs: 60,
+            body_secs: 60,
+            drain_secs: 1,
+        };
+        let mut listener = Listener::new(socket, None, http);
+        listener.write_stall = Duration::from_millis(100);
+        let app = Router::new().route("/large", get(async || vec![b'x'; LARGE]));
+        let app = app.route("/small", get(async || "small"));
+        let serving = tokio::spawn(listener.serve(app, std::future::pending()));
+
+        let mut idle = TcpStream::connect(address).await.unwrap();
+        idle.write_all(b"GET /large HTTP/1.1\r\nhost: x\r\n\r\n")
+            .await
+            .unwrap();
+        let mut next = TcpStream::connect(address).await.unwrap();
+        next.write_all(b"GET /small HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+            .await
+            .unwrap();
+        let mut answer = String::new();
+        let read = next.read_to_string(&mut answer);
+        timeout(Duration::from_secs(20), read)
+            .await
+            .expect("the only place is free again")
+            .unwrap();
+        assert!(answer.ends_with("small"), "{answer}");
+        drop(idle);
+        serving.abort();
     }
 }

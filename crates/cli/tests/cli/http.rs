@@ -65,7 +65,7 @@ pub(crate) fn send(
     exchange(address, &(head + body))
 }
 
-fn exchange(address: SocketAddr, request: &str) -> std::io::Result<Response> {
+pub(crate) fn exchange(address: SocketAddr, request: &str) -> std::io::Result<Response> {
     let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
     stream.set_read_timeout(Some(Duration::from_mins(1)))?;
     stream.write_all(request.as_bytes())?;
