@@ -6,6 +6,7 @@ mod remote;
 mod report;
 mod sandbox;
 mod serve;
+mod token;
 
 use std::process::ExitCode;
 
@@ -30,6 +31,9 @@ enum Command {
     Sandbox(sandbox::Args),
     /// Print the API's contract: the OpenAPI document that a server answers at /openapi.json.
     Openapi,
+    /// Tokens for the API.
+    #[command(subcommand)]
+    Token(token::Command),
     #[command(flatten)]
     Remote(remote::Command),
 }
@@ -52,6 +56,7 @@ fn main() -> ExitCode {
             Command::Serve(args) => serve::run(args).await,
             Command::Sandbox(args) => sandbox::run(args).await,
             Command::Openapi => Ok(print_openapi()),
+            Command::Token(command) => token::run(&command),
             Command::Remote(command) => remote::run(command).await,
         }
     });

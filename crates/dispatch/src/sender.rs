@@ -227,7 +227,8 @@ impl Sender {
             AttemptKind::Send => None,
             AttemptKind::Probe => Some(doubt.evidence_in(profile, turn_at, era)),
         };
-        let Follows { record, then, sent } = follow(job, &outcome, evidence_in, self.pauses.pause_after(job.run));
+        let Follows { record, then, sent } =
+            follow(job, &outcome, evidence_in, self.pauses.pause_after(job.run));
         let close_lane = match &outcome {
             Outcome::Retry {
                 quiet: Quiet::For(time),

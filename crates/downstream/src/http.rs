@@ -89,11 +89,7 @@ impl Connector for HttpConnector {
     async fn line(&self) -> Result<Box<dyn Line>, NoLine> {
         // An exchange lasts no longer than the timeout, so a line should come free within it.
         let lease = self.pool.lease(self.endpoint.profile.timeout).await;
-        let label = &self.endpoint.label;
-        let lease = lease.map_err(|none| match none {
-            NoLine::Busy(why) => NoLine::Busy(format!("{label}: {why}")),
-            NoLine::Unreachable(why) => NoLine::Unreachable(format!("{label}: {why}")),
-        })?;
+        let lease = lease.map_err(|none| none.at(&self.endpoint.label))?;
         Ok(Box::new(HttpLine {
             endpoint: Arc::clone(&self.endpoint),
             lease,

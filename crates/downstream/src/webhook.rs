@@ -11,12 +11,12 @@ use http::header::{CONTENT_TYPE, HOST};
 use http_body_util::Full;
 use tollgate_core::id::LaneName;
 use tollgate_core::outcome::Outcome;
-use tollgate_core::ports::{Connector, Line, Permit, Profile, Request};
+use tollgate_core::ports::{Connector, Health, Heard, Line, NoLine, Permit, Profile, Request};
 
 use crate::access::Access;
 use crate::connection::{OutRequest, Remote};
 use crate::delivery::judge_delivery;
-use crate::judge::Exchange;
+use crate::judge::{Exchange, heard};
 use crate::pool::{Lease, Pool};
 use crate::signature::Signer;
 use crate::url::Base;
@@ -100,9 +100,9 @@ impl Connector for WebhookConnector {
         &self.endpoint.profile
     }
 
-    async fn line(&self) -> Result<Box<dyn Line>, String> {
+    async fn line(&self) -> Result<Box<dyn Line>, NoLine> {
         let lease = self.pool.lease(TIMEOUT).await;
-        let lease = lease.map_err(|why| format!("{}: {why}", self.endpoint.place))?;
+        let lease = lease.map_err(|none| none.at(&self.endpoint.place))?;
         Ok(Box::new(WebhookLine {
             endpoint: Arc::clone(&self.endpoint),
             lease,
@@ -118,24 +118,32 @@ struct WebhookLine {
 
 #[async_trait]
 impl Line for WebhookLine {
-    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Outcome {
+    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Heard {
         let at_secs = permit.turn_at().as_second();
         let exchange = match self.endpoint.post(request, at_secs) {
             Ok(out) => self.lease.exchange(out, TIMEOUT).await,
             Err(error) => Exchange::NotSent(error.to_string()),
         };
-        let outcome = judge_delivery(exchange);
+        let mut heard = heard(exchange, judge_delivery);
+        if heard.health == Health::TurnsUsAway {
+            // Whoever turns one kind of news away is no bank that turns us away: it is tried again.
+            heard.health = Health::Answers;
+        }
         let labels = [
             ("lane", self.endpoint.lane.to_string()),
-            ("outcome", outcome.state().as_str().to_lowercase()),
+            ("outcome", heard.outcome.state().as_str().to_lowercase()),
         ];
         metrics::counter!("tollgate_notification_sends_total", &labels).increment(1);
-        outcome
+        heard
     }
 
-    /// Only when the clock was set back is a repeat not allowed at once. It is, soon.
-    async fn probe(self: Box<Self>, _permit: Permit, _request: &Request) -> Outcome {
-        Outcome::Unknown("a receiver cannot be asked what it has; it is told again later".into())
+    /// Only after the clock was set is a repeat not allowed at once. A receiver cannot be asked, and
+    /// need not be: it knows a repeat by its id, so that telling it again is always right.
+    async fn probe(self: Box<Self>, _permit: Permit, _request: &Request) -> Heard {
+        Heard {
+            outcome: Outcome::retry("a receiver knows a repeat by its id; it is told again"),
+            health: Health::Untold,
+        }
     }
 }
 

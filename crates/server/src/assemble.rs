@@ -4,10 +4,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 use tollgate_core::id::{ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::lane::LaneChange;
@@ -20,10 +21,12 @@ use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::api;
+use crate::auth::Tokens;
 use crate::banks::Banks;
-use crate::config::{Config, StoreAt};
+use crate::config::{Config, Http, StoreAt};
+use crate::listener::Listener;
 use crate::receivers::Receivers;
-use crate::telemetry;
+use crate::{telemetry, tls};
 
 /// The lane that exists from the start, with 100 items per 4 seconds.
 const DEFAULT_LANE: &str = "default";
@@ -36,6 +39,9 @@ pub struct Tollgate {
     receivers: Arc<[Receiver]>,
     two_persons: bool,
     lane: LaneName,
+    tokens: Tokens,
+    tls: Option<TlsAcceptor>,
+    http: Http,
     engine: EmbeddedEngine,
     background: JoinSet<()>,
     stop: watch::Sender<bool>,
@@ -52,7 +58,8 @@ impl std::fmt::Debug for Tollgate {
 impl Tollgate {
     pub async fn start(config: &Config) -> anyhow::Result<Self> {
         telemetry::recorder();
-        // Before the store: what cannot reach its bank is not started.
+        // Before the store: what cannot be served or cannot reach its bank is not started.
+        let tls = tls::acceptor(&config.tls)?;
         let banks = Banks::connect(&config.downstream)?;
         let receivers = Receivers::connect(&config.downstream.notifications)?;
         let store = open_store(config).await?;
@@ -96,6 +103,9 @@ impl Tollgate {
             receivers: told.into(),
             two_persons: config.in_doubt.two_persons,
             lane: config.downstream.payments.lane.clone(),
+            tokens: config.auth.tokens()?,
+            tls,
+            http: config.http.clone(),
             engine,
             background,
             stop,
@@ -104,18 +114,21 @@ impl Tollgate {
 
     /// Serves the API until `shutdown` resolves, then stops everything in order.
     pub async fn serve(
-        self,
-        listener: TcpListener,
+        mut self,
+        socket: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> anyhow::Result<()> {
-        let app = api::router(api::App {
+        let app = api::App {
             store: Arc::clone(&self.store),
             intake: Arc::clone(&self.intake),
             planner: Arc::clone(&self.planner),
             receivers: Arc::clone(&self.receivers),
             two_persons: self.two_persons,
             lane: self.lane.clone(),
-        });
+        };
+        let tokens = std::mem::take(&mut self.tokens);
+        let app = api::router(app, tokens, self.http.body());
+        let listener = Listener::new(socket, self.tls.take(), self.http.clone());
         let engine = self.engine.handle();
         let (ended, engine_ended) = watch::channel(None);
         let until = async move {
@@ -126,10 +139,7 @@ impl Tollgate {
                 }
             }
         };
-        axum::serve(listener, app)
-            .with_graceful_shutdown(until)
-            .await
-            .context("serving the API")?;
+        listener.serve(app, until).await;
         self.shutdown().await;
         match &*engine_ended.borrow() {
             None | Some(Stop::Shutdown) => Ok(()),

@@ -1,10 +1,12 @@
 //! The configuration: the documented default file, then the user's file, then the environment.
 //! Whatever contradicts itself stops the start with one sentence.
 
+mod auth;
 #[cfg(test)]
 mod bank_tests;
 mod downstream;
 mod header_source;
+mod http;
 #[cfg(test)]
 mod notification_tests;
 mod notifications;
@@ -18,7 +20,10 @@ use figment::providers::{Env, Format, Toml};
 use rust_decimal::Decimal;
 use serde::Deserialize;
 
+pub(crate) use auth::Auth;
+pub use auth::Token;
 pub(crate) use downstream::{Downstream, NamedBank};
+pub(crate) use http::{Http, Tls};
 pub(crate) use notifications::Notifications as NotificationsConfig;
 
 const DEFAULT: &str = include_str!("../default.toml");
@@ -27,6 +32,9 @@ const DEFAULT: &str = include_str!("../default.toml");
 #[serde(deny_unknown_fields)]
 pub struct Config {
     pub listen: SocketAddr,
+    pub http: Http,
+    pub tls: Tls,
+    pub auth: Auth,
     pub store: Store,
     pub engine: Engine,
     pub gate: Gate,
@@ -110,7 +118,7 @@ impl Config {
                 .with_context(|| format!("{} cannot be read", file.display()))?;
             figment = figment.merge(Toml::string(&text));
         }
-        figment = figment.merge(Env::prefixed("TOLLGATE_").split("__"));
+        figment = figment.merge(environment());
         let config: Self = figment.extract().map_err(|error| explain(&error, file))?;
         config.validate()?;
         Ok(config)
@@ -118,11 +126,10 @@ impl Config {
 
     /// The relations between fields; each field's own shape is checked by its type.
     pub fn validate(&self) -> anyhow::Result<()> {
-        ensure!(
-            self.listen.ip().is_loopback(),
-            "listen: {} can be reached from other machines, and this release has no authentication; listen on 127.0.0.1",
-            self.listen
-        );
+        self.http.validate()?;
+        self.tls.validate()?;
+        let tokens = self.auth.tokens()?;
+        http::may_listen(self.listen, tokens.are_asked_for(), &self.tls)?;
         self.store.at()?;
         ensure!(
             self.store.connections >= 4,
@@ -209,6 +216,11 @@ impl Store {
     }
 }
 
+/// `TOLLGATE_TOKEN` is for the commands that call a service, not a key of its configuration.
+fn environment() -> Env {
+    Env::prefixed("TOLLGATE_").ignore(&["token"]).split("__")
+}
+
 /// One sentence: which key, and what is wrong with it.
 fn explain(error: &figment::Error, file: Option<&Path>) -> anyhow::Error {
     let place = match file {
@@ -230,6 +242,11 @@ fn explain(error: &figment::Error, file: Option<&Path>) -> anyhow::Error {
     if error.path.iter().any(|part| part == "secret") {
         return anyhow::anyhow!(
             "{place}: {key}must be text, written like secret = \"env:WEBHOOK_SECRET\""
+        );
+    }
+    if error.path.last().is_some_and(|part| part == "sha256") {
+        return anyhow::anyhow!(
+            "{place}: {key}must be text: the 64 hexadecimal digits that `tollgate token create` prints"
         );
     }
     // A syntax error is drawn over several lines; its first says where, its last says what.

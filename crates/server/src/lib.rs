@@ -2,12 +2,16 @@
 
 mod api;
 mod assemble;
+mod auth;
 mod banks;
 mod config;
+mod listener;
 mod receivers;
 mod telemetry;
+mod tls;
 
-pub use api::openapi_json;
+pub use api::{Needs, ROUTES, openapi_json};
 pub use assemble::Tollgate;
-pub use config::Config;
+pub use auth::Role;
+pub use config::{Config, Token};
 pub use telemetry::Log;

@@ -7,7 +7,9 @@ mod in_doubt;
 mod lane_views;
 mod lanes;
 mod table;
+mod tls;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -26,6 +28,12 @@ pub(crate) struct Args {
         default_value = "http://127.0.0.1:8090"
     )]
     server: String,
+    /// Reads the token from this file. Otherwise it is taken from the environment: `TOLLGATE_TOKEN`.
+    #[arg(long, global = true, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// With https://: a PEM file with the authorities to trust instead of the system's.
+    #[arg(long, global = true, value_name = "FILE")]
+    ca: Option<PathBuf>,
     /// Prints the API's answer as it is.
     #[arg(long, global = true)]
     json: bool,
@@ -90,16 +98,16 @@ impl Shown {
 pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Lanes(Group { args, command }) => {
-            lanes::run(&Client::new(&args.server)?, &args.shown(), command).await?;
+            lanes::run(&Client::new(&args)?, &args.shown(), command).await?;
         }
         Command::Calendars(Group { args, command }) => {
-            calendars::run(&Client::new(&args.server)?, &args.shown(), command).await?;
+            calendars::run(&Client::new(&args)?, &args.shown(), command).await?;
         }
         Command::InDoubt(Group { args, command }) => {
-            in_doubt::run(&Client::new(&args.server)?, &args.shown(), command).await?;
+            in_doubt::run(&Client::new(&args)?, &args.shown(), command).await?;
         }
         Command::Totals { args, day } => {
-            accounts::totals(&Client::new(&args.server)?, &args.shown(), &day).await?;
+            accounts::totals(&Client::new(&args)?, &args.shown(), &day).await?;
         }
     }
     Ok(ExitCode::SUCCESS)

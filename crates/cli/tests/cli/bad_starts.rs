@@ -26,6 +26,16 @@ fn each_bad_configuration_is_one_sentence_that_names_its_key() {
     let folder = tempfile::tempdir().unwrap();
     let table = [
         ("listen = \"0.0.0.0:8090\"", "listen"),
+        (
+            "auth.tokens = [{name = \"ann\", role = \"read\", sha256 = \"12\"}]",
+            "sha256 of \"ann\"",
+        ),
+        (
+            "auth.tokens = [{name = \"ann\", role = \"king\", sha256 = \"12\"}]",
+            "auth.tokens",
+        ),
+        ("tls.key = \"key.pem\"", "tls.certificate"),
+        ("http.max_connections = 0", "http.max_connections"),
         ("colour = \"red\"", "colour"),
         ("store.url = \"mysql://x\"", "store.url"),
         ("engine.url = \"warp\"", "engine.url"),

@@ -7,6 +7,7 @@
     reason = "a test that panics says so, and a storm prints its seed"
 )]
 
+mod access;
 mod api;
 mod bad_starts;
 mod cable;
@@ -22,4 +23,8 @@ mod notifications;
 mod pair;
 mod sandbox;
 mod served;
+mod slow_clients;
+mod stopping;
 mod telemetry;
+mod tls;
+mod tokens;

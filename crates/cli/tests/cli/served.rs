@@ -118,6 +118,15 @@ impl Served {
         self.child.wait().unwrap();
     }
 
+    /// What it holds in memory.
+    pub(crate) fn memory_kib(&self) -> u64 {
+        let status = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(status).unwrap();
+        let held = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let digits = held.unwrap().trim().strip_suffix(" kB").unwrap();
+        digits.trim().parse().unwrap()
+    }
+
     /// SIGTERM, and its exit code.
     pub(crate) fn stop(mut self) -> Option<i32> {
         let pid = self.child.id().to_string();

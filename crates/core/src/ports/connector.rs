@@ -29,6 +29,17 @@ pub enum NoLine {
     Unreachable(String),
 }
 
+impl NoLine {
+    /// Says which downstream it is about.
+    #[must_use]
+    pub fn at(self, place: &str) -> Self {
+        match self {
+            Self::Busy(why) => Self::Busy(format!("{place}: {why}")),
+            Self::Unreachable(why) => Self::Unreachable(format!("{place}: {why}")),
+        }
+    }
+}
+
 /// What came of an exchange: what it proves about the item, and what it tells about the downstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heard {

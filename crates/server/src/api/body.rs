@@ -11,6 +11,7 @@ use tollgate_core::id::{ItemId, check_item_id};
 use tollgate_core::ports::Author;
 
 use super::error::{ApiError, bytes_of, json_body};
+use crate::auth::Caller;
 
 pub(super) type Body = Result<Bytes, BytesRejection>;
 
@@ -37,11 +38,11 @@ pub(super) fn after_id(after: String) -> Result<ItemId, ApiError> {
 }
 
 /// Who acts says why: the reason is what the next person reads.
-pub(super) fn author(reason: String) -> Result<Author, ApiError> {
+pub(super) fn author(caller: &Caller, reason: String) -> Result<Author, ApiError> {
     if reason.trim().is_empty() {
         return Err(wrong("reason", "must say why"));
     }
-    Ok(Author::new("api", reason))
+    Ok(Author::new(caller.name(), reason))
 }
 
 /// For fields where `null` says something else than leaving them out.

@@ -22,6 +22,7 @@ use super::error::ApiError;
 use super::extract::{Path, Query};
 use super::lanes::{VersionResponse, versions};
 use super::refusals::{Changes, Finds, Reads};
+use crate::auth::Caller;
 
 /// So many openings are shown, of so much time at most.
 const OPENINGS_SHOWN: usize = 10;
@@ -101,6 +102,7 @@ impl App {
     /// Writes a calendar, unless it would strand what waits on its lanes.
     async fn write_calendar(
         &self,
+        caller: &Caller,
         name: CalendarName,
         text: CalendarText,
         reason: Option<String>,
@@ -119,7 +121,7 @@ impl App {
                 }
             }
         }
-        let author = Author::new("api", reason.unwrap_or_default());
+        let author = Author::new(caller.name(), reason.unwrap_or_default());
         let calendar = self.store.put_calendar(&name, text, author).await?;
         Ok(Json(self.told(calendar).await?))
     }
@@ -161,6 +163,7 @@ async fn show(
 )]
 async fn write(
     State(app): State<App>,
+    caller: Caller,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Body,
@@ -168,7 +171,8 @@ async fn write(
     check_item_id(&name).map_err(|why| wrong("name", why))?;
     let request: PutRequest = parse(&headers, body)?;
     let name = CalendarName::new(name);
-    app.write_calendar(name, request.text.into(), request.reason, request.confirm)
+    let text = request.text.into();
+    app.write_calendar(&caller, name, text, request.reason, request.confirm)
         .await
 }
 
@@ -191,6 +195,7 @@ struct HolidaysQuery {
 )]
 async fn holidays(
     State(app): State<App>,
+    caller: Caller,
     Path(name): Path<String>,
     Query(query): Query<HolidaysQuery>,
     headers: HeaderMap,
@@ -202,7 +207,7 @@ async fn holidays(
         holidays: read_holidays(&body).map_err(ApiError::invalid)?,
         ..calendar.text
     };
-    app.write_calendar(calendar.name, text, query.reason, query.confirm)
+    app.write_calendar(&caller, calendar.name, text, query.reason, query.confirm)
         .await
 }
 

@@ -108,6 +108,19 @@ mod tests {
     }
 
     #[test]
+    fn the_document_and_the_table_of_access_name_the_same_addresses() {
+        let document = document();
+        let documented: BTreeSet<String> = operations(&document).map(|(place, _)| place).collect();
+        let of_people = |path: &str| path.starts_with("/docs");
+        let listed: BTreeSet<String> = super::super::ROUTES
+            .iter()
+            .filter(|(_, path, _)| !of_people(path))
+            .map(|(method, path, _)| format!("{} {path}", method.to_ascii_lowercase()))
+            .collect();
+        assert_eq!(documented, listed);
+    }
+
+    #[test]
     fn every_operation_has_a_name_of_its_own_a_tag_and_says_what_it_does() {
         let document = document();
         let mut names = BTreeSet::new();

@@ -109,7 +109,7 @@ fn unavailable(why: &str) -> ApiError {
     )
 }
 
-fn internal(why: &str) -> ApiError {
+pub(super) fn internal(why: &str) -> ApiError {
     tracing::error!(why, "answered 500");
     ApiError::new(
         StatusCode::INTERNAL_SERVER_ERROR,

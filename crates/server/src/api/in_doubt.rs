@@ -23,6 +23,7 @@ use super::extract::{Path, Query};
 use super::payments::{PaymentResponse, no_payment, payment_id, told};
 use super::refusals::{Changes, Finds, Reads};
 use super::words;
+use crate::auth::Caller;
 
 const PAGE: u32 = 100;
 
@@ -182,7 +183,7 @@ struct ResolveRequest {
     /// How you know.
     #[schema(min_length = 1)]
     reason: String,
-    /// Who decides; needed where two persons must.
+    /// Who decides; needed where two persons must and there are no tokens.
     actor: Option<String>,
 }
 
@@ -210,23 +211,15 @@ struct ProposedResponse {
 )]
 async fn resolve(
     State(app): State<App>,
+    caller: Caller,
     Path((item_type, id)): Path<(String, String)>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
     is_payment(&item_type)?;
     let request: ResolveRequest = parse(&headers, body)?;
-    let mut author = author(request.reason)?;
-    let actor = request.actor.as_deref().map(str::trim).unwrap_or_default();
-    if actor.is_empty() && app.two_persons {
-        return Err(wrong(
-            "actor",
-            "must say who decides: two persons must agree",
-        ));
-    }
-    if !actor.is_empty() {
-        author.actor = actor.to_owned();
-    }
+    let mut author = author(&caller, request.reason)?;
+    author.actor = actor(&caller, request.actor.as_deref(), app.two_persons)?;
     let item = payments::item(&payment_id(&id)?);
     if app.two_persons {
         match app.second_person(&item, request.outcome, &author).await? {
@@ -250,6 +243,23 @@ async fn resolve(
         Intervened::Refused(why) => Err(ApiError::conflict(format!(
             "payment {id} cannot be resolved: {why}"
         ))),
+    }
+}
+
+/// Who decides. With tokens that is the token's name, and nobody can say otherwise.
+fn actor(caller: &Caller, said: Option<&str>, must_say: bool) -> Result<String, ApiError> {
+    let said = said.map(str::trim).filter(|said| !said.is_empty());
+    match (caller, said) {
+        (Caller::Token { name, .. }, Some(said)) if said != &**name => {
+            let what = format!("is the name of the token, \"{name}\"; leave it out");
+            Err(wrong("actor", what))
+        }
+        (Caller::Local, None) if must_say => {
+            let what = "must say who decides: two persons must agree";
+            Err(wrong("actor", what))
+        }
+        (Caller::Local, Some(said)) => Ok(said.to_owned()),
+        (Caller::Local, None) | (Caller::Token { .. }, _) => Ok(caller.name().to_owned()),
     }
 }
 

@@ -20,6 +20,7 @@ use super::extract::Path;
 use super::rate_limit::ConfigResponse;
 use super::refusals::{Changes, Finds};
 use super::shift::ShiftResponse;
+use crate::auth::Caller;
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -41,12 +42,13 @@ struct PauseRequest {
 )]
 async fn pause(
     State(app): State<App>,
+    caller: Caller,
     Path(lane): Path<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<ConfigResponse>, ApiError> {
     let request: PauseRequest = parse(&headers, body)?;
-    let author = author(request.reason)?;
+    let author = author(&caller, request.reason)?;
     let now = app.store.now().await?;
     if request.until.is_some_and(|until| until <= now) {
         return Err(wrong("until", "must lie ahead"));
@@ -77,12 +79,13 @@ struct ResumeRequest {
 )]
 async fn resume(
     State(app): State<App>,
+    caller: Caller,
     Path(lane): Path<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<ConfigResponse>, ApiError> {
     let request: ResumeRequest = parse(&headers, body)?;
-    let author = author(request.reason)?;
+    let author = author(&caller, request.reason)?;
     let now = app.store.now().await?;
     let lane_now = app.lane_named(Some(lane.clone())).await?;
     let pause = match (request.at, lane_now.lane.pause) {
@@ -142,6 +145,7 @@ struct ReplanResponse {
 )]
 async fn replan(
     State(app): State<App>,
+    caller: Caller,
     Path(lane): Path<String>,
     headers: HeaderMap,
     body: Body,
@@ -151,7 +155,7 @@ async fn replan(
     let shift = if request.preview {
         app.planner.preview(&lane).await?
     } else {
-        let author = author(request.reason)?;
+        let author = author(&caller, request.reason)?;
         app.planner.replan(&lane.name, author).await?
     };
     Ok(Json(ReplanResponse {

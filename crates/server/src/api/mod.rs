@@ -1,6 +1,7 @@
 //! The HTTP API: a resource is a file, with its types, its handlers and its router. Types and handlers
 //! say what the document says of them.
 
+mod access;
 mod accounts;
 mod body;
 mod calendar_body;
@@ -13,6 +14,7 @@ mod forecast;
 mod health;
 mod in_doubt;
 mod lanes;
+mod limits;
 mod news;
 mod payment_body;
 mod payment_changes;
@@ -25,20 +27,24 @@ mod timeline;
 mod words;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
 use tollgate_core::id::LaneName;
 use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::ports::Store;
 use tollgate_dispatch::Planner;
 use tollgate_domains::notifications::Receiver;
 use tollgate_domains::payments::Intake;
-
 use utoipa_axum::router::OpenApiRouter;
 
-pub use document::openapi_json;
+use crate::auth::Tokens;
 use error::ApiError;
+
+pub use access::{Needs, ROUTES};
+pub use document::openapi_json;
 
 /// The largest body of a single request.
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -82,12 +88,15 @@ fn resources() -> OpenApiRouter<App> {
         .merge(document::router())
 }
 
-pub(crate) fn router(app: App) -> Router {
+/// Everything the API has, each address for whom the table of `access.rs` says.
+pub(crate) fn router(app: App, tokens: Tokens, body_patience: Duration) -> Router {
     let (resources, _) = resources().split_for_parts();
     resources
         .merge(document::page())
         .fallback(|| async { ApiError::not_found("there is nothing at this address") })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(from_fn_with_state(Arc::new(tokens), access::admit))
+        .layer(from_fn_with_state(body_patience, limits::bound))
         .with_state(app)
 }

@@ -16,6 +16,7 @@ use super::error::ApiError;
 use super::extract::Path;
 use super::payments::{PaymentResponse, no_payment, payment_id, told};
 use super::refusals::Changes;
+use crate::auth::Caller;
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -34,11 +35,12 @@ pub(super) struct Because {
 )]
 async fn cancel(
     State(app): State<App>,
+    caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<PaymentResponse>, ApiError> {
-    let author = author(parse::<Because>(&headers, body)?.reason)?;
+    let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
     let item = payments::item(&payment_id(&id)?);
     let done = app
         .store
@@ -56,11 +58,12 @@ async fn cancel(
 )]
 async fn release(
     State(app): State<App>,
+    caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<PaymentResponse>, ApiError> {
-    let author = author(parse::<Because>(&headers, body)?.reason)?;
+    let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
     let item = payments::item(&payment_id(&id)?);
     let done = app.store.release_held(&item, author).await?;
     answer(&app, &id, "released", done).await
@@ -85,12 +88,13 @@ struct RescheduleRequest {
 )]
 async fn reschedule(
     State(app): State<App>,
+    caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<PaymentResponse>, ApiError> {
     let request: RescheduleRequest = parse(&headers, body)?;
-    let author = author(request.reason)?;
+    let author = author(&caller, request.reason)?;
     let at = payments::parse_time(&request.execute_at).ok_or_else(|| {
         wrong(
             "executeAt",

@@ -22,6 +22,7 @@ use super::extract::Query;
 use super::picture;
 use super::refusals::{Changes, Finds, Reads};
 use super::words;
+use crate::auth::Caller;
 
 /// A lane's change, or a new lane: a new one needs `maxPerWindow` and `windowSizeSecs`.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -183,6 +184,7 @@ async fn list(State(app): State<App>) -> Result<Json<Vec<ConfigResponse>>, ApiEr
 )]
 async fn change(
     State(app): State<App>,
+    caller: Caller,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<ConfigResponse>, ApiError> {
@@ -195,7 +197,7 @@ async fn change(
     {
         return Err(ApiError::conflict(why));
     }
-    let author = Author::new("api", request.reason.unwrap_or_default());
+    let author = Author::new(caller.name(), request.reason.unwrap_or_default());
     let lane = app.store.change_lane(&name, change, author).await?;
     Ok(Json(ConfigResponse::new(lane, app.store.now().await?)))
 }
