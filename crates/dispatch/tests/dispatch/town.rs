@@ -101,6 +101,7 @@ impl Town {
                 content_hash: "h".into(),
                 document: "{}".into(),
             },
+            guards: vec![],
             context_json: "{}".into(),
             init_flow: FlowId::new("init"),
         };

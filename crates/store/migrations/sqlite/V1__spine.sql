@@ -29,11 +29,19 @@ CREATE TABLE record (
     document     TEXT    NOT NULL,
     created_at   INTEGER NOT NULL,
     updated_at   INTEGER NOT NULL,
+    -- What a rule about twins, and one about daily totals, finds it by; only while there is one.
+    duplicate_key TEXT,
+    counted      INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (item_type, item_id)
 ) STRICT, WITHOUT ROWID;
 
 -- The worklist of what nobody knows the outcome of.
 CREATE INDEX record_in_doubt ON record (item_type, item_id) WHERE status = 'IN_DOUBT';
+CREATE INDEX record_twin ON record (item_type, duplicate_key, created_at)
+    WHERE duplicate_key IS NOT NULL;
+-- All that a sum needs, so that it reads nothing else.
+CREATE INDEX record_counted ON record (item_type, owner, currency, created_at, status, amount_minor)
+    WHERE counted = 1;
 
 CREATE TABLE item_context (
     item_type    TEXT    NOT NULL,

@@ -17,6 +17,7 @@ mod finish;
 mod flow_writes;
 mod flows;
 mod group;
+mod guards;
 mod interventions;
 mod lanes;
 mod migrate;

@@ -10,6 +10,7 @@ mod counters;
 mod doubts;
 mod error;
 mod flows;
+mod guards;
 mod interventions;
 mod lanes;
 mod open;

@@ -7,6 +7,13 @@ use tollgate_conformance::postgres::{self as cluster, Cluster};
 pub(super) fn id(n: u32) -> String {
     format!("p{}", 1_000_000 + n)
 }
+/// Whose payment it is, and what makes another its twin; each has a hundred and ten of a million.
+pub(super) fn debtor(n: u32) -> String {
+    format!("debtor-{}", n % 10_000)
+}
+pub(super) fn twin(n: u32) -> String {
+    format!("twin-{}", n % 100_000)
+}
 pub(super) fn flow(n: u32) -> String {
     format!("f{}", 1_000_000 + n)
 }
@@ -70,10 +77,10 @@ const AUDIT: &str = "
 
 const RECORDS: [&str; 3] = [
     "INSERT INTO record (item_type, item_id, owner, status, amount_minor, currency, content_hash,
-            document, created_at, updated_at)
-     SELECT 'PAYMENT', 'p' || 1000000 + n, 'acme',
+            document, created_at, updated_at, duplicate_key, counted)
+     SELECT 'PAYMENT', 'p' || 1000000 + n, 'debtor-' || n % 10000,
             CASE WHEN n <= 600000 THEN 'EXECUTED' ELSE 'SCHEDULED' END, n, 'USD', 'hash', '{}',
-            time_of(n), time_of(n)
+            time_of(n - 400000), time_of(n), 'twin-' || n % 100000, true
      FROM generate_series(1, 1000000) n",
     "INSERT INTO item_context
      SELECT 'PAYMENT', 'p' || 1000000 + n, '{}' FROM generate_series(1, 1000000) n",
