@@ -60,7 +60,13 @@ fn judge(items: &[NewItem]) -> Vec<Option<&str>> {
 #[test]
 fn a_total_is_reached_exactly_and_each_owner_has_his_own() {
     let of = |owner, minor| item(owner, minor, vec![guard("daily", daily(100))]);
-    let items = [of("a", 60), of("b", 90), of("a", 41), of("a", 40), of("a", 1)];
+    let items = [
+        of("a", 60),
+        of("b", 90),
+        of("a", 41),
+        of("a", 40),
+        of("a", 1),
+    ];
     let expected = [None, None, Some("daily"), None, Some("daily")];
     assert_eq!(judge(&items), expected);
 }
@@ -68,7 +74,11 @@ fn a_total_is_reached_exactly_and_each_owner_has_his_own() {
 #[test]
 fn two_rules_about_one_day_count_the_money_once() {
     let both = || vec![guard("low", daily(100)), guard("high", daily(150))];
-    let items = [item("a", 60, both()), item("a", 40, both()), item("a", 1, both())];
+    let items = [
+        item("a", 60, both()),
+        item("a", 40, both()),
+        item("a", 1, both()),
+    ];
     assert_eq!(judge(&items), [None, None, Some("low")]);
 }
 
@@ -84,7 +94,11 @@ fn a_twin_is_one_only_within_its_time() {
     let key = "k".to_owned();
     let within = |within_secs| {
         let key = key.clone();
-        item("a", 1, vec![guard("twin", Limit::NoTwin { key, within_secs })])
+        item(
+            "a",
+            1,
+            vec![guard("twin", Limit::NoTwin { key, within_secs })],
+        )
     };
     let table = [
         ("2026-11-16T11:59:00Z", 60, false),
@@ -107,14 +121,38 @@ fn a_twin_is_one_only_within_its_time() {
 fn a_day_has_the_hours_that_its_zone_gives_it() {
     let table = [
         ("UTC", "2026-11-16T00:00:00Z", "2026-11-16T00:00:00Z", 24),
-        ("Asia/Kolkata", "2026-11-16T18:29:59Z", "2026-11-15T18:30:00Z", 24),
-        ("Asia/Kolkata", "2026-11-16T18:30:00Z", "2026-11-16T18:30:00Z", 24),
-        ("Europe/Berlin", "2026-03-29T12:00:00Z", "2026-03-28T23:00:00Z", 23),
-        ("Europe/Berlin", "2026-10-25T12:00:00Z", "2026-10-24T22:00:00Z", 25),
+        (
+            "Asia/Kolkata",
+            "2026-11-16T18:29:59Z",
+            "2026-11-15T18:30:00Z",
+            24,
+        ),
+        (
+            "Asia/Kolkata",
+            "2026-11-16T18:30:00Z",
+            "2026-11-16T18:30:00Z",
+            24,
+        ),
+        (
+            "Europe/Berlin",
+            "2026-03-29T12:00:00Z",
+            "2026-03-28T23:00:00Z",
+            23,
+        ),
+        (
+            "Europe/Berlin",
+            "2026-10-25T12:00:00Z",
+            "2026-10-24T22:00:00Z",
+            25,
+        ),
     ];
     for (zone, now, from, hours) in table {
         let (begins, ends) = day_of(zone, at(now));
         assert_eq!(begins, at(from), "{zone} {now}");
-        assert_eq!(ends.duration_since(begins).as_hours(), hours, "{zone} {now}");
+        assert_eq!(
+            ends.duration_since(begins).as_hours(),
+            hours,
+            "{zone} {now}"
+        );
     }
 }

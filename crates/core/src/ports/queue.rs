@@ -139,7 +139,10 @@ pub enum Admission {
     /// Its lane cannot take it.
     Refused(String),
     /// One of its guards was against it: the rule's name and message.
-    RefusedBy { rule: String, message: String },
+    RefusedBy {
+        rule: String,
+        message: String,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -29,7 +29,8 @@ pub(super) fn names<'i>(
 
 /// Nobody else counts or adds what has these names, until this transaction ends.
 pub(super) async fn lock(tx: &Transaction<'_>, names: BTreeSet<String>) -> StoreResult<()> {
-    const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended('tollgate/guard/' || stripe, 0))
+    const LOCK: &str =
+        "SELECT pg_advisory_xact_lock(hashtextextended('tollgate/guard/' || stripe, 0))
          FROM (SELECT DISTINCT hashtextextended(name, 0) & ($2::bigint - 1) AS stripe
                FROM unnest($1::text[]) AS n (name) ORDER BY stripe) stripes";
     if names.is_empty() {
@@ -106,7 +107,12 @@ async fn answer_totals(
     let to: Vec<Us> = asked.iter().map(|q| Us(q.to)).collect();
     let uncounted: Vec<String> = asked.iter().map(|q| q.uncounted.join(AND)).collect();
     let kind = item_type.as_str();
-    let rows = all(tx, SUM, &[&kind, &owners, &currencies, &from, &to, &uncounted]).await?;
+    let rows = all(
+        tx,
+        SUM,
+        &[&kind, &owners, &currencies, &from, &to, &uncounted],
+    )
+    .await?;
     for row in rows {
         if let Some((_, total)) = nth(totals, row.get(0)) {
             **total = row.get(1);

@@ -48,11 +48,7 @@ fn last_twin(
     Ok(last.map(|us| us.0))
 }
 
-fn total_of(
-    c: &Connection,
-    item_type: &ItemType,
-    asked: &TotalQuestion,
-) -> rusqlite::Result<i64> {
+fn total_of(c: &Connection, item_type: &ItemType, asked: &TotalQuestion) -> rusqlite::Result<i64> {
     let (millions, rest): (i64, i64) = c
         .prepare_cached(
             "SELECT coalesce(sum(amount_minor / 1000000), 0),
