@@ -1,5 +1,6 @@
 //! The one binary. Data goes to stdout, talk to stderr; the exit code says whether all is well.
 
+mod config;
 mod demo;
 mod feed;
 mod remote;
@@ -29,6 +30,8 @@ enum Command {
     Serve(serve::Args),
     /// Run the fake bank alone, with faults of your choice and a ledger of its own.
     Sandbox(sandbox::Args),
+    /// What is wrong with a configuration, without starting anything.
+    Config(config::Args),
     #[command(flatten)]
     Remote(remote::Command),
 }
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
             Command::Demo(args) => demo::run(args).await,
             Command::Serve(args) => serve::run(args).await,
             Command::Sandbox(args) => sandbox::run(args).await,
+            Command::Config(args) => Ok(config::run(&args)),
             Command::Remote(command) => remote::run(command).await,
         }
     });

@@ -7,4 +7,4 @@ mod config;
 mod telemetry;
 
 pub use assemble::Tollgate;
-pub use config::Config;
+pub use config::{Config, read_rules};

@@ -83,6 +83,14 @@ fn describe() {
         "tollgate_windows_corrected_total",
         "window counters that reconciliation corrected"
     );
+    describe_counter!(
+        "tollgate_rule_refusals_total",
+        "payments that a rule refused, by rule"
+    );
+    describe_counter!(
+        "tollgate_rule_errors_total",
+        "times a rule could not be judged, and refused, by rule"
+    );
     describe_gauge!("tollgate_in_doubt", "items whose outcome nobody knows");
     describe_gauge!(
         "tollgate_in_doubt_minor_units",

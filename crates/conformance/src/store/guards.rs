@@ -99,10 +99,7 @@ pub async fn what_a_guard_refuses_leaves_nothing_behind_and_its_id_is_free(f: &d
         .store()
         .totals(&payments(), Timestamp::MIN, Timestamp::MAX)
         .await;
-    assert_eq!(
-        totals.unwrap().iter().map(|t| t.count).sum::<u64>(),
-        2
-    );
+    assert_eq!(totals.unwrap().iter().map(|t| t.count).sum::<u64>(), 2);
     assert!(is_new(&f.admit_one(new_item("b")).await));
 }
 
@@ -179,7 +176,9 @@ pub async fn callers_at_once_never_pass_a_daily_total_and_leave_nothing_of_it(f:
             .collect();
         if n % 2 == 1 {
             batch.reverse();
-            batch.iter_mut().for_each(|item| item.lane = other.clone());
+            for item in &mut batch {
+                item.lane = other.clone();
+            }
         }
         let store = f.store();
         tokio::spawn(async move {

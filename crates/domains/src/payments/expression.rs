@@ -7,15 +7,20 @@ use std::sync::{Arc, LazyLock};
 use cel::common::ast::{EntryExpr, Expr, IdedExpr};
 use cel::{Context, Env, ExecutionError, Program, Value};
 use tollgate_core::Timestamp;
-use tollgate_core::id::LaneName;
+use tollgate_core::id::{ItemId, LaneName};
 use tollgate_core::money::{Currency, Money};
 
 use super::PaymentRequest;
 
-/// Long enough for a list of sixty accounts, short enough for any stack.
+/// Long enough for a list of sixty accounts.
 const MAX_CHARS: usize = 2000;
 /// Brackets within brackets.
 const MAX_NESTING: u16 = 16;
+/// Operations within operations, and a chain such as `a && b && c` is one inside the other: each is
+/// judged on the stack of a worker, some thirteen kilobytes a step where nothing is optimised.
+const MAX_DEPTH: usize = 48;
+/// Only what is used of it is taken from the machine.
+const PARSER_STACK_BYTES: usize = 64 << 20;
 
 const VARIABLES: [&str; 13] = [
     "paymentId",
@@ -34,7 +39,14 @@ const VARIABLES: [&str; 13] = [
 ];
 const PARTY: [&str; 2] = ["account", "name"];
 const TYPES: [&str; 8] = [
-    "int", "uint", "double", "string", "bool", "list", "map", "null_type",
+    "int",
+    "uint",
+    "double",
+    "string",
+    "bool",
+    "list",
+    "map",
+    "null_type",
 ];
 /// The functions of CEL that are of use here, and ours.
 const FUNCTIONS: [&str; 11] = [
@@ -62,17 +74,15 @@ impl Expression {
     /// The error fits behind the rule's name.
     pub(super) fn compile(source: &str) -> Result<Self, String> {
         if source.chars().count() > MAX_CHARS {
-            return Err(format!("has more than {MAX_CHARS} characters; make two rules of it"));
+            return Err(format!(
+                "has more than {MAX_CHARS} characters; make two rules of it"
+            ));
         }
         let deepest = deepest_bracket(source);
         if deepest > MAX_NESTING {
             return Err(format!("has brackets more than {MAX_NESTING} deep"));
         }
-        // The parser is not ours: a bug of it must not take more than the rule with it.
-        let compiled = catch_unwind(|| ENVIRONMENT.compile(source));
-        let program = compiled
-            .map_err(|_| "cannot be read: the parser gave up".to_owned())?
-            .map_err(|errors| said_by_the_parser(&errors))?;
+        let program = parse(source)?;
         Check::default().expression(program.expression())?;
         let expression = Self { program };
         match expression.holds(&Facts::of_a_sample()) {
@@ -90,6 +100,21 @@ impl Expression {
             Err(_) => Err(Failed::Error("the interpreter gave up".to_owned())),
         }
     }
+}
+
+/// The parser is not ours, and goes deep: it gets a stack of its own, and a bug of it takes no more
+/// with it than the rule.
+fn parse(source: &str) -> Result<Program, String> {
+    let parsed = std::thread::scope(|scope| {
+        let parser = std::thread::Builder::new().stack_size(PARSER_STACK_BYTES);
+        let parser = parser.spawn_scoped(scope, || {
+            let parsed = ENVIRONMENT.compile(source);
+            parsed.map_err(|errors| said_by_the_parser(&errors))
+        });
+        parser.map(std::thread::ScopedJoinHandle::join)
+    });
+    let gave_up = || "cannot be read: the parser gave up".to_owned();
+    parsed.map_err(|_| gave_up())?.map_err(|_| gave_up())?
 }
 
 /// Why there is neither yes nor no.
@@ -155,10 +180,23 @@ struct Check<'e> {
     /// The names that a macro over a list has brought.
     bound: Vec<&'e str>,
     in_macro: bool,
+    depth: usize,
 }
 
 impl<'e> Check<'e> {
     fn expression(&mut self, node: &'e IdedExpr) -> Result<(), String> {
+        if self.depth == MAX_DEPTH {
+            return Err(format!(
+                "goes more than {MAX_DEPTH} operations deep; make two rules of it"
+            ));
+        }
+        self.depth += 1;
+        self.node(node)?;
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn node(&mut self, node: &'e IdedExpr) -> Result<(), String> {
         match &node.expr {
             Expr::Unspecified | Expr::Literal(_) => Ok(()),
             Expr::Ident(name) => self.name(name),
@@ -177,7 +215,10 @@ impl<'e> Check<'e> {
             Expr::Comprehension(over) => {
                 if self.in_macro {
                     // One walk over a payment's lists is short; a walk in a walk need not be.
-                    return Err("all, exists, map and filter cannot be used on or inside each other".to_owned());
+                    return Err(
+                        "all, exists, map and filter cannot be used on or inside each other"
+                            .to_owned(),
+                    );
                 }
                 self.in_macro = true;
                 let before = self.bound.len();
@@ -185,7 +226,12 @@ impl<'e> Check<'e> {
                 self.bound.push(&over.iter_var);
                 self.bound.push(&over.accu_var);
                 self.bound.extend(over.iter_var2.as_deref());
-                let parts = [&over.accu_init, &over.loop_cond, &over.loop_step, &over.result];
+                let parts = [
+                    &over.accu_init,
+                    &over.loop_cond,
+                    &over.loop_step,
+                    &over.result,
+                ];
                 self.all(parts)?;
                 self.bound.truncate(before);
                 self.in_macro = false;
@@ -209,11 +255,15 @@ impl<'e> Check<'e> {
     }
 
     fn name(&self, name: &str) -> Result<(), String> {
-        let known = VARIABLES.contains(&name) || TYPES.contains(&name) || self.bound.contains(&name);
+        let known =
+            VARIABLES.contains(&name) || TYPES.contains(&name) || self.bound.contains(&name);
         if known || name.starts_with('@') {
             return Ok(());
         }
-        Err(format!("there is no {name:?}; there are {}", VARIABLES.join(", ")))
+        Err(format!(
+            "there is no {name:?}; there are {}",
+            VARIABLES.join(", ")
+        ))
     }
 }
 
@@ -259,9 +309,14 @@ impl Facts {
         // Without a time it runs as soon as it can.
         let execute_at = payment.execute_at.unwrap_or(now);
         add("executeAt", Value::Int(execute_at.as_second()));
-        let deadline = payment.deadline.map(|deadline| Value::Int(deadline.as_second()));
+        let deadline = payment
+            .deadline
+            .map(|deadline| Value::Int(deadline.as_second()));
         add("deadline", deadline.unwrap_or(Value::Null));
-        add("reference", payment.reference.as_deref().unwrap_or_default().into());
+        add(
+            "reference",
+            payment.reference.as_deref().unwrap_or_default().into(),
+        );
         let metadata = payment.metadata.iter().flatten();
         let metadata = metadata.map(|(key, value)| (key.clone(), plain(value)));
         add("metadata", map(metadata));
@@ -275,9 +330,30 @@ impl Facts {
     }
 
     fn of_a_sample() -> Self {
-        let sample = PaymentRequest::sample();
+        let sample = sample();
         let (gateway, lane) = (super::DEFAULT_GATEWAY, LaneName::new("default"));
         Self::new(&sample, gateway, &lane, Timestamp::UNIX_EPOCH)
+    }
+}
+
+/// A payment with as little in it as there can be.
+fn sample() -> PaymentRequest {
+    let currency = Currency::from_code("EUR").expect("the euro is a currency");
+    let party = |name: &str| super::Party {
+        account: name.to_owned(),
+        name: name.to_owned(),
+    };
+    PaymentRequest {
+        payment_id: ItemId::new("sample"),
+        money: Money { minor: 1, currency },
+        debtor: party("debtor"),
+        creditor: party("creditor"),
+        execute_at: None,
+        deadline: None,
+        hold_if_late: false,
+        gateway: None,
+        reference: None,
+        metadata: None,
     }
 }
 
@@ -310,7 +386,9 @@ fn plain(value: &serde_json::Value) -> Value {
         },
         Json::String(text) => text.as_str().into(),
         Json::Array(values) => values.iter().map(plain).collect::<Vec<_>>().into(),
-        Json::Object(fields) => map(fields.iter().map(|(key, value)| (key.clone(), plain(value)))),
+        Json::Object(fields) => map(fields
+            .iter()
+            .map(|(key, value)| (key.clone(), plain(value)))),
     }
 }
 

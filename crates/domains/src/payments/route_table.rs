@@ -86,7 +86,10 @@ fn read_route(text: &RouteText, is_gateway: impl Fn(&str) -> bool) -> Result<Rou
     }
     let currency = text.currency.as_deref().map(read_currency).transpose()?;
     if currency.is_none() && (text.min_amount.is_some() || text.max_amount.is_some()) {
-        return Err("min_amount and max_amount need a currency: an amount without one means nothing".to_owned());
+        return Err(
+            "min_amount and max_amount need a currency: an amount without one means nothing"
+                .to_owned(),
+        );
     }
     let amount = |field: &str, text: &Option<String>| match (text, currency) {
         (Some(text), Some(currency)) => match Money::parse(text, currency) {
@@ -130,7 +133,8 @@ fn prefix(field: &str, text: Option<&String>) -> Result<String, String> {
 impl Route {
     fn matches(&self, payment: &PaymentRequest) -> bool {
         let money = payment.money;
-        self.currency.is_none_or(|currency| currency == money.currency)
+        self.currency
+            .is_none_or(|currency| currency == money.currency)
             && (self.least..=self.most).contains(&money.minor)
             && payment.debtor.account.starts_with(&self.debtor_prefix)
             && payment.creditor.account.starts_with(&self.creditor_prefix)

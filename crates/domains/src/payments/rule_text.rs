@@ -53,17 +53,9 @@ pub struct RouteText {
     pub gateway: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    #[serde(
-        default,
-        alias = "min_amount",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, alias = "min_amount", skip_serializing_if = "Option::is_none")]
     pub min_amount: Option<String>,
-    #[serde(
-        default,
-        alias = "max_amount",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, alias = "max_amount", skip_serializing_if = "Option::is_none")]
     pub max_amount: Option<String>,
     #[serde(
         default,

@@ -4,4 +4,5 @@
 
 mod exec_sweep;
 mod init_sweep;
+mod rules;
 mod scene;

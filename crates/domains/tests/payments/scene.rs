@@ -15,7 +15,7 @@ use tollgate_core::ports::{
     Author, Claim, ItemView, Lanes, Profile, Queue, Records, StartRecord, Started, Store,
 };
 use tollgate_dispatch::{Gate, GateOptions, Sender};
-use tollgate_domains::payments::{self, PaymentRequest, Payments, Routes};
+use tollgate_domains::payments::{self, PaymentRequest, Payments, Routes, RulesInForce};
 use tollgate_downstream::{HttpConnector, HttpOptions};
 use tollgate_sandbox::{Bank, BankOptions};
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
@@ -27,6 +27,7 @@ const LANE: &str = "default";
 pub(crate) struct Town {
     pub(crate) store: Arc<SqliteStore>,
     pub(crate) bank: Bank,
+    pub(crate) rules: Arc<RulesInForce>,
     _folder: TempDir,
 }
 
@@ -56,21 +57,24 @@ impl Town {
         let shared: Arc<dyn Store> = store.clone();
         let gate = Arc::new(Gate::new(shared.clone(), GateOptions::default()));
         let sender = Sender::new(shared.clone(), gate, Arc::new(connector));
+        let rules = Arc::new(RulesInForce::new(shared.clone(), []));
         let world = Arc::new(Payments {
+            rules: rules.clone(),
             store: shared,
-            routes: Routes {
+            routes: Arc::new(Routes {
                 default: payments::Bank {
                     lane: LaneName::new(LANE),
                     sender,
                 },
                 gateways: BTreeMap::new(),
-            },
+            }),
         });
         let mut memory = Memory::new(Work::Blocking(RUNTIME.handle().clone()));
         payments::register(&mut memory, &world);
         let town = Self {
             store,
             bank,
+            rules,
             _folder: folder,
         };
         town.open_lane();

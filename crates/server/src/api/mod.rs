@@ -12,8 +12,10 @@ mod payment_changes;
 mod payments;
 mod picture;
 mod rate_limit;
+mod rules;
 mod timeline;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
@@ -22,7 +24,7 @@ use tollgate_core::id::LaneName;
 use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::ports::Store;
 use tollgate_dispatch::Planner;
-use tollgate_domains::payments::Intake;
+use tollgate_domains::payments::{Bank, Intake, Routes, RulesInForce};
 
 use error::ApiError;
 
@@ -35,6 +37,10 @@ pub(crate) struct App {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) intake: Arc<Intake>,
     pub(crate) planner: Arc<Planner>,
+    pub(crate) rules: Arc<RulesInForce>,
+    pub(crate) routes: Arc<Routes<Bank>>,
+    /// Read anew when somebody asks for it.
+    pub(crate) config_file: Option<PathBuf>,
     /// Whether a payment in doubt is resolved by two persons only.
     pub(crate) two_persons: bool,
     /// The lane of the payments' bank.
@@ -57,6 +63,7 @@ pub(crate) fn router(app: App) -> Router {
         .merge(rate_limit::router())
         .merge(forecast::router())
         .merge(calendars::router())
+        .merge(rules::router())
         .merge(accounts::router())
         .merge(lanes::router())
         .merge(in_doubt::router())

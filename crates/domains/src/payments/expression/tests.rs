@@ -54,12 +54,30 @@ fn what_can_be_wrong_before_a_payment_comes_is_said_then() {
     let table = [
         ("currency ==", "line 1, column"),
         ("true &&\n (currency == 'EUR'", "line 2, column"),
-        ("amount > 5", "there is no \"amount\"; there are paymentId, amountMinor"),
-        ("debtor.acount == 'x'", "a party has account and name, but no \"acount\""),
-        ("debtor.account.startWith('x')", "there is no function \"startWith\""),
-        ("currency.matches('E.*')", "there is no function \"matches\""),
-        ("metadata.tags.map(t, metadata.tags.map(u, u)) == []", "cannot be used on or inside"),
-        ("metadata.tags.map(t, t).map(u, u) == []", "cannot be used on or inside"),
+        (
+            "amount > 5",
+            "there is no \"amount\"; there are paymentId, amountMinor",
+        ),
+        (
+            "debtor.acount == 'x'",
+            "a party has account and name, but no \"acount\"",
+        ),
+        (
+            "debtor.account.startWith('x')",
+            "there is no function \"startWith\"",
+        ),
+        (
+            "currency.matches('E.*')",
+            "there is no function \"matches\"",
+        ),
+        (
+            "metadata.tags.map(t, metadata.tags.map(u, u)) == []",
+            "cannot be used on or inside",
+        ),
+        (
+            "metadata.tags.map(t, t).map(u, u) == []",
+            "cannot be used on or inside",
+        ),
         ("amountMinor", "must be true or false, and is int"),
         ("'EUR'", "must be true or false, and is string"),
         ("Money{minor: 1} == 1", "there is no type"),
@@ -71,9 +89,16 @@ fn what_can_be_wrong_before_a_payment_comes_is_said_then() {
         assert_eq!(told.lines().count(), 1, "{told}");
     }
     let long = format!("currency == '{}'", "x".repeat(MAX_CHARS));
-    assert!(Expression::compile(&long).unwrap_err().contains("2000 characters"));
+    assert!(
+        Expression::compile(&long)
+            .unwrap_err()
+            .contains("2000 characters")
+    );
     let deep = format!("{}true{}", "(".repeat(17), ")".repeat(17));
     assert!(Expression::compile(&deep).unwrap_err().contains("16 deep"));
+    let chain = format!("{}1 > 0", "1+".repeat(MAX_DEPTH));
+    let told = Expression::compile(&chain).unwrap_err();
+    assert!(told.contains("more than 48 operations deep"), "{told}");
 }
 
 #[test]
@@ -81,7 +106,10 @@ fn what_fails_on_a_payment_says_why_and_shows_no_value() {
     let table = [
         ("metadata.colour == 'red'", "there is no \"colour\""),
         ("deadline > now", "no matching overload"),
-        ("amountMinor < minor('1.005')", "minor: \"1.005\" has more than the 2 decimal digits"),
+        (
+            "amountMinor < minor('1.005')",
+            "minor: \"1.005\" has more than the 2 decimal digits",
+        ),
         ("1 / (amountMinor - amountMinor) == 1", "division by zero"),
         ("metadata.tags[5] == 'x'", "a list is too short"),
         ("amountMinor * 9223372036854775807 > 0", "too large"),
@@ -101,15 +129,23 @@ fn what_fails_on_a_payment_says_why_and_shows_no_value() {
 /// The longest that is taken, in the shapes that grow deepest, on the stack of a worker.
 #[test]
 fn no_expression_is_too_much_for_the_stack() {
-    let sum = format!("{}1 > 0", "1+".repeat((MAX_CHARS - 5) / 2));
-    let nots = format!("{}true", "!".repeat(MAX_CHARS - 4));
-    let ands = format!("{}true", "true&&".repeat((MAX_CHARS - 4) / 6));
-    let dots = format!("metadata{} == 1", ".a".repeat((MAX_CHARS - 13) / 2));
-    let minus = format!("{}1 < 2", "-".repeat(90));
-    let turns = format!("{}true", "true?true:".repeat((MAX_CHARS - 4) / 10));
-    for source in [sum, nots, ands, dots, minus, turns] {
+    let shapes = |steps: usize| {
+        [
+            format!("{}1 > 0", "1+".repeat(steps)),
+            format!("{}true", "!".repeat(steps)),
+            format!("{}true", "true&&".repeat(steps / 3)),
+            format!("metadata{} == 1", ".a".repeat(steps)),
+            format!("{}1 < 2", "- ".repeat(steps)),
+            format!("{}true", "true?true:".repeat(steps / 5)),
+            format!("{}1{} > 0", "(1+".repeat(16), ")".repeat(16)),
+        ]
+    };
+    let fitting = shapes(MAX_DEPTH - 3);
+    for source in fitting.into_iter().chain(shapes((MAX_CHARS - 13) / 2)) {
         let judged = move || Expression::compile(&source).map(|e| e.holds(&facts(&payment())));
-        let worker = std::thread::Builder::new().stack_size(2 << 20).spawn(judged);
+        let worker = std::thread::Builder::new()
+            .stack_size(2 << 20)
+            .spawn(judged);
         let _ = worker.unwrap().join().expect("no panic");
     }
 }
@@ -133,8 +169,5 @@ fn evaluations_per_second() {
         assert!(compiled.iter().all(|e| e.holds(&facts) == Ok(true)));
     }
     let each = begun.elapsed() / rounds;
-    #[expect(clippy::print_stderr, reason = "a measurement")]
-    {
-        eprintln!("{each:?} for a payment and {} rules", sources.len());
-    }
+    eprintln!("{each:?} for a payment and {} rules", sources.len());
 }

@@ -40,7 +40,11 @@ fn the_first_route_that_matches_wins() {
     ];
     for (amount, currency, debtor, creditor, gateway) in cases {
         let payment = payment(amount, currency, debtor, creditor);
-        assert_eq!(table.gateway_of(&payment), gateway, "{amount} {currency} {debtor}");
+        assert_eq!(
+            table.gateway_of(&payment),
+            gateway,
+            "{amount} {currency} {debtor}"
+        );
     }
 }
 
@@ -48,12 +52,30 @@ fn the_first_route_that_matches_wins() {
 fn every_wrong_route_is_one_sentence() {
     let table = [
         (json!({"gateway": "acne"}), "gateway \"acne\" is not one of"),
-        (json!({"gateway": "acme", "currency": "XXQ"}), "currency \"XXQ\""),
-        (json!({"gateway": "acme", "minAmount": "1"}), "need a currency"),
-        (json!({"gateway": "acme", "currency": "JPY", "maxAmount": "1.5"}), "max_amount has more"),
-        (json!({"gateway": "acme", "currency": "EUR", "minAmount": "2", "maxAmount": "1"}), "is above"),
-        (json!({"gateway": "acme", "debtorPrefix": ""}), "debtor_prefix must not be empty"),
-        (json!({"gateway": "acme", "creditorPrefix": "x".repeat(65)}), "at most 64"),
+        (
+            json!({"gateway": "acme", "currency": "XXQ"}),
+            "currency \"XXQ\"",
+        ),
+        (
+            json!({"gateway": "acme", "minAmount": "1"}),
+            "need a currency",
+        ),
+        (
+            json!({"gateway": "acme", "currency": "JPY", "maxAmount": "1.5"}),
+            "max_amount has more",
+        ),
+        (
+            json!({"gateway": "acme", "currency": "EUR", "minAmount": "2", "maxAmount": "1"}),
+            "is above",
+        ),
+        (
+            json!({"gateway": "acme", "debtorPrefix": ""}),
+            "debtor_prefix must not be empty",
+        ),
+        (
+            json!({"gateway": "acme", "creditorPrefix": "x".repeat(65)}),
+            "at most 64",
+        ),
     ];
     for (route, expected) in table {
         let told = read(json!([{"gateway": "sepa", "debtorPrefix": "ok"}, route])).unwrap_err();
@@ -66,8 +88,14 @@ fn every_wrong_route_is_one_sentence() {
 #[test]
 fn a_route_behind_one_that_takes_all_of_it_is_never_reached() {
     let hidden = [
-        (json!({"gateway": "acme"}), json!({"gateway": "sepa", "currency": "EUR"})),
-        (json!({"gateway": "acme", "debtorPrefix": "DE"}), json!({"gateway": "sepa", "debtorPrefix": "DE1"})),
+        (
+            json!({"gateway": "acme"}),
+            json!({"gateway": "sepa", "currency": "EUR"}),
+        ),
+        (
+            json!({"gateway": "acme", "debtorPrefix": "DE"}),
+            json!({"gateway": "sepa", "debtorPrefix": "DE1"}),
+        ),
         (
             json!({"gateway": "acme", "currency": "EUR", "minAmount": "1"}),
             json!({"gateway": "sepa", "currency": "EUR", "minAmount": "1", "maxAmount": "5"}),
@@ -75,7 +103,10 @@ fn a_route_behind_one_that_takes_all_of_it_is_never_reached() {
     ];
     for (first, second) in hidden {
         let told = read(json!([first, second])).unwrap_err();
-        assert!(told[0].starts_with("routes[1]: is never reached"), "{told:?}");
+        assert!(
+            told[0].starts_with("routes[1]: is never reached"),
+            "{told:?}"
+        );
         assert!(told[0].contains("routes[0]"), "{told:?}");
         read(json!([second, first])).expect("the narrower one first is fine");
     }
@@ -84,16 +115,26 @@ fn a_route_behind_one_that_takes_all_of_it_is_never_reached() {
 fn routes() -> impl Strategy<Value = Vec<RouteText>> {
     let prefix = || proptest::option::of("[AB]{1,2}");
     let amount = || proptest::option::of((1..40_u32).prop_map(|n| n.to_string()));
-    let currency = proptest::option::of(prop_oneof![Just("EUR".to_owned()), Just("USD".to_owned())]);
-    let route = (0..GATEWAYS.len(), currency, amount(), amount(), prefix(), prefix());
-    let route = route.prop_map(|(g, currency, min_amount, max_amount, debtor_prefix, creditor_prefix)| RouteText {
-        gateway: GATEWAYS[g].to_owned(),
+    let currency =
+        proptest::option::of(prop_oneof![Just("EUR".to_owned()), Just("USD".to_owned())]);
+    let route = (
+        0..GATEWAYS.len(),
         currency,
-        min_amount,
-        max_amount,
-        debtor_prefix,
-        creditor_prefix,
-    });
+        amount(),
+        amount(),
+        prefix(),
+        prefix(),
+    );
+    let route = route.prop_map(
+        |(g, currency, min_amount, max_amount, debtor_prefix, creditor_prefix)| RouteText {
+            gateway: GATEWAYS[g].to_owned(),
+            currency,
+            min_amount,
+            max_amount,
+            debtor_prefix,
+            creditor_prefix,
+        },
+    );
     proptest::collection::vec(route, 0..6)
 }
 
