@@ -19,5 +19,6 @@ mod in_doubt;
 mod kill_storm;
 mod lanes;
 mod pair;
+mod rules;
 mod sandbox;
 mod served;
