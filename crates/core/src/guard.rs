@@ -96,6 +96,17 @@ fn day_of(zone: &str, now: Timestamp) -> (Timestamp, Timestamp) {
     )
 }
 
+/// Totals are kept by the quarter of an hour: every zone's day begins with one, and has about a
+/// hundred of them.
+pub const QUARTER: SignedDuration = SignedDuration::from_mins(15);
+
+/// The quarter that a moment lies in.
+pub fn quarter_of(now: Timestamp) -> Timestamp {
+    let secs = QUARTER.as_secs();
+    let begun = now.as_second().div_euclid(secs) * secs;
+    Timestamp::from_second(begun).unwrap_or(now)
+}
+
 /// What counts, for the items of one batch, while they are judged one after the other.
 #[derive(Debug)]
 pub struct Tally {

@@ -118,6 +118,29 @@ fn a_twin_is_one_only_within_its_time() {
 }
 
 #[test]
+fn every_day_begins_with_a_quarter() {
+    let zones = [
+        "UTC",
+        "Asia/Kathmandu",
+        "Australia/Lord_Howe",
+        "Pacific/Chatham",
+        "Asia/Kolkata",
+    ];
+    for zone in zones {
+        for day in 0..400 {
+            let now = at("2026-01-01T12:34:56.789Z") + SignedDuration::from_hours(24 * day);
+            let (from, to) = day_of(zone, now);
+            assert_eq!(
+                (quarter_of(from), quarter_of(to)),
+                (from, to),
+                "{zone} {now}"
+            );
+            assert!(quarter_of(now) <= now && now < quarter_of(now) + QUARTER);
+        }
+    }
+}
+
+#[test]
 fn a_day_has_the_hours_that_its_zone_gives_it() {
     let table = [
         ("UTC", "2026-11-16T00:00:00Z", "2026-11-16T00:00:00Z", 24),

@@ -39,9 +39,19 @@ CREATE TABLE record (
 CREATE INDEX record_in_doubt ON record (item_type, item_id) WHERE status = 'IN_DOUBT';
 CREATE INDEX record_twin ON record (item_type, duplicate_key, created_at)
     WHERE duplicate_key IS NOT NULL;
--- All that a sum needs, so that it reads nothing else.
-CREATE INDEX record_counted ON record (item_type, owner, currency, created_at, status, amount_minor)
+-- By status: what is asked for are the few that were withdrawn.
+CREATE INDEX record_counted ON record (item_type, owner, currency, status, created_at)
     WHERE counted = 1;
+
+-- What owners had taken in, by quarters of an hour, whatever became of it; for daily totals.
+CREATE TABLE owner_total (
+    item_type    TEXT    NOT NULL,
+    owner        TEXT    NOT NULL,
+    currency     TEXT    NOT NULL,
+    quarter      INTEGER NOT NULL,
+    amount_minor INTEGER NOT NULL,
+    PRIMARY KEY (item_type, owner, currency, quarter)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE item_context (
     item_type    TEXT    NOT NULL,

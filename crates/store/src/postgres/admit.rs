@@ -63,6 +63,8 @@ impl Batch<'_> {
             .await?;
         if !judged.won.is_empty() {
             self.write_rest(&judged.won, now).await?;
+            let items: Vec<&NewItem> = judged.won.iter().map(|won| won.item).collect();
+            guards::count(self.tx, self.item_type, items.into_iter(), now.0).await?;
         }
         if judged.won.len() < new.len() {
             self.forget_losers(&new, &judged.won).await?;

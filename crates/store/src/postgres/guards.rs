@@ -2,15 +2,15 @@
 //! true until this transaction has written. They are taken after the lanes' and before any record
 //! is written, all at once and in one order, so that admissions never wait for each other in a circle.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use deadpool_postgres::Transaction;
 use tollgate_core::Timestamp;
-use tollgate_core::guard::{Guard, Tally, TotalQuestion, TwinQuestion};
+use tollgate_core::guard::{Guard, Tally, TotalQuestion, TwinQuestion, quarter_of};
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{NewItem, StoreResult};
 
-use super::run::{all, execute};
+use super::run::{Params, all, execute};
 use super::value::Us;
 
 /// Names share so many locks: a batch of a thousand would need more than the server has room for.
@@ -88,15 +88,18 @@ async fn answer_totals(
     item_type: &ItemType,
     totals: &mut [(&TotalQuestion, &mut i64)],
 ) -> StoreResult<()> {
-    const SUM: &str = "SELECT q.place, r.total
+    // All that was taken in, less what was withdrawn since: flat, however much an owner pays a day.
+    const SUM: &str = "SELECT q.place,
+                greatest(least(taken.minor - withdrawn.minor, 9223372036854775807), 0)::bigint
          FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[])
               WITH ORDINALITY AS q (owner, currency, from_time, to_time, uncounted, place)
-         CROSS JOIN LATERAL (
-              SELECT least(coalesce(sum(amount_minor), 0), 9223372036854775807)::bigint AS total
-              FROM record
+         CROSS JOIN LATERAL (SELECT coalesce(sum(amount_minor), 0) AS minor FROM owner_total
+              WHERE item_type = $1 AND owner = q.owner AND currency = q.currency
+                AND quarter >= q.from_time AND quarter < q.to_time) taken
+         CROSS JOIN LATERAL (SELECT coalesce(sum(amount_minor), 0) AS minor FROM record
               WHERE counted AND item_type = $1 AND owner = q.owner AND currency = q.currency
-                AND created_at >= q.from_time AND created_at < q.to_time
-                AND status <> ALL (string_to_array(q.uncounted, ','))) r";
+                AND status = ANY (string_to_array(q.uncounted, ','))
+                AND created_at >= q.from_time AND created_at < q.to_time) withdrawn";
     if totals.is_empty() {
         return Ok(());
     }
@@ -119,6 +122,38 @@ async fn answer_totals(
         }
     }
     Ok(())
+}
+
+/// Items that count were written. Their locks are held, so nobody else writes these rows.
+pub(super) async fn count<'i>(
+    tx: &Transaction<'_>,
+    item_type: &ItemType,
+    items: impl Iterator<Item = &'i NewItem>,
+    now: Timestamp,
+) -> StoreResult<()> {
+    const COUNT: &str =
+        "INSERT INTO owner_total (item_type, owner, currency, quarter, amount_minor)
+         SELECT $1, n.owner, n.currency, $2, n.amount_minor
+         FROM unnest($3::text[], $4::text[], $5::bigint[]) AS n (owner, currency, amount_minor)
+         ON CONFLICT (item_type, owner, currency, quarter) DO UPDATE SET amount_minor =
+             least(owner_total.amount_minor, 9223372036854775807 - excluded.amount_minor)
+             + excluded.amount_minor";
+    let mut totals: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+    for item in items.filter(|item| item.is_counted()) {
+        let record = &item.record;
+        let total = totals
+            .entry((&record.owner, record.money.currency.code()))
+            .or_default();
+        *total = total.saturating_add(record.money.minor);
+    }
+    if totals.is_empty() {
+        return Ok(());
+    }
+    let (owners, currencies): (Vec<&str>, Vec<&str>) = totals.keys().copied().unzip();
+    let amounts: Vec<i64> = totals.into_values().collect();
+    let (kind, quarter) = (item_type.as_str(), Us(quarter_of(now)));
+    let params: Params<'_> = &[&kind, &quarter, &owners, &currencies, &amounts];
+    execute(tx, COUNT, params).await.map(drop)
 }
 
 /// PostgreSQL counts from one.

@@ -54,6 +54,7 @@ impl Batch<'_> {
                 continue;
             };
             self.insert(&item, requested, place, plan.generation())?;
+            guards::count(self.c, self.item_type, &item, self.now)?;
             tally.count(&item);
             admissions.push(Admission::New(Placed::new(
                 item.lane,
