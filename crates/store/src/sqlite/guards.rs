@@ -68,11 +68,12 @@ fn total_of(c: &Connection, item_type: &ItemType, asked: &TotalQuestion) -> rusq
             ],
             two,
         )?);
+    // Left alone, the planner would take the primary key, and read every record there is.
     let withdrawn = sum(c
         .prepare_cached(
             "SELECT coalesce(sum(amount_minor / 1000000), 0),
                     coalesce(sum(amount_minor % 1000000), 0)
-             FROM record
+             FROM record INDEXED BY record_counted
              WHERE counted = 1 AND item_type = ?1 AND owner = ?2 AND currency = ?3
                AND status IN (SELECT value FROM json_each(?6))
                AND created_at >= ?4 AND created_at < ?5",
