@@ -1,5 +1,6 @@
 //! The one binary. Data goes to stdout, talk to stderr; the exit code says whether all is well.
 
+mod config;
 mod demo;
 mod feed;
 mod remote;
@@ -34,6 +35,8 @@ enum Command {
     /// Tokens for the API.
     #[command(subcommand)]
     Token(token::Command),
+    /// What is wrong with a configuration, without starting anything.
+    Config(config::Args),
     #[command(flatten)]
     Remote(remote::Command),
 }
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
             Command::Sandbox(args) => sandbox::run(args).await,
             Command::Openapi => Ok(print_openapi()),
             Command::Token(command) => token::run(&command),
+            Command::Config(args) => Ok(config::run(&args)),
             Command::Remote(command) => remote::run(command).await,
         }
     });

@@ -1,6 +1,7 @@
 //! Read this first: how the parts become one running Tollgate, and how it stops.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{Author, Engine, SettingKind, Store, StoreError};
 use tollgate_dispatch::{Dispatcher, Gate, GateOptions, Planner, Reconciler, Sweeper};
 use tollgate_domains::notifications::{self, Receiver};
-use tollgate_domains::payments::{self, Intake, Payments};
+use tollgate_domains::payments::{self, Bank, Intake, Payments, Routes, RulesInForce};
 use tollgate_engine::{Builder, EmbeddedEngine, Options, Stop};
 use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
@@ -37,6 +38,9 @@ pub struct Tollgate {
     pub intake: Arc<Intake>,
     pub planner: Arc<Planner>,
     receivers: Arc<[Receiver]>,
+    rules: Arc<RulesInForce>,
+    routes: Arc<Routes<Bank>>,
+    config_file: Option<PathBuf>,
     two_persons: bool,
     lane: LaneName,
     tokens: Tokens,
@@ -69,10 +73,13 @@ impl Tollgate {
         receivers.create_lanes(&*store).await?;
         let gate = Arc::new(Gate::new(Arc::clone(&store), gate_options(config)));
         let told = receivers.named();
+        let routes = Arc::new(banks.routes(&store, &gate));
+        let rules = rules_in_force(config, &store, &routes).await?;
         let world = Payments {
-            routes: banks.routes(&store, &gate),
+            routes: Arc::clone(&routes),
             store: Arc::clone(&store),
             receivers: told.clone(),
+            rules: Arc::clone(&rules),
         };
 
         let mut builder = Builder::default();
@@ -101,6 +108,9 @@ impl Tollgate {
             intake,
             planner,
             receivers: told.into(),
+            rules,
+            routes,
+            config_file: config.file.clone(),
             two_persons: config.in_doubt.two_persons,
             lane: config.downstream.payments.lane.clone(),
             tokens: config.auth.tokens()?,
@@ -123,6 +133,9 @@ impl Tollgate {
             intake: Arc::clone(&self.intake),
             planner: Arc::clone(&self.planner),
             receivers: Arc::clone(&self.receivers),
+            rules: Arc::clone(&self.rules),
+            routes: Arc::clone(&self.routes),
+            config_file: self.config_file.clone(),
             two_persons: self.two_persons,
             lane: self.lane.clone(),
         };
@@ -154,6 +167,23 @@ impl Tollgate {
         while self.background.join_next().await.is_some() {}
         self.engine.shutdown().await;
     }
+}
+
+/// The rules of the configuration are in force from here on, if they were not before.
+async fn rules_in_force(
+    config: &Config,
+    store: &Arc<dyn Store>,
+    routes: &Routes<Bank>,
+) -> anyhow::Result<Arc<RulesInForce>> {
+    let rules = RulesInForce::new(Arc::clone(store), routes.gateway_names());
+    let author = Author::new("configuration", "read at the start");
+    if let Some(setting) = rules.put(&config.rules_text(), author).await? {
+        tracing::info!(
+            version = setting.version,
+            "new rules and routes are in force"
+        );
+    }
+    Ok(Arc::new(rules))
 }
 
 /// What runs beside the API and the engine until told to stop.

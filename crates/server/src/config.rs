@@ -19,12 +19,17 @@ use figment::Figment;
 use figment::providers::{Env, Format, Toml};
 use rust_decimal::Decimal;
 use serde::Deserialize;
+use tollgate_domains::payments::{
+    DEFAULT_GATEWAY, Problem, RouteText, RuleText, Rulebook, RulesError, RulesText,
+};
 
 pub(crate) use auth::Auth;
 pub use auth::Token;
 pub(crate) use downstream::{Downstream, NamedBank};
 pub(crate) use http::{Http, Tls};
 pub(crate) use notifications::Notifications as NotificationsConfig;
+
+use crate::banks::Banks;
 
 const DEFAULT: &str = include_str!("../default.toml");
 
@@ -42,6 +47,13 @@ pub struct Config {
     pub in_doubt: InDoubt,
     pub telemetry: Telemetry,
     pub downstream: Downstream,
+    #[serde(default)]
+    pub rules: Vec<RuleText>,
+    #[serde(default)]
+    pub routes: Vec<RouteText>,
+    /// Where it was read from.
+    #[serde(skip)]
+    pub(crate) file: Option<PathBuf>,
 }
 
 #[derive(Clone, Deserialize)]
@@ -112,6 +124,13 @@ impl Telemetry {
 
 impl Config {
     pub fn load(file: Option<&Path>) -> anyhow::Result<Self> {
+        let config = Self::read(file)?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// Each field by itself; whether they go together is another question.
+    pub(crate) fn read(file: Option<&Path>) -> anyhow::Result<Self> {
         let mut figment = Figment::from(Toml::string(DEFAULT));
         if let Some(file) = file {
             let text = std::fs::read_to_string(file)
@@ -119,13 +138,54 @@ impl Config {
             figment = figment.merge(Toml::string(&text));
         }
         figment = figment.merge(environment());
-        let config: Self = figment.extract().map_err(|error| explain(&error, file))?;
-        config.validate()?;
+        let mut config: Self = figment.extract().map_err(|error| explain(&error, file))?;
+        config.file = file.map(Path::to_owned);
         Ok(config)
+    }
+
+    /// Everything that would stop a start before it has touched the store.
+    pub fn problems(file: Option<&Path>) -> Vec<String> {
+        let config = match Self::read(file) {
+            Ok(config) => config,
+            Err(why) => return vec![format!("{why:#}")],
+        };
+        let parts = [
+            config.validate_parts(),
+            Banks::connect(&config.downstream).map(drop),
+        ];
+        let mut problems: Vec<String> = vec![];
+        for why in parts.into_iter().filter_map(Result::err) {
+            let told = format!("{why:#}");
+            if !problems.contains(&told) {
+                problems.push(told);
+            }
+        }
+        let rules = config.rulebook().err().unwrap_or_default();
+        problems.extend(rules.iter().map(ToString::to_string));
+        problems
+    }
+
+    pub(crate) fn rules_text(&self) -> RulesText {
+        RulesText {
+            rules: self.rules.clone(),
+            routes: self.routes.clone(),
+        }
+    }
+
+    fn rulebook(&self) -> Result<Rulebook, Vec<Problem>> {
+        let gateways = &self.downstream.gateways;
+        let is_gateway = |name: &str| name == DEFAULT_GATEWAY || gateways.contains_key(name);
+        Rulebook::read(&self.rules_text(), 0, is_gateway)
     }
 
     /// The relations between fields; each field's own shape is checked by its type.
     pub fn validate(&self) -> anyhow::Result<()> {
+        self.validate_parts()?;
+        self.rulebook().map_err(RulesError::Wrong)?;
+        Ok(())
+    }
+
+    fn validate_parts(&self) -> anyhow::Result<()> {
         self.http.validate()?;
         self.tls.validate()?;
         let tokens = self.auth.tokens()?;
@@ -176,6 +236,23 @@ impl Config {
         self.telemetry.validate()?;
         self.downstream.validate(self.gate.patience_secs)
     }
+}
+
+/// Only the rules and routes of a configuration file, whatever else is in it.
+pub fn read_rules(file: &Path) -> anyhow::Result<RulesText> {
+    #[derive(Deserialize)]
+    struct Part {
+        #[serde(default)]
+        rules: Vec<RuleText>,
+        #[serde(default)]
+        routes: Vec<RouteText>,
+    }
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("{} cannot be read", file.display()))?;
+    let part = Figment::from(Toml::string(&text)).extract();
+    let part: Part = part.map_err(|error| explain(&error, Some(file)))?;
+    let (rules, routes) = (part.rules, part.routes);
+    Ok(RulesText { rules, routes })
 }
 
 impl std::fmt::Debug for Store {

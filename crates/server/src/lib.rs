@@ -13,5 +13,5 @@ mod tls;
 pub use api::{Needs, ROUTES, openapi_json};
 pub use assemble::Tollgate;
 pub use auth::Role;
-pub use config::{Config, Token};
+pub use config::{Config, Token, read_rules};
 pub use telemetry::Log;

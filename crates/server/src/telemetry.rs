@@ -111,6 +111,14 @@ fn describe() {
         "tollgate_notification_sends_total",
         "notifications posted, by lane and outcome; repeats included"
     );
+    describe_counter!(
+        "tollgate_rule_refusals_total",
+        "payments that a rule refused, by rule"
+    );
+    describe_counter!(
+        "tollgate_rule_errors_total",
+        "times a rule could not be judged, and refused, by rule"
+    );
     describe_gauge!("tollgate_in_doubt", "items whose outcome nobody knows");
     describe_gauge!(
         "tollgate_in_doubt_minor_units",

@@ -6,6 +6,7 @@ mod client;
 mod in_doubt;
 mod lane_views;
 mod lanes;
+mod rules;
 mod table;
 mod tls;
 
@@ -51,6 +52,8 @@ pub(crate) enum Command {
     Lanes(Group<lanes::Command>),
     /// Calendars: when lanes are open.
     Calendars(Group<calendars::Command>),
+    /// Rules and routes: shown, read anew, tried.
+    Rules(Group<rules::Command>),
     /// Payments whose outcome nobody knows.
     InDoubt(Group<in_doubt::Command>),
     /// Control totals of a day: every payment taken in, in exactly one bucket.
@@ -105,6 +108,9 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::InDoubt(Group { args, command }) => {
             in_doubt::run(&Client::new(&args)?, &args.shown(), command).await?;
+        }
+        Command::Rules(Group { args, command }) => {
+            rules::run(&Client::new(&args)?, &args.shown(), command).await?;
         }
         Command::Totals { args, day } => {
             accounts::totals(&Client::new(&args)?, &args.shown(), &day).await?;

@@ -21,6 +21,7 @@ mod kill_storm;
 mod lanes;
 mod notifications;
 mod pair;
+mod rules;
 mod sandbox;
 mod served;
 mod slow_clients;

@@ -15,6 +15,7 @@ pub mod doubts;
 pub mod eras;
 mod fixture;
 pub mod flows;
+pub mod guards;
 pub mod hours;
 pub mod interventions;
 pub mod lanes;
@@ -66,6 +67,17 @@ macro_rules! store_cases {
             an_id_admitted_by_fifty_callers_at_once_is_new_once
             batches_that_name_lanes_and_ids_in_opposite_orders_all_get_answers
             a_caller_that_hangs_up_leaves_all_of_an_item_or_nothing
+        }
+        $crate::store_case_module! { $new, guards,
+            a_daily_total_is_reached_and_not_passed
+            what_a_guard_refuses_leaves_nothing_behind_and_its_id_is_free
+            a_new_day_has_a_new_total
+            what_was_withdrawn_does_not_count
+            a_twin_is_refused_within_its_time_and_taken_after_it
+            an_item_that_is_known_gets_its_answer_whatever_its_guards_say
+            what_its_lane_never_takes_does_not_count
+            callers_at_once_never_pass_a_daily_total_and_leave_nothing_of_it
+            of_twins_at_once_one_is_taken_in
         }
         $crate::store_case_module! { $new, claim,
             only_what_is_due_within_reach_is_claimed
@@ -352,6 +364,7 @@ mod tests {
             include_str!("clock.rs"),
             include_str!("eras.rs"),
             include_str!("flows.rs"),
+            include_str!("guards.rs"),
             include_str!("lanes.rs"),
             include_str!("pauses.rs"),
             include_str!("deadlines.rs"),

@@ -36,6 +36,8 @@ pub enum SettingKind {
     ItemType,
     /// What one person wants to decide about an item in doubt, before a second one agrees.
     Proposal,
+    /// Rules and routes of a domain.
+    Rules,
 }
 
 impl SettingKind {
@@ -45,6 +47,7 @@ impl SettingKind {
             Self::Calendar => "calendar",
             Self::Proposal => "proposal",
             Self::ItemType => "item_type",
+            Self::Rules => "rules",
         }
     }
 }

@@ -151,6 +151,7 @@ fn new_item(id: &str, lane: &str) -> NewItem {
             content_hash: "h".into(),
             document: "{}".into(),
         },
+        guards: vec![],
         context_json: "{}".into(),
         init_flow: FlowId::new("init"),
     }

@@ -88,6 +88,7 @@ impl News<'_> {
                 content_hash: hash,
                 document: body,
             },
+            guards: vec![],
             context_json: serde_json::to_string(&context)?,
             init_flow: told_by.clone(),
         })

@@ -1,13 +1,20 @@
 //! Payments: an init flow that prepares and admits, an exec flow that sends, once.
 
 mod canonical;
+mod dry_run;
 mod exec;
+mod expression;
+mod guard_rule;
 mod init;
 mod intake;
 mod notify;
 mod prepare;
 mod request;
+mod route_table;
 mod routes;
+mod rule_text;
+mod rulebook;
+mod rules_in_force;
 mod status;
 
 use std::sync::Arc;
@@ -19,12 +26,16 @@ use tollgate_core::ports::{NewItem, Store};
 
 use crate::notifications::Receiver;
 
+pub use dry_run::{Trial, Tried, dry_run};
 pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess};
 pub use init::{Admit, Answer, InitInput, PaymentInitFlow, Prepare, Verdict};
 pub use intake::{Accepted, Intake, IntakeError};
 pub use notify::SendNotifications;
 pub use request::{Details, Party, PaymentRequest, parse_time};
 pub use routes::{Bank, DEFAULT_GATEWAY, Routes};
+pub use rule_text::{Problem, RouteText, RuleText, RulesText};
+pub use rulebook::Rulebook;
+pub use rules_in_force::{RulesError, RulesInForce, text_of};
 pub use status::{PaymentStatus, cancelled, resolution};
 
 pub const INIT_TASK_QUEUE: &str = "payment-init-task-queue";
@@ -43,9 +54,10 @@ pub fn item(id: &ItemId) -> Item {
 /// What the steps of this domain need.
 pub struct Payments {
     pub store: Arc<dyn Store>,
-    pub routes: Routes<Bank>,
     /// Who is told what became of a payment.
     pub receivers: Vec<Receiver>,
+    pub routes: Arc<Routes<Bank>>,
+    pub rules: Arc<RulesInForce>,
 }
 
 impl std::fmt::Debug for Payments {
@@ -63,11 +75,13 @@ pub fn new_item(
     lane: &LaneName,
     init_flow: &FlowId,
 ) -> Result<NewItem, serde_json::Error> {
+    let gateway = payment.gateway.as_deref().unwrap_or(DEFAULT_GATEWAY);
     let route = routes::Route {
+        gateway: gateway.to_owned(),
         connector: None,
         lane: lane.clone(),
     };
-    prepare::build(payment, route, init_flow)
+    prepare::build(payment, route, &[], init_flow)
 }
 
 /// The whole domain, for either engine.

@@ -131,6 +131,6 @@ fn not_queued(admission: Admission) -> Option<String> {
     match admission {
         Admission::New(_) | Admission::Repeat(_) => None,
         Admission::Conflict => Some("its id is taken by other content".to_owned()),
-        Admission::Refused(why) => Some(why),
+        Admission::Refused(why) | Admission::RefusedBy { message: why, .. } => Some(why),
     }
 }

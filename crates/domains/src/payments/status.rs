@@ -62,6 +62,13 @@ pub(super) fn moves() -> Moves {
     }
 }
 
+/// Payments with these statuses were never made: rules that count do not count them.
+pub(super) fn never_paid() -> Vec<String> {
+    use PaymentStatus::{Cancelled, Failed, Rejected};
+    let statuses = [Cancelled, Rejected, Failed].map(|status| status.as_str().to_owned());
+    statuses.into()
+}
+
 /// A person withdraws it.
 pub fn cancelled() -> StatusMove {
     StatusMove::new(

@@ -6,4 +6,5 @@ mod any_input;
 mod exec_sweep;
 mod init_sweep;
 mod news_sweep;
+mod rules;
 mod scene;

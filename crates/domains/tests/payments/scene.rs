@@ -19,7 +19,7 @@ use tollgate_core::ports::{
 };
 use tollgate_dispatch::{Gate, GateOptions, Sender};
 use tollgate_domains::notifications::{self, Event, Notifications, Receiver, news_id};
-use tollgate_domains::payments::{self, PaymentRequest, Payments, Routes};
+use tollgate_domains::payments::{self, PaymentRequest, Payments, Routes, RulesInForce};
 use tollgate_downstream::{
     Access, HttpConnector, HttpOptions, Signer, WebhookConnector, WebhookOptions,
 };
@@ -36,6 +36,7 @@ pub(crate) struct Town {
     pub(crate) bank: Bank,
     pub(crate) receiver: Receiver,
     pub(crate) time: MovableTime,
+    pub(crate) rules: Arc<RulesInForce>,
     _folder: TempDir,
 }
 
@@ -63,16 +64,18 @@ impl Town {
         let shared: Arc<dyn Store> = store.clone();
         let gate = Arc::new(Gate::new(shared.clone(), GateOptions::default()));
         let sender = |to: Arc<dyn Connector>| Sender::new(shared.clone(), gate.clone(), to);
+        let rules = Arc::new(RulesInForce::new(shared.clone(), []));
         let world = Arc::new(Payments {
             store: shared.clone(),
             receivers: vec![receiver.clone()],
-            routes: Routes {
+            rules: rules.clone(),
+            routes: Arc::new(Routes {
                 default: payments::Bank {
                     lane: LaneName::new(LANE),
                     sender: sender(Arc::new(paying(&bank, honours_idempotency_key))),
                 },
                 gateways: BTreeMap::new(),
-            },
+            }),
         });
         let told = Arc::new(Notifications {
             store: shared.clone(),
@@ -86,6 +89,7 @@ impl Town {
             bank,
             receiver,
             time,
+            rules,
             _folder: folder,
         };
         town.open_lane(&LaneName::new(LANE));

@@ -76,6 +76,10 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/admin/in-doubt/{item_type}/{id}", Read),
     ("POST", "/admin/in-doubt/{item_type}/{id}/resolve", Operate),
     ("GET", "/admin/totals", Read),
+    ("GET", "/admin/rules", Read),
+    ("POST", "/admin/rules/reload", Operate),
+    // Asks what would happen and changes nothing.
+    ("POST", "/admin/rules/dry-run", Read),
 ];
 
 /// Lets a request in with its [`Caller`], or says why not.

@@ -22,10 +22,13 @@ mod payments;
 mod picture;
 mod rate_limit;
 mod refusals;
+mod rules;
+mod rules_body;
 mod shift;
 mod timeline;
 mod words;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,7 +40,7 @@ use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::ports::Store;
 use tollgate_dispatch::Planner;
 use tollgate_domains::notifications::Receiver;
-use tollgate_domains::payments::Intake;
+use tollgate_domains::payments::{Bank, Intake, Routes, RulesInForce};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::auth::Tokens;
@@ -57,6 +60,10 @@ pub(crate) struct App {
     pub(crate) planner: Arc<Planner>,
     /// Who is told what becomes of payments.
     pub(crate) receivers: Arc<[Receiver]>,
+    pub(crate) rules: Arc<RulesInForce>,
+    pub(crate) routes: Arc<Routes<Bank>>,
+    /// Read anew when somebody asks for it.
+    pub(crate) config_file: Option<PathBuf>,
     /// Whether a payment in doubt is resolved by two persons only.
     pub(crate) two_persons: bool,
     /// The lane of the payments' bank.
@@ -82,6 +89,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(lanes::router())
         .merge(calendars::router())
         .merge(in_doubt::router())
+        .merge(rules::router())
         .merge(accounts::router())
         .merge(certificate::router())
         .merge(health::router())

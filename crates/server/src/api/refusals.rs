@@ -48,9 +48,12 @@ impl IntoResponses for Admits {
     }
 }
 
+/// Before any handler: who asks, and how slowly.
+const ALWAYS: [u16; 3] = [401, 403, 408];
+
 fn refusals(statuses: &[u16]) -> Refusals {
     let one = |status: &u16| (status.to_string(), refusal(*status).into());
-    statuses.iter().map(one).collect()
+    ALWAYS.iter().chain(statuses).map(one).collect()
 }
 
 fn refusal(status: u16) -> Response {
@@ -73,7 +76,10 @@ fn refusal(status: u16) -> Response {
 fn meaning(status: u16) -> &'static str {
     match status {
         400 => "Something in the request is wrong; `details` names each field.",
+        401 => "A token is needed, or this one is not known.",
+        403 => "The token's role may not do this; the error names the role that may.",
         404 => "There is no such thing.",
+        408 => "The body came too slowly.",
         409 => "It is not in a state for that; the error says why.",
         413 => "The body is too large.",
         415 => "The body is of another type than this operation takes.",

@@ -65,11 +65,29 @@ CREATE TABLE record (
     document     text   NOT NULL,
     created_at   bigint NOT NULL,
     updated_at   bigint NOT NULL,
+    -- What a rule about twins, and one about daily totals, finds it by; only while there is one.
+    duplicate_key text COLLATE "C",
+    counted      boolean NOT NULL DEFAULT false,
     PRIMARY KEY (item_type, item_id)
 ) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05);
 
 -- The worklist of what nobody knows the outcome of.
 CREATE INDEX record_in_doubt ON record (item_type, item_id) WHERE status = 'IN_DOUBT';
+CREATE INDEX record_twin ON record (item_type, duplicate_key, created_at)
+    WHERE duplicate_key IS NOT NULL;
+-- By status: what is asked for are the few that were withdrawn.
+CREATE INDEX record_counted ON record (item_type, owner, currency, status, created_at)
+    WHERE counted;
+
+-- What owners had taken in, by quarters of an hour, whatever became of it; for daily totals.
+CREATE TABLE owner_total (
+    item_type    text   COLLATE "C" NOT NULL,
+    owner        text   NOT NULL,
+    currency     text   COLLATE "C" NOT NULL,
+    quarter      bigint NOT NULL,
+    amount_minor bigint NOT NULL,
+    PRIMARY KEY (item_type, owner, currency, quarter)
+) WITH (fillfactor = 70);
 
 CREATE TABLE item_context (
     item_type    text COLLATE "C" NOT NULL,

@@ -43,11 +43,29 @@ CREATE TABLE record (
     document     TEXT    NOT NULL,
     created_at   INTEGER NOT NULL,
     updated_at   INTEGER NOT NULL,
+    -- What a rule about twins, and one about daily totals, finds it by; only while there is one.
+    duplicate_key TEXT,
+    counted      INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (item_type, item_id)
 ) STRICT, WITHOUT ROWID;
 
 -- The worklist of what nobody knows the outcome of.
 CREATE INDEX record_in_doubt ON record (item_type, item_id) WHERE status = 'IN_DOUBT';
+CREATE INDEX record_twin ON record (item_type, duplicate_key, created_at)
+    WHERE duplicate_key IS NOT NULL;
+-- By status: what is asked for are the few that were withdrawn.
+CREATE INDEX record_counted ON record (item_type, owner, currency, status, created_at)
+    WHERE counted = 1;
+
+-- What owners had taken in, by quarters of an hour, whatever became of it; for daily totals.
+CREATE TABLE owner_total (
+    item_type    TEXT    NOT NULL,
+    owner        TEXT    NOT NULL,
+    currency     TEXT    NOT NULL,
+    quarter      INTEGER NOT NULL,
+    amount_minor INTEGER NOT NULL,
+    PRIMARY KEY (item_type, owner, currency, quarter)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE item_context (
     item_type    TEXT    NOT NULL,

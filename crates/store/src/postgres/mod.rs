@@ -18,6 +18,7 @@ mod finish;
 mod flow_writes;
 mod flows;
 mod group;
+mod guards;
 mod interventions;
 mod lanes;
 mod migrate;

@@ -86,7 +86,10 @@ pub(super) async fn lock(tx: &Transaction<'_>, kind: SettingKind, name: &str) ->
     lock_name(tx, &format!("tollgate/setting/{}/{name}", kind.as_str())).await?;
     match kind {
         SettingKind::Lane => lanes::lock(tx, &LaneName::new(name)).await,
-        SettingKind::Calendar | SettingKind::ItemType | SettingKind::Proposal => Ok(()),
+        SettingKind::Calendar
+        | SettingKind::ItemType
+        | SettingKind::Proposal
+        | SettingKind::Rules => Ok(()),
     }
 }
 

@@ -11,6 +11,7 @@ mod doubts;
 mod eras;
 mod error;
 mod flows;
+mod guards;
 mod interventions;
 mod lanes;
 mod open;

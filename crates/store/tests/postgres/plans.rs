@@ -16,7 +16,7 @@ use crate::trouble::open;
 use explained::{Plan, Scan, plans_in};
 
 /// The tables that grow with the number of items, or with time.
-const BIG: [&str; 11] = [
+const BIG: [&str; 12] = [
     "item_queue",
     "record",
     "item_context",
@@ -28,6 +28,7 @@ const BIG: [&str; 11] = [
     "journal",
     "audit_log",
     "setting",
+    "owner_total",
 ];
 
 /// One step of a plan may read so many rows of a big table: a few for each of the thousand items

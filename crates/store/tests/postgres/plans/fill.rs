@@ -7,6 +7,13 @@ use tollgate_conformance::postgres::{self as cluster, Cluster};
 pub(super) fn id(n: u32) -> String {
     format!("p{}", 1_000_000 + n)
 }
+/// Whose payment it is, and what makes another its twin; each has a hundred and ten of a million.
+pub(super) fn debtor(n: u32) -> String {
+    format!("debtor-{}", n % 10_000)
+}
+pub(super) fn twin(n: u32) -> String {
+    format!("twin-{}", n % 100_000)
+}
 pub(super) fn flow(n: u32) -> String {
     format!("f{}", 1_000_000 + n)
 }
@@ -22,7 +29,7 @@ pub(super) const HELD: std::ops::RangeInclusive<u32> = 990_000..=990_100;
 const PREPARE: &str = "
     DO $$ DECLARE name text; BEGIN
         FOREACH name IN ARRAY ARRAY['item_queue', 'record', 'item_context', 'slot', 'lane_window',
-                'attempt', 'send_log', 'flow', 'journal', 'audit_log', 'setting'] LOOP
+                'attempt', 'send_log', 'flow', 'journal', 'audit_log', 'setting', 'owner_total'] LOOP
             EXECUTE format('ALTER TABLE %I SET UNLOGGED', name);
         END LOOP;
     END $$;
@@ -68,12 +75,16 @@ const AUDIT: &str = "
     SELECT 'PAYMENT', 'p' || 1000000 + n, 'RETRY', 'sender', '', time_of(n)
     FROM generate_series(1, 500000) n";
 
-const RECORDS: [&str; 3] = [
+const RECORDS: [&str; 4] = [
+    "INSERT INTO owner_total (item_type, owner, currency, quarter, amount_minor)
+     SELECT 'PAYMENT', 'debtor-' || d, 'USD', time_of(622200) / 900000000 * 900000000 - q * 900000000::bigint, 1
+     FROM generate_series(0, 9999) d, generate_series(0, 19) q",
     "INSERT INTO record (item_type, item_id, owner, status, amount_minor, currency, content_hash,
-            document, created_at, updated_at)
-     SELECT 'PAYMENT', 'p' || 1000000 + n, 'acme',
-            CASE WHEN n <= 600000 THEN 'EXECUTED' ELSE 'SCHEDULED' END, n, 'USD', 'hash', '{}',
-            time_of(n), time_of(n)
+            document, created_at, updated_at, duplicate_key, counted)
+     SELECT 'PAYMENT', 'p' || 1000000 + n, 'debtor-' || n % 10000,
+            CASE WHEN n <= 600000 THEN 'EXECUTED' WHEN n % 99 = 0 THEN 'CANCELLED'
+                 ELSE 'SCHEDULED' END, n, 'USD', 'hash', '{}',
+            time_of(n - 400000), time_of(n), 'twin-' || n % 100000, true
      FROM generate_series(1, 1000000) n",
     "INSERT INTO item_context
      SELECT 'PAYMENT', 'p' || 1000000 + n, '{}' FROM generate_series(1, 1000000) n",

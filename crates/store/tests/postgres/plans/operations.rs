@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use tollgate_core::Timestamp;
+use tollgate_core::guard::{Guard, Limit};
 use tollgate_core::id::{AttemptId, BatchId, Epoch, FlowId, Item, ItemId, LaneName};
 use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::outcome::{AttemptKind, Outcome};
@@ -110,11 +111,41 @@ async fn admissions(store: &PostgresStore) {
             match answer {
                 Admission::New(_) => assert!(is_new),
                 Admission::Repeat(_) => assert!(!is_new),
-                Admission::Conflict | Admission::Refused(_) => panic!("{answer:?}"),
+                Admission::Conflict | Admission::Refused(_) | Admission::RefusedBy { .. } => {
+                    panic!("{answer:?}")
+                }
             }
         }
     }
     assert!(store.item(&filled(1)).await.unwrap().is_some());
+    guarded(store).await;
+}
+
+/// Each debtor and each pair is known already; a batch has many of them.
+async fn guarded(store: &PostgresStore) {
+    let guard = |rule: &str, limit| Guard {
+        rule: rule.to_owned(),
+        message: "no".to_owned(),
+        limit,
+        uncounted: vec!["CANCELLED".to_owned(), "REJECTED".to_owned()],
+    };
+    let items = (0..BATCH).map(|n| {
+        let mut new = item(&format!("guarded-{n}"));
+        new.record.owner = fill::debtor(n);
+        let twin = Limit::NoTwin {
+            key: fill::twin(n),
+            within_secs: 1,
+        };
+        let total = Limit::DailyTotal {
+            zone: "UTC".to_owned(),
+            most_minor: i64::MAX,
+        };
+        new.guards = vec![guard("twin", twin), guard("total", total)];
+        new
+    });
+    let answers = store.admit(&payments(), items.collect()).await.unwrap();
+    let is_new = |a: &Admission| matches!(a, Admission::New(_));
+    assert!(answers.iter().all(is_new), "{:?}", answers[0]);
 }
 
 /// Items of lane "bank" that are DISPATCHED after this.
