@@ -13,12 +13,12 @@ use tollgate_sandbox::BankOptions;
 
 use crate::scene::{RUNTIME, Town, payment};
 
-fn rules(value: serde_json::Value) -> RulesText {
+fn rules(value: &serde_json::Value) -> RulesText {
     serde_json::from_value(json!({ "rules": value })).unwrap()
 }
 
 fn some_rules() -> RulesText {
-    rules(json!([
+    rules(&json!([
         {"name": "dollars", "require": "currency == 'USD'", "message": "only dollars"},
         {"name": "twin", "duplicateWithinSecs": 3600, "message": "again"},
         {"name": "day", "dailyTotal": "300", "currency": "USD", "message": "enough for today"},

@@ -89,6 +89,7 @@ async fn answer_totals(
     totals: &mut [(&TotalQuestion, &mut i64)],
 ) -> StoreResult<()> {
     // All that was taken in, less what was withdrawn since: flat, however much an owner pays a day.
+    // Status by status, since a list of them is not looked up but filtered out of the whole day.
     const SUM: &str = "SELECT q.place,
                 greatest(least(taken.minor - withdrawn.minor, 9223372036854775807), 0)::bigint
          FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[])
@@ -96,10 +97,12 @@ async fn answer_totals(
          CROSS JOIN LATERAL (SELECT coalesce(sum(amount_minor), 0) AS minor FROM owner_total
               WHERE item_type = $1 AND owner = q.owner AND currency = q.currency
                 AND quarter >= q.from_time AND quarter < q.to_time) taken
-         CROSS JOIN LATERAL (SELECT coalesce(sum(amount_minor), 0) AS minor FROM record
-              WHERE counted AND item_type = $1 AND owner = q.owner AND currency = q.currency
-                AND status = ANY (string_to_array(q.uncounted, ','))
-                AND created_at >= q.from_time AND created_at < q.to_time) withdrawn";
+         CROSS JOIN LATERAL (SELECT coalesce(sum(by_status.minor), 0) AS minor
+              FROM unnest(string_to_array(q.uncounted, ',')) AS u (status)
+              CROSS JOIN LATERAL (SELECT sum(amount_minor) AS minor FROM record
+                   WHERE counted AND item_type = $1 AND owner = q.owner AND currency = q.currency
+                     AND status = u.status
+                     AND created_at >= q.from_time AND created_at < q.to_time) by_status) withdrawn";
     if totals.is_empty() {
         return Ok(());
     }

@@ -78,7 +78,7 @@ const AUDIT: &str = "
 const RECORDS: [&str; 4] = [
     "INSERT INTO owner_total (item_type, owner, currency, quarter, amount_minor)
      SELECT 'PAYMENT', 'debtor-' || d, 'USD', time_of(622200) / 900000000 * 900000000 - q * 900000000::bigint, 1
-     FROM generate_series(0, 9999) d, generate_series(0, 19) q",
+     FROM generate_series(0, 9999) d, generate_series(0, 39) q",
     "INSERT INTO record (item_type, item_id, owner, status, amount_minor, currency, content_hash,
             document, created_at, updated_at, duplicate_key, counted)
      SELECT 'PAYMENT', 'p' || 1000000 + n, 'debtor-' || n % 10000,
