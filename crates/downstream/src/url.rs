@@ -96,6 +96,18 @@ mod tests {
     }
 
     #[test]
+    fn a_path_is_also_known_as_it_is_written() {
+        let table = [
+            ("http://a", "/"),
+            ("http://a/x/", "/x/"),
+            ("http://a/x", "/x"),
+        ];
+        for (url, path) in table {
+            assert_eq!(Base::parse(url).unwrap().whole_path, path);
+        }
+    }
+
+    #[test]
     fn a_bad_url_is_named_with_what_is_wrong() {
         let table = [
             ("", "is none"),

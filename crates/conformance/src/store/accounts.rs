@@ -99,6 +99,25 @@ pub async fn totals_count_one_type_only(f: &dyn Fixture) {
     );
 }
 
+pub async fn what_is_no_money_is_counted_and_adds_nothing(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let notifications = ItemType::new("NOTIFICATION");
+    f.place(vec![new_item("a")]).await;
+    let mut news = new_item("a");
+    news.record.money = Money::NONE;
+    let store = f.store();
+    store.admit(&notifications, vec![news]).await.unwrap();
+    let item = Item::new(&notifications, &ItemId::new("a"));
+    assert_eq!(f.view(&item).await.money, Money::NONE);
+    let (ever, all) = (Timestamp::UNIX_EPOCH, f.now().await + signed(HOUR));
+    let told = store.totals(&notifications, ever, all).await.unwrap();
+    assert_eq!(told, [total("SCHEDULED", "XXX", 1, 0)]);
+    assert_eq!(
+        totals(f, ever, all).await,
+        [total("SCHEDULED", "USD", 1, 100)]
+    );
+}
+
 pub async fn an_audit_entry_tells_who_did_what_to_which_item_and_when(f: &dyn Fixture) {
     let (before, item) = (f.now().await, payment("p"));
     let entry = NewAudit {

@@ -117,6 +117,7 @@ macro_rules! store_cases {
             an_item_adrift_is_told_even_if_its_context_is_lost
             an_item_adrift_is_restarted_as_its_next_run_after_a_pause
             an_item_adrift_too_often_is_dead
+            an_item_that_may_not_be_restarted_is_dead_at_once_with_the_reason
             what_has_ended_is_not_restarted
             an_item_shows_all_that_is_known_of_it
             an_item_moves_to_one_place_whoever_acts_at_once
@@ -327,6 +328,7 @@ macro_rules! store_cases {
             totals_count_what_was_accepted_from_one_time_and_before_another
             totals_count_one_type_only
             the_depths_count_every_state_that_is_not_an_end
+            what_is_no_money_is_counted_and_adds_nothing
             an_audit_entry_tells_who_did_what_to_which_item_and_when
             the_newest_entries_come_first_of_one_item_or_of_all
         }

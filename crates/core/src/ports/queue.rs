@@ -73,7 +73,8 @@ pub trait Queue: Send + Sync {
     ) -> StoreResult<Vec<Adrift>>;
 
     /// Puts an item whose flow ended without finishing it back to READY as its next run, after
-    /// `pause`; DEAD once that has happened `max_retries` times. False if it has moved on.
+    /// `pause`; DEAD once that has happened `max_retries` times, at once if that is 0. False if it
+    /// has moved on.
     async fn restart_adrift(
         &self,
         item: &Item,

@@ -108,10 +108,7 @@ impl Deliver {
         Ok(match sender.send(&job).await.map_err(away)? {
             Sent::Done(_) => {
                 let finished = world.store.finish(item, run, moves().done).await;
-                match finished.map_err(away)? {
-                    true => Told::Delivered,
-                    false => not_ours(),
-                }
+                if_ours(finished.map_err(away)?, Told::Delivered)
             }
             Sent::Refused(why) => Told::Refused(why),
             Sent::Requeued(why) => Told::Waits(why),
@@ -130,10 +127,7 @@ impl Deliver {
         let (item, run) = (&self.input.item, self.input.run);
         let pause = PAUSES.pause_after(run);
         let put_back = world.store.put_back(item, run, pause, &why).await;
-        Ok(match put_back.map_err(away)? {
-            true => Told::Waits(why),
-            false => not_ours(),
-        })
+        Ok(if_ours(put_back.map_err(away)?, Told::Waits(why)))
     }
 
     /// Why it is not tried any more.
@@ -177,6 +171,10 @@ fn moves() -> Moves {
         refused: StatusMove::new(&[PENDING], REFUSED),
         in_doubt: StatusMove::new(&[], PENDING),
     }
+}
+
+fn if_ours(owned: bool, told: Told) -> Told {
+    if owned { told } else { not_ours() }
 }
 
 fn not_ours() -> Told {
