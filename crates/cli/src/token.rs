@@ -8,11 +8,6 @@ use rand::TryRng;
 use rand::rngs::SysRng;
 use tollgate_server::{Role, Token};
 
-/// Nobody guesses so many.
-const RANDOM_BYTES: usize = 32;
-/// By this, tools that look for leaked secrets know a token of ours.
-const PREFIX: &str = "tg_";
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Makes a token. It is shown once and stored nowhere; the service keeps only its SHA-256.
@@ -28,19 +23,13 @@ pub(crate) enum Command {
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     let Command::Create { name, role } = command;
-    let text = random()?;
-    let entry = Token::of(&text, name, *role)?;
+    let mut random = [0; 32];
+    SysRng
+        .try_fill_bytes(&mut random)
+        .context("the system has no random numbers")?;
+    let (text, entry) = Token::create(&random, name, *role)?;
     show(&text, &entry);
     Ok(ExitCode::SUCCESS)
-}
-
-fn random() -> anyhow::Result<String> {
-    let mut bytes = [0_u8; RANDOM_BYTES];
-    SysRng
-        .try_fill_bytes(&mut bytes)
-        .context("the system has no random numbers")?;
-    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("{PREFIX}{digits}"))
 }
 
 #[expect(clippy::print_stdout, reason = "the token and its entry are data")]

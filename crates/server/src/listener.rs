@@ -11,6 +11,7 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use metrics::gauge;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -89,12 +90,12 @@ impl Listener {
     }
 
     /// The next connection, once there is room for it; until then it waits in the kernel.
-    async fn next(&self, room: &Arc<Semaphore>) -> (TcpStream, Option<OwnedSemaphorePermit>) {
+    async fn next(&self, room: &Arc<Semaphore>) -> (TcpStream, Place) {
         // Never closed.
-        let place = Arc::clone(room).acquire_owned().await.ok();
+        let permit = Arc::clone(room).acquire_owned().await.ok();
         loop {
             match self.socket.accept().await {
-                Ok((stream, _)) => return (stream, place),
+                Ok((stream, _)) => return (stream, Place::taken(permit)),
                 Err(error) if is_the_clients(&error) => {}
                 Err(error) => {
                     tracing::error!(%error, "no connection can be accepted");
@@ -102,6 +103,24 @@ impl Listener {
                 }
             }
         }
+    }
+}
+
+/// One of `http.max_connections`, given back however the connection ends.
+struct Place {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Place {
+    fn taken(permit: Option<OwnedSemaphorePermit>) -> Self {
+        gauge!("tollgate_api_connections").increment(1);
+        Self { _permit: permit }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        gauge!("tollgate_api_connections").decrement(1);
     }
 }
 

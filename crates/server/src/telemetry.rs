@@ -129,6 +129,11 @@ fn describe() {
         Unit::Seconds,
         "how long the oldest has been in doubt"
     );
+    describe_gauge!("tollgate_api_connections", "connections of the API");
+    describe_counter!(
+        "tollgate_api_refused_total",
+        "requests without a token, with a wrong one, or with one whose role is not enough"
+    );
     describe_gauge!("tollgate_lane_open", "1 while the lane sends");
     describe_gauge!("tollgate_lane_limit_per_second", "the hard limit in force");
     describe_gauge!("tollgate_lane_waiting", "items that wait on the lane");

@@ -116,6 +116,14 @@ fn every_address_answers_every_kind_of_caller_as_documented() {
     assert_eq!(with(address, None, "GET", "/nothing").status, 401);
     let nothing = with(address, Some(&roles[0].text), "GET", "/nothing");
     assert_eq!(nothing.status, 404);
+    let metrics = with(address, Some(&roles[1].text), "GET", "/metrics").text;
+    for counted in [
+        "refused_total{status=\"401\"}",
+        "refused_total{status=\"403\"}",
+    ] {
+        assert!(metrics.contains(counted), "{metrics}");
+    }
+    assert!(metrics.contains("tollgate_api_connections 1"), "{metrics}");
 }
 
 #[test]
@@ -211,14 +219,14 @@ fn two_persons_are_two_tokens_whatever_they_say_they_are_called() {
     let pair = pair(&format!("{keys}{two}{}", auth(&[&ann, &bob])));
     let address = pair.server.address;
     pair.bank.set_faults(SILENT.parse().unwrap());
-    let paid = call(
+    let answer = call(
         address,
         Some(&ann.text),
         "POST",
         "/payments",
         &payment("p1").to_string(),
     );
-    assert_eq!(paid.status, 201, "{}", paid.text);
+    assert_eq!(answer.status, 201, "{}", answer.text);
     let status = || with(address, Some(&ann.text), "GET", "/payments/{id}").body["status"].clone();
     eventually("it is in doubt", Duration::from_secs(20), || {
         (status() == "IN_DOUBT").then_some(())

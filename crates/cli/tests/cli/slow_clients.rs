@@ -92,7 +92,7 @@ fn endless_heads_and_addresses_are_refused() {
     assert!(with("").starts_with("http/1.1 200"));
     let long = format!("x-long: {}\r\n", "a".repeat(20_000));
     assert!(with(&long).starts_with("http/1.1 431"));
-    let many: String = (0..200).map(|n| format!("x-{n}: a\r\n")).collect();
+    let many = "x-many: a\r\n".repeat(200);
     assert!(with(&many).starts_with("http/1.1 431"));
 
     let path = |length: usize| format!("/payments/{}", "p".repeat(length));

@@ -93,7 +93,10 @@ pub(super) async fn admit(
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
-        Err(refusal) => refusal.into_response(),
+        Err(refusal) => {
+            refusal.note(&request);
+            refusal.into_response()
+        }
     }
 }
 
@@ -183,6 +186,24 @@ enum Refusal {
     Method(String),
     /// The router has an address that the table has not.
     NotListed(String),
+}
+
+impl Refusal {
+    /// Strangers are only counted: they may be many. Whoever has a token is named.
+    fn note(&self, request: &Request) {
+        let status = match self {
+            Self::NoToken | Self::WrongToken => "401",
+            Self::Host(_) => "403",
+            Self::Role(caller, _) => {
+                let (actor, path) = (caller.name(), request.uri().path());
+                let method = request.method();
+                tracing::warn!(actor, %method, path, "refused: the role is not enough");
+                "403"
+            }
+            Self::Method(_) | Self::NotListed(_) => return,
+        };
+        metrics::counter!("tollgate_api_refused_total", "status" => status).increment(1);
+    }
 }
 
 impl IntoResponse for Refusal {

@@ -1,6 +1,6 @@
 //! `[auth]`: the tokens that are taken, each with a name, a role and the SHA-256 of its text.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
@@ -10,6 +10,8 @@ use crate::auth::{self, Caller, Hash, LOCAL, Role, Tokens};
 /// Every request is compared with all of them.
 const MAX_TOKENS: usize = 1000;
 const MAX_NAME_CHARS: usize = 64;
+/// By this, tools that look for leaked secrets know a token of ours.
+const PREFIX: &str = "tg_";
 /// Who else appears as an actor in the audit trail: nobody may look like one of these.
 const PARTS: [&str; 11] = [
     LOCAL,
@@ -61,14 +63,19 @@ impl fmt::Display for Token {
 }
 
 impl Token {
-    /// The entry for a token with this text.
-    pub fn of(text: &str, name: &str, role: Role) -> anyhow::Result<Self> {
+    /// A token's text, made of bytes that nobody can guess, and its entry.
+    pub fn create(random: &Hash, name: &str, role: Role) -> anyhow::Result<(String, Self)> {
+        let text = format!("{PREFIX}{}", digits(random));
+        let entry = Self::of(&text, name, role)?;
+        Ok((text, entry))
+    }
+
+    fn of(text: &str, name: &str, role: Role) -> anyhow::Result<Self> {
         check_name(name).with_context(|| format!("the name {name:?}"))?;
-        let digits = auth::hash(text.as_bytes());
         Ok(Self {
             name: name.to_owned(),
             role,
-            sha256: digits.iter().map(|byte| format!("{byte:02x}")).collect(),
+            sha256: digits(&auth::hash(text.as_bytes())),
         })
     }
 
@@ -124,6 +131,13 @@ fn check_name(name: &str) -> anyhow::Result<()> {
         "is what a part of Tollgate is called in the audit trail; choose another"
     );
     Ok(())
+}
+
+fn digits(bytes: &Hash) -> String {
+    bytes.iter().fold(String::new(), |mut digits, byte| {
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    })
 }
 
 fn read_hash(digits: &str) -> Option<Hash> {
