@@ -54,8 +54,8 @@ CREATE TABLE record (
     PRIMARY KEY (item_type, item_id)
 ) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05);
 
--- The worklist of what nobody knows the outcome of.
-CREATE INDEX record_in_doubt ON record (item_type, item_id) WHERE status = 'IN_DOUBT';
+-- Lists by status, and the worklist of what nobody knows the outcome of.
+CREATE INDEX record_status ON record (item_type, status, item_id);
 
 CREATE TABLE item_context (
     item_type    text COLLATE "C" NOT NULL,
@@ -137,6 +137,7 @@ CREATE INDEX item_queue_running ON item_queue (lane, item_type, dispatched_at)
 CREATE INDEX item_queue_hold ON item_queue (item_type, hold_after)
     WHERE queue_status = 'READY' AND hold_after IS NOT NULL;
 CREATE INDEX item_queue_held ON item_queue (lane) WHERE queue_status = 'HELD';
+CREATE INDEX item_queue_dead ON item_queue (item_type, item_id) WHERE queue_status = 'DEAD';
 
 CREATE TABLE attempt (
     attempt_id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -175,7 +176,8 @@ CREATE TABLE audit_log (
     detail        text   NOT NULL,
     created_at    bigint NOT NULL
 );
-CREATE INDEX audit_log_item ON audit_log (item_type, item_id) WHERE item_id IS NOT NULL;
+CREATE INDEX audit_log_item ON audit_log (item_type, item_id, audit_id) WHERE item_id IS NOT NULL;
+CREATE INDEX audit_log_actor ON audit_log (actor, audit_id);
 
 CREATE TABLE flow (
     flow_id  text    COLLATE "C" NOT NULL PRIMARY KEY,

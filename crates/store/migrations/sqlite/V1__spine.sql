@@ -32,8 +32,8 @@ CREATE TABLE record (
     PRIMARY KEY (item_type, item_id)
 ) STRICT, WITHOUT ROWID;
 
--- The worklist of what nobody knows the outcome of.
-CREATE INDEX record_in_doubt ON record (item_type, item_id) WHERE status = 'IN_DOUBT';
+-- Lists by status, and the worklist of what nobody knows the outcome of.
+CREATE INDEX record_status ON record (item_type, status, item_id);
 
 CREATE TABLE item_context (
     item_type    TEXT    NOT NULL,
@@ -111,6 +111,7 @@ CREATE INDEX item_queue_running ON item_queue (lane, item_type, dispatched_at)
 CREATE INDEX item_queue_hold ON item_queue (item_type, hold_after)
     WHERE queue_status = 'READY' AND hold_after IS NOT NULL;
 CREATE INDEX item_queue_held ON item_queue (lane) WHERE queue_status = 'HELD';
+CREATE INDEX item_queue_dead ON item_queue (item_type, item_id) WHERE queue_status = 'DEAD';
 
 CREATE TABLE attempt (
     attempt_id      INTEGER NOT NULL PRIMARY KEY,
@@ -149,6 +150,7 @@ CREATE TABLE audit_log (
     created_at    INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX audit_log_item ON audit_log (item_type, item_id) WHERE item_id IS NOT NULL;
+CREATE INDEX audit_log_actor ON audit_log (actor);
 
 CREATE TABLE flow (
     flow_id    TEXT    NOT NULL PRIMARY KEY,
