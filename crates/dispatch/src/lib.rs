@@ -7,6 +7,7 @@ mod clock_watch;
 mod decide;
 mod dispatcher;
 mod gate;
+mod item_types;
 mod lane_care;
 mod lane_queue;
 mod node_clock;
@@ -19,6 +20,7 @@ mod why;
 
 pub use dispatcher::{Cycle, Dispatcher};
 pub use gate::{Ask, Gate, GateOptions, NoTurn};
+pub use item_types::{ItemTypeInForce, change_item_type, item_type};
 pub use planner::{Feed, Planner};
 pub use reconciler::Reconciler;
 pub use sender::{Job, Moves, Sender, Sent};

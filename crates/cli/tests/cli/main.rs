@@ -10,6 +10,7 @@
 mod api;
 mod bad_starts;
 mod cable;
+mod contract;
 mod database_away;
 mod database_trouble;
 mod demo;
@@ -18,6 +19,7 @@ mod http;
 mod in_doubt;
 mod kill_storm;
 mod lanes;
+mod operators;
 mod pair;
 mod sandbox;
 mod served;

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tempfile::TempDir;
+use tollgate_core::Timestamp;
 use tollgate_core::id::{FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::lane::LaneChange;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::ports::{
     Admission, Author, Engine, FlowView, ItemView, Lanes, NewItem, NewRecord, Queue, Records,
-    SettingKind, Settings, Start, Started, Unreachable,
+    SettingKind, Settings, SharedClock, Start, Started, Unreachable,
 };
 use tollgate_store::MovableTime;
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
@@ -85,10 +86,22 @@ impl Town {
 
     /// Items `{prefix}0…`, due now.
     pub(crate) async fn admit(&self, prefix: &str, lane: &str, count: usize) {
-        let new = |n: usize| NewItem {
-            id: ItemId::new(format!("{prefix}{n}")),
+        let ids = (0..count).map(|n| format!("{prefix}{n}"));
+        self.admit_all(ids.collect(), lane, None).await;
+    }
+
+    /// One item that is due after a while.
+    pub(crate) async fn admit_in(&self, id: &str, lane: &str, after: Duration) {
+        let now = self.store.now().await.unwrap();
+        self.admit_all(vec![id.to_owned()], lane, Some(now + after))
+            .await;
+    }
+
+    async fn admit_all(&self, ids: Vec<String>, lane: &str, requested: Option<Timestamp>) {
+        let new = |id: String| NewItem {
+            id: ItemId::new(id),
             lane: LaneName::new(lane),
-            requested: None,
+            requested,
             deadline: None,
             hold_if_late: false,
             record: NewRecord {
@@ -104,7 +117,7 @@ impl Town {
             context_json: "{}".into(),
             init_flow: FlowId::new("init"),
         };
-        let items = (0..count).map(new).collect();
+        let items = ids.into_iter().map(new).collect();
         let admitted = self.store.admit(&item_type(), items).await.unwrap();
         assert!(admitted.iter().all(|a| matches!(a, Admission::New(_))));
     }

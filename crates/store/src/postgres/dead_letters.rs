@@ -24,10 +24,12 @@ impl DeadLetters for PostgresStore {
     ) -> StoreResult<Page<DeadLetter, ItemId>> {
         const DEAD: &str = "SELECT q.item_id, r.status, r.amount_minor, r.currency, q.lane, q.run,
                  q.retry_count, q.last_error, q.scheduled_exec_time
-             FROM item_queue q
-             JOIN record r ON r.item_type = q.item_type AND r.item_id = q.item_id
-             WHERE q.item_type = $1 AND q.item_id > $2 AND q.queue_status = 'DEAD'
-             ORDER BY q.item_id LIMIT $3";
+             FROM (SELECT * FROM item_queue
+                   WHERE item_type = $1 AND item_id > $2 AND queue_status = 'DEAD'
+                   ORDER BY item_id LIMIT $3) q
+             CROSS JOIN LATERAL (SELECT * FROM record r
+                   WHERE r.item_type = q.item_type AND r.item_id = q.item_id LIMIT 1) r
+             ORDER BY q.item_id";
         let (item_type, asked) = (item_type.clone(), rows_needed(limit, false));
         let after = after.map_or(String::new(), ToString::to_string);
         self.runner

@@ -68,19 +68,26 @@ async fn lines(
     wanted: &RecordsWanted,
     asked: u32,
 ) -> StoreResult<Vec<Row>> {
+    // The page first, then the rest of each row by its key. As a plain join it was planned as a merge of
+    // whole tables, which read all the rows before the page.
     const ALL: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
              q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at
-         FROM record r
-         JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
-         JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
-         WHERE r.item_type = $1 AND r.item_id > $2 ORDER BY r.item_id LIMIT $3";
+         FROM (SELECT * FROM record WHERE item_type = $1 AND item_id > $2
+               ORDER BY item_id LIMIT $3) r
+         CROSS JOIN LATERAL (SELECT * FROM item_queue q
+               WHERE q.item_type = r.item_type AND q.item_id = r.item_id LIMIT 1) q
+         CROSS JOIN LATERAL (SELECT * FROM slot s
+               WHERE s.item_type = r.item_type AND s.item_id = r.item_id LIMIT 1) s
+         ORDER BY r.item_id";
     const OF_STATUS: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
              q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at
-         FROM record r
-         JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
-         JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
-         WHERE r.item_type = $1 AND r.item_id > $2 AND r.status = $4
-         ORDER BY r.item_id LIMIT $3";
+         FROM (SELECT * FROM record WHERE item_type = $1 AND item_id > $2 AND status = $4
+               ORDER BY item_id LIMIT $3) r
+         CROSS JOIN LATERAL (SELECT * FROM item_queue q
+               WHERE q.item_type = r.item_type AND q.item_id = r.item_id LIMIT 1) q
+         CROSS JOIN LATERAL (SELECT * FROM slot s
+               WHERE s.item_type = r.item_type AND s.item_id = r.item_id LIMIT 1) s
+         ORDER BY r.item_id";
     let after = wanted.after.as_ref().map_or("", ItemId::as_str);
     let (kind, asked) = (wanted.item_type.as_str(), i64::from(asked));
     match &wanted.status {
