@@ -14,6 +14,9 @@ use crate::pair::{Pair, pair, pair_on, payment};
 const EXAMPLES: &str = "8";
 const SEED: &str = "1";
 
+/// The heaviest question is a forecast of ten million, in a debug build on a busy machine.
+const PATIENCE_SECS: &str = "30";
+
 /// No 5xx, and nothing that is not in the document: no status, no type, no header, no shape.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
      response_headers_conformance,response_schema_conformance";
@@ -48,6 +51,7 @@ fn keeps_to_its_document(address: SocketAddr, phases: &str) {
         ])
         .args(["--phases", phases, "--no-color"])
         .args(["--suppress-health-check", "all", "--warnings", "off"])
+        .args(["--request-timeout", PATIENCE_SECS])
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&told.stdout);

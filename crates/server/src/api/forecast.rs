@@ -20,7 +20,7 @@ use super::rate_limit::ChangeRequest;
 use super::refusals::Takes;
 use super::shift::ShiftResponse;
 
-/// Each of them is placed, so that a larger question would keep its caller waiting for an answer.
+/// More than any day brings; a larger question would only keep its caller waiting.
 const MOST_IMAGINED: u64 = 10_000_000;
 
 #[derive(Debug, Deserialize, ToSchema)]
