@@ -8,6 +8,7 @@ mod decide;
 mod dispatcher;
 mod follow;
 mod gate;
+mod item_types;
 mod lane_care;
 mod lane_queue;
 mod node_clock;
@@ -21,6 +22,7 @@ mod why;
 
 pub use dispatcher::{Cycle, Dispatcher};
 pub use gate::{Ask, Gate, GateOptions, NoTurn, Refusal};
+pub use item_types::{ItemTypeInForce, change_item_type, item_type};
 pub use planner::{Feed, Planner};
 pub use reconciler::Reconciler;
 pub use sender::{Job, Moves, Sender, Sent};

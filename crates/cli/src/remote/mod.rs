@@ -1,15 +1,20 @@
 //! Commands for a running Tollgate, over its HTTP API: whatever they can do, the API can.
 
 mod accounts;
+mod audit;
 mod calendars;
 mod client;
+mod dead_letters;
 mod in_doubt;
 mod lane_views;
 mod lanes;
+mod payments;
 mod rules;
 mod table;
 mod tls;
+mod types;
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -48,14 +53,27 @@ impl Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Payments: list, show, cancel, reschedule, release.
+    Payments(Group<payments::Command>),
     /// Lanes: limits, pauses, plans and forecasts.
     Lanes(Group<lanes::Command>),
     /// Calendars: when lanes are open.
     Calendars(Group<calendars::Command>),
     /// Rules and routes: shown, read anew, tried.
     Rules(Group<rules::Command>),
+    /// Item types: how items are dispatched, and the kill switch.
+    Types(Group<types::Command>),
     /// Payments whose outcome nobody knows.
     InDoubt(Group<in_doubt::Command>),
+    /// Items that the machine has given up.
+    DeadLetters(Group<dead_letters::Command>),
+    /// Who did what, newest first.
+    Audit {
+        #[command(flatten)]
+        args: Args,
+        #[command(flatten)]
+        asked: audit::Asked,
+    },
     /// Control totals of a day: every payment taken in, in exactly one bucket.
     Totals {
         #[command(flatten)]
@@ -80,21 +98,17 @@ struct Shown {
 }
 
 impl Shown {
-    #[expect(clippy::print_stdout, reason = "answers are data")]
     fn show(&self, answer: &Value, text: impl FnOnce(&Value) -> String) {
         if self.json {
-            println!(
-                "{}",
-                serde_json::to_string_pretty(answer).unwrap_or_default()
-            );
+            Self::print(&serde_json::to_string_pretty(answer).unwrap_or_default());
         } else {
-            println!("{}", text(answer).trim_end());
+            Self::print(&text(answer));
         }
     }
 
-    #[expect(clippy::print_stdout, reason = "answers are data")]
+    /// Whoever stops reading, as `head` does, has read enough.
     fn print(text: &str) {
-        println!("{}", text.trim_end());
+        let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
     }
 }
 
@@ -111,6 +125,18 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Rules(Group { args, command }) => {
             rules::run(&Client::new(&args)?, &args.shown(), command).await?;
+        }
+        Command::Payments(Group { args, command }) => {
+            payments::run(&Client::new(&args)?, &args.shown(), command).await?;
+        }
+        Command::Types(Group { args, command }) => {
+            types::run(&Client::new(&args)?, &args.shown(), command).await?;
+        }
+        Command::DeadLetters(Group { args, command }) => {
+            dead_letters::run(&Client::new(&args)?, &args.shown(), command).await?;
+        }
+        Command::Audit { args, asked } => {
+            audit::run(&Client::new(&args)?, &args.shown(), asked).await?;
         }
         Command::Totals { args, day } => {
             accounts::totals(&Client::new(&args)?, &args.shown(), &day).await?;

@@ -10,6 +10,7 @@ pub mod calendars;
 pub mod certificate;
 pub mod claim;
 pub mod clock;
+pub mod dead_letters;
 pub mod deadlines;
 pub mod doubts;
 pub mod eras;
@@ -24,6 +25,7 @@ mod planning;
 pub mod plans;
 pub mod queue;
 pub mod races;
+pub mod records;
 pub mod recounts;
 pub mod replans;
 pub mod scenarios;
@@ -226,6 +228,19 @@ macro_rules! store_cases {
             an_item_is_decided_or_given_its_turn_and_never_both
             one_decision_counts_whoever_decides_at_once
         }
+        $crate::store_case_module! { $new, dead_letters,
+            what_is_dead_is_told_page_by_page_in_the_order_of_its_ids
+            a_dead_letter_tells_what_it_is_and_why_it_was_given_up
+            a_replayed_item_is_ready_at_once_as_its_next_run_with_all_its_retries
+            only_what_is_dead_is_replayed
+            an_item_replayed_by_many_at_once_is_replayed_once
+        }
+        $crate::store_case_module! { $new, records,
+            a_list_goes_page_by_page_in_the_order_of_ids
+            a_line_of_a_list_tells_what_the_item_tells
+            a_list_by_status_follows_the_record
+            a_list_by_lane_leaves_the_others_out_and_looks_at_so_many_at_a_time
+        }
         $crate::store_case_module! { $new, races,
             an_item_is_cancelled_or_claimed_and_never_both
             an_item_cancelled_by_many_at_once_gives_its_room_back_once
@@ -323,6 +338,8 @@ macro_rules! store_cases {
             settings_of_other_names_and_kinds_never_meet
             a_setting_leaves_an_audit_entry_with_its_author
             settings_written_at_once_become_versions_one_after_the_other
+            a_setting_is_replaced_only_while_it_is_the_version_in_force
+            of_many_that_replace_one_version_at_once_one_succeeds
         }
         $crate::store_case_module! { $new, accounts,
             totals_tie_out_by_count_and_by_amount
@@ -332,6 +349,7 @@ macro_rules! store_cases {
             what_is_no_money_is_counted_and_adds_nothing
             an_audit_entry_tells_who_did_what_to_which_item_and_when
             the_newest_entries_come_first_of_one_item_or_of_all
+            the_audit_log_goes_page_by_page_by_item_by_actor_and_by_action
         }
     };
 }

@@ -20,6 +20,17 @@ pub trait Settings: Send + Sync {
         author: Author,
     ) -> StoreResult<Setting>;
 
+    /// The same, if `version` is still in force (0: if there is none yet); `None`, and nothing
+    /// written, if somebody else came first.
+    async fn replace_setting(
+        &self,
+        kind: SettingKind,
+        name: &str,
+        version: i64,
+        body_json: String,
+        author: Author,
+    ) -> StoreResult<Option<Setting>>;
+
     /// All versions, newest first.
     async fn setting_history(
         &self,

@@ -124,6 +124,16 @@ impl Town {
         self.admit_all(vec![item]).await;
     }
 
+    /// One item that is due after a while.
+    pub(crate) async fn admit_in(&self, id: &str, lane: &str, after: Duration) {
+        let now = self.store.now().await.unwrap();
+        let item = NewItem {
+            requested: Some(now + after),
+            ..new_item(id, lane)
+        };
+        self.admit_all(vec![item]).await;
+    }
+
     async fn admit_all(&self, items: Vec<NewItem>) {
         let admitted = self.store.admit(&item_type(), items).await.unwrap();
         assert!(admitted.iter().all(|a| matches!(a, Admission::New(_))));

@@ -20,7 +20,8 @@ use super::rate_limit::ChangeRequest;
 use super::refusals::Takes;
 use super::shift::ShiftResponse;
 
-const MOST_IMAGINED: u64 = 100_000_000;
+/// More than any day brings; a larger question would only keep its caller waiting.
+const MOST_IMAGINED: u64 = 10_000_000;
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -31,7 +32,7 @@ struct Request {
     /// The lane; the payments' bank's if not given.
     config_name: Option<String>,
     /// So many items that do not exist yet; without it the question is about what waits.
-    #[schema(minimum = 1, maximum = 100_000_000)]
+    #[schema(minimum = 1, maximum = 10_000_000)]
     count: Option<u64>,
     /// When they fall due; now if not given.
     execute_at: Option<Timestamp>,

@@ -32,6 +32,7 @@ const PAGE: u32 = 100;
 #[into_params(parameter_in = Query)]
 struct After {
     /// The next page: after this id.
+    #[param(schema_with = words::id)]
     after: Option<String>,
 }
 
@@ -159,17 +160,8 @@ async fn show(
     State(app): State<App>,
     Path((item_type, id)): Path<(String, String)>,
 ) -> Result<Json<PaymentResponse>, ApiError> {
-    is_payment(&item_type)?;
+    App::item_type_named(&item_type)?;
     told(&app, &id).await
-}
-
-pub(super) fn is_payment(item_type: &str) -> Result<(), ApiError> {
-    if item_type.eq_ignore_ascii_case(payments::item_type().as_str()) {
-        return Ok(());
-    }
-    Err(ApiError::not_found(format!(
-        "there is no item type \"{item_type}\""
-    )))
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -216,7 +208,7 @@ async fn resolve(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    is_payment(&item_type)?;
+    App::item_type_named(&item_type)?;
     let request: ResolveRequest = parse(&headers, body)?;
     let mut author = author(&caller, request.reason)?;
     author.actor = actor(&caller, request.actor.as_deref(), app.two_persons)?;

@@ -3,21 +3,26 @@
 
 mod access;
 mod accounts;
+mod audit;
 mod body;
 mod calendar_body;
 mod calendars;
 mod certificate;
+mod dead_letters;
 mod document;
 mod error;
 mod extract;
 mod forecast;
 mod health;
 mod in_doubt;
+mod item_types;
 mod lanes;
 mod limits;
 mod news;
+mod page;
 mod payment_body;
 mod payment_changes;
+mod payment_list;
 mod payments;
 mod picture;
 mod rate_limit;
@@ -83,14 +88,18 @@ impl App {
 fn resources() -> OpenApiRouter<App> {
     document::base()
         .merge(payments::router())
+        .merge(payment_list::router())
         .merge(payment_changes::router())
         .merge(rate_limit::router())
         .merge(forecast::router())
         .merge(lanes::router())
         .merge(calendars::router())
+        .merge(item_types::router())
         .merge(in_doubt::router())
         .merge(rules::router())
+        .merge(dead_letters::router())
         .merge(accounts::router())
+        .merge(audit::router())
         .merge(certificate::router())
         .merge(health::router())
         .merge(document::router())

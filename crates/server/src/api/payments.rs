@@ -13,10 +13,9 @@ use serde::Serialize;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{FlowId, ItemId, LaneName, check_item_id};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
-use tollgate_core::ports::{AttemptView, AuditEntry, ItemView, Placed, SettingKind};
-use tollgate_dispatch::why_not_running;
+use tollgate_core::ports::{AttemptView, AuditEntry, ItemView, Placed};
+use tollgate_dispatch::{item_type, why_not_running};
 use tollgate_domains::payments::{self, Accepted, PaymentRequest, PaymentStatus, Verdict};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -272,13 +271,8 @@ pub(super) async fn told(app: &App, id: &str) -> Result<Json<PaymentResponse>, A
 }
 
 async fn dispatch_enabled(app: &App) -> Result<bool, ApiError> {
-    let name = payments::item_type();
-    let setting = app
-        .store
-        .setting(SettingKind::ItemType, name.as_str())
-        .await?;
-    let config = setting.and_then(|s| serde_json::from_str::<ItemTypeConfig>(&s.body_json).ok());
-    Ok(config.is_some_and(|config| config.enabled))
+    let found = item_type(&*app.store, &payments::item_type()).await?;
+    Ok(found.is_some_and(|found| found.config.enabled))
 }
 
 fn response(

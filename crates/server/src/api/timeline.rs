@@ -67,6 +67,7 @@ fn of_audit(entry: &AuditEntry) -> Option<Event> {
         "DEAD" => format!("given up: {detail}"),
         "HELD" => format!("held: {detail}"),
         "RELEASED" => format!("released by {actor}: {detail}"),
+        "REPLAYED" => format!("replayed by {actor}: {detail}"),
         "CANCELLED" => format!("cancelled by {actor}: {detail}"),
         "RESCHEDULED" => format!("rescheduled by {actor}: {detail}"),
         "RESOLVED" => format!("resolved by {actor}: {detail}"),

@@ -71,8 +71,8 @@ CREATE TABLE record (
     PRIMARY KEY (item_type, item_id)
 ) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05);
 
--- The worklist of what nobody knows the outcome of.
-CREATE INDEX record_in_doubt ON record (item_type, item_id) WHERE status = 'IN_DOUBT';
+-- Lists by status, and the worklist of what nobody knows the outcome of.
+CREATE INDEX record_status ON record (item_type, status, item_id);
 CREATE INDEX record_twin ON record (item_type, duplicate_key, created_at)
     WHERE duplicate_key IS NOT NULL;
 -- By status: what is asked for are the few that were withdrawn.
@@ -209,7 +209,8 @@ CREATE TABLE audit_log (
     detail        text   NOT NULL,
     created_at    bigint NOT NULL
 );
-CREATE INDEX audit_log_item ON audit_log (item_type, item_id) WHERE item_id IS NOT NULL;
+CREATE INDEX audit_log_item ON audit_log (item_type, item_id, audit_id) WHERE item_id IS NOT NULL;
+CREATE INDEX audit_log_actor ON audit_log (actor, audit_id);
 
 CREATE TABLE flow (
     flow_id  text    COLLATE "C" NOT NULL PRIMARY KEY,

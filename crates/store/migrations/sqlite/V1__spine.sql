@@ -49,8 +49,8 @@ CREATE TABLE record (
     PRIMARY KEY (item_type, item_id)
 ) STRICT, WITHOUT ROWID;
 
--- The worklist of what nobody knows the outcome of.
-CREATE INDEX record_in_doubt ON record (item_type, item_id) WHERE status = 'IN_DOUBT';
+-- Lists by status, and the worklist of what nobody knows the outcome of.
+CREATE INDEX record_status ON record (item_type, status, item_id);
 CREATE INDEX record_twin ON record (item_type, duplicate_key, created_at)
     WHERE duplicate_key IS NOT NULL;
 -- By status: what is asked for are the few that were withdrawn.
@@ -183,6 +183,7 @@ CREATE TABLE audit_log (
     created_at    INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX audit_log_item ON audit_log (item_type, item_id) WHERE item_id IS NOT NULL;
+CREATE INDEX audit_log_actor ON audit_log (actor);
 
 CREATE TABLE flow (
     flow_id    TEXT    NOT NULL PRIMARY KEY,

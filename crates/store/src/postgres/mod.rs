@@ -11,6 +11,7 @@ mod certificate;
 mod claim;
 mod connect;
 mod counters;
+mod dead_letters;
 mod doubts;
 mod eras;
 mod error;

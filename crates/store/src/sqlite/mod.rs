@@ -7,6 +7,7 @@ mod calendars;
 mod certificate;
 mod claim;
 mod counters;
+mod dead_letters;
 mod doubts;
 mod eras;
 mod error;

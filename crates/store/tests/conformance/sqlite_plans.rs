@@ -18,7 +18,7 @@ struct Allowed {
     why: &'static str,
 }
 
-const ALLOWED: [Allowed; 6] = [
+const ALLOWED: [Allowed; 5] = [
     Allowed {
         statement: "UPDATE item_queue SET queue_status = 'READY', claimed_at = NULL WHERE queue_status",
         why: "a new start releases all claims, on the index that holds nothing else",
@@ -38,10 +38,6 @@ const ALLOWED: [Allowed; 6] = [
     Allowed {
         statement: "WITH held AS ( SELECT s.window_start, count(*) AS n",
         why: "a recount compares what waits on one lane with its counters, each found by its index",
-    },
-    Allowed {
-        statement: "FROM audit_log ORDER BY audit_id DESC LIMIT ?1",
-        why: "the newest entries, backwards from the end and only so many",
     },
 ];
 

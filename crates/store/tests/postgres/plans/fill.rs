@@ -21,7 +21,7 @@ pub(super) fn flow(n: u32) -> String {
 /// These items are DISPATCHED and have no end; every second one of lane "bank" has an open attempt.
 pub(super) const RUNNING: std::ops::RangeInclusive<u32> = 600_001..=602_000;
 
-/// These items wait for a person; one in 51 of those that are READY must not run late.
+/// These items wait for a person, as do 101 that are DEAD; one in 51 of those that are READY must not run late.
 pub(super) const HELD: std::ops::RangeInclusive<u32> = 990_000..=990_100;
 
 /// Faster, and without effect on any plan: nothing is logged for recovery, and no autovacuum
@@ -48,7 +48,8 @@ const QUEUE: &str = "
             finished_at, hold_after)
     SELECT 'PAYMENT', 'p' || 1000000 + n, lane_of(n),
            CASE WHEN n <= 602000 THEN 'DISPATCHED' WHEN n <= 602200 THEN 'CLAIMED'
-                WHEN n BETWEEN 990000 AND 990100 THEN 'HELD' ELSE 'READY' END,
+                WHEN n BETWEEN 990000 AND 990100 THEN 'HELD'
+                WHEN n BETWEEN 991000 AND 991100 THEN 'DEAD' ELSE 'READY' END,
            time_of(n), 1, 1, 0, 'init-' || n, time_of(n - 100000),
            CASE WHEN n <= 602200 THEN time_of(n) END, CASE WHEN n <= 602000 THEN time_of(n) END,
            CASE WHEN n <= 600000 THEN time_of(n) END,

@@ -9,9 +9,10 @@ use tollgate_core::id::{AttemptId, BatchId, Epoch, FlowId, Item, ItemId, LaneNam
 use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
-    Accounts, Admission, Attempts, Author, Boot, Claim, Claimed, FlowEnd, Flows, JournalEntry,
-    Lanes, NewAudit, NewFlow, NewItem, NewTurn, Queue, Records, SettingKind, Settings, Settlement,
-    SharedClock, StartRecord, Started, StatusMove, Then, Turn, TurnsWanted,
+    Accounts, Admission, Attempts, AuditWanted, Author, Boot, Claim, Claimed, DeadLetters, FlowEnd,
+    Flows, Intervened, JournalEntry, Lanes, NewAudit, NewFlow, NewItem, NewTurn, Queue, Records,
+    RecordsWanted, SettingKind, Settings, Settlement, SharedClock, StartRecord, Started,
+    StatusMove, Then, Turn, TurnsWanted,
 };
 use tollgate_store::postgres::PostgresStore;
 
@@ -87,7 +88,9 @@ async fn settings(store: &PostgresStore) {
         let put = store.put_setting(kind, "PAYMENT", body, author()).await;
         put.unwrap();
     }
-    assert!(store.setting(kind, "PAYMENT").await.unwrap().is_some());
+    let current = store.setting(kind, "PAYMENT").await.unwrap().unwrap();
+    let replaced = store.replace_setting(kind, "PAYMENT", current.version, "{}".into(), author());
+    assert!(replaced.await.unwrap().is_some());
     let versions = store.setting_history(SettingKind::Lane, "bank", 100).await;
     assert_eq!(versions.unwrap().len(), 100);
 }
@@ -338,4 +341,34 @@ async fn accounts(store: &PostgresStore) {
     let of_item = store.audit(Some(&filled(1)), 100).await.unwrap();
     assert_eq!(of_item.len(), 2);
     assert_eq!(store.audit(None, 100).await.unwrap().len(), 100);
+    let by_sender = AuditWanted {
+        actor: Some("sender".into()),
+        action: Some("RETRY".into()),
+        after: Some(250_000),
+        limit: 100,
+        ..AuditWanted::default()
+    };
+    let page = store.audit_log(by_sender).await.unwrap();
+    assert_eq!((page.items.len(), page.next), (100, Some(249_900)));
+    lists(store).await;
+}
+
+async fn lists(store: &PostgresStore) {
+    let all = RecordsWanted::all(payments(), 100);
+    for (status, lane) in [(None, None), (Some("EXECUTED"), None), (None, Some(bank()))] {
+        let wanted = RecordsWanted {
+            status: status.map(str::to_owned),
+            lane,
+            after: Some(filled(300_000).id),
+            ..all.clone()
+        };
+        let page = store.records(wanted).await.unwrap();
+        assert_eq!(page.items.len(), 100);
+        assert!(page.next.is_some());
+    }
+    let dead = store.dead_letters(&payments(), None, 10).await.unwrap();
+    assert_eq!(dead.items.len(), 10);
+    let item = Item::new(&payments(), &dead.items[0].id);
+    let replayed = store.replay(&item, author()).await.unwrap();
+    assert_eq!(replayed, Intervened::Yes);
 }
