@@ -8,10 +8,14 @@ use anyhow::{Context, bail};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tollgate_core::flow::Flow;
 use tollgate_core::id::LaneName;
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{Author, Engine, SettingKind, Store, StoreError};
-use tollgate_dispatch::{Dispatcher, Gate, GateOptions, Planner, Reconciler, Sweeper};
+use tollgate_dispatch::{
+    ChunkFlow, Dispatcher, Feeder, Gate, GateOptions, Planner, Reconciler, Sweeper, Wake,
+};
+use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
 use tollgate_domains::payments::{self, Intake, Payments};
 use tollgate_engine::{Builder, EmbeddedEngine, Options, Stop};
 use tollgate_store::postgres::{PostgresOptions, PostgresStore};
@@ -30,6 +34,7 @@ pub struct Tollgate {
     pub store: Arc<dyn Store>,
     pub intake: Arc<Intake>,
     pub planner: Arc<Planner>,
+    fed: Wake,
     two_persons: bool,
     lane: LaneName,
     engine: EmbeddedEngine,
@@ -74,7 +79,9 @@ impl Tollgate {
         let types = vec![payments::item_type()];
         let planner = Arc::new(Planner::new(Arc::clone(&store), types, config.gate.margin));
         let (stop, stopped) = watch::channel(false);
-        let background = start_background(config, &store, &handle, &planner, &stopped).await?;
+        let mut background = start_background(config, &store, &handle, &planner, &stopped).await?;
+        let fed = Wake::default();
+        background.spawn(feeder(&store, &handle, &fed).run(stopped));
 
         let intake = Arc::new(Intake {
             store: Arc::clone(&store),
@@ -84,6 +91,7 @@ impl Tollgate {
             store,
             intake,
             planner,
+            fed,
             two_persons: config.in_doubt.two_persons,
             lane: config.downstream.payments.lane.clone(),
             engine,
@@ -101,6 +109,7 @@ impl Tollgate {
         let app = api::router(api::App {
             store: Arc::clone(&self.store),
             intake: Arc::clone(&self.intake),
+            uploads: Arc::new(api::Uploads::new(&self.store, self.fed.clone())),
             planner: Arc::clone(&self.planner),
             two_persons: self.two_persons,
             lane: self.lane.clone(),
@@ -158,6 +167,16 @@ async fn start_background(
     let gauges = telemetry::watch_lanes(store(), Arc::clone(planner), stopped.clone());
     background.spawn(gauges);
     Ok(background)
+}
+
+/// Takes in the files that were uploaded.
+fn feeder(store: &Arc<dyn Store>, engine: &Arc<dyn Engine>, wake: &Wake) -> Feeder {
+    let flow = ChunkFlow {
+        name: PaymentBulkInitFlow::NAME.to_owned(),
+        task_queue: payments::INIT_TASK_QUEUE.to_owned(),
+    };
+    let (store, engine) = (Arc::clone(store), Arc::clone(engine));
+    Feeder::new(payments::item_type(), flow, store, engine, wake.clone())
 }
 
 async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {

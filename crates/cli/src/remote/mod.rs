@@ -3,6 +3,8 @@
 mod accounts;
 mod calendars;
 mod client;
+mod file_body;
+mod import;
 mod in_doubt;
 mod lane_views;
 mod lanes;
@@ -43,6 +45,14 @@ pub(crate) enum Command {
     Lanes(Group<lanes::Command>),
     /// Calendars: when lanes are open.
     Calendars(Group<calendars::Command>),
+    /// Takes a file of payments in: NDJSON or CSV. Exits with 0 if every line was taken in, with 1
+    /// if some were rejected, with 2 if it failed.
+    Import {
+        #[command(flatten)]
+        args: Args,
+        #[command(flatten)]
+        file: import::File,
+    },
     /// Payments whose outcome nobody knows.
     InDoubt(Group<in_doubt::Command>),
     /// Control totals of a day: every payment taken in, in exactly one bucket.
@@ -97,6 +107,9 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::InDoubt(Group { args, command }) => {
             in_doubt::run(&Client::new(&args.server)?, &args.shown(), command).await?;
+        }
+        Command::Import { args, file } => {
+            return Ok(import::run(&args, &file).await);
         }
         Command::Totals { args, day } => {
             accounts::totals(&Client::new(&args.server)?, &args.shown(), &day).await?;

@@ -3,6 +3,7 @@
 
 mod accounts;
 mod attempts;
+mod bulks;
 mod clock;
 mod connector;
 mod doubts;
@@ -19,6 +20,9 @@ mod settings;
 pub use accounts::{Accounts, AuditEntry, NewAudit, Total};
 pub use attempts::{
     Attempts, History, NewTurn, Past, Settlement, StatusMove, Then, Turn, TurnBlock, TurnsWanted,
+};
+pub use bulks::{
+    BulkState, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, Closed, KnownBulk, LineError, NewChunk,
 };
 pub use clock::{Reading, SharedClock};
 pub use connector::{Connector, Line, Permit, Profile, Request};
@@ -46,6 +50,7 @@ pub trait Store:
     + Attempts
     + Flows
     + Records
+    + Bulks
     + Settings
     + Accounts
 {
@@ -60,6 +65,7 @@ impl<T> Store for T where
         + Attempts
         + Flows
         + Records
+        + Bulks
         + Settings
         + Accounts
 {

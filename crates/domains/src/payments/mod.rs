@@ -1,5 +1,6 @@
 //! Payments: an init flow that prepares and admits, an exec flow that sends, once.
 
+pub mod bulk;
 mod canonical;
 mod exec;
 mod init;
@@ -70,6 +71,8 @@ pub fn register(registrar: &mut impl Registrar, world: &Arc<Payments>) {
         .flow::<PaymentInitFlow>()
         .step::<Prepare>(world)
         .step::<Admit>(world)
+        .flow::<bulk::PaymentBulkInitFlow>()
+        .step::<bulk::AdmitChunk>(world)
         .flow::<PaymentExecFlow>()
         .step::<ExecutePayment>(world)
         .step::<PostProcess>(world)

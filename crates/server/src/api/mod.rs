@@ -2,6 +2,8 @@
 
 mod accounts;
 mod body;
+mod bulk;
+mod bulk_views;
 mod calendars;
 mod error;
 mod forecast;
@@ -24,6 +26,8 @@ use tollgate_core::ports::Store;
 use tollgate_dispatch::Planner;
 use tollgate_domains::payments::Intake;
 
+pub(crate) use bulk::Uploads;
+
 use error::ApiError;
 
 /// The largest body of a single request.
@@ -34,6 +38,7 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 pub(crate) struct App {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) intake: Arc<Intake>,
+    pub(crate) uploads: Arc<Uploads>,
     pub(crate) planner: Arc<Planner>,
     /// Whether a payment in doubt is resolved by two persons only.
     pub(crate) two_persons: bool,
@@ -54,6 +59,7 @@ pub(crate) fn router(app: App) -> Router {
     Router::new()
         .merge(payments::router())
         .merge(payment_changes::router())
+        .merge(bulk::router())
         .merge(rate_limit::router())
         .merge(forecast::router())
         .merge(calendars::router())
