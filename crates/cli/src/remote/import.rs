@@ -13,10 +13,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::Args;
 use super::client::{Client, quoted};
 use super::file_body::FileBody;
 use super::table::{cell, table};
-use super::Args;
 
 /// How often to ask how far the service is.
 const PACE: Duration = Duration::from_millis(200);

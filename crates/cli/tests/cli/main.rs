@@ -9,12 +9,14 @@
 
 mod api;
 mod bad_starts;
+mod bulk;
 mod cable;
 mod database_away;
 mod database_trouble;
 mod demo;
 mod gateways;
 mod http;
+mod import;
 mod in_doubt;
 mod kill_storm;
 mod lanes;

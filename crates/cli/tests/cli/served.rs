@@ -107,6 +107,23 @@ impl Served {
         self.child.wait().unwrap();
     }
 
+    /// The process's peak of resident memory.
+    pub(crate) fn peak_kib(&self) -> u64 {
+        self.proc("status", "VmHWM:")
+    }
+
+    /// What the process has written to files and sockets so far.
+    pub(crate) fn written_kib(&self) -> u64 {
+        self.proc("io", "wchar:") / 1024
+    }
+
+    fn proc(&self, file: &str, name: &str) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/{file}", self.child.id())).unwrap();
+        let value = text.lines().find_map(|line| line.strip_prefix(name));
+        let value = value.and_then(|rest| rest.split_whitespace().next());
+        value.unwrap().parse().unwrap()
+    }
+
     /// SIGTERM, and its exit code.
     pub(crate) fn stop(mut self) -> Option<i32> {
         let pid = self.child.id().to_string();

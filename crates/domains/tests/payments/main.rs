@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics says so")]
 
+mod bulk_sweep;
 mod exec_sweep;
 mod init_sweep;
 mod scene;
