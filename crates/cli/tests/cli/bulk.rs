@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -22,10 +23,14 @@ pub(crate) fn later(id: &str) -> Value {
     payment
 }
 
+/// The same in all of a test: another time would be another payment.
 fn in_ten_days() -> String {
-    #[expect(clippy::disallowed_methods, reason = "a caller's own clock")]
-    let now = jiff::Timestamp::now();
-    (now + Duration::from_hours(240)).to_string()
+    static AT: LazyLock<String> = LazyLock::new(|| {
+        #[expect(clippy::disallowed_methods, reason = "a caller's own clock")]
+        let now = jiff::Timestamp::now();
+        (now + Duration::from_hours(240)).to_string()
+    });
+    AT.clone()
 }
 
 /// Waits until every line is judged.
@@ -246,7 +251,7 @@ fn a_csv_has_the_same_fields_as_columns() {
     );
     let expected = [
         "4 line",
-        "5 currency creditor.name debtor.account metadata",
+        "5 creditor.name currency debtor.account metadata",
         "8 executeAt",
     ];
     assert_eq!(
@@ -395,12 +400,12 @@ fn slow_uploads_fill_their_seats_and_nobody_elses() {
 }
 
 /// A request whose body is sent piece by piece.
-struct Sending {
+pub(crate) struct Sending {
     stream: TcpStream,
 }
 
 impl Sending {
-    fn begin(address: SocketAddr, kind: &str, length: usize) -> Self {
+    pub(crate) fn begin(address: SocketAddr, kind: &str, length: usize) -> Self {
         let mut stream = TcpStream::connect(address).unwrap();
         let patience = Some(Duration::from_mins(2));
         stream.set_read_timeout(patience).unwrap();
@@ -412,7 +417,7 @@ impl Sending {
         Self { stream }
     }
 
-    fn send(&mut self, piece: &[u8]) {
+    pub(crate) fn send(&mut self, piece: &[u8]) {
         self.stream.write_all(piece).unwrap();
     }
 

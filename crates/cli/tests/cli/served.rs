@@ -112,11 +112,6 @@ impl Served {
         self.proc("status", "VmHWM:")
     }
 
-    /// What the process has written to files and sockets so far.
-    pub(crate) fn written_kib(&self) -> u64 {
-        self.proc("io", "wchar:") / 1024
-    }
-
     fn proc(&self, file: &str, name: &str) -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{}/{file}", self.child.id())).unwrap();
         let value = text.lines().find_map(|line| line.strip_prefix(name));
