@@ -106,10 +106,11 @@ impl Tollgate {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> anyhow::Result<()> {
+        let (closing, closed) = watch::channel(false);
         let app = api::router(api::App {
             store: Arc::clone(&self.store),
             intake: Arc::clone(&self.intake),
-            uploads: Arc::new(api::Uploads::new(&self.store, self.fed.clone())),
+            uploads: Arc::new(api::Uploads::new(&self.store, self.fed.clone(), closed)),
             planner: Arc::clone(&self.planner),
             two_persons: self.two_persons,
             lane: self.lane.clone(),
@@ -123,6 +124,7 @@ impl Tollgate {
                     let _ = ended.send(Some(stop));
                 }
             }
+            let _ = closing.send(true);
         };
         axum::serve(listener, app)
             .with_graceful_shutdown(until)

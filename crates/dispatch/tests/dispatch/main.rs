@@ -5,6 +5,7 @@
 mod clock_jumps;
 mod cutting;
 mod dispatching;
+mod feeding;
 mod matrix;
 mod money;
 mod mutants;

@@ -101,7 +101,8 @@ fn what_an_earlier_try_has_admitted_is_accepted_and_no_duplicate() {
         &flow,
     );
     let earlier = vec![earlier.unwrap()];
-    let admitted = world.town.store.admit(&payments::item_type(), earlier);
+    let item_type = payments::item_type();
+    let admitted = world.town.store.admit(&item_type, earlier);
     RUNTIME.block_on(admitted).unwrap();
     let ran = scene
         .memory

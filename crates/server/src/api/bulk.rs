@@ -11,7 +11,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use http_body_util::BodyExt;
 use serde::Serialize;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tollgate_core::id::BulkId;
 use tollgate_core::ports::Store;
 use tollgate_dispatch::Wake;
@@ -34,16 +34,18 @@ pub(crate) struct Uploads {
     intake: BulkIntake,
     room: Semaphore,
     fed: Wake,
+    closing: watch::Receiver<bool>,
 }
 
 impl Uploads {
-    /// `fed` is told when there is work.
-    pub(crate) fn new(store: &Arc<dyn Store>, fed: Wake) -> Self {
+    /// `fed` is told when there is work; `closing` says that the server is about to stop.
+    pub(crate) fn new(store: &Arc<dyn Store>, fed: Wake, closing: watch::Receiver<bool>) -> Self {
         let store = Arc::clone(store);
         Self {
             intake: BulkIntake { store },
             room: Semaphore::new(MAX_UPLOADS),
             fed,
+            closing,
         }
     }
 }
@@ -70,7 +72,15 @@ async fn upload(
         store: Arc::clone(&app.store),
         bulk: upload.bulk(),
     };
-    let taken = receive(upload, &mut body).await;
+    let mut closing = app.uploads.closing.clone();
+    let taken = tokio::select! {
+        taken = receive(upload, &mut body) => taken,
+        // A stop does not wait for a file that may take hours.
+        () = closed(&mut closing) => {
+            let error = "the service is about to stop; send the file again";
+            return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error));
+        }
+    };
     if taken.is_err() {
         drain(body).await;
     }
@@ -83,6 +93,13 @@ async fn upload(
     };
     let batch_id = taken.bulk;
     Ok((status, Json(BulkResponse { batch_id })).into_response())
+}
+
+async fn closed(closing: &mut watch::Receiver<bool>) {
+    // A sender that is gone has nothing to say.
+    if closing.wait_for(|closing| *closing).await.is_err() {
+        std::future::pending::<()>().await;
+    }
 }
 
 async fn receive(mut upload: Upload, body: &mut Body) -> Result<Taken, ApiError> {

@@ -36,7 +36,8 @@ pub(super) struct StateResponse {
     accepted: u64,
     duplicate: u64,
     rejected: u64,
-    uploaded_at: Option<Timestamp>,
+    /// When the upload was complete.
+    started_at: Option<Timestamp>,
     ended_at: Option<Timestamp>,
     /// Of the accepted payments, as they were given at intake; a replan may have moved them.
     first_slot: Option<Timestamp>,
@@ -120,7 +121,7 @@ pub(super) async fn show(
         accepted: view.accepted,
         duplicate: view.duplicate,
         rejected: view.rejected,
-        uploaded_at: view.started_at,
+        started_at: view.started_at,
         ended_at: view.ended_at,
     }))
 }

@@ -159,6 +159,8 @@ fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::super::chunk::lines;
     use super::*;
 
@@ -228,6 +230,41 @@ mod tests {
         let of = |text| digest(Format::Ndjson, text).unwrap();
         assert_eq!(of(b"{}\n{}"), of(b"{}\n{}"));
         assert_ne!(of(b"{}\n{}"), of(b"{}\n{}\n"));
+    }
+
+    proptest! {
+        /// Whatever the bytes are and however they come: every line ends as a payment, or says why
+        /// not, and nothing breaks.
+        #[test]
+        fn any_bytes_are_lines_that_can_be_judged(
+            bytes in prop::collection::vec(any::<u8>(), 0..300),
+            words in prop::collection::vec(
+                prop::sample::select(vec!["\n", "\"", ",", "{\"paymentId\":\"p\"}", "p,1,EUR,a,A,b,B"]), 0..20),
+            cut in 0_usize..300, is_csv in any::<bool>(),
+        ) {
+            let (format, mut text) = match is_csv {
+                true => (Format::Csv, b"paymentId,amount,currency,debtor.account,debtor.name,creditor.account,creditor.name\n".to_vec()),
+                false => (Format::Ndjson, vec![]),
+            };
+            text.extend(words.concat().bytes());
+            text.extend(bytes);
+            let (first, second) = text.split_at(cut.min(text.len()));
+            let mut file = File::new(format);
+            let pushed = file.push(first).and_then(|_| file.push(second));
+            prop_assert!(pushed.is_ok());
+            let Ok(whole) = file.end() else { return Ok(()) };
+            let mut judged = super::super::judge::Read::default();
+            let mut stored = 0;
+            for (number, line) in whole.last_chunks.iter().flat_map(|chunk| lines(&chunk.text)) {
+                prop_assert!(number > 0);
+                judged.line(number, line);
+                stored += 1;
+            }
+            let payments = std::mem::take(&mut judged.payments);
+            let end = judged.end(&[], vec![], &tollgate_core::id::FlowId::new("ours"));
+            let repeats = end.duplicate as usize;
+            prop_assert_eq!(payments.len() + end.rejected.len() + repeats, stored);
+        }
     }
 
     #[test]
