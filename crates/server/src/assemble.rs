@@ -10,12 +10,16 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+use tollgate_core::flow::Flow;
 use tollgate_core::id::{ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{Author, Engine, SettingKind, Store, StoreError};
-use tollgate_dispatch::{Dispatcher, Gate, GateOptions, Planner, Reconciler, Sweeper};
+use tollgate_dispatch::{
+    ChunkFlow, Dispatcher, Feeder, Gate, GateOptions, Planner, Reconciler, Sweeper, Wake,
+};
 use tollgate_domains::notifications::{self, Receiver};
+use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
 use tollgate_domains::payments::{self, Bank, Intake, Payments, Routes, RulesInForce};
 use tollgate_engine::{Builder, EmbeddedEngine, Options, Stop};
 use tollgate_store::postgres::{PostgresOptions, PostgresStore};
@@ -41,6 +45,7 @@ pub struct Tollgate {
     rules: Arc<RulesInForce>,
     routes: Arc<Routes<Bank>>,
     config_file: Option<PathBuf>,
+    fed: Wake,
     two_persons: bool,
     lane: LaneName,
     tokens: Tokens,
@@ -97,7 +102,9 @@ impl Tollgate {
         let types = item_types().map(|(item_type, _)| item_type).to_vec();
         let planner = Arc::new(Planner::new(Arc::clone(&store), types, config.gate.margin));
         let (stop, stopped) = watch::channel(false);
-        let background = start_background(config, &store, &handle, &planner, &stopped).await?;
+        let mut background = start_background(config, &store, &handle, &planner, &stopped).await?;
+        let fed = Wake::default();
+        background.spawn(feeder(&store, &handle, &fed).run(stopped));
 
         let intake = Arc::new(Intake {
             store: Arc::clone(&store),
@@ -111,6 +118,7 @@ impl Tollgate {
             rules,
             routes,
             config_file: config.file.clone(),
+            fed,
             two_persons: config.in_doubt.two_persons,
             lane: config.downstream.payments.lane.clone(),
             tokens: config.auth.tokens()?,
@@ -128,9 +136,11 @@ impl Tollgate {
         socket: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> anyhow::Result<()> {
+        let (closing, closed) = watch::channel(false);
         let app = api::App {
             store: Arc::clone(&self.store),
             intake: Arc::clone(&self.intake),
+            uploads: Arc::new(api::Uploads::new(&self.store, self.fed.clone(), closed)),
             planner: Arc::clone(&self.planner),
             receivers: Arc::clone(&self.receivers),
             rules: Arc::clone(&self.rules),
@@ -151,6 +161,7 @@ impl Tollgate {
                     let _ = ended.send(Some(stop));
                 }
             }
+            let _ = closing.send(true);
         };
         listener.serve(app, until).await;
         self.shutdown().await;
@@ -213,6 +224,16 @@ async fn start_background(
     let gauges = telemetry::watch_lanes(store(), Arc::clone(planner), stopped.clone());
     background.spawn(gauges);
     Ok(background)
+}
+
+/// Takes in the files that were uploaded.
+fn feeder(store: &Arc<dyn Store>, engine: &Arc<dyn Engine>, wake: &Wake) -> Feeder {
+    let flow = ChunkFlow {
+        name: PaymentBulkInitFlow::NAME.to_owned(),
+        task_queue: payments::INIT_TASK_QUEUE.to_owned(),
+    };
+    let (store, engine) = (Arc::clone(store), Arc::clone(engine));
+    Feeder::new(payments::item_type(), flow, store, engine, wake.clone())
 }
 
 async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {

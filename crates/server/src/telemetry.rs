@@ -134,6 +134,14 @@ fn describe() {
         "tollgate_api_refused_total",
         "requests without a token, with a wrong one, or with one whose role is not enough"
     );
+    describe_counter!(
+        "tollgate_bulk_lines_total",
+        "lines of bulk files, by what became of them"
+    );
+    describe_gauge!(
+        "tollgate_bulks_running",
+        "bulk files that are being taken in"
+    );
     describe_gauge!("tollgate_lane_open", "1 while the lane sends");
     describe_gauge!("tollgate_lane_limit_per_second", "the hard limit in force");
     describe_gauge!("tollgate_lane_waiting", "items that wait on the lane");
@@ -181,6 +189,8 @@ async fn look(
     let now = store.now().await?;
     look_at_doubts(store, now, currencies).await?;
     look_at_queue(store).await?;
+    let running = store.bulks_running(&payments::item_type()).await?;
+    gauge!("tollgate_bulks_running").set(running.to_f64().unwrap_or(0.0));
     for lane in store.lanes().await? {
         // What cannot be counted in time on one lane says nothing about the others.
         if let Err(error) = look_at_lane(store, planner, &lane, now).await {

@@ -8,6 +8,7 @@ use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Uri, header};
 use http_body_util::{BodyExt, Full};
+use hyper::body::Body;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -105,6 +106,43 @@ impl Client {
         kind: &str,
         body: Bytes,
     ) -> anyhow::Result<String> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", &self.host)
+            .header("content-type", kind)
+            .body(Full::new(body))?;
+        self.converse(request).await
+    }
+
+    /// A file, however long it takes; the key makes it safe to send again.
+    pub(super) async fn upload<B>(
+        &self,
+        path: &str,
+        kind: &str,
+        key: &str,
+        file: B,
+    ) -> anyhow::Result<Value>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(path)
+            .header("host", &self.host)
+            .header("content-type", kind)
+            .header("idempotency-key", key)
+            .body(file)?;
+        let answer = self.converse(request).await?;
+        serde_json::from_str(&answer).context("the answer is not JSON")
+    }
+
+    async fn converse<B>(&self, mut request: Request<B>) -> anyhow::Result<String>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         let host = &self.host;
         let stream = TcpStream::connect(host).await.with_context(|| {
             format!("cannot reach {host}; is `tollgate serve` running there? (--server says where)")
@@ -116,18 +154,13 @@ impl Client {
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         let driver = tokio::spawn(connection);
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("host", host)
-            .header("content-type", kind)
-            .body(Full::new(body))?;
         if let Some(token) = &self.token {
             let headers = request.headers_mut();
             headers.insert(header::AUTHORIZATION, token.clone());
         }
+        // Boxed, since a body need not be movable while it is sent.
         let response = sender
-            .send_request(request)
+            .send_request(request.map(Box::pin))
             .await
             .context("half an answer")?;
         let status = response.status();

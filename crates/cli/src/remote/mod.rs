@@ -5,6 +5,8 @@ mod audit;
 mod calendars;
 mod client;
 mod dead_letters;
+mod file_body;
+mod import;
 mod in_doubt;
 mod lane_views;
 mod lanes;
@@ -63,6 +65,14 @@ pub(crate) enum Command {
     Rules(Group<rules::Command>),
     /// Item types: how items are dispatched, and the kill switch.
     Types(Group<types::Command>),
+    /// Takes a file of payments in: NDJSON or CSV. Exits with 0 if every line was taken in, with 1
+    /// if some were rejected, with 2 if it failed.
+    Import {
+        #[command(flatten)]
+        args: Args,
+        #[command(flatten)]
+        file: import::File,
+    },
     /// Payments whose outcome nobody knows.
     InDoubt(Group<in_doubt::Command>),
     /// Items that the machine has given up.
@@ -137,6 +147,9 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Audit { args, asked } => {
             audit::run(&Client::new(&args)?, &args.shown(), asked).await?;
+        }
+        Command::Import { args, file } => {
+            return Ok(import::run(&args, &file).await);
         }
         Command::Totals { args, day } => {
             accounts::totals(&Client::new(&args)?, &args.shown(), &day).await?;

@@ -10,6 +10,7 @@
 mod access;
 mod api;
 mod bad_starts;
+mod bulk;
 mod cable;
 mod contract;
 mod database_away;
@@ -17,6 +18,7 @@ mod database_trouble;
 mod demo;
 mod gateways;
 mod http;
+mod import;
 mod in_doubt;
 mod kill_storm;
 mod lanes;

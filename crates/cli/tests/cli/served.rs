@@ -120,11 +120,19 @@ impl Served {
 
     /// What it holds in memory.
     pub(crate) fn memory_kib(&self) -> u64 {
-        let status = format!("/proc/{}/status", self.child.id());
-        let status = std::fs::read_to_string(status).unwrap();
-        let held = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let digits = held.unwrap().trim().strip_suffix(" kB").unwrap();
-        digits.trim().parse().unwrap()
+        self.proc("status", "VmRSS:")
+    }
+
+    /// The process's peak of resident memory.
+    pub(crate) fn peak_kib(&self) -> u64 {
+        self.proc("status", "VmHWM:")
+    }
+
+    fn proc(&self, file: &str, name: &str) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/{file}", self.child.id())).unwrap();
+        let value = text.lines().find_map(|line| line.strip_prefix(name));
+        let value = value.and_then(|rest| rest.split_whitespace().next());
+        value.unwrap().parse().unwrap()
     }
 
     /// SIGTERM, and its exit code.

@@ -6,6 +6,7 @@
 pub mod accounts;
 pub mod admit;
 pub mod attempts;
+pub mod bulks;
 pub mod calendars;
 pub mod certificate;
 pub mod claim;
@@ -59,6 +60,7 @@ macro_rules! store_cases {
             the_same_content_again_gets_the_same_answer_whatever_has_happened_since
             other_content_under_a_known_id_is_a_conflict_and_changes_nothing
             the_same_id_twice_in_one_batch_is_admitted_once
+            of_two_contents_of_one_id_only_the_one_with_a_lane_is_new
             payment_42_and_invoice_42_never_meet
             the_deadline_verdict_is_told_and_kept
             no_slot_lies_before_the_requested_time_or_before_now
@@ -332,6 +334,22 @@ macro_rules! store_cases {
             a_flow_that_goes_on_as_new_is_due_with_its_new_input_and_an_empty_journal
             the_latest_progress_is_shown_while_a_flow_runs
         }
+        $crate::store_case_module! { $new, bulks,
+            an_upload_is_no_work_until_it_is_closed
+            an_id_of_a_bulk_is_given_once
+            a_chunk_added_twice_is_there_once
+            chunks_are_added_to_open_uploads_only
+            what_was_uploaded_comes_back_byte_for_byte_after_a_restart
+            closing_again_changes_nothing
+            a_key_belongs_to_the_first_upload_that_was_closed_under_it
+            uploads_closed_at_once_under_one_key_are_one_bulk
+            chunks_to_do_are_those_of_closed_bulks_the_oldest_first
+            a_chunk_is_counted_once_whoever_ends_it_at_once
+            the_last_chunk_ends_its_bulk_whoever_ends_at_once
+            what_was_accepted_is_summed_by_lane_and_currency
+            rejected_lines_are_told_page_by_page
+            uploads_that_were_given_up_or_left_are_removed_some_chunks_at_a_time
+        }
         $crate::store_case_module! { $new, settings,
             the_version_in_force_is_the_newest
             old_versions_stay_readable_newest_first
@@ -380,6 +398,7 @@ mod tests {
             include_str!("accounts.rs"),
             include_str!("admit.rs"),
             include_str!("attempts.rs"),
+            include_str!("bulks.rs"),
             include_str!("calendars.rs"),
             include_str!("claim.rs"),
             include_str!("clock.rs"),

@@ -3,6 +3,7 @@
 
 mod accounts;
 mod attempts;
+mod bulks;
 mod clock;
 mod connector;
 mod dead_letters;
@@ -22,6 +23,9 @@ pub use accounts::{Accounts, AuditEntry, AuditWanted, NewAudit, Total};
 pub use attempts::{
     Attempts, History, NewTurn, Past, Settlement, StatusMove, Then, Turn, TurnBlock, TurnsWanted,
     busy_for,
+};
+pub use bulks::{
+    BulkState, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, Closed, KnownBulk, LineError, NewChunk,
 };
 pub use clock::{Boot, Era, Reading, SharedClock};
 pub use connector::{Connector, Health, Heard, Line, NoLine, Permit, Profile, Request};
@@ -52,6 +56,7 @@ pub trait Store:
     + Attempts
     + Flows
     + Records
+    + Bulks
     + Settings
     + Accounts
 {
@@ -67,6 +72,7 @@ impl<T> Store for T where
         + Attempts
         + Flows
         + Records
+        + Bulks
         + Settings
         + Accounts
 {

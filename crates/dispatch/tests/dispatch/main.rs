@@ -6,6 +6,7 @@ mod clock_jumps;
 mod clock_money;
 mod cutting;
 mod dispatching;
+mod feeding;
 mod matrix;
 mod money;
 mod mutants;

@@ -68,6 +68,7 @@ mod tests {
     #[test]
     fn a_replay_begins_anew() {
         let entry = |hours, after: &str| AuditEntry {
+            id: 0,
             at: at(hours),
             item: None,
             action: String::new(),

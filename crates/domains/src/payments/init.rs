@@ -10,6 +10,7 @@ use tollgate_core::flow::{Call, Ctx, End, Flow, FlowError, Policy, Step, StepErr
 use tollgate_core::ports::{Admission, Placed, StoreError};
 use tollgate_core::retry;
 
+use super::bulk::breathe;
 use super::guard_rule::GuardRule;
 use super::prepare::{self, NotTaken};
 use super::request::{Details, PaymentRequest};
@@ -17,7 +18,7 @@ use super::rules_in_force::RulesError;
 use super::{Payments, item, item_type};
 
 /// Database trouble is waited out, however long it lasts: what was accepted is never given up.
-const STORE_STEP: Policy = Policy {
+pub(super) const STORE_STEP: Policy = Policy {
     timeout: Duration::from_secs(30),
     retry: retry::Policy {
         max_attempts: u32::MAX,
@@ -26,6 +27,9 @@ const STORE_STEP: Policy = Policy {
         longest_pause: Duration::from_secs(10),
     },
 };
+
+/// So many payments are worked on before others get their turn on the thread.
+const PAYMENTS_AT_ONCE: usize = 32;
 
 #[derive(Debug)]
 pub struct PaymentInitFlow;
@@ -157,6 +161,9 @@ impl Step for Admit {
         let mut not_taken = self.checked.not_taken.clone();
         let mut items = Vec::with_capacity(self.payments.len());
         for (place, payment) in self.payments.iter().enumerate() {
+            if place % PAYMENTS_AT_ONCE == PAYMENTS_AT_ONCE - 1 {
+                breathe().await;
+            }
             if not_taken.contains_key(&place) {
                 continue;
             }
@@ -178,6 +185,9 @@ impl Step for Admit {
         let mut admitted = admitted.into_iter().map(verdict);
         let mut answers = Vec::with_capacity(self.payments.len());
         for (place, payment) in self.payments.iter().enumerate() {
+            if place % PAYMENTS_AT_ONCE == PAYMENTS_AT_ONCE - 1 {
+                breathe().await;
+            }
             let verdict = match not_taken.get(&place) {
                 None => admitted
                     .next()
@@ -245,7 +255,7 @@ fn rules_error(error: RulesError) -> StepError {
     reason = "the shape that map_err wants"
 )]
 /// Trouble passes; a bug does not, and must not be tried for ever.
-fn step_error(error: StoreError) -> StepError {
+pub(super) fn step_error(error: StoreError) -> StepError {
     match error {
         StoreError::Unavailable(_) | StoreError::Fenced(_) => {
             StepError::retryable(error.to_string())

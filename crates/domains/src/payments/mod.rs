@@ -1,5 +1,6 @@
 //! Payments: an init flow that prepares and admits, an exec flow that sends, once.
 
+pub mod bulk;
 mod canonical;
 mod dry_run;
 mod exec;
@@ -90,6 +91,8 @@ pub fn register(registrar: &mut impl Registrar, world: &Arc<Payments>) {
         .flow::<PaymentInitFlow>()
         .step::<Prepare>(world)
         .step::<Admit>(world)
+        .flow::<bulk::PaymentBulkInitFlow>()
+        .step::<bulk::AdmitChunk>(world)
         .flow::<PaymentExecFlow>()
         .step::<ExecutePayment>(world)
         .step::<PostProcess>(world)

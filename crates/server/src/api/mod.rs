@@ -5,6 +5,8 @@ mod access;
 mod accounts;
 mod audit;
 mod body;
+mod bulk;
+mod bulk_views;
 mod calendar_body;
 mod calendars;
 mod certificate;
@@ -52,6 +54,7 @@ use crate::auth::Tokens;
 use error::ApiError;
 
 pub use access::{Needs, ROUTES};
+pub(crate) use bulk::Uploads;
 pub use document::openapi_json;
 
 /// The largest body of a single request.
@@ -62,6 +65,7 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 pub(crate) struct App {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) intake: Arc<Intake>,
+    pub(crate) uploads: Arc<Uploads>,
     pub(crate) planner: Arc<Planner>,
     /// Who is told what becomes of payments.
     pub(crate) receivers: Arc<[Receiver]>,
@@ -90,6 +94,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(payments::router())
         .merge(payment_list::router())
         .merge(payment_changes::router())
+        .merge(bulk::router())
         .merge(rate_limit::router())
         .merge(forecast::router())
         .merge(lanes::router())

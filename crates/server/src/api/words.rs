@@ -30,6 +30,9 @@ pub(super) fn attempt_kind() -> Object {
 pub(super) fn resolved() -> Object {
     one_of(Resolved::ALL.map(Resolved::as_str))
 }
+pub(super) fn bulk_state() -> Object {
+    one_of(["UPLOADING", "RUNNING", "DONE"])
+}
 pub(super) fn spread() -> Object {
     one_of(SPREADS)
 }

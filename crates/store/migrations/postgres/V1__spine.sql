@@ -240,3 +240,64 @@ CREATE TABLE journal (
     PRIMARY KEY (flow_id, key)
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_vacuum_insert_threshold = -1, autovacuum_vacuum_cost_delay = 0);
+
+-- Files of items. What was given up is DISCARDED until its chunks are gone.
+CREATE TABLE bulk (
+    bulk_id         text   COLLATE "C" NOT NULL PRIMARY KEY,
+    item_type       text   COLLATE "C" NOT NULL,
+    state           text   COLLATE "C" NOT NULL
+        CONSTRAINT bulk_state_known
+        CHECK (state IN ('UPLOADING', 'RUNNING', 'DONE', 'DISCARDED')),
+    -- Written when the upload is complete.
+    idempotency_key text   COLLATE "C",
+    digest          text,
+    lines           bigint NOT NULL,
+    chunks_left     bigint NOT NULL,
+    accepted        bigint NOT NULL,
+    duplicate       bigint NOT NULL,
+    rejected        bigint NOT NULL,
+    opened_at       bigint NOT NULL,
+    touched_at      bigint NOT NULL,
+    started_at      bigint,
+    ended_at        bigint
+) WITH (fillfactor = 50);
+CREATE UNIQUE INDEX bulk_key ON bulk (item_type, idempotency_key)
+    WHERE idempotency_key IS NOT NULL;
+CREATE INDEX bulk_running ON bulk (item_type, bulk_id) WHERE state = 'RUNNING';
+CREATE INDEX bulk_uploading ON bulk (touched_at) WHERE state = 'UPLOADING';
+CREATE INDEX bulk_discarded ON bulk (bulk_id) WHERE state = 'DISCARDED';
+
+-- The work list: a chunk that has ended is deleted. Its text lives for seconds, and compressing it
+-- would cost more time than writing it.
+CREATE TABLE bulk_chunk (
+    bulk_id  text   COLLATE "C" NOT NULL,
+    chunk_no bigint NOT NULL,
+    text     bytea  NOT NULL,
+    PRIMARY KEY (bulk_id, chunk_no)
+) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01,
+        autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE bulk_chunk ALTER COLUMN text SET STORAGE EXTERNAL;
+
+CREATE TABLE bulk_error (
+    bulk_id text   COLLATE "C" NOT NULL,
+    line_no bigint NOT NULL,
+    item_id text,
+    details text   NOT NULL,
+    PRIMARY KEY (bulk_id, line_no)
+);
+
+-- What was accepted, as it was placed then.
+CREATE TABLE bulk_sum (
+    bulk_id        text   COLLATE "C" NOT NULL,
+    lane           text   COLLATE "C" NOT NULL,
+    currency       text   COLLATE "C" NOT NULL,
+    accepted       bigint NOT NULL,
+    amount_minor   bigint NOT NULL,
+    met            bigint NOT NULL,
+    missed         bigint NOT NULL,
+    first_slot     bigint NOT NULL,
+    last_slot      bigint NOT NULL,
+    first_deadline bigint,
+    last_deadline  bigint,
+    PRIMARY KEY (bulk_id, lane, currency)
+) WITH (fillfactor = 50);

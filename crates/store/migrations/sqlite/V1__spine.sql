@@ -205,3 +205,61 @@ CREATE TABLE journal (
     result  TEXT NOT NULL,
     PRIMARY KEY (flow_id, key)
 ) STRICT, WITHOUT ROWID;
+
+-- Files of items. What was given up is DISCARDED until its chunks are gone.
+CREATE TABLE bulk (
+    bulk_id         TEXT    NOT NULL PRIMARY KEY,
+    item_type       TEXT    NOT NULL,
+    state           TEXT    NOT NULL
+        CONSTRAINT bulk_state_known
+        CHECK (state IN ('UPLOADING', 'RUNNING', 'DONE', 'DISCARDED')),
+    -- Written when the upload is complete.
+    idempotency_key TEXT,
+    digest          TEXT,
+    lines           INTEGER NOT NULL,
+    chunks_left     INTEGER NOT NULL,
+    accepted        INTEGER NOT NULL,
+    duplicate       INTEGER NOT NULL,
+    rejected        INTEGER NOT NULL,
+    opened_at       INTEGER NOT NULL,
+    touched_at      INTEGER NOT NULL,
+    started_at      INTEGER,
+    ended_at        INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX bulk_key ON bulk (item_type, idempotency_key)
+    WHERE idempotency_key IS NOT NULL;
+CREATE INDEX bulk_running ON bulk (item_type, bulk_id) WHERE state = 'RUNNING';
+CREATE INDEX bulk_uploading ON bulk (touched_at) WHERE state = 'UPLOADING';
+CREATE INDEX bulk_discarded ON bulk (bulk_id) WHERE state = 'DISCARDED';
+
+-- The work list: a chunk that has ended is deleted. With a rowid, since its text is large.
+CREATE TABLE bulk_chunk (
+    bulk_id  TEXT    NOT NULL,
+    chunk_no INTEGER NOT NULL,
+    text     BLOB    NOT NULL,
+    PRIMARY KEY (bulk_id, chunk_no)
+) STRICT;
+
+CREATE TABLE bulk_error (
+    bulk_id TEXT    NOT NULL,
+    line_no INTEGER NOT NULL,
+    item_id TEXT,
+    details TEXT    NOT NULL,
+    PRIMARY KEY (bulk_id, line_no)
+) STRICT, WITHOUT ROWID;
+
+-- What was accepted, as it was placed then.
+CREATE TABLE bulk_sum (
+    bulk_id        TEXT    NOT NULL,
+    lane           TEXT    NOT NULL,
+    currency       TEXT    NOT NULL,
+    accepted       INTEGER NOT NULL,
+    amount_minor   INTEGER NOT NULL,
+    met            INTEGER NOT NULL,
+    missed         INTEGER NOT NULL,
+    first_slot     INTEGER NOT NULL,
+    last_slot      INTEGER NOT NULL,
+    first_deadline INTEGER,
+    last_deadline  INTEGER,
+    PRIMARY KEY (bulk_id, lane, currency)
+) STRICT, WITHOUT ROWID;

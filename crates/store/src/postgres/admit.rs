@@ -43,6 +43,14 @@ struct Judged<'i> {
     refused: HashMap<&'i ItemId, &'i Guard>,
 }
 
+impl Won<'_> {
+    fn placed(&self) -> Placed {
+        let item = self.item;
+        let (lane, flow) = (item.lane.clone(), item.init_flow.clone());
+        Placed::new(lane, self.place.scheduled, item.deadline, flow)
+    }
+}
+
 impl Batch<'_> {
     pub(super) async fn admit(
         &self,
@@ -221,34 +229,24 @@ impl Batch<'_> {
         execute(self.tx, REST, params).await.map(drop)
     }
 
-    /// In the order of the items. The first of an id is new if it won; all others are judged by
-    /// what is stored under it.
+    /// In the order of the items. Of an id the one that won is new; all others are judged by what
+    /// is stored under it.
     async fn answer(
         &self,
         items: &[NewItem],
         judged: &Judged<'_>,
         plans: &BTreeMap<LaneName, Plan>,
     ) -> StoreResult<Vec<Admission>> {
-        let mut new: HashMap<&ItemId, Placed> = judged
-            .won
-            .iter()
-            .map(|w| {
-                let (item, scheduled) = (w.item, w.place.scheduled);
-                let flow = item.init_flow.clone();
-                (
-                    &item.id,
-                    Placed::new(item.lane.clone(), scheduled, item.deadline, flow),
-                )
-            })
-            .collect();
+        let new: HashMap<&ItemId, &Won<'_>> = judged.won.iter().map(|w| (&w.item.id, w)).collect();
         let others: Vec<&str> = if new.len() == items.len() {
             vec![]
         } else {
             items.iter().map(|item| item.id.as_str()).collect()
         };
         let known = self.known(&others).await?;
-        let answers = items.iter().map(|item| match new.remove(&item.id) {
-            Some(placed) => Admission::New(placed),
+        let winner = |item: &NewItem| new.get(&item.id).filter(|w| std::ptr::eq(w.item, item));
+        let answers = items.iter().map(|item| match winner(item) {
+            Some(won) => Admission::New(won.placed()),
             None => match known.get(&item.id) {
                 Some(known) if known.content_hash == item.record.content_hash => {
                     Admission::Repeat(known.placed.clone())

@@ -6,6 +6,8 @@ mod admissions;
 mod admit;
 mod attempts;
 mod away;
+mod bulk_views;
+mod bulks;
 mod calendars;
 mod certificate;
 mod claim;

@@ -3,6 +3,8 @@
 mod accounts;
 mod admit;
 mod attempts;
+mod bulk_views;
+mod bulks;
 mod calendars;
 mod certificate;
 mod claim;

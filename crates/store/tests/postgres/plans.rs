@@ -1,6 +1,7 @@
 //! Every statement of the store finds its rows by an index, in a database with a million rows.
 //! Judged by the plans that PostgreSQL really used (`auto_explain`), not by times.
 
+mod bulks;
 mod explained;
 mod fill;
 mod lane_plans;
@@ -16,7 +17,7 @@ use crate::trouble::open;
 use explained::{Plan, Scan, plans_in};
 
 /// The tables that grow with the number of items, or with time.
-const BIG: [&str; 12] = [
+const BIG: [&str; 16] = [
     "item_queue",
     "record",
     "item_context",
@@ -29,6 +30,10 @@ const BIG: [&str; 12] = [
     "audit_log",
     "setting",
     "owner_total",
+    "bulk",
+    "bulk_chunk",
+    "bulk_error",
+    "bulk_sum",
 ];
 
 /// One step of a plan may read so many rows of a big table: a few for each of the thousand items

@@ -29,7 +29,8 @@ pub(super) const HELD: std::ops::RangeInclusive<u32> = 990_000..=990_100;
 const PREPARE: &str = "
     DO $$ DECLARE name text; BEGIN
         FOREACH name IN ARRAY ARRAY['item_queue', 'record', 'item_context', 'slot', 'lane_window',
-                'attempt', 'send_log', 'flow', 'journal', 'audit_log', 'setting', 'owner_total'] LOOP
+                'attempt', 'send_log', 'flow', 'journal', 'audit_log', 'setting', 'owner_total', 'bulk',
+                'bulk_chunk', 'bulk_error', 'bulk_sum'] LOOP
             EXECUTE format('ALTER TABLE %I SET UNLOGGED', name);
         END LOOP;
     END $$;
@@ -105,6 +106,28 @@ const FLOWS: [&str; 2] = [
      SELECT 'f' || 1000000 + 598000 + n / 3, 'step-' || n, '{}' FROM generate_series(1, 900000) n",
 ];
 
+/// A hundred thousand files, almost all of them done; twenty run, as many were given up, and a
+/// thousand uploads were left.
+const BULKS: [&str; 4] = [
+    "INSERT INTO bulk (bulk_id, item_type, state, idempotency_key, digest, lines, chunks_left,
+            accepted, duplicate, rejected, opened_at, touched_at, started_at)
+     SELECT 'b' || 1000000 + n, 'PAYMENT',
+            CASE WHEN n <= 98960 THEN 'DONE' WHEN n <= 98980 THEN 'RUNNING'
+                 WHEN n <= 99000 THEN 'DISCARDED' ELSE 'UPLOADING' END,
+            CASE WHEN n <= 98980 THEN 'key-' || n END, 'digest', 1000, 500, 990, 5, 5, time_of(n),
+            time_of(n * 6), CASE WHEN n <= 98980 THEN time_of(n) END
+     FROM generate_series(1, 100000) n",
+    "INSERT INTO bulk_chunk
+     SELECT 'b' || 1000000 + n, k, 'text' FROM generate_series(98961, 99000) n,
+            generate_series(1, 500) k",
+    "INSERT INTO bulk_error
+     SELECT 'b' || 1000000 + n, k, 'p', '{}' FROM generate_series(1, 100000) n,
+            generate_series(1, 5) k",
+    "INSERT INTO bulk_sum
+     SELECT 'b' || 1000000 + n, 'bank', c, 990, 99000, 990, 0, 0, 0, NULL, NULL
+     FROM generate_series(1, 100000) n, unnest(ARRAY['EUR', 'USD']) c",
+];
+
 /// Lane "bank" is planned full for the next two hours and half full after that.
 const LANES: [&str; 4] = [
     "INSERT INTO setting (kind, name, version, body, actor, reason, created_at)
@@ -131,7 +154,7 @@ pub(super) async fn fill(cluster: &Cluster, url: &str) {
     cluster.sql("SELECT pg_reload_conf()").await;
     cluster::sql(url, PREPARE).await;
     let queue = [QUEUE].into_iter().chain(ATTEMPTS).chain([AUDIT]);
-    let others = RECORDS.into_iter().chain(FLOWS).chain(LANES);
+    let others = RECORDS.into_iter().chain(FLOWS).chain(LANES).chain(BULKS);
     tokio::join!(run(url, queue), run(url, others));
     cluster::sql(url, "ANALYZE").await;
 }
