@@ -108,9 +108,10 @@ impl Dispatcher {
         let mut interval = Interval::over();
         loop {
             let is_full = interval.is_over();
-            let done = match is_full {
-                true => self.cycle().await,
-                false => self.look().await,
+            let done = if is_full {
+                self.cycle().await
+            } else {
+                self.look().await
             };
             let pause = match done {
                 Ok(cycle) if cycle.unreachable => Duration::from_secs(1),

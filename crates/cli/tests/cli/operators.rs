@@ -147,9 +147,7 @@ fn a_dead_letter_is_replayed_once_its_cause_is_gone_and_paid_once() {
         "to lose a context",
     ]);
     pair.pay(&payment("p"));
-    sql(
-        "CREATE TABLE kept AS TABLE item_context; DELETE FROM item_context",
-    );
+    sql("CREATE TABLE kept AS TABLE item_context; DELETE FROM item_context");
     let early = ["dead-letters", "replay", "p", "--reason", "too early"];
     let early = pair.tollgate(&early).unwrap_err();
     assert!(early.contains("cannot be replayed: it is READY"), "{early}");
