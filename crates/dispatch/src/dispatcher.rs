@@ -109,9 +109,10 @@ impl Dispatcher {
         loop {
             let is_full = interval.is_over();
             let began = Instant::now();
-            let done = match is_full {
-                true => self.cycle().await,
-                false => self.look().await,
+            let done = if is_full {
+                self.cycle().await
+            } else {
+                self.look().await
             };
             self.measure(&done, began.elapsed());
             let pause = match done {

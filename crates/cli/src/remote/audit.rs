@@ -26,9 +26,12 @@ pub(crate) struct Asked {
 
 impl Asked {
     fn path(self) -> String {
-        let item = self.item.map(|item| match item.contains('/') {
-            true => item,
-            false => format!("PAYMENT/{item}"),
+        let item = self.item.map(|item| {
+            if item.contains('/') {
+                item
+            } else {
+                format!("PAYMENT/{item}")
+            }
         });
         let query = query(&[
             ("item", item),

@@ -69,10 +69,10 @@ pub(super) fn query(given: &[(&str, Option<String>)]) -> String {
         Some(format!("{name}={}", quoted(value)))
     };
     let given: Vec<String> = given.iter().filter_map(one).collect();
-    match given.is_empty() {
-        true => String::new(),
-        false => format!("?{}", given.join("&")),
+    if given.is_empty() {
+        return String::new();
     }
+    format!("?{}", given.join("&"))
 }
 
 /// How the next page is asked for, if there is one.

@@ -351,6 +351,12 @@ async fn accounts(store: &PostgresStore) {
     };
     let page = store.audit_log(by_sender).await.unwrap();
     assert_eq!((page.items.len(), page.next), (100, Some(249_900)));
+    let by_a_person = AuditWanted {
+        actor: Some("ops".into()),
+        limit: 1,
+        ..AuditWanted::default()
+    };
+    assert_eq!(store.audit_log(by_a_person).await.unwrap().items.len(), 1);
     lists(store).await;
 }
 
