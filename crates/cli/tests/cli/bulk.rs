@@ -68,6 +68,10 @@ fn changed(id: &str, field: &str, value: Value) -> String {
 }
 
 #[test]
+#[expect(
+    clippy::too_many_lines,
+    reason = "a table of everything that can be wrong"
+)]
 fn every_bad_line_is_told_by_its_field_and_the_good_ones_go_through() {
     let pair = pair("");
     let address = pair.server.address;
