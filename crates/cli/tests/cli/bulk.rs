@@ -403,6 +403,18 @@ fn slow_uploads_fill_their_seats_and_nobody_elses() {
     });
 }
 
+#[test]
+fn a_stop_waits_for_no_upload() {
+    let pair = pair("");
+    let address = pair.server.address;
+    let mut sending = Sending::begin(address, NDJSON, 1_000_000);
+    sending.send(format!("{}\n", later("p")).as_bytes());
+    assert_eq!(get(address, "/health/live").unwrap().status, 200);
+    assert_eq!(pair.server.stop(), Some(0));
+    let answer = sending.all(b"");
+    assert_eq!(answer.status, 503, "{}", answer.text);
+}
+
 /// A request whose body is sent piece by piece.
 pub(crate) struct Sending {
     stream: TcpStream,
