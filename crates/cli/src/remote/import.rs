@@ -82,12 +82,11 @@ pub(super) async fn run(args: &Args, file: &File) -> ExitCode {
 /// How many lines were rejected.
 async fn import(args: &Args, file: &File) -> anyhow::Result<u64> {
     let client = Client::new(args)?;
-    let format = match file.format.or_else(|| Format::of(&file.path)) {
-        Some(format) => format,
-        None => bail!(
+    let Some(format) = file.format.or_else(|| Format::of(&file.path)) else {
+        bail!(
             "{}: is it CSV or NDJSON? Say --format csv or --format ndjson",
             file.path.display()
-        ),
+        );
     };
     let batch = upload(&client, file, format).await?;
     if file.no_wait {

@@ -68,6 +68,10 @@ fn changed(id: &str, field: &str, value: Value) -> String {
 }
 
 #[test]
+#[expect(
+    clippy::too_many_lines,
+    reason = "a table of everything that can be wrong"
+)]
 fn every_bad_line_is_told_by_its_field_and_the_good_ones_go_through() {
     let pair = pair("");
     let address = pair.server.address;
@@ -397,6 +401,18 @@ fn slow_uploads_fill_their_seats_and_nobody_elses() {
     eventually("the seats are free", Duration::from_secs(30), || {
         (bulk().status == 202).then_some(())
     });
+}
+
+#[test]
+fn a_stop_waits_for_no_upload() {
+    let pair = pair("");
+    let address = pair.server.address;
+    let mut sending = Sending::begin(address, NDJSON, 1_000_000);
+    sending.send(format!("{}\n", later("p")).as_bytes());
+    assert_eq!(get(address, "/health/live").unwrap().status, 200);
+    assert_eq!(pair.server.stop(), Some(0));
+    let answer = sending.all(b"");
+    assert_eq!(answer.status, 503, "{}", answer.text);
 }
 
 /// A request whose body is sent piece by piece.

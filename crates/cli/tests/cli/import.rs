@@ -110,8 +110,8 @@ impl Feed {
         };
         for line in 1..=lines {
             // Some repeat a line of an earlier chunk; if that one was wrong, they are the first.
-            let repeated = (line % 997 == 0 && line > 3000).then(|| line - 1500);
-            let is_wrong = |line: u64| line % 1009 == 0;
+            let repeated = (line.is_multiple_of(997) && line > 3000).then(|| line - 1500);
+            let is_wrong = |line: u64| line.is_multiple_of(1009);
             let id = match repeated {
                 _ if is_wrong(line) => "no good id".to_owned(),
                 Some(earlier) => format!("p{earlier}"),

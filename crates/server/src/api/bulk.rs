@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -112,9 +112,10 @@ async fn upload(
     let taken = taken?;
     given_up.not();
     app.uploads.fed.wake();
-    let status = match taken.repeat {
-        true => StatusCode::OK,
-        false => StatusCode::ACCEPTED,
+    let status = if taken.repeat {
+        StatusCode::OK
+    } else {
+        StatusCode::ACCEPTED
     };
     let batch_id = taken.bulk;
     Ok((status, Json(BulkResponse { batch_id })).into_response())
@@ -153,7 +154,7 @@ async fn drain(mut body: Body) {
     let mut left = MAX_DRAINED;
     let reading = async {
         while let Some(Ok(frame)) = body.frame().await {
-            let read = frame.data_ref().map_or(0, |bytes| bytes.len());
+            let read = frame.data_ref().map_or(0, Bytes::len);
             left = left.saturating_sub(read);
             if left == 0 {
                 break;

@@ -206,33 +206,34 @@ fn deadline(sums: &[BulkSum], lanes: &[LaneResponse], asked: bool) -> Option<Dea
     let (meets, misses) = lanes.iter().fold((0, 0), |(meets, misses), lane| {
         (meets + lane.meets, misses + lane.misses)
     });
-    let which = match first == last {
-        true => format!("the deadline of {first}"),
-        false => "their deadlines".to_owned(),
+    let which = if first == last {
+        format!("the deadline of {first}")
+    } else {
+        "their deadlines".to_owned()
     };
-    let mut verdict = match (meets, misses) {
+    let mut verdict = vec![match (meets, misses) {
         (meets, 0) => format!("all {} meet {which}", grouped(meets)),
         _ => format!(
             "{} meet {which}, {} do not",
             grouped(meets),
             grouped(misses)
         ),
-    };
+    }];
     for lane in lanes.iter().filter(|lane| asked && lane.misses > 0) {
         let of = match lanes.len() {
             1 => String::new(),
             _ => format!(" on lane \"{}\"", lane.lane),
         };
-        verdict += &match lane.enough {
-            Some(enough) => format!("; {} a second{of} would be enough", enough.max_per_second),
-            None => format!("; no limit{of} would be enough"),
-        };
+        verdict.push(match lane.enough {
+            Some(enough) => format!("{} a second{of} would be enough", enough.max_per_second),
+            None => format!("no limit{of} would be enough"),
+        });
     }
     Some(DeadlineResponse {
         meets,
         misses,
         as_of: "intake",
-        verdict,
+        verdict: verdict.join("; "),
     })
 }
 

@@ -243,6 +243,7 @@ fn finish(c: &Connection, chunk: &ChunkId, end: &ChunkEnd, now: i64) -> rusqlite
         return Ok(false);
     }
     let accepted = i64::try_from(end.accepted()).unwrap_or(i64::MAX);
+    let rejected = i64::try_from(end.rejected.len()).unwrap_or(i64::MAX);
     c.prepare_cached(
         "UPDATE bulk SET accepted = accepted + ?2, duplicate = duplicate + ?3,
                 rejected = rejected + ?4, chunks_left = chunks_left - 1,
@@ -250,13 +251,7 @@ fn finish(c: &Connection, chunk: &ChunkId, end: &ChunkEnd, now: i64) -> rusqlite
                 ended_at = CASE WHEN chunks_left = 1 THEN ?5 END
          WHERE bulk_id = ?1",
     )?
-    .execute(params![
-        bulk,
-        accepted,
-        end.duplicate,
-        end.rejected.len() as i64,
-        now
-    ])?;
+    .execute(params![bulk, accepted, end.duplicate, rejected, now])?;
     for error in &end.rejected {
         write_error(c, bulk, error)?;
     }

@@ -109,7 +109,7 @@ mod tests {
 
         let mut chunks = Chunks::default();
         for number in 0..40 {
-            chunks.payment(number, &[b'x'; 60_000]);
+            chunks.payment(number, &b"x".repeat(60_000));
         }
         let full = chunks.full();
         assert!(

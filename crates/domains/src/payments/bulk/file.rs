@@ -164,6 +164,9 @@ mod tests {
     use super::super::chunk::lines;
     use super::*;
 
+    const HEADER: &str =
+        "paymentId,amount,currency,debtor.account,debtor.name,creditor.account,creditor.name";
+
     fn read(format: Format, pieces: &[&[u8]]) -> Result<Vec<(u64, String)>, Details> {
         let mut file = File::new(format);
         let mut chunks = vec![];
@@ -188,9 +191,7 @@ mod tests {
         let said: Vec<_> = read_lines.iter().map(|(n, t)| format!("{n} {t}")).collect();
         assert_eq!(said, expected);
 
-        let header =
-            "paymentId,amount,currency,debtor.account,debtor.name,creditor.account,creditor.name";
-        let text = format!("{header}\np1,1,EUR,a,\"A\nB\",b,B\nx\np2,1,EUR,a,A,b,\"B");
+        let text = format!("{HEADER}\np1,1,EUR,a,\"A\nB\",b,B\nx\np2,1,EUR,a,A,b,\"B");
         let lines = read(Format::Csv, &[text.as_bytes()]).unwrap();
         let numbers: Vec<_> = lines.iter().map(|(number, _)| *number).collect();
         assert_eq!(numbers, [2, 4, 5], "the record on line 2 has two lines");
@@ -242,9 +243,10 @@ mod tests {
                 prop::sample::select(vec!["\n", "\"", ",", "{\"paymentId\":\"p\"}", "p,1,EUR,a,A,b,B"]), 0..20),
             cut in 0_usize..300, is_csv in any::<bool>(),
         ) {
-            let (format, mut text) = match is_csv {
-                true => (Format::Csv, b"paymentId,amount,currency,debtor.account,debtor.name,creditor.account,creditor.name\n".to_vec()),
-                false => (Format::Ndjson, vec![]),
+            let (format, mut text) = if is_csv {
+                (Format::Csv, format!("{HEADER}\n").into_bytes())
+            } else {
+                (Format::Ndjson, vec![])
             };
             text.extend(words.concat().bytes());
             text.extend(bytes);
