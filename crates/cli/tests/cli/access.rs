@@ -26,9 +26,17 @@ const OPERATE: Let = [false, false, false, true];
 const MATRIX: &[(&str, &str, Let, u16)] = &[
     ("GET", "/health/live", ANYBODY, 200),
     ("GET", "/health/ready", ANYBODY, 200),
+    ("GET", "/openapi.json", ANYBODY, 200),
+    ("GET", "/docs", ANYBODY, 303),
+    ("GET", "/docs/", ANYBODY, 200),
+    ("GET", "/docs/{*rest}", ANYBODY, 200),
     ("GET", "/metrics", READ, 200),
     ("GET", "/q/metrics", READ, 200),
     ("POST", "/payments", INGEST, 400),
+    ("GET", "/payments", READ, 200),
+    ("POST", "/payments/bulk", INGEST, 415),
+    ("GET", "/payments/bulk/{batch}", ANY_ROLE, 404),
+    ("GET", "/payments/bulk/{batch}/errors", ANY_ROLE, 404),
     ("GET", "/payments/{id}", ANY_ROLE, 404),
     ("POST", "/payments/{id}/cancel", OPERATE, 400),
     ("POST", "/payments/{id}/release", OPERATE, 400),
@@ -58,6 +66,21 @@ const MATRIX: &[(&str, &str, Let, u16)] = &[
         400,
     ),
     ("GET", "/admin/totals", READ, 200),
+    ("GET", "/admin/item-types", READ, 200),
+    ("GET", "/admin/item-types/{item_type}", READ, 200),
+    ("PUT", "/admin/item-types/{item_type}", OPERATE, 400),
+    ("GET", "/admin/item-types/{item_type}/history", READ, 200),
+    ("GET", "/admin/dead-letters", READ, 200),
+    (
+        "POST",
+        "/admin/dead-letters/{item_type}/{id}/replay",
+        OPERATE,
+        400,
+    ),
+    ("GET", "/admin/audit", READ, 200),
+    ("GET", "/admin/rules", READ, 200),
+    ("POST", "/admin/rules/reload", OPERATE, 400),
+    ("POST", "/admin/rules/dry-run", READ, 200),
 ];
 
 /// An address as a caller writes it.
@@ -67,6 +90,8 @@ fn filled(path: &str) -> String {
         ("{lane}", "default"),
         ("{id}", "p1"),
         ("{name}", "nyc"),
+        ("{batch}", "none"),
+        ("{*rest}", "index.html"),
     ];
     let fill = |path: String, (part, value): (&str, &str)| path.replace(part, value);
     given.into_iter().fold(path.to_owned(), fill)
