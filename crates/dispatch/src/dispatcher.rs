@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
+use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 use tollgate_core::flow::ExecInput;
@@ -36,6 +37,31 @@ pub struct Cycle {
     pub skipped: bool,
     /// Until the next item comes into reach.
     pub next_in: Option<Duration>,
+}
+
+/// What the cycles of one round did together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Round {
+    pub cycles: u64,
+    pub claimed: u64,
+    pub started: u64,
+    pub failed: u64,
+    /// Cycles in which the engine could not be reached.
+    pub unreachable: u64,
+    /// Cycles in which nothing was claimed because the kill switch is on.
+    pub skipped: u64,
+}
+
+impl Round {
+    fn add(&mut self, cycle: &Cycle) {
+        self.cycles += 1;
+        self.claimed += cycle.claimed;
+        self.started += cycle.started;
+        self.failed += cycle.failed;
+        self.unreachable += u64::from(cycle.unreachable);
+        self.skipped += u64::from(cycle.skipped);
+    }
 }
 
 pub struct Dispatcher {
@@ -72,22 +98,58 @@ impl Dispatcher {
 
     /// Cycles until told to stop. Errors are logged and the next cycle tries again.
     pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        while !*stop.borrow() {
+            let cycle = self.measured_cycle().await;
+            self.pause_after(&cycle, &mut stop).await;
+        }
+    }
+
+    /// Cycles for so long, or until told to stop, and at least once. What all of them did, or why
+    /// the last one failed if none succeeded.
+    pub async fn round(
+        &self,
+        length: Duration,
+        mut stop: watch::Receiver<bool>,
+    ) -> StoreResult<Round> {
+        let began = Instant::now();
+        let mut round = Round::default();
         loop {
-            let began = Instant::now();
-            let cycle = self.cycle().await;
-            self.measure(&cycle, began.elapsed());
-            let pause = match cycle {
-                Ok(cycle) if cycle.unreachable => Duration::from_secs(1),
-                Ok(cycle) => LOOK_PAUSE.min(cycle.next_in.unwrap_or(LOOK_PAUSE)),
-                Err(error) => {
-                    tracing::warn!(item_type = %self.item_type, %error, "dispatch cycle failed");
-                    Duration::from_secs(1)
-                }
-            };
-            tokio::select! {
-                () = tokio::time::sleep(pause.max(Duration::from_millis(1))) => {}
-                _ = stop.wait_for(|stop| *stop) => return,
+            let cycle = self.measured_cycle().await;
+            let over = began.elapsed() + LOOK_PAUSE >= length || *stop.borrow();
+            match &cycle {
+                Ok(cycle) => round.add(cycle),
+                Err(error) if over && round.cycles == 0 => return Err(error.clone()),
+                Err(_) => {}
             }
+            if over {
+                return Ok(round);
+            }
+            let rest = length.saturating_sub(began.elapsed());
+            let pause = self.pause_after(&cycle, &mut stop);
+            // The end of the round is no later because a cycle failed just before it.
+            let _ = tokio::time::timeout(rest, pause).await;
+        }
+    }
+
+    async fn measured_cycle(&self) -> StoreResult<Cycle> {
+        let began = Instant::now();
+        let cycle = self.cycle().await;
+        self.measure(&cycle, began.elapsed());
+        if let Err(error) = &cycle {
+            tracing::warn!(item_type = %self.item_type, %error, "dispatch cycle failed");
+        }
+        cycle
+    }
+
+    async fn pause_after(&self, cycle: &StoreResult<Cycle>, stop: &mut watch::Receiver<bool>) {
+        let pause = match cycle {
+            Ok(cycle) if cycle.unreachable => Duration::from_secs(1),
+            Ok(cycle) => LOOK_PAUSE.min(cycle.next_in.unwrap_or(LOOK_PAUSE)),
+            Err(_) => Duration::from_secs(1),
+        };
+        tokio::select! {
+            () = tokio::time::sleep(pause.max(Duration::from_millis(1))) => {}
+            _ = stop.wait_for(|stop| *stop) => {}
         }
     }
 

@@ -12,15 +12,17 @@ mod lane_queue;
 mod node_clock;
 mod planner;
 mod reconciler;
+mod rounds;
 mod sender;
 mod shift;
 mod sweeper;
 mod why;
 
-pub use dispatcher::{Cycle, Dispatcher};
+pub use dispatcher::{Cycle, Dispatcher, Round};
 pub use gate::{Ask, Gate, GateOptions, NoTurn};
 pub use planner::{Feed, Planner};
 pub use reconciler::Reconciler;
+pub use rounds::{DISPATCH_TASK_QUEUE, DispatchRound, DispatcherFlow, Dispatchers, dispatcher_id};
 pub use sender::{Job, Moves, Sender, Sent};
 pub use shift::Shift;
 pub use sweeper::{Sweep, Sweeper};

@@ -8,22 +8,35 @@ use anyhow::{Context, bail};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tollgate_core::id::LaneName;
+use tollgate_core::flow::Registrar;
+use tollgate_core::id::{ItemType, LaneName};
+use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::lane::LaneChange;
-use tollgate_core::ports::{Author, Engine, SettingKind, Store, StoreError};
-use tollgate_dispatch::{Dispatcher, Gate, GateOptions, Planner, Reconciler, Sweeper};
+use tollgate_core::ports::{Author, SettingKind, Store, StoreError};
+use tollgate_dispatch::{Gate, GateOptions, Planner, Reconciler, Sweeper};
 use tollgate_domains::payments::{self, Intake, Payments};
-use tollgate_engine::{Builder, EmbeddedEngine, Options, Stop};
+use tollgate_engine::Stop;
 use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::api;
 use crate::banks::Banks;
-use crate::config::{Config, StoreAt};
+use crate::config::{Config, Role, StoreAt};
+use crate::engines::{self, RunningEngine, Worlds};
 use crate::telemetry;
 
 /// The lane that exists from the start, with 100 items per 4 seconds.
 const DEFAULT_LANE: &str = "default";
+
+/// All that is executed through the queue, each with its configuration before anyone changes it.
+pub(crate) fn item_types() -> Vec<(ItemType, ItemTypeConfig)> {
+    vec![(payments::item_type(), payments::default_config())]
+}
+
+/// All flows and steps of all domains, on whichever engine.
+pub(crate) fn register(registrar: &mut impl Registrar, worlds: &Worlds) {
+    payments::register(registrar, &worlds.payments);
+}
 
 /// A running Tollgate: store, engine, dispatcher and sweeper. The API is served on top of it.
 pub struct Tollgate {
@@ -32,7 +45,8 @@ pub struct Tollgate {
     pub planner: Arc<Planner>,
     two_persons: bool,
     lane: LaneName,
-    engine: EmbeddedEngine,
+    serves_api: bool,
+    engine: RunningEngine,
     background: JoinSet<()>,
     stop: watch::Sender<bool>,
 }
@@ -60,25 +74,21 @@ impl Tollgate {
             store: Arc::clone(&store),
         };
 
-        let mut builder = Builder::default();
-        payments::register(&mut builder, &Arc::new(world));
-        let defaults = Options::default();
-        let options = Options {
-            max_running: config.engine.max_running,
-            max_live: defaults.max_live.max(config.engine.max_running),
-            ..defaults
+        let worlds = Worlds {
+            store: Arc::clone(&store),
+            payments: Arc::new(world),
         };
-        let engine = EmbeddedEngine::start(Arc::clone(&store) as _, builder, options).await?;
-        let handle: Arc<dyn Engine> = Arc::new(engine.handle());
 
-        let types = vec![payments::item_type()];
-        let planner = Arc::new(Planner::new(Arc::clone(&store), types, config.gate.margin));
         let (stop, stopped) = watch::channel(false);
-        let background = start_background(config, &store, &handle, &planner, &stopped).await?;
+        let engine = RunningEngine::start(config, &worlds, &stopped).await?;
+        let types = item_types().into_iter().map(|(item_type, _)| item_type);
+        let planner = Planner::new(Arc::clone(&store), types.collect(), config.gate.margin);
+        let planner = Arc::new(planner);
+        let background = start_background(config, &store, &engine, &planner, &stopped).await?;
 
         let intake = Arc::new(Intake {
             store: Arc::clone(&store),
-            engine: handle,
+            engine: engine.handle(),
         });
         Ok(Self {
             store,
@@ -86,6 +96,7 @@ impl Tollgate {
             planner,
             two_persons: config.in_doubt.two_persons,
             lane: config.downstream.payments.lane.clone(),
+            serves_api: config.engine.does(Role::Api),
             engine,
             background,
             stop,
@@ -98,14 +109,20 @@ impl Tollgate {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> anyhow::Result<()> {
-        let app = api::router(api::App {
+        let app = api::App {
             store: Arc::clone(&self.store),
             intake: Arc::clone(&self.intake),
             planner: Arc::clone(&self.planner),
             two_persons: self.two_persons,
             lane: self.lane.clone(),
-        });
-        let engine = self.engine.handle();
+            engine: self.engine.readiness(),
+        };
+        let app = if self.serves_api {
+            api::router(app)
+        } else {
+            api::health_alone(app)
+        };
+        let engine = self.engine.end();
         let (ended, engine_ended) = watch::channel(None);
         let until = async move {
             tokio::select! {
@@ -139,23 +156,31 @@ impl Tollgate {
 async fn start_background(
     config: &Config,
     store: &Arc<dyn Store>,
-    engine: &Arc<dyn Engine>,
+    engine: &RunningEngine,
     planner: &Arc<Planner>,
     stopped: &watch::Receiver<bool>,
 ) -> anyhow::Result<JoinSet<()>> {
-    let (store, engine) = (|| Arc::clone(store), || Arc::clone(engine));
-    let every = Duration::from_secs;
     let mut background = JoinSet::new();
-    // Batch ids must differ between starts, and shared time does.
-    let seed = store().now().await?.as_microsecond().unsigned_abs();
-    let dispatcher = Dispatcher::new(payments::item_type(), store(), engine(), seed);
-    background.spawn(Arc::new(dispatcher).run(stopped.clone()));
-    let sweeper = Sweeper::new(payments::item_type(), store(), engine());
-    background.spawn(sweeper.run(every(config.sweep.interval_secs), stopped.clone()));
+    if !config.engine.does(Role::Dispatch) {
+        return Ok(background);
+    }
+    let every = Duration::from_secs;
+    let handle = engine.handle();
+    for (item_type, _) in item_types() {
+        if let RunningEngine::Embedded(_) = engine {
+            let dispatcher = engines::dispatcher(&item_type, store, &handle).await?;
+            background.spawn(Arc::new(dispatcher).run(stopped.clone()));
+        }
+        let sweeper = Sweeper::new(item_type, Arc::clone(store), Arc::clone(&handle));
+        background.spawn(sweeper.run(every(config.sweep.interval_secs), stopped.clone()));
+    }
+    if let Some(keeper) = engines::keeper(engine, store) {
+        background.spawn(keeper.run(stopped.clone()));
+    }
     let reconciler = Reconciler::new(Arc::clone(planner));
     let pause = every(config.sweep.reconcile_secs);
-    background.spawn(reconciler.run(store(), pause, stopped.clone()));
-    let gauges = telemetry::watch_lanes(store(), Arc::clone(planner), stopped.clone());
+    background.spawn(reconciler.run(Arc::clone(store), pause, stopped.clone()));
+    let gauges = telemetry::watch_lanes(Arc::clone(store), Arc::clone(planner), stopped.clone());
     background.spawn(gauges);
     Ok(background)
 }
@@ -198,7 +223,7 @@ fn gate_options(config: &Config) -> GateOptions {
     }
 }
 
-/// What a new database needs before the first payment: the default lane and the item type.
+/// What a new database needs before the first payment: the default lane and the item types.
 async fn seed_settings(store: &dyn Store) -> anyhow::Result<()> {
     let author = || Author::new("tollgate", "first start");
     let lane = LaneName::new(DEFAULT_LANE);
@@ -210,16 +235,15 @@ async fn seed_settings(store: &dyn Store) -> anyhow::Result<()> {
         };
         store.change_lane(&lane, change, author()).await?;
     }
-    let item_type = payments::item_type();
-    if store
-        .setting(SettingKind::ItemType, item_type.as_str())
-        .await?
-        .is_none()
-    {
-        let body = serde_json::to_string(&payments::default_config())?;
-        store
-            .put_setting(SettingKind::ItemType, item_type.as_str(), body, author())
-            .await?;
+    for (item_type, default) in item_types() {
+        let name = item_type.as_str();
+        let stored = store.setting(SettingKind::ItemType, name).await?;
+        if stored.is_none() {
+            let body = serde_json::to_string(&default)?;
+            store
+                .put_setting(SettingKind::ItemType, name, body, author())
+                .await?;
+        }
     }
     Ok(())
 }

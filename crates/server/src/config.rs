@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod bank_tests;
 mod downstream;
+mod engine;
 mod header_source;
 
 use std::net::SocketAddr;
@@ -16,6 +17,7 @@ use rust_decimal::Decimal;
 use serde::Deserialize;
 
 pub(crate) use downstream::{Downstream, NamedBank};
+pub(crate) use engine::{Engine, EngineAt, Role, Temporal, WorkerSize};
 
 const DEFAULT: &str = include_str!("../default.toml");
 
@@ -38,13 +40,6 @@ pub struct Store {
     /// Holds a password: show it only as [`Store::shown`].
     pub url: String,
     pub connections: usize,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Engine {
-    pub url: String,
-    pub max_running: u32,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -119,21 +114,11 @@ impl Config {
             "listen: {} can be reached from other machines, and this release has no authentication; listen on 127.0.0.1",
             self.listen
         );
-        self.store.at()?;
         ensure!(
             self.store.connections >= 4,
             "store.connections must be at least 4: the gate, the engine and the API each need one"
         );
-        if self.engine.url != "embedded" {
-            bail!(
-                "engine.url: {:?} is not an engine of this release; use \"embedded\"",
-                self.engine.url
-            );
-        }
-        ensure!(
-            self.engine.max_running > 0,
-            "engine.max_running must be at least 1"
-        );
+        self.engine.validate(&self.store.at()?)?;
         let (low, high) = (Decimal::ZERO, Decimal::new(5, 1));
         ensure!(
             self.gate.margin >= low && self.gate.margin <= high,
@@ -256,7 +241,6 @@ mod tests {
             ("listen = \"0.0.0.0:8090\"", "listen"),
             ("listen = \"somewhere\"", "listen"),
             ("store.url = \"mysql://x\"", "store.url"),
-            ("engine.url = \"temporal://x\"", "engine.url"),
             ("gate.margin = 0.9", "gate.margin"),
             ("gate.tolerance_ms = 30", "gate.tolerance_ms"),
             ("gate.tolerance_ms = 15", "gate.tolerance_ms"),

@@ -4,6 +4,8 @@ mod api;
 mod assemble;
 mod banks;
 mod config;
+mod engines;
+mod schedules;
 mod telemetry;
 
 pub use assemble::Tollgate;

@@ -22,3 +22,5 @@ mod pair;
 mod sandbox;
 mod served;
 mod telemetry;
+mod temporal;
+mod temporal_storm;

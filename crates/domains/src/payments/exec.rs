@@ -141,6 +141,7 @@ pub struct PostProcess {
 
 impl Step for PostProcess {
     const NAME: &'static str = "post_process";
+    const SHORT: bool = true;
     type Out = ();
     type World = Payments;
 
@@ -192,6 +193,7 @@ pub struct SendNotifications {
 
 impl Step for SendNotifications {
     const NAME: &'static str = "send_notifications";
+    const SHORT: bool = true;
     type Out = bool;
     type World = Payments;
 

@@ -91,6 +91,7 @@ pub struct Checked {
 
 impl Step for Prepare {
     const NAME: &'static str = "prepare";
+    const SHORT: bool = true;
     type Out = Checked;
     type World = Payments;
 
@@ -123,6 +124,7 @@ pub struct Admit {
 
 impl Step for Admit {
     const NAME: &'static str = "admit";
+    const SHORT: bool = true;
     type Out = Vec<Answer>;
     type World = Payments;
 

@@ -1,7 +1,7 @@
 //! Liveness, readiness and metrics.
 
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Json, Router};
@@ -16,9 +16,13 @@ async fn live() -> Json<Value> {
     Json(json!({"status": "UP"}))
 }
 
-/// The store answers.
+/// The store answers, and flows can be started.
 async fn ready(State(app): State<App>) -> Result<Json<Value>, ApiError> {
     app.store.lanes().await?;
+    if app.engine.trouble().is_some() {
+        let error = "the engine cannot be reached right now; the log says why";
+        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error));
+    }
     Ok(Json(json!({"status": "UP"})))
 }
 

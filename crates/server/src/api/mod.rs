@@ -26,6 +26,8 @@ use tollgate_domains::payments::Intake;
 
 use error::ApiError;
 
+use crate::engines::Readiness;
+
 /// The largest body of a single request.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
@@ -39,6 +41,8 @@ pub(crate) struct App {
     pub(crate) two_persons: bool,
     /// The lane of the payments' bank.
     pub(crate) lane: LaneName,
+    /// Whether flows can be started.
+    pub(crate) engine: Readiness,
 }
 
 impl App {
@@ -48,6 +52,13 @@ impl App {
         let lane = self.store.lane(&name).await?;
         lane.ok_or_else(|| ApiError::not_found(format!("there is no lane \"{name}\"")))
     }
+}
+
+/// For a process without the role: whoever looks after it still wants to know.
+pub(crate) fn health_alone(app: App) -> Router {
+    health::router()
+        .fallback(|| async { ApiError::not_found("this process does not serve the API") })
+        .with_state(app)
 }
 
 pub(crate) fn router(app: App) -> Router {

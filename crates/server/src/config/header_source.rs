@@ -10,6 +10,11 @@ use serde::Deserialize;
 pub struct HeaderSource(String);
 
 impl HeaderSource {
+    /// Whether nothing was given at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Reads the value, now; the start is the one time.
     pub(crate) fn value(&self) -> Result<String, String> {
         if let Some(name) = self.0.strip_prefix("env:") {
