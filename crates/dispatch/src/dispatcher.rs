@@ -15,7 +15,8 @@ use tollgate_core::flow::ExecInput;
 use tollgate_core::id::{BatchId, Item, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::ports::{
-    Claim, Claimed, Engine, SettingKind, Start, StartRecord, Store, StoreError, StoreResult,
+    Claim, Claimed, Engine, SettingKind, Start, StartRecord, Started, Store, StoreError,
+    StoreResult,
 };
 
 /// How often the dispatcher looks for due items between two intervals.
@@ -245,42 +246,42 @@ impl Dispatcher {
         cycle: &mut Cycle,
     ) -> StoreResult<()> {
         cycle.claimed += claimed.len() as u64;
-        let claims: Vec<_> = claimed.iter().map(|c| (c.id.clone(), c.fence)).collect();
+        let mut claims: Vec<_> = claimed.iter().map(|c| (c.id.clone(), c.fence)).collect();
         let starts: Vec<Start> = claimed
             .into_iter()
             .map(|c| self.exec_start(config, c, random))
             .collect::<StoreResult<_>>()?;
         let flows: Vec<_> = starts.iter().map(|start| start.id.clone()).collect();
-        let started = match self.engine.start(starts).await {
-            Ok(started) => started,
-            Err(error) => {
-                // An outage counts for nobody: the items are READY again as they were.
-                tracing::warn!(item_type = %self.item_type, %error, "claims given back");
-                cycle.unreachable = true;
-                self.store.release(&self.item_type, claims).await?;
-                return Ok(());
-            }
-        };
-        let failed = |s: &tollgate_core::ports::Started| {
-            matches!(s, tollgate_core::ports::Started::Failed(_))
-        };
-        let failures = started.iter().filter(|s| failed(s)).count() as u64;
-        cycle.failed += failures;
-        cycle.started += started.len() as u64 - failures;
-        let records = claims
-            .into_iter()
+        let started = self.engine.start(starts).await.unwrap_or_else(|error| {
+            tracing::warn!(item_type = %self.item_type, %error, "claims given back");
+            vec![]
+        });
+        let records: Vec<StartRecord> = claims
+            .iter()
             .zip(flows)
             .zip(started)
             .map(|(((id, fence), flow), started)| StartRecord {
-                id,
-                fence,
+                id: id.clone(),
+                fence: *fence,
                 flow,
                 started,
             })
             .collect();
-        self.store
-            .record_starts(&self.item_type, batch, records, config.max_dispatch_retries)
-            .await?;
+        let failed = records.iter().filter(|record| has_failed(record)).count() as u64;
+        cycle.failed += failed;
+        cycle.started += records.len() as u64 - failed;
+        let unanswered = claims.split_off(records.len());
+        if !records.is_empty() {
+            let retries = config.max_dispatch_retries;
+            self.store
+                .record_starts(&self.item_type, batch, records, retries)
+                .await?;
+        }
+        if !unanswered.is_empty() {
+            // An outage counts for nobody: the items are READY again as they were.
+            cycle.unreachable = true;
+            self.store.release(&self.item_type, unanswered).await?;
+        }
         Ok(())
     }
 
@@ -303,6 +304,10 @@ impl Dispatcher {
         let item = Item::new(&self.item_type, &claimed.id);
         exec_start(config, item, claimed.run, claimed.context_json, delay)
     }
+}
+
+fn has_failed(record: &StartRecord) -> bool {
+    matches!(record.started, Started::Failed(_))
 }
 
 /// How an item's exec flow is started, by the dispatcher and by the sweeper alike.

@@ -95,6 +95,13 @@ impl Telemetry {
 
 impl Config {
     pub fn load(file: Option<&Path>) -> anyhow::Result<Self> {
+        let config = Self::read(file)?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// Not yet validated: flags may still change it.
+    pub fn read(file: Option<&Path>) -> anyhow::Result<Self> {
         let mut figment = Figment::from(Toml::string(DEFAULT));
         if let Some(file) = file {
             let text = std::fs::read_to_string(file)
@@ -102,9 +109,7 @@ impl Config {
             figment = figment.merge(Toml::string(&text));
         }
         figment = figment.merge(Env::prefixed("TOLLGATE_").split("__"));
-        let config: Self = figment.extract().map_err(|error| explain(&error, file))?;
-        config.validate()?;
-        Ok(config)
+        figment.extract().map_err(|error| explain(&error, file))
     }
 
     /// The relations between fields; each field's own shape is checked by its type.

@@ -12,7 +12,7 @@ use tollgate_core::ports::{Engine, Store};
 use tollgate_dispatch::{DISPATCH_TASK_QUEUE, Dispatcher, Dispatchers};
 use tollgate_domains::payments::{self, Payments};
 use tollgate_engine::{Builder, EmbeddedEngine, Handle, Options, Stop};
-use tollgate_temporal::{Reach, Registered, Server, Size, TemporalService, Tls};
+use tollgate_temporal::{CodecKeys, Reach, Registered, Server, Size, TemporalService, Tls};
 
 use crate::assemble::{item_types, register};
 use crate::config::{Config, EngineAt, Role, Temporal, WorkerSize};
@@ -212,8 +212,19 @@ fn server(
         namespace,
         tls: temporal.tls.then(|| tls(temporal)).transpose()?,
         api_key: Some(api_key).filter(|key| !key.is_empty()),
+        codec: codec(temporal)?,
         caller,
     })
+}
+
+fn codec(temporal: &Temporal) -> anyhow::Result<Option<CodecKeys>> {
+    let wrong = |error| anyhow::anyhow!("engine.temporal.codec_keys: {error}");
+    let mut keys = vec![];
+    for key in &temporal.codec_keys {
+        let value = key.key.value().map_err(wrong)?;
+        keys.push((key.name.clone(), value));
+    }
+    CodecKeys::parse(&keys).map_err(wrong)
 }
 
 fn tls(temporal: &Temporal) -> anyhow::Result<Tls> {

@@ -14,6 +14,8 @@ use temporalio_client::{
 use temporalio_common::protos::temporal::api::workflowservice::v1::DescribeNamespaceRequest;
 use thiserror::Error;
 
+use crate::codec::CodecKeys;
+
 /// For one whole try to connect, and for one question about the namespace.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A call that fails is repeated for so long. Short: whoever calls has a queue to go back to.
@@ -30,6 +32,8 @@ pub struct Server {
     pub tls: Option<Tls>,
     /// A secret.
     pub api_key: Option<String>,
+    /// With keys, what goes to the server is encrypted.
+    pub codec: Option<CodecKeys>,
     /// Names this process; differs from every other on this namespace, earlier ones too.
     pub caller: String,
 }
@@ -80,6 +84,7 @@ impl Server {
             namespace: namespace.to_owned(),
             tls: None,
             api_key: None,
+            codec: None,
             caller: caller.to_owned(),
         }
     }
@@ -100,8 +105,9 @@ impl Server {
             Ok(connected) => connected.map_err(|error| self.not_connected(&error))?,
             Err(_) => return Err(self.away(format!("no answer within {PATIENCE:?}"))),
         };
-        let options = ClientOptions::new(self.namespace.clone()).build();
-        let client = Client::new(connection, options)
+        let options = ClientOptions::new(self.namespace.clone())
+            .maybe_data_converter(self.codec.clone().map(CodecKeys::converter));
+        let client = Client::new(connection, options.build())
             .map_err(|error| ConnectError::Refused(error.to_string()))?;
         self.look_at_namespace(&client).await?;
         Ok(client)

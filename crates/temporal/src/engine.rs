@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, stream};
 use temporalio_client::errors::{
     WorkflowGetResultError, WorkflowInteractionError, WorkflowQueryError,
 };
@@ -55,10 +55,16 @@ impl Engine for TemporalEngine {
             };
             starts::start(client.clone(), flow, asked)
         });
-        stream::iter(starts)
-            .buffered(STARTS_AT_ONCE)
-            .try_collect()
-            .await
+        let mut answers = stream::iter(starts).buffered(STARTS_AT_ONCE);
+        let mut started = vec![];
+        while let Some(answer) = answers.next().await {
+            match answer {
+                Ok(answer) => started.push(answer),
+                Err(away) if started.is_empty() => return Err(away),
+                Err(_) => break,
+            }
+        }
+        Ok(started)
     }
 
     async fn view(&self, id: &FlowId, wait: Duration) -> Result<FlowView, Unreachable> {

@@ -38,11 +38,20 @@ pub struct Temporal {
     pub client_certificate: Option<PathBuf>,
     pub client_key: Option<PathBuf>,
     pub api_key: HeaderSource,
+    pub codec_keys: Vec<CodecKey>,
     pub drain_secs: u64,
     pub cached_flows: usize,
     pub dispatch: WorkerSize,
     pub init: WorkerSize,
     pub exec: WorkerSize,
+}
+
+/// A name that goes with what it has encrypted, and where the key comes from.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CodecKey {
+    pub name: String,
+    pub key: HeaderSource,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]

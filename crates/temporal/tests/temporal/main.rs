@@ -3,8 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics says so")]
 
 mod conformance;
+mod failures;
+mod layers;
 mod outages;
+mod replays;
 mod schedules;
+mod town;
 
 use tollgate_conformance::temporal::TemporalServer;
 use tollgate_temporal::Server;
