@@ -91,7 +91,10 @@ impl CodecKeys {
                 format!("a payload needs the key {name:?}, which is not configured any more")
             })?;
         let broken = || format!("a payload cannot be decrypted with the key {name:?}");
-        let (nonce, data) = payload.data.split_at_checked(NONCE_LEN).ok_or_else(broken)?;
+        let (nonce, data) = payload
+            .data
+            .split_at_checked(NONCE_LEN)
+            .ok_or_else(broken)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| broken())?;
         let mut data = data.to_vec();
         let opened = key.open_in_place(nonce, Aad::from(name.as_bytes()), &mut data);
@@ -115,7 +118,10 @@ impl PayloadCodec for CodecKeys {
         _: &SerializationContextData,
         payloads: Vec<Payload>,
     ) -> BoxFuture<'static, Result<Vec<Payload>, PayloadConversionError>> {
-        let opened: Result<_, _> = payloads.into_iter().map(|payload| self.open(payload)).collect();
+        let opened: Result<_, _> = payloads
+            .into_iter()
+            .map(|payload| self.open(payload))
+            .collect();
         async move { opened.map_err(wrong) }.boxed()
     }
 }
@@ -160,7 +166,11 @@ mod tests {
         let sealed = keys.seal(&payload()).unwrap();
         let text = String::from_utf8_lossy(&sealed.data).into_owned();
         assert!(!text.contains("DE89") && !text.contains("json"), "{text}");
-        assert_ne!(sealed, keys.seal(&payload()).unwrap(), "never the same twice");
+        assert_ne!(
+            sealed,
+            keys.seal(&payload()).unwrap(),
+            "never the same twice"
+        );
         assert_eq!(keys.open(sealed).unwrap(), payload());
         assert_eq!(keys.open(payload()).unwrap(), payload(), "from before");
     }

@@ -110,7 +110,9 @@ fn record_histories(temporal: &TemporalServer) {
     };
     let query = "WorkflowType = 'DispatcherWorkflow' AND ExecutionStatus = 'Completed'";
     let round = eventually("a round is over", LONG, || {
-        let list = ["workflow", "list", "--limit", "1", "--output", "json", "--query", query];
+        let list = [
+            "workflow", "list", "--limit", "1", "--output", "json", "--query", query,
+        ];
         let listed: Value = serde_json::from_str(&temporal.ask(&list)?).ok()?;
         let id = &listed.get(0)?["execution"]["workflowId"];
         Some(id.as_str()?.to_owned())
@@ -135,7 +137,10 @@ fn with_keys_temporal_sees_no_account_and_a_new_key_takes_over() {
     };
     let codec = |keys: &[String]| {
         let keys = keys.join(", ");
-        footing.setting(&temporal, &format!("engine.temporal.codec_keys = [{keys}]\n"))
+        footing.setting(
+            &temporal,
+            &format!("engine.temporal.codec_keys = [{keys}]\n"),
+        )
     };
     let secret = |id: &str| {
         let mut payment = payment(id);
@@ -147,18 +152,45 @@ fn with_keys_temporal_sees_no_account_and_a_new_key_takes_over() {
     assert_eq!(answer.status, 201, "{}", answer.body);
     ended(server.address, "pay_1");
     for flow in ["init-payment-pay_1", "exec-payment-pay_1"] {
-        let show = ["workflow", "show", "--output", "json", "--workflow-id", flow];
+        let show = [
+            "workflow",
+            "show",
+            "--output",
+            "json",
+            "--workflow-id",
+            flow,
+        ];
         let history = temporal.ask(&show).unwrap();
-        assert!(history.contains("WORKFLOW_EXECUTION_COMPLETED"), "{history}");
-        assert!(history.contains("YmluYXJ5L2VuY3J5cHRlZA"), "binary/encrypted: {history}");
-        for plain in ["DE89370400440532013000", "REU4OTM3MDQwMDQ0MDUzMjAxMzAwM", "Ann"] {
+        assert!(
+            history.contains("WORKFLOW_EXECUTION_COMPLETED"),
+            "{history}"
+        );
+        assert!(
+            history.contains("YmluYXJ5L2VuY3J5cHRlZA"),
+            "binary/encrypted: {history}"
+        );
+        for plain in [
+            "DE89370400440532013000",
+            "REU4OTM3MDQwMDQ0MDUzMjAxMzAwM",
+            "Ann",
+        ] {
             assert!(!history.contains(plain), "{plain} is in {history}");
         }
     }
     assert_eq!(server.stop(), Some(0));
     let server = codec(&[key("new", "2"), key("old", "1")]).start("127.0.0.1:0");
-    assert_eq!(post(server.address, "/payments", &secret("pay_1")).unwrap().status, 200);
-    assert_eq!(post(server.address, "/payments", &secret("pay_2")).unwrap().status, 201);
+    assert_eq!(
+        post(server.address, "/payments", &secret("pay_1"))
+            .unwrap()
+            .status,
+        200
+    );
+    assert_eq!(
+        post(server.address, "/payments", &secret("pay_2"))
+            .unwrap()
+            .status,
+        201
+    );
     ended(server.address, "pay_2");
     assert_eq!(server.stop(), Some(0));
 }

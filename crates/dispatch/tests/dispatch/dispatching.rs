@@ -133,12 +133,20 @@ async fn a_round_is_many_cycles_within_its_time_and_tells_what_they_did() {
     let (round, ()) = tokio::join!(round, later);
     let round = round.unwrap();
     assert!(round.cycles >= 3, "{round:?}");
-    assert_eq!((round.claimed, round.started), (3, 3), "also what came later");
+    assert_eq!(
+        (round.claimed, round.started),
+        (3, 3),
+        "also what came later"
+    );
     assert!(began.elapsed() < length * 3, "it ends");
 
     stop.send(true).unwrap();
     let cut_short = dispatcher.round(Duration::from_mins(5), stopped).await;
-    assert_eq!(cut_short.unwrap().cycles, 1, "a process that stops waits no longer");
+    assert_eq!(
+        cut_short.unwrap().cycles,
+        1,
+        "a process that stops waits no longer"
+    );
 }
 
 #[tokio::test]

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use tollgate_core::flow::{ExecInput, Flow};
 use tollgate_core::id::{BatchId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{Claim, Engine, FlowView, Queue, Start, Started};
-use tollgate_core::flow::{ExecInput, Flow};
 use tollgate_dispatch::Sweeper;
 
 use crate::layers::until_dispatched;
@@ -42,9 +42,16 @@ async fn a_dispatcher_that_dies_after_claiming_is_made_up_for_once_its_claims_ar
         input_json: serde_json::to_string(&input).unwrap(),
         delay: Duration::ZERO,
     };
-    assert_eq!(town.engine.start(vec![start]).await.unwrap(), [Started::New]);
+    assert_eq!(
+        town.engine.start(vec![start]).await.unwrap(),
+        [Started::New]
+    );
     let dispatcher = town.dispatcher(town.engine.clone(), 1);
-    assert_eq!(dispatcher.cycle().await.unwrap().claimed, 0, "not stale yet");
+    assert_eq!(
+        dispatcher.cycle().await.unwrap().claimed,
+        0,
+        "not stale yet"
+    );
     for id in ["claimed", "started"] {
         until_dispatched(&town, &dispatcher, id).await;
         assert!(matches!(town.ended(id, 1).await, FlowView::Done { .. }));
@@ -63,10 +70,16 @@ async fn a_start_that_the_server_refuses_goes_back_to_ready_and_counts() {
     let cycle = dispatcher.cycle().await.unwrap();
     assert_eq!((cycle.started, cycle.failed), (1, 1));
     let view = town.item("huge").await;
-    assert_eq!((view.queue_status, view.retry_count), (QueueStatus::Ready, 1));
+    assert_eq!(
+        (view.queue_status, view.retry_count),
+        (QueueStatus::Ready, 1)
+    );
     let why = view.last_error.unwrap();
     assert!(why.to_lowercase().contains("limit"), "{why}");
-    assert!(matches!(town.ended("small", 1).await, FlowView::Done { .. }), "no harm to others");
+    assert!(
+        matches!(town.ended("small", 1).await, FlowView::Done { .. }),
+        "no harm to others"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -94,11 +107,15 @@ async fn a_flow_that_fails_after_dispatch_is_found_by_the_sweeper_and_runs_again
 async fn an_item_whose_context_is_missing_is_dead_and_harms_nobody_else() {
     let town = Town::new().await;
     town.admit(&["lost", "whole"], "{}").await;
-    town.sql("DELETE FROM item_context WHERE item_id = 'lost'").await;
+    town.sql("DELETE FROM item_context WHERE item_id = 'lost'")
+        .await;
     let dispatcher = town.dispatcher(town.engine.clone(), 1);
     assert_eq!(dispatcher.cycle().await.unwrap().started, 1);
     assert_eq!(town.item("lost").await.queue_status, QueueStatus::Dead);
-    assert!(matches!(town.ended("whole", 1).await, FlowView::Done { .. }));
+    assert!(matches!(
+        town.ended("whole", 1).await,
+        FlowView::Done { .. }
+    ));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,7 +127,10 @@ async fn a_server_that_is_away_gives_claims_back_and_counts_for_nobody() {
     let cycle = dispatcher.cycle().await.unwrap();
     assert!(cycle.unreachable, "{cycle:?}");
     let view = town.item("a").await;
-    assert_eq!((view.queue_status, view.retry_count), (QueueStatus::Ready, 0));
+    assert_eq!(
+        (view.queue_status, view.retry_count),
+        (QueueStatus::Ready, 0)
+    );
     town.server.start_again();
     for id in ["a", "b"] {
         until_dispatched(&town, &dispatcher, id).await;

@@ -9,16 +9,14 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tollgate_conformance::temporal::TemporalServer;
-use tollgate_core::flow::{
-    Call, Ctx, End, Flow, FlowError, Policy, Registrar, Step, StepError,
-};
+use tollgate_core::flow::{Call, Ctx, End, Flow, FlowError, Policy, Registrar, Step, StepError};
 use tollgate_core::id::{BatchId, FlowId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{
     Claim, Engine, FlowView, Queue, Start, StartRecord, Started, Unreachable,
 };
 use tollgate_core::retry;
-use tollgate_temporal::{Recurring, Registered, RunningWorker, Size, TemporalService};
+use tollgate_temporal::{Recurring, Registered, Size, TemporalService};
 
 use crate::at;
 use crate::town::{LONG, QUEUE, Town, config, item, item_type};
@@ -75,7 +73,9 @@ impl Step for Slow {
 #[tokio::test(flavor = "multi_thread")]
 async fn layer_1_a_schedule_that_skips_never_runs_two_dispatchers_at_once() {
     let server = TemporalServer::start();
-    let mut service = TemporalService::connect(at(&server, "layer-1")).await.unwrap();
+    let mut service = TemporalService::connect(at(&server, "layer-1"))
+        .await
+        .unwrap();
     let world = Arc::new(Watched::default());
     let mut registered = Registered::new(QUEUE, Size::keeping(10));
     registered.flow::<SlowFlow>().step::<Slow>(&world);
@@ -143,7 +143,11 @@ async fn layer_3_an_item_that_is_dispatched_again_finds_its_flow_by_its_id() {
     // As if the queue had forgotten all about it.
     town.sql("UPDATE item_queue SET queue_status = 'READY', finished_at = NULL")
         .await;
-    assert_eq!(dispatcher.cycle().await.unwrap().started, 1, "counts as success");
+    assert_eq!(
+        dispatcher.cycle().await.unwrap().started,
+        1,
+        "counts as success"
+    );
     assert_eq!(town.item("a").await.queue_status, QueueStatus::Dispatched);
     assert_eq!(town.executed("a"), 1);
 }
@@ -172,7 +176,8 @@ async fn layer_4_a_slow_dispatcher_does_not_overwrite_what_has_moved_on() {
         flow: item("a").exec_flow(1),
         started: Started::Failed("slow".into()),
     };
-    let moved = town.store.record_starts(&item_type(), &batch, vec![failed], 5);
+    let kind = item_type();
+    let moved = town.store.record_starts(&kind, &batch, vec![failed], 5);
     assert_eq!(moved.await.unwrap(), 0, "no row is touched");
     assert_eq!(town.item("a").await.queue_status, QueueStatus::Dispatched);
     assert!(matches!(town.ended("a", 1).await, FlowView::Done { .. }));

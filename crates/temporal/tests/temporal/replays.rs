@@ -23,7 +23,11 @@ async fn every_recorded_history_is_still_the_way_its_flow_goes() {
         .flow::<PaymentInitFlow>()
         .flow::<PaymentExecFlow>()
         .flow::<DispatcherFlow>();
-    for name in ["init-payment.json", "exec-payment.json", "dispatch-payment.json"] {
+    for name in [
+        "init-payment.json",
+        "exec-payment.json",
+        "dispatch-payment.json",
+    ] {
         let replayed = replay.replay(&recorded(name)).await;
         replayed.unwrap_or_else(|error| panic!("{name}: {error:#}"));
     }

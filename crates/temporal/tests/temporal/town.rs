@@ -80,13 +80,20 @@ impl Step for Execute {
     async fn run(&self, world: &Things, _: &Call) -> Result<(), StepError> {
         let (item, run) = (&self.input.item, self.input.run);
         let id = item.id.to_string();
-        *world.executed.lock().unwrap().entry(id.clone()).or_default() += 1;
+        *world
+            .executed
+            .lock()
+            .unwrap()
+            .entry(id.clone())
+            .or_default() += 1;
         if id.starts_with("bad") && run == 1 {
             return Err(StepError::last("scripted"));
         }
         let done = StatusMove::new(&["SCHEDULED"], "DONE");
         let finished = world.store.finish(item, run, done).await;
-        finished.map(drop).map_err(|e| StepError::last(e.to_string()))
+        finished
+            .map(drop)
+            .map_err(|e| StepError::last(e.to_string()))
     }
 }
 
@@ -102,7 +109,9 @@ pub(crate) struct Town {
 impl Town {
     pub(crate) async fn new() -> Self {
         let url = shared().database().await;
-        let store = PostgresStore::open(PostgresOptions::at(&url)).await.unwrap();
+        let store = PostgresStore::open(PostgresOptions::at(&url))
+            .await
+            .unwrap();
         let store = Arc::new(store);
         let things = Arc::new(Things {
             store: store.clone(),
@@ -134,10 +143,15 @@ impl Town {
             ..LaneChange::default()
         };
         let lane = LaneName::new("default");
-        self.store.change_lane(&lane, change, author()).await.unwrap();
+        self.store
+            .change_lane(&lane, change, author())
+            .await
+            .unwrap();
         let body = serde_json::to_string(&config()).unwrap();
         let name = item_type();
-        let put = self.store.put_setting(SettingKind::ItemType, name.as_str(), body, author());
+        let put = self
+            .store
+            .put_setting(SettingKind::ItemType, name.as_str(), body, author());
         put.await.unwrap();
     }
 
@@ -162,12 +176,19 @@ impl Town {
 
     /// Waits for the end of one flow.
     pub(crate) async fn ended(&self, id: &str, run: u32) -> FlowView {
-        self.engine.view(&item(id).exec_flow(run), LONG).await.unwrap()
+        self.engine
+            .view(&item(id).exec_flow(run), LONG)
+            .await
+            .unwrap()
     }
 
     /// Changes the database behind everybody's back.
     pub(crate) async fn sql(&self, statement: &str) {
-        connect(&self.url).await.batch_execute(statement).await.unwrap();
+        connect(&self.url)
+            .await
+            .batch_execute(statement)
+            .await
+            .unwrap();
     }
 }
 
