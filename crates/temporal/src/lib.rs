@@ -24,7 +24,7 @@ pub use connect::{ConnectError, Server, Tls};
 pub use context::TemporalCtx;
 pub use engine::TemporalEngine;
 pub use queues::TaskQueues;
-pub use replay::Replay;
+pub use replay::{Replay, record};
 pub use schedules::{Recurring, Schedules};
 pub use service::{Reach, TemporalService};
 pub use worker::{Registered, RunningWorker, Size};
