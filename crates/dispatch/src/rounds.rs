@@ -50,7 +50,8 @@ impl DispatchRound {
     }
 
     fn length(&self) -> Duration {
-        self.interval() - REST.min(self.interval() / REST_SHARE)
+        let interval = self.interval();
+        interval.saturating_sub(REST.min(interval / REST_SHARE))
     }
 }
 

@@ -147,8 +147,8 @@ mod tests {
 
     fn keys(names: &[&str]) -> CodecKeys {
         // A key of its own for every name.
-        let named = |name: &&str| (name.to_string(), format!("{:064x}", name.len() * 7919));
-        let keys: Vec<_> = names.iter().map(named).collect();
+        let key = |name: &&str| (name.to_string(), format!("{:064x}", name.len() * 7919));
+        let keys: Vec<_> = names.iter().map(key).collect();
         CodecKeys::parse(&keys).unwrap().unwrap()
     }
 

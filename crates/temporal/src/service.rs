@@ -184,9 +184,8 @@ impl Run {
     }
 
     async fn look(&self) {
-        let client = match self.keeper.client() {
-            Some(client) => client,
-            None => return,
+        let Some(client) = self.keeper.client() else {
+            return;
         };
         let seen = self.server.look_at_namespace(&client).await;
         self.tell(seen.err().map(|error| error.to_string()));
