@@ -41,7 +41,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let mut config = Config::load(args.config.as_deref())?;
+    let mut config = Config::read(args.config.as_deref())?;
     if let Some(listen) = args.listen {
         config.listen = listen;
     }

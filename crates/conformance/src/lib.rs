@@ -10,3 +10,4 @@ pub mod memory;
 pub mod postgres;
 pub mod sample;
 pub mod store;
+pub mod temporal;

@@ -21,6 +21,9 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Wire for T {}
 /// One durable, retried unit of work. It may run more than once; its result counts once.
 pub trait Step: Wire {
     const NAME: &'static str;
+    /// Whether it is nothing but a short use of the store. Then an engine of many processes runs it
+    /// where the flow runs, which saves the way through its queues.
+    const SHORT: bool = false;
     type Out: Wire;
     /// What its work needs: the store, the sender, …, as ports.
     type World: Send + Sync + 'static;

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
+use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, Sleep};
 use tollgate_core::flow::ExecInput;
 use tollgate_core::id::{BatchId, Item, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::ports::{
-    Claim, Claimed, Engine, Start, StartRecord, Store, StoreError, StoreResult,
+    Claim, Claimed, Engine, Start, StartRecord, Started, Store, StoreError, StoreResult,
 };
 
 use crate::item_types::item_type;
@@ -71,6 +72,31 @@ impl Interval {
     }
 }
 
+/// What the cycles of one round did together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Round {
+    pub cycles: u64,
+    pub claimed: u64,
+    pub started: u64,
+    pub failed: u64,
+    /// Cycles in which the engine could not be reached.
+    pub unreachable: u64,
+    /// Cycles in which nothing was claimed because the kill switch is on.
+    pub skipped: u64,
+}
+
+impl Round {
+    fn add(&mut self, cycle: &Cycle) {
+        self.cycles += 1;
+        self.claimed += cycle.claimed;
+        self.started += cycle.started;
+        self.failed += cycle.failed;
+        self.unreachable += u64::from(cycle.unreachable);
+        self.skipped += u64::from(cycle.skipped);
+    }
+}
+
 pub struct Dispatcher {
     item_type: ItemType,
     store: Arc<dyn Store>,
@@ -106,31 +132,69 @@ impl Dispatcher {
     /// Cycles until told to stop. Errors are logged and the next cycle tries again.
     pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let mut interval = Interval::over();
-        loop {
+        while !*stop.borrow() {
             let is_full = interval.is_over();
-            let began = Instant::now();
-            let done = if is_full {
-                self.cycle().await
-            } else {
-                self.look().await
-            };
-            self.measure(&done, began.elapsed());
-            let pause = match done {
-                Ok(cycle) if cycle.unreachable => Duration::from_secs(1),
-                Ok(cycle) => {
-                    interval.goes_on(is_full, cycle.interval);
-                    LOOK_PAUSE.min(cycle.next_in.unwrap_or(LOOK_PAUSE))
-                }
-                Err(error) => {
-                    tracing::warn!(item_type = %self.item_type, %error, "dispatch cycle failed");
-                    Duration::from_secs(1)
-                }
-            };
-            tokio::select! {
-                () = tokio::time::sleep(pause.max(Duration::from_millis(1))) => {}
-                () = interval.timer.as_mut(), if !interval.is_over() => {}
-                _ = stop.wait_for(|stop| *stop) => return,
+            let cycle = self.measured(is_full).await;
+            if let Ok(cycle) = &cycle {
+                interval.goes_on(is_full, cycle.interval);
             }
+            tokio::select! {
+                () = self.pause_after(&cycle, &mut stop) => {}
+                () = interval.timer.as_mut(), if !interval.is_over() => {}
+            }
+        }
+    }
+
+    /// Cycles for so long, or until told to stop, and at least once. What all of them did, or why
+    /// the last one failed if none succeeded.
+    pub async fn round(
+        &self,
+        length: Duration,
+        mut stop: watch::Receiver<bool>,
+    ) -> StoreResult<Round> {
+        let began = Instant::now();
+        let mut round = Round::default();
+        loop {
+            let cycle = self.measured(true).await;
+            let over = began.elapsed() + LOOK_PAUSE >= length || *stop.borrow();
+            match &cycle {
+                Ok(cycle) => round.add(cycle),
+                Err(error) if over && round.cycles == 0 => return Err(error.clone()),
+                Err(_) => {}
+            }
+            if over {
+                return Ok(round);
+            }
+            let rest = length.saturating_sub(began.elapsed());
+            let pause = self.pause_after(&cycle, &mut stop);
+            // The end of the round is no later because a cycle failed just before it.
+            let _ = tokio::time::timeout(rest, pause).await;
+        }
+    }
+
+    async fn measured(&self, is_full: bool) -> StoreResult<Cycle> {
+        let began = Instant::now();
+        let cycle = if is_full {
+            self.cycle().await
+        } else {
+            self.look().await
+        };
+        self.measure(&cycle, began.elapsed());
+        if let Err(error) = &cycle {
+            tracing::warn!(item_type = %self.item_type, %error, "dispatch cycle failed");
+        }
+        cycle
+    }
+
+    async fn pause_after(&self, cycle: &StoreResult<Cycle>, stop: &mut watch::Receiver<bool>) {
+        let pause = match cycle {
+            Ok(cycle) if cycle.unreachable => Duration::from_secs(1),
+            Ok(cycle) => LOOK_PAUSE.min(cycle.next_in.unwrap_or(LOOK_PAUSE)),
+            Err(_) => Duration::from_secs(1),
+        };
+        tokio::select! {
+            () = tokio::time::sleep(pause.max(Duration::from_millis(1))) => {}
+            _ = stop.wait_for(|stop| *stop) => {}
         }
     }
 
@@ -234,42 +298,42 @@ impl Dispatcher {
         cycle: &mut Cycle,
     ) -> StoreResult<()> {
         cycle.claimed += claimed.len() as u64;
-        let claims: Vec<_> = claimed.iter().map(|c| (c.id.clone(), c.fence)).collect();
+        let mut claims: Vec<_> = claimed.iter().map(|c| (c.id.clone(), c.fence)).collect();
         let starts: Vec<Start> = claimed
             .into_iter()
             .map(|c| self.exec_start(config, c, random))
             .collect::<StoreResult<_>>()?;
         let flows: Vec<_> = starts.iter().map(|start| start.id.clone()).collect();
-        let started = match self.engine.start(starts).await {
-            Ok(started) => started,
-            Err(error) => {
-                // An outage counts for nobody: the items are READY again as they were.
-                tracing::warn!(item_type = %self.item_type, %error, "claims given back");
-                cycle.unreachable = true;
-                self.store.release(&self.item_type, claims).await?;
-                return Ok(());
-            }
-        };
-        let failed = |s: &tollgate_core::ports::Started| {
-            matches!(s, tollgate_core::ports::Started::Failed(_))
-        };
-        let failures = started.iter().filter(|s| failed(s)).count() as u64;
-        cycle.failed += failures;
-        cycle.started += started.len() as u64 - failures;
-        let records = claims
-            .into_iter()
+        let started = self.engine.start(starts).await.unwrap_or_else(|error| {
+            tracing::warn!(item_type = %self.item_type, %error, "claims given back");
+            vec![]
+        });
+        let records: Vec<StartRecord> = claims
+            .iter()
             .zip(flows)
             .zip(started)
             .map(|(((id, fence), flow), started)| StartRecord {
-                id,
-                fence,
+                id: id.clone(),
+                fence: *fence,
                 flow,
                 started,
             })
             .collect();
-        self.store
-            .record_starts(&self.item_type, batch, records, config.max_dispatch_retries)
-            .await?;
+        let failed = records.iter().filter(|record| has_failed(record)).count() as u64;
+        cycle.failed += failed;
+        cycle.started += records.len() as u64 - failed;
+        let unanswered = claims.split_off(records.len());
+        if !records.is_empty() {
+            let retries = config.max_dispatch_retries;
+            self.store
+                .record_starts(&self.item_type, batch, records, retries)
+                .await?;
+        }
+        if !unanswered.is_empty() {
+            // An outage counts for nobody: the items are READY again as they were.
+            cycle.unreachable = true;
+            self.store.release(&self.item_type, unanswered).await?;
+        }
         Ok(())
     }
 
@@ -292,6 +356,10 @@ impl Dispatcher {
         let item = Item::new(&self.item_type, &claimed.id);
         exec_start(config, item, claimed.run, claimed.context_json, delay)
     }
+}
+
+fn has_failed(record: &StartRecord) -> bool {
+    matches!(record.started, Started::Failed(_))
 }
 
 /// How an item's exec flow is started, by the dispatcher and by the sweeper alike.

@@ -10,31 +10,44 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
-use tollgate_core::flow::Flow;
+use tollgate_core::flow::{Flow, Registrar};
 use tollgate_core::id::{ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{Author, Engine, SettingKind, Store, StoreError};
-use tollgate_dispatch::{
-    ChunkFlow, Dispatcher, Feeder, Gate, GateOptions, Planner, Reconciler, Sweeper, Wake,
-};
+use tollgate_dispatch::{ChunkFlow, Feeder, Gate, GateOptions, Planner, Reconciler, Sweeper, Wake};
 use tollgate_domains::notifications::{self, Receiver};
 use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
 use tollgate_domains::payments::{self, Bank, Intake, Payments, Routes, RulesInForce};
-use tollgate_engine::{Builder, EmbeddedEngine, Options, Stop};
+use tollgate_engine::Stop;
 use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::api;
 use crate::auth::Tokens;
 use crate::banks::Banks;
-use crate::config::{Config, Http, StoreAt};
+use crate::config::{Config, Http, Role, StoreAt};
+use crate::engines::{self, RunningEngine, Worlds};
 use crate::listener::Listener;
 use crate::receivers::Receivers;
 use crate::{telemetry, tls};
 
 /// The lane that exists from the start, with 100 items per 4 seconds.
 const DEFAULT_LANE: &str = "default";
+
+/// All that is executed through the queue, each with its configuration before anyone changes it.
+pub(crate) fn item_types() -> Vec<(ItemType, ItemTypeConfig)> {
+    vec![
+        (payments::item_type(), payments::default_config()),
+        (notifications::item_type(), notifications::default_config()),
+    ]
+}
+
+/// All flows and steps of all domains, on whichever engine.
+pub(crate) fn register(registrar: &mut impl Registrar, worlds: &Worlds) {
+    payments::register(registrar, &worlds.payments);
+    notifications::register(registrar, &worlds.notifications);
+}
 
 /// A running Tollgate: store, engine, dispatcher and sweeper. The API is served on top of it.
 pub struct Tollgate {
@@ -51,7 +64,8 @@ pub struct Tollgate {
     tokens: Tokens,
     tls: Option<TlsAcceptor>,
     http: Http,
-    engine: EmbeddedEngine,
+    serves_api: bool,
+    engine: RunningEngine,
     background: JoinSet<()>,
     stop: watch::Sender<bool>,
 }
@@ -87,28 +101,23 @@ impl Tollgate {
             rules: Arc::clone(&rules),
         };
 
-        let mut builder = Builder::default();
-        payments::register(&mut builder, &Arc::new(world));
-        notifications::register(&mut builder, &Arc::new(receivers.world(&store, &gate)));
-        let defaults = Options::default();
-        let options = Options {
-            max_running: config.engine.max_running,
-            max_live: defaults.max_live.max(config.engine.max_running),
-            ..defaults
+        let worlds = Worlds {
+            store: Arc::clone(&store),
+            payments: Arc::new(world),
+            notifications: Arc::new(receivers.world(&store, &gate)),
         };
-        let engine = EmbeddedEngine::start(Arc::clone(&store) as _, builder, options).await?;
-        let handle: Arc<dyn Engine> = Arc::new(engine.handle());
-
-        let types = item_types().map(|(item_type, _)| item_type).to_vec();
-        let planner = Arc::new(Planner::new(Arc::clone(&store), types, config.gate.margin));
         let (stop, stopped) = watch::channel(false);
-        let mut background = start_background(config, &store, &handle, &planner, &stopped).await?;
+        let engine = RunningEngine::start(config, &worlds, &stopped).await?;
+        let types = item_types().into_iter().map(|(item_type, _)| item_type);
+        let planner = Planner::new(Arc::clone(&store), types.collect(), config.gate.margin);
+        let planner = Arc::new(planner);
         let fed = Wake::default();
-        background.spawn(feeder(&store, &handle, &fed).run(stopped));
+        let background =
+            start_background(config, &store, &engine, &planner, &fed, &stopped).await?;
 
         let intake = Arc::new(Intake {
             store: Arc::clone(&store),
-            engine: handle,
+            engine: engine.handle(),
         });
         Ok(Self {
             store,
@@ -124,6 +133,7 @@ impl Tollgate {
             tokens: config.auth.tokens()?,
             tls,
             http: config.http.clone(),
+            serves_api: config.engine.does(Role::Api),
             engine,
             background,
             stop,
@@ -148,11 +158,16 @@ impl Tollgate {
             config_file: self.config_file.clone(),
             two_persons: self.two_persons,
             lane: self.lane.clone(),
+            engine: self.engine.readiness(),
         };
         let tokens = std::mem::take(&mut self.tokens);
-        let app = api::router(app, tokens, self.http.body());
+        let app = if self.serves_api {
+            api::router(app, tokens, self.http.body())
+        } else {
+            api::health_alone(app, tokens, self.http.body())
+        };
         let listener = Listener::new(socket, self.tls.take(), self.http.clone());
-        let engine = self.engine.handle();
+        let engine = self.engine.end();
         let (ended, engine_ended) = watch::channel(None);
         let until = async move {
             tokio::select! {
@@ -201,27 +216,33 @@ async fn rules_in_force(
 async fn start_background(
     config: &Config,
     store: &Arc<dyn Store>,
-    engine: &Arc<dyn Engine>,
+    engine: &RunningEngine,
     planner: &Arc<Planner>,
+    fed: &Wake,
     stopped: &watch::Receiver<bool>,
 ) -> anyhow::Result<JoinSet<()>> {
-    let (store, engine) = (|| Arc::clone(store), || Arc::clone(engine));
-    let every = Duration::from_secs;
     let mut background = JoinSet::new();
-    // Batch ids must differ between starts, and shared time does.
-    let seed = store().now().await?.as_microsecond().unsigned_abs();
-    for (place, (item_type, _)) in item_types().into_iter().enumerate() {
-        // Of two types too: a start is seconds after the one before, and they are few.
-        let seed = seed.wrapping_add(place as u64);
-        let dispatcher = Dispatcher::new(item_type.clone(), store(), engine(), seed);
-        background.spawn(Arc::new(dispatcher).run(stopped.clone()));
-        let sweeper = Sweeper::new(item_type, store(), engine());
+    if !config.engine.does(Role::Dispatch) {
+        return Ok(background);
+    }
+    let every = Duration::from_secs;
+    let handle = engine.handle();
+    for (item_type, _) in item_types() {
+        if let RunningEngine::Embedded(_) = engine {
+            let dispatcher = engines::dispatcher(&item_type, store, &handle).await?;
+            background.spawn(Arc::new(dispatcher).run(stopped.clone()));
+        }
+        let sweeper = Sweeper::new(item_type, Arc::clone(store), Arc::clone(&handle));
         background.spawn(sweeper.run(every(config.sweep.interval_secs), stopped.clone()));
+    }
+    background.spawn(feeder(store, &handle, fed).run(stopped.clone()));
+    if let Some(keeper) = engines::keeper(engine, store) {
+        background.spawn(keeper.run(stopped.clone()));
     }
     let reconciler = Reconciler::new(Arc::clone(planner));
     let pause = every(config.sweep.reconcile_secs);
-    background.spawn(reconciler.run(store(), pause, stopped.clone()));
-    let gauges = telemetry::watch_lanes(store(), Arc::clone(planner), stopped.clone());
+    background.spawn(reconciler.run(Arc::clone(store), pause, stopped.clone()));
+    let gauges = telemetry::watch_lanes(Arc::clone(store), Arc::clone(planner), stopped.clone());
     background.spawn(gauges);
     Ok(background)
 }
@@ -272,14 +293,6 @@ fn gate_options(config: &Config) -> GateOptions {
         tolerance: Duration::from_millis(config.gate.tolerance_ms),
         patience: Duration::from_secs(config.gate.patience_secs),
     }
-}
-
-/// All that is dispatched here, each with its configuration at the first start.
-fn item_types() -> [(ItemType, ItemTypeConfig); 2] {
-    [
-        (payments::item_type(), payments::default_config()),
-        (notifications::item_type(), notifications::default_config()),
-    ]
 }
 
 /// What a new database needs before the first payment: the default lane and the item types.

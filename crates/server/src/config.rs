@@ -5,6 +5,7 @@ mod auth;
 #[cfg(test)]
 mod bank_tests;
 mod downstream;
+mod engine;
 mod header_source;
 mod http;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use tollgate_domains::payments::{
 pub(crate) use auth::Auth;
 pub use auth::Token;
 pub(crate) use downstream::{Downstream, NamedBank};
+pub(crate) use engine::{Engine, EngineAt, Role, Temporal, WorkerSize};
 pub(crate) use http::{Http, Tls};
 pub(crate) use notifications::Notifications as NotificationsConfig;
 
@@ -62,13 +64,6 @@ pub struct Store {
     /// Holds a password: show it only as [`Store::shown`].
     pub url: String,
     pub connections: usize,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Engine {
-    pub url: String,
-    pub max_running: u32,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -129,8 +124,8 @@ impl Config {
         Ok(config)
     }
 
-    /// Each field by itself; whether they go together is another question.
-    pub(crate) fn read(file: Option<&Path>) -> anyhow::Result<Self> {
+    /// Each field by itself; flags may still change it, and whether all goes together is another question.
+    pub fn read(file: Option<&Path>) -> anyhow::Result<Self> {
         let mut figment = Figment::from(Toml::string(DEFAULT));
         if let Some(file) = file {
             let text = std::fs::read_to_string(file)
@@ -195,16 +190,7 @@ impl Config {
             self.store.connections >= 4,
             "store.connections must be at least 4: the gate, the engine and the API each need one"
         );
-        if self.engine.url != "embedded" {
-            bail!(
-                "engine.url: {:?} is not an engine of this release; use \"embedded\"",
-                self.engine.url
-            );
-        }
-        ensure!(
-            self.engine.max_running > 0,
-            "engine.max_running must be at least 1"
-        );
+        self.engine.validate(&self.store.at()?)?;
         let (low, high) = (Decimal::ZERO, Decimal::new(5, 1));
         ensure!(
             self.gate.margin >= low && self.gate.margin <= high,
@@ -359,7 +345,6 @@ mod tests {
             ("listen = \"0.0.0.0:8090\"", "listen"),
             ("listen = \"somewhere\"", "listen"),
             ("store.url = \"mysql://x\"", "store.url"),
-            ("engine.url = \"temporal://x\"", "engine.url"),
             ("gate.margin = 0.9", "gate.margin"),
             ("gate.tolerance_ms = 30", "gate.tolerance_ms"),
             ("gate.tolerance_ms = 15", "gate.tolerance_ms"),

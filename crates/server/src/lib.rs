@@ -5,8 +5,10 @@ mod assemble;
 mod auth;
 mod banks;
 mod config;
+mod engines;
 mod listener;
 mod receivers;
+mod schedules;
 mod telemetry;
 mod tls;
 

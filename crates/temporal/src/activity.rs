@@ -1,7 +1,11 @@
 //! Any step as a Temporal activity; the activity type is the step's name, its id the step's key.
+//!
+//! While it works, its process says so to the server: a step whose process is gone is given to
+//! another after the lease, long before its own timeout.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -12,6 +16,11 @@ use temporalio_sdk::activities::{
 };
 use tollgate_core::flow::{Call, Step, StepError};
 use tollgate_core::id::FlowId;
+
+/// A step whose process has not been heard of for so long is tried again, anywhere.
+pub(super) const LEASE: Duration = Duration::from_secs(10);
+/// How often a process says that it still works on a step. Short steps never do.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(4);
 
 pub(super) struct StepActivity<S>(PhantomData<fn() -> S>);
 
@@ -59,7 +68,28 @@ impl<S: Step> ExecutableActivity for StepActivity<S> {
             flow_id: FlowId::new(flow.expect("a step is only called by a flow")),
             attempt: info.attempt,
         };
-        async move { in_time(&step, &world, &call).await.map_err(failure) }.boxed()
+        async move {
+            let result = tokio::select! {
+                result = in_time(&step, &world, &call) => result,
+                why = given_up(&ctx) => Err(StepError::retryable(why)),
+            };
+            result.map_err(failure)
+        }
+        .boxed()
+    }
+}
+
+/// Gives signs of life until somebody wants this try to end: the server, which has given it to
+/// another process, or this process, which stops. Its work is cut off as by a crash, and whoever
+/// tries again knows what to do with that.
+async fn given_up(ctx: &ActivityContext) -> &'static str {
+    loop {
+        tokio::select! {
+            () = ctx.cancelled() => return "cut off: its process stops, or another has it",
+            () = tokio::time::sleep(SIGN_OF_LIFE) => {}
+        }
+        // It cannot fail: there is nothing in it to convert.
+        let _ = ctx.record_heartbeat(()).await;
     }
 }
 

@@ -8,14 +8,14 @@ use temporalio_common::error::{
     StartChildWorkflowExecutionFailedCause as StartFailure,
 };
 use temporalio_workflow::{
-    ActivityOptions, ChildWorkflowOptions, ChildWorkflowStartError, ParentClosePolicy, RetryPolicy,
-    WorkflowContext, WorkflowIdReusePolicy,
+    ActivityOptions, ChildWorkflowOptions, ChildWorkflowStartError, LocalActivityOptions,
+    ParentClosePolicy, RetryPolicy, WorkflowContext, WorkflowIdReusePolicy,
 };
 use tollgate_core::flow::{Ctx, Flow, FlowError, Step, StepError};
 use tollgate_core::id::FlowId;
 use tollgate_core::retry;
 
-use crate::activity::StepActivity;
+use crate::activity::{LEASE, StepActivity};
 use crate::join;
 use crate::workflow::{FlowRun, FlowWorkflow};
 
@@ -52,13 +52,15 @@ impl<F: Flow> Ctx for TemporalCtx<F> {
     }
 
     async fn step<S: Step>(&self, step: S) -> Result<S::Out, StepError> {
-        let policy = step.policy();
-        let options = ActivityOptions::with_start_to_close_timeout(policy.timeout)
-            .activity_id(step.key())
-            .retry_policy(retry_policy(&policy.retry))
-            .build();
         let activity = StepActivity::<S>::default();
-        let result = self.ctx.execute_activity(activity, step, options).await;
+        let result = if S::SHORT {
+            let options = local_options(&step);
+            let local = self.ctx.execute_local_activity(activity, step, options);
+            local.await
+        } else {
+            let options = options(&step);
+            self.ctx.execute_activity(activity, step, options).await
+        };
         result.map_err(|error| step_error(&error))
     }
 
@@ -84,6 +86,25 @@ impl<F: Flow> Ctx for TemporalCtx<F> {
         let progress = serde_json::to_value(progress).expect("progress can be written as JSON");
         self.ctx.state_mut(|state| state.progress = Some(progress));
     }
+}
+
+fn options<S: Step>(step: &S) -> ActivityOptions {
+    let policy = step.policy();
+    ActivityOptions::with_start_to_close_timeout(policy.timeout)
+        .heartbeat_timeout(LEASE)
+        .activity_id(step.key())
+        .retry_policy(retry_policy(&policy.retry))
+        .build()
+}
+
+/// Runs in the process that runs the flow, without a way through the server's queues.
+fn local_options<S: Step>(step: &S) -> LocalActivityOptions {
+    let policy = step.policy();
+    LocalActivityOptions::builder()
+        .start_to_close_timeout(policy.timeout)
+        .activity_id(step.key())
+        .retry_policy(retry_policy(&policy.retry))
+        .build()
 }
 
 /// Pauses of a second or more come out as asked; shorter ones as about a second. Nought means

@@ -1,33 +1,25 @@
-//! The `Engine` port over Temporal's client. Starts go through the raw request, because the
-//! client's own options know neither a start delay nor a request id.
+//! The `Engine` port over Temporal's client: starts flows and looks at them. It runs nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::{StreamExt, TryStreamExt, stream};
-use serde_json::Value;
+use futures::{StreamExt, stream};
 use temporalio_client::errors::{
     WorkflowGetResultError, WorkflowInteractionError, WorkflowQueryError,
 };
-use temporalio_client::grpc::WorkflowService;
-use temporalio_client::tonic::{Code, IntoRequest, Status};
+use temporalio_client::tonic::Code;
 use temporalio_client::{
-    Client, ClientOptions, Connection, ConnectionOptions, Url, WorkflowDescribeOptions,
-    WorkflowExecutionDescription, WorkflowExecutionStatus, WorkflowGetResultOptions,
-    WorkflowHandle, WorkflowQueryOptions,
+    Client, WorkflowDescribeOptions, WorkflowExecutionDescription, WorkflowExecutionStatus,
+    WorkflowGetResultOptions, WorkflowHandle, WorkflowQueryOptions,
 };
 use temporalio_common::UntypedWorkflow;
-use temporalio_common::data_converters::{
-    RawValue, SerializationContextData, WorkflowSerializationContext,
-};
-use temporalio_common::protos::temporal::api::common::v1::{Payloads, WorkflowType};
-use temporalio_common::protos::temporal::api::enums::v1::WorkflowIdReusePolicy;
-use temporalio_common::protos::temporal::api::taskqueue::v1::TaskQueue;
-use temporalio_common::protos::temporal::api::workflowservice::v1::StartWorkflowExecutionRequest;
+use temporalio_common::data_converters::RawValue;
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{Engine, FlowView, Start, Started, Unreachable};
 
+use crate::link::Link;
+use crate::starts::{self, Asked};
 use crate::workflow::Progress;
 
 type Handle = WorkflowHandle<Client, UntypedWorkflow>;
@@ -36,21 +28,12 @@ type Handle = WorkflowHandle<Client, UntypedWorkflow>;
 const STARTS_AT_ONCE: usize = 16;
 /// A query waits for a worker; without one there is no progress to show.
 const QUERY_PATIENCE: Duration = Duration::from_secs(5);
+/// A flow with no more events than these has not been worked on: it was started, and perhaps its
+/// first task waits for a worker.
+const EVENTS_BEFORE_WORK: usize = 2;
 
-/// A client of the namespace `default` on a server without TLS.
-pub async fn connect(address: &str) -> anyhow::Result<Client> {
-    let options = ConnectionOptions::new(Url::parse(address)?).identity("conformance");
-    let connection = Connection::connect(options.build()).await?;
-    Ok(Client::new(
-        connection,
-        ClientOptions::new("default").build(),
-    )?)
-}
-
-/// A request id names one call of `start`, not the flow: the server answers a repeated request
-/// id as if it were new, which is right for a lost reply and wrong for a second start.
 pub struct TemporalEngine {
-    client: Client,
+    link: Link,
     caller: String,
     starts: AtomicU64,
 }
@@ -64,11 +47,24 @@ impl std::fmt::Debug for TemporalEngine {
 #[async_trait]
 impl Engine for TemporalEngine {
     async fn start(&self, flows: Vec<Start>) -> Result<Vec<Started>, Unreachable> {
-        let starts = flows.into_iter().map(|flow| self.start_one(flow));
-        stream::iter(starts)
-            .buffered(STARTS_AT_ONCE)
-            .try_collect()
-            .await
+        let client = self.link.client()?;
+        let starts = flows.into_iter().map(|flow| {
+            let asked = Asked {
+                caller: &self.caller,
+                request_id: self.next_request_id(),
+            };
+            starts::start(client.clone(), flow, asked)
+        });
+        let mut answers = stream::iter(starts).buffered(STARTS_AT_ONCE);
+        let mut started = vec![];
+        while let Some(answer) = answers.next().await {
+            match answer {
+                Ok(answer) => started.push(answer),
+                Err(away) if started.is_empty() => return Err(away),
+                Err(_) => break,
+            }
+        }
+        Ok(started)
     }
 
     async fn view(&self, id: &FlowId, wait: Duration) -> Result<FlowView, Unreachable> {
@@ -79,50 +75,21 @@ impl Engine for TemporalEngine {
 impl TemporalEngine {
     /// `caller` differs from that of every other process on this namespace, earlier ones too.
     pub fn new(client: Client, caller: impl Into<String>) -> Self {
+        Self::on(Link::to(client), caller.into())
+    }
+
+    pub(crate) fn on(link: Link, caller: String) -> Self {
         Self {
-            client,
-            caller: caller.into(),
+            link,
+            caller,
             starts: AtomicU64::new(0),
         }
     }
 
-    async fn start_one(&self, flow: Start) -> Result<Started, Unreachable> {
-        let request = match self.start_request(flow).await {
-            Ok(request) => request,
-            Err(error) => return Ok(Started::Failed(error.to_string())),
-        };
-        let mut client = self.client.clone();
-        match client
-            .start_workflow_execution(request.into_request())
-            .await
-        {
-            Ok(_) => Ok(Started::New),
-            Err(status) => refused_start(&status),
-        }
-    }
-
-    async fn start_request(&self, flow: Start) -> anyhow::Result<StartWorkflowExecutionRequest> {
-        let input: Value = serde_json::from_str(&flow.input_json)?;
-        let options = self.client.options();
-        let context = SerializationContextData::Workflow(WorkflowSerializationContext::new());
-        let payloads = options.data_converter.to_payloads(&context, &input).await?;
+    /// Names one call of `start`, not the flow.
+    fn next_request_id(&self) -> String {
         let call = self.starts.fetch_add(1, Ordering::Relaxed);
-        let delay = (!flow.delay.is_zero()).then(|| flow.delay.try_into());
-        Ok(StartWorkflowExecutionRequest {
-            namespace: options.namespace.clone(),
-            workflow_id: flow.id.to_string(),
-            workflow_type: Some(WorkflowType { name: flow.name }),
-            task_queue: Some(TaskQueue {
-                name: flow.task_queue,
-                ..Default::default()
-            }),
-            input: Some(Payloads { payloads }),
-            identity: self.caller.clone(),
-            request_id: format!("{}-{call}", self.caller),
-            workflow_id_reuse_policy: WorkflowIdReusePolicy::RejectDuplicate.into(),
-            workflow_start_delay: delay.transpose()?,
-            ..Default::default()
-        })
+        format!("{}-{call}", self.caller)
     }
 
     /// A flow's state, after its end if that comes within `wait`.
@@ -131,9 +98,8 @@ impl TemporalEngine {
         id: &FlowId,
         wait: Duration,
     ) -> Result<FlowView, Unreachable> {
-        let flow = self
-            .client
-            .get_workflow_handle::<UntypedWorkflow>(id.as_str());
+        let client = self.link.client()?;
+        let flow = client.get_workflow_handle::<UntypedWorkflow>(id.as_str());
         let Some(described) = describe(&flow).await? else {
             return Ok(FlowView::NotFound);
         };
@@ -162,16 +128,6 @@ async fn describe(flow: &Handle) -> Result<Option<WorkflowExecutionDescription>,
     }
 }
 
-fn refused_start(status: &Status) -> Result<Started, Unreachable> {
-    match status.code() {
-        Code::AlreadyExists => Ok(Started::Already),
-        Code::InvalidArgument | Code::NotFound | Code::PermissionDenied => {
-            Ok(Started::Failed(status.message().to_owned()))
-        }
-        _ => Err(Unreachable(status.to_string())),
-    }
-}
-
 fn ended(result: Result<RawValue, WorkflowGetResultError>) -> Result<FlowView, Unreachable> {
     match result {
         Ok(raw) => Ok(FlowView::Done {
@@ -197,11 +153,11 @@ fn json_text(raw: RawValue) -> String {
     }
 }
 
-/// What the flow shows. One event means that its start delay is not over: a query would wait for
-/// that, so it is not asked.
+/// What the flow shows. One that waits for its time or for its first worker shows nothing: a query
+/// would wait with it, so it is not asked.
 async fn progress(flow: &Handle) -> Result<Option<String>, Unreachable> {
     let described = describe(flow).await?;
-    if described.is_none_or(|described| described.history_length() <= 1) {
+    if described.is_none_or(|described| described.history_length() <= EVENTS_BEFORE_WORK) {
         return Ok(None);
     }
     let query = flow.query(Progress, (), WorkflowQueryOptions::default());

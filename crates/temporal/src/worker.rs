@@ -3,19 +3,47 @@
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use temporalio_client::Client;
+use temporalio_common::worker::WorkerDeploymentOptions;
 use temporalio_sdk::runtime::RuntimeOptions;
+use temporalio_sdk::runtime::worker_tuner::{FixedSizeSlotSupplier, TunerHolder};
 use temporalio_sdk::{Runtime, Worker, WorkerOptions};
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tollgate_core::flow::{Flow, Registrar, Step};
 
 use crate::activity::{StepActivity, StepWorld};
 use crate::join::JoinFlow;
 use crate::workflow::FlowWorkflow;
 
+/// How much one worker does at once.
+#[derive(Debug, Clone, Copy)]
+pub struct Size {
+    pub flows: usize,
+    pub steps: usize,
+    /// Flows kept in memory between their steps; with 0, every step replays its flow from the start.
+    pub cached: usize,
+    /// How long a stop waits for steps under way before it cuts them off.
+    pub drain: Duration,
+}
+
+impl Size {
+    /// For tests: much at once, and a short drain.
+    pub fn keeping(cached: usize) -> Self {
+        Self {
+            flows: 100,
+            steps: 100,
+            cached,
+            drain: Duration::from_secs(1),
+        }
+    }
+}
+
 /// The flows and steps of one worker.
+#[derive(Clone)]
 pub struct Registered(WorkerOptions);
 
 impl std::fmt::Debug for Registered {
@@ -27,13 +55,26 @@ impl std::fmt::Debug for Registered {
 }
 
 impl Registered {
-    /// `cached` is how many flows are kept in memory between their steps; with 0, every step
-    /// replays its flow from the start.
-    pub fn new(task_queue: &str, cached: usize) -> Self {
-        let options = WorkerOptions::new(task_queue).max_cached_workflows(cached);
-        let mut options = options.build();
+    pub fn new(task_queue: &str, size: Size) -> Self {
+        let slots = FixedSizeSlotSupplier::new;
+        let tuner = TunerHolder::builder()
+            .workflow_task_slot_supplier(slots(size.flows))
+            .activity_task_slot_supplier(slots(size.steps))
+            .local_activity_task_slot_supplier(slots(size.steps))
+            .nexus_task_slot_supplier(slots(1));
+        let build = WorkerDeploymentOptions::from_build_id(env!("CARGO_PKG_VERSION").to_owned());
+        let mut options = WorkerOptions::new(task_queue)
+            .deployment_options(build)
+            .max_cached_workflows(size.cached)
+            .tuner(tuner.build())
+            .graceful_shutdown_period(size.drain)
+            .build();
         options.register_activity::<JoinFlow>(Arc::new(JoinFlow));
         Self(options)
+    }
+
+    pub fn task_queue(&self) -> &str {
+        &self.0.task_queue
     }
 }
 
@@ -52,8 +93,11 @@ impl Registrar for Registered {
 
 /// A worker that polls until it is stopped or dropped.
 pub struct RunningWorker {
-    begin_stop: Box<dyn Fn() + Send>,
+    begin_stop: Box<dyn Fn() + Send + Sync>,
     thread: Option<JoinHandle<anyhow::Result<()>>>,
+    /// Closed when the thread is over.
+    running: watch::Receiver<()>,
+    drain: Duration,
 }
 
 impl std::fmt::Debug for RunningWorker {
@@ -66,18 +110,47 @@ impl RunningWorker {
     /// Starts polling; steps run on the current tokio runtime.
     pub fn start(client: Client, registered: Registered) -> anyhow::Result<Self> {
         let runtime = Runtime::from_current_tokio(RuntimeOptions::default())?;
+        let drain = registered.0.graceful_shutdown_period.unwrap_or_default();
         let mut worker = Worker::new(&runtime, client, registered.0)?;
         let begin_stop = Box::new(worker.shutdown_handle());
         let tokio = Handle::current();
-        let thread = thread::spawn(move || {
-            let run = tokio.block_on(worker.run());
-            drop(runtime);
-            run.context("the Temporal worker ended early")
-        });
+        let (over, running) = watch::channel(());
+        let thread = thread::Builder::new()
+            .name("tollgate-worker".to_owned())
+            .spawn(move || {
+                let _over = over;
+                let run = tokio.block_on(worker.run());
+                drop(runtime);
+                run.context("the Temporal worker ended early")
+            })?;
         Ok(Self {
             begin_stop,
             thread: Some(thread),
+            running,
+            drain,
         })
+    }
+
+    /// Resolves when it no longer polls, for whatever reason.
+    pub async fn ended(&self) {
+        let mut running = self.running.clone();
+        while running.changed().await.is_ok() {}
+    }
+
+    /// How long a stop may wait for steps under way.
+    pub fn drain(&self) -> Duration {
+        self.drain
+    }
+
+    /// Leaves a thread behind that does not end.
+    pub(crate) fn abandon(mut self) {
+        self.thread = None;
+        tracing::warn!("a worker did not end in time; what it did is tried again elsewhere");
+    }
+
+    /// Takes no more work. What is under way goes on.
+    pub fn begin_stop(&self) {
+        (self.begin_stop)();
     }
 
     /// Lets steps under way end, then returns. Blocks: not for a single-threaded runtime.
@@ -89,7 +162,7 @@ impl RunningWorker {
         let Some(thread) = self.thread.take() else {
             return Ok(());
         };
-        (self.begin_stop)();
+        self.begin_stop();
         let ended = tokio::task::block_in_place(|| thread.join());
         ended.map_err(|_| anyhow!("the Temporal worker panicked"))?
     }

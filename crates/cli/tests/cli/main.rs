@@ -31,5 +31,7 @@ mod served;
 mod slow_clients;
 mod stopping;
 mod telemetry;
+mod temporal;
+mod temporal_storm;
 mod tls;
 mod tokens;

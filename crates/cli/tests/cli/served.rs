@@ -137,9 +137,14 @@ impl Served {
 
     /// SIGTERM, and its exit code.
     pub(crate) fn stop(mut self) -> Option<i32> {
-        let pid = self.child.id().to_string();
-        Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+        self.signal("-TERM");
         self.child.wait().unwrap().code()
+    }
+
+    /// Any signal, such as `-STOP`.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        Command::new("kill").args([name, &pid]).status().unwrap();
     }
 }
 

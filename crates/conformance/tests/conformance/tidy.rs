@@ -23,6 +23,7 @@ const USES: &[(&str, &[&str])] = &[
             "domains",
             "store",
             "engine",
+            "temporal",
             "downstream",
         ],
     ),

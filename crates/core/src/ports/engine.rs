@@ -10,7 +10,8 @@ use crate::id::FlowId;
 #[async_trait]
 pub trait Engine: Send + Sync {
     /// Starts flows; answers in their order, after they are durable. Starting an id twice is
-    /// harmless. `Unreachable` says nothing about any single flow.
+    /// harmless. If the engine goes away in between, the answers end there; nothing is known of
+    /// the flows without one, and `Unreachable` says so of all of them.
     async fn start(&self, flows: Vec<Start>) -> Result<Vec<Started>, Unreachable>;
 
     /// A flow's state; waits up to `wait` for its end.

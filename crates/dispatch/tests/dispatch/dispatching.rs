@@ -177,6 +177,53 @@ async fn an_engine_that_is_away_counts_for_nobody() {
 }
 
 #[tokio::test]
+async fn an_engine_that_goes_away_in_between_keeps_what_it_has_taken() {
+    let (town, engine) = (Town::new(100).await, Scripted::new(Mood::Leaving));
+    town.admit("a", "default", 3).await;
+    let cycle = dispatcher(&town, &engine).cycle().await.unwrap();
+    assert_eq!((cycle.claimed, cycle.started, cycle.failed), (3, 1, 0));
+    assert!(cycle.unreachable);
+    assert_eq!(town.item("a0").await.queue_status, QueueStatus::Dispatched);
+    let view = town.item("a1").await;
+    assert_eq!(
+        (view.queue_status, view.retry_count),
+        (QueueStatus::Ready, 0)
+    );
+}
+
+#[tokio::test]
+async fn a_round_is_many_cycles_within_its_time_and_tells_what_they_did() {
+    let (town, engine) = (Town::new(100).await, Scripted::new(Mood::Willing));
+    town.admit("a", "default", 2).await;
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let dispatcher = dispatcher(&town, &engine);
+    let length = Duration::from_secs(1);
+    let began = tokio::time::Instant::now();
+    let round = dispatcher.round(length, stopped.clone());
+    let later = async {
+        tokio::time::sleep(length / 3).await;
+        town.admit("b", "default", 1).await;
+    };
+    let (round, ()) = tokio::join!(round, later);
+    let round = round.unwrap();
+    assert!(round.cycles >= 3, "{round:?}");
+    assert_eq!(
+        (round.claimed, round.started),
+        (3, 3),
+        "also what came later"
+    );
+    assert!(began.elapsed() < length * 3, "it ends");
+
+    stop.send(true).unwrap();
+    let cut_short = dispatcher.round(Duration::from_mins(5), stopped).await;
+    assert_eq!(
+        cut_short.unwrap().cycles,
+        1,
+        "a process that stops waits no longer"
+    );
+}
+
+#[tokio::test]
 async fn a_start_that_was_made_but_not_recorded_is_claimed_again_and_counts_as_success() {
     let (town, engine) = (Town::new(100).await, Scripted::new(Mood::Willing));
     town.admit("a", "default", 1).await;

@@ -173,6 +173,8 @@ pub(crate) enum Mood {
     Willing,
     Failing,
     Away,
+    /// Goes away after it has taken one.
+    Leaving,
 }
 
 #[derive(Debug)]
@@ -227,6 +229,9 @@ impl Engine for Scripted {
                 }
             });
             self.starts.lock().unwrap().push(start);
+            if mood == Mood::Leaving {
+                break;
+            }
         }
         Ok(answers)
     }

@@ -148,6 +148,7 @@ pub struct PostProcess {
 
 impl Step for PostProcess {
     const NAME: &'static str = "post_process";
+    const SHORT: bool = true;
     type Out = ();
     type World = Payments;
 

@@ -105,6 +105,7 @@ pub struct Checked {
 
 impl Step for Prepare {
     const NAME: &'static str = "prepare";
+    const SHORT: bool = true;
     type Out = Checked;
     type World = Payments;
 
@@ -148,6 +149,7 @@ pub struct Admit {
 
 impl Step for Admit {
     const NAME: &'static str = "admit";
+    const SHORT: bool = true;
     type Out = Vec<Answer>;
     type World = Payments;
 

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -31,13 +31,17 @@ async fn live() -> Json<Health> {
     UP
 }
 
-/// Whether the store answers.
+/// Whether the store answers and flows can be started.
 #[utoipa::path(
     get, path = "/health/ready", operation_id = "isReady", tag = "service",
     responses((status = 200, description = "It does.", body = Health), Reads),
 )]
 async fn ready(State(app): State<App>) -> Result<Json<Health>, ApiError> {
     app.store.lanes().await?;
+    if app.engine.trouble().is_some() {
+        let error = "the engine cannot be reached right now; the log says why";
+        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error));
+    }
     Ok(UP)
 }
 

@@ -51,6 +51,7 @@ use tollgate_domains::payments::{Bank, Intake, Routes, RulesInForce};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::auth::Tokens;
+use crate::engines::Readiness;
 use error::ApiError;
 
 pub use access::{Needs, ROUTES};
@@ -77,6 +78,8 @@ pub(crate) struct App {
     pub(crate) two_persons: bool,
     /// The lane of the payments' bank.
     pub(crate) lane: LaneName,
+    /// Whether flows can be started.
+    pub(crate) engine: Readiness,
 }
 
 impl App {
@@ -113,9 +116,22 @@ fn resources() -> OpenApiRouter<App> {
 /// Everything the API has, each address for whom the table of `access.rs` says.
 pub(crate) fn router(app: App, tokens: Tokens, body_patience: Duration) -> Router {
     let (resources, _) = resources().split_for_parts();
-    resources
+    let all = resources
         .merge(document::page())
-        .fallback(|| async { ApiError::not_found("there is nothing at this address") })
+        .fallback(|| async { ApiError::not_found("there is nothing at this address") });
+    guarded(all, app, tokens, body_patience)
+}
+
+/// For a process that does not serve the API: whoever looks after it still wants to know.
+pub(crate) fn health_alone(app: App, tokens: Tokens, body_patience: Duration) -> Router {
+    let (health, _) = health::router().split_for_parts();
+    let health =
+        health.fallback(|| async { ApiError::not_found("this process does not serve the API") });
+    guarded(health, app, tokens, body_patience)
+}
+
+fn guarded(routes: Router<App>, app: App, tokens: Tokens, body_patience: Duration) -> Router {
+    routes
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(from_fn_with_state(Arc::new(tokens), access::admit))

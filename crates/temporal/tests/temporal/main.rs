@@ -1,37 +1,19 @@
-//! The engine's cases on a real Temporal server, with cached workflows and with a full replay
-//! on every task.
+//! The engine's cases on a real Temporal server, and what only a real one can show.
 
-mod server;
+#![expect(clippy::unwrap_used, reason = "a test that panics says so")]
 
-use std::sync::Arc;
+mod conformance;
+mod failures;
+mod layers;
+mod outages;
+mod replays;
+mod schedules;
+mod town;
 
-use tollgate_conformance::cases::cases;
-use tollgate_conformance::sample::{self, World};
-use tollgate_temporal::{Registered, RunningWorker, TemporalEngine};
+use tollgate_conformance::temporal::TemporalServer;
+use tollgate_temporal::Server;
 
-use server::Server;
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_engine_keeps_its_promises() -> anyhow::Result<()> {
-    keeps_its_promises("cached", 1000).await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_engine_keeps_its_promises_when_every_task_is_a_full_replay() -> anyhow::Result<()> {
-    keeps_its_promises("replayed", 0).await
-}
-
-async fn keeps_its_promises(run: &str, cached_flows: usize) -> anyhow::Result<()> {
-    let (server, client) = Server::start().await?;
-    let world = Arc::new(World::default());
-    let mut registered = Registered::new("sample", cached_flows);
-    sample::register(&mut registered, &world);
-    let worker = RunningWorker::start(client.clone(), registered)?;
-
-    let engine = TemporalEngine::new(client, run);
-    cases(&engine, &world, "sample", run).await;
-
-    worker.stop()?;
-    drop(server);
-    Ok(())
+/// How a client of a test finds it.
+fn at(server: &TemporalServer, caller: &str) -> Server {
+    Server::plain(&server.address(), "default", caller)
 }

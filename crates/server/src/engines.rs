@@ -1,0 +1,270 @@
+//! The engine of this process, embedded or Temporal, behind one face.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::sync::watch;
+use tollgate_core::id::ItemType;
+use tollgate_core::ports::{Engine, Store};
+use tollgate_dispatch::{DISPATCH_TASK_QUEUE, Dispatcher, Dispatchers};
+use tollgate_domains::notifications::Notifications;
+use tollgate_domains::payments::{self, Payments};
+use tollgate_engine::{Builder, EmbeddedEngine, Handle, Options, Stop};
+use tollgate_temporal::{CodecKeys, Reach, Registered, Server, Size, TemporalService, Tls};
+
+use crate::assemble::{item_types, register};
+use crate::config::{Config, EngineAt, Role, Temporal, WorkerSize};
+use crate::schedules::{self, stored_config};
+
+/// What flows and steps work with.
+pub(crate) struct Worlds {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) payments: Arc<Payments>,
+    pub(crate) notifications: Arc<Notifications>,
+}
+
+pub(crate) enum RunningEngine {
+    Embedded(EmbeddedEngine),
+    Temporal(TemporalService),
+}
+
+impl RunningEngine {
+    pub(crate) async fn start(
+        config: &Config,
+        worlds: &Worlds,
+        stopped: &watch::Receiver<bool>,
+    ) -> anyhow::Result<Self> {
+        match config.engine.at()? {
+            EngineAt::Embedded => embedded(config, worlds).await.map(Self::Embedded),
+            EngineAt::Temporal { address, namespace } => {
+                let caller = caller(&*worlds.store).await?;
+                let server = server(&config.engine.temporal, address, namespace, caller)?;
+                temporal(config, worlds, server, stopped)
+                    .await
+                    .map(Self::Temporal)
+            }
+        }
+    }
+
+    pub(crate) fn handle(&self) -> Arc<dyn Engine> {
+        match self {
+            Self::Embedded(engine) => Arc::new(engine.handle()),
+            Self::Temporal(service) => service.engine(),
+        }
+    }
+
+    pub(crate) fn readiness(&self) -> Readiness {
+        match self {
+            Self::Embedded(_) => Readiness(None),
+            Self::Temporal(service) => Readiness(Some(service.reach())),
+        }
+    }
+
+    /// Resolves when flows no longer run here. Temporal is waited for instead.
+    pub(crate) fn end(&self) -> EngineEnd {
+        match self {
+            Self::Embedded(engine) => EngineEnd(Some(engine.handle())),
+            Self::Temporal(_) => EngineEnd(None),
+        }
+    }
+
+    pub(crate) async fn shutdown(self) {
+        match self {
+            Self::Embedded(engine) => engine.shutdown().await,
+            Self::Temporal(service) => service.shutdown().await,
+        }
+    }
+}
+
+/// Whether flows can be started now.
+#[derive(Clone, Debug)]
+pub(crate) struct Readiness(Option<Reach>);
+
+impl Readiness {
+    /// What is wrong, if anything is.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.0.as_ref()?.trouble()
+    }
+}
+
+pub(crate) struct EngineEnd(Option<Handle>);
+
+impl EngineEnd {
+    pub(crate) async fn stopped(&self) -> Stop {
+        match &self.0 {
+            Some(engine) => engine.stopped().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+async fn embedded(config: &Config, worlds: &Worlds) -> anyhow::Result<EmbeddedEngine> {
+    let mut builder = Builder::default();
+    register(&mut builder, worlds);
+    let defaults = Options::default();
+    let options = Options {
+        max_running: config.engine.max_running,
+        max_live: defaults.max_live.max(config.engine.max_running),
+        ..defaults
+    };
+    let flows = Arc::clone(&worlds.store) as _;
+    Ok(EmbeddedEngine::start(flows, builder, options).await?)
+}
+
+async fn temporal(
+    config: &Config,
+    worlds: &Worlds,
+    server: Server,
+    stopped: &watch::Receiver<bool>,
+) -> anyhow::Result<TemporalService> {
+    let connected = TemporalService::connect(server).await;
+    let mut service = connected.map_err(|error| anyhow::anyhow!("engine.url: {error}"))?;
+    let mut workers = vec![];
+    let sizes = &config.engine.temporal;
+    if config.engine.does(Role::Dispatch) {
+        let dispatchers = dispatchers(worlds, &service.engine(), stopped).await?;
+        let mut worker = worker(DISPATCH_TASK_QUEUE, sizes, sizes.dispatch);
+        Dispatchers::register(&mut worker, &dispatchers);
+        workers.push(worker);
+    }
+    let mut serve = |queue: &str, size| {
+        let mut worker = worker(queue, sizes, size);
+        register(&mut worker, worlds);
+        workers.push(worker);
+    };
+    if config.engine.does(Role::Init) {
+        serve(payments::INIT_TASK_QUEUE, sizes.init);
+    }
+    if config.engine.does(Role::Exec) {
+        for queue in exec_queues(&*worlds.store).await? {
+            serve(&queue, sizes.exec);
+        }
+    }
+    service.run(workers);
+    Ok(service)
+}
+
+fn worker(queue: &str, temporal: &Temporal, size: WorkerSize) -> Registered {
+    let size = Size {
+        flows: size.flows,
+        steps: size.steps,
+        cached: temporal.cached_flows,
+        drain: Duration::from_secs(temporal.drain_secs),
+    };
+    Registered::new(queue, size)
+}
+
+async fn dispatchers(
+    worlds: &Worlds,
+    engine: &Arc<dyn Engine>,
+    stopped: &watch::Receiver<bool>,
+) -> anyhow::Result<Arc<Dispatchers>> {
+    let mut by_type: Vec<(ItemType, Arc<Dispatcher>)> = vec![];
+    for (item_type, _) in item_types() {
+        let dispatcher = dispatcher(&item_type, &worlds.store, engine).await?;
+        by_type.push((item_type, Arc::new(dispatcher)));
+    }
+    Ok(Arc::new(Dispatchers::new(by_type, stopped.clone())))
+}
+
+pub(crate) async fn dispatcher(
+    item_type: &ItemType,
+    store: &Arc<dyn Store>,
+    engine: &Arc<dyn Engine>,
+) -> anyhow::Result<Dispatcher> {
+    // Batch ids must differ between starts and between nodes: shared time does the one, and the
+    // number of the process the other if two start in the same microsecond.
+    let now = store.now().await?.as_microsecond().unsigned_abs();
+    let seed = now ^ (u64::from(std::process::id()) << 40);
+    let (store, engine) = (Arc::clone(store), Arc::clone(engine));
+    Ok(Dispatcher::new(item_type.clone(), store, engine, seed))
+}
+
+/// Where the flows of all item types are put, now and by default.
+pub(crate) async fn exec_queues(store: &dyn Store) -> anyhow::Result<BTreeSet<String>> {
+    let mut queues = BTreeSet::new();
+    for (item_type, default) in item_types() {
+        let stored = stored_config(store, &item_type).await?;
+        queues.extend(stored.map(|config| config.exec_task_queue));
+        queues.insert(default.exec_task_queue);
+    }
+    queues.retain(|queue| !queue.is_empty());
+    Ok(queues)
+}
+
+/// Names this start of this process: no other on the same database has the same.
+async fn caller(store: &dyn Store) -> anyhow::Result<String> {
+    let now = store.now().await?.as_microsecond();
+    Ok(format!("tollgate-{}-{now}", std::process::id()))
+}
+
+fn server(
+    temporal: &Temporal,
+    address: String,
+    namespace: String,
+    caller: String,
+) -> anyhow::Result<Server> {
+    let api_key = temporal.api_key.value();
+    let api_key = api_key.map_err(|error| anyhow::anyhow!("engine.temporal.api_key: {error}"))?;
+    Ok(Server {
+        address,
+        namespace,
+        tls: temporal.tls.then(|| tls(temporal)).transpose()?,
+        api_key: Some(api_key).filter(|key| !key.is_empty()),
+        codec: codec(temporal)?,
+        caller,
+    })
+}
+
+fn codec(temporal: &Temporal) -> anyhow::Result<Option<CodecKeys>> {
+    let wrong = |error| anyhow::anyhow!("engine.temporal.codec_keys: {error}");
+    let mut keys = vec![];
+    for key in &temporal.codec_keys {
+        let value = key.key.value().map_err(wrong)?;
+        keys.push((key.name.clone(), value));
+    }
+    CodecKeys::parse(&keys).map_err(wrong)
+}
+
+fn tls(temporal: &Temporal) -> anyhow::Result<Tls> {
+    let read = |key: &str, path: &Option<std::path::PathBuf>| {
+        let path = path.as_deref();
+        path.map(|path| pem(key, path)).transpose()
+    };
+    let certificate = read("client_certificate", &temporal.client_certificate)?;
+    let key = read("client_key", &temporal.client_key)?;
+    Ok(Tls {
+        root_certificates: read("root_certificates", &temporal.root_certificates)?,
+        server_name: temporal.server_name.clone(),
+        client: certificate.zip(key),
+    })
+}
+
+fn pem(key: &str, path: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(path)
+        .with_context(|| format!("engine.temporal.{key}: {} cannot be read", path.display()))
+}
+
+impl std::fmt::Debug for RunningEngine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Embedded(engine) => engine.fmt(f),
+            Self::Temporal(service) => service.fmt(f),
+        }
+    }
+}
+
+/// What keeps the schedules of the dispatchers, where there are any.
+pub(crate) fn keeper(engine: &RunningEngine, store: &Arc<dyn Store>) -> Option<schedules::Keeper> {
+    match engine {
+        RunningEngine::Embedded(_) => None,
+        RunningEngine::Temporal(service) => Some(schedules::Keeper {
+            store: Arc::clone(store),
+            schedules: service.schedules(),
+            queues: service.task_queues(),
+        }),
+    }
+}
