@@ -79,7 +79,7 @@ fn upload(address: SocketAddr, input: &Path) -> Result<String> {
 /// One request, one connection, one answer in JSON.
 fn exchange(address: SocketAddr, head: &str, body: Option<File>) -> Result<Value> {
     let mut stream = TcpStream::connect(address)?;
-    write!(stream, "{head}host: x\r\nconnection: close\r\n\r\n")?;
+    write!(stream, "{head}host: localhost\r\nconnection: close\r\n\r\n")?;
     if let Some(mut body) = body {
         copy(&mut body, &mut stream)?;
     }

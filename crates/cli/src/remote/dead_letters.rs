@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use super::Shown;
 use super::client::{Client, quoted};
-use super::in_doubt::payment;
-use super::table::{more, query, rows, table};
+use super::table::{cell, more, query, rows, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -59,10 +58,20 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
             let answer = client
                 .send(Method::POST, &path, &json!({"reason": reason}))
                 .await?;
-            shown.show(&answer, payment);
+            shown.show(&answer, replayed);
         }
     }
     Ok(())
+}
+
+fn replayed(answer: &Value) -> String {
+    let told = |field: &str| cell(&answer[field]);
+    let (item_type, id) = (told("itemType"), told("id"));
+    format!(
+        "{item_type}/{id} is {} again, as run {}",
+        told("queueStatus"),
+        told("run")
+    )
 }
 
 fn list(answer: &Value) -> String {

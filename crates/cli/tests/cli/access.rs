@@ -55,7 +55,7 @@ const MATRIX: &[(&str, &str, Let, u16)] = &[
     ("GET", "/admin/calendars", READ, 200),
     ("GET", "/admin/calendars/{name}", READ, 404),
     ("PUT", "/admin/calendars/{name}", OPERATE, 400),
-    ("PUT", "/admin/calendars/{name}/holidays", OPERATE, 404),
+    ("PUT", "/admin/calendars/{name}/holidays", OPERATE, 415),
     ("GET", "/admin/calendars/{name}/history", READ, 404),
     ("GET", "/admin/in-doubt", READ, 200),
     ("GET", "/admin/in-doubt/{item_type}/{id}", READ, 404),

@@ -185,7 +185,7 @@ fn bad_input_is_told_field_by_field_and_nothing_is_written() {
         413
     );
     assert_eq!(get(address, "/payments/nobody").unwrap().status, 404);
-    assert_eq!(get(address, "/payments").unwrap().status, 405);
+    assert_eq!(get(address, "/payments/p1/cancel").unwrap().status, 405);
     assert_eq!(get(address, "/elsewhere").unwrap().status, 404);
     let totals = get(address, "/admin/totals").unwrap().body;
     assert_eq!(totals["payments"].as_array().unwrap().len(), 1, "{totals}");

@@ -426,7 +426,7 @@ impl Sending {
         let patience = Some(Duration::from_mins(2));
         stream.set_read_timeout(patience).unwrap();
         let head = format!(
-            "POST /payments/bulk HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+            "POST /payments/bulk HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
              content-type: {kind}\r\ncontent-length: {length}\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).unwrap();

@@ -166,7 +166,7 @@ fn a_dead_letter_is_replayed_once_its_cause_is_gone_and_paid_once() {
         "nothing is dead"
     );
     let shown = pair.told(&["payments", "show", "p"]);
-    assert!(shown.contains("replayed by api: restored"), "{shown}");
+    assert!(shown.contains("replayed by local: restored"), "{shown}");
     let effective = pair.bank.ledger().effective();
     assert_eq!(effective.values().copied().collect::<Vec<_>>(), [1]);
 }

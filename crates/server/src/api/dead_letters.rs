@@ -6,6 +6,7 @@ use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
+use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{DeadLetter, Intervened};
 use tollgate_domains::payments;
 use utoipa::{IntoParams, ToSchema};
@@ -16,7 +17,7 @@ use super::body::{Body, after_id, author, parse};
 use super::error::ApiError;
 use super::extract::{Path, Query};
 use super::payment_changes::Because;
-use super::payments::{PaymentResponse, no_payment, payment_id, told};
+use super::payments::payment_id;
 use super::refusals::{Changes, Finds};
 use super::{App, page, words};
 use crate::auth::Caller;
@@ -57,7 +58,7 @@ struct LetterResponse {
     item_type: String,
     #[schema(value_type = String, example = "pay_001")]
     id: ItemId,
-    #[schema(schema_with = words::payment_status)]
+    /// The status of its record.
     status: String,
     amount: String,
     currency: &'static str,
@@ -86,6 +87,23 @@ impl LetterResponse {
             due: letter.due,
         }
     }
+}
+
+/// What was given up and is tried again.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Replayed)]
+struct ReplayResponse {
+    #[schema(example = "PAYMENT")]
+    item_type: String,
+    #[schema(value_type = String, example = "pay_001")]
+    id: ItemId,
+    /// The status of its record.
+    status: String,
+    #[schema(schema_with = words::queue_status)]
+    queue_status: QueueStatus,
+    /// This is the how-manieth time that it is tried on purpose.
+    run: u32,
 }
 
 /// What the machine has given up, in the order of ids.
@@ -118,11 +136,11 @@ async fn list(
     post, path = "/admin/dead-letters/{item_type}/{id}/replay", operation_id = "replayDeadLetter",
     tag = "worklists",
     params(
-        ("item_type" = String, Path, description = "`PAYMENT`.", example = "PAYMENT"),
+        ("item_type" = String, Path, description = "`PAYMENT` or `NOTIFICATION`.", example = "PAYMENT"),
         ("id" = String, Path, description = "The item's id.", example = "pay_001"),
     ),
     request_body = Because,
-    responses((status = 200, description = "The payment as it is now.", body = PaymentResponse), Changes),
+    responses((status = 200, description = "It waits again.", body = ReplayResponse), Changes),
 )]
 async fn replay(
     State(app): State<App>,
@@ -130,15 +148,25 @@ async fn replay(
     Path((item_type, id)): Path<(String, String)>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<PaymentResponse>, ApiError> {
+) -> Result<Json<ReplayResponse>, ApiError> {
     let item_type = App::item_type_named(&item_type)?;
     let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
     let item = Item::new(&item_type, &payment_id(&id)?);
+    let missing = || ApiError::not_found(format!("there is no {item}"));
     match app.store.replay(&item, author).await? {
-        Intervened::Yes => told(&app, &id).await,
-        Intervened::NoSuchItem => Err(no_payment(&id)),
+        Intervened::Yes => {
+            let view = app.store.item(&item).await?.ok_or_else(missing)?;
+            Ok(Json(ReplayResponse {
+                item_type: item_type.to_string(),
+                id: item.id,
+                status: view.status,
+                queue_status: view.queue_status,
+                run: view.run,
+            }))
+        }
+        Intervened::NoSuchItem => Err(missing()),
         Intervened::Refused(why) => Err(ApiError::conflict(format!(
-            "payment {id} cannot be replayed: {why}"
+            "{item} cannot be replayed: {why}"
         ))),
     }
 }

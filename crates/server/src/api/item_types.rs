@@ -10,7 +10,6 @@ use tollgate_core::id::ItemType;
 use tollgate_core::item_type::ItemTypeChange;
 use tollgate_core::ports::SettingKind;
 use tollgate_dispatch::{ItemTypeInForce, change_item_type, item_type};
-use tollgate_domains::payments;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -21,6 +20,7 @@ use super::error::ApiError;
 use super::extract::Path;
 use super::lanes::{VersionResponse, versions};
 use super::refusals::{Finds, Reads, Takes};
+use crate::assemble::item_types;
 use crate::auth::Caller;
 
 /// How items of a type are dispatched.
@@ -103,7 +103,7 @@ struct ChangeRequest {
 impl App {
     /// An item type by its name, in any case.
     pub(super) fn item_type_named(name: &str) -> Result<ItemType, ApiError> {
-        let known = [payments::item_type()];
+        let known = item_types().into_iter().map(|(known, _)| known);
         let found = known
             .into_iter()
             .find(|known| known.as_str().eq_ignore_ascii_case(name));
@@ -125,9 +125,11 @@ impl App {
     responses((status = 200, description = "By name.", body = [ItemTypeResponse]), Reads),
 )]
 async fn list(State(app): State<App>) -> Result<Json<Vec<ItemTypeResponse>>, ApiError> {
-    Ok(Json(vec![
-        app.item_type_told(&payments::item_type()).await?,
-    ]))
+    let mut told = vec![];
+    for (item_type, _) in item_types() {
+        told.push(app.item_type_told(&item_type).await?);
+    }
+    Ok(Json(told))
 }
 
 /// One item type.

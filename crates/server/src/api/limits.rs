@@ -89,7 +89,8 @@ fn in_time(body: Body, patience: Duration, late: Arc<AtomicBool>) -> Body {
             }
         }
     });
-    Body::from_stream(pieces)
+    // Whoever reads on after the end is told again that it is the end.
+    Body::from_stream(pieces.fuse())
 }
 
 /// What must still come, and until when.
