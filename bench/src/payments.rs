@@ -18,8 +18,13 @@ pub(crate) enum Ids {
     Random,
 }
 
-/// Writes `count` payments, one per line.
+/// Writes `count` payments, one per line, for a day that is never reached.
 pub(crate) fn write(path: &Path, count: u32, ids: Ids) -> Result<()> {
+    write_for(path, count, ids, "2040-06-01")
+}
+
+/// Writes `count` payments, one per line, for a day.
+pub(crate) fn write_for(path: &Path, count: u32, ids: Ids, day: &str) -> Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
     for number in 0..count {
         let mixed = mix(u64::from(number));
@@ -32,7 +37,7 @@ pub(crate) fn write(path: &Path, count: u32, ids: Ids) -> Result<()> {
         let (units, cents) = (1 + mixed % 9_000, mixed % 100);
         writeln!(
             file,
-            r#"{{"paymentId":"{id}","amount":"{units}.{cents:02}","currency":"EUR","debtor":{{"account":"DE89{mixed:020}","name":"Bakery at the Mill"}},"creditor":{{"account":"FR14{number:020}","name":"Flour and Sons"}},"executeAt":"2040-06-01T{hour:02}:00:00Z","gateway":"sepa","reference":"invoice {number:08}"}}"#
+            r#"{{"paymentId":"{id}","amount":"{units}.{cents:02}","currency":"EUR","debtor":{{"account":"DE89{mixed:020}","name":"Bakery at the Mill"}},"creditor":{{"account":"FR14{number:020}","name":"Flour and Sons"}},"executeAt":"{day}T{hour:02}:00:00Z","gateway":"sepa","reference":"invoice {number:08}"}}"#
         )?;
     }
     file.flush()?;

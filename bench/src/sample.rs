@@ -19,6 +19,8 @@ pub(crate) struct Sample {
     pub(crate) wal_bytes: Option<f64>,
     /// Of single claims or steps, where they were timed.
     pub(crate) latency: Option<Latency>,
+    /// Until all of it was acknowledged, where that comes before the end of the work.
+    pub(crate) acknowledged_secs: Option<f64>,
     /// The longest single step.
     pub(crate) longest_ms: Option<f64>,
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use tollgate_core::Timestamp;
 
 use crate::sample::Sample;
 
@@ -112,6 +113,16 @@ impl Progress {
         let last = self.began.elapsed().checked_sub(*self.nine_tenths.get()?)?;
         Some(last.as_secs_f64() / self.first_tenth.get()?.as_secs_f64())
     }
+}
+
+/// A day that the checks against the time accept and that no benchmark lives to see.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the benchmarks' one home of node time"
+)]
+pub(crate) fn day_ahead() -> String {
+    const AHEAD: Duration = Duration::from_hours(24 * 30);
+    (Timestamp::now() + AHEAD).strftime("%Y-%m-%d").to_string()
 }
 
 #[expect(

@@ -115,6 +115,7 @@ pub(crate) fn items(numbers: Range<u32>) -> Result<Vec<NewItem>> {
             content_hash: "same".to_owned(),
             document: "{}".to_owned(),
         },
+        guards: vec![],
         context_json: "{}".to_owned(),
         init_flow: FlowId::new("init-bench"),
     };

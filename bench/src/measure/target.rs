@@ -74,6 +74,6 @@ pub(super) fn commits(dir: &Path) -> Result<u32> {
     Ok(u32::from_ne_bytes(word.try_into()?))
 }
 
-fn file(dir: &Path) -> PathBuf {
+pub(super) fn file(dir: &Path) -> PathBuf {
     dir.join("bench.db")
 }

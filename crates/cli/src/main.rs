@@ -1,11 +1,13 @@
 //! The one binary. Data goes to stdout, talk to stderr; the exit code says whether all is well.
 
+mod config;
 mod demo;
 mod feed;
 mod remote;
 mod report;
 mod sandbox;
 mod serve;
+mod token;
 
 use std::process::ExitCode;
 
@@ -28,6 +30,13 @@ enum Command {
     Serve(serve::Args),
     /// Run the fake bank alone, with faults of your choice and a ledger of its own.
     Sandbox(sandbox::Args),
+    /// Print the API's contract: the OpenAPI document that a server answers at /openapi.json.
+    Openapi,
+    /// Tokens for the API.
+    #[command(subcommand)]
+    Token(token::Command),
+    /// What is wrong with a configuration, without starting anything.
+    Config(config::Args),
     #[command(flatten)]
     Remote(remote::Command),
 }
@@ -49,10 +58,19 @@ fn main() -> ExitCode {
             Command::Demo(args) => demo::run(args).await,
             Command::Serve(args) => serve::run(args).await,
             Command::Sandbox(args) => sandbox::run(args).await,
+            Command::Openapi => Ok(print_openapi()),
+            Command::Token(command) => token::run(&command),
+            Command::Config(args) => Ok(config::run(&args)),
             Command::Remote(command) => remote::run(command).await,
         }
     });
     result.unwrap_or_else(|error| fail(&error))
+}
+
+#[expect(clippy::print_stdout, reason = "the document is data")]
+fn print_openapi() -> ExitCode {
+    print!("{}", tollgate_server::openapi_json());
+    ExitCode::SUCCESS
 }
 
 #[expect(clippy::print_stderr, reason = "talk goes to stderr")]

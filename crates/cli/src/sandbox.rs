@@ -6,13 +6,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use tollgate_sandbox::{Bank, BankOptions, Faults, Summary};
+use tollgate_sandbox::{Bank, BankOptions, Faults, Summary, WEBHOOK_SECRET};
 
 use crate::serve::asked_to_stop;
 
 const SPEC_HELP: &str = "\
 A fault is WHICH: FAULT; several are separated by ';' or line ends (reference: docs/sandbox.md).
-  WHICH  [1 in N] sends|probes|all [N | N-M | N-] [of payment ID | of each payment]
+  WHICH  [1 in N] sends|probes|webhooks|all [N | N-M | N-] [of payment ID | of each payment]
   FAULT  latency TIME, work TIME, settle TIME, forget-key TIME with TIME as 20ms, 2s or 5m; or
          STATUS, reset, stall, half, garbage, wrong-id, huge, each [before|after] the work";
 
@@ -109,6 +109,7 @@ fn announce(bank: &Bank, limit: u32) {
         "sandbox bank on {url}, at most {limit} in any second\n\
          point Tollgate at it:  TOLLGATE_DOWNSTREAM__PAYMENTS__URL={url} tollgate serve\n\
          what reached it:       curl {url}/sandbox/ledger      (every arrival: ?entries=true)\n\
+         who was told:          curl {url}/sandbox/webhooks    (notify {url}/webhooks with the secret {WEBHOOK_SECRET})\n\
          what goes wrong:       curl {url}/sandbox/faults      (change it: -X PUT -d 'send 3: reset after')\n\
          begin anew:            curl -X DELETE {url}/sandbox/ledger"
     ));

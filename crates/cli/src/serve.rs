@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tollgate_sandbox::{Bank, BankOptions, Faults};
+use tollgate_sandbox::{Bank, BankOptions, Faults, WEBHOOK_SECRET};
 use tollgate_server::{Config, Log, Tollgate};
 
 use crate::sandbox::read_faults;
@@ -61,6 +61,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     if let Some(bank) = &bank {
         config.downstream.send_all_to(&bank.url());
+        let receiver = format!("{}/webhooks", bank.url());
+        config.downstream.tell_only(&receiver, WEBHOOK_SECRET);
     }
     // The port first: if it is taken, nothing has been started.
     let listener = TcpListener::bind(config.listen).await.with_context(|| {
@@ -87,7 +89,7 @@ fn start_bank(limit: u32, faults: Faults) -> anyhow::Result<Bank> {
     tracing::info!(
         url = bank.url(),
         limit,
-        "sandbox bank; GET /sandbox/ledger shows what reached it"
+        "sandbox bank; GET /sandbox/ledger shows what reached it, GET /sandbox/webhooks who was told"
     );
     Ok(bank)
 }

@@ -48,6 +48,16 @@ pub const MOST_VISITED: u32 = 2_000_000;
 /// Gives every item of every group its slot, in order, evenly spread. `None` if that would take
 /// too many windows.
 pub fn outlook(windows: &Windows, taken: &mut Taken, groups: &[Group]) -> Option<Outlook> {
+    outlook_until(windows, taken, groups, |_| false)
+}
+
+/// The same, but no further than it takes to know.
+fn outlook_until(
+    windows: &Windows,
+    taken: &mut Taken,
+    groups: &[Group],
+    is_known: impl Fn(&Outlook) -> bool,
+) -> Option<Outlook> {
     let mut outlook = Outlook::default();
     let mut visited = 0;
     for group in groups {
@@ -63,6 +73,9 @@ pub fn outlook(windows: &Windows, taken: &mut Taken, groups: &[Group]) -> Option
             };
             outlook.add(placed.count, placed.first, placed.last, placed.missed);
             left -= placed.count;
+            if is_known(&outlook) {
+                return Some(outlook);
+            }
         }
     }
     Some(outlook)
@@ -131,7 +144,10 @@ pub fn enough(
         let mut wider = lane.clone();
         wider.lane.max_per_second = rate.into();
         wider.lane.max_per_window = of(rate).max_per_window;
-        let outlook = outlook(&wider.windows(margin), &mut taken.clone(), groups);
+        // The first that is late decides: a rate that is far too low would fill windows for years.
+        let is_known = |outlook: &Outlook| outlook.missed > 0;
+        let windows = wider.windows(margin);
+        let outlook = outlook_until(&windows, &mut taken.clone(), groups, is_known);
         outlook.is_some_and(|outlook| outlook.missed == 0 && outlook.never == 0)
     };
     let (mut low, mut high) = (0, LARGEST_PER_SECOND);

@@ -55,6 +55,10 @@ name!(
     /// One claim of the dispatcher: `BATCH-…`.
     BatchId
 );
+name!(
+    /// One file of items; the API's `batchId`.
+    BulkId
+);
 
 /// One item, wherever it is spoken of: the type is part of its name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

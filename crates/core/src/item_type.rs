@@ -45,6 +45,47 @@ impl Default for ItemTypeConfig {
     }
 }
 
+/// What of it a person changes; what is left out keeps its value. Which flow runs an item is not
+/// among it: a release of the program decides that.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ItemTypeChange {
+    pub enabled: Option<bool>,
+    pub batch_size: Option<u32>,
+    pub dispatch_interval_secs: Option<u32>,
+    pub jitter_window_ms: Option<u32>,
+    pub pre_start_buffer_mins: Option<Decimal>,
+    pub max_dispatch_retries: Option<u32>,
+    pub stale_claim_threshold_mins: Option<Decimal>,
+}
+
+impl ItemTypeChange {
+    pub fn applied_to(&self, old: ItemTypeConfig) -> Result<ItemTypeConfig, String> {
+        let stale = self.stale_claim_threshold_mins;
+        let new = ItemTypeConfig {
+            enabled: self.enabled.unwrap_or(old.enabled),
+            batch_size: self.batch_size.unwrap_or(old.batch_size),
+            dispatch_interval_secs: self
+                .dispatch_interval_secs
+                .unwrap_or(old.dispatch_interval_secs),
+            jitter_window_ms: self.jitter_window_ms.unwrap_or(old.jitter_window_ms),
+            pre_start_buffer_mins: self
+                .pre_start_buffer_mins
+                .unwrap_or(old.pre_start_buffer_mins),
+            max_dispatch_retries: self
+                .max_dispatch_retries
+                .unwrap_or(old.max_dispatch_retries),
+            stale_claim_threshold_mins: stale.unwrap_or(old.stale_claim_threshold_mins),
+            ..old
+        };
+        new.validate().map(|()| new)
+    }
+}
+
+/// The longest that starts are spread over, and that a claim may stand still.
+const LONGEST_JITTER_MS: u32 = 3_600_000;
+const LONGEST_STALE: Duration = Duration::from_hours(24);
+const MOST_RETRIES: u32 = 1000;
+
 impl ItemTypeConfig {
     pub fn ahead(&self) -> Duration {
         minutes(self.pre_start_buffer_mins)
@@ -67,8 +108,17 @@ impl ItemTypeConfig {
         if self.pre_start_buffer_mins < Decimal::ZERO || self.ahead() > Duration::from_hours(1) {
             return Err("preStartBufferMins must be between 0 and 60".into());
         }
-        if self.stale_after() < Duration::from_secs(1) {
-            return Err("staleClaimThresholdMins must be at least one second (0.0167)".into());
+        if self.jitter_window_ms > LONGEST_JITTER_MS {
+            return Err("jitterWindowMs must be between 0 and 3600000".into());
+        }
+        if !(1..=MOST_RETRIES).contains(&self.max_dispatch_retries) {
+            return Err("maxDispatchRetries must be between 1 and 1000".into());
+        }
+        if !(Duration::from_secs(1)..=LONGEST_STALE).contains(&self.stale_after()) {
+            return Err(
+                "staleClaimThresholdMins must be between one second (0.0167) and a day (1440)"
+                    .into(),
+            );
         }
         if self.exec_workflow_type.is_empty() {
             return Err("execWorkflowType must name the flow that executes these items".into());
@@ -78,7 +128,8 @@ impl ItemTypeConfig {
 }
 
 fn minutes(mins: Decimal) -> Duration {
-    let millis = (mins.max(Decimal::ZERO) * Decimal::from(60_000)).to_u64();
+    let millis = mins.max(Decimal::ZERO).checked_mul(Decimal::from(60_000));
+    let millis = millis.and_then(|millis| millis.to_u64());
     Duration::from_millis(millis.unwrap_or(u64::MAX / 2))
 }
 
@@ -133,10 +184,63 @@ mod tests {
                 },
                 "staleClaimThresholdMins",
             ),
+            (
+                ItemTypeConfig {
+                    pre_start_buffer_mins: Decimal::MAX,
+                    ..valid()
+                },
+                "preStartBufferMins",
+            ),
+            (
+                ItemTypeConfig {
+                    stale_claim_threshold_mins: Decimal::from(1441),
+                    ..valid()
+                },
+                "staleClaimThresholdMins",
+            ),
+            (
+                ItemTypeConfig {
+                    jitter_window_ms: 3_600_001,
+                    ..valid()
+                },
+                "jitterWindowMs",
+            ),
+            (
+                ItemTypeConfig {
+                    max_dispatch_retries: 0,
+                    ..valid()
+                },
+                "maxDispatchRetries",
+            ),
             (ItemTypeConfig::default(), "execWorkflowType"),
         ];
         for (config, field) in cases {
             assert!(config.validate().unwrap_err().contains(field), "{field}");
         }
+    }
+
+    #[test]
+    fn what_a_change_leaves_out_keeps_its_value() {
+        let stop = ItemTypeChange {
+            enabled: Some(false),
+            ..ItemTypeChange::default()
+        };
+        let stopped = stop.applied_to(valid()).unwrap();
+        let expected = ItemTypeConfig {
+            enabled: false,
+            ..valid()
+        };
+        assert_eq!(stopped, expected);
+        let smaller = ItemTypeChange {
+            batch_size: Some(7),
+            ..ItemTypeChange::default()
+        };
+        let smaller = smaller.applied_to(stopped).unwrap();
+        assert_eq!((smaller.enabled, smaller.batch_size), (false, 7));
+        let wrong = ItemTypeChange {
+            batch_size: Some(0),
+            ..ItemTypeChange::default()
+        };
+        assert!(wrong.applied_to(smaller).unwrap_err().contains("batchSize"));
     }
 }

@@ -8,6 +8,7 @@ pub mod certificate;
 pub mod flow;
 pub mod forecast;
 pub mod gate;
+pub mod guard;
 pub mod id;
 pub mod item;
 pub mod item_type;

@@ -52,6 +52,12 @@ pub struct Money {
 }
 
 impl Money {
+    /// Of what is no money: zero of ISO 4217's own "no currency". Its totals are counts.
+    pub const NONE: Self = Self {
+        minor: 0,
+        currency: Currency(iso_currency::Currency::XXX),
+    };
+
     /// Parses a decimal text such as `125.5`; the error fits behind the field's name.
     pub fn parse(amount: &str, currency: Currency) -> Result<Self, String> {
         let plain = !amount.is_empty() && amount.chars().all(|c| c.is_ascii_digit() || c == '.');
@@ -137,5 +143,11 @@ mod tests {
     fn decimal_text_has_all_digits() {
         let money = Money::parse("125.5", Currency::from_code("USD").unwrap()).unwrap();
         assert_eq!(money.to_string(), "125.50 USD");
+    }
+
+    #[test]
+    fn what_is_no_money_has_a_currency_that_can_be_stored() {
+        assert_eq!(Currency::from_code("XXX"), Some(Money::NONE.currency));
+        assert_eq!(Money::NONE.minor, 0);
     }
 }

@@ -48,8 +48,6 @@ pub enum Quiet {
     No,
     /// As the downstream asked.
     For(Duration),
-    /// Until a person has put something right: the downstream takes nothing from us at all.
-    UntilResumed,
 }
 
 /// An attempt is open from the moment its turn is taken until its outcome is written.
@@ -98,6 +96,8 @@ pub enum AttemptKind {
 }
 
 impl AttemptKind {
+    pub const ALL: [Self; 2] = [Self::Send, Self::Probe];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Send => "SEND",
@@ -106,8 +106,6 @@ impl AttemptKind {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Send, Self::Probe]
-            .into_iter()
-            .find(|k| k.as_str() == text)
+        Self::ALL.into_iter().find(|k| k.as_str() == text)
     }
 }

@@ -1,5 +1,6 @@
 //! What a node knows about the shared clock, for all lanes of its gate: the last good look, how
-//! often it has jumped, and until when no turn is taken since it has.
+//! often it has jumped, and until when no turn is taken since it has. Each jump is remembered in
+//! the store as a new era before another turn is taken.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -33,6 +34,9 @@ pub(crate) struct Bearing {
 pub(crate) struct ClockWatch {
     most_uncertain: Duration,
     state: Mutex<State>,
+    /// So many jumps the store knows of; nothing before this node has vouched for the clock.
+    /// Locked while it is told: lanes that look at the same time wait until it is durable.
+    remembered: tokio::sync::Mutex<Option<u64>>,
 }
 
 #[derive(Debug, Default)]
@@ -48,6 +52,7 @@ impl ClockWatch {
         Self {
             most_uncertain: tolerance / 2,
             state: Mutex::default(),
+            remembered: tokio::sync::Mutex::default(),
         }
     }
 
@@ -58,17 +63,45 @@ impl ClockWatch {
 
     pub(crate) async fn look(&self, clock: &(impl SharedClock + ?Sized)) -> StoreResult<Look> {
         let sample = Sample::take(clock).await?;
-        let mut state = self.state();
-        match judge(state.last, sample, self.most_uncertain) {
-            Verdict::Jumped => state.jump(sample),
+        match self.judge(sample) {
             Verdict::Uncertain => return Ok(Look::Uncertain(sample.uncertainty())),
-            Verdict::Steady => state.keep(sample),
+            Verdict::Jumped | Verdict::Steady => self.remember(clock, sample).await?,
         }
+        let mut state = self.state();
         let jumps = state.jumps;
         Ok(match state.quiet_for() {
             Some(left) => Look::Quiet(left),
             None => Look::Good(Bearing { sample, jumps }),
         })
+    }
+
+    fn judge(&self, sample: Sample) -> Verdict {
+        let mut state = self.state();
+        let verdict = judge(state.last, sample, self.most_uncertain);
+        match verdict {
+            Verdict::Jumped => state.jump(sample),
+            Verdict::Steady => state.keep(sample),
+            Verdict::Uncertain => {}
+        }
+        verdict
+    }
+
+    /// On return the store knows every jump that this node has seen, or that it has seen none
+    /// since its machine last vouched for the clock.
+    async fn remember(
+        &self,
+        clock: &(impl SharedClock + ?Sized),
+        sample: Sample,
+    ) -> StoreResult<()> {
+        let mut remembered = self.remembered.lock().await;
+        let jumps = self.jumps();
+        match *remembered {
+            Some(known) if known == jumps => return Ok(()),
+            None if jumps == 0 => clock.vouch(sample.boot()).await?,
+            _ => clock.open_era(sample.boot()).await?,
+        }
+        *remembered = Some(jumps);
+        Ok(())
     }
 
     /// Whether a block of turns, given at this shared time, can be mapped by an earlier look.
@@ -115,9 +148,11 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use async_trait::async_trait;
     use tollgate_core::SignedDuration;
-    use tollgate_core::ports::Reading;
+    use tollgate_core::ports::{Boot, Reading, StoreError};
 
     use super::*;
 
@@ -125,13 +160,28 @@ mod tests {
     struct Steppable {
         started: Instant,
         stepped: Mutex<SignedDuration>,
+        /// What the store was told, and whether it can be told now.
+        told: Mutex<Vec<&'static str>>,
+        away: AtomicBool,
     }
 
     impl Steppable {
         fn new() -> Self {
             let started = Instant::now();
             let stepped = Mutex::new(SignedDuration::ZERO);
-            Self { started, stepped }
+            Self {
+                started,
+                stepped,
+                told: Mutex::default(),
+                away: AtomicBool::default(),
+            }
+        }
+        fn tell(&self, what: &'static str) -> StoreResult<()> {
+            if self.away.load(Ordering::SeqCst) {
+                return Err(StoreError::Unavailable("away".into()));
+            }
+            self.told.lock().unwrap().push(what);
+            Ok(())
         }
         fn step(&self, hours: i64) {
             *self.stepped.lock().unwrap() += SignedDuration::from_hours(hours);
@@ -146,6 +196,12 @@ mod tests {
         async fn read_clock(&self) -> StoreResult<Reading> {
             let now = self.time();
             Ok(Reading { now, timeline: 1 })
+        }
+        async fn vouch(&self, _: Option<Boot>) -> StoreResult<()> {
+            self.tell("vouch")
+        }
+        async fn open_era(&self, _: Option<Boot>) -> StoreResult<()> {
+            self.tell("new era")
         }
     }
 
@@ -172,6 +228,32 @@ mod tests {
             let after = bearing(&watch, &clock).await.unwrap();
             assert_eq!(after.jumps, watch.jumps(), "one jump is counted once");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_turn_is_taken_before_the_store_knows_of_the_start_and_of_each_jump() {
+        let (watch, clock) = (ClockWatch::new(Duration::from_millis(8)), Steppable::new());
+        clock.away.store(true, Ordering::SeqCst);
+        assert!(watch.look(&clock).await.is_err());
+        clock.away.store(false, Ordering::SeqCst);
+        let before = bearing(&watch, &clock).await.unwrap();
+        bearing(&watch, &clock).await.unwrap();
+        assert_eq!(*clock.told.lock().unwrap(), ["vouch"]);
+        clock.step(-1);
+        clock.away.store(true, Ordering::SeqCst);
+        assert!(watch.look(&clock).await.is_err());
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert!(watch.look(&clock).await.is_err(), "the quiet is over, but");
+        clock.away.store(false, Ordering::SeqCst);
+        let after = bearing(&watch, &clock).await.unwrap();
+        assert_eq!(after.jumps, before.jumps + 1);
+        assert_eq!(*clock.told.lock().unwrap(), ["vouch", "new era"]);
+        // Seen beside a block of turns, and told with the next look.
+        clock.step(1);
+        assert!(!watch.still_holds(after, Instant::now(), clock.time()));
+        assert!(bearing(&watch, &clock).await.is_none());
+        let told = clock.told.lock().unwrap().len();
+        assert_eq!(told, 3);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,8 +1,10 @@
 //! What an item's past says about its next move. Pure: the sender carries it out.
 
+use std::time::Duration;
+
 use tollgate_core::Timestamp;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
-use tollgate_core::ports::{Past, Profile};
+use tollgate_core::ports::{Era, History, Past, Profile};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -18,29 +20,52 @@ pub(crate) enum Next {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Doubt {
     None,
-    /// The first and the last send whose answer is lost.
+    /// The sends whose answers are lost, by the clock of this era.
     Since {
-        first: Timestamp,
+        era: i64,
+        /// When the first went out; unknown if that was in an older era: its age cannot be told.
+        first: Option<Timestamp>,
+        /// None went out after this.
         last: Timestamp,
     },
 }
 
 impl Doubt {
     /// Whether a send may still go out at the time of its turn: a bank that was promised to
-    /// recognise the key may have forgotten it while the send waited.
-    pub(crate) fn permits(self, profile: &Profile, turn_at: Timestamp) -> bool {
+    /// recognise the key may have forgotten it while the send waited, and when the clock has
+    /// jumped meanwhile nobody knows.
+    pub(crate) fn permits(self, profile: &Profile, turn_at: Timestamp, turn_era: i64) -> bool {
         match self {
             Self::None => true,
-            Self::Since { first, .. } => profile.may_resend(first, turn_at),
+            Self::Since { era, first, .. } => {
+                era == turn_era && first.is_some_and(|first| profile.may_resend(first, turn_at))
+            }
+        }
+    }
+
+    /// How long after this turn "unknown to me" will be evidence. When the clock was set meanwhile
+    /// it knows nothing: the whole time is left.
+    pub(crate) fn evidence_in(
+        self,
+        profile: &Profile,
+        turn_at: Timestamp,
+        turn_era: i64,
+    ) -> Duration {
+        match self {
+            Self::None => Duration::ZERO,
+            Self::Since { era, last, .. } => {
+                let age = Duration::try_from(turn_at.duration_since(last)).unwrap_or_default();
+                let known = if era == turn_era { age } else { Duration::ZERO };
+                profile.settle.saturating_sub(known)
+            }
         }
     }
 }
 
-pub(crate) fn next(past: &[Past], profile: &Profile, now: Timestamp) -> Next {
+pub(crate) fn next(history: &History, profile: &Profile) -> Next {
     let ended = |state| {
-        past.iter()
-            .find(|p| p.state == state)
-            .map(|p| p.detail.clone())
+        let ended = history.past.iter().find(|p| p.state == state);
+        ended.map(|p| p.detail.clone())
     };
     if let Some(answer) = ended(AttemptState::Done) {
         return Next::AlreadyDone(answer);
@@ -48,31 +73,49 @@ pub(crate) fn next(past: &[Past], profile: &Profile, now: Timestamp) -> Next {
     if let Some(reason) = ended(AttemptState::Refused) {
         return Next::AlreadyRefused(reason);
     }
-    let lost = lost_sends(past, profile);
+    let era = history.era;
+    let lost = lost_sends(&history.past, era, profile);
     let (Some(first), Some(latest)) = (lost.first(), lost.last()) else {
         return Next::Send(Doubt::None);
     };
     let doubt = Doubt::Since {
-        first: *first,
-        last: *latest,
+        era: era.number,
+        first: first.at,
+        last: latest.not_after(era),
     };
-    if profile.may_resend(*first, now) {
+    if doubt.permits(profile, history.now, era.number) {
         return Next::Send(doubt);
     }
     Next::Probe(doubt)
 }
 
-/// The times of sends that may have been done: those without an answer, since the last probe that
-/// proved that nothing had been done.
-fn lost_sends(past: &[Past], profile: &Profile) -> Vec<Timestamp> {
-    let mut lost: Vec<Timestamp> = vec![];
+/// A send that may have been done.
+struct Lost {
+    /// By the clock of this era; None if it went out in an older one.
+    at: Option<Timestamp>,
+}
+
+impl Lost {
+    fn not_after(&self, era: Era) -> Timestamp {
+        self.at.unwrap_or(era.since)
+    }
+}
+
+/// The sends without an answer, since the last probe of this era that proved that nothing had
+/// been done. What a probe of an older era proved is asked again: it costs a question.
+fn lost_sends(past: &[Past], era: Era, profile: &Profile) -> Vec<Lost> {
+    let mut lost: Vec<Lost> = vec![];
     for attempt in past {
+        let is_of_this_era = attempt.era == era.number;
         match (attempt.kind, attempt.state) {
             (AttemptKind::Send, AttemptState::Unknown | AttemptState::Open) => {
-                lost.push(attempt.turn_at);
+                lost.push(Lost {
+                    at: is_of_this_era.then_some(attempt.turn_at),
+                });
             }
-            (AttemptKind::Probe, AttemptState::Retry) => {
-                let proves = |sent: &Timestamp| profile.has_settled(*sent, attempt.turn_at);
+            (AttemptKind::Probe, AttemptState::Retry) if is_of_this_era => {
+                let asked = attempt.turn_at;
+                let proves = |sent: &Lost| profile.has_settled(sent.not_after(era), asked);
                 if lost.iter().all(proves) {
                     lost.clear();
                 }
@@ -85,8 +128,6 @@ fn lost_sends(past: &[Past], profile: &Profile) -> Vec<Timestamp> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use AttemptKind::{Probe, Send};
     use AttemptState::{Done, Refused, Retry, Unknown};
     use tollgate_core::id::AttemptId;
@@ -105,21 +146,32 @@ mod tests {
             means_not_done: vec![429],
         }
     }
-    fn past(attempts: &[(AttemptKind, AttemptState, i64)]) -> Vec<Past> {
+    /// Era 1 has been there since long ago, unless a jump has opened era 2 at this second.
+    fn history(attempts: &[(AttemptKind, AttemptState, i64)], now: i64) -> History {
         let past = |(n, (kind, state, secs)): (usize, &(AttemptKind, AttemptState, i64))| Past {
             attempt: AttemptId(i64::try_from(n).unwrap()),
             kind: *kind,
             state: *state,
             turn_at: at(*secs),
+            era: 1,
             detail: "said so".into(),
         };
-        attempts.iter().enumerate().map(past).collect()
+        History {
+            past: attempts.iter().enumerate().map(past).collect(),
+            busy_for: None,
+            now: at(now),
+            era: Era {
+                number: 1,
+                since: at(-100_000),
+            },
+        }
     }
 
     #[test]
     fn the_past_decides() {
         let doubt = |secs| Doubt::Since {
-            first: at(0),
+            era: 1,
+            first: Some(at(0)),
             last: at(secs),
         };
         let table = [
@@ -182,22 +234,108 @@ mod tests {
             ),
         ];
         for (attempts, honours, now, expected) in table {
-            let said = next(&past(&attempts), &profile(honours), at(now));
+            let said = next(&history(&attempts, now), &profile(honours));
             assert_eq!(said, expected, "{attempts:?} honours={honours} now={now}");
+        }
+    }
+
+    /// A send of era 1, and what the clock of era 2 shows: it was set by an unknown amount.
+    #[test]
+    fn how_long_ago_a_send_of_an_older_era_was_nobody_can_tell() {
+        let opened = 500;
+        let doubt = |last| Doubt::Since {
+            era: 2,
+            first: None,
+            last: at(last),
+        };
+        let probe = |secs, era| (Probe, Retry, secs, era);
+        let lost = |secs, era| (Send, Unknown, secs, era);
+        let table = [
+            // Seconds old by the clock, and never sent again: only asked about.
+            (vec![lost(495, 1)], 501, Next::Probe(doubt(opened))),
+            (vec![lost(9_000, 1)], 501, Next::Probe(doubt(opened))),
+            // Long ago by the clock, and still no evidence before the settle time of this era.
+            (
+                vec![lost(0, 1), probe(opened + 59, 2)],
+                opened + 59,
+                Next::Probe(doubt(opened)),
+            ),
+            (
+                vec![lost(0, 1), probe(opened + 60, 2)],
+                opened + 60,
+                Next::Send(Doubt::None),
+            ),
+            // What was evidence by another era's clock is asked again.
+            (
+                vec![lost(0, 1), probe(400, 1)],
+                501,
+                Next::Probe(doubt(opened)),
+            ),
+            // The first is of the older era, the last of this one.
+            (
+                vec![lost(0, 1), lost(510, 2), probe(565, 2)],
+                566,
+                Next::Probe(doubt(510)),
+            ),
+            (
+                vec![lost(0, 1), probe(560, 2), lost(570, 2)],
+                571,
+                Next::Send(Doubt::Since {
+                    era: 2,
+                    first: Some(at(570)),
+                    last: at(570),
+                }),
+            ),
+        ];
+        for (attempts, now, expected) in table {
+            let told: Vec<_> = attempts.iter().map(|(k, s, t, _)| (*k, *s, *t)).collect();
+            let mut history = history(&told, now);
+            for (past, (.., era)) in history.past.iter_mut().zip(&attempts) {
+                past.era = *era;
+            }
+            history.era = Era {
+                number: 2,
+                since: at(opened),
+            };
+            let said = next(&history, &profile(true));
+            assert_eq!(said, expected, "{attempts:?} now={now}");
         }
     }
 
     #[test]
     fn the_promise_of_a_key_is_checked_at_the_turn() {
-        let doubt = Doubt::Since {
-            first: at(0),
+        let since = |first: Option<i64>| Doubt::Since {
+            era: 1,
+            first: first.map(at),
             last: at(5),
         };
-        assert!(doubt.permits(&profile(true), at(989)));
+        let permits = |doubt: Doubt, secs, era| doubt.permits(&profile(true), at(secs), era);
+        assert!(permits(since(Some(0)), 989, 1));
         assert!(
-            !doubt.permits(&profile(true), at(990)),
+            !permits(since(Some(0)), 990, 1),
             "forgotten while it waited"
         );
-        assert!(Doubt::None.permits(&profile(false), at(990)));
+        assert!(!permits(since(Some(0)), 6, 2), "the clock jumped meanwhile");
+        assert!(!permits(since(None), 6, 1), "nobody knows its age");
+        assert!(Doubt::None.permits(&profile(false), at(990), 7));
+    }
+
+    #[test]
+    fn a_question_is_asked_again_when_its_answer_will_be_evidence() {
+        let doubt = Doubt::Since {
+            era: 1,
+            first: None,
+            last: at(0),
+        };
+        for (secs, era, left) in [
+            (0, 1, 60),
+            (45, 1, 15),
+            (60, 1, 0),
+            (-5, 1, 60),
+            (45, 2, 60),
+        ] {
+            let wait = doubt.evidence_in(&profile(true), at(secs), era);
+            assert_eq!(wait, Duration::from_secs(left), "{secs} s, era {era}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! A crash after the claim leaves CLAIMED rows that go stale and are claimed again under a new
 //! token; a crash after the start leaves flows whose second start is "already started".
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,17 +11,20 @@ use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 use tollgate_core::flow::ExecInput;
 use tollgate_core::id::{BatchId, Item, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::ports::{
-    Claim, Claimed, Engine, SettingKind, Start, StartRecord, Started, Store, StoreError,
-    StoreResult,
+    Claim, Claimed, Engine, Start, StartRecord, Started, Store, StoreError, StoreResult,
 };
 
-/// How often the dispatcher looks for due items between two intervals.
+use crate::item_types::item_type;
+
+/// How often the dispatcher looks, between two full cycles, for what cannot wait for the next one.
 const LOOK_PAUSE: Duration = Duration::from_millis(200);
+/// What is due within this time cannot: claiming and starting take their time as well.
+const SOON: Duration = Duration::from_secs(1);
 /// A lane may have this much more started than it can send until the claim-ahead time is over.
 const CREDIT_SPARE: Duration = Duration::from_secs(2);
 /// One cycle claims at most so many batches, so that its end is always near.
@@ -38,6 +42,42 @@ pub struct Cycle {
     pub skipped: bool,
     /// Until the next item comes into reach.
     pub next_in: Option<Duration>,
+    /// The longest time until the next full cycle, as configured.
+    pub interval: Option<Duration>,
+}
+
+/// How long it is since the last full cycle.
+struct Interval {
+    length: Duration,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Interval {
+    fn over() -> Self {
+        Self::of(Duration::ZERO)
+    }
+    fn of(length: Duration) -> Self {
+        let timer = Box::pin(tokio::time::sleep(length));
+        Self { length, timer }
+    }
+    fn is_over(&self) -> bool {
+        self.length.is_zero() || self.timer.is_elapsed()
+    }
+    /// Until it is over, for so long at most, or until told to stop.
+    async fn pause(&mut self, longest: Duration, stop: &mut watch::Receiver<bool>) {
+        tokio::select! {
+            () = tokio::time::sleep(longest.max(Duration::from_millis(1))) => {}
+            () = self.timer.as_mut(), if !self.is_over() => {}
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+    }
+    /// Begins anew after a full cycle, and when its length was changed meanwhile.
+    fn goes_on(&mut self, after_full_cycle: bool, length: Option<Duration>) {
+        let length = length.unwrap_or(self.length);
+        if after_full_cycle || length != self.length {
+            *self = Self::of(length);
+        }
+    }
 }
 
 /// What the cycles of one round did together.
@@ -99,9 +139,10 @@ impl Dispatcher {
 
     /// Cycles until told to stop. Errors are logged and the next cycle tries again.
     pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        let mut interval = Interval::over();
         while !*stop.borrow() {
-            let cycle = self.measured_cycle().await;
-            self.pause_after(&cycle, &mut stop).await;
+            let (_, pause) = self.next(&mut interval).await;
+            interval.pause(pause, &mut stop).await;
         }
     }
 
@@ -113,11 +154,13 @@ impl Dispatcher {
         mut stop: watch::Receiver<bool>,
     ) -> StoreResult<Round> {
         let began = Instant::now();
+        let mut interval = Interval::over();
         let mut round = Round::default();
         loop {
-            let cycle = self.measured_cycle().await;
-            let over = began.elapsed() + LOOK_PAUSE >= length || *stop.borrow();
-            match &cycle {
+            let (done, pause) = self.next(&mut interval).await;
+            let rest = length.saturating_sub(began.elapsed());
+            let over = rest <= LOOK_PAUSE || *stop.borrow();
+            match &done {
                 Ok(cycle) => round.add(cycle),
                 Err(error) if over && round.cycles == 0 => return Err(error.clone()),
                 Err(_) => {}
@@ -125,33 +168,32 @@ impl Dispatcher {
             if over {
                 return Ok(round);
             }
-            let rest = length.saturating_sub(began.elapsed());
-            let pause = self.pause_after(&cycle, &mut stop);
-            // The end of the round is no later because a cycle failed just before it.
-            let _ = tokio::time::timeout(rest, pause).await;
+            interval.pause(pause.min(rest), &mut stop).await;
         }
     }
 
-    async fn measured_cycle(&self) -> StoreResult<Cycle> {
+    /// A full cycle if the interval is over, else a look; and the longest pause after it.
+    async fn next(&self, interval: &mut Interval) -> (StoreResult<Cycle>, Duration) {
+        let is_full = interval.is_over();
         let began = Instant::now();
-        let cycle = self.cycle().await;
-        self.measure(&cycle, began.elapsed());
-        if let Err(error) = &cycle {
-            tracing::warn!(item_type = %self.item_type, %error, "dispatch cycle failed");
-        }
-        cycle
-    }
-
-    async fn pause_after(&self, cycle: &StoreResult<Cycle>, stop: &mut watch::Receiver<bool>) {
-        let pause = match cycle {
-            Ok(cycle) if cycle.unreachable => Duration::from_secs(1),
-            Ok(cycle) => LOOK_PAUSE.min(cycle.next_in.unwrap_or(LOOK_PAUSE)),
-            Err(_) => Duration::from_secs(1),
+        let done = if is_full {
+            self.cycle().await
+        } else {
+            self.look().await
         };
-        tokio::select! {
-            () = tokio::time::sleep(pause.max(Duration::from_millis(1))) => {}
-            _ = stop.wait_for(|stop| *stop) => {}
-        }
+        self.measure(&done, began.elapsed());
+        let pause = match &done {
+            Ok(cycle) if cycle.unreachable => Duration::from_secs(1),
+            Ok(cycle) => {
+                interval.goes_on(is_full, cycle.interval);
+                LOOK_PAUSE.min(cycle.next_in.unwrap_or(LOOK_PAUSE))
+            }
+            Err(error) => {
+                tracing::warn!(item_type = %self.item_type, %error, "dispatch cycle failed");
+                Duration::from_secs(1)
+            }
+        };
+        (done, pause)
     }
 
     /// The seeds' names.
@@ -167,8 +209,18 @@ impl Dispatcher {
             .record(took.as_secs_f64());
     }
 
-    /// One cycle: read config → claim → start → record, for every lane that has work.
+    /// One cycle: read config → claim → start → record, for every lane that has work within the
+    /// claim-ahead time.
     pub async fn cycle(&self) -> StoreResult<Cycle> {
+        self.cycle_within(Duration::MAX).await
+    }
+
+    /// The same for lanes that have work soon. They are claimed as far ahead as in a full cycle.
+    pub async fn look(&self) -> StoreResult<Cycle> {
+        self.cycle_within(SOON).await
+    }
+
+    async fn cycle_within(&self, reach: Duration) -> StoreResult<Cycle> {
         let Ok(mut random) = self.cycle.try_lock() else {
             return Ok(Cycle {
                 skipped: true,
@@ -176,20 +228,23 @@ impl Dispatcher {
             });
         };
         let config = self.config().await?;
+        let mut cycle = Cycle {
+            interval: Some(config.interval()),
+            ..Cycle::default()
+        };
         if !config.enabled {
-            return Ok(Cycle {
-                skipped: true,
-                ..Cycle::default()
-            });
+            cycle.skipped = true;
+            return Ok(cycle);
         }
         let due = self
             .store
-            .lanes_due(&self.item_type, config.ahead(), config.stale_after())
+            .lanes_due(
+                &self.item_type,
+                config.ahead().min(reach),
+                config.stale_after(),
+            )
             .await?;
-        let mut cycle = Cycle {
-            next_in: due.next_in,
-            ..Cycle::default()
-        };
+        cycle.next_in = due.next_in;
         let mut lanes = due.lanes;
         for _ in 0..MAX_BATCHES {
             if lanes.is_empty() || cycle.unreachable {
@@ -214,15 +269,10 @@ impl Dispatcher {
     }
 
     async fn config(&self) -> StoreResult<ItemTypeConfig> {
-        let setting = self
-            .store
-            .setting(SettingKind::ItemType, self.item_type.as_str())
-            .await?;
-        let body = setting.map(|s| s.body_json).ok_or_else(|| {
+        let found = item_type(&*self.store, &self.item_type).await?;
+        found.map(|found| found.config).ok_or_else(|| {
             StoreError::Invalid(format!("item type {} is not configured", self.item_type))
-        })?;
-        serde_json::from_str(&body)
-            .map_err(|e| StoreError::Bug(format!("item type {}: {e}", self.item_type)))
+        })
     }
 
     fn claim(&self, config: &ItemTypeConfig, lane: &LaneName, batch: &BatchId) -> Claim {

@@ -54,7 +54,15 @@ pub struct Ask {
     pub may_be_late: bool,
 }
 
-/// Why there is no turn. Nothing was sent.
+/// Nothing was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    pub why: NoTurn,
+    /// An attempt that is open and whose turn was dropped unused.
+    pub unused: Option<AttemptId>,
+}
+
+/// Why there is no turn.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NoTurn {
     #[error("{why}")]
@@ -72,6 +80,7 @@ pub enum NoTurn {
 pub(crate) struct Granted {
     pub(crate) attempt: AttemptId,
     pub(crate) at: Timestamp,
+    pub(crate) era: i64,
     pub(crate) local: Instant,
     /// How often the clock had jumped when this was mapped.
     pub(crate) jumps: u64,
@@ -109,15 +118,19 @@ impl Gate {
 
     /// Waits for a turn and for its time. On return the caller sends, at once.
     #[tracing::instrument(skip_all, fields(lane = %ask.lane))]
-    pub async fn turn(&self, ask: Ask) -> Result<Permit, NoTurn> {
+    pub async fn turn(&self, ask: Ask) -> Result<Permit, Refusal> {
         let patience = self.options.patience;
         let deadline = Instant::now() + patience;
         let mut missed = None;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
+            let impatient = || Refusal {
+                why: NoTurn::Impatient(patience),
+                unused: missed,
+            };
             let granted = tokio::time::timeout(left, self.granted(&ask, missed))
                 .await
-                .map_err(|_| NoTurn::Impatient(patience))??;
+                .map_err(|_| impatient())??;
             tokio::time::sleep_until(granted.local).await;
             let late = granted.local.elapsed();
             let name = || ask.lane.to_string();
@@ -125,7 +138,10 @@ impl Gate {
                 metrics::counter!("tollgate_turns_total", "lane" => name()).increment(1);
                 metrics::histogram!("tollgate_turn_lateness_seconds", "lane" => name())
                     .record(late.as_secs_f64());
-                return Ok(Permit::granted_by_the_gate(granted.attempt, granted.at));
+                let Granted {
+                    attempt, at, era, ..
+                } = granted;
+                return Ok(Permit::granted_by_the_gate(attempt, at, era));
             }
             metrics::counter!("tollgate_turns_dropped_total", "lane" => name()).increment(1);
             tracing::debug!(item = %ask.item, lane = %ask.lane, ?late, "turn dropped");
@@ -137,7 +153,7 @@ impl Gate {
         granted.local.elapsed() <= self.options.tolerance && granted.jumps == self.watch.jumps()
     }
 
-    async fn granted(&self, ask: &Ask, missed: Option<AttemptId>) -> Result<Granted, NoTurn> {
+    async fn granted(&self, ask: &Ask, missed: Option<AttemptId>) -> Result<Granted, Refusal> {
         let new = NewTurn {
             item: ask.item.clone(),
             run: ask.run,
@@ -148,9 +164,12 @@ impl Gate {
             may_be_late: ask.may_be_late,
         };
         let (answer, answered) = oneshot::channel();
-        let stopped = || NoTurn::Closed {
-            why: "the gate is shutting down".into(),
-            for_at_least: Duration::from_secs(1),
+        let stopped = || Refusal {
+            why: NoTurn::Closed {
+                why: "the gate is shutting down".into(),
+                for_at_least: Duration::from_secs(1),
+            },
+            unused: missed,
         };
         let lane = self.lane(&ask.lane);
         lane.send(Waiting { new, answer })

@@ -6,11 +6,12 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tollgate_core::gate::HORIZON;
-use tollgate_core::id::LaneName;
+use tollgate_core::id::{AttemptId, LaneName};
 use tollgate_core::ports::{NewTurn, Store, StoreError, StoreResult, Turn, TurnBlock, TurnsWanted};
 
 use crate::clock_watch::{Bearing, ClockWatch, Look};
-use crate::gate::{Granted, NoTurn};
+use crate::gate::{Granted, NoTurn, Refusal};
+use crate::unused::{self, Unused};
 
 /// So many attempts ask for a turn in one transaction.
 const MAX_BLOCK: usize = 512;
@@ -26,7 +27,24 @@ const LOOK_EVERY: Duration = HORIZON.checked_div(2).expect("two is not zero");
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) new: NewTurn,
-    pub(crate) answer: oneshot::Sender<Result<Granted, NoTurn>>,
+    pub(crate) answer: oneshot::Sender<Result<Granted, Refusal>>,
+}
+
+impl Waiting {
+    fn refuse(self, why: NoTurn) {
+        let unused = self.new.missed;
+        // Whoever has gone does not hear it.
+        let _ = self.answer.send(Err(Refusal { why, unused }));
+    }
+
+    fn unused(&self, attempt: AttemptId) -> Unused {
+        Unused {
+            attempt,
+            item: self.new.item.clone(),
+            run: self.new.run,
+            kind: self.new.kind,
+        }
+    }
 }
 
 pub(crate) struct LaneQueue {
@@ -63,8 +81,7 @@ impl LaneQueue {
             while let Ok(next) = arrivals.try_recv() {
                 self.waiting.push(next);
             }
-            // Whoever has lost patience asks for nothing.
-            self.waiting.retain(|w| !w.answer.is_closed());
+            self.forget_the_gone();
             self.waiting.sort_by_key(|w| w.new.planned);
             if self.waiting.is_empty() {
                 continue;
@@ -134,12 +151,19 @@ impl LaneQueue {
         Ok(pause)
     }
 
+    /// Whoever has lost patience asks for nothing.
+    fn forget_the_gone(&mut self) {
+        for gone in self.waiting.extract_if(.., |w| w.answer.is_closed()) {
+            if let Some(missed) = gone.new.missed {
+                unused::settle_aside(&self.store, gone.unused(missed));
+            }
+        }
+    }
+
     fn turn_away(&mut self, asking: usize, error: &StoreError) {
         for waiting in self.waiting.drain(..asking) {
             let (why, for_at_least) = (error.to_string(), AWAY_PAUSE);
-            let _ = waiting
-                .answer
-                .send(Err(NoTurn::Closed { why, for_at_least }));
+            waiting.refuse(NoTurn::Closed { why, for_at_least });
         }
     }
 
@@ -156,27 +180,34 @@ impl LaneQueue {
         let rest = self.waiting.split_off(asking);
         let asked = std::mem::replace(&mut self.waiting, rest);
         for (waiting, turn) in asked.into_iter().zip(block.turns) {
-            let answer = match turn {
+            match turn {
                 Turn::At { attempt, at } => {
                     let local = bearing.sample.local(at);
                     self.last_out = self.last_out.max(Some(local));
-                    Ok(Granted {
+                    let granted = Granted {
                         attempt,
                         at,
+                        era: block.era,
                         local,
                         jumps: bearing.jumps,
-                    })
+                    };
+                    self.grant(waiting, granted);
                 }
-                Turn::Closed { why, for_at_least } => Err(NoTurn::Closed { why, for_at_least }),
-                Turn::NotYours(why) => Err(NoTurn::NotYours(why)),
-                Turn::TooLate => Err(NoTurn::TooLate),
-                Turn::Later => {
-                    self.waiting.push(waiting);
-                    continue;
+                Turn::Closed { why, for_at_least } => {
+                    waiting.refuse(NoTurn::Closed { why, for_at_least });
                 }
-            };
-            // A caller that has gone leaves its attempt open: the next sender takes it over.
-            let _ = waiting.answer.send(answer);
+                Turn::NotYours(why) => waiting.refuse(NoTurn::NotYours(why)),
+                Turn::TooLate => waiting.refuse(NoTurn::TooLate),
+                Turn::Later => self.waiting.push(waiting),
+            }
+        }
+    }
+
+    /// Nobody sends for a caller that has gone.
+    fn grant(&self, waiting: Waiting, granted: Granted) {
+        let unused = waiting.unused(granted.attempt);
+        if waiting.answer.send(Ok(granted)).is_err() {
+            unused::settle_aside(&self.store, unused);
         }
     }
 }

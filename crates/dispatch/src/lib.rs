@@ -1,12 +1,15 @@
 //! The services on the ports: the gate gives turns, the sender sends exactly once as far as money
 //! is concerned, the dispatcher starts what is due, the sweeper finds what was left behind,
-//! the planner knows when everything will run.
+//! the planner knows when everything will run, the feeder takes files in chunk by chunk.
 
 mod breaker;
 mod clock_watch;
 mod decide;
 mod dispatcher;
+mod feeder;
+mod follow;
 mod gate;
+mod item_types;
 mod lane_care;
 mod lane_queue;
 mod node_clock;
@@ -16,10 +19,13 @@ mod rounds;
 mod sender;
 mod shift;
 mod sweeper;
+mod unused;
 mod why;
 
 pub use dispatcher::{Cycle, Dispatcher, Round};
-pub use gate::{Ask, Gate, GateOptions, NoTurn};
+pub use feeder::{ChunkFlow, Feeder, Wake};
+pub use gate::{Ask, Gate, GateOptions, NoTurn, Refusal};
+pub use item_types::{ItemTypeInForce, change_item_type, item_type};
 pub use planner::{Feed, Planner};
 pub use reconciler::Reconciler;
 pub use rounds::{DISPATCH_TASK_QUEUE, DispatchRound, DispatcherFlow, Dispatchers, dispatcher_id};

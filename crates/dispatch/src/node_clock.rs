@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_core::ports::{Reading, SharedClock, StoreResult};
+use tollgate_core::ports::{Boot, Reading, SharedClock, StoreResult};
 use tollgate_core::{SignedDuration, Timestamp};
 
 /// A greater step of the shared clock, beyond what the two looks leave open, is a jump. A smaller
@@ -13,6 +13,10 @@ const SMALLEST_JUMP: Duration = Duration::from_millis(4);
 /// While both clocks are being corrected, each by at most 500 in a million, they drift apart by
 /// one part in so many.
 const DRIFT: u32 = 1000;
+
+/// A look at the machine's own clock that took longer says too little.
+const LONGEST_BOOT_LOOK: Duration = Duration::from_millis(20);
+const MOST_BOOT_LOOKS: u32 = 10;
 
 /// One look at both clocks. Half the round trip is the uncertainty.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +55,12 @@ fn has_jumped(before: Sample, look: Sample) -> bool {
     look.timeline != before.timeline || step.unsigned_abs() > SMALLEST_JUMP + unclear
 }
 
+/// `23286.38 13458.09`: seconds since the machine started, asleep or awake, and seconds idle.
+fn parse_uptime(text: &str) -> Option<Duration> {
+    let seconds: f64 = text.split_whitespace().next()?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
 fn signed_since(later: Instant, earlier: Instant) -> SignedDuration {
     let signed = |time: Duration| SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX);
     signed(later.saturating_duration_since(earlier))
@@ -87,6 +97,30 @@ impl Sample {
 
     pub(crate) fn uncertainty(&self) -> Duration {
         self.uncertainty
+    }
+
+    /// The machine's boot, by the shared clock. None where it cannot be known: Linux tells it.
+    pub(crate) fn boot(&self) -> Option<Boot> {
+        (0..MOST_BOOT_LOOKS).find_map(|_| self.look_at_boot())
+    }
+
+    fn look_at_boot(&self) -> Option<Boot> {
+        let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let before = Instant::now();
+        let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
+        let now = Instant::now();
+        if now.saturating_duration_since(before) > LONGEST_BOOT_LOOK {
+            return None;
+        }
+        let up = parse_uptime(&uptime)?;
+        let shared = self
+            .shared
+            .checked_add(signed_since(now, self.local))
+            .ok()?;
+        Some(Boot {
+            id: id.trim().to_owned(),
+            began: shared.checked_sub(up).ok()?,
+        })
     }
 
     /// When a shared time comes, on this node's clock.
@@ -178,6 +212,22 @@ mod tests {
                 "case {n}"
             );
         }
+    }
+
+    #[test]
+    fn a_boot_began_at_the_same_time_unless_the_shared_clock_was_set() {
+        let uptime = |text| parse_uptime(text);
+        assert_eq!(uptime("23.5 1.0\n"), Some(Duration::from_millis(23_500)));
+        for text in ["", "never", "-1 0", "NaN"] {
+            assert_eq!(uptime(text), None, "{text:?}");
+        }
+        let start = Instant::now();
+        let (first, second) = (sample(start, 0, 0, 1, 1), sample(start, -500, -500, 1, 1));
+        let (one, other) = (first.boot().unwrap(), second.boot().unwrap());
+        assert_eq!(one.id, other.id);
+        assert!(one.began_at(other.began), "{one:?} {other:?}");
+        let set = sample(start, 0, 3_600_000, 1, 1).boot().unwrap();
+        assert!(!set.began_at(one.began), "{set:?} {one:?}");
     }
 
     #[test]

@@ -15,22 +15,16 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::lane_in_force::CLOSED_PAUSE;
 use tollgate_core::outcome::{AttemptKind, Outcome, Quiet};
 use tollgate_core::ports::{
-    Connector, ItemView, Line, Permit, Request, Settlement, StatusMove, Store, StoreError,
-    StoreResult, Then,
+    Connector, Health, Heard, ItemView, Line, NoLine, Permit, Request, Settlement, StatusMove,
+    Store, StoreError, StoreResult,
 };
 use tollgate_core::retry;
 
 use crate::decide::{self, Doubt, Next};
-use crate::gate::{Ask, Gate, NoTurn};
+use crate::follow::{Follows, PAUSES, follow, judge};
+use crate::gate::{Ask, Gate, NoTurn, Refusal};
 use crate::lane_care::LaneCare;
-
-/// The pauses of an item that goes back to the queue, by its run: growing, and without an end.
-const PAUSES: retry::Policy = retry::Policy {
-    max_attempts: u32::MAX,
-    first_pause: Duration::from_secs(1),
-    factor: 2,
-    longest_pause: Duration::from_mins(5),
-};
+use crate::unused::Unused;
 
 /// About ten seconds: well within a step.
 const SETTLE_TRIES: retry::Policy = retry::Policy {
@@ -77,6 +71,7 @@ pub struct Sender {
     gate: Arc<Gate>,
     connector: Arc<dyn Connector>,
     care: LaneCare,
+    pauses: retry::Policy,
 }
 
 impl std::fmt::Debug for Sender {
@@ -95,7 +90,15 @@ impl Sender {
             gate,
             connector,
             care,
+            pauses: PAUSES,
         }
+    }
+
+    /// For items that may wait longer between two tries than money may. Its `max_attempts` is not
+    /// looked at: whether to go on is the domain's to decide.
+    #[must_use]
+    pub fn with_pauses(self, pauses: retry::Policy) -> Self {
+        Self { pauses, ..self }
     }
 
     /// Sends an item, or finds out what became of it. Safe to call again after a crash.
@@ -103,7 +106,7 @@ impl Sender {
         let history = loop {
             let history = self
                 .store
-                .take_over(&job.item, self.gate.tolerance())
+                .take_over(&job.item, job.run, self.gate.tolerance())
                 .await?;
             match history.busy_for {
                 // Bounded: a turn lies at most the gate's horizon or one turn of the slowest lane ahead.
@@ -111,8 +114,7 @@ impl Sender {
                 None => break history,
             }
         };
-        let (kind, doubt) = match decide::next(&history.past, self.connector.profile(), history.now)
-        {
+        let (kind, doubt) = match decide::next(&history, self.connector.profile()) {
             Next::AlreadyDone(answer) => return Ok(Sent::Done(answer)),
             Next::AlreadyRefused(reason) => {
                 // Settled by a run that no longer owned the item: the end is still to be written.
@@ -126,33 +128,48 @@ impl Sender {
         // The connection comes first: failing here has sent nothing and spends no turn.
         let line = match self.connector.line().await {
             Ok(line) => line,
-            Err(why) => {
-                let now = history.now;
-                self.care.heard(false, now, now, &why).await;
-                return self.put_back(job, PAUSES.pause_after(job.run), &why).await;
+            Err(none) => {
+                if let NoLine::Unreachable(why) = &none {
+                    self.care.heard(false, history.now, history.now, why).await;
+                }
+                let pause = self.pauses.pause_after(job.run);
+                return self.put_back(job, pause, &none.to_string()).await;
             }
         };
-        let permit = match self
-            .gate
-            .turn(self.ask(job, kind, doubt, history.now))
-            .await
-        {
-            Ok(permit) => permit,
-            Err(NoTurn::NotYours(why)) => return self.not_ours(job, why).await,
-            Err(NoTurn::TooLate) => return self.hold(job).await,
+        let ask = self.ask(job, kind, doubt, history.now);
+        match self.gate.turn(ask).await {
+            Ok(permit) => self.exchange(job, kind, doubt, line, permit).await,
+            Err(refusal) => self.refused(job, kind, refusal).await,
+        }
+    }
+
+    /// There is no turn. First what was certainly not sent is written down, then the item moves: a
+    /// crash between the two leaves an item that is sent anew.
+    async fn refused(&self, job: &Job, kind: AttemptKind, refusal: Refusal) -> StoreResult<Sent> {
+        if let Some(attempt) = refusal.unused {
+            let unused = Unused {
+                attempt,
+                item: job.item.clone(),
+                run: job.run,
+                kind,
+            };
+            let why = format!("its turn was missed, then: {}", refusal.why);
+            unused.settle(&*self.store, &why).await?;
+        }
+        match refusal.why {
+            NoTurn::NotYours(why) => self.not_ours(job, why).await,
+            NoTurn::TooLate => self.hold(job).await,
             // Not for as long as the lane is closed: nobody claims for a closed lane, and one
             // that opens earlier than it said finds its items ready.
-            Err(NoTurn::Closed { why, for_at_least }) => {
+            NoTurn::Closed { why, for_at_least } => {
                 let pause = for_at_least.min(CLOSED_PAUSE);
-                return self.put_back(job, pause, &why).await;
+                self.put_back(job, pause, &why).await
             }
-            Err(impatient @ NoTurn::Impatient(_)) => {
-                return self
-                    .put_back(job, Duration::from_secs(1), &impatient.to_string())
-                    .await;
+            impatient @ NoTurn::Impatient(_) => {
+                let pause = Duration::from_secs(1);
+                self.put_back(job, pause, &impatient.to_string()).await
             }
-        };
-        self.exchange(job, kind, doubt, line, permit).await
+        }
     }
 
     /// After a restart a flow may run before the dispatcher has claimed its item again: then it is
@@ -188,41 +205,35 @@ impl Sender {
         line: Box<dyn Line>,
         permit: Permit,
     ) -> StoreResult<Sent> {
-        let (attempt, turn_at) = (permit.attempt(), permit.turn_at());
+        let (attempt, turn_at, era) = (permit.attempt(), permit.turn_at(), permit.era());
+        let profile = self.connector.profile();
         let began = Instant::now();
-        let said = match kind {
-            AttemptKind::Send if !doubt.permits(self.connector.profile(), turn_at) => {
-                Outcome::retry("not sent: the bank may have forgotten the key meanwhile")
-            }
+        let heard = match kind {
+            AttemptKind::Send if !doubt.permits(profile, turn_at, era) => Heard {
+                outcome: Outcome::retry("not sent: the bank may have forgotten the key meanwhile"),
+                health: Health::Untold,
+            },
             AttemptKind::Send => line.send(permit, &job.request).await,
             AttemptKind::Probe => line.probe(permit, &job.request).await,
         };
-        let took = began.elapsed();
-        let slow = took > self.connector.profile().timeout / 2;
-        let worked = !slow && !matches!(said, Outcome::Unknown(_));
-        let heard_at = turn_at + took;
-        self.care
-            .heard(worked, turn_at, heard_at, said.detail())
-            .await;
-        let outcome = judge(said, doubt);
+        self.care_for_lane(&heard, turn_at, began.elapsed()).await;
+        let outcome = judge(heard.outcome, doubt);
         tracing::Span::current().record("outcome", outcome.state().as_str());
         if matches!(outcome, Outcome::Unknown(_)) {
             // What was answered is in the attempt; a bank may repeat an account in it.
             tracing::warn!(item = %job.item, ?kind, "in doubt: nobody knows the outcome");
         }
-        let (record, then, sent) = self.follow(job, kind, doubt, turn_at, &outcome);
+        let evidence_in = match kind {
+            AttemptKind::Send => None,
+            AttemptKind::Probe => Some(doubt.evidence_in(profile, turn_at, era)),
+        };
+        let Follows { record, then, sent } =
+            follow(job, &outcome, evidence_in, self.pauses.pause_after(job.run));
         let close_lane = match &outcome {
             Outcome::Retry {
                 quiet: Quiet::For(time),
                 ..
             } => Some((self.connector.lane().clone(), *time)),
-            Outcome::Retry {
-                why,
-                quiet: Quiet::UntilResumed,
-            } => {
-                self.care.stop(why, turn_at).await;
-                None
-            }
             _ => None,
         };
         let (item, run) = (job.item.clone(), job.run);
@@ -243,6 +254,23 @@ impl Sender {
         ))
     }
 
+    /// What is slow fails as well: it will soon time out.
+    async fn care_for_lane(&self, heard: &Heard, turn_at: Timestamp, took: Duration) {
+        let slow = took > self.connector.profile().timeout / 2;
+        let detail = heard.outcome.detail();
+        let worked = match heard.health {
+            Health::Untold => return,
+            Health::TurnsUsAway => {
+                self.care.stop(detail, turn_at).await;
+                !slow
+            }
+            Health::Answers => !slow,
+            Health::Fails => false,
+        };
+        let heard_at = turn_at + took;
+        self.care.heard(worked, turn_at, heard_at, detail).await;
+    }
+
     /// An answer in hand is not thrown away because the store is away for a moment.
     async fn settle(&self, settlement: Settlement) -> StoreResult<bool> {
         let mut tries = 1;
@@ -260,60 +288,6 @@ impl Sender {
         }
     }
 
-    /// What follows from an outcome: for the record, for the queue, and for the flow.
-    fn follow(
-        &self,
-        job: &Job,
-        kind: AttemptKind,
-        doubt: Doubt,
-        turn_at: Timestamp,
-        outcome: &Outcome,
-    ) -> (Option<StatusMove>, Then, Sent) {
-        let requeue = |after: Duration, why: &str| {
-            let why = why.to_owned();
-            (
-                Then::Requeue {
-                    after,
-                    why: why.clone(),
-                },
-                Sent::Requeued(why),
-            )
-        };
-        match outcome {
-            Outcome::Done(answer) => (
-                Some(job.moves.done.clone()),
-                Then::Stay,
-                Sent::Done(answer.clone()),
-            ),
-            Outcome::Refused(reason) => (
-                Some(job.moves.refused.clone()),
-                Then::Finish,
-                Sent::Refused(reason.clone()),
-            ),
-            Outcome::Unknown(why) => {
-                let (then, sent) = requeue(PAUSES.pause_after(job.run), why);
-                (Some(job.moves.in_doubt.clone()), then, sent)
-            }
-            Outcome::Retry { why, quiet } => {
-                let pause = match (kind, doubt) {
-                    // "Unknown to me": ask again when that will be evidence; send again if it is.
-                    (AttemptKind::Probe, Doubt::Since { last: sent, .. }) => {
-                        let settle = self.connector.profile().settle;
-                        // A clock that was set back knows nothing: the whole time is left.
-                        let age = Duration::try_from(turn_at.duration_since(sent));
-                        settle.saturating_sub(age.unwrap_or_default())
-                    }
-                    _ => match quiet {
-                        Quiet::For(time) => PAUSES.pause_after(job.run).max(*time),
-                        Quiet::No | Quiet::UntilResumed => PAUSES.pause_after(job.run),
-                    },
-                };
-                let (then, sent) = requeue(pause, why);
-                (None, then, sent)
-            }
-        }
-    }
-
     async fn hold(&self, job: &Job) -> StoreResult<Sent> {
         if self.store.hold(&job.item, job.run).await? {
             return Ok(Sent::Held);
@@ -326,15 +300,5 @@ impl Sender {
             return Ok(Sent::Requeued(why.to_owned()));
         }
         Ok(Sent::Superseded("another run owns the item".into()))
-    }
-}
-
-/// Once an attempt is Unknown, a later refusal proves nothing about it.
-fn judge(said: Outcome, doubt: Doubt) -> Outcome {
-    match (said, doubt) {
-        (Outcome::Refused(reason), Doubt::Since { .. }) => Outcome::Unknown(format!(
-            "an earlier send is in doubt, and this proves nothing about it: {reason}"
-        )),
-        (said, _) => said,
     }
 }

@@ -16,9 +16,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::access::Access;
 use crate::encrypted::{Encrypted, Raw};
 use crate::judge::{Answer, Exchange};
 use crate::tls::Tls;
+use crate::url::Base;
 
 /// The largest answer that is read, head and body each.
 pub const MAX_ANSWER_BYTES: usize = 64 * 1024;
@@ -39,6 +41,22 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
+    /// Reads the root certificates; connects to nothing yet.
+    pub(crate) fn at(base: &Base, access: &Access) -> Result<Self, String> {
+        let tls = match (base.encrypted, access.root_file()) {
+            (true, file) => Some(Tls::to(&base.host, file)?),
+            (false, None) => None,
+            (false, Some(_)) => {
+                return Err("root_certificates is of use only with https://".to_owned());
+            }
+        };
+        Ok(Self {
+            host: base.host.clone(),
+            port: base.port,
+            tls,
+        })
+    }
+
     /// A connection on which a request can go out at once: with TLS, its handshake is over.
     pub(crate) async fn connect(&self) -> Result<Connection, String> {
         let deadline = Instant::now() + CONNECT_WITHIN;

@@ -9,14 +9,12 @@ use http::header::{CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderValue, Method};
 use http_body_util::Full;
 use tollgate_core::id::LaneName;
-use tollgate_core::outcome::Outcome;
-use tollgate_core::ports::{Connector, Line, Permit, Profile, Request};
+use tollgate_core::ports::{Connector, Heard, Line, NoLine, Permit, Profile, Request};
 
 use crate::access::Access;
 use crate::connection::{OutRequest, Remote};
-use crate::judge::{Exchange, judge_probe, judge_send};
+use crate::judge::{Exchange, heard, judge_probe, judge_send};
 use crate::pool::{Lease, Pool};
-use crate::tls::Tls;
 use crate::url::Base;
 
 #[derive(Debug, Clone)]
@@ -55,13 +53,7 @@ impl HttpConnector {
         if options.profile.timeout.is_zero() {
             return Err(refuse("with a timeout of 0 every answer would be lost"));
         }
-        let tls = match (base.encrypted, access.root_file()) {
-            (true, file) => Some(Tls::to(&base.host, file).map_err(|why| refuse(&why))?),
-            (false, None) => None,
-            (false, Some(_)) => {
-                return Err(refuse("root_certificates is of use only with https://"));
-            }
-        };
+        let remote = Remote::at(&base, access).map_err(|why| refuse(&why))?;
         let endpoint = Endpoint {
             label: format!("{name} {}", options.url),
             place: base.place(),
@@ -70,11 +62,6 @@ impl HttpConnector {
             headers: access.headers().clone(),
             lane: options.lane,
             profile: options.profile,
-        };
-        let remote = Remote {
-            host: base.host,
-            port: base.port,
-            tls,
         };
         let pool = Pool::new(remote, options.max_connections);
         Ok(Self {
@@ -99,10 +86,10 @@ impl Connector for HttpConnector {
         &self.endpoint.profile
     }
 
-    async fn line(&self) -> Result<Box<dyn Line>, String> {
+    async fn line(&self) -> Result<Box<dyn Line>, NoLine> {
         // An exchange lasts no longer than the timeout, so a line should come free within it.
         let lease = self.pool.lease(self.endpoint.profile.timeout).await;
-        let lease = lease.map_err(|why| format!("{}: {why}", self.endpoint.label))?;
+        let lease = lease.map_err(|none| none.at(&self.endpoint.label))?;
         Ok(Box::new(HttpLine {
             endpoint: Arc::clone(&self.endpoint),
             lease,
@@ -118,16 +105,16 @@ struct HttpLine {
 
 #[async_trait]
 impl Line for HttpLine {
-    async fn send(self: Box<Self>, _permit: Permit, request: &Request) -> Outcome {
+    async fn send(self: Box<Self>, _permit: Permit, request: &Request) -> Heard {
         let profile = &self.endpoint.profile;
         let exchange = match self.endpoint.payment(request) {
             Ok(out) => self.lease.exchange(out, profile.timeout).await,
             Err(error) => Exchange::NotSent(error.to_string()),
         };
-        judge_send(exchange, &request.reference, profile)
+        heard(exchange, |e| judge_send(e, &request.reference, profile))
     }
 
-    async fn probe(self: Box<Self>, _permit: Permit, request: &Request) -> Outcome {
+    async fn probe(self: Box<Self>, _permit: Permit, request: &Request) -> Heard {
         let exchange = match self.endpoint.question(request) {
             Ok(out) => {
                 let within = self.endpoint.profile.timeout;
@@ -135,7 +122,7 @@ impl Line for HttpLine {
             }
             Err(error) => Exchange::NotSent(error.to_string()),
         };
-        judge_probe(exchange, &request.reference)
+        heard(exchange, |e| judge_probe(e, &request.reference))
     }
 }
 

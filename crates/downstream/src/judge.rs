@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use tollgate_core::outcome::{Outcome, Quiet};
-use tollgate_core::ports::Profile;
+use tollgate_core::ports::{Health, Heard, Profile};
 
 /// How long a lane stays quiet when the downstream does not say.
 pub(crate) const DEFAULT_QUIET: Duration = Duration::from_secs(1);
@@ -33,6 +33,26 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
 }
 
+/// What an exchange proves about the item, by this judge, and what it tells about the downstream.
+pub(crate) fn heard(exchange: Exchange, judge: impl FnOnce(Exchange) -> Outcome) -> Heard {
+    let turned_away =
+        matches!(&exchange, Exchange::Answered(answer) if turns_us_away(answer.status));
+    let unsent = matches!(exchange, Exchange::NotSent(_));
+    let outcome = judge(exchange);
+    let health = match outcome {
+        _ if unsent => Health::Untold,
+        _ if turned_away => Health::TurnsUsAway,
+        Outcome::Unknown(_) => Health::Fails,
+        Outcome::Done(_) | Outcome::Refused(_) | Outcome::Retry { .. } => Health::Answers,
+    };
+    Heard { outcome, health }
+}
+
+/// The configuration is wrong, and the next request will fare no better.
+fn turns_us_away(status: u16) -> bool {
+    matches!(status, 401 | 403 | 405)
+}
+
 pub(crate) fn judge_send(exchange: Exchange, reference: &str, profile: &Profile) -> Outcome {
     let answer = match exchange {
         Exchange::NotSent(why) => {
@@ -44,10 +64,9 @@ pub(crate) fn judge_send(exchange: Exchange, reference: &str, profile: &Profile)
     let status = answer.status;
     match status {
         200..=299 => done_if_named(answer, reference),
-        401 | 403 | 405 => Outcome::Retry {
-            why: format!("status {status}: the configuration is wrong, not the payment"),
-            quiet: Quiet::UntilResumed,
-        },
+        _ if turns_us_away(status) => Outcome::retry(format!(
+            "status {status}: the configuration is wrong, not the payment"
+        )),
         _ if means_not_done(&answer, profile) => Outcome::Retry {
             why: format!("status {status}: not done"),
             quiet: Quiet::For(quiet_for(answer.retry_after.as_deref())),
@@ -99,7 +118,7 @@ fn means_not_done(answer: &Answer, profile: &Profile) -> bool {
 }
 
 /// Whole seconds only: a date would need a clock shared with the downstream.
-fn quiet_for(retry_after: Option<&str>) -> Duration {
+pub(crate) fn quiet_for(retry_after: Option<&str>) -> Duration {
     let is_seconds =
         |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match retry_after.map(str::trim).filter(is_seconds) {
@@ -240,14 +259,34 @@ mod tests {
 
     #[test]
     fn a_wrong_configuration_stops_the_lane_and_costs_no_payment() {
+        let probe = |exchange| judge_probe(exchange, "pay_1");
         for status in [401, 403, 405] {
-            let said = sent_status(status);
-            let quiet = Quiet::UntilResumed;
-            assert!(
-                matches!(&said, Outcome::Retry { quiet: q, .. } if *q == quiet),
-                "{said:?}"
-            );
+            let answer = || answered(status, None, NAMED.as_bytes());
+            let sent = heard(answer(), |exchange| sent(exchange, &[429]));
+            assert!(matches!(sent.outcome, Outcome::Retry { .. }), "{sent:?}");
+            let asked = heard(answer(), probe);
+            assert!(is_unknown(&asked.outcome), "{asked:?}");
+            let told = (sent.health, asked.health);
+            assert_eq!(told, (Health::TurnsUsAway, Health::TurnsUsAway));
         }
+    }
+
+    #[test]
+    fn an_exchange_tells_about_the_downstream_unless_no_byte_went_out() {
+        let send = |exchange| heard(exchange, |e| sent(e, &[429])).health;
+        let probe = |exchange| heard(exchange, |e| judge_probe(e, "pay_1")).health;
+        for health in [send, probe] {
+            assert_eq!(health(Exchange::NotSent("closed".into())), Health::Untold);
+            assert_eq!(health(Exchange::Lost("reset".into())), Health::Fails);
+            let status = |status| health(answered(status, None, NAMED.as_bytes()));
+            assert_eq!(
+                (status(200), status(404)),
+                (Health::Answers, Health::Answers)
+            );
+            assert_eq!((status(500), status(408)), (Health::Fails, Health::Fails));
+        }
+        let refused = send(answered(429, None, b""));
+        assert_eq!(refused, Health::Answers, "it is there, and asks for quiet");
     }
 
     #[test]

@@ -4,13 +4,18 @@
 
 mod access;
 mod connection;
+mod delivery;
 mod encrypted;
 mod http;
 mod judge;
 mod pool;
+mod signature;
 mod tls;
 mod url;
+mod webhook;
 
 pub use access::Access;
 pub use connection::MAX_ANSWER_BYTES;
 pub use http::{HttpConnector, HttpOptions};
+pub use signature::Signer;
+pub use webhook::{WebhookConnector, WebhookOptions};

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
+use tollgate_core::ports::NoLine;
 
 use crate::connection::{Connection, OutRequest, Remote};
 use crate::judge::Exchange;
@@ -40,14 +41,15 @@ impl Pool {
     }
 
     /// A connection ready for one exchange; waits at most `patience` for a free one.
-    pub(crate) async fn lease(self: &Arc<Self>, patience: Duration) -> Result<Lease, String> {
+    pub(crate) async fn lease(self: &Arc<Self>, patience: Duration) -> Result<Lease, NoLine> {
+        let busy = || format!("all {} lines busy for {patience:?}", self.max_connections);
         let permit = timeout(patience, Arc::clone(&self.free).acquire_owned())
             .await
-            .map_err(|_| format!("all {} lines busy for {patience:?}", self.max_connections))?
+            .map_err(|_| NoLine::Busy(busy()))?
             .expect("the semaphore is never closed");
         let connection = match self.ready_idle().await {
             Some(connection) => connection,
-            None => self.remote.connect().await?,
+            None => self.remote.connect().await.map_err(NoLine::Unreachable)?,
         };
         Ok(Lease {
             connection: Some(connection),

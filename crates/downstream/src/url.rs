@@ -11,6 +11,8 @@ pub(crate) struct Base {
     pub(crate) port: u16,
     /// Without its last slash.
     pub(crate) path: String,
+    /// As it is written, or `/`.
+    pub(crate) whole_path: String,
     pub(crate) host_header: HeaderValue,
 }
 
@@ -46,6 +48,7 @@ impl Base {
             host: host.to_ascii_lowercase(),
             port,
             path: uri.path().trim_end_matches('/').to_owned(),
+            whole_path: uri.path().to_owned(),
             host_header: HeaderValue::from_str(authority.as_str())
                 .map_err(|_| bad("has a bad host"))?,
         })
@@ -89,6 +92,18 @@ mod tests {
         ];
         for (url, (host, port, path)) in table {
             assert_eq!(parsed(url), (host.into(), port, path.into()), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_also_known_as_it_is_written() {
+        let table = [
+            ("http://a", "/"),
+            ("http://a/x/", "/x/"),
+            ("http://a/x", "/x"),
+        ];
+        for (url, path) in table {
+            assert_eq!(Base::parse(url).unwrap().whole_path, path);
         }
     }
 

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{AttemptId, LaneName};
 use tollgate_core::outcome::{Outcome, Quiet};
-use tollgate_core::ports::{Connector, Permit, Profile, Request};
+use tollgate_core::ports::{Connector, NoLine, Permit, Profile, Request};
 use tollgate_downstream::{HttpConnector, HttpOptions, MAX_ANSWER_BYTES};
 
 const NAMED: &str = r#"{"paymentId":"pay_1"}"#;
@@ -161,7 +161,7 @@ fn impatient(url: &str) -> HttpConnector {
 }
 
 fn permit() -> Permit {
-    Permit::granted_by_the_gate(AttemptId(1), Timestamp::UNIX_EPOCH)
+    Permit::granted_by_the_gate(AttemptId(1), Timestamp::UNIX_EPOCH, 1)
 }
 
 fn request() -> Request {
@@ -174,12 +174,12 @@ fn request() -> Request {
 
 async fn send(connector: &HttpConnector) -> Outcome {
     let line = connector.line().await.unwrap();
-    line.send(permit(), &request()).await
+    line.send(permit(), &request()).await.outcome
 }
 
 async fn probe(connector: &HttpConnector) -> Outcome {
     let line = connector.line().await.unwrap();
-    line.probe(permit(), &request()).await
+    line.probe(permit(), &request()).await.outcome
 }
 
 #[track_caller]
@@ -304,10 +304,10 @@ async fn a_hang_up_while_the_line_waits_for_its_turn_has_sent_nothing() {
         drop(accepted.unwrap());
         let line = line.unwrap();
         if probing {
-            let outcome = line.probe(permit(), &request()).await;
+            let outcome = line.probe(permit(), &request()).await.outcome;
             assert_unknown(&outcome, "not asked");
         } else {
-            let outcome = line.send(permit(), &request()).await;
+            let outcome = line.send(permit(), &request()).await.outcome;
             assert_eq!(outcome, Outcome::retry(outcome.detail()));
             assert!(outcome.detail().starts_with("failed before the first byte"));
         }
@@ -391,7 +391,7 @@ async fn a_key_that_is_no_header_is_not_sent() {
         idempotency_key: "a\r\nb".into(),
         ..request()
     };
-    let outcome = line.send(permit(), &request).await;
+    let outcome = line.send(permit(), &request).await.outcome;
     assert!(matches!(outcome, Outcome::Retry { .. }), "{outcome:?}");
     assert!(bank.seen().is_empty());
 }
@@ -404,7 +404,7 @@ async fn there_are_never_more_lines_than_allowed() {
     let said = connector.line().await.err().unwrap();
     assert_eq!(
         said,
-        format!("bank {}: all 1 lines busy for 100ms", bank.url)
+        NoLine::Busy(format!("bank {}: all 1 lines busy for 100ms", bank.url))
     );
     drop(held);
     assert!(connector.line().await.is_ok());
@@ -417,7 +417,8 @@ async fn a_refused_connection_is_no_line() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     let said = connector(&url, 1).line().await.err().unwrap();
-    assert_eq!(said, format!("bank {url}: connection refused"));
+    let refused = format!("bank {url}: connection refused");
+    assert_eq!(said, NoLine::Unreachable(refused));
 }
 
 #[test]

@@ -49,6 +49,9 @@ impl Counter {
         let Some(kind) = kind_of(&head) else {
             return self.serve_visitor(&head, body).await;
         };
+        if kind == Kind::Webhook {
+            return self.serve_webhook(&head, body).await;
+        }
         // Drawn before the arrival is announced: whoever waits for the arrival and then changes
         // the faults does not change this one's fate.
         let lot = self.faults.draw(kind);
@@ -205,22 +208,32 @@ impl Counter {
         strike: Option<Strike>,
         payment_id: &str,
     ) -> Result<Answer, HungUp> {
-        let answer = match strike {
-            None => said.whole(),
-            Some(Strike::Status {
-                status,
-                retry_after_secs,
-            }) => Said::by_fault(status, retry_after_secs).whole(),
-            Some(Strike::Reset) => return Err(HungUp),
-            Some(Strike::Stall) => future::pending().await,
-            Some(Strike::Half) => return Ok(said.half()),
-            Some(Strike::Garbage) => answers::garbage(),
-            Some(Strike::WrongId) => answers::wrong_id(&said),
-            Some(Strike::Huge { megabytes }) => answers::huge(payment_id, megabytes),
-        };
-        self.ledger.amend(place, |entry| entry.answered = true);
+        let answer = struck(said, strike, payment_id).await?;
+        if !matches!(strike, Some(Strike::Half)) {
+            self.ledger.amend(place, |entry| entry.answered = true);
+        }
         Ok(answer)
     }
+}
+
+pub(crate) async fn struck(
+    said: Said,
+    strike: Option<Strike>,
+    payment_id: &str,
+) -> Result<Answer, HungUp> {
+    Ok(match strike {
+        None => said.whole(),
+        Some(Strike::Status {
+            status,
+            retry_after_secs,
+        }) => Said::by_fault(status, retry_after_secs).whole(),
+        Some(Strike::Reset) => return Err(HungUp),
+        Some(Strike::Stall) => future::pending().await,
+        Some(Strike::Half) => said.half(),
+        Some(Strike::Garbage) => answers::garbage(),
+        Some(Strike::WrongId) => answers::wrong_id(&said),
+        Some(Strike::Huge { megabytes }) => answers::huge(payment_id, megabytes),
+    })
 }
 
 fn said(verdict: Verdict) -> Result<Said, HungUp> {
@@ -251,6 +264,6 @@ fn describe(entry: &mut Entry, asked: Option<&Asked>) {
     }
 }
 
-fn sha256_hex(bytes: &[u8]) -> String {
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     format!("{:x}", Bytes::copy_from_slice(&Sha256::digest(bytes)))
 }

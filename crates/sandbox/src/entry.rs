@@ -36,6 +36,8 @@ pub enum Kind {
     Send,
     /// `GET /payments/{paymentId}`
     Probe,
+    /// `POST /webhooks`: counted among the faults, and written down as a [`crate::Delivery`].
+    Webhook,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]

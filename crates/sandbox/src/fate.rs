@@ -44,6 +44,7 @@ struct State {
 struct Count {
     sends: u64,
     probes: u64,
+    webhooks: u64,
 }
 
 /// The faults in force, with what must be forgotten when others take their place.
@@ -178,6 +179,7 @@ impl Lot {
         let number = match self.kind {
             Kind::Send => self.ever.sends,
             Kind::Probe => self.ever.probes,
+            Kind::Webhook => self.ever.webhooks,
         };
         let drawn = format!("{} {:?} {number} {fault}", self.seed, self.kind);
         let hash = Sha256::digest(drawn);
@@ -192,6 +194,7 @@ impl Count {
         match kind {
             Kind::Send => self.sends += 1,
             Kind::Probe => self.probes += 1,
+            Kind::Webhook => self.webhooks += 1,
         }
     }
 
@@ -199,6 +202,7 @@ impl Count {
         match subject {
             Subject::Sends => self.sends,
             Subject::Probes => self.probes,
+            Subject::Webhooks => self.webhooks,
             Subject::All => self.sends + self.probes,
         }
     }

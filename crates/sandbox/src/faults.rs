@@ -52,6 +52,8 @@ pub(crate) struct Which {
 pub(crate) enum Subject {
     Sends,
     Probes,
+    Webhooks,
+    /// Sends and probes: what reaches the bank.
     All,
 }
 
@@ -123,7 +125,8 @@ impl Subject {
         match self {
             Self::Sends => kind == Kind::Send,
             Self::Probes => kind == Kind::Probe,
-            Self::All => true,
+            Self::Webhooks => kind == Kind::Webhook,
+            Self::All => kind != Kind::Webhook,
         }
     }
 }
@@ -151,6 +154,7 @@ impl fmt::Display for Which {
         f.write_str(match self.subject {
             Subject::Sends => "sends",
             Subject::Probes => "probes",
+            Subject::Webhooks => "webhooks",
             Subject::All => "all",
         })?;
         match self.numbers {

@@ -17,6 +17,7 @@ use crate::{
     clock::Clock,
     entry::{Effect, Entry, Kind},
     order::Order,
+    webhooks::{Delivery, Mailbox},
     window::{Worst, worst_second},
 };
 
@@ -32,6 +33,7 @@ pub struct Ledger {
 struct Shared {
     clock: Clock,
     books: Mutex<Books>,
+    mailbox: Mutex<Mailbox>,
     arrivals: watch::Sender<usize>,
 }
 
@@ -86,6 +88,7 @@ impl Ledger {
             shared: Arc::new(Shared {
                 clock: Clock::start(),
                 books: Mutex::default(),
+                mailbox: Mutex::default(),
                 arrivals: watch::Sender::new(0),
             }),
         }
@@ -147,11 +150,17 @@ impl Ledger {
         lines.collect()
     }
 
+    /// A copy of everything that reached `POST /webhooks`, in the order of arrival.
+    pub fn deliveries(&self) -> Vec<Delivery> {
+        self.mailbox().deliveries.clone()
+    }
+
     /// Begins anew, keys included; the clock goes on. What is under way is hung up on and takes
     /// no effect, so that the books hold no effect without its arrival.
     pub fn reset(&self) {
         let mut books = self.books();
         books.begin_anew();
+        *self.mailbox() = Mailbox::default();
         self.shared.arrivals.send_replace(0);
     }
 
@@ -188,6 +197,13 @@ impl Ledger {
             worst_second_at_secs: worst.at.as_secs_f64(),
             by_currency: by_currency.collect(),
         }
+    }
+
+    pub(crate) fn mailbox(&self) -> MutexGuard<'_, Mailbox> {
+        self.shared
+            .mailbox
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {

@@ -29,6 +29,7 @@ mod order;
 mod request;
 mod spec;
 mod visitors;
+mod webhooks;
 mod window;
 
 pub use bank::{Bank, BankOptions};
@@ -36,4 +37,5 @@ pub use entry::{Effect, Entry, Kind};
 pub use faults::Faults;
 pub use ledger::{CurrencyTotal, Ledger, Line, Summary};
 pub use spec::SpecError;
+pub use webhooks::{Delivery, Received, WEBHOOK_SECRET};
 pub use window::{Worst, worst_second};

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use crate::{contract::HungUp, entry::Kind, order::Order};
 
 const PAYMENTS: &str = "/payments";
+const WEBHOOKS: &str = "/webhooks";
 const MAX_BODY_BYTES: usize = 64 * 1024;
 const BODY_DEADLINE: Duration = Duration::from_secs(30);
 
@@ -64,7 +65,7 @@ impl Asked {
                     reason: malformed.to_string(),
                 })
             }
-            Kind::Probe => {
+            Kind::Probe | Kind::Webhook => {
                 let payment_id = path.strip_prefix("/payments/").filter(|id| !id.is_empty());
                 let payment_id = payment_id.and_then(percent_decode);
                 let nameless = || {
@@ -86,6 +87,7 @@ pub(crate) fn kind_of(head: &Parts) -> Option<Kind> {
     match head.method {
         Method::POST if is_payments(head.uri.path()) => Some(Kind::Send),
         Method::GET if is_payments(head.uri.path()) => Some(Kind::Probe),
+        Method::POST if head.uri.path() == WEBHOOKS => Some(Kind::Webhook),
         _ => None,
     }
 }

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `GET /sandbox/ledger` | the summary, as JSON |
 //! | `GET /sandbox/ledger?entries=true&after=N&limit=N` | the entries behind number `after`, one JSON object a line; empty at the end |
+//! | `GET /sandbox/webhooks` | what reached `POST /webhooks`; with the same query, one JSON object a line |
 //! | `DELETE /sandbox/ledger` | 204: the books begin anew, and what is under way is hung up on |
 //! | `GET /sandbox/faults` | the faults in force, as text |
 //! | `PUT /sandbox/faults` | sets them from text; numbers in it count from now |
@@ -53,6 +54,9 @@ impl Counter {
                 let body = read_body(body).await?;
                 self.change_faults(body.as_deref())
             }
+            (&Method::GET, "/sandbox/webhooks") => self.show_deliveries(head.uri.query()),
+            (_, "/sandbox/webhooks") => wrong_method("read with GET"),
+            (_, "/webhooks") => wrong_method("deliver with POST"),
             (_, "/sandbox/ledger") => wrong_method("read with GET, clear with DELETE"),
             (_, "/sandbox/faults") => wrong_method("read with GET, set with PUT"),
             (_, path) if is_payments(path) => wrong_method("send with POST, probe with GET"),
@@ -67,6 +71,21 @@ impl Counter {
             Ok(Some(Page { after, limit })) => {
                 let lines = self.ledger.page(after, limit);
                 let lines = lines.iter().map(|line| format!("{}\n", json!(line)));
+                text("application/x-ndjson", lines.collect())
+            }
+            Err(BadQuery { field, reason }) => {
+                Said::error(StatusCode::BAD_REQUEST, field, &reason).whole()
+            }
+        }
+    }
+
+    fn show_deliveries(&self, query: Option<&str>) -> Answer {
+        let mailbox = self.ledger.mailbox();
+        match parse_query(query.unwrap_or_default()) {
+            Ok(None) => text("application/json", json!(mailbox.summary()).to_string()),
+            Ok(Some(Page { after, limit })) => {
+                let lines = mailbox.deliveries.iter().skip(after).take(limit);
+                let lines = lines.map(|delivery| format!("{}\n", json!(delivery)));
                 text("application/x-ndjson", lines.collect())
             }
             Err(BadQuery { field, reason }) => {

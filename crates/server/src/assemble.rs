@@ -1,41 +1,52 @@
 //! Read this first: how the parts become one running Tollgate, and how it stops.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tollgate_core::flow::Registrar;
+use tokio_rustls::TlsAcceptor;
+use tollgate_core::flow::{Flow, Registrar};
 use tollgate_core::id::{ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::lane::LaneChange;
-use tollgate_core::ports::{Author, SettingKind, Store, StoreError};
-use tollgate_dispatch::{Gate, GateOptions, Planner, Reconciler, Sweeper};
-use tollgate_domains::payments::{self, Intake, Payments};
+use tollgate_core::ports::{Author, Engine, SettingKind, Store, StoreError};
+use tollgate_dispatch::{ChunkFlow, Feeder, Gate, GateOptions, Planner, Reconciler, Sweeper, Wake};
+use tollgate_domains::notifications::{self, Receiver};
+use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
+use tollgate_domains::payments::{self, Bank, Intake, Payments, Routes, RulesInForce};
 use tollgate_engine::Stop;
 use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::api;
+use crate::auth::Tokens;
 use crate::banks::Banks;
-use crate::config::{Config, Role, StoreAt};
+use crate::config::{Config, Http, Role, StoreAt};
 use crate::engines::{self, RunningEngine, Worlds};
-use crate::telemetry;
+use crate::listener::Listener;
+use crate::receivers::Receivers;
+use crate::{telemetry, tls};
 
 /// The lane that exists from the start, with 100 items per 4 seconds.
 const DEFAULT_LANE: &str = "default";
 
 /// All that is executed through the queue, each with its configuration before anyone changes it.
-pub(crate) fn item_types() -> Vec<(ItemType, ItemTypeConfig)> {
-    vec![(payments::item_type(), payments::default_config())]
+pub(crate) fn item_types() -> [(ItemType, ItemTypeConfig); 2] {
+    [
+        (payments::item_type(), payments::default_config()),
+        (notifications::item_type(), notifications::default_config()),
+    ]
 }
 
 /// All flows and steps of all domains, on whichever engine.
 pub(crate) fn register(registrar: &mut impl Registrar, worlds: &Worlds) {
     payments::register(registrar, &worlds.payments);
+    notifications::register(registrar, &worlds.notifications);
 }
 
 /// A running Tollgate: store, engine, dispatcher and sweeper. The API is served on top of it.
@@ -43,8 +54,16 @@ pub struct Tollgate {
     pub store: Arc<dyn Store>,
     pub intake: Arc<Intake>,
     pub planner: Arc<Planner>,
+    receivers: Arc<[Receiver]>,
+    rules: Arc<RulesInForce>,
+    routes: Arc<Routes<Bank>>,
+    config_file: Option<PathBuf>,
+    fed: Wake,
     two_persons: bool,
     lane: LaneName,
+    tokens: Tokens,
+    tls: Option<TlsAcceptor>,
+    http: Http,
     serves_api: bool,
     engine: RunningEngine,
     background: JoinSet<()>,
@@ -62,29 +81,41 @@ impl std::fmt::Debug for Tollgate {
 impl Tollgate {
     pub async fn start(config: &Config) -> anyhow::Result<Self> {
         telemetry::recorder();
-        // Before the store: what cannot reach its bank is not started.
+        // Before the store: what cannot be served or cannot reach its bank is not started.
+        let tls = tls::acceptor(&config.tls)?;
         let banks = Banks::connect(&config.downstream)?;
+        let receivers = Receivers::connect(&config.downstream.notifications)?;
         let store = open_store(config).await?;
         seed_settings(&*store).await?;
 
         banks.warn_of_missing_lanes(&*store).await?;
+        receivers.create_lanes(&*store).await?;
         let gate = Arc::new(Gate::new(Arc::clone(&store), gate_options(config)));
+        let told = receivers.named();
+        let routes = Arc::new(banks.routes(&store, &gate));
+        let rules = rules_in_force(config, &store, &routes).await?;
         let world = Payments {
-            routes: banks.routes(&store, &gate),
+            routes: Arc::clone(&routes),
             store: Arc::clone(&store),
+            receivers: told.clone(),
+            rules: Arc::clone(&rules),
         };
 
         let worlds = Worlds {
             store: Arc::clone(&store),
             payments: Arc::new(world),
+            notifications: Arc::new(receivers.world(&store, &gate)),
         };
 
         let (stop, stopped) = watch::channel(false);
         let engine = RunningEngine::start(config, &worlds, &stopped).await?;
-        let types = item_types().into_iter().map(|(item_type, _)| item_type);
-        let planner = Planner::new(Arc::clone(&store), types.collect(), config.gate.margin);
-        let planner = Arc::new(planner);
-        let background = start_background(config, &store, &engine, &planner, &stopped).await?;
+        let types = item_types().map(|(item_type, _)| item_type).to_vec();
+        let planner = Arc::new(Planner::new(Arc::clone(&store), types, config.gate.margin));
+        let mut background = start_background(config, &store, &engine, &planner, &stopped).await?;
+        let fed = Wake::default();
+        if config.engine.does(Role::Init) {
+            background.spawn(feeder(&store, &engine.handle(), &fed).run(stopped));
+        }
 
         let intake = Arc::new(Intake {
             store: Arc::clone(&store),
@@ -94,8 +125,16 @@ impl Tollgate {
             store,
             intake,
             planner,
+            receivers: told.into(),
+            rules,
+            routes,
+            config_file: config.file.clone(),
+            fed,
             two_persons: config.in_doubt.two_persons,
             lane: config.downstream.payments.lane.clone(),
+            tokens: config.auth.tokens()?,
+            tls,
+            http: config.http.clone(),
             serves_api: config.engine.does(Role::Api),
             engine,
             background,
@@ -105,23 +144,31 @@ impl Tollgate {
 
     /// Serves the API until `shutdown` resolves, then stops everything in order.
     pub async fn serve(
-        self,
-        listener: TcpListener,
+        mut self,
+        socket: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> anyhow::Result<()> {
+        let (closing, closed) = watch::channel(false);
         let app = api::App {
             store: Arc::clone(&self.store),
             intake: Arc::clone(&self.intake),
+            uploads: Arc::new(api::Uploads::new(&self.store, self.fed.clone(), closed)),
             planner: Arc::clone(&self.planner),
+            receivers: Arc::clone(&self.receivers),
+            rules: Arc::clone(&self.rules),
+            routes: Arc::clone(&self.routes),
+            config_file: self.config_file.clone(),
             two_persons: self.two_persons,
             lane: self.lane.clone(),
             engine: self.engine.readiness(),
         };
+        let tokens = std::mem::take(&mut self.tokens);
         let app = if self.serves_api {
-            api::router(app)
+            api::router(app, tokens, self.http.body())
         } else {
-            api::health_alone(app)
+            api::health_alone(app, tokens, self.http.body())
         };
+        let listener = Listener::new(socket, self.tls.take(), self.http.clone());
         let engine = self.engine.end();
         let (ended, engine_ended) = watch::channel(None);
         let until = async move {
@@ -131,11 +178,9 @@ impl Tollgate {
                     let _ = ended.send(Some(stop));
                 }
             }
+            let _ = closing.send(true);
         };
-        axum::serve(listener, app)
-            .with_graceful_shutdown(until)
-            .await
-            .context("serving the API")?;
+        listener.serve(app, until).await;
         self.shutdown().await;
         match &*engine_ended.borrow() {
             None | Some(Stop::Shutdown) => Ok(()),
@@ -150,6 +195,23 @@ impl Tollgate {
         while self.background.join_next().await.is_some() {}
         self.engine.shutdown().await;
     }
+}
+
+/// The rules of the configuration are in force from here on, if they were not before.
+async fn rules_in_force(
+    config: &Config,
+    store: &Arc<dyn Store>,
+    routes: &Routes<Bank>,
+) -> anyhow::Result<Arc<RulesInForce>> {
+    let rules = RulesInForce::new(Arc::clone(store), routes.gateway_names());
+    let author = Author::new("configuration", "read at the start");
+    if let Some(setting) = rules.put(&config.rules_text(), author).await? {
+        tracing::info!(
+            version = setting.version,
+            "new rules and routes are in force"
+        );
+    }
+    Ok(Arc::new(rules))
 }
 
 /// What runs beside the API and the engine until told to stop.
@@ -183,6 +245,16 @@ async fn start_background(
     let gauges = telemetry::watch_lanes(Arc::clone(store), Arc::clone(planner), stopped.clone());
     background.spawn(gauges);
     Ok(background)
+}
+
+/// Takes in the files that were uploaded.
+fn feeder(store: &Arc<dyn Store>, engine: &Arc<dyn Engine>, wake: &Wake) -> Feeder {
+    let flow = ChunkFlow {
+        name: PaymentBulkInitFlow::NAME.to_owned(),
+        task_queue: payments::INIT_TASK_QUEUE.to_owned(),
+    };
+    let (store, engine) = (Arc::clone(store), Arc::clone(engine));
+    Feeder::new(payments::item_type(), flow, store, engine, wake.clone())
 }
 
 async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
@@ -235,14 +307,11 @@ async fn seed_settings(store: &dyn Store) -> anyhow::Result<()> {
         };
         store.change_lane(&lane, change, author()).await?;
     }
-    for (item_type, default) in item_types() {
-        let name = item_type.as_str();
-        let stored = store.setting(SettingKind::ItemType, name).await?;
-        if stored.is_none() {
-            let body = serde_json::to_string(&default)?;
-            store
-                .put_setting(SettingKind::ItemType, name, body, author())
-                .await?;
+    for (item_type, config) in item_types() {
+        let (kind, name) = (SettingKind::ItemType, item_type.as_str());
+        if store.setting(kind, name).await?.is_none() {
+            let body = serde_json::to_string(&config)?;
+            store.put_setting(kind, name, body, author()).await?;
         }
     }
     Ok(())

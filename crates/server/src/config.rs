@@ -1,11 +1,16 @@
 //! The configuration: the documented default file, then the user's file, then the environment.
 //! Whatever contradicts itself stops the start with one sentence.
 
+mod auth;
 #[cfg(test)]
 mod bank_tests;
 mod downstream;
 mod engine;
 mod header_source;
+mod http;
+#[cfg(test)]
+mod notification_tests;
+mod notifications;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -15,9 +20,18 @@ use figment::Figment;
 use figment::providers::{Env, Format, Toml};
 use rust_decimal::Decimal;
 use serde::Deserialize;
+use tollgate_domains::payments::{
+    DEFAULT_GATEWAY, Problem, RouteText, RuleText, Rulebook, RulesError, RulesText,
+};
 
+pub(crate) use auth::Auth;
+pub use auth::Token;
 pub(crate) use downstream::{Downstream, NamedBank};
 pub(crate) use engine::{Engine, EngineAt, Role, Temporal, WorkerSize};
+pub(crate) use http::{Http, Tls};
+pub(crate) use notifications::Notifications as NotificationsConfig;
+
+use crate::banks::Banks;
 
 const DEFAULT: &str = include_str!("../default.toml");
 
@@ -25,6 +39,9 @@ const DEFAULT: &str = include_str!("../default.toml");
 #[serde(deny_unknown_fields)]
 pub struct Config {
     pub listen: SocketAddr,
+    pub http: Http,
+    pub tls: Tls,
+    pub auth: Auth,
     pub store: Store,
     pub engine: Engine,
     pub gate: Gate,
@@ -32,6 +49,13 @@ pub struct Config {
     pub in_doubt: InDoubt,
     pub telemetry: Telemetry,
     pub downstream: Downstream,
+    #[serde(default)]
+    pub rules: Vec<RuleText>,
+    #[serde(default)]
+    pub routes: Vec<RouteText>,
+    /// Where it was read from.
+    #[serde(skip)]
+    pub(crate) file: Option<PathBuf>,
 }
 
 #[derive(Clone, Deserialize)]
@@ -100,7 +124,8 @@ impl Config {
         Ok(config)
     }
 
-    /// Not yet validated: flags may still change it.
+    /// Each field by itself; whether they go together is another question, and flags may still change
+    /// the answer.
     pub fn read(file: Option<&Path>) -> anyhow::Result<Self> {
         let mut figment = Figment::from(Toml::string(DEFAULT));
         if let Some(file) = file {
@@ -108,17 +133,59 @@ impl Config {
                 .with_context(|| format!("{} cannot be read", file.display()))?;
             figment = figment.merge(Toml::string(&text));
         }
-        figment = figment.merge(Env::prefixed("TOLLGATE_").split("__"));
-        figment.extract().map_err(|error| explain(&error, file))
+        figment = figment.merge(environment());
+        let mut config: Self = figment.extract().map_err(|error| explain(&error, file))?;
+        config.file = file.map(Path::to_owned);
+        Ok(config)
+    }
+
+    /// Everything that would stop a start before it has touched the store.
+    pub fn problems(file: Option<&Path>) -> Vec<String> {
+        let config = match Self::read(file) {
+            Ok(config) => config,
+            Err(why) => return vec![format!("{why:#}")],
+        };
+        let parts = [
+            config.validate_parts(),
+            Banks::connect(&config.downstream).map(drop),
+        ];
+        let mut problems: Vec<String> = vec![];
+        for why in parts.into_iter().filter_map(Result::err) {
+            let told = format!("{why:#}");
+            if !problems.contains(&told) {
+                problems.push(told);
+            }
+        }
+        let rules = config.rulebook().err().unwrap_or_default();
+        problems.extend(rules.iter().map(ToString::to_string));
+        problems
+    }
+
+    pub(crate) fn rules_text(&self) -> RulesText {
+        RulesText {
+            rules: self.rules.clone(),
+            routes: self.routes.clone(),
+        }
+    }
+
+    fn rulebook(&self) -> Result<Rulebook, Vec<Problem>> {
+        let gateways = &self.downstream.gateways;
+        let is_gateway = |name: &str| name == DEFAULT_GATEWAY || gateways.contains_key(name);
+        Rulebook::read(&self.rules_text(), 0, is_gateway)
     }
 
     /// The relations between fields; each field's own shape is checked by its type.
     pub fn validate(&self) -> anyhow::Result<()> {
-        ensure!(
-            self.listen.ip().is_loopback(),
-            "listen: {} can be reached from other machines, and this release has no authentication; listen on 127.0.0.1",
-            self.listen
-        );
+        self.validate_parts()?;
+        self.rulebook().map_err(RulesError::Wrong)?;
+        Ok(())
+    }
+
+    fn validate_parts(&self) -> anyhow::Result<()> {
+        self.http.validate()?;
+        self.tls.validate()?;
+        let tokens = self.auth.tokens()?;
+        http::may_listen(self.listen, tokens.are_asked_for(), &self.tls)?;
         ensure!(
             self.store.connections >= 4,
             "store.connections must be at least 4: the gate, the engine and the API each need one"
@@ -155,6 +222,23 @@ impl Config {
         self.telemetry.validate()?;
         self.downstream.validate(self.gate.patience_secs)
     }
+}
+
+/// Only the rules and routes of a configuration file, whatever else is in it.
+pub fn read_rules(file: &Path) -> anyhow::Result<RulesText> {
+    #[derive(Deserialize)]
+    struct Part {
+        #[serde(default)]
+        rules: Vec<RuleText>,
+        #[serde(default)]
+        routes: Vec<RouteText>,
+    }
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("{} cannot be read", file.display()))?;
+    let part = Figment::from(Toml::string(&text)).extract();
+    let part: Part = part.map_err(|error| explain(&error, Some(file)))?;
+    let (rules, routes) = (part.rules, part.routes);
+    Ok(RulesText { rules, routes })
 }
 
 impl std::fmt::Debug for Store {
@@ -195,6 +279,11 @@ impl Store {
     }
 }
 
+/// `TOLLGATE_TOKEN` is for the commands that call a service, not a key of its configuration.
+fn environment() -> Env {
+    Env::prefixed("TOLLGATE_").ignore(&["token"]).split("__")
+}
+
 /// One sentence: which key, and what is wrong with it.
 fn explain(error: &figment::Error, file: Option<&Path>) -> anyhow::Error {
     let place = match file {
@@ -211,6 +300,16 @@ fn explain(error: &figment::Error, file: Option<&Path>) -> anyhow::Error {
         // What was found may be a secret.
         return anyhow::anyhow!(
             "{place}: {key}must be text, written like headers = {{\"Authorization\" = \"env:BANK_TOKEN\"}}"
+        );
+    }
+    if error.path.iter().any(|part| part == "secret") {
+        return anyhow::anyhow!(
+            "{place}: {key}must be text, written like secret = \"env:WEBHOOK_SECRET\""
+        );
+    }
+    if error.path.last().is_some_and(|part| part == "sha256") {
+        return anyhow::anyhow!(
+            "{place}: {key}must be text: the 64 hexadecimal digits that `tollgate token create` prints"
         );
     }
     // A syntax error is drawn over several lines; its first says where, its last says what.

@@ -2,12 +2,18 @@
 
 mod api;
 mod assemble;
+mod auth;
 mod banks;
 mod config;
 mod engines;
+mod listener;
+mod receivers;
 mod schedules;
 mod telemetry;
+mod tls;
 
+pub use api::{Needs, ROUTES, openapi_json};
 pub use assemble::Tollgate;
-pub use config::Config;
+pub use auth::Role;
+pub use config::{Config, Token, read_rules};
 pub use telemetry::Log;

@@ -1,13 +1,14 @@
 //! Metrics: the one recorder of the process, and the gauges of every lane.
 
 mod log;
+mod names;
 mod traces;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, gauge};
+use metrics::gauge;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use rust_decimal::prelude::ToPrimitive;
 use tokio::sync::watch;
@@ -15,7 +16,7 @@ use tollgate_core::lane_in_force::{LaneInForce, Standing};
 use tollgate_core::ports::{Store, StoreResult};
 use tollgate_core::{SignedDuration, Timestamp};
 use tollgate_dispatch::Planner;
-use tollgate_domains::payments;
+use tollgate_domains::{notifications, payments};
 
 pub use log::Log;
 
@@ -56,86 +57,9 @@ pub(crate) fn recorder() -> &'static PrometheusHandle {
         let handle = recorder.handle();
         // In a process with a recorder of its own, that one stays.
         let _ = metrics::set_global_recorder(recorder);
-        describe();
+        names::describe();
         handle
     })
-}
-
-fn describe() {
-    describe_histogram!(
-        "rate_limiter_slot_assignment_duration_seconds",
-        Unit::Seconds,
-        "time to give slots to the items of one admission"
-    );
-    describe_histogram!(
-        "rate_limiter_window_lookahead_depth",
-        "windows between the requested time and the slot"
-    );
-    describe_counter!(
-        "rate_limiter_slot_assignment_failures_total",
-        "items refused because their lane never opens again"
-    );
-    describe_histogram!(
-        "tollgate_turn_lateness_seconds",
-        Unit::Seconds,
-        "how late a turn was used after its exact time"
-    );
-    describe_counter!("tollgate_turns_total", "turns that were used");
-    describe_counter!(
-        "tollgate_turns_dropped_total",
-        "turns that were missed and never used"
-    );
-    describe_counter!(
-        "tollgate_windows_corrected_total",
-        "window counters that reconciliation corrected"
-    );
-    describe_counter!("dispatch_batch_claimed_total", "items that were claimed");
-    describe_counter!(
-        "dispatch_workflow_started_total",
-        "exec flows that were started"
-    );
-    describe_counter!(
-        "dispatch_workflow_start_failures_total",
-        "exec flows that could not be started"
-    );
-    describe_histogram!(
-        "dispatch_cycle_duration_seconds",
-        Unit::Seconds,
-        "one cycle of the dispatcher"
-    );
-    describe_gauge!(
-        "dispatch_queue_depth",
-        "items in the queue, by type and status"
-    );
-    describe_gauge!("tollgate_in_doubt", "items whose outcome nobody knows");
-    describe_gauge!(
-        "tollgate_in_doubt_minor_units",
-        "the amount at risk in them, in minor units"
-    );
-    describe_gauge!(
-        "tollgate_in_doubt_oldest_seconds",
-        Unit::Seconds,
-        "how long the oldest has been in doubt"
-    );
-    describe_gauge!("tollgate_lane_open", "1 while the lane sends");
-    describe_gauge!("tollgate_lane_limit_per_second", "the hard limit in force");
-    describe_gauge!("tollgate_lane_waiting", "items that wait on the lane");
-    describe_gauge!(
-        "tollgate_lane_overdue",
-        "items that wait although their time has come"
-    );
-    describe_gauge!(
-        "tollgate_lane_drain_seconds",
-        "until everything that waits could have gone out"
-    );
-    describe_gauge!(
-        "tollgate_lane_plan_fill_ratio",
-        "slots given in the next minute, of those it has"
-    );
-    describe_gauge!(
-        "tollgate_lane_utilisation_ratio",
-        "sends in the last minute, of what the hard limit allows"
-    );
 }
 
 /// Keeps the gauges of all lanes up to date until told to stop.
@@ -164,6 +88,8 @@ async fn look(
     let now = store.now().await?;
     look_at_doubts(store, now, currencies).await?;
     look_at_queue(store).await?;
+    let running = store.bulks_running(&payments::item_type()).await?;
+    gauge!("tollgate_bulks_running").set(running.to_f64().unwrap_or(0.0));
     for lane in store.lanes().await? {
         // What cannot be counted in time on one lane says nothing about the others.
         if let Err(error) = look_at_lane(store, planner, &lane, now).await {
@@ -238,13 +164,14 @@ async fn look_at_doubts(
 }
 
 async fn look_at_queue(store: &dyn Store) -> StoreResult<()> {
-    let item_type = payments::item_type();
-    for (status, depth) in store.depths(&item_type).await? {
-        let labels = [
-            ("item_type", item_type.to_string()),
-            ("status", status.as_str().to_owned()),
-        ];
-        gauge!("dispatch_queue_depth", &labels).set(depth.to_f64().unwrap_or(0.0));
+    for item_type in [payments::item_type(), notifications::item_type()] {
+        for (status, depth) in store.depths(&item_type).await? {
+            let labels = [
+                ("item_type", item_type.to_string()),
+                ("status", status.as_str().to_owned()),
+            ];
+            gauge!("dispatch_queue_depth", &labels).set(depth.to_f64().unwrap_or(0.0));
+        }
     }
     Ok(())
 }

@@ -1,8 +1,9 @@
-//! What both stores measure about giving slots. The names are those of the seeds.
+//! What both stores measure: giving slots, under the seeds' names, and the lines of bulks.
 
 use std::time::Instant;
 
 use tollgate_core::Timestamp;
+use tollgate_core::ports::ChunkEnd;
 use tollgate_core::slot::Place;
 use tollgate_core::window::Windows;
 
@@ -34,5 +35,27 @@ pub(crate) fn placed(windows: &Windows, from: Timestamp, place: Option<&Place>) 
             metrics::histogram!("rate_limiter_window_lookahead_depth").record(passed);
         }
         None => metrics::counter!("rate_limiter_slot_assignment_failures_total").increment(1),
+    }
+}
+
+/// The lines of a chunk, by what became of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lines([(&'static str, u64); 3]);
+
+impl Lines {
+    pub(crate) fn of(end: &ChunkEnd) -> Self {
+        let rejected = u64::try_from(end.rejected.len()).unwrap_or(u64::MAX);
+        Self([
+            ("accepted", end.accepted()),
+            ("duplicate", end.duplicate.into()),
+            ("rejected", rejected),
+        ])
+    }
+
+    /// After the commit that counts them.
+    pub(crate) fn count(self) {
+        for (result, lines) in self.0 {
+            metrics::counter!("tollgate_bulk_lines_total", "result" => result).increment(lines);
+        }
     }
 }

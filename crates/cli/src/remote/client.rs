@@ -1,36 +1,60 @@
-//! One request, one connection, one answer; an error of the API becomes a sentence.
+//! One request, one connection, one answer; an error of the API becomes a sentence. The token never
+//! comes from the command line, where others on the machine could read it.
 
 use std::fmt::Write;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
-use http::{Method, Request, Uri};
+use http::{HeaderValue, Method, Request, Uri, header};
 use http_body_util::{BodyExt, Full};
+use hyper::body::Body;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+
+use super::Args;
+use super::tls::Tls;
 
 /// A replan of a million items takes its time.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-#[derive(Debug)]
+/// Where the token is, if no file is named.
+const TOKEN: &str = "TOLLGATE_TOKEN";
+
 pub(super) struct Client {
     host: String,
+    tls: Option<Tls>,
+    /// The whole header. Marked as sensitive, so that nobody shows it.
+    token: Option<HeaderValue>,
 }
 
+/// What a request travels on.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
 impl Client {
-    pub(super) fn new(server: &str) -> anyhow::Result<Self> {
+    pub(super) fn new(args: &Args) -> anyhow::Result<Self> {
+        let server = &args.server;
         let wrong =
             || format!("--server \"{server}\" must be an address such as http://127.0.0.1:8090");
         let uri: Uri = server.parse().with_context(wrong)?;
-        if uri.scheme_str() != Some("http") {
-            bail!(wrong());
-        }
         let authority = uri.authority().with_context(wrong)?;
-        let port = authority.port_u16().unwrap_or(80);
+        let (tls, port) = match uri.scheme_str() {
+            Some("http") => (None, 80),
+            Some("https") => (Some(Tls::to(authority.host(), args.ca.as_deref())?), 443),
+            _ => bail!(wrong()),
+        };
+        ensure!(
+            tls.is_some() || args.ca.is_none(),
+            "--ca is of use only with https://"
+        );
+        let port = authority.port_u16().unwrap_or(port);
         Ok(Self {
             host: format!("{}:{port}", authority.host()),
+            tls,
+            token: token(args)?,
         })
     }
 
@@ -82,21 +106,61 @@ impl Client {
         kind: &str,
         body: Bytes,
     ) -> anyhow::Result<String> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", &self.host)
+            .header("content-type", kind)
+            .body(Full::new(body))?;
+        self.converse(request).await
+    }
+
+    /// A file, however long it takes; the key makes it safe to send again.
+    pub(super) async fn upload<B>(
+        &self,
+        path: &str,
+        kind: &str,
+        key: &str,
+        file: B,
+    ) -> anyhow::Result<Value>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(path)
+            .header("host", &self.host)
+            .header("content-type", kind)
+            .header("idempotency-key", key)
+            .body(file)?;
+        let answer = self.converse(request).await?;
+        serde_json::from_str(&answer).context("the answer is not JSON")
+    }
+
+    async fn converse<B>(&self, mut request: Request<B>) -> anyhow::Result<String>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         let host = &self.host;
         let stream = TcpStream::connect(host).await.with_context(|| {
             format!("cannot reach {host}; is `tollgate serve` running there? (--server says where)")
         })?;
+        let stream: Box<dyn Stream> = match &self.tls {
+            None => Box::new(stream),
+            Some(tls) => Box::new(tls.handshake(stream).await?),
+        };
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         let driver = tokio::spawn(connection);
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("host", host)
-            .header("content-type", kind)
-            .body(Full::new(body))?;
+        if let Some(token) = &self.token {
+            let headers = request.headers_mut();
+            headers.insert(header::AUTHORIZATION, token.clone());
+        }
+        // Boxed, since a body need not be movable while it is sent.
         let response = sender
-            .send_request(request)
+            .send_request(request.map(Box::pin))
             .await
             .context("half an answer")?;
         let status = response.status();
@@ -115,6 +179,30 @@ impl Client {
     }
 }
 
+/// From the file or the environment; none is fine where none is asked for.
+fn token(args: &Args) -> anyhow::Result<Option<HeaderValue>> {
+    let (place, text) = match &args.token_file {
+        Some(file) => {
+            let place = format!("--token-file {}", file.display());
+            let text = std::fs::read_to_string(file);
+            (
+                place.clone(),
+                text.with_context(|| format!("{place} cannot be read"))?,
+            )
+        }
+        None => (TOKEN.to_owned(), std::env::var(TOKEN).unwrap_or_default()),
+    };
+    let token = text.trim();
+    if token.is_empty() && args.token_file.is_none() {
+        return Ok(None);
+    }
+    let plain = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
+    ensure!(plain, "{place} must hold one token and nothing else");
+    let mut header = HeaderValue::from_str(&format!("Bearer {token}"))?;
+    header.set_sensitive(true);
+    Ok(Some(header))
+}
+
 /// `{"error", "details"}` as one line per field.
 fn sentence(status: u16, body: &str) -> String {
     let answer: Value = serde_json::from_str(body).unwrap_or_default();
@@ -122,6 +210,12 @@ fn sentence(status: u16, body: &str) -> String {
         return format!("the service answered {status}: {body}");
     };
     let mut text = error.to_owned();
+    if status == 401 {
+        let _ = write!(
+            text,
+            " (this command reads it from {TOKEN} or --token-file)"
+        );
+    }
     for (field, what) in answer["details"].as_object().into_iter().flatten() {
         let what = what.as_str().unwrap_or_default();
         let _ = write!(text, "\n  {field}: {what}");

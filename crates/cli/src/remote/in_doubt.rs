@@ -27,7 +27,7 @@ pub(crate) enum Command {
         /// How you know.
         #[arg(long)]
         reason: String,
-        /// Who decides; needed where two persons must.
+        /// Who decides; needed where two persons must and there are no tokens.
         #[arg(long)]
         actor: Option<String>,
     },

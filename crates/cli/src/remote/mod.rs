@@ -1,13 +1,23 @@
 //! Commands for a running Tollgate, over its HTTP API: whatever they can do, the API can.
 
 mod accounts;
+mod audit;
 mod calendars;
 mod client;
+mod dead_letters;
+mod file_body;
+mod import;
 mod in_doubt;
 mod lane_views;
 mod lanes;
+mod payments;
+mod rules;
 mod table;
+mod tls;
+mod types;
 
+use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -26,6 +36,12 @@ pub(crate) struct Args {
         default_value = "http://127.0.0.1:8090"
     )]
     server: String,
+    /// Reads the token from this file. Otherwise it is taken from the environment: `TOLLGATE_TOKEN`.
+    #[arg(long, global = true, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// With https://: a PEM file with the authorities to trust instead of the system's.
+    #[arg(long, global = true, value_name = "FILE")]
+    ca: Option<PathBuf>,
     /// Prints the API's answer as it is.
     #[arg(long, global = true)]
     json: bool,
@@ -39,12 +55,35 @@ impl Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Payments: list, show, cancel, reschedule, release.
+    Payments(Group<payments::Command>),
     /// Lanes: limits, pauses, plans and forecasts.
     Lanes(Group<lanes::Command>),
     /// Calendars: when lanes are open.
     Calendars(Group<calendars::Command>),
+    /// Rules and routes: shown, read anew, tried.
+    Rules(Group<rules::Command>),
+    /// Item types: how items are dispatched, and the kill switch.
+    Types(Group<types::Command>),
+    /// Takes a file of payments in: NDJSON or CSV. Exits with 0 if every line was taken in, with 1
+    /// if some were rejected, with 2 if it failed.
+    Import {
+        #[command(flatten)]
+        args: Args,
+        #[command(flatten)]
+        file: import::File,
+    },
     /// Payments whose outcome nobody knows.
     InDoubt(Group<in_doubt::Command>),
+    /// Items that the machine has given up.
+    DeadLetters(Group<dead_letters::Command>),
+    /// Who did what, newest first.
+    Audit {
+        #[command(flatten)]
+        args: Args,
+        #[command(flatten)]
+        asked: audit::Asked,
+    },
     /// Control totals of a day: every payment taken in, in exactly one bucket.
     Totals {
         #[command(flatten)]
@@ -69,37 +108,51 @@ struct Shown {
 }
 
 impl Shown {
-    #[expect(clippy::print_stdout, reason = "answers are data")]
     fn show(&self, answer: &Value, text: impl FnOnce(&Value) -> String) {
         if self.json {
-            println!(
-                "{}",
-                serde_json::to_string_pretty(answer).unwrap_or_default()
-            );
+            Self::print(&serde_json::to_string_pretty(answer).unwrap_or_default());
         } else {
-            println!("{}", text(answer).trim_end());
+            Self::print(&text(answer));
         }
     }
 
-    #[expect(clippy::print_stdout, reason = "answers are data")]
+    /// Whoever stops reading, as `head` does, has read enough.
     fn print(text: &str) {
-        println!("{}", text.trim_end());
+        let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
     }
 }
 
 pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Lanes(Group { args, command }) => {
-            lanes::run(&Client::new(&args.server)?, &args.shown(), command).await?;
+            lanes::run(&Client::new(&args)?, &args.shown(), command).await?;
         }
         Command::Calendars(Group { args, command }) => {
-            calendars::run(&Client::new(&args.server)?, &args.shown(), command).await?;
+            calendars::run(&Client::new(&args)?, &args.shown(), command).await?;
         }
         Command::InDoubt(Group { args, command }) => {
-            in_doubt::run(&Client::new(&args.server)?, &args.shown(), command).await?;
+            in_doubt::run(&Client::new(&args)?, &args.shown(), command).await?;
+        }
+        Command::Rules(Group { args, command }) => {
+            rules::run(&Client::new(&args)?, &args.shown(), command).await?;
+        }
+        Command::Payments(Group { args, command }) => {
+            payments::run(&Client::new(&args)?, &args.shown(), command).await?;
+        }
+        Command::Types(Group { args, command }) => {
+            types::run(&Client::new(&args)?, &args.shown(), command).await?;
+        }
+        Command::DeadLetters(Group { args, command }) => {
+            dead_letters::run(&Client::new(&args)?, &args.shown(), command).await?;
+        }
+        Command::Audit { args, asked } => {
+            audit::run(&Client::new(&args)?, &args.shown(), asked).await?;
+        }
+        Command::Import { args, file } => {
+            return Ok(import::run(&args, &file).await);
         }
         Command::Totals { args, day } => {
-            accounts::totals(&Client::new(&args.server)?, &args.shown(), &day).await?;
+            accounts::totals(&Client::new(&args)?, &args.shown(), &day).await?;
         }
     }
     Ok(ExitCode::SUCCESS)

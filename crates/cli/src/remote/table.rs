@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::client::quoted;
+
 /// A table with a header; numbers to the right.
 pub(super) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let mut lines: Vec<Vec<String>> = vec![header.iter().map(|&h| h.to_owned()).collect()];
@@ -58,4 +60,25 @@ pub(super) fn fields(object: &Value, named: &[(&str, &str)]) -> String {
     let line =
         |(title, field): &(&str, &str)| format!("{title:<width$}  {}", cell(&object[*field]));
     named.iter().map(line).collect::<Vec<_>>().join("\n") + "\n"
+}
+
+/// What is given, as a query; nothing if nothing is.
+pub(super) fn query(given: &[(&str, Option<String>)]) -> String {
+    let one = |(name, value): &(&str, Option<String>)| {
+        let value = value.as_ref()?;
+        Some(format!("{name}={}", quoted(value)))
+    };
+    let given: Vec<String> = given.iter().filter_map(one).collect();
+    if given.is_empty() {
+        return String::new();
+    }
+    format!("?{}", given.join("&"))
+}
+
+/// How the next page is asked for, if there is one.
+pub(super) fn more(next: &Value) -> String {
+    match next {
+        Value::Null => String::new(),
+        next => format!("more: --after {}", cell(next)),
+    }
 }

@@ -7,7 +7,7 @@ use tollgate_sandbox::{Bank, BankOptions};
 use crate::served::{BINARY, Setting};
 
 /// Runs a start that must fail, and returns what it said.
-fn refused(args: &[&str], environment: &[(&str, &str)]) -> String {
+pub(crate) fn refused(args: &[&str], environment: &[(&str, &str)]) -> String {
     let output = Command::new(BINARY)
         .args(args)
         .envs(environment.iter().copied())
@@ -26,6 +26,16 @@ fn each_bad_configuration_is_one_sentence_that_names_its_key() {
     let folder = tempfile::tempdir().unwrap();
     let table = [
         ("listen = \"0.0.0.0:8090\"", "listen"),
+        (
+            "auth.tokens = [{name = \"ann\", role = \"read\", sha256 = \"12\"}]",
+            "sha256 of \"ann\"",
+        ),
+        (
+            "auth.tokens = [{name = \"ann\", role = \"king\", sha256 = \"12\"}]",
+            "auth.tokens",
+        ),
+        ("tls.key = \"key.pem\"", "tls.certificate"),
+        ("http.max_connections = 0", "http.max_connections"),
         ("colour = \"red\"", "colour"),
         ("store.url = \"mysql://x\"", "store.url"),
         ("engine.url = \"warp\"", "engine.url"),
@@ -63,8 +73,10 @@ fn each_bad_configuration_is_one_sentence_that_names_its_key() {
     }
     let said = refused(&["serve", "--config", "/nowhere/t.toml"], &[]);
     assert!(said.contains("/nowhere/t.toml"), "{said}");
-    let said = refused(&["serve"], &[("TOLLGATE_LISTEN", "0.0.0.0:1")]);
-    assert!(said.contains("listen"), "{said}");
+    // The token is for the commands that call a service; it is no key of the configuration.
+    let environment = [("TOLLGATE_LISTEN", "0.0.0.0:1"), ("TOLLGATE_TOKEN", "tg_1")];
+    let said = refused(&["serve"], &environment);
+    assert!(said.contains("listen: 0.0.0.0:1"), "{said}");
 }
 
 const PAYMENTS: &str = "downstream.payments";

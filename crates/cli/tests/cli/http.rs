@@ -18,7 +18,7 @@ pub(crate) struct Response {
 pub(crate) fn get(address: SocketAddr, path: &str) -> std::io::Result<Response> {
     exchange(
         address,
-        &format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"),
+        &format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"),
     )
 }
 
@@ -60,12 +60,12 @@ pub(crate) fn send(
 ) -> std::io::Result<Response> {
     let length = body.len();
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\ncontent-length: {length}\r\n\r\n"
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\ncontent-length: {length}\r\n\r\n"
     );
     exchange(address, &(head + body))
 }
 
-fn exchange(address: SocketAddr, request: &str) -> std::io::Result<Response> {
+pub(crate) fn exchange(address: SocketAddr, request: &str) -> std::io::Result<Response> {
     let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))?;
     stream.set_read_timeout(Some(Duration::from_mins(1)))?;
     stream.write_all(request.as_bytes())?;

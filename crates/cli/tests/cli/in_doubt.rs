@@ -47,7 +47,7 @@ fn a_persons_word_ends_a_payment_in_doubt_and_nobody_pays_it_again() {
     let told = resolve(&pair, &["--outcome", "done"]);
     assert!(told.contains("PROCESSING"), "{told}");
     assert!(
-        told.contains("resolved by api: done: asked the bank"),
+        told.contains("resolved by local: done: asked the bank"),
         "{told}"
     );
     let again = resolve(&pair, &["--outcome", "not-done"]);

@@ -141,7 +141,7 @@ fn a_pause_ends_by_itself_and_a_held_payment_waits_for_a_person() {
     ])
     .unwrap();
     let listed = pair.tollgate(&["lanes", "list"]).unwrap();
-    assert!(listed.contains("is paused by api: drill"), "{listed}");
+    assert!(listed.contains("is paused by local: drill"), "{listed}");
     assert_eq!(pair.arrivals(), 0, "nothing was sent in the pause");
     pair.tollgate(&["lanes", "resume", "default", "--reason", "now"])
         .unwrap();

@@ -7,20 +7,31 @@
     reason = "a test that panics says so, and a storm prints its seed"
 )]
 
+mod access;
 mod api;
 mod bad_starts;
+mod bulk;
 mod cable;
+mod contract;
 mod database_away;
 mod database_trouble;
 mod demo;
 mod gateways;
 mod http;
+mod import;
 mod in_doubt;
 mod kill_storm;
 mod lanes;
+mod notifications;
+mod operators;
 mod pair;
+mod rules;
 mod sandbox;
 mod served;
+mod slow_clients;
+mod stopping;
 mod telemetry;
 mod temporal;
 mod temporal_storm;
+mod tls;
+mod tokens;

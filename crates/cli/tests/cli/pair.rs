@@ -13,12 +13,21 @@ pub(crate) struct Pair {
 }
 
 pub(crate) fn pair(extra: &str) -> Pair {
+    paired(|bank| Setting::new(bank, extra))
+}
+
+/// On any store.
+pub(crate) fn pair_on(url: &str, extra: &str) -> Pair {
+    paired(|bank| Setting::on(url, bank, extra))
+}
+
+fn paired(setting: impl FnOnce(&Bank) -> Setting) -> Pair {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let bank = {
         let _inside = runtime.enter();
         Bank::start(BankOptions::default()).unwrap()
     };
-    let setting = Setting::new(&bank, extra);
+    let setting = setting(&bank);
     let server = setting.start("127.0.0.1:0");
     Pair {
         runtime,

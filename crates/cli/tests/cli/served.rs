@@ -118,6 +118,23 @@ impl Served {
         self.child.wait().unwrap();
     }
 
+    /// What it holds in memory.
+    pub(crate) fn memory_kib(&self) -> u64 {
+        self.proc("status", "VmRSS:")
+    }
+
+    /// The process's peak of resident memory.
+    pub(crate) fn peak_kib(&self) -> u64 {
+        self.proc("status", "VmHWM:")
+    }
+
+    fn proc(&self, file: &str, name: &str) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/{file}", self.child.id())).unwrap();
+        let value = text.lines().find_map(|line| line.strip_prefix(name));
+        let value = value.and_then(|rest| rest.split_whitespace().next());
+        value.unwrap().parse().unwrap()
+    }
+
     /// SIGTERM, and its exit code.
     pub(crate) fn stop(mut self) -> Option<i32> {
         self.signal("-TERM");

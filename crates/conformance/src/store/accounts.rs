@@ -6,7 +6,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::money::{Currency, Money};
-use tollgate_core::ports::{NewAudit, Started, StatusMove, Total};
+use tollgate_core::ports::{AuditWanted, MOST_LOOKED_AT, NewAudit, Started, StatusMove, Total};
 
 use super::fixture::{
     Fixture, HOUR, MINUTE, claim_all, new_item, payment, payments, plan, signed, start,
@@ -99,6 +99,25 @@ pub async fn totals_count_one_type_only(f: &dyn Fixture) {
     );
 }
 
+pub async fn what_is_no_money_is_counted_and_adds_nothing(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let notifications = ItemType::new("NOTIFICATION");
+    f.place(vec![new_item("a")]).await;
+    let mut news = new_item("a");
+    news.record.money = Money::NONE;
+    let store = f.store();
+    store.admit(&notifications, vec![news]).await.unwrap();
+    let item = Item::new(&notifications, &ItemId::new("a"));
+    assert_eq!(f.view(&item).await.money, Money::NONE);
+    let (ever, all) = (Timestamp::UNIX_EPOCH, f.now().await + signed(HOUR));
+    let told = store.totals(&notifications, ever, all).await.unwrap();
+    assert_eq!(told, [total("SCHEDULED", "XXX", 1, 0)]);
+    assert_eq!(
+        totals(f, ever, all).await,
+        [total("SCHEDULED", "USD", 1, 100)]
+    );
+}
+
 pub async fn an_audit_entry_tells_who_did_what_to_which_item_and_when(f: &dyn Fixture) {
     let (before, item) = (f.now().await, payment("p"));
     let entry = NewAudit {
@@ -187,4 +206,69 @@ pub async fn the_depths_count_every_state_that_is_not_an_end(f: &dyn Fixture) {
         (QueueStatus::Dead, 1),
     ];
     assert_eq!(depths, expected);
+}
+
+/// The details of every entry, over as many pages as it takes.
+async fn log(f: &dyn Fixture, mut wanted: AuditWanted) -> Vec<String> {
+    let mut all = vec![];
+    loop {
+        let page = f.store().audit_log(wanted.clone()).await.unwrap();
+        assert!(page.items.len() <= wanted.limit as usize);
+        assert!(
+            page.items
+                .iter()
+                .all(|e| wanted.after.is_none_or(|after| e.id < after))
+        );
+        all.extend(page.items.into_iter().map(|entry| entry.detail));
+        match page.next {
+            None => return all,
+            next => wanted.after = next,
+        }
+    }
+}
+
+pub async fn the_audit_log_goes_page_by_page_by_item_by_actor_and_by_action(f: &dyn Fixture) {
+    let entries = [
+        ("p", "ann", "RESOLVED"),
+        ("p", "sender", "PUT_BACK"),
+        ("q", "ann", "CANCELLED"),
+        ("p", "bob", "RESOLVED"),
+        ("p", "ann", "CANCELLED"),
+    ];
+    for (n, (item, actor, action)) in entries.into_iter().enumerate() {
+        let entry = NewAudit {
+            item: Some(payment(item)),
+            action: action.into(),
+            actor: actor.into(),
+            detail: n.to_string(),
+        };
+        f.store().write_audit(entry).await.unwrap();
+    }
+    let by = |item: Option<&str>, actor: Option<&str>, action: Option<&str>| AuditWanted {
+        item: item.map(payment),
+        actor: actor.map(str::to_owned),
+        action: action.map(str::to_owned),
+        after: None,
+        limit: 1,
+    };
+    let cases = [
+        (by(None, None, None), vec!["4", "3", "2", "1", "0"]),
+        (by(Some("p"), None, None), vec!["4", "3", "1", "0"]),
+        (by(None, Some("ann"), None), vec!["4", "2", "0"]),
+        (by(None, None, Some("RESOLVED")), vec!["3", "0"]),
+        (by(None, Some("ann"), Some("CANCELLED")), vec!["4", "2"]),
+        (by(Some("p"), Some("ann"), None), vec!["4", "0"]),
+        (by(Some("p"), Some("ann"), Some("RESOLVED")), vec!["0"]),
+        (by(Some("nobody"), None, None), vec![]),
+        (by(None, Some("nobody"), None), vec![]),
+    ];
+    for (wanted, expected) in cases {
+        for limit in [1, 2, MOST_LOOKED_AT] {
+            let wanted = AuditWanted {
+                limit,
+                ..wanted.clone()
+            };
+            assert_eq!(log(f, wanted.clone()).await, expected, "{wanted:?}");
+        }
+    }
 }

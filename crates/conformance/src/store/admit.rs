@@ -148,6 +148,21 @@ pub async fn the_same_id_twice_in_one_batch_is_admitted_once(f: &dyn Fixture) {
     assert_eq!(total(&f.windows().await), 1);
 }
 
+pub async fn of_two_contents_of_one_id_only_the_one_with_a_lane_is_new(f: &dyn Fixture) {
+    f.lane(plan(10, 4)).await;
+    let mut nowhere = new_item("p1");
+    nowhere.lane = LaneName::new("nowhere");
+    nowhere.record.content_hash = "other".into();
+    let batch = vec![nowhere, new_item("p1"), new_item("p1")];
+    let answers = f.store().admit(&payments(), batch).await.unwrap();
+    assert!(matches!(
+        answers[0],
+        Admission::Refused(_) | Admission::Conflict
+    ));
+    assert!(is_new(&answers[1]), "{answers:?}");
+    assert!(matches!(answers[2], Admission::Repeat(_)), "{answers:?}");
+}
+
 pub async fn payment_42_and_invoice_42_never_meet(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     let invoices = ItemType::new("INVOICE");

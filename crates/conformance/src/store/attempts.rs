@@ -19,7 +19,7 @@ pub async fn an_item_never_sent_has_no_history(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     let item = f.dispatched_one().await;
     let before = f.now().await;
-    let history = f.store().take_over(&item, TOLERANCE).await.unwrap();
+    let history = f.store().take_over(&item, 1, TOLERANCE).await.unwrap();
     assert_eq!((history.past, history.busy_for), (vec![], None));
     assert!(history.now >= before);
 }
@@ -28,7 +28,7 @@ pub async fn an_open_attempt_whose_turn_may_still_be_used_makes_the_item_busy(f:
     f.lane(plan(100, 4)).await;
     let item = f.dispatched_one().await;
     f.sent(&item).await;
-    let history = f.store().take_over(&item, MINUTE).await.unwrap();
+    let history = f.store().take_over(&item, 1, MINUTE).await.unwrap();
     let busy = history.busy_for.expect("its turn may still be used");
     assert!(busy <= MINUTE + SECOND && busy > MINUTE / 2, "{busy:?}");
     assert_eq!(history.past[0].state, AttemptState::Open);
@@ -38,7 +38,7 @@ pub async fn an_open_attempt_whose_turn_may_still_be_used_makes_the_item_busy(f:
         "nothing was changed"
     );
     f.advance(busy).await;
-    let history = f.store().take_over(&item, MINUTE).await.unwrap();
+    let history = f.store().take_over(&item, 1, MINUTE).await.unwrap();
     assert_eq!(history.busy_for, None);
     assert_eq!(history.past[0].state, AttemptState::Unknown);
 }
@@ -48,7 +48,7 @@ pub async fn an_open_attempt_whose_turn_has_passed_is_unknown(f: &dyn Fixture) {
     let item = f.dispatched_one().await;
     let (attempt, at) = f.sent(&item).await;
     f.advance(SECOND).await;
-    let history = f.store().take_over(&item, TOLERANCE).await.unwrap();
+    let history = f.store().take_over(&item, 1, TOLERANCE).await.unwrap();
     assert_eq!(history.busy_for, None);
     let past = &history.past[0];
     assert_eq!(
@@ -71,7 +71,7 @@ pub async fn a_history_tells_all_attempts_oldest_first(f: &dyn Fixture) {
             .await;
         attempts.push(attempt);
     }
-    let history = f.store().take_over(&item, TOLERANCE).await.unwrap();
+    let history = f.store().take_over(&item, 1, TOLERANCE).await.unwrap();
     let told: Vec<AttemptId> = history.past.iter().map(|past| past.attempt).collect();
     assert_eq!(told, attempts);
     let details: Vec<_> = history.past.iter().map(|p| p.detail.as_str()).collect();
@@ -159,7 +159,7 @@ pub async fn an_outcome_after_a_takeover_changes_nothing(f: &dyn Fixture) {
     let item = f.dispatched_one().await;
     let (attempt, _) = f.sent(&item).await;
     f.advance(SECOND).await;
-    f.store().take_over(&item, TOLERANCE).await.unwrap();
+    f.store().take_over(&item, 1, TOLERANCE).await.unwrap();
     let late = Settlement {
         record: Some(to("ACCEPTED")),
         then: Then::Finish,
@@ -278,7 +278,7 @@ pub async fn a_sender_and_who_takes_over_from_it_cannot_both_have_their_way(f: &
         let (sender, other, mine) = (f.store(), f.store(), item.clone());
         let (settled, history) = tokio::join!(
             tokio::spawn(async move { sender.settle(done).await.unwrap() }),
-            tokio::spawn(async move { other.take_over(&mine, Duration::ZERO).await.unwrap() }),
+            tokio::spawn(async move { other.take_over(&mine, 1, Duration::ZERO).await.unwrap() }),
         );
         let told = history.unwrap().past[0].state;
         let state = f.view(&payment(item.id.as_str())).await.attempts[0].state;
@@ -289,4 +289,27 @@ pub async fn a_sender_and_who_takes_over_from_it_cannot_both_have_their_way(f: &
         };
         assert_eq!((told, state), (expected, expected));
     }
+}
+
+pub async fn a_run_that_does_not_own_the_item_takes_nothing_over(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let item = f.dispatched_one().await;
+    f.sent(&item).await;
+    f.advance(SECOND).await;
+    for run in [0, 2] {
+        let history = f.store().take_over(&item, run, TOLERANCE).await.unwrap();
+        assert_eq!(history.past[0].state, AttemptState::Open, "run {run}");
+    }
+    let view = f.view(&item).await;
+    assert_eq!(view.attempts[0].state, AttemptState::Open);
+    // Put back: nobody has claimed the next run yet.
+    let back = f.store().put_back(&item, 1, Duration::ZERO, "again").await;
+    assert!(back.unwrap());
+    for run in [1, 2] {
+        let history = f.store().take_over(&item, run, TOLERANCE).await.unwrap();
+        assert_eq!(history.past[0].state, AttemptState::Open, "run {run}");
+    }
+    f.dispatch_all().await;
+    let history = f.store().take_over(&item, 2, TOLERANCE).await.unwrap();
+    assert_eq!(history.past[0].state, AttemptState::Unknown);
 }

@@ -196,6 +196,7 @@ pub async fn what_a_person_has_ended_can_be_paid_by_nobody_any_more(f: &dyn Fixt
             let view = f.view(&item).await;
             assert_eq!(view.status, status);
             assert!(view.finished_at.is_some(), "its life has ended");
+            assert_eq!(view.run, RUN + 1, "which belongs to nobody");
             for run in 1..=view.run + 1 {
                 for kind in [AttemptKind::Send, AttemptKind::Probe] {
                     let turn = f.turn(turn_of(&item, run, kind)).await;
@@ -213,6 +214,33 @@ pub async fn what_a_person_has_ended_can_be_paid_by_nobody_any_more(f: &dyn Fixt
             assert!(matches!(again, Intervened::Refused(_)), "decided already");
         }
     }
+}
+
+/// The answer came after its run had lost the item: the next run finds it.
+pub async fn what_the_downstream_has_said_is_done_is_nobodys_to_decide(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let item = in_doubt(f, &["p"]).await.remove(0);
+    f.dispatch_all().await;
+    let Turn::At { attempt, .. } = f.turn(turn_of(&item, RUN, AttemptKind::Probe)).await else {
+        panic!("no turn")
+    };
+    let back = f.store().put_back(&item, RUN, SECOND, "lost").await;
+    assert!(back.unwrap());
+    let done = Settlement {
+        run: RUN,
+        ..settlement(&item, attempt, Outcome::Done("yes".into()))
+    };
+    assert!(!f.settle(done).await, "not this run's item any more");
+    let before = (seen(&f.view(&item).await), f.trail(&item).await);
+    for resolved in [Resolved::Done, Resolved::NotDone, Resolved::Failed] {
+        let answer = resolve(f, &item, resolved).await;
+        assert!(
+            matches!(&answer, Intervened::Refused(why) if why.contains("is done")),
+            "{answer:?}"
+        );
+    }
+    let after = (seen(&f.view(&item).await), f.trail(&item).await);
+    assert_eq!(after, before);
 }
 
 pub async fn what_a_person_says_was_not_done_is_sent_again_at_once(f: &dyn Fixture) {

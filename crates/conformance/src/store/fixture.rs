@@ -88,6 +88,7 @@ pub(super) fn new_item(id: &str) -> NewItem {
             content_hash: format!("hash of {id}"),
             document: format!("{{\"document\":\"{id}\"}}"),
         },
+        guards: vec![],
         context_json: format!("{{\"context\":\"{id}\"}}"),
         init_flow: FlowId::new(format!("init-{id}")),
     }
@@ -158,7 +159,9 @@ pub(super) fn settlement(item: &Item, attempt: AttemptId, outcome: Outcome) -> S
 pub(super) fn placed(admission: &Admission) -> Placed {
     match admission {
         Admission::New(placed) | Admission::Repeat(placed) => placed.clone(),
-        Admission::Conflict | Admission::Refused(_) => panic!("not placed: {admission:?}"),
+        Admission::Conflict | Admission::Refused(_) | Admission::RefusedBy { .. } => {
+            panic!("not placed: {admission:?}")
+        }
     }
 }
 pub(super) fn is_new(admission: &Admission) -> bool {

@@ -6,14 +6,18 @@
 pub mod accounts;
 pub mod admit;
 pub mod attempts;
+pub mod bulks;
 pub mod calendars;
 pub mod certificate;
 pub mod claim;
 pub mod clock;
+pub mod dead_letters;
 pub mod deadlines;
 pub mod doubts;
+pub mod eras;
 mod fixture;
 pub mod flows;
+pub mod guards;
 pub mod hours;
 pub mod interventions;
 pub mod lanes;
@@ -22,6 +26,7 @@ mod planning;
 pub mod plans;
 pub mod queue;
 pub mod races;
+pub mod records;
 pub mod recounts;
 pub mod replans;
 pub mod scenarios;
@@ -39,6 +44,13 @@ macro_rules! store_cases {
             the_clock_never_runs_backwards_by_itself
             moving_the_time_moves_the_clock_of_every_node
         }
+        $crate::store_case_module! { $new, eras,
+            the_era_goes_on_for_a_boot_that_has_seen_its_clock_run_evenly
+            whoever_cannot_vouch_for_the_clock_opens_a_new_era
+            a_jump_opens_an_era_that_begins_now_and_only_its_finder_vouches_for
+            an_attempt_belongs_to_the_era_of_its_turn
+            a_turn_of_an_older_era_is_soon_past_however_far_the_clock_was_set_back
+        }
         $crate::store_case_module! { $new, admit,
             an_admitted_item_has_its_record_slot_context_and_queue_row
             what_a_caller_writes_comes_back_byte_for_byte
@@ -48,6 +60,7 @@ macro_rules! store_cases {
             the_same_content_again_gets_the_same_answer_whatever_has_happened_since
             other_content_under_a_known_id_is_a_conflict_and_changes_nothing
             the_same_id_twice_in_one_batch_is_admitted_once
+            of_two_contents_of_one_id_only_the_one_with_a_lane_is_new
             payment_42_and_invoice_42_never_meet
             the_deadline_verdict_is_told_and_kept
             no_slot_lies_before_the_requested_time_or_before_now
@@ -58,6 +71,17 @@ macro_rules! store_cases {
             an_id_admitted_by_fifty_callers_at_once_is_new_once
             batches_that_name_lanes_and_ids_in_opposite_orders_all_get_answers
             a_caller_that_hangs_up_leaves_all_of_an_item_or_nothing
+        }
+        $crate::store_case_module! { $new, guards,
+            a_daily_total_is_reached_and_not_passed
+            what_a_guard_refuses_leaves_nothing_behind_and_its_id_is_free
+            a_new_day_has_a_new_total
+            what_was_withdrawn_does_not_count
+            a_twin_is_refused_within_its_time_and_taken_after_it
+            an_item_that_is_known_gets_its_answer_whatever_its_guards_say
+            what_its_lane_never_takes_does_not_count
+            callers_at_once_never_pass_a_daily_total_and_leave_nothing_of_it
+            of_twins_at_once_one_is_taken_in
         }
         $crate::store_case_module! { $new, claim,
             only_what_is_due_within_reach_is_claimed
@@ -97,6 +121,7 @@ macro_rules! store_cases {
             an_item_adrift_is_told_even_if_its_context_is_lost
             an_item_adrift_is_restarted_as_its_next_run_after_a_pause
             an_item_adrift_too_often_is_dead
+            an_item_that_may_not_be_restarted_is_dead_at_once_with_the_reason
             what_has_ended_is_not_restarted
             an_item_shows_all_that_is_known_of_it
             an_item_moves_to_one_place_whoever_acts_at_once
@@ -143,6 +168,7 @@ macro_rules! store_cases {
             a_record_that_may_not_move_stays_while_the_outcome_is_written
             a_shorter_wish_for_quiet_never_shortens_a_longer_one
             a_sender_and_who_takes_over_from_it_cannot_both_have_their_way
+            a_run_that_does_not_own_the_item_takes_nothing_over
         }
         $crate::store_case_module! { $new, lanes,
             a_new_lane_has_the_defaults_and_the_first_version
@@ -198,10 +224,24 @@ macro_rules! store_cases {
             only_what_is_in_doubt_is_resolved
             nothing_is_resolved_while_an_answer_is_awaited
             what_a_person_has_ended_can_be_paid_by_nobody_any_more
+            what_the_downstream_has_said_is_done_is_nobodys_to_decide
             what_a_person_says_was_not_done_is_sent_again_at_once
             a_decision_is_on_record_with_who_and_why
             an_item_is_decided_or_given_its_turn_and_never_both
             one_decision_counts_whoever_decides_at_once
+        }
+        $crate::store_case_module! { $new, dead_letters,
+            what_is_dead_is_told_page_by_page_in_the_order_of_its_ids
+            a_dead_letter_tells_what_it_is_and_why_it_was_given_up
+            a_replayed_item_is_ready_at_once_as_its_next_run_with_all_its_retries
+            only_what_is_dead_is_replayed
+            an_item_replayed_by_many_at_once_is_replayed_once
+        }
+        $crate::store_case_module! { $new, records,
+            a_list_goes_page_by_page_in_the_order_of_ids
+            a_line_of_a_list_tells_what_the_item_tells
+            a_list_by_status_follows_the_record
+            a_list_by_lane_leaves_the_others_out_and_looks_at_so_many_at_a_time
         }
         $crate::store_case_module! { $new, races,
             an_item_is_cancelled_or_claimed_and_never_both
@@ -294,20 +334,40 @@ macro_rules! store_cases {
             a_flow_that_goes_on_as_new_is_due_with_its_new_input_and_an_empty_journal
             the_latest_progress_is_shown_while_a_flow_runs
         }
+        $crate::store_case_module! { $new, bulks,
+            an_upload_is_no_work_until_it_is_closed
+            an_id_of_a_bulk_is_given_once
+            a_chunk_added_twice_is_there_once
+            chunks_are_added_to_open_uploads_only
+            what_was_uploaded_comes_back_byte_for_byte_after_a_restart
+            closing_again_changes_nothing
+            a_key_belongs_to_the_first_upload_that_was_closed_under_it
+            uploads_closed_at_once_under_one_key_are_one_bulk
+            chunks_to_do_are_those_of_closed_bulks_the_oldest_first
+            a_chunk_is_counted_once_whoever_ends_it_at_once
+            the_last_chunk_ends_its_bulk_whoever_ends_at_once
+            what_was_accepted_is_summed_by_lane_and_currency
+            rejected_lines_are_told_page_by_page
+            uploads_that_were_given_up_or_left_are_removed_some_chunks_at_a_time
+        }
         $crate::store_case_module! { $new, settings,
             the_version_in_force_is_the_newest
             old_versions_stay_readable_newest_first
             settings_of_other_names_and_kinds_never_meet
             a_setting_leaves_an_audit_entry_with_its_author
             settings_written_at_once_become_versions_one_after_the_other
+            a_setting_is_replaced_only_while_it_is_the_version_in_force
+            of_many_that_replace_one_version_at_once_one_succeeds
         }
         $crate::store_case_module! { $new, accounts,
             totals_tie_out_by_count_and_by_amount
             totals_count_what_was_accepted_from_one_time_and_before_another
             totals_count_one_type_only
             the_depths_count_every_state_that_is_not_an_end
+            what_is_no_money_is_counted_and_adds_nothing
             an_audit_entry_tells_who_did_what_to_which_item_and_when
             the_newest_entries_come_first_of_one_item_or_of_all
+            the_audit_log_goes_page_by_page_by_item_by_actor_and_by_action
         }
     };
 }
@@ -338,10 +398,13 @@ mod tests {
             include_str!("accounts.rs"),
             include_str!("admit.rs"),
             include_str!("attempts.rs"),
+            include_str!("bulks.rs"),
             include_str!("calendars.rs"),
             include_str!("claim.rs"),
             include_str!("clock.rs"),
+            include_str!("eras.rs"),
             include_str!("flows.rs"),
+            include_str!("guards.rs"),
             include_str!("lanes.rs"),
             include_str!("pauses.rs"),
             include_str!("deadlines.rs"),

@@ -290,6 +290,19 @@ pub async fn an_item_adrift_too_often_is_dead(f: &dyn Fixture) {
     assert_eq!(view.retry_count, MAX_RETRIES);
 }
 
+pub async fn an_item_that_may_not_be_restarted_is_dead_at_once_with_the_reason(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let item = f.dispatched_one().await;
+    let store = f.store();
+    let given_up = store.restart_adrift(&item, 1, "enough", SECOND, 0);
+    assert!(given_up.await.unwrap());
+    let view = f.view(&item).await;
+    assert_eq!(view.queue_status, QueueStatus::Dead);
+    assert_eq!(view.last_error.as_deref(), Some("enough"));
+    let trail = store.audit(Some(&item), 10).await.unwrap();
+    assert_eq!(trail[0].status_after.as_deref(), Some("DEAD"));
+}
+
 pub async fn what_has_ended_is_not_restarted(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     let item = f.dispatched_one().await;

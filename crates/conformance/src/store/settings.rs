@@ -82,3 +82,29 @@ pub async fn settings_written_at_once_become_versions_one_after_the_other(f: &dy
     let versions: Vec<i64> = history.iter().map(|s| s.version).collect();
     assert_eq!(versions, (1..=20).rev().collect::<Vec<_>>());
 }
+
+async fn replace(f: &dyn Fixture, version: i64, body: &str) -> Option<Setting> {
+    let (store, author) = (f.store(), Author::new("maria", "because"));
+    let kind = SettingKind::ItemType;
+    let replaced = store.replace_setting(kind, "PAYMENT", version, body.into(), author);
+    replaced.await.unwrap()
+}
+
+pub async fn a_setting_is_replaced_only_while_it_is_the_version_in_force(f: &dyn Fixture) {
+    assert_eq!(replace(f, 1, "0").await, None, "there is none yet");
+    assert_eq!(replace(f, 0, "1").await.unwrap().version, 1);
+    assert_eq!(replace(f, 0, "2").await, None, "there is one by now");
+    let second = replace(f, 1, "2").await.unwrap();
+    assert_eq!((second.version, second.body_json.as_str()), (2, "2"));
+    assert_eq!(replace(f, 1, "3").await, None, "somebody came first");
+    let current = f.store().setting(SettingKind::ItemType, "PAYMENT").await;
+    assert_eq!(current.unwrap(), Some(second), "and nothing was written");
+    assert_eq!(f.store().audit(None, 10).await.unwrap().len(), 2);
+}
+
+pub async fn of_many_that_replace_one_version_at_once_one_succeeds(f: &dyn Fixture) {
+    put(f, "PAYMENT", "1").await;
+    let bodies: Vec<String> = (0..20).map(|n| n.to_string()).collect();
+    let written = join_all(bodies.iter().map(|body| replace(f, 1, body))).await;
+    assert_eq!(written.iter().flatten().count(), 1);
+}

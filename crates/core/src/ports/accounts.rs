@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::StoreResult;
+use super::{Page, StoreResult};
 use crate::Timestamp;
 use crate::id::{Item, ItemType};
 use crate::item::QueueStatus;
@@ -24,8 +24,45 @@ pub trait Accounts: Send + Sync {
 
     async fn write_audit(&self, entry: NewAudit) -> StoreResult<()>;
 
+    /// The audit log, newest first. Item and actor are served by an index; the action, and the
+    /// actor beside an item, are filters.
+    async fn audit_log(&self, wanted: AuditWanted) -> StoreResult<Page<AuditEntry, i64>>;
+
     /// The newest entries, of one item or of all.
-    async fn audit(&self, item: Option<&Item>, limit: u32) -> StoreResult<Vec<AuditEntry>>;
+    async fn audit(&self, item: Option<&Item>, limit: u32) -> StoreResult<Vec<AuditEntry>> {
+        let wanted = AuditWanted {
+            item: item.cloned(),
+            limit,
+            ..AuditWanted::default()
+        };
+        Ok(self.audit_log(wanted).await?.items)
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct AuditWanted {
+    pub item: Option<Item>,
+    pub actor: Option<String>,
+    pub action: Option<String>,
+    /// Older than this entry.
+    pub after: Option<i64>,
+    pub limit: u32,
+}
+
+impl AuditWanted {
+    /// Whether some rows that an index finds are left out.
+    pub fn is_filtered(&self) -> bool {
+        self.action.is_some() || (self.item.is_some() && self.actor.is_some())
+    }
+
+    /// What of the rows belongs on the page.
+    pub fn page(&self, rows: Vec<AuditEntry>, asked: u32) -> Page<AuditEntry, i64> {
+        let fits = |wish: &Option<String>, is: &String| wish.as_ref().is_none_or(|wish| wish == is);
+        let wanted = |entry: &AuditEntry| {
+            fits(&self.actor, &entry.actor) && fits(&self.action, &entry.action)
+        };
+        Page::of(rows, asked, self.limit, wanted, |entry| entry.id)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +84,7 @@ pub struct NewAudit {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEntry {
+    pub id: i64,
     pub at: Timestamp,
     pub item: Option<Item>,
     pub action: String,

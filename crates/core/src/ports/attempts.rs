@@ -5,8 +5,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::StoreResult;
+use super::{Era, StoreResult};
 use crate::Timestamp;
+use crate::gate::SETTLE_AFTER_JUMP;
 use crate::id::{AttemptId, Item, LaneName};
 use crate::lane_in_force::closed_for;
 use crate::outcome::{AttemptKind, AttemptState, Outcome};
@@ -15,8 +16,10 @@ use crate::outcome::{AttemptKind, AttemptState, Outcome};
 pub trait Attempts: Send + Sync {
     /// All attempts of an item, oldest first, after taking over what a dead sender left: an open
     /// attempt whose turn has passed is Unknown from here on. One whose turn may still be used
-    /// stays open and is reported as `busy_for`.
-    async fn take_over(&self, item: &Item, tolerance: Duration) -> StoreResult<History>;
+    /// stays open and is reported as `busy_for`. A turn of an older era can be used for no longer
+    /// than [`SETTLE_AFTER_JUMP`](crate::gate::SETTLE_AFTER_JUMP) after its end. A run that does
+    /// not own the item takes nothing over.
+    async fn take_over(&self, item: &Item, run: u32, tolerance: Duration) -> StoreResult<History>;
 
     /// In one transaction for a block of waiting attempts: checks each owner's run, opens its
     /// attempt, moves the lane's cursor and logs the exact time of each turn. When this returns
@@ -35,6 +38,8 @@ pub struct History {
     /// Another sender may still use its turn for this long.
     pub busy_for: Option<Duration>,
     pub now: Timestamp,
+    /// The era that `now` belongs to.
+    pub era: Era,
 }
 
 /// One attempt of an item, as its history tells it.
@@ -44,7 +49,21 @@ pub struct Past {
     pub kind: AttemptKind,
     pub state: AttemptState,
     pub turn_at: Timestamp,
+    /// Which era's clock showed `turn_at`.
+    pub era: i64,
     pub detail: String,
+}
+
+/// How long the turn of an open attempt may still be used.
+pub fn busy_for(past: &[Past], era: Era, tolerance: Duration, now: Timestamp) -> Option<Duration> {
+    let open = past.iter().find(|past| past.state == AttemptState::Open)?;
+    let usable_until = if open.era == era.number {
+        open.turn_at + tolerance
+    } else {
+        era.since + SETTLE_AFTER_JUMP
+    };
+    let left = Duration::try_from(usable_until.duration_since(now)).ok()?;
+    (!left.is_zero()).then_some(left)
 }
 
 #[derive(Debug, Clone)]
@@ -73,6 +92,8 @@ pub struct NewTurn {
 #[derive(Debug, Clone)]
 pub struct TurnBlock {
     pub now: Timestamp,
+    /// The era of `now` and of the turns; perhaps an older one than theirs, never a newer.
+    pub era: i64,
     /// In the order of the wanted attempts.
     pub turns: Vec<Turn>,
     /// When to ask again for those who were told `Later`.
@@ -85,6 +106,7 @@ impl TurnBlock {
         let for_at_least = closed_for(until, now);
         Self {
             now,
+            era: 0,
             turns: vec![Turn::Closed { why, for_at_least }; wanted],
             ask_again_in: for_at_least,
         }

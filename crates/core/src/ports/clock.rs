@@ -1,5 +1,7 @@
 //! The one clock that decides about time shared between nodes: the database's.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 
 use super::StoreResult;
@@ -13,10 +15,46 @@ pub struct Reading {
     pub timeline: u32,
 }
 
+/// A stretch in which the shared clock is known to have run evenly. Only times of one era tell how
+/// long something took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Era {
+    pub number: i64,
+    /// When it was opened, by its own clock.
+    pub since: Timestamp,
+}
+
+/// What outlives a node's process and still knows how much time has passed: its machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Boot {
+    /// Another one after each start of the machine.
+    pub id: String,
+    /// When the machine started, by the shared clock as it is now.
+    pub began: Timestamp,
+}
+
+impl Boot {
+    /// Two readings of one boot's beginning lie within this, unless the clock was set between them.
+    const SAME_WITHIN: Duration = Duration::from_millis(100);
+
+    /// Whether this boot began when it was said before to have begun.
+    pub fn began_at(&self, before: Timestamp) -> bool {
+        self.began.duration_since(before).unsigned_abs() <= Self::SAME_WITHIN
+    }
+}
+
 #[async_trait]
 pub trait SharedClock: Send + Sync {
     async fn now(&self) -> StoreResult<Timestamp> {
         Ok(self.read_clock().await?.now)
     }
     async fn read_clock(&self) -> StoreResult<Reading>;
+
+    /// A node starts. The era goes on if a node of the same boot has vouched for it before and the
+    /// boot still began when it said; otherwise nobody knows what the clock did meanwhile, and a
+    /// new era opens.
+    async fn vouch(&self, boot: Option<Boot>) -> StoreResult<()>;
+
+    /// The clock has jumped: a new era opens, and only this boot vouches for it.
+    async fn open_era(&self, boot: Option<Boot>) -> StoreResult<()>;
 }

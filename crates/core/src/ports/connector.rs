@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use thiserror::Error;
 
 use crate::Timestamp;
 use crate::id::{AttemptId, LaneName};
@@ -15,17 +16,57 @@ pub trait Connector: Send + Sync {
     fn lane(&self) -> &LaneName;
     fn profile(&self) -> &Profile;
     /// A ready connection, before any turn is taken: failing here has sent nothing.
-    async fn line(&self) -> Result<Box<dyn Line>, String>;
+    async fn line(&self) -> Result<Box<dyn Line>, NoLine>;
+}
+
+/// Why there is no line. Nothing was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NoLine {
+    /// All our own lines are in use: this says nothing about the downstream.
+    #[error("{0}")]
+    Busy(String),
+    #[error("{0}")]
+    Unreachable(String),
+}
+
+impl NoLine {
+    /// Says which downstream it is about.
+    #[must_use]
+    pub fn at(self, place: &str) -> Self {
+        match self {
+            Self::Busy(why) => Self::Busy(format!("{place}: {why}")),
+            Self::Unreachable(why) => Self::Unreachable(format!("{place}: {why}")),
+        }
+    }
+}
+
+/// What came of an exchange: what it proves about the item, and what it tells about the downstream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heard {
+    pub outcome: Outcome,
+    pub health: Health,
+}
+
+/// What an exchange tells about the downstream itself, whatever became of the item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Health {
+    /// No byte went out.
+    Untold,
+    Answers,
+    /// No answer, or none that can be understood.
+    Fails,
+    /// It takes nothing from us at all: until a person has put something right, nothing is sent.
+    TurnsUsAway,
 }
 
 /// A ready connection to a downstream, good for one exchange.
 #[async_trait]
 pub trait Line: Send + Sync {
     /// Sends now, and judges the answer by the downstream's contract.
-    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Outcome;
+    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Heard;
     /// Asks now whether it was done: `Done`, `Retry` (the downstream knows nothing of it), or
     /// `Unknown`.
-    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Outcome;
+    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Heard;
 }
 
 /// What goes out. Built by the domain; the connector knows where and how.
@@ -72,19 +113,28 @@ impl Profile {
 pub struct Permit {
     attempt: AttemptId,
     turn_at: Timestamp,
+    era: i64,
 }
 
 impl Permit {
     /// Only the gate calls this (the tidy test checks it), after the turn is durable and its
     /// time has come.
-    pub fn granted_by_the_gate(attempt: AttemptId, turn_at: Timestamp) -> Self {
-        Self { attempt, turn_at }
+    pub fn granted_by_the_gate(attempt: AttemptId, turn_at: Timestamp, era: i64) -> Self {
+        Self {
+            attempt,
+            turn_at,
+            era,
+        }
     }
     pub fn attempt(&self) -> AttemptId {
         self.attempt
     }
     pub fn turn_at(&self) -> Timestamp {
         self.turn_at
+    }
+    /// Which era's clock shows `turn_at`.
+    pub fn era(&self) -> i64 {
+        self.era
     }
 }
 

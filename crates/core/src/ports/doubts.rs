@@ -58,6 +58,8 @@ pub enum Resolved {
 }
 
 impl Resolved {
+    pub const ALL: [Self; 3] = [Self::Done, Self::NotDone, Self::Failed];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",

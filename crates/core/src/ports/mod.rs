@@ -3,36 +3,45 @@
 
 mod accounts;
 mod attempts;
+mod bulks;
 mod clock;
 mod connector;
+mod dead_letters;
 mod doubts;
 mod engine;
 mod error;
 mod flows;
 mod interventions;
 mod lanes;
+mod page;
 mod plans;
 mod queue;
 mod records;
 mod settings;
 
-pub use accounts::{Accounts, AuditEntry, NewAudit, Total};
+pub use accounts::{Accounts, AuditEntry, AuditWanted, NewAudit, Total};
 pub use attempts::{
     Attempts, History, NewTurn, Past, Settlement, StatusMove, Then, Turn, TurnBlock, TurnsWanted,
+    busy_for,
 };
-pub use clock::{Reading, SharedClock};
-pub use connector::{Connector, Line, Permit, Profile, Request};
+pub use bulks::{
+    BulkState, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, Closed, KnownBulk, LineError, NewChunk,
+};
+pub use clock::{Boot, Era, Reading, SharedClock};
+pub use connector::{Connector, Health, Heard, Line, NoLine, Permit, Profile, Request};
+pub use dead_letters::{DeadLetter, DeadLetters, cannot_replay};
 pub use doubts::{AtRisk, Doubts, IN_DOUBT, Resolution, Resolved, cannot_resolve};
 pub use engine::{Engine, FlowView, Start, Started, Unreachable};
 pub use error::{StoreError, StoreResult};
 pub use flows::{DueFlow, DueFlows, FlowEnd, Flows, JournalEntry, NewFlow};
 pub use interventions::{Intervened, Interventions, cannot_move};
 pub use lanes::{CalendarInForce, Lanes, WindowUse};
+pub use page::{MOST_LOOKED_AT, Page, rows_needed};
 pub use plans::{Plans, Recounted, Replanned, Spot, Waiting};
 pub use queue::{
     Admission, Adrift, Claim, Claimed, DueLanes, NewItem, NewRecord, Placed, Queue, StartRecord,
 };
-pub use records::{AttemptView, ItemView, Records};
+pub use records::{AttemptView, ItemView, RecordLine, Records, RecordsWanted};
 pub use settings::{Author, Setting, SettingKind, Settings};
 
 /// Everything a store offers.
@@ -41,11 +50,13 @@ pub trait Store:
     + Queue
     + Interventions
     + Doubts
+    + DeadLetters
     + Lanes
     + Plans
     + Attempts
     + Flows
     + Records
+    + Bulks
     + Settings
     + Accounts
 {
@@ -55,11 +66,13 @@ impl<T> Store for T where
         + Queue
         + Interventions
         + Doubts
+        + DeadLetters
         + Lanes
         + Plans
         + Attempts
         + Flows
         + Records
+        + Bulks
         + Settings
         + Accounts
 {

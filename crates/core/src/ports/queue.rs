@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Started, StatusMove, StoreResult};
 use crate::Timestamp;
+use crate::guard::{Guard, Limit};
 use crate::id::{BatchId, Fence, FlowId, Item, ItemId, ItemType, LaneName};
 use crate::lane_in_force::LaneInForce;
 use crate::money::Money;
@@ -15,7 +16,8 @@ use crate::money::Money;
 pub trait Queue: Send + Sync {
     /// Writes each item's record, slot, context and queue row, or none of them, and answers in
     /// the order of `items`. An id that is known changes nothing: with the same content it gets
-    /// the same answer, with other content a conflict. One bad item harms no other.
+    /// the same answer, with other content a conflict. One bad item harms no other. Guards are
+    /// judged in the order of `items`, and hold exactly whoever else admits at the same time.
     async fn admit(&self, item_type: &ItemType, items: Vec<NewItem>)
     -> StoreResult<Vec<Admission>>;
 
@@ -71,7 +73,8 @@ pub trait Queue: Send + Sync {
     ) -> StoreResult<Vec<Adrift>>;
 
     /// Puts an item whose flow ended without finishing it back to READY as its next run, after
-    /// `pause`; DEAD once that has happened `max_retries` times. False if it has moved on.
+    /// `pause`; DEAD once that has happened `max_retries` times, at once if that is 0. False if it
+    /// has moved on.
     async fn restart_adrift(
         &self,
         item: &Item,
@@ -93,8 +96,27 @@ pub struct NewItem {
     #[serde(default)]
     pub hold_if_late: bool,
     pub record: NewRecord,
+    /// What must still hold when it is written.
+    #[serde(default)]
+    pub guards: Vec<Guard>,
     pub context_json: String,
     pub init_flow: FlowId,
+}
+
+impl NewItem {
+    /// What makes another item its twin; kept only if somebody asks for it.
+    pub fn duplicate_key(&self) -> Option<&str> {
+        self.guards.iter().find_map(|guard| match &guard.limit {
+            Limit::NoTwin { key, .. } => Some(key.as_str()),
+            Limit::DailyTotal { .. } => None,
+        })
+    }
+
+    /// Whether its amount counts for its owner's day.
+    pub fn is_counted(&self) -> bool {
+        let is_total = |guard: &Guard| matches!(guard.limit, Limit::DailyTotal { .. });
+        self.guards.iter().any(is_total)
+    }
 }
 
 /// The business state of a new item.
@@ -115,7 +137,13 @@ pub enum Admission {
     Repeat(Placed),
     /// Known already, with other content.
     Conflict,
+    /// Its lane cannot take it.
     Refused(String),
+    /// One of its guards was against it: the rule's name and message.
+    RefusedBy {
+        rule: String,
+        message: String,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 
-use super::{Placed, StoreResult};
+use super::{Page, Placed, StoreResult};
 use crate::Timestamp;
-use crate::id::{FlowId, Item, LaneName};
+use crate::id::{FlowId, Item, ItemId, ItemType, LaneName};
 use crate::item::QueueStatus;
 use crate::money::Money;
 use crate::outcome::{AttemptKind, AttemptState};
@@ -13,6 +13,50 @@ use crate::outcome::{AttemptKind, AttemptState};
 pub trait Records: Send + Sync {
     /// Everything that is known of an item, in one consistent read.
     async fn item(&self, item: &Item) -> StoreResult<Option<ItemView>>;
+
+    /// Items in the order of their ids. The status is served by an index; the lane is a filter.
+    async fn records(&self, wanted: RecordsWanted) -> StoreResult<Page<RecordLine, ItemId>>;
+}
+
+#[derive(Debug, Clone)]
+pub struct RecordsWanted {
+    pub item_type: ItemType,
+    pub status: Option<String>,
+    pub lane: Option<LaneName>,
+    pub after: Option<ItemId>,
+    pub limit: u32,
+}
+
+impl RecordsWanted {
+    pub fn all(item_type: ItemType, limit: u32) -> Self {
+        Self {
+            item_type,
+            status: None,
+            lane: None,
+            after: None,
+            limit,
+        }
+    }
+
+    /// What of the rows belongs on the page.
+    pub fn page(&self, rows: Vec<RecordLine>, asked: u32) -> Page<RecordLine, ItemId> {
+        let wanted = |line: &RecordLine| self.lane.as_ref().is_none_or(|lane| *lane == line.lane);
+        Page::of(rows, asked, self.limit, wanted, |line| line.id.clone())
+    }
+}
+
+/// An item in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordLine {
+    pub id: ItemId,
+    pub status: String,
+    pub money: Money,
+    pub lane: LaneName,
+    pub queue_status: QueueStatus,
+    pub run: u32,
+    pub slot: Timestamp,
+    pub deadline: Option<Timestamp>,
+    pub created_at: Timestamp,
 }
 
 #[derive(Debug, Clone)]

@@ -20,6 +20,17 @@ pub trait Settings: Send + Sync {
         author: Author,
     ) -> StoreResult<Setting>;
 
+    /// The same, if `version` is still in force (0: if there is none yet); `None`, and nothing
+    /// written, if somebody else came first.
+    async fn replace_setting(
+        &self,
+        kind: SettingKind,
+        name: &str,
+        version: i64,
+        body_json: String,
+        author: Author,
+    ) -> StoreResult<Option<Setting>>;
+
     /// All versions, newest first.
     async fn setting_history(
         &self,
@@ -36,6 +47,8 @@ pub enum SettingKind {
     ItemType,
     /// What one person wants to decide about an item in doubt, before a second one agrees.
     Proposal,
+    /// Rules and routes of a domain.
+    Rules,
 }
 
 impl SettingKind {
@@ -45,6 +58,7 @@ impl SettingKind {
             Self::Calendar => "calendar",
             Self::Proposal => "proposal",
             Self::ItemType => "item_type",
+            Self::Rules => "rules",
         }
     }
 }

@@ -10,7 +10,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{BatchId, LaneName};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::outcome::AttemptKind;
-use tollgate_core::ports::{Claim, Queue};
+use tollgate_core::ports::Claim;
 use tollgate_dispatch::{Ask, Gate, GateOptions};
 
 use crate::town::{Town, item, item_type};

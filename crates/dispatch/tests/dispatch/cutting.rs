@@ -8,8 +8,7 @@ use std::task::{Context, Poll};
 use async_trait::async_trait;
 use tokio::sync::Notify;
 use tollgate_core::id::LaneName;
-use tollgate_core::outcome::Outcome;
-use tollgate_core::ports::{Connector, Line, Permit, Profile, Request};
+use tollgate_core::ports::{Connector, Heard, Line, NoLine, Permit, Profile, Request};
 use tollgate_sandbox::Ledger;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,10 +50,10 @@ impl Cutting {
         }
     }
 
-    async fn exchange(&self, exchange: impl Future<Output = Outcome>) -> Outcome {
+    async fn exchange(&self, exchange: impl Future<Output = Heard>) -> Heard {
         self.die_at(Edge::BeforeSend).await;
         let arrivals = self.ledger.arrivals();
-        let outcome = if self.at == Edge::BeforeAnswer {
+        let heard = if self.at == Edge::BeforeAnswer {
             let arrived = async {
                 self.ledger.wait_for_arrivals(arrivals + 1).await;
                 self.die_at(Edge::BeforeAnswer).await;
@@ -65,7 +64,7 @@ impl Cutting {
             exchange.await
         };
         self.die_at(Edge::BeforeSettle).await;
-        outcome
+        heard
     }
 }
 
@@ -77,7 +76,7 @@ impl Connector for Cutting {
     fn profile(&self) -> &Profile {
         self.inner.profile()
     }
-    async fn line(&self) -> Result<Box<dyn Line>, String> {
+    async fn line(&self) -> Result<Box<dyn Line>, NoLine> {
         let line = self.inner.line().await?;
         self.die_at(Edge::BeforeTurn).await;
         let cutting = self.clone();
@@ -92,11 +91,11 @@ struct CuttingLine {
 
 #[async_trait]
 impl Line for CuttingLine {
-    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Outcome {
+    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Heard {
         let Self { line, cutting } = *self;
         cutting.exchange(line.send(permit, request)).await
     }
-    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Outcome {
+    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Heard {
         let Self { line, cutting } = *self;
         cutting.exchange(line.probe(permit, request)).await
     }

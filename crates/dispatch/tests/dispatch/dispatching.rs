@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::item::QueueStatus;
-use tollgate_core::item_type::ItemTypeConfig;
+use tollgate_core::item_type::{ItemTypeChange, ItemTypeConfig};
 use tollgate_core::lane::{LaneChange, Pause};
-use tollgate_dispatch::{Cycle, Dispatcher};
+use tollgate_core::ports::Author;
+use tollgate_dispatch::{Dispatcher, change_item_type};
 
 use crate::town::{Mood, Scripted, Town, item_type};
 
@@ -65,6 +66,79 @@ async fn the_kill_switch_stops_claims_and_loses_nothing() {
 }
 
 #[tokio::test]
+async fn between_full_cycles_only_what_is_due_soon_is_claimed_and_then_as_far_ahead_as_ever() {
+    let (town, engine) = (Town::new(100).await, Scripted::new(Mood::Willing));
+    town.admit_in("b", "default", Duration::from_secs(4)).await;
+    let dispatcher = dispatcher(&town, &engine);
+    let look = dispatcher.look().await.unwrap();
+    assert_eq!(look.claimed, 0, "it can wait for the next full cycle");
+    assert!(
+        look.next_in
+            .is_some_and(|next| next > Duration::from_secs(2))
+    );
+    town.admit("a", "default", 1).await;
+    assert_eq!(dispatcher.look().await.unwrap().claimed, 2);
+    town.admit_in("c", "default", Duration::from_secs(4)).await;
+    assert_eq!(dispatcher.cycle().await.unwrap().claimed, 1);
+}
+
+/// Runs a dispatcher until the item was started.
+async fn runs_until_started(town: &Town, engine: &Arc<Scripted>, id: &str) {
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let running = tokio::spawn(Arc::new(dispatcher(town, engine)).run(stopped));
+    let started = async {
+        while !engine.started().iter().any(|flow| flow.ends_with(id)) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(20), started).await;
+    waited.expect("it is started");
+    stop.send(true).unwrap();
+    running.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_dispatcher_runs_a_full_cycle_at_least_once_in_its_interval() {
+    let (town, engine) = (Town::new(100).await, Scripted::new(Mood::Willing));
+    town.configure(ItemTypeConfig {
+        dispatch_interval_secs: 1,
+        pre_start_buffer_mins: 10.into(),
+        ..ItemTypeConfig::default()
+    })
+    .await;
+    town.admit("first", "default", 1).await;
+    let later = async {
+        while engine.started().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        town.admit_in("later", "default", Duration::from_mins(5))
+            .await;
+    };
+    tokio::join!(runs_until_started(&town, &engine, "later"), later);
+}
+
+#[tokio::test]
+async fn changes_of_an_item_type_at_once_never_undo_each_other() {
+    let town = Town::new(100).await;
+    let change = |n: u32| ItemTypeChange {
+        enabled: (n == 0).then_some(false),
+        batch_size: (n == 1).then_some(77),
+        jitter_window_ms: (n == 2).then_some(99),
+        ..ItemTypeChange::default()
+    };
+    let apply = async |n| {
+        let author = Author::new("ops", "because");
+        let changed = change_item_type(&*town.store, &item_type(), &change(n), author).await;
+        changed.unwrap();
+    };
+    tokio::join!(apply(0), apply(1), apply(2));
+    let found = tollgate_dispatch::item_type(&*town.store, &item_type()).await;
+    let config = found.unwrap().unwrap().config;
+    let changed = (config.enabled, config.batch_size, config.jitter_window_ms);
+    assert_eq!(changed, (false, 77, 99));
+}
+
+#[tokio::test]
 async fn failed_starts_are_retried_and_then_dead() {
     let (town, engine) = (Town::new(100).await, Scripted::new(Mood::Failing));
     town.admit("a", "default", 1).await;
@@ -79,8 +153,8 @@ async fn failed_starts_are_retried_and_then_dead() {
         (QueueStatus::Dead, Some("scripted"))
     );
     assert_eq!(
-        dispatcher.cycle().await.unwrap(),
-        Cycle::default(),
+        dispatcher.cycle().await.unwrap().claimed,
+        0,
         "the dead are left alone"
     );
 }

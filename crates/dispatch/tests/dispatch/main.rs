@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics says so")]
 
 mod clock_jumps;
+mod clock_money;
 mod cutting;
 mod dispatching;
+mod feeding;
 mod matrix;
 mod money;
 mod mutants;
@@ -12,3 +14,4 @@ mod sending;
 mod sweeping;
 mod town;
 mod trouble;
+mod unused;

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tollgate_core::Timestamp;
 use tollgate_core::id::{BatchId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::LaneChange;
-use tollgate_core::ports::{
-    Claim, Connector, ItemView, Lanes, Profile, Queue, Request, StatusMove, StoreResult,
-};
+use tollgate_core::lane_in_force::LaneInForce;
+use tollgate_core::outcome::AttemptKind;
+use tollgate_core::ports::{Claim, Connector, ItemView, Profile, Request, StatusMove, StoreResult};
 use tollgate_dispatch::{Gate, GateOptions, Job, Moves, Sender, Sent};
 use tollgate_downstream::{HttpConnector, HttpOptions};
 use tollgate_sandbox::{Bank, BankOptions, Entry, Kind};
@@ -19,43 +20,56 @@ use crate::cutting::{CutWait, Cutting, Edge};
 use crate::town::{Town, item, item_type};
 
 /// A payment that has not ended after so many lives never will.
-const MAX_LIVES: usize = 16;
+const MAX_LIVES: usize = 24;
+/// A lane that is closed for longer never opens.
+const CLAIMED_WITHIN: Duration = Duration::from_secs(20);
+/// So much of a pause is kept.
+const PAUSE: Duration = Duration::from_millis(50);
 pub(crate) const TIMEOUT: Duration = Duration::from_millis(150);
-pub(crate) const SETTLE: Duration = Duration::from_mins(1);
+/// Real time: a clock that a test moves on has jumped, and then evidence takes this long again.
+pub(crate) const SETTLE: Duration = Duration::from_millis(300);
 
 pub(crate) struct Street {
     pub(crate) town: Town,
     pub(crate) bank: Bank,
-    pub(crate) honours_keys: bool,
+    pub(crate) profile: Profile,
+}
+
+/// What a bank promises that honours keys for an hour, or none at all.
+pub(crate) fn promises(honours_idempotency_key: bool) -> Profile {
+    Profile {
+        honours_idempotency_key,
+        key_retention: Duration::from_hours(1),
+        settle: SETTLE,
+        timeout: TIMEOUT,
+        means_not_done: vec![429],
+    }
 }
 
 impl Street {
     pub(crate) async fn new(faults: &str, honours_keys: bool) -> Self {
+        Self::of(Town::new(2000).await, faults, promises(honours_keys))
+    }
+
+    pub(crate) fn of(town: Town, faults: &str, profile: Profile) -> Self {
         let options = BankOptions {
-            honours_keys,
+            honours_keys: profile.honours_idempotency_key,
             faults: faults.parse().unwrap(),
             ..BankOptions::default()
         };
         Self {
-            town: Town::new(2000).await,
+            town,
             bank: Bank::start(options).unwrap(),
-            honours_keys,
+            profile,
         }
     }
 
     pub(crate) fn connector(&self) -> Arc<HttpConnector> {
-        let profile = Profile {
-            honours_idempotency_key: self.honours_keys,
-            key_retention: Duration::from_hours(1),
-            settle: SETTLE,
-            timeout: TIMEOUT,
-            means_not_done: vec![429],
-        };
         let options = HttpOptions {
             name: "bank".into(),
             url: self.bank.url(),
             lane: LaneName::new("default"),
-            profile,
+            profile: self.profile.clone(),
             max_connections: 16,
         };
         Arc::new(HttpConnector::new(options).unwrap())
@@ -66,20 +80,33 @@ impl Street {
         self.sender_with(self.connector())
     }
 
-    fn sender_with(&self, connector: Arc<dyn Connector>) -> Sender {
+    pub(crate) fn sender_with(&self, connector: Arc<dyn Connector>) -> Sender {
         let gate = Gate::new(self.town.store.clone(), GateOptions::default());
         Sender::new(self.town.store.clone(), Arc::new(gate), connector)
     }
 
-    /// Makes the item due by the store's clock, lifts a pause as a person would, and claims it.
+    /// Lifts a pause as a person would, waits for a lane that is closed and for evidence that
+    /// takes its time, though only a little for other pauses, and claims the item.
     pub(crate) async fn claimed(&self, id: &str) -> ItemView {
-        let view = self.town.item(id).await;
-        if view.queue_status != QueueStatus::Ready {
-            return view;
-        }
-        let lane = LaneName::new("default");
-        let in_force = self.town.store.lane(&lane).await.unwrap().unwrap();
-        let pause = in_force.lane.pause.as_ref();
+        let claimed = async {
+            loop {
+                let view = self.town.item(id).await;
+                if view.queue_status != QueueStatus::Ready {
+                    return view;
+                }
+                self.resume().await;
+                self.wait_for(&view).await;
+                let ahead = Duration::from_hours(100);
+                self.town.store.claim(claim(ahead)).await.unwrap();
+            }
+        };
+        let claimed = tokio::time::timeout(CLAIMED_WITHIN, claimed).await;
+        claimed.unwrap_or_else(|_| panic!("{id} cannot be claimed"))
+    }
+
+    async fn resume(&self) {
+        let lane = self.lane().await;
+        let pause = lane.lane.pause.as_ref();
         if pause.is_some_and(|pause| pause.until.is_none()) {
             let resumed = LaneChange {
                 pause: Some(None),
@@ -87,44 +114,43 @@ impl Street {
             };
             self.town.change("default", resumed).await;
         }
-        let due = in_force
-            .closed_until
-            .map_or(view.due, |until| until.max(view.due));
-        let wait = due.duration_since(self.now().await);
-        if !wait.is_negative() {
-            self.town.time.advance(wait.unsigned_abs());
-        }
-        let claim = Claim {
-            item_type: item_type(),
-            lane,
-            batch: BatchId::new("BATCH-1"),
-            ahead: Duration::from_secs(6),
-            stale_after: Duration::from_hours(1000),
-            limit: 100,
-            credit_horizon: Duration::from_secs(8),
-        };
-        self.town.store.claim(claim).await.unwrap();
-        self.town.item(id).await
     }
 
-    async fn now(&self) -> tollgate_core::Timestamp {
-        use tollgate_core::ports::SharedClock;
-        self.town.store.read_clock().await.unwrap().now
+    async fn wait_for(&self, view: &ItemView) {
+        let now = self.town.store.now().await.unwrap();
+        let until = |time: Timestamp| Duration::try_from(time.duration_since(now));
+        let closed = self.lane().await.closed_until.map(until);
+        let closed = closed.and_then(Result::ok).unwrap_or_default();
+        let asked = view.attempts.last().map(|last| last.kind) == Some(AttemptKind::Probe);
+        let at_most = if asked { self.profile.settle } else { PAUSE };
+        let pause = until(view.due).unwrap_or_default().min(at_most);
+        tokio::time::sleep(closed.max(pause)).await;
     }
 
-    /// Lives one after the other until the payment has ended; the first dies at an edge. Whether
-    /// it came there.
-    pub(crate) async fn pay(&self, id: &str, edge: Edge) -> bool {
-        let mut was_cut = false;
-        for life in 0..MAX_LIVES {
+    pub(crate) async fn lane(&self) -> LaneInForce {
+        let lane = self.town.store.lane(&LaneName::new("default")).await;
+        lane.unwrap().unwrap()
+    }
+
+    /// Lives one after the other until the payment has ended; the first dies at this edge.
+    pub(crate) async fn pay(&self, id: &str, first: Edge) {
+        let mut edge = first;
+        for _ in 0..MAX_LIVES {
             let view = self.claimed(id).await;
             if has_ended(&view) {
-                break;
+                return;
             }
-            let edge = if life == 0 { edge } else { Edge::Never };
-            was_cut |= self.live(&job(id, view.run), edge).await.is_none();
+            self.live(&job(id, view.run), edge).await;
+            edge = Edge::Never;
         }
-        was_cut
+        let view = self.town.item(id).await;
+        assert!(has_ended(&view), "{MAX_LIVES} lives of {id}: {view:#?}");
+    }
+
+    /// One life, unless the payment has ended. Whether it died at the edge.
+    pub(crate) async fn dies(&self, id: &str, edge: Edge) -> bool {
+        let view = self.claimed(id).await;
+        !has_ended(&view) && self.live(&job(id, view.run), edge).await.is_none()
     }
 
     /// One life of a sender, with nothing but what the store holds; `None` if it died.
@@ -157,7 +183,12 @@ impl Street {
     }
 
     pub(crate) fn sends(&self, id: &str) -> Vec<Entry> {
-        let mine = |e: &Entry| e.kind == Kind::Send && e.payment_id.as_deref() == Some(id);
+        let is_send = |e: &Entry| e.kind == Kind::Send;
+        self.arrivals(id).into_iter().filter(is_send).collect()
+    }
+
+    fn arrivals(&self, id: &str) -> Vec<Entry> {
+        let mine = |e: &Entry| e.payment_id.as_deref() == Some(id);
         let entries = self.bank.ledger().entries();
         entries.into_iter().filter(mine).collect()
     }
@@ -183,14 +214,29 @@ impl Street {
             wrong.push(format!("{id}: lost: {told}"));
         }
         let sends = self.sends(id).len();
-        let is_send = |kind| kind == tollgate_core::outcome::AttemptKind::Send;
+        let is_send = |kind| kind == AttemptKind::Send;
         let logged = view.attempts.iter().filter(|a| is_send(a.kind)).count();
         if logged < sends {
             wrong.push(format!(
                 "{id}: unlogged: {sends} sends, {logged} in the log"
             ));
         }
+        if !wrong.is_empty() {
+            wrong.push(format!("{:#?} {:#?}", self.arrivals(id), view.attempts));
+        }
         wrong
+    }
+}
+
+fn claim(ahead: Duration) -> Claim {
+    Claim {
+        item_type: item_type(),
+        lane: LaneName::new("default"),
+        batch: BatchId::new("BATCH-1"),
+        ahead,
+        stale_after: Duration::from_hours(1000),
+        limit: 100,
+        credit_horizon: Duration::from_secs(8),
     }
 }
 

@@ -6,9 +6,7 @@ use std::time::Duration;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{AttemptId, LaneName};
 use tollgate_core::outcome::{AttemptKind, Outcome};
-use tollgate_core::ports::{
-    Attempts, Connector, NewTurn, Permit, Settlement, Then, Turn, TurnsWanted,
-};
+use tollgate_core::ports::{Connector, NewTurn, Permit, Settlement, Then, Turn, TurnsWanted};
 use tollgate_dispatch::{Job, Sent};
 
 use crate::cutting::Edge;
@@ -30,7 +28,7 @@ enum Mutant {
 async fn send_wrongly(street: &Street, mutant: Mutant, job: &Job) {
     let line = street.connector().line().await.unwrap();
     if mutant == Mutant::LogsAfterwards {
-        let permit = Permit::granted_by_the_gate(AttemptId(0), Timestamp::UNIX_EPOCH);
+        let permit = Permit::granted_by_the_gate(AttemptId(0), Timestamp::UNIX_EPOCH, 0);
         // It dies here: the answer came, and the turn was never taken.
         line.send(permit, &job.request).await;
         return;
@@ -42,8 +40,8 @@ async fn send_wrongly(street: &Street, mutant: Mutant, job: &Job) {
     let Some((attempt, at)) = turn(street, job, run).await else {
         return;
     };
-    let permit = Permit::granted_by_the_gate(attempt, at);
-    let outcome = line.send(permit, &job.request).await;
+    let permit = Permit::granted_by_the_gate(attempt, at, 0);
+    let outcome = line.send(permit, &job.request).await.outcome;
     let (record, then) = match &outcome {
         Outcome::Done(_) => (job.moves.done.clone(), Then::Stay),
         other => {
@@ -147,6 +145,9 @@ async fn a_run_that_lost_its_item_sends_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_zombie_that_wakes_after_its_successor_sent_finds_its_attempt_taken() {
     let street = Street::new("", true).await;
+    // A node has vouched for the clock before.
+    street.town.admit("before", "default", 1).await;
+    street.pay("before0", Edge::Never).await;
     street.town.admit("a", "default", 1).await;
     let run = street.claimed("a0").await.run;
     let zombie = job("a0", run);

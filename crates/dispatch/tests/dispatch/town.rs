@@ -6,21 +6,23 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tempfile::TempDir;
+use tollgate_core::Timestamp;
 use tollgate_core::id::{FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::lane::LaneChange;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::ports::{
-    Admission, Author, Engine, FlowView, ItemView, Lanes, NewItem, NewRecord, Queue, Records,
-    SettingKind, Settings, Start, Started, Unreachable,
+    Admission, Author, Engine, FlowView, ItemView, NewItem, NewRecord, SettingKind, Start, Started,
+    Store, Unreachable,
 };
 use tollgate_store::MovableTime;
+use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 pub(crate) struct Town {
-    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) time: MovableTime,
-    _folder: TempDir,
+    _folder: Option<TempDir>,
 }
 
 pub(crate) fn item_type() -> ItemType {
@@ -41,6 +43,29 @@ impl Town {
             ..SqliteOptions::at(folder.path().join("t.db"))
         };
         let store = Arc::new(SqliteStore::open(options).unwrap());
+        Self::with(store, time, Some(folder), per_second).await
+    }
+
+    /// The same in a database of its own.
+    pub(crate) async fn on_postgres(url: &str, per_second: u32) -> Self {
+        let time = MovableTime::default();
+        let options = PostgresOptions {
+            // Many towns share the server, and the machine.
+            connections: 5,
+            wait_timeout: Duration::from_secs(30),
+            time: time.clone(),
+            ..PostgresOptions::at(url)
+        };
+        let store = Arc::new(PostgresStore::open(options).await.unwrap());
+        Self::with(store, time, None, per_second).await
+    }
+
+    async fn with(
+        store: Arc<dyn Store>,
+        time: MovableTime,
+        folder: Option<TempDir>,
+        per_second: u32,
+    ) -> Self {
         let town = Self {
             store,
             time,
@@ -85,32 +110,60 @@ impl Town {
 
     /// Items `{prefix}0…`, due now.
     pub(crate) async fn admit(&self, prefix: &str, lane: &str, count: usize) {
-        let new = |n: usize| NewItem {
-            id: ItemId::new(format!("{prefix}{n}")),
-            lane: LaneName::new(lane),
-            requested: None,
-            deadline: None,
-            hold_if_late: false,
-            record: NewRecord {
-                owner: "o".into(),
-                status: "SCHEDULED".into(),
-                money: Money {
-                    minor: 100,
-                    currency: Currency::from_code("EUR").unwrap(),
-                },
-                content_hash: "h".into(),
-                document: "{}".into(),
-            },
-            context_json: "{}".into(),
-            init_flow: FlowId::new("init"),
+        let new = |n: usize| new_item(&format!("{prefix}{n}"), lane);
+        self.admit_all((0..count).map(new).collect()).await;
+    }
+
+    /// An item that is rather held than sent after this time.
+    pub(crate) async fn admit_until(&self, id: &str, lane: &str, deadline: Timestamp) {
+        let item = NewItem {
+            deadline: Some(deadline),
+            hold_if_late: true,
+            ..new_item(id, lane)
         };
-        let items = (0..count).map(new).collect();
+        self.admit_all(vec![item]).await;
+    }
+
+    /// One item that is due after a while.
+    pub(crate) async fn admit_in(&self, id: &str, lane: &str, after: Duration) {
+        let now = self.store.now().await.unwrap();
+        let item = NewItem {
+            requested: Some(now + after),
+            ..new_item(id, lane)
+        };
+        self.admit_all(vec![item]).await;
+    }
+
+    async fn admit_all(&self, items: Vec<NewItem>) {
         let admitted = self.store.admit(&item_type(), items).await.unwrap();
         assert!(admitted.iter().all(|a| matches!(a, Admission::New(_))));
     }
 
     pub(crate) async fn item(&self, id: &str) -> ItemView {
         self.store.item(&item(id)).await.unwrap().unwrap()
+    }
+}
+
+fn new_item(id: &str, lane: &str) -> NewItem {
+    NewItem {
+        id: ItemId::new(id),
+        lane: LaneName::new(lane),
+        requested: None,
+        deadline: None,
+        hold_if_late: false,
+        record: NewRecord {
+            owner: "o".into(),
+            status: "SCHEDULED".into(),
+            money: Money {
+                minor: 100,
+                currency: Currency::from_code("EUR").unwrap(),
+            },
+            content_hash: "h".into(),
+            document: "{}".into(),
+        },
+        guards: vec![],
+        context_json: "{}".into(),
+        init_flow: FlowId::new("init"),
     }
 }
 

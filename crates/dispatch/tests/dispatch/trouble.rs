@@ -1,23 +1,18 @@
-//! What a sender does for its lane when the bank is in trouble, and what it does not do when the
-//! clocks are: judged by the bank's ledger.
+//! What a sender does for its lane when the bank is in trouble, judged by the bank's ledger.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use tokio::task::JoinSet;
 use tollgate_core::id::LaneName;
 use tollgate_core::lane::{LaneChange, Pause};
-use tollgate_core::lane_in_force::LaneInForce;
-use tollgate_core::ports::{Accounts, Lanes};
+use tollgate_core::outcome::Outcome;
+use tollgate_core::ports::{Connector, Health, Heard, Line, NoLine, Permit, Profile, Request};
 use tollgate_dispatch::{Sender, Sent};
 
 use crate::cutting::Edge;
-use crate::money::{Street, job};
-
-async fn lane(street: &Street) -> LaneInForce {
-    let lane = street.town.store.lane(&LaneName::new("default")).await;
-    lane.unwrap().unwrap()
-}
+use crate::money::{Street, job, promises};
 
 /// Sends these payments at once, through one sender.
 async fn send_all(street: &Street, sender: &Arc<Sender>, ids: &[String]) {
@@ -64,9 +59,9 @@ async fn a_bank_that_takes_nothing_from_us_pauses_its_lane_once_however_many_are
     let (ids, sender) = (ids(8), Arc::new(street.sender()));
     // All are claimed at once, so that nobody resumes the lane between them.
     street.claimed("a0").await;
-    let before = lane(&street).await.version;
+    let before = street.lane().await.version;
     send_all(&street, &sender, &ids).await;
-    let stopped = lane(&street).await;
+    let stopped = street.lane().await;
     assert_eq!(stopped.version, before + 1, "one version, not one per send");
     let pause = stopped.lane.pause.unwrap();
     assert!(pause.reason.contains("401"), "{pause:?}");
@@ -81,45 +76,121 @@ async fn a_bank_that_fails_opens_the_breaker_and_one_that_works_again_closes_it(
     let street = Street::new("all: 500 before", true).await;
     street.town.admit("a", "default", 10).await;
     let (ids, sender) = (ids(10), Arc::new(street.sender()));
-    assert_eq!(lane(&street).await.closed_until, None);
+    assert_eq!(street.lane().await.closed_until, None);
     send_all(&street, &sender, &ids).await;
-    assert!(lane(&street).await.closed_until.is_some());
+    assert!(street.lane().await.closed_until.is_some());
     assert_eq!(actions(&street, "breaker").await, ["LANE_CLOSED"]);
     street.bank.set_faults("".parse().unwrap());
     // The lane opens by the clock, and the gate waits a second because that has jumped.
     street.town.time.advance(Duration::from_mins(1));
-    send_all(&street, &sender, &ids).await;
+    // What was about to be sent again is not, since the clock has jumped: it is asked about.
+    for _ in 0..2 {
+        send_all(&street, &sender, &ids).await;
+    }
     let told = actions(&street, "breaker").await;
     assert_eq!(told, ["BREAKER_CLOSED", "LANE_CLOSED"], "newest first");
     check_paid(&street, &ids).await;
 }
 
-/// The bank forgets its keys at once: any second send would be a second payment. Forward the
-/// promise is over by the clock; set back behind the first send, the clock proves nothing.
-#[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_sent_again_when_the_promise_is_over_or_the_clock_cannot_tell() {
-    let faults = "send 1 of each payment: reset after; sends: forget-key 0ms";
-    let street = Street::new(faults, true).await;
-    let hour = 3600;
-    for (n, secs) in [hour, hour + 1, 24 * hour, -60, -hour, -24 * hour]
-        .into_iter()
-        .enumerate()
-    {
-        let (prefix, id) = (format!("t{n}-"), format!("t{n}-0"));
-        street.town.admit(&prefix, "default", 1).await;
-        let run = street.claimed(&id).await.run;
-        let lost = street.sender().send(&job(&id, run)).await.unwrap();
-        assert!(matches!(lost, Sent::Requeued(_)), "{lost:?}");
-        let run = street.claimed(&id).await.run;
-        let step = Duration::from_secs(i64::unsigned_abs(secs));
-        if secs > 0 {
-            street.town.time.advance(step);
-        } else {
-            street.town.time.turn_back(step);
+/// Says the same to everybody, and is not there or lets nothing out.
+#[derive(Clone)]
+struct Mute {
+    lane: LaneName,
+    profile: Profile,
+    says: Arc<Mutex<Says>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Says {
+    Busy,
+    Unreachable,
+    NotSent,
+}
+
+impl Mute {
+    fn new(says: Says) -> Self {
+        Self {
+            lane: LaneName::new("default"),
+            profile: promises(true),
+            says: Arc::new(Mutex::new(says)),
         }
-        let sent = street.sender().send(&job(&id, run)).await.unwrap();
-        assert!(matches!(sent, Sent::Done(_)), "{secs} s: {sent:?}");
-        assert_eq!(street.sends(&id).len(), 1, "{secs} s: asked, not sent");
-        assert_eq!(street.check(&id).await, Vec::<String>::new());
+    }
+}
+
+#[async_trait]
+impl Connector for Mute {
+    fn lane(&self) -> &LaneName {
+        &self.lane
+    }
+    fn profile(&self) -> &Profile {
+        &self.profile
+    }
+    async fn line(&self) -> Result<Box<dyn Line>, NoLine> {
+        match *self.says.lock().unwrap() {
+            Says::Busy => Err(NoLine::Busy("all lines busy".into())),
+            Says::Unreachable => Err(NoLine::Unreachable("refused".into())),
+            Says::NotSent => Ok(Box::new(self.clone())),
+        }
+    }
+}
+
+#[async_trait]
+impl Line for Mute {
+    async fn send(self: Box<Self>, _: Permit, _: &Request) -> Heard {
+        Heard {
+            outcome: Outcome::retry("the connection was closed"),
+            health: Health::Untold,
+        }
+    }
+    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Heard {
+        self.send(permit, request).await
+    }
+}
+
+/// Our own full pool and a request that never left tell nothing about the bank: neither do they
+/// open the breaker nor do they close it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_never_reached_the_bank_tells_the_breaker_nothing() {
+    let street = Street::new("", true).await;
+    street.town.admit("a", "default", 20).await;
+    let (ids, mute) = (ids(20), Mute::new(Says::Busy));
+    let sender = Arc::new(street.sender_with(Arc::new(mute.clone())));
+    let say = |says| *mute.says.lock().unwrap() = says;
+    for says in [Says::Busy, Says::NotSent] {
+        say(says);
+        send_all(&street, &sender, &ids).await;
+        assert_eq!(actions(&street, "breaker").await, Vec::<String>::new());
+    }
+    say(Says::Unreachable);
+    send_all(&street, &sender, &ids).await;
+    assert_eq!(actions(&street, "breaker").await, ["LANE_CLOSED"]);
+    street.town.time.advance(Duration::from_mins(1));
+    for says in [Says::NotSent, Says::Busy] {
+        say(says);
+        send_all(&street, &sender, &ids).await;
+        assert_eq!(actions(&street, "breaker").await, ["LANE_CLOSED"]);
+    }
+    assert_eq!(street.bank.ledger().arrivals(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_is_turned_away_pauses_the_lane_and_proves_nothing() {
+    for status in [401, 403, 405] {
+        let faults = format!("send 1 of each payment: reset after; probes: {status}");
+        let street = Street::new(&faults, false).await;
+        street.town.admit("a", "default", 1).await;
+        for paused in [false, true] {
+            let run = street.claimed("a0").await.run;
+            let sent = street.sender().send(&job("a0", run)).await.unwrap();
+            assert!(matches!(sent, Sent::Requeued(_)), "{sent:?}");
+            let pause = street.lane().await.lane.pause;
+            assert_eq!(pause.is_some(), paused, "{status}: {pause:?}");
+        }
+        let pause = street.lane().await.lane.pause.unwrap();
+        assert!(pause.reason.contains(&status.to_string()), "{pause:?}");
+        assert_eq!(street.town.item("a0").await.status, "IN_DOUBT");
+        street.bank.set_faults("".parse().unwrap());
+        check_paid(&street, &["a0".into()]).await;
+        assert_eq!(street.sends("a0").len(), 1);
     }
 }

@@ -178,6 +178,7 @@ fn new_item(number: u32, due: Timestamp) -> NewItem {
             content_hash: "h".into(),
             document: "{}".into(),
         },
+        guards: vec![],
         context_json: "{}".into(),
         init_flow: FlowId::new("init"),
     }

@@ -27,14 +27,16 @@ impl PaymentRequest {
                 .as_ref()
                 .map(|map| sorted(&Value::Object(map.clone()))),
         ]);
-        let digest = Sha256::digest(canonical.to_string());
-        digest
-            .iter()
-            .fold(String::with_capacity(64), |mut hex, byte| {
-                let _ = write!(hex, "{byte:02x}");
-                hex
-            })
+        hex(&Sha256::digest(canonical.to_string()))
     }
+}
+
+pub(super) fn hex(digest: &[u8]) -> String {
+    let text = String::with_capacity(2 * digest.len());
+    digest.iter().fold(text, |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
 }
 
 /// Objects as lists of pairs in the order of their keys, whatever order the parser kept.

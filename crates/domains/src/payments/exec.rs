@@ -11,13 +11,15 @@ use tollgate_core::retry;
 use tollgate_dispatch::{Job, Sent};
 
 use super::Payments;
+use super::notify::SendNotifications;
 use super::prepare::PaymentContext;
 use super::routes::DEFAULT_GATEWAY;
-use super::status::{moves, notified};
+use super::status::moves;
+use crate::notifications::Event;
 
 /// Outlives a store that is away for two minutes. The longest pause is short, since flows that
 /// still wait when it is back hold their lane's credit, and with it the rate.
-const RETRY: retry::Policy = retry::Policy {
+pub(super) const RETRY: retry::Policy = retry::Policy {
     max_attempts: 60,
     first_pause: Duration::from_millis(200),
     factor: 2,
@@ -41,14 +43,19 @@ impl Flow for PaymentExecFlow {
                 input: input.clone(),
             })
             .await?;
-        if let Sent::Done(answer) = &end {
-            ctx.step(PostProcess {
-                input: input.clone(),
-                answer: answer.clone(),
-            })
-            .await?;
-            ctx.step(SendNotifications { input }).await?;
-        }
+        let event = match &end {
+            Sent::Done(answer) => {
+                ctx.step(PostProcess {
+                    input: input.clone(),
+                    answer: answer.clone(),
+                })
+                .await?;
+                Event::Processing
+            }
+            Sent::Refused(_) => Event::Rejected,
+            Sent::Requeued(_) | Sent::Held | Sent::Superseded(_) => return Ok(End::Done(end)),
+        };
+        ctx.step(SendNotifications { input, event }).await?;
         Ok(End::Done(end))
     }
 }
@@ -182,37 +189,6 @@ fn difference(context: &PaymentContext, answer: &str) -> Option<String> {
         let said = answer.get(field)?.as_str()?;
         (said != sent).then(|| format!("{field}: sent {sent}, the bank says {said}"))
     })
-}
-
-/// The item has ended (ACCEPTED → PROCESSING). Telling the parties comes with a later release; this is its
-/// place.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct SendNotifications {
-    pub input: ExecInput,
-}
-
-impl Step for SendNotifications {
-    const NAME: &'static str = "send_notifications";
-    const SHORT: bool = true;
-    type Out = bool;
-    type World = Payments;
-
-    fn key(&self) -> String {
-        Self::NAME.to_owned()
-    }
-    fn policy(&self) -> Policy {
-        Policy {
-            timeout: Duration::from_secs(30),
-            retry: RETRY,
-        }
-    }
-    async fn run(&self, world: &Payments, _: &Call) -> Result<bool, StepError> {
-        world
-            .store
-            .finish(&self.input.item, self.input.run, notified())
-            .await
-            .map_err(|e| StepError::retryable(e.to_string()))
-    }
 }
 
 #[cfg(test)]

@@ -4,17 +4,21 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use metrics::counter;
 use serde::{Deserialize, Serialize};
 use tollgate_core::flow::{Call, Ctx, End, Flow, FlowError, Policy, Step, StepError};
 use tollgate_core::ports::{Admission, Placed, StoreError};
 use tollgate_core::retry;
 
+use super::bulk::breathe;
+use super::guard_rule::GuardRule;
 use super::prepare::{self, NotTaken};
 use super::request::{Details, PaymentRequest};
+use super::rules_in_force::RulesError;
 use super::{Payments, item, item_type};
 
 /// Database trouble is waited out, however long it lasts: what was accepted is never given up.
-const STORE_STEP: Policy = Policy {
+pub(super) const STORE_STEP: Policy = Policy {
     timeout: Duration::from_secs(30),
     retry: retry::Policy {
         max_attempts: u32::MAX,
@@ -23,6 +27,9 @@ const STORE_STEP: Policy = Policy {
         longest_pause: Duration::from_secs(10),
     },
 };
+
+/// So many payments are worked on before others get their turn on the thread.
+const PAYMENTS_AT_ONCE: usize = 32;
 
 #[derive(Debug)]
 pub struct PaymentInitFlow;
@@ -83,9 +90,16 @@ pub struct Prepare {
     pub payments: Vec<PaymentRequest>,
 }
 
-/// Which payments are not taken, by their place in the batch.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// What the checks found, by the payments' places in the batch.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Checked {
+    /// The version of the rules that the payments were checked by.
+    rules_version: i64,
+    /// The gateways that the routing table has chosen, where it is not the default one.
+    gateways: BTreeMap<usize, String>,
+    /// What is left to judge while they are written.
+    guards: Vec<GuardRule>,
     not_taken: BTreeMap<usize, NotTaken>,
 }
 
@@ -103,15 +117,26 @@ impl Step for Prepare {
     }
     async fn run(&self, world: &Payments, _: &Call) -> Result<Checked, StepError> {
         let at = world.store.now().await.map_err(step_error)?;
-        let verdicts = self
-            .payments
-            .iter()
-            .map(|payment| prepare::check(payment, at))
-            .enumerate();
-        let not_taken = verdicts
-            .filter_map(|(place, check)| Some((place, check.err()?)))
-            .collect();
-        Ok(Checked { not_taken })
+        let book = world.rules.at(at).await.map_err(rules_error)?;
+        let mut checked = Checked {
+            rules_version: book.version,
+            guards: book.guards().to_vec(),
+            ..Checked::default()
+        };
+        for (place, payment) in self.payments.iter().enumerate() {
+            let route = |gateway: Option<&str>| world.routes.route(gateway);
+            match prepare::check(payment, at, &book, route) {
+                Err(why) => {
+                    count(&why);
+                    checked.not_taken.insert(place, why);
+                }
+                Ok(route) if payment.gateway.is_none() && route.connector.is_some() => {
+                    checked.gateways.insert(place, route.gateway);
+                }
+                Ok(_) => {}
+            }
+        }
+        Ok(checked)
     }
 }
 
@@ -138,12 +163,17 @@ impl Step for Admit {
         let mut not_taken = self.checked.not_taken.clone();
         let mut items = Vec::with_capacity(self.payments.len());
         for (place, payment) in self.payments.iter().enumerate() {
+            if place % PAYMENTS_AT_ONCE == PAYMENTS_AT_ONCE - 1 {
+                breathe().await;
+            }
             if not_taken.contains_key(&place) {
                 continue;
             }
-            match world.routes.route(payment.gateway.as_deref()) {
+            let chosen = self.checked.gateways.get(&place);
+            let gateway = payment.gateway.as_ref().or(chosen);
+            match world.routes.route(gateway.map(String::as_str)) {
                 Ok(route) => items.push(
-                    prepare::build(payment, route, &call.flow_id)
+                    prepare::build(payment, route, &self.checked.guards, &call.flow_id)
                         .map_err(|e| StepError::last(e.to_string()))?,
                 ),
                 Err(why) => drop(not_taken.insert(place, why)),
@@ -157,6 +187,9 @@ impl Step for Admit {
         let mut admitted = admitted.into_iter().map(verdict);
         let mut answers = Vec::with_capacity(self.payments.len());
         for (place, payment) in self.payments.iter().enumerate() {
+            if place % PAYMENTS_AT_ONCE == PAYMENTS_AT_ONCE - 1 {
+                breathe().await;
+            }
             let verdict = match not_taken.get(&place) {
                 None => admitted
                     .next()
@@ -199,12 +232,32 @@ impl Admit {
     }
 }
 
+fn count(why: &NotTaken) {
+    match why {
+        NotTaken::Refused { rule, .. } => count_refusal(rule),
+        NotTaken::Invalid(_) => {}
+    }
+}
+
+/// Of the rules there are only so many, so a name is a good label.
+fn count_refusal(rule: &str) {
+    counter!("tollgate_rule_refusals_total", "rule" => rule.to_owned()).increment(1);
+}
+
+/// Rules that this node cannot read are waited out: no payment is taken in by older ones.
+fn rules_error(error: RulesError) -> StepError {
+    match error {
+        RulesError::Store(error) => step_error(error),
+        RulesError::Wrong(_) => StepError::retryable(format!("the rules in force: {error}")),
+    }
+}
+
 #[expect(
     clippy::needless_pass_by_value,
     reason = "the shape that map_err wants"
 )]
 /// Trouble passes; a bug does not, and must not be tried for ever.
-fn step_error(error: StoreError) -> StepError {
+pub(super) fn step_error(error: StoreError) -> StepError {
     match error {
         StoreError::Unavailable(_) | StoreError::Fenced(_) => {
             StepError::retryable(error.to_string())
@@ -228,5 +281,9 @@ fn verdict(admission: Admission) -> Verdict {
             rule: "lane".to_owned(),
             message,
         },
+        Admission::RefusedBy { rule, message } => {
+            count_refusal(&rule);
+            Verdict::Refused { rule, message }
+        }
     }
 }

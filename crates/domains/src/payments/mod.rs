@@ -1,12 +1,21 @@
 //! Payments: an init flow that prepares and admits, an exec flow that sends, once.
 
+pub mod bulk;
 mod canonical;
+mod dry_run;
 mod exec;
+mod expression;
+mod guard_rule;
 mod init;
 mod intake;
+mod notify;
 mod prepare;
 mod request;
+mod route_table;
 mod routes;
+mod rule_text;
+mod rulebook;
+mod rules_in_force;
 mod status;
 
 use std::sync::Arc;
@@ -16,11 +25,18 @@ use tollgate_core::id::{FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::ports::{NewItem, Store};
 
-pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess, SendNotifications};
+use crate::notifications::Receiver;
+
+pub use dry_run::{Trial, Tried, dry_run};
+pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess};
 pub use init::{Admit, Answer, InitInput, PaymentInitFlow, Prepare, Verdict};
 pub use intake::{Accepted, Intake, IntakeError};
+pub use notify::SendNotifications;
 pub use request::{Details, Party, PaymentRequest, parse_time};
 pub use routes::{Bank, DEFAULT_GATEWAY, Routes};
+pub use rule_text::{Problem, RouteText, RuleText, RulesText};
+pub use rulebook::Rulebook;
+pub use rules_in_force::{RulesError, RulesInForce, text_of};
 pub use status::{PaymentStatus, cancelled, resolution};
 
 pub const INIT_TASK_QUEUE: &str = "payment-init-task-queue";
@@ -39,7 +55,10 @@ pub fn item(id: &ItemId) -> Item {
 /// What the steps of this domain need.
 pub struct Payments {
     pub store: Arc<dyn Store>,
-    pub routes: Routes<Bank>,
+    /// Who is told what became of a payment.
+    pub receivers: Vec<Receiver>,
+    pub routes: Arc<Routes<Bank>>,
+    pub rules: Arc<RulesInForce>,
 }
 
 impl std::fmt::Debug for Payments {
@@ -57,11 +76,13 @@ pub fn new_item(
     lane: &LaneName,
     init_flow: &FlowId,
 ) -> Result<NewItem, serde_json::Error> {
+    let gateway = payment.gateway.as_deref().unwrap_or(DEFAULT_GATEWAY);
     let route = routes::Route {
+        gateway: gateway.to_owned(),
         connector: None,
         lane: lane.clone(),
     };
-    prepare::build(payment, route, init_flow)
+    prepare::build(payment, route, &[], init_flow)
 }
 
 /// The whole domain, for either engine.
@@ -70,6 +91,8 @@ pub fn register(registrar: &mut impl Registrar, world: &Arc<Payments>) {
         .flow::<PaymentInitFlow>()
         .step::<Prepare>(world)
         .step::<Admit>(world)
+        .flow::<bulk::PaymentBulkInitFlow>()
+        .step::<bulk::AdmitChunk>(world)
         .flow::<PaymentExecFlow>()
         .step::<ExecutePayment>(world)
         .step::<PostProcess>(world)

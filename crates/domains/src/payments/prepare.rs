@@ -1,13 +1,15 @@
-//! The pure part of intake, step by step: validate, apply rules, build the
-//! context (the route comes from `routes.rs`), determine the execution time. Given the same payment and time, the same result.
+//! The pure part of intake, step by step: validate, choose the route, apply rules, build the
+//! context, determine the execution time. Given the same payment, rules and time, the same result.
 
 use serde::{Deserialize, Serialize};
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{NewItem, NewRecord};
 use tollgate_core::{SignedDuration, Timestamp};
 
+use super::guard_rule::GuardRule;
 use super::request::{Details, Party, PaymentRequest};
-use super::routes::{DEFAULT_GATEWAY, Route};
+use super::routes::Route;
+use super::rulebook::{Refusal, Rulebook};
 use super::status::PaymentStatus;
 
 /// An `executeAt` this far in the past still means now.
@@ -42,22 +44,61 @@ pub(super) struct PaymentContext {
     pub(super) reference: Option<String>,
 }
 
-/// The checks that depend on the time, and the rules.
-pub(super) fn check(payment: &PaymentRequest, now: Timestamp) -> Result<(), NotTaken> {
+impl NotTaken {
+    pub(super) fn invalid(field: &str, what: &str) -> Self {
+        Self::Invalid(Details::from([(field.to_owned(), what.to_owned())]))
+    }
+}
+
+impl From<Refusal> for NotTaken {
+    fn from(Refusal { rule, message }: Refusal) -> Self {
+        Self::Refused { rule, message }
+    }
+}
+
+/// The checks that depend on the time, and the rules. `route` knows the banks.
+pub(super) fn check(
+    payment: &PaymentRequest,
+    now: Timestamp,
+    book: &Rulebook,
+    route: impl FnOnce(Option<&str>) -> Result<Route, NotTaken>,
+) -> Result<Route, NotTaken> {
     validate(payment, now).map_err(NotTaken::Invalid)?;
-    apply_rules(payment)
+    judge(payment, now, book, route)
+}
+
+/// Route and rules. A payment that names its gateway keeps it.
+pub(super) fn judge(
+    payment: &PaymentRequest,
+    now: Timestamp,
+    book: &Rulebook,
+    route: impl FnOnce(Option<&str>) -> Result<Route, NotTaken>,
+) -> Result<Route, NotTaken> {
+    let named = payment.gateway.as_deref();
+    let route = route(named.or_else(|| book.gateway_of(payment)))?;
+    distinct_accounts(payment)?;
+    match book.refusal(payment, &route.gateway, &route.lane, now) {
+        Some(refusal) => Err(refusal.into()),
+        None => Ok(route),
+    }
 }
 
 /// Everything that is written for a payment that passed its checks.
 pub(super) fn build(
     payment: &PaymentRequest,
     route: Route,
+    guards: &[GuardRule],
     init_flow: &FlowId,
 ) -> Result<NewItem, serde_json::Error> {
+    let lane = route.lane.clone();
     Ok(NewItem {
         id: payment.payment_id.clone(),
-        context_json: serde_json::to_string(&build_context(payment, route.connector))?,
-        lane: route.lane,
+        context_json: serde_json::to_string(&build_context(payment, route))?,
+        lane,
+        guards: guards
+            .iter()
+            .filter_map(|rule| rule.guard(payment))
+            .collect(),
         requested: determine_exec_time(payment),
         deadline: payment.deadline,
         hold_if_late: payment.hold_if_late,
@@ -96,7 +137,8 @@ fn validate(payment: &PaymentRequest, now: Timestamp) -> Result<(), Details> {
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
-fn apply_rules(payment: &PaymentRequest) -> Result<(), NotTaken> {
+/// The one rule that everybody has.
+fn distinct_accounts(payment: &PaymentRequest) -> Result<(), NotTaken> {
     if payment.debtor.account == payment.creditor.account {
         return Err(NotTaken::Refused {
             rule: "distinct_accounts".to_owned(),
@@ -106,18 +148,15 @@ fn apply_rules(payment: &PaymentRequest) -> Result<(), NotTaken> {
     Ok(())
 }
 
-fn build_context(payment: &PaymentRequest, connector: Option<String>) -> PaymentContext {
+fn build_context(payment: &PaymentRequest, route: Route) -> PaymentContext {
     PaymentContext {
         payment_id: payment.payment_id.to_string(),
         amount: payment.money.decimal(),
         currency: payment.money.currency.code().to_owned(),
         debtor: payment.debtor.clone(),
         creditor: payment.creditor.clone(),
-        gateway: payment
-            .gateway
-            .clone()
-            .unwrap_or_else(|| DEFAULT_GATEWAY.to_owned()),
-        connector,
+        gateway: route.gateway,
+        connector: route.connector,
         reference: payment.reference.clone(),
     }
 }
@@ -130,6 +169,7 @@ fn determine_exec_time(payment: &PaymentRequest) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tollgate_core::id::LaneName;
 
     use super::*;
 
@@ -144,11 +184,70 @@ mod tests {
         PaymentRequest::parse(&body).unwrap()
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "the shape that check wants")]
+    fn to_the_bank(gateway: Option<&str>) -> Result<Route, NotTaken> {
+        let gateway = gateway.unwrap_or("default").to_owned();
+        let lane = LaneName::new(format!("lane of {gateway}"));
+        let connector = None;
+        Ok(Route {
+            gateway,
+            connector,
+            lane,
+        })
+    }
+
+    #[test]
+    fn a_payment_takes_the_gateway_it_names_or_else_its_route_and_rules_see_which() {
+        let now: Timestamp = "2026-11-16T12:00:00Z".parse().unwrap();
+        let text = json!({
+            "routes": [{"gateway": "acme", "currency": "EUR"}],
+            "rules": [{"name": "not-sepa", "require": "gateway != 'sepa' && lane.endsWith(gateway)", "message": "no"}],
+        });
+        let text = serde_json::from_value(text).unwrap();
+        let book = Rulebook::read(&text, 1, |name| name == "acme").unwrap();
+        let table = [
+            (json!({}), Ok("acme")),
+            (json!({"currency": "USD"}), Ok("default")),
+            (json!({"gateway": "default"}), Ok("default")),
+            (json!({"gateway": "other"}), Ok("other")),
+            (json!({"gateway": "sepa"}), Err("not-sepa")),
+        ];
+        for (fields, expected) in table {
+            let checked = check(&payment(&fields), now, &book, to_the_bank);
+            let gateway = checked.map(|route| route.gateway);
+            let gateway = gateway.map_err(|not_taken| match not_taken {
+                NotTaken::Refused { rule, .. } => rule,
+                NotTaken::Invalid(details) => panic!("{details:?}"),
+            });
+            let told = gateway.as_deref().map_err(String::as_str);
+            assert_eq!(told, expected, "{fields}");
+        }
+    }
+
+    #[test]
+    fn the_chosen_gateway_is_kept_in_the_context_and_is_no_part_of_sameness() {
+        let (flow, plain) = (FlowId::new("init"), payment(&json!({})));
+        let item = |gateway: &str| {
+            let route = to_the_bank(Some(gateway)).unwrap();
+            build(&plain, route, &[], &flow).unwrap()
+        };
+        let (one, other) = (item("acme"), item("sepa"));
+        assert!(
+            one.context_json.contains("\"gateway\":\"acme\""),
+            "{}",
+            one.context_json
+        );
+        assert_ne!(one.context_json, other.context_json);
+        assert_eq!(one.record.content_hash, other.record.content_hash);
+        assert_eq!(one.record.document, other.record.document);
+    }
+
     #[test]
     fn times_are_judged_by_the_clock_they_are_given() {
         let now: Timestamp = "2026-11-16T12:00:00Z".parse().unwrap();
-        let wrong = |fields| match check(&payment(&fields), now) {
-            Ok(()) => vec![],
+        let book = Rulebook::default();
+        let wrong = |fields| match check(&payment(&fields), now, &book, to_the_bank) {
+            Ok(_) => vec![],
             Err(NotTaken::Invalid(details)) => details.into_keys().collect(),
             Err(NotTaken::Refused { rule, .. }) => vec![rule],
         };

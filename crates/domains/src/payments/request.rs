@@ -157,6 +157,9 @@ impl Reader<'_> {
         let amount = self.text("amount");
         let code = self.text("currency")?;
         let Some(currency) = Currency::from_code(&code) else {
+            if let Some(why) = amount.and_then(|amount| wrong_in_any_currency(&amount)) {
+                self.blame::<()>("amount", why);
+            }
             return self.blame("currency", "must be an ISO 4217 code such as \"USD\"");
         };
         match Money::parse(&amount?, currency) {
@@ -220,7 +223,7 @@ impl Reader<'_> {
         let given = self.given("onMissedDeadline").map(Value::as_str);
         match given {
             None | Some(Some("run")) => false,
-            Some(Some("hold")) if self.fields.contains_key("deadline") => true,
+            Some(Some("hold")) if self.given("deadline").is_some() => true,
             Some(Some("hold")) => {
                 self.blame::<()>("onMissedDeadline", "\"hold\" needs a deadline");
                 false
@@ -244,6 +247,13 @@ impl Reader<'_> {
             _ => self.blame("metadata", "must be a JSON object"),
         }
     }
+}
+
+/// What is wrong with an amount whatever its currency: none has more digits than this one.
+fn wrong_in_any_currency(amount: &str) -> Option<String> {
+    let most_digits = Currency::from_code("CLF")?;
+    let is_wrong = Money::parse(amount, most_digits).is_err();
+    is_wrong.then(|| "must be an amount such as \"125.50\"".to_owned())
 }
 
 /// An offset, or a zone in brackets. A local time that does not exist is taken right after the
@@ -328,6 +338,40 @@ mod tests {
                 .unwrap_err()
                 .contains_key("body")
         );
+    }
+
+    #[test]
+    fn an_amount_that_is_wrong_in_any_currency_is_told_beside_a_wrong_currency() {
+        for (amount, is_wrong) in [
+            ("abc", true),
+            ("-1", true),
+            ("1.23456", true),
+            ("1.5", false),
+        ] {
+            let mut body = good();
+            body["amount"] = json!(amount);
+            body["currency"] = json!("QQQ");
+            let wrong = PaymentRequest::parse(&body).unwrap_err();
+            assert!(wrong.contains_key("currency"), "{wrong:?}");
+            assert_eq!(
+                wrong.contains_key("amount"),
+                is_wrong,
+                "{amount}: {wrong:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn holding_needs_a_deadline_and_null_is_none() {
+        for deadline in [None, Some(Value::Null)] {
+            let mut body = good();
+            body["onMissedDeadline"] = json!("hold");
+            if let Some(deadline) = deadline {
+                body["deadline"] = deadline;
+            }
+            let wrong = PaymentRequest::parse(&body).unwrap_err();
+            assert!(wrong["onMissedDeadline"].contains("needs a deadline"));
+        }
     }
 
     #[test]

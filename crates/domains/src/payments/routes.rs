@@ -30,15 +30,23 @@ pub struct Bank {
 /// have been sent must never be sent through another bank because the configuration has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Route {
+    /// What the bank is told.
+    pub(super) gateway: String,
     /// None for the default bank.
     pub(super) connector: Option<String>,
     pub(super) lane: LaneName,
 }
 
 impl Routes<Bank> {
+    /// The gateways' names, the default one's aside.
+    pub fn gateway_names(&self) -> Vec<String> {
+        self.gateways.keys().cloned().collect()
+    }
+
     pub(super) fn route(&self, gateway: Option<&str>) -> Result<Route, NotTaken> {
         let (connector, bank) = self.pick(gateway)?;
         Ok(Route {
+            gateway: gateway.unwrap_or(DEFAULT_GATEWAY).to_owned(),
             connector: connector.map(str::to_owned),
             lane: bank.lane.clone(),
         })

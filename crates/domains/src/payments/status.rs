@@ -24,6 +24,17 @@ pub enum PaymentStatus {
 }
 
 impl PaymentStatus {
+    pub const ALL: [Self; 8] = [
+        Self::Initializing,
+        Self::Scheduled,
+        Self::Accepted,
+        Self::Processing,
+        Self::Rejected,
+        Self::InDoubt,
+        Self::Cancelled,
+        Self::Failed,
+    ];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Initializing => "INITIALIZING",
@@ -49,6 +60,13 @@ pub(super) fn moves() -> Moves {
         refused: to(&[Scheduled, InDoubt], Rejected),
         in_doubt: to(&[Scheduled], InDoubt),
     }
+}
+
+/// Payments with these statuses were never made: rules that count do not count them.
+pub(super) fn never_paid() -> Vec<String> {
+    use PaymentStatus::{Cancelled, Failed, Rejected};
+    let statuses = [Cancelled, Rejected, Failed].map(|status| status.as_str().to_owned());
+    statuses.into()
 }
 
 /// A person withdraws it.

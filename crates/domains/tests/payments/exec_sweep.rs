@@ -1,6 +1,6 @@
 //! The exec flow: each step failed, repeated, crashed after; judged by the bank's ledger.
 
-use tollgate_conformance::memory::{Case, Fault, Ran, Scene, sweep};
+use tollgate_conformance::memory::{Case, Fault, Memory, Ran, Scene, sweep};
 use tollgate_core::item::QueueStatus;
 use tollgate_dispatch::Sent;
 use tollgate_domains::payments::PaymentExecFlow;
@@ -9,7 +9,10 @@ use tollgate_sandbox::BankOptions;
 use crate::scene::Town;
 
 fn scene(options: BankOptions) -> Scene<PaymentExecFlow, Town> {
-    let (town, memory) = Town::build(options);
+    in_town(Town::build(options))
+}
+
+fn in_town((town, memory): (Town, Memory)) -> Scene<PaymentExecFlow, Town> {
     let input = town.dispatched();
     Scene {
         memory,
@@ -42,6 +45,7 @@ fn check_paid_once(case: &Case, town: &Town, ran: &Ran<Sent>) {
             assert!(matches!(end, Sent::Done(_)), "{end:?}");
             assert_eq!((effects, view.status.as_str()), (1, "PROCESSING"));
             assert!(view.finished_at.is_some());
+            assert_eq!(town.news(), ["payment.processing"]);
         }
         // The flow failed: the item has no end yet, so the sweeper finds it, and its past tells
         // the next run what was done.
@@ -84,6 +88,49 @@ fn check_in_doubt(case: &Case, town: &Town, ran: &Ran<Sent>) {
         (view.status.as_str(), view.queue_status, view.run),
         ("IN_DOUBT", QueueStatus::Ready, 2)
     );
+}
+
+#[test]
+fn a_payment_that_the_bank_refuses_ends_and_its_news_are_queued_once() {
+    let faults = "sends: 422".parse().unwrap();
+    let options = BankOptions {
+        faults,
+        ..BankOptions::default()
+    };
+    assert_eq!(sweep(|| scene(options.clone()), check_refused), 1 + 5 * 2);
+}
+
+fn check_refused(case: &Case, town: &Town, ran: &Ran<Sent>) {
+    let view = town.item("pay_1").unwrap();
+    assert_eq!(town.effects("pay_1"), 0);
+    match &ran.result {
+        Ok(end) => {
+            assert!(matches!(end, Sent::Refused(_)), "{end:?}");
+            assert_eq!(view.status, "REJECTED");
+            assert!(view.finished_at.is_some());
+            assert_eq!(town.news(), ["payment.rejected"]);
+        }
+        Err(_) => assert_eq!(case.fault(), Some(Fault::FailForGood)),
+    }
+}
+
+#[test]
+fn a_payment_ends_although_its_news_cannot_be_queued() {
+    let no_lane = || in_town(Town::without_the_receivers_lane(BankOptions::default()));
+    assert_eq!(sweep(no_lane, check_ended_untold), CASES);
+}
+
+fn check_ended_untold(case: &Case, town: &Town, ran: &Ran<Sent>) {
+    if case.fault() == Some(Fault::FailForGood) {
+        return;
+    }
+    assert!(matches!(ran.result, Ok(Sent::Done(_))), "{:?}", ran.result);
+    let view = town.item("pay_1").unwrap();
+    assert_eq!(view.status, "PROCESSING");
+    assert!(town.news().is_empty());
+    let audited = town.audit(&view.item);
+    let told = audited.iter().any(|entry| entry.action == "NOT_NOTIFIED");
+    assert!(told, "{audited:?}");
 }
 
 /// Taken in for a gateway that has been taken out of the configuration since.

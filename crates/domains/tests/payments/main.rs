@@ -1,7 +1,11 @@
-//! The payment flows on a real store and a real (sandbox) bank, with every fault at every step.
+//! The flows of payments and of their notifications on a real store and a real (sandbox) bank, with every fault at every step.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics says so")]
 
+mod any_input;
+mod bulk_sweep;
 mod exec_sweep;
 mod init_sweep;
+mod news_sweep;
+mod rules;
 mod scene;

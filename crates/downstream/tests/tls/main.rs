@@ -60,7 +60,7 @@ fn connector(bank: &Bank) -> HttpConnector {
 }
 
 fn permit() -> Permit {
-    Permit::granted_by_the_gate(AttemptId(1), Timestamp::UNIX_EPOCH)
+    Permit::granted_by_the_gate(AttemptId(1), Timestamp::UNIX_EPOCH, 1)
 }
 
 fn request() -> Request {
@@ -73,7 +73,7 @@ fn request() -> Request {
 
 async fn send(connector: &HttpConnector) -> Outcome {
     let line = connector.line().await.unwrap();
-    line.send(permit(), &request()).await
+    line.send(permit(), &request()).await.outcome
 }
 
 fn done() -> Outcome {
@@ -97,7 +97,7 @@ async fn a_send_and_a_probe_carry_the_headers_that_let_us_in() {
     assert!(!format!("{connector:?}").contains("secret"));
     assert_eq!(send(&connector).await, done());
     let line = connector.line().await.unwrap();
-    assert_eq!(line.probe(permit(), &request()).await, done());
+    assert_eq!(line.probe(permit(), &request()).await.outcome, done());
 
     let host = bank.url.strip_prefix("https://").unwrap();
     let posted = format!(
@@ -132,7 +132,7 @@ async fn a_certificate_that_proves_nothing_is_no_line() {
     for (issuer, params, why) in cases {
         let bank = Bank::certified(issuer, params, []).await;
         let connector = trusting(&bank.url, &trusted.roots).unwrap();
-        let said = connector.line().await.err().unwrap();
+        let said = connector.line().await.err().unwrap().to_string();
         let start = format!("bank {}: its certificate is not accepted: ", bank.url);
         assert!(said.starts_with(&start) && said.contains(why), "{said}");
         assert!(bank.seen().is_empty());
@@ -157,11 +157,11 @@ async fn a_server_without_tls_or_without_a_word_is_no_line() {
         stream
     };
     let (line, _stream) = tokio::join!(connector.line(), rude);
-    let said = line.err().unwrap();
+    let said = line.err().unwrap().to_string();
     assert!(said.contains("the TLS handshake failed: "), "{said}");
     let (line, accepted) = tokio::join!(connector.line(), listener.accept());
     accepted.unwrap();
-    let said = line.err().unwrap();
+    let said = line.err().unwrap().to_string();
     assert!(said.contains("no TLS handshake within 3s"), "{said}");
 }
 
@@ -179,7 +179,11 @@ async fn tickets_and_new_keys_do_not_cost_a_connection() {
         let line = connector(&bank).line().await.unwrap();
         // The tickets are in the socket or on their way through.
         bank.opened.notified().await;
-        assert_eq!(line.send(permit(), &request()).await, done(), "{round}");
+        assert_eq!(
+            line.send(permit(), &request()).await.outcome,
+            done(),
+            "{round}"
+        );
     }
 }
 
@@ -204,7 +208,7 @@ async fn a_goodbye_while_the_line_waits_for_its_turn_has_sent_nothing() {
         bank.opened.notified().await;
         bank.dismissed.notify_one();
         bank.followed.notified().await;
-        let outcome = line.send(permit(), &request()).await;
+        let outcome = line.send(permit(), &request()).await.outcome;
         assert_eq!(outcome, Outcome::retry(outcome.detail()));
         assert!(outcome.detail().starts_with("failed before the first byte"));
     }

@@ -9,9 +9,10 @@
 //! 1 in 50 sends: half                      # at random, by the seed
 //! probes: latency 2s
 //! all: latency 20ms
+//! webhooks 1-20: 500 before                # what the receiver of notifications does
 //! ```
 //!
-//! WHICH is `[1 in N] sends|probes|all [N | N-M | N-] [of payment ID | of each payment]`.
+//! WHICH is `[1 in N] sends|probes|webhooks|all [N | N-M | N-] [of payment ID | of each payment]`.
 //!
 //! | FAULT | what it does |
 //! |---|---|
@@ -109,11 +110,14 @@ fn check_together(which: &Which, fault: Fault) -> Result<(), Wrong> {
         fault,
         Fault::Work(_) | Fault::Settle(_) | Fault::ForgetKey(_)
     );
-    if sends_only && which.subject == Subject::Probes {
-        return Err(wrong(
-            "fault",
-            format!("\"{fault}\" is for sends, a probe does no work"),
-        ));
+    let idle = match which.subject {
+        Subject::Probes => Some("a probe"),
+        Subject::Webhooks => Some("a webhook"),
+        Subject::Sends | Subject::All => None,
+    };
+    if let Some(idle) = idle.filter(|_| sends_only) {
+        let reason = format!("\"{fault}\" is for sends, {idle} does no work");
+        return Err(wrong("fault", reason));
     }
     Ok(())
 }

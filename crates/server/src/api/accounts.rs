@@ -1,9 +1,7 @@
-//! Accounts of a day: control totals, and the rate certificate of a lane.
+//! Accounts: the control totals of a day.
 
-use axum::extract::{Query, State};
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use axum::{Json, Router};
+use axum::Json;
+use axum::extract::State;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
@@ -11,24 +9,33 @@ use tollgate_core::Timestamp;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::ports::Total;
 use tollgate_domains::payments;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::App;
 use super::body::wrong;
 use super::error::ApiError;
-use super::picture;
+use super::extract::Query;
+use super::refusals::Reads;
+use super::words;
 
 /// A day in a zone; today and UTC unless said otherwise.
-#[derive(Debug, Deserialize)]
-struct Day {
-    date: Option<String>,
-    zone: Option<String>,
-    lane: Option<String>,
-    format: Option<String>,
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Day {
+    /// Today, if not given.
+    #[param(example = "2026-11-16")]
+    pub(super) date: Option<String>,
+    /// The day's IANA zone; UTC if not given.
+    #[param(example = "Europe/Berlin")]
+    pub(super) zone: Option<String>,
 }
 
 impl Day {
     /// From its first moment to that of the next day: 23 to 25 hours.
-    fn range(&self, now: Timestamp) -> Result<(Timestamp, Timestamp), ApiError> {
+    pub(super) fn range(&self, now: Timestamp) -> Result<(Timestamp, Timestamp), ApiError> {
         let zone = match &self.zone {
             None => TimeZone::UTC,
             Some(name) => TimeZone::get(name).map_err(|_| {
@@ -52,19 +59,23 @@ impl Day {
     }
 }
 
-#[derive(Debug, Serialize)]
+/// Every payment taken in on that day, in exactly one bucket.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Totals)]
 struct TotalsResponse {
     from: Timestamp,
     to: Timestamp,
     payments: Vec<Bucket>,
 }
 
-/// Every payment taken in on that day is in exactly one bucket.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct Bucket {
+    #[schema(schema_with = words::payment_status)]
     status: String,
+    #[schema(example = "USD")]
     currency: String,
     count: u64,
+    #[schema(example = "125.50")]
     amount: String,
 }
 
@@ -87,6 +98,12 @@ impl From<Total> for Bucket {
     }
 }
 
+/// Control totals of a day, by status and currency.
+#[utoipa::path(
+    get, path = "/admin/totals", operation_id = "getTotals", tag = "accounts",
+    params(Day),
+    responses((status = 200, description = "They tie out by count and by amount.", body = TotalsResponse), Reads),
+)]
 async fn totals(
     State(app): State<App>,
     Query(day): Query<Day>,
@@ -100,20 +117,6 @@ async fn totals(
     }))
 }
 
-async fn certificate(State(app): State<App>, Query(day): Query<Day>) -> Result<Response, ApiError> {
-    let (from, to) = day.range(app.store.now().await?)?;
-    let lane = app.lane_named(day.lane).await?.name;
-    let certificate = app.store.certificate(&lane, from, to).await?;
-    match day.format.as_deref() {
-        None | Some("json") => Ok(Json(certificate).into_response()),
-        Some("text") => Ok(certificate.to_string().into_response()),
-        Some("svg") => Ok(picture::svg(picture::rate(&certificate))),
-        Some(_) => Err(wrong("format", "must be \"json\", \"text\" or \"svg\"")),
-    }
-}
-
-pub(super) fn router() -> Router<App> {
-    Router::new()
-        .route("/admin/totals", get(totals))
-        .route("/admin/rate-limit/certificate", get(certificate))
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(totals))
 }

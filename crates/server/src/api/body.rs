@@ -7,9 +7,11 @@ use axum::extract::rejection::BytesRejection;
 use axum::http::HeaderMap;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
+use tollgate_core::id::{ItemId, check_item_id};
 use tollgate_core::ports::Author;
 
-use super::error::{ApiError, json_body};
+use super::error::{ApiError, bytes_of, json_body};
+use crate::auth::Caller;
 
 pub(super) type Body = Result<Bytes, BytesRejection>;
 
@@ -18,17 +20,29 @@ pub(super) fn parse<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Res
     serde_json::from_value(json_body(headers, body)?).map_err(|e| wrong("body", e.to_string()))
 }
 
+/// A body of plain text.
+pub(super) fn text(headers: &HeaderMap, body: Body) -> Result<String, ApiError> {
+    let bytes = bytes_of(headers, body, "text/plain")?;
+    String::from_utf8(bytes.into()).map_err(|_| wrong("body", "must be text in UTF-8"))
+}
+
 /// One wrong field.
 pub(super) fn wrong(field: &str, what: impl Into<String>) -> ApiError {
     ApiError::invalid(BTreeMap::from([(field.to_owned(), what.into())]))
 }
 
+/// Where a page begins: after an id.
+pub(super) fn after_id(after: String) -> Result<ItemId, ApiError> {
+    check_item_id(&after).map_err(|why| wrong("after", why))?;
+    Ok(ItemId::new(after))
+}
+
 /// Who acts says why: the reason is what the next person reads.
-pub(super) fn author(reason: String) -> Result<Author, ApiError> {
+pub(super) fn author(caller: &Caller, reason: String) -> Result<Author, ApiError> {
     if reason.trim().is_empty() {
         return Err(wrong("reason", "must say why"));
     }
-    Ok(Author::new("api", reason))
+    Ok(Author::new(caller.name(), reason))
 }
 
 /// For fields where `null` says something else than leaving them out.

@@ -1,9 +1,8 @@
 //! Calendars: `/admin/calendars/{name}`, and their holidays as a file.
 
-use axum::extract::{Path, Query, State};
+use axum::Json;
+use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::routing::{get, put};
-use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use tollgate_core::SignedDuration;
 use tollgate_core::Timestamp;
@@ -12,40 +11,54 @@ use tollgate_core::id::{CalendarName, LaneName, check_item_id};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::open_time::OpenTime;
 use tollgate_core::ports::{Author, CalendarInForce, SettingKind};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::App;
-use super::body::{Body, parse, wrong};
+use super::body::{Body, parse, text, wrong};
+use super::calendar_body::CalendarBody;
 use super::error::ApiError;
+use super::extract::{Path, Query};
 use super::lanes::{VersionResponse, versions};
+use super::refusals::{Changes, Finds, Reads};
+use crate::auth::Caller;
 
 /// So many openings are shown, of so much time at most.
 const OPENINGS_SHOWN: usize = 10;
 const SHOWN_AHEAD: SignedDuration = SignedDuration::from_hours(24 * 366);
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = CalendarChange)]
 struct PutRequest {
     #[serde(flatten)]
-    text: CalendarText,
+    text: CalendarBody,
     reason: Option<String>,
+    /// Needed for a change that would strand what waits.
     #[serde(default)]
     confirm: bool,
 }
 
-#[derive(Debug, Serialize)]
+/// A calendar as it is now.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Calendar)]
 struct CalendarResponse {
+    #[schema(value_type = String)]
     name: CalendarName,
     version: i64,
     effective_at: Timestamp,
     #[serde(flatten)]
-    text: CalendarText,
+    text: CalendarBody,
+    /// Those that keep to it.
+    #[schema(value_type = Vec<String>)]
     lanes: Vec<LaneName>,
     /// What it means: the next times it is open.
     next_openings: Vec<Opening>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct Opening {
     from: Timestamp,
     to: Timestamp,
@@ -82,13 +95,14 @@ impl App {
             name: calendar.name,
             version: calendar.version,
             effective_at: calendar.effective_at,
-            text: calendar.text,
+            text: calendar.text.into(),
         })
     }
 
     /// Writes a calendar, unless it would strand what waits on its lanes.
     async fn write_calendar(
         &self,
+        caller: &Caller,
         name: CalendarName,
         text: CalendarText,
         reason: Option<String>,
@@ -107,12 +121,17 @@ impl App {
                 }
             }
         }
-        let author = Author::new("api", reason.unwrap_or_default());
+        let author = Author::new(caller.name(), reason.unwrap_or_default());
         let calendar = self.store.put_calendar(&name, text, author).await?;
         Ok(Json(self.told(calendar).await?))
     }
 }
 
+/// All calendars.
+#[utoipa::path(
+    get, path = "/admin/calendars", operation_id = "listCalendars", tag = "calendars",
+    responses((status = 200, description = "By name.", body = [CalendarResponse]), Reads),
+)]
 async fn list(State(app): State<App>) -> Result<Json<Vec<CalendarResponse>>, ApiError> {
     let mut told = vec![];
     for calendar in app.store.calendars().await? {
@@ -121,6 +140,12 @@ async fn list(State(app): State<App>) -> Result<Json<Vec<CalendarResponse>>, Api
     Ok(Json(told))
 }
 
+/// One calendar, with its next openings.
+#[utoipa::path(
+    get, path = "/admin/calendars/{name}", operation_id = "getCalendar", tag = "calendars",
+    params(("name" = String, Path, description = "The calendar's name.", example = "berlin")),
+    responses((status = 200, description = "The calendar as it is now.", body = CalendarResponse), Finds),
+)]
 async fn show(
     State(app): State<App>,
     Path(name): Path<String>,
@@ -129,8 +154,16 @@ async fn show(
     Ok(Json(app.told(calendar).await?))
 }
 
+/// Writes a calendar; it binds all lanes that name it.
+#[utoipa::path(
+    put, path = "/admin/calendars/{name}", operation_id = "putCalendar", tag = "calendars",
+    params(("name" = String, Path, description = "The calendar's name.", example = "berlin")),
+    request_body = PutRequest,
+    responses((status = 200, description = "The calendar as it is now.", body = CalendarResponse), Changes),
+)]
 async fn write(
     State(app): State<App>,
+    caller: Caller,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Body,
@@ -138,33 +171,52 @@ async fn write(
     check_item_id(&name).map_err(|why| wrong("name", why))?;
     let request: PutRequest = parse(&headers, body)?;
     let name = CalendarName::new(name);
-    app.write_calendar(name, request.text, request.reason, request.confirm)
+    let text = request.text.into();
+    app.write_calendar(&caller, name, text, request.reason, request.confirm)
         .await
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct HolidaysQuery {
     reason: Option<String>,
+    /// Needed for a change that would strand what waits.
     #[serde(default)]
     confirm: bool,
 }
 
-/// The calendar's holidays are those of the file, and no others.
+/// Replaces a calendar's holidays by those of a file: a date and a name per line.
+#[utoipa::path(
+    put, path = "/admin/calendars/{name}/holidays", operation_id = "putHolidays", tag = "calendars",
+    params(("name" = String, Path, description = "The calendar's name.", example = "berlin"), HolidaysQuery),
+    request_body(content = String, content_type = "text/plain", example = "2026-12-25 Christmas"),
+    responses((status = 200, description = "The calendar as it is now.", body = CalendarResponse), Changes),
+)]
 async fn holidays(
     State(app): State<App>,
+    caller: Caller,
     Path(name): Path<String>,
     Query(query): Query<HolidaysQuery>,
-    body: String,
+    headers: HeaderMap,
+    body: Body,
 ) -> Result<Json<CalendarResponse>, ApiError> {
+    let body = text(&headers, body)?;
     let calendar = app.calendar(&name).await?;
     let text = CalendarText {
         holidays: read_holidays(&body).map_err(ApiError::invalid)?,
         ..calendar.text
     };
-    app.write_calendar(calendar.name, text, query.reason, query.confirm)
+    app.write_calendar(&caller, calendar.name, text, query.reason, query.confirm)
         .await
 }
 
+/// Every version of a calendar, newest first.
+#[utoipa::path(
+    get, path = "/admin/calendars/{name}/history", operation_id = "listCalendarVersions", tag = "calendars",
+    params(("name" = String, Path, description = "The calendar's name.", example = "berlin")),
+    responses((status = 200, description = "With who and why.", body = [VersionResponse]), Finds),
+)]
 async fn history(
     State(app): State<App>,
     Path(name): Path<String>,
@@ -173,10 +225,10 @@ async fn history(
     versions(&app, SettingKind::Calendar, calendar.name.as_str()).await
 }
 
-pub(super) fn router() -> Router<App> {
-    Router::new()
-        .route("/admin/calendars", get(list))
-        .route("/admin/calendars/{name}", get(show).put(write))
-        .route("/admin/calendars/{name}/holidays", put(holidays))
-        .route("/admin/calendars/{name}/history", get(history))
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(show, write))
+        .routes(routes!(holidays))
+        .routes(routes!(history))
 }

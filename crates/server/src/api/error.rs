@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -10,17 +11,26 @@ use serde::Serialize;
 use serde_json::Value;
 use tollgate_core::ports::StoreError;
 use tollgate_domains::payments::IntakeError;
+use utoipa::ToSchema;
 
 #[derive(Debug)]
 pub(super) struct ApiError {
     status: StatusCode,
-    body: Body,
+    body: ErrorBody,
 }
 
-#[derive(Debug, Serialize)]
-struct Body {
+/// Every error of the API.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(
+    as = Error,
+    example = json!({"error": "Validation failed", "details": {"amount": "must be greater than zero"}})
+)]
+pub(super) struct ErrorBody {
+    /// What is wrong, in one sentence.
     error: String,
+    /// What is wrong with each field, by its name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(required = false)]
     details: BTreeMap<String, String>,
 }
 
@@ -28,7 +38,7 @@ impl ApiError {
     pub(super) fn new(status: StatusCode, error: impl Into<String>) -> Self {
         Self {
             status,
-            body: Body {
+            body: ErrorBody {
                 error: error.into(),
                 details: BTreeMap::new(),
             },
@@ -99,7 +109,7 @@ fn unavailable(why: &str) -> ApiError {
     )
 }
 
-fn internal(why: &str) -> ApiError {
+pub(super) fn internal(why: &str) -> ApiError {
     tracing::error!(why, "answered 500");
     ApiError::new(
         StatusCode::INTERNAL_SERVER_ERROR,
@@ -110,27 +120,35 @@ fn internal(why: &str) -> ApiError {
 /// A JSON body, or the sentence that says why it is none.
 pub(super) fn json_body(
     headers: &HeaderMap,
-    body: Result<axum::body::Bytes, BytesRejection>,
+    body: Result<Bytes, BytesRejection>,
 ) -> Result<Value, ApiError> {
-    let kind = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|v| v.to_str().ok())
-        .unwrap_or("");
-    if !kind.starts_with("application/json") {
-        let error = "Content-Type must be application/json";
-        return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, error));
-    }
-    let bytes = body.map_err(|rejection| match rejection.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => ApiError::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "the body is larger than 64 KiB",
-        ),
-        status => ApiError::new(status, "the body could not be read"),
-    })?;
+    let bytes = bytes_of(headers, body, "application/json")?;
     serde_json::from_slice(&bytes).map_err(|e| {
         ApiError::new(
             StatusCode::BAD_REQUEST,
             format!("the body is not JSON: {e}"),
         )
+    })
+}
+
+/// A body of a type, or the sentence that says why it is none.
+pub(super) fn bytes_of(
+    headers: &HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+    kind: &str,
+) -> Result<Bytes, ApiError> {
+    let given = headers.get(header::CONTENT_TYPE);
+    let given = given.and_then(|v| v.to_str().ok()).unwrap_or("");
+    let essence = given.split(';').next().unwrap_or("").trim();
+    if !essence.eq_ignore_ascii_case(kind) {
+        let error = format!("Content-Type must be {kind}");
+        return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, error));
+    }
+    body.map_err(|rejection| match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => ApiError::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "the body is larger than 64 KiB",
+        ),
+        status => ApiError::new(status, "the body could not be read"),
     })
 }

@@ -1,29 +1,40 @@
 //! `POST /admin/rate-limit/forecast`: when an imagined feed would run, and what the real queue would
 //! do under another limit, pause or calendar. Nothing is written.
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::routing::post;
-use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::forecast::{Enough, Outlook};
 use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_dispatch::{Feed, Shift};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::App;
 use super::body::{Body, parse, wrong};
 use super::error::ApiError;
 use super::rate_limit::ChangeRequest;
+use super::refusals::Takes;
+use super::shift::ShiftResponse;
 
-const MOST_IMAGINED: u64 = 100_000_000;
+/// More than any day brings; a larger question would only keep its caller waiting.
+const MOST_IMAGINED: u64 = 10_000_000;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = ForecastRequest, example = json!({
+    "count": 500_000, "executeAt": "2026-11-16T16:00:00Z", "deadline": "2026-11-16T17:00:00Z"
+}))]
 struct Request {
+    /// The lane; the payments' bank's if not given.
     config_name: Option<String>,
     /// So many items that do not exist yet; without it the question is about what waits.
+    #[schema(minimum = 1, maximum = 10_000_000)]
     count: Option<u64>,
+    /// When they fall due; now if not given.
     execute_at: Option<Timestamp>,
     deadline: Option<Timestamp>,
     /// As if the lane were changed first.
@@ -31,7 +42,7 @@ struct Request {
     change: WhatIf,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct WhatIf {
     #[serde(flatten)]
@@ -40,32 +51,42 @@ struct WhatIf {
     pause_until: Option<Timestamp>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Forecast)]
 struct Response {
     now: Timestamp,
+    /// What the imagined items would do.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     feed: Option<FeedResponse>,
+    /// What the real queue would do.
     #[serde(skip_serializing_if = "Option::is_none")]
-    queue: Option<Shift>,
+    #[schema(nullable = false)]
+    queue: Option<ShiftResponse>,
     /// The lowest limit with which no deadline would be missed; null if all are met, or if no
     /// limit would do.
     enough: Option<EnoughResponse>,
+    /// The same in one sentence.
     verdict: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Feed)]
 struct FeedResponse {
     count: u64,
     first: Option<Timestamp>,
     finish: Option<Timestamp>,
+    /// So many would miss the deadline.
     missed: u64,
+    /// For so many the lane never opens.
     never: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Enough)]
 struct EnoughResponse {
     max_per_second: u32,
     max_per_window: u32,
@@ -80,6 +101,12 @@ impl From<Enough> for EnoughResponse {
     }
 }
 
+/// When an imagined feed would run; without `count`: what the real queue would do under a change.
+#[utoipa::path(
+    post, path = "/admin/rate-limit/forecast", operation_id = "forecast", tag = "lanes",
+    request_body = Request,
+    responses((status = 200, description = "Nothing was written.", body = Response), Takes),
+)]
 async fn forecast(
     State(app): State<App>,
     headers: HeaderMap,
@@ -135,7 +162,7 @@ async fn forecast(
                 now,
                 verdict: queue_verdict(&shift, enough),
                 feed: None,
-                queue: Some(shift),
+                queue: Some(shift.into()),
                 enough: enough.map(EnoughResponse::from),
             }
         }
@@ -169,6 +196,6 @@ fn sentence(count: u64, missed: u64, finish: &str, enough: Option<Enough>) -> St
     }
 }
 
-pub(super) fn router() -> Router<App> {
-    Router::new().route("/admin/rate-limit/forecast", post(forecast))
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(forecast))
 }

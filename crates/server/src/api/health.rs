@@ -1,33 +1,69 @@
 //! Liveness, readiness and metrics.
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
-use axum::routing::get;
-use axum::{Json, Router};
-use serde_json::{Value, json};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::App;
 use super::error::ApiError;
+use super::refusals::Reads;
 use crate::telemetry;
 
-/// The process runs.
-async fn live() -> Json<Value> {
-    Json(json!({"status": "UP"}))
+#[derive(Debug, Serialize, ToSchema)]
+struct Health {
+    #[schema(example = "UP")]
+    status: &'static str,
 }
 
-/// The store answers, and flows can be started.
-async fn ready(State(app): State<App>) -> Result<Json<Value>, ApiError> {
+const UP: Json<Health> = Json(Health { status: "UP" });
+
+/// Whether the process runs.
+#[utoipa::path(
+    get, path = "/health/live", operation_id = "isLive", tag = "service",
+    responses((status = 200, description = "It runs.", body = Health)),
+)]
+async fn live() -> Json<Health> {
+    UP
+}
+
+/// Whether the store answers, and flows can be started.
+#[utoipa::path(
+    get, path = "/health/ready", operation_id = "isReady", tag = "service",
+    responses((status = 200, description = "It does.", body = Health), Reads),
+)]
+async fn ready(State(app): State<App>) -> Result<Json<Health>, ApiError> {
     app.store.lanes().await?;
     if app.engine.trouble().is_some() {
         let error = "the engine cannot be reached right now; the log says why";
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error));
     }
-    Ok(Json(json!({"status": "UP"})))
+    Ok(UP)
 }
 
-/// For Prometheus; `/q/metrics` is where the seeds had it.
+/// Metrics for Prometheus.
+#[utoipa::path(
+    get, path = "/metrics", operation_id = "getMetrics", tag = "service",
+    responses((status = 200, description = "The text format of Prometheus.", body = String)),
+)]
 async fn metrics() -> impl IntoResponse {
+    text()
+}
+
+/// Metrics for Prometheus, at their older address.
+#[utoipa::path(
+    get, path = "/q/metrics", operation_id = "getMetricsAtQ", tag = "service",
+    responses((status = 200, description = "The text format of Prometheus.", body = String)),
+)]
+async fn q_metrics() -> impl IntoResponse {
+    text()
+}
+
+fn text() -> impl IntoResponse {
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     (
         [(header::CONTENT_TYPE, kind)],
@@ -35,10 +71,10 @@ async fn metrics() -> impl IntoResponse {
     )
 }
 
-pub(super) fn router() -> Router<App> {
-    Router::new()
-        .route("/health/live", get(live))
-        .route("/health/ready", get(ready))
-        .route("/metrics", get(metrics))
-        .route("/q/metrics", get(metrics))
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(live))
+        .routes(routes!(ready))
+        .routes(routes!(metrics))
+        .routes(routes!(q_metrics))
 }

@@ -1,45 +1,61 @@
 //! The worklist of what nobody knows the outcome of: `/admin/in-doubt`.
 
-use axum::extract::{Path, Query, State};
+use axum::Json;
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId};
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{AtRisk, Author, IN_DOUBT, Intervened, ItemView, Resolved, SettingKind};
 use tollgate_domains::payments;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::App;
-use super::body::{Body, author, parse, wrong};
+use super::body::{Body, after_id, author, parse, wrong};
 use super::error::ApiError;
-use super::payments::told;
+use super::extract::{Path, Query};
+use super::payments::{PaymentResponse, no_payment, payment_id, told};
+use super::refusals::{Changes, Finds, Reads};
+use super::words;
+use crate::auth::Caller;
 
 const PAGE: u32 = 100;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct After {
+    /// The next page: after this id.
+    #[param(schema_with = words::id)]
     after: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// What is in doubt, and how much is at risk.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = InDoubtList)]
 struct ListResponse {
     at_risk: Vec<RiskResponse>,
     items: Vec<DoubtResponse>,
     /// Ask with `?after=` for the next page; null on the last one.
+    #[schema(value_type = Option<String>)]
     next_after: Option<ItemId>,
 }
 
-#[derive(Debug, Serialize)]
+/// What is in doubt in one currency.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AtRisk)]
 struct RiskResponse {
     currency: String,
     count: u64,
     amount: String,
+    /// Since when the oldest is in doubt.
     since: Timestamp,
 }
 
@@ -60,10 +76,13 @@ impl From<AtRisk> for RiskResponse {
 }
 
 /// What was sent, when, what was heard of it, and what happens next.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = InDoubt)]
 struct DoubtResponse {
+    #[schema(example = "PAYMENT")]
     item_type: String,
+    #[schema(value_type = String, example = "pay_001")]
     id: ItemId,
     amount: String,
     currency: &'static str,
@@ -101,12 +120,18 @@ impl From<ItemView> for DoubtResponse {
     }
 }
 
+/// What nobody knows the outcome of, in the order of ids.
+#[utoipa::path(
+    get, path = "/admin/in-doubt", operation_id = "listInDoubt", tag = "worklists",
+    params(After),
+    responses((status = 200, description = "A page.", body = ListResponse), Reads),
+)]
 async fn list(
     State(app): State<App>,
     Query(query): Query<After>,
 ) -> Result<Json<ListResponse>, ApiError> {
     let item_type = payments::item_type();
-    let after = query.after.map(ItemId::new);
+    let after = query.after.map(after_id).transpose()?;
     let ids = app.store.in_doubt(&item_type, after.as_ref(), PAGE).await?;
     let next_after = (ids.len() == PAGE as usize).then(|| ids.last().cloned());
     let mut items = vec![];
@@ -122,57 +147,79 @@ async fn list(
     }))
 }
 
+/// One of them: what was sent, what was heard, what happens next.
+#[utoipa::path(
+    get, path = "/admin/in-doubt/{item_type}/{id}", operation_id = "getInDoubt", tag = "worklists",
+    params(
+        ("item_type" = String, Path, description = "`PAYMENT`.", example = "PAYMENT"),
+        ("id" = String, Path, description = "The item's id.", example = "pay_001"),
+    ),
+    responses((status = 200, description = "The payment as it is now.", body = PaymentResponse), Finds),
+)]
 async fn show(
     State(app): State<App>,
     Path((item_type, id)): Path<(String, String)>,
-) -> Result<Json<Value>, ApiError> {
-    is_payment(&item_type)?;
+) -> Result<Json<PaymentResponse>, ApiError> {
+    App::item_type_named(&item_type)?;
     told(&app, &id).await
 }
 
-fn is_payment(item_type: &str) -> Result<(), ApiError> {
-    if item_type.eq_ignore_ascii_case(payments::item_type().as_str()) {
-        return Ok(());
-    }
-    Err(ApiError::not_found(format!(
-        "there is no item type \"{item_type}\""
-    )))
-}
-
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Resolution)]
 struct ResolveRequest {
+    /// `done`: the bank did it; `not_done`: it did not, and it is sent again; `failed`: nobody pays
+    /// it any more.
+    #[schema(schema_with = words::resolved)]
     outcome: Resolved,
+    /// How you know.
+    #[schema(min_length = 1)]
     reason: String,
-    /// Who decides; needed where two persons must.
+    /// Who decides; needed where two persons must and there are no tokens.
     actor: Option<String>,
 }
 
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Proposed)]
+struct ProposedResponse {
+    #[schema(example = "PROPOSED")]
+    status: &'static str,
+    needs: &'static str,
+}
+
+/// Decides what became of one of them. Ask the bank first.
+#[utoipa::path(
+    post, path = "/admin/in-doubt/{item_type}/{id}/resolve", operation_id = "resolveInDoubt", tag = "worklists",
+    params(
+        ("item_type" = String, Path, description = "`PAYMENT`.", example = "PAYMENT"),
+        ("id" = String, Path, description = "The item's id.", example = "pay_001"),
+    ),
+    request_body = ResolveRequest,
+    responses(
+        (status = 200, description = "The payment as it is now.", body = PaymentResponse),
+        (status = 202, description = "Proposed; a second person must agree.", body = ProposedResponse),
+        Changes,
+    ),
+)]
 async fn resolve(
     State(app): State<App>,
+    caller: Caller,
     Path((item_type, id)): Path<(String, String)>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    is_payment(&item_type)?;
+    App::item_type_named(&item_type)?;
     let request: ResolveRequest = parse(&headers, body)?;
-    let mut author = author(request.reason)?;
-    let actor = request.actor.as_deref().map(str::trim).unwrap_or_default();
-    if actor.is_empty() && app.two_persons {
-        return Err(wrong(
-            "actor",
-            "must say who decides: two persons must agree",
-        ));
-    }
-    if !actor.is_empty() {
-        author.actor = actor.to_owned();
-    }
-    let item = payments::item(&ItemId::new(&id));
+    let mut author = author(&caller, request.reason)?;
+    author.actor = actor(&caller, request.actor.as_deref(), app.two_persons)?;
+    let item = payments::item(&payment_id(&id)?);
     if app.two_persons {
         match app.second_person(&item, request.outcome, &author).await? {
             None => {
-                let needs = "a second person, with another actor and the same outcome";
-                let body = json!({"status": "PROPOSED", "needs": needs});
+                let body = ProposedResponse {
+                    status: "PROPOSED",
+                    needs: "a second person, with another actor and the same outcome",
+                };
                 return Ok((StatusCode::ACCEPTED, Json(body)).into_response());
             }
             Some(first) => {
@@ -184,10 +231,27 @@ async fn resolve(
     let resolution = payments::resolution(request.outcome);
     match app.store.resolve(&item, resolution, author).await? {
         Intervened::Yes => Ok(told(&app, &id).await?.into_response()),
-        Intervened::NoSuchItem => Err(ApiError::not_found(format!("there is no payment {id}"))),
+        Intervened::NoSuchItem => Err(no_payment(&id)),
         Intervened::Refused(why) => Err(ApiError::conflict(format!(
             "payment {id} cannot be resolved: {why}"
         ))),
+    }
+}
+
+/// Who decides. With tokens that is the token's name, and nobody can say otherwise.
+fn actor(caller: &Caller, said: Option<&str>, must_say: bool) -> Result<String, ApiError> {
+    let said = said.map(str::trim).filter(|said| !said.is_empty());
+    match (caller, said) {
+        (Caller::Token { name, .. }, Some(said)) if said != &**name => {
+            let what = format!("is the name of the token, \"{name}\"; leave it out");
+            Err(wrong("actor", what))
+        }
+        (Caller::Local, None) if must_say => {
+            let what = "must say who decides: two persons must agree";
+            Err(wrong("actor", what))
+        }
+        (Caller::Local, Some(said)) => Ok(said.to_owned()),
+        (Caller::Local, None) | (Caller::Token { .. }, _) => Ok(caller.name().to_owned()),
     }
 }
 
@@ -201,8 +265,7 @@ impl App {
         author: &Author,
     ) -> Result<Option<Author>, ApiError> {
         let view = self.store.item(item).await?;
-        let view =
-            view.ok_or_else(|| ApiError::not_found(format!("there is no payment {}", item.id)))?;
+        let view = view.ok_or_else(|| no_payment(item.id.as_str()))?;
         if view.status != IN_DOUBT {
             let (id, status) = (&item.id, view.status);
             return Err(ApiError::conflict(format!(
@@ -224,9 +287,9 @@ impl App {
     }
 }
 
-pub(super) fn router() -> Router<App> {
-    Router::new()
-        .route("/admin/in-doubt", get(list))
-        .route("/admin/in-doubt/{item_type}/{id}", get(show))
-        .route("/admin/in-doubt/{item_type}/{id}/resolve", post(resolve))
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(show))
+        .routes(routes!(resolve))
 }

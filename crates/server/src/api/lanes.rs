@@ -1,25 +1,31 @@
 //! What operators do with a lane: pause, resume, replan, reconcile; and its history.
 
-use axum::extract::{Path, State};
+use axum::Json;
+use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tollgate_core::Timestamp;
 use tollgate_core::id::LaneName;
 use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::ports::{Author, SettingKind};
-use tollgate_dispatch::Shift;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::App;
 use super::body::{Body, author, parse, wrong};
 use super::error::ApiError;
+use super::extract::Path;
 use super::rate_limit::ConfigResponse;
+use super::refusals::{Changes, Finds};
+use super::shift::ShiftResponse;
+use crate::auth::Caller;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct PauseRequest {
+    #[schema(min_length = 1, example = "the bank asked for quiet")]
     reason: String,
     /// At once, if not given.
     from: Option<Timestamp>,
@@ -27,14 +33,22 @@ struct PauseRequest {
     until: Option<Timestamp>,
 }
 
+/// Stops a lane's sends: now or at a time, until a time or until it is resumed.
+#[utoipa::path(
+    post, path = "/admin/lanes/{lane}/pause", operation_id = "pauseLane", tag = "lanes",
+    params(("lane" = String, Path, description = "The lane's name.", example = "default")),
+    request_body = PauseRequest,
+    responses((status = 200, description = "The lane as it is now.", body = ConfigResponse), Changes),
+)]
 async fn pause(
     State(app): State<App>,
+    caller: Caller,
     Path(lane): Path<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<ConfigResponse>, ApiError> {
     let request: PauseRequest = parse(&headers, body)?;
-    let author = author(request.reason)?;
+    let author = author(&caller, request.reason)?;
     let now = app.store.now().await?;
     if request.until.is_some_and(|until| until <= now) {
         return Err(wrong("until", "must lie ahead"));
@@ -47,22 +61,31 @@ async fn pause(
     change(&app, lane, Some(pause), author).await
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ResumeRequest {
+    #[schema(min_length = 1, example = "the bank asked for quiet")]
     reason: String,
     /// At once, if not given.
     at: Option<Timestamp>,
 }
 
+/// Lets a paused lane go on, now or at a time.
+#[utoipa::path(
+    post, path = "/admin/lanes/{lane}/resume", operation_id = "resumeLane", tag = "lanes",
+    params(("lane" = String, Path, description = "The lane's name.", example = "default")),
+    request_body = ResumeRequest,
+    responses((status = 200, description = "The lane as it is now.", body = ConfigResponse), Changes),
+)]
 async fn resume(
     State(app): State<App>,
+    caller: Caller,
     Path(lane): Path<String>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<ConfigResponse>, ApiError> {
     let request: ResumeRequest = parse(&headers, body)?;
-    let author = author(request.reason)?;
+    let author = author(&caller, request.reason)?;
     let now = app.store.now().await?;
     let lane_now = app.lane_named(Some(lane.clone())).await?;
     let pause = match (request.at, lane_now.lane.pause) {
@@ -91,9 +114,10 @@ async fn change(
     Ok(Json(ConfigResponse::new(lane, app.store.now().await?)))
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ReplanRequest {
+    /// Needed unless it is a preview.
     #[serde(default)]
     reason: String,
     /// Only say what would happen.
@@ -101,17 +125,27 @@ struct ReplanRequest {
     preview: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Replan)]
 struct ReplanResponse {
+    #[schema(value_type = String)]
     lane: LaneName,
     preview: bool,
     #[serde(flatten)]
-    shift: Shift,
+    shift: ShiftResponse,
 }
 
+/// Places everything that waits anew, or only says what that would do.
+#[utoipa::path(
+    post, path = "/admin/lanes/{lane}/replan", operation_id = "replanLane", tag = "lanes",
+    params(("lane" = String, Path, description = "The lane's name.", example = "default")),
+    request_body = ReplanRequest,
+    responses((status = 200, description = "What moved, or would move.", body = ReplanResponse), Changes),
+)]
 async fn replan(
     State(app): State<App>,
+    caller: Caller,
     Path(lane): Path<String>,
     headers: HeaderMap,
     body: Body,
@@ -121,25 +155,33 @@ async fn replan(
     let shift = if request.preview {
         app.planner.preview(&lane).await?
     } else {
-        let author = author(request.reason)?;
+        let author = author(&caller, request.reason)?;
         app.planner.replan(&lane.name, author).await?
     };
     Ok(Json(ReplanResponse {
         lane: lane.name,
         preview: request.preview,
-        shift,
+        shift: shift.into(),
     }))
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Recount)]
 struct ReconcileResponse {
+    #[schema(value_type = String)]
     lane: LaneName,
     windows_corrected: u64,
     room_returned: u64,
     slots_not_counted: u64,
 }
 
+/// Counts a lane's windows anew from the slots in them.
+#[utoipa::path(
+    post, path = "/admin/lanes/{lane}/reconcile", operation_id = "reconcileLane", tag = "lanes",
+    params(("lane" = String, Path, description = "The lane's name.", example = "default")),
+    responses((status = 200, description = "What was put right.", body = ReconcileResponse), Finds),
+)]
 async fn reconcile(
     State(app): State<App>,
     Path(lane): Path<String>,
@@ -156,13 +198,17 @@ async fn reconcile(
 
 const MOST_VERSIONS: u32 = 1000;
 
-#[derive(Debug, Serialize)]
+/// One version of something that is configured.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Version)]
 pub(super) struct VersionResponse {
     version: i64,
     since: Timestamp,
     actor: String,
     reason: String,
+    /// What was in force, as it was written.
+    #[schema(value_type = Object)]
     body: Value,
 }
 
@@ -183,6 +229,12 @@ pub(super) async fn versions(
     Ok(Json(history.into_iter().map(version).collect()))
 }
 
+/// Every version of a lane, newest first.
+#[utoipa::path(
+    get, path = "/admin/lanes/{lane}/history", operation_id = "listLaneVersions", tag = "lanes",
+    params(("lane" = String, Path, description = "The lane's name.", example = "default")),
+    responses((status = 200, description = "With who and why.", body = [VersionResponse]), Finds),
+)]
 async fn history(
     State(app): State<App>,
     Path(lane): Path<String>,
@@ -191,11 +243,11 @@ async fn history(
     versions(&app, SettingKind::Lane, lane.as_str()).await
 }
 
-pub(super) fn router() -> Router<App> {
-    Router::new()
-        .route("/admin/lanes/{lane}/pause", post(pause))
-        .route("/admin/lanes/{lane}/resume", post(resume))
-        .route("/admin/lanes/{lane}/replan", post(replan))
-        .route("/admin/lanes/{lane}/reconcile", post(reconcile))
-        .route("/admin/lanes/{lane}/history", get(history))
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(pause))
+        .routes(routes!(resume))
+        .routes(routes!(replan))
+        .routes(routes!(reconcile))
+        .routes(routes!(history))
 }

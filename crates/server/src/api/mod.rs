@@ -1,32 +1,62 @@
-//! The HTTP API: a resource is a file, with its types, its handlers and its router.
+//! The HTTP API: a resource is a file, with its types, its handlers and its router. Types and handlers
+//! say what the document says of them.
 
+mod access;
 mod accounts;
+mod audit;
 mod body;
+mod bulk;
+mod bulk_views;
+mod calendar_body;
 mod calendars;
+mod certificate;
+mod dead_letters;
+mod document;
 mod error;
+mod extract;
 mod forecast;
 mod health;
 mod in_doubt;
+mod item_types;
 mod lanes;
+mod limits;
+mod news;
+mod page;
+mod payment_body;
 mod payment_changes;
+mod payment_list;
 mod payments;
 mod picture;
 mod rate_limit;
+mod refusals;
+mod rules;
+mod rules_body;
+mod shift;
 mod timeline;
+mod words;
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
 use tollgate_core::id::LaneName;
 use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::ports::Store;
 use tollgate_dispatch::Planner;
-use tollgate_domains::payments::Intake;
+use tollgate_domains::notifications::Receiver;
+use tollgate_domains::payments::{Bank, Intake, Routes, RulesInForce};
+use utoipa_axum::router::OpenApiRouter;
 
+use crate::auth::Tokens;
+use crate::engines::Readiness;
 use error::ApiError;
 
-use crate::engines::Readiness;
+pub use access::{Needs, ROUTES};
+pub(crate) use bulk::Uploads;
+pub use document::openapi_json;
 
 /// The largest body of a single request.
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -36,7 +66,14 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 pub(crate) struct App {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) intake: Arc<Intake>,
+    pub(crate) uploads: Arc<Uploads>,
     pub(crate) planner: Arc<Planner>,
+    /// Who is told what becomes of payments.
+    pub(crate) receivers: Arc<[Receiver]>,
+    pub(crate) rules: Arc<RulesInForce>,
+    pub(crate) routes: Arc<Routes<Bank>>,
+    /// Read anew when somebody asks for it.
+    pub(crate) config_file: Option<PathBuf>,
     /// Whether a payment in doubt is resolved by two persons only.
     pub(crate) two_persons: bool,
     /// The lane of the payments' bank.
@@ -54,26 +91,49 @@ impl App {
     }
 }
 
-/// For a process without the role: whoever looks after it still wants to know.
-pub(crate) fn health_alone(app: App) -> Router {
-    health::router()
-        .fallback(|| async { ApiError::not_found("this process does not serve the API") })
-        .with_state(app)
-}
-
-pub(crate) fn router(app: App) -> Router {
-    Router::new()
+/// Every resource. What is not here is not served, and what is here is in the document.
+fn resources() -> OpenApiRouter<App> {
+    document::base()
         .merge(payments::router())
+        .merge(payment_list::router())
         .merge(payment_changes::router())
+        .merge(bulk::router())
         .merge(rate_limit::router())
         .merge(forecast::router())
-        .merge(calendars::router())
-        .merge(accounts::router())
         .merge(lanes::router())
+        .merge(calendars::router())
+        .merge(item_types::router())
         .merge(in_doubt::router())
+        .merge(rules::router())
+        .merge(dead_letters::router())
+        .merge(accounts::router())
+        .merge(audit::router())
+        .merge(certificate::router())
         .merge(health::router())
-        .fallback(|| async { ApiError::not_found("there is nothing at this address") })
+        .merge(document::router())
+}
+
+/// Everything the API has, each address for whom the table of `access.rs` says.
+pub(crate) fn router(app: App, tokens: Tokens, body_patience: Duration) -> Router {
+    let (resources, _) = resources().split_for_parts();
+    let resources = resources
+        .merge(document::page())
+        .fallback(|| async { ApiError::not_found("there is nothing at this address") });
+    bounded(resources, app, tokens, body_patience)
+}
+
+/// For a process without the role: whoever looks after it still wants to know.
+pub(crate) fn health_alone(app: App, tokens: Tokens, body_patience: Duration) -> Router {
+    let (health, _) = health::router().split_for_parts();
+    let elsewhere = || async { ApiError::not_found("this process does not serve the API") };
+    bounded(health.fallback(elsewhere), app, tokens, body_patience)
+}
+
+fn bounded(routes: Router<App>, app: App, tokens: Tokens, body_patience: Duration) -> Router {
+    routes
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(from_fn_with_state(Arc::new(tokens), access::admit))
+        .layer(from_fn_with_state(body_patience, limits::bound))
         .with_state(app)
 }

@@ -1,34 +1,47 @@
 //! What people do to a payment that waits: cancel it, give it another time, or let a held one go.
 
-use axum::extract::{Path, State};
+use axum::Json;
+use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::routing::post;
-use axum::{Json, Router};
 use serde::Deserialize;
-use serde_json::Value;
-use tollgate_core::id::ItemId;
 use tollgate_core::ports::Intervened;
 use tollgate_domains::payments;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::App;
 use super::body::{Body, author, parse, wrong};
 use super::error::ApiError;
-use super::payments::told;
+use super::extract::Path;
+use super::payments::{PaymentResponse, no_payment, payment_id, told};
+use super::refusals::Changes;
+use crate::auth::Caller;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Because {
-    reason: String,
+pub(super) struct Because {
+    /// What the next person should know.
+    #[schema(min_length = 1, example = "the customer called")]
+    pub(super) reason: String,
 }
 
+/// Withdraws a payment that waits and cannot have been paid.
+#[utoipa::path(
+    post, path = "/payments/{id}/cancel", operation_id = "cancelPayment", tag = "payments",
+    params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
+    request_body = Because,
+    responses((status = 200, description = "It is cancelled.", body = PaymentResponse), Changes),
+)]
 async fn cancel(
     State(app): State<App>,
+    caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<Value>, ApiError> {
-    let author = author(parse::<Because>(&headers, body)?.reason)?;
-    let item = payments::item(&ItemId::new(&id));
+) -> Result<Json<PaymentResponse>, ApiError> {
+    let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
+    let item = payments::item(&payment_id(&id)?);
     let done = app
         .store
         .cancel(&item, payments::cancelled(), author)
@@ -36,40 +49,59 @@ async fn cancel(
     answer(&app, &id, "cancelled", done).await
 }
 
+/// Lets a payment go that was held because its deadline has passed.
+#[utoipa::path(
+    post, path = "/payments/{id}/release", operation_id = "releasePayment", tag = "payments",
+    params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
+    request_body = Because,
+    responses((status = 200, description = "It runs late, now.", body = PaymentResponse), Changes),
+)]
 async fn release(
     State(app): State<App>,
+    caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<Value>, ApiError> {
-    let author = author(parse::<Because>(&headers, body)?.reason)?;
-    let item = payments::item(&ItemId::new(&id));
+) -> Result<Json<PaymentResponse>, ApiError> {
+    let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
+    let item = payments::item(&payment_id(&id)?);
     let done = app.store.release_held(&item, author).await?;
     answer(&app, &id, "released", done).await
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RescheduleRequest {
+    /// Not before this time; with an offset, or with a zone in brackets.
+    #[schema(example = "2026-11-16T16:00:00-07:00")]
     execute_at: String,
+    #[schema(min_length = 1)]
     reason: String,
 }
 
+/// Gives a payment that waits and was never sent another time.
+#[utoipa::path(
+    post, path = "/payments/{id}/reschedule", operation_id = "reschedulePayment", tag = "payments",
+    params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
+    request_body = RescheduleRequest,
+    responses((status = 200, description = "It has a new slot.", body = PaymentResponse), Changes),
+)]
 async fn reschedule(
     State(app): State<App>,
+    caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<PaymentResponse>, ApiError> {
     let request: RescheduleRequest = parse(&headers, body)?;
-    let author = author(request.reason)?;
+    let author = author(&caller, request.reason)?;
     let at = payments::parse_time(&request.execute_at).ok_or_else(|| {
         wrong(
             "executeAt",
             "must be a time such as \"2026-11-16T16:00:00-07:00\"",
         )
     })?;
-    let item = payments::item(&ItemId::new(&id));
+    let item = payments::item(&payment_id(&id)?);
     let done = app.store.reschedule(&item, at, author).await?;
     answer(&app, &id, "rescheduled", done).await
 }
@@ -80,19 +112,19 @@ async fn answer(
     id: &str,
     verb: &str,
     done: Intervened,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<PaymentResponse>, ApiError> {
     match done {
         Intervened::Yes => told(app, id).await,
-        Intervened::NoSuchItem => Err(ApiError::not_found(format!("there is no payment {id}"))),
+        Intervened::NoSuchItem => Err(no_payment(id)),
         Intervened::Refused(why) => Err(ApiError::conflict(format!(
             "payment {id} cannot be {verb}: {why}"
         ))),
     }
 }
 
-pub(super) fn router() -> Router<App> {
-    Router::new()
-        .route("/payments/{id}/cancel", post(cancel))
-        .route("/payments/{id}/release", post(release))
-        .route("/payments/{id}/reschedule", post(reschedule))
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(cancel))
+        .routes(routes!(release))
+        .routes(routes!(reschedule))
 }

@@ -3,27 +3,30 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use axum::Json;
 use axum::body::Bytes;
+use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use serde::Serialize;
-use serde_json::{Value, json};
 use tollgate_core::Timestamp;
-use tollgate_core::id::{FlowId, ItemId, LaneName};
+use tollgate_core::id::{FlowId, ItemId, LaneName, check_item_id};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
-use tollgate_core::ports::{AttemptView, AuditEntry, ItemView, Placed, SettingKind};
-use tollgate_dispatch::why_not_running;
+use tollgate_core::ports::{AttemptView, AuditEntry, ItemView, Placed};
+use tollgate_dispatch::{item_type, why_not_running};
 use tollgate_domains::payments::{self, Accepted, PaymentRequest, PaymentStatus, Verdict};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::App;
 use super::error::{ApiError, json_body};
-use super::timeline;
+use super::extract::Path;
+use super::payment_body::PaymentBody;
+use super::refusals::{Admits, Finds};
+use super::{news, timeline, words};
 
 /// How long a caller waits for an answer if it does not say.
 const DEFAULT_WAIT: Duration = Duration::from_secs(10);
@@ -31,20 +34,48 @@ const MAX_WAIT: Duration = Duration::from_mins(1);
 /// So much of a payment's audit trail is part of its timeline, the newest.
 const MOST_AUDITED: u32 = 200;
 
-#[derive(Debug, Serialize)]
+/// What a caller is told about a payment that was taken in.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = AcceptedPayment)]
 struct CreateResponse {
+    #[schema(value_type = String, example = "pay_001")]
     payment_id: ItemId,
+    /// `SCHEDULED`, or `INITIALIZING` while its time is not known yet.
+    #[schema(schema_with = words::payment_status)]
     status: &'static str,
+    /// When it will run.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "2026-11-16T23:00:00.02Z")]
     scheduled_time: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, nullable = false, example = "default")]
     lane: Option<LaneName>,
+    /// Only with a deadline.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     meets_deadline: Option<bool>,
+    #[schema(value_type = String, example = "init-payment-pay_001")]
     init_workflow_id: FlowId,
 }
 
+/// Takes a payment in and says when it will run.
+///
+/// The same payment again changes nothing and gets the same answer, so whoever did not hear an answer
+/// sends it again. Sameness is judged by content: `125.5` equals `125.50`.
+#[utoipa::path(
+    post, path = "/payments", operation_id = "createPayment", tag = "payments",
+    params(("Prefer" = Option<String>, Header,
+        description = "`respond-async` to wait not at all, `wait=N` to wait up to N seconds (10 unless said, 60 at most)",
+        example = "wait=5")),
+    request_body = PaymentBody,
+    responses(
+        (status = 201, description = "Taken in and planned.", body = CreateResponse),
+        (status = 202, description = "Taken in; not planned within the wait.", body = CreateResponse),
+        (status = 200, description = "Known already, with the same content.", body = CreateResponse),
+        Admits,
+    ),
+)]
 async fn create(
     State(app): State<App>,
     headers: HeaderMap,
@@ -118,54 +149,109 @@ fn wait(headers: &HeaderMap) -> Duration {
     wait.unwrap_or(DEFAULT_WAIT).min(MAX_WAIT)
 }
 
-#[derive(Debug, Serialize)]
+/// A payment as it is now.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = Payment)]
+pub(super) enum PaymentResponse {
+    Known(Box<KnownPayment>),
+    /// Taken in; its time is not known yet.
+    Initializing(InitializingPayment),
+}
+
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct PaymentResponse {
+pub(super) struct InitializingPayment {
+    payment_id: String,
+    #[schema(schema_with = words::initializing)]
+    status: &'static str,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct KnownPayment {
+    #[schema(value_type = String, example = "pay_001")]
     payment_id: ItemId,
+    #[schema(schema_with = words::payment_status)]
     status: String,
+    #[schema(example = "125.50")]
     amount: String,
+    #[schema(example = "USD")]
     currency: &'static str,
+    #[schema(value_type = String, example = "default")]
     lane: LaneName,
+    #[schema(schema_with = words::queue_status)]
     queue_status: QueueStatus,
+    /// The how-manieth time it is executed on purpose.
     run: u32,
+    /// Its slot.
     scheduled_time: Timestamp,
     /// When it will run as things stand; null while nobody can say, and once it has run.
     estimate: Option<Timestamp>,
     deadline: Option<Timestamp>,
     meets_deadline: Option<bool>,
+    /// What binds it, and when that lifts; null while it runs and once it has ended.
     why_not_running: Option<String>,
+    #[schema(value_type = String)]
     init_workflow_id: FlowId,
+    #[schema(value_type = Option<String>)]
     exec_workflow_id: Option<FlowId>,
     attempts: Vec<AttemptResponse>,
     timeline: Vec<timeline::Event>,
 }
 
-#[derive(Debug, Serialize)]
+/// One exchange with the bank about a payment.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Attempt)]
 struct AttemptResponse {
+    #[schema(schema_with = words::attempt_kind)]
     kind: AttemptKind,
+    #[schema(schema_with = words::attempt_state)]
     outcome: AttemptState,
     run: u32,
     sent_at: Timestamp,
     answered_at: Option<Timestamp>,
     /// Why it was not done, or why nobody knows.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     reason: Option<String>,
 }
 
-async fn show(State(app): State<App>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
+/// Everything there is to say about a payment.
+#[utoipa::path(
+    get, path = "/payments/{id}", operation_id = "getPayment", tag = "payments",
+    params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
+    responses((status = 200, description = "The payment as it is now.", body = PaymentResponse), Finds),
+)]
+async fn show(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Json<PaymentResponse>, ApiError> {
     told(&app, &id).await
 }
 
+/// An id that a payment can have; another is no payment's.
+pub(super) fn payment_id(id: &str) -> Result<ItemId, ApiError> {
+    let known = check_item_id(id).map(|()| ItemId::new(id));
+    known.map_err(|_| no_payment(id))
+}
+
+pub(super) fn no_payment(id: &str) -> ApiError {
+    ApiError::not_found(format!("there is no payment {id}"))
+}
+
 /// Everything there is to say about a payment now.
-pub(super) async fn told(app: &App, id: &str) -> Result<Json<Value>, ApiError> {
-    let item_id = ItemId::new(id);
+pub(super) async fn told(app: &App, id: &str) -> Result<Json<PaymentResponse>, ApiError> {
+    let item_id = payment_id(id)?;
     let Some(view) = app.store.item(&payments::item(&item_id)).await? else {
         if app.intake.is_initializing(&item_id).await? {
-            let status = PaymentStatus::Initializing.as_str();
-            return Ok(Json(json!({"paymentId": id, "status": status})));
+            return Ok(Json(PaymentResponse::Initializing(InitializingPayment {
+                payment_id: id.to_owned(),
+                status: PaymentStatus::Initializing.as_str(),
+            })));
         }
-        return Err(ApiError::not_found(format!("there is no payment {id}")));
+        return Err(no_payment(id));
     };
     let now = app.store.now().await?;
     let lane = app.store.lane(&view.lane).await?;
@@ -178,18 +264,15 @@ pub(super) async fn told(app: &App, id: &str) -> Result<Json<Value>, ApiError> {
         _ => None,
     };
     let audit = app.store.audit(Some(&view.item), MOST_AUDITED).await?;
-    let response = response(view, &audit, why, estimate);
-    Ok(Json(serde_json::to_value(response).unwrap_or_default()))
+    let news = news::told_of(app, &view).await?;
+    let mut known = response(view, &audit, why, estimate);
+    timeline::add(&mut known.timeline, news);
+    Ok(Json(PaymentResponse::Known(Box::new(known))))
 }
 
 async fn dispatch_enabled(app: &App) -> Result<bool, ApiError> {
-    let name = payments::item_type();
-    let setting = app
-        .store
-        .setting(SettingKind::ItemType, name.as_str())
-        .await?;
-    let config = setting.and_then(|s| serde_json::from_str::<ItemTypeConfig>(&s.body_json).ok());
-    Ok(config.is_some_and(|config| config.enabled))
+    let found = item_type(&*app.store, &payments::item_type()).await?;
+    Ok(found.is_some_and(|found| found.config.enabled))
 }
 
 fn response(
@@ -197,8 +280,8 @@ fn response(
     audit: &[AuditEntry],
     why: Option<String>,
     estimate: Option<Timestamp>,
-) -> PaymentResponse {
-    PaymentResponse {
+) -> KnownPayment {
+    KnownPayment {
         timeline: timeline::timeline(&view, audit),
         meets_deadline: view.deadline.map(|deadline| view.slot <= deadline),
         payment_id: view.item.id,
@@ -230,8 +313,8 @@ fn attempt(view: &AttemptView) -> AttemptResponse {
     }
 }
 
-pub(super) fn router() -> Router<App> {
-    Router::new()
-        .route("/payments", post(create))
-        .route("/payments/{id}", get(show))
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(create))
+        .routes(routes!(show))
 }

@@ -1,10 +1,9 @@
 //! Lanes, by the API's name: `/admin/rate-limit/…`.
 
-use axum::extract::{Query, State};
+use axum::Json;
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
@@ -12,15 +11,28 @@ use tollgate_core::id::{CalendarName, LaneName, check_item_id};
 use tollgate_core::lane::{LaneChange, Pause, Spread};
 use tollgate_core::lane_in_force::{LaneInForce, Standing};
 use tollgate_core::ports::Author;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::App;
 use super::body::{Body, given, parse, wrong};
 use super::error::ApiError;
+use super::extract::Query;
 use super::picture;
+use super::refusals::{Changes, Finds, Reads};
+use super::words;
+use crate::auth::Caller;
 
-#[derive(Debug, Deserialize)]
+/// A lane's change, or a new lane: a new one needs `maxPerWindow` and `windowSizeSecs`.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = LaneChange, example = json!({
+    "configName": "default", "maxPerWindow": 100, "windowSizeSecs": 4, "maxPerSecond": 50,
+    "reason": "the bank takes 50 a second"
+}))]
 struct ConfigRequest {
+    #[schema(schema_with = words::id)]
     config_name: String,
     #[serde(flatten)]
     change: ChangeRequest,
@@ -31,19 +43,27 @@ struct ConfigRequest {
 }
 
 /// What is left out keeps its value.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[schema(as = LaneNumbers)]
 #[serde(rename_all = "camelCase")]
 #[expect(
     clippy::option_option,
     reason = "left out, null and given are three things"
 )]
 pub(super) struct ChangeRequest {
+    /// The plan: so many items per window.
+    #[schema(minimum = 1)]
     max_per_window: Option<u32>,
+    #[schema(minimum = 1)]
     window_size_secs: Option<u32>,
+    /// The downstream's hard limit; a new lane's is twice its planned rate.
+    #[schema(value_type = Option<f64>)]
     max_per_second: Option<Decimal>,
+    #[schema(schema_with = words::spread_or_null)]
     spread: Option<Spread>,
     /// `null` takes the calendar off.
     #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
     calendar: Option<Option<CalendarName>>,
 }
 
@@ -60,24 +80,62 @@ impl From<ChangeRequest> for LaneChange {
     }
 }
 
-#[derive(Debug, Serialize)]
+/// A lane as it is now.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Lane)]
 pub(super) struct ConfigResponse {
+    #[schema(value_type = String, example = "default")]
     config_name: LaneName,
+    #[schema(example = 100)]
     max_per_window: u32,
+    #[schema(example = 4)]
     window_size_secs: u32,
+    #[schema(value_type = f64, example = 50.0)]
     max_per_second: Decimal,
+    #[schema(schema_with = words::spread)]
     spread: Spread,
+    #[schema(value_type = Option<String>)]
     calendar: Option<CalendarName>,
-    pause: Option<Pause>,
+    pause: Option<PauseResponse>,
     version: i64,
+    /// From here on it binds every node.
     effective_at: Timestamp,
     /// Whether it sends now, and if not, why and until when.
     open: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     closed_because: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     opens_at: Option<Timestamp>,
+}
+
+/// Who stops a lane, why, and for how long.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Pause)]
+struct PauseResponse {
+    actor: String,
+    reason: String,
+    /// At once, if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    from: Option<Timestamp>,
+    /// Until someone resumes the lane, if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    until: Option<Timestamp>,
+}
+
+impl From<Pause> for PauseResponse {
+    fn from(pause: Pause) -> Self {
+        Self {
+            actor: pause.actor,
+            reason: pause.reason,
+            from: pause.from,
+            until: pause.until,
+        }
+    }
 }
 
 impl ConfigResponse {
@@ -93,7 +151,7 @@ impl ConfigResponse {
             max_per_second: lane.lane.max_per_second,
             spread: lane.lane.spread,
             calendar: lane.lane.calendar,
-            pause: lane.lane.pause,
+            pause: lane.lane.pause.map(PauseResponse::from),
             version: lane.version,
             effective_at: lane.effective_at,
             open,
@@ -103,6 +161,11 @@ impl ConfigResponse {
     }
 }
 
+/// All lanes: limits, and whether they send now.
+#[utoipa::path(
+    get, path = "/admin/rate-limit/config", operation_id = "listLanes", tag = "lanes",
+    responses((status = 200, description = "By name.", body = [ConfigResponse]), Reads),
+)]
 async fn list(State(app): State<App>) -> Result<Json<Vec<ConfigResponse>>, ApiError> {
     let now = app.store.now().await?;
     let lanes = app.store.lanes().await?.into_iter();
@@ -111,8 +174,17 @@ async fn list(State(app): State<App>) -> Result<Json<Vec<ConfigResponse>>, ApiEr
     ))
 }
 
+/// Changes a lane, or creates it. Binds every node from `effectiveAt` on.
+///
+/// A change under which something that waits would never run is refused, unless confirmed.
+#[utoipa::path(
+    post, path = "/admin/rate-limit/config", operation_id = "changeLane", tag = "lanes",
+    request_body = ConfigRequest,
+    responses((status = 200, description = "The lane as it is now.", body = ConfigResponse), Changes),
+)]
 async fn change(
     State(app): State<App>,
+    caller: Caller,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<ConfigResponse>, ApiError> {
@@ -125,12 +197,16 @@ async fn change(
     {
         return Err(ApiError::conflict(why));
     }
-    let author = Author::new("api", request.reason.unwrap_or_default());
+    let author = Author::new(caller.name(), request.reason.unwrap_or_default());
     let lane = app.store.change_lane(&name, change, author).await?;
     Ok(Json(ConfigResponse::new(lane, app.store.now().await?)))
 }
 
 /// Nothing is cached, so there is nothing to flush.
+#[utoipa::path(
+    post, path = "/admin/rate-limit/cache/flush", operation_id = "flushLaneCache", tag = "lanes",
+    responses((status = 204, description = "Always.")),
+)]
 async fn flush() -> StatusCode {
     StatusCode::NO_CONTENT
 }
@@ -138,17 +214,25 @@ async fn flush() -> StatusCode {
 const DEFAULT_WINDOWS: u32 = 100;
 const MOST_WINDOWS: u32 = 10_000;
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct WindowsQuery {
+    /// The lane; the payments' bank's if not given.
     config_name: Option<String>,
+    /// Now, if not given.
     from: Option<Timestamp>,
+    /// 100 if not given, 10000 at most.
     limit: Option<u32>,
+    /// `json` (the default), or `svg` for a picture.
+    #[param(schema_with = words::json_or_svg)]
     format: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// A window and how full it is.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Window)]
 pub(super) struct WindowResponse {
     pub(super) window_start: Timestamp,
     pub(super) slot_count: u32,
@@ -156,6 +240,16 @@ pub(super) struct WindowResponse {
     pub(super) capacity: u32,
 }
 
+/// A lane's windows that have slots, in order.
+#[utoipa::path(
+    get, path = "/admin/rate-limit/windows", operation_id = "listWindows", tag = "lanes",
+    params(WindowsQuery),
+    responses(
+        (status = 200, description = "As a list, or as a picture.",
+            content((Vec<WindowResponse> = "application/json"), (String = "image/svg+xml"))),
+        Finds,
+    ),
+)]
 async fn windows(
     State(app): State<App>,
     Query(query): Query<WindowsQuery>,
@@ -181,9 +275,9 @@ async fn windows(
     }
 }
 
-pub(super) fn router() -> Router<App> {
-    Router::new()
-        .route("/admin/rate-limit/config", get(list).post(change))
-        .route("/admin/rate-limit/cache/flush", post(flush))
-        .route("/admin/rate-limit/windows", get(windows))
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list, change))
+        .routes(routes!(flush))
+        .routes(routes!(windows))
 }

@@ -4,11 +4,14 @@ use serde::Serialize;
 use tollgate_core::Timestamp;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{AttemptView, AuditEntry, ItemView};
+use utoipa::ToSchema;
 
-#[derive(Debug, Serialize)]
+/// One thing that happened to a payment.
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Event {
-    at: Timestamp,
-    what: String,
+    pub(super) at: Timestamp,
+    #[schema(example = "sent to the bank")]
+    pub(super) what: String,
 }
 
 pub(super) fn timeline(view: &ItemView, audit: &[AuditEntry]) -> Vec<Event> {
@@ -24,6 +27,12 @@ pub(super) fn timeline(view: &ItemView, audit: &[AuditEntry]) -> Vec<Event> {
     events.extend(audit.iter().filter_map(of_audit));
     events.sort_by_key(|event| event.at);
     events
+}
+
+/// What is known from elsewhere takes its place among the rest.
+pub(super) fn add(events: &mut Vec<Event>, others: Vec<Event>) {
+    events.extend(others);
+    events.sort_by_key(|event| event.at);
 }
 
 fn event(at: Option<Timestamp>, what: &str) -> Option<Event> {
@@ -58,9 +67,11 @@ fn of_audit(entry: &AuditEntry) -> Option<Event> {
         "DEAD" => format!("given up: {detail}"),
         "HELD" => format!("held: {detail}"),
         "RELEASED" => format!("released by {actor}: {detail}"),
+        "REPLAYED" => format!("replayed by {actor}: {detail}"),
         "CANCELLED" => format!("cancelled by {actor}: {detail}"),
         "RESCHEDULED" => format!("rescheduled by {actor}: {detail}"),
         "RESOLVED" => format!("resolved by {actor}: {detail}"),
+        "NOT_NOTIFIED" => format!("nobody is told: {detail}"),
         _ => return None,
     };
     event(Some(entry.at), &what)

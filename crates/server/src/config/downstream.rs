@@ -12,6 +12,7 @@ use tollgate_core::ports::Profile;
 use tollgate_domains::payments::DEFAULT_GATEWAY;
 
 use super::header_source::HeaderSource;
+use super::notifications::Notifications;
 
 /// How long a step that sends may take, and a part of it (`downstream`, `domains::payments`).
 const LONGEST_STEP_MS: u64 = 120_000;
@@ -29,6 +30,7 @@ pub struct Downstream {
     pub payments: Bank,
     #[serde(default)]
     pub gateways: BTreeMap<String, Gateway>,
+    pub notifications: Notifications,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -104,14 +106,18 @@ impl Downstream {
                 );
             }
         }
-        for NamedBank { key, bank, .. } in self.banks()? {
-            bank.validate(&key, patience_secs)?;
+        let banks = self.banks()?;
+        for NamedBank { key, bank, .. } in &banks {
+            bank.validate(key, patience_secs)?;
         }
-        Ok(())
+        let lanes = banks.iter().map(|named| &named.bank.lane);
+        self.notifications.validate(lanes)
     }
 
-    /// Sends everything to one place that asks for nothing, such as a sandbox: no token goes there.
+    /// Sends everything to one place that asks for nothing, such as a sandbox: no token goes there,
+    /// and nobody is told.
     pub fn send_all_to(&mut self, url: &str) {
+        self.notifications.silence();
         url.clone_into(&mut self.payments.url);
         self.payments.root_certificates = None;
         self.payments.headers.clear();
@@ -120,6 +126,11 @@ impl Downstream {
             gateway.root_certificates = None;
             gateway.headers.clear();
         }
+    }
+
+    /// Tells this receiver, and nobody else, what becomes of payments.
+    pub fn tell_only(&mut self, url: &str, secret: &str) {
+        self.notifications.tell(url, secret);
     }
 }
 

@@ -1,18 +1,22 @@
-//! Where the value of a header comes from: `env:NAME`, `file:PATH`, or the text itself. A value is
+//! Where the value of a header, or another secret, comes from: `env:NAME`, `file:PATH`, or the text itself. A value is
 //! never shown, neither by `Debug` nor in a sentence about what is wrong with it.
 
 use std::fmt;
 
 use serde::Deserialize;
 
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(transparent)]
 pub struct HeaderSource(String);
 
 impl HeaderSource {
-    /// Whether nothing was given at all.
+    /// The value itself, which must not begin like a reference to elsewhere.
+    pub(crate) fn literal(value: &str) -> Self {
+        Self(value.to_owned())
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.trim().is_empty()
     }
 
     /// Reads the value, now; the start is the one time.

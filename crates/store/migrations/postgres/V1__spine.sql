@@ -16,6 +16,20 @@ CREATE TABLE node (
 );
 INSERT INTO node (one, epoch) VALUES (1, 0);
 
+-- The stretch in which the clock is known to have run evenly: only times of one era tell how long
+-- something took. The boots of machines whose nodes vouch for it, and when each began, by it.
+CREATE TABLE clock_era (
+    one    integer NOT NULL PRIMARY KEY CHECK (one = 1),
+    number bigint  NOT NULL,
+    since  bigint  NOT NULL
+);
+INSERT INTO clock_era (one, number, since) VALUES (1, 0, 0);
+
+CREATE TABLE clock_boot (
+    boot_id text   COLLATE "C" NOT NULL PRIMARY KEY,
+    began   bigint NOT NULL
+);
+
 -- The epoch in force, and it stays in force until the caller's transaction ends: taking the node
 -- needs the exclusive side of this lock. PL/pgSQL, since each of its statements sees what was
 -- committed while it waited; a lock beside the row, since locking the row would write to it.
@@ -51,11 +65,29 @@ CREATE TABLE record (
     document     text   NOT NULL,
     created_at   bigint NOT NULL,
     updated_at   bigint NOT NULL,
+    -- What a rule about twins, and one about daily totals, finds it by; only while there is one.
+    duplicate_key text COLLATE "C",
+    counted      boolean NOT NULL DEFAULT false,
     PRIMARY KEY (item_type, item_id)
 ) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05);
 
--- The worklist of what nobody knows the outcome of.
-CREATE INDEX record_in_doubt ON record (item_type, item_id) WHERE status = 'IN_DOUBT';
+-- Lists by status, and the worklist of what nobody knows the outcome of.
+CREATE INDEX record_status ON record (item_type, status, item_id);
+CREATE INDEX record_twin ON record (item_type, duplicate_key, created_at)
+    WHERE duplicate_key IS NOT NULL;
+-- By status: what is asked for are the few that were withdrawn.
+CREATE INDEX record_counted ON record (item_type, owner, currency, status, created_at)
+    WHERE counted;
+
+-- What owners had taken in, by quarters of an hour, whatever became of it; for daily totals.
+CREATE TABLE owner_total (
+    item_type    text   COLLATE "C" NOT NULL,
+    owner        text   NOT NULL,
+    currency     text   COLLATE "C" NOT NULL,
+    quarter      bigint NOT NULL,
+    amount_minor bigint NOT NULL,
+    PRIMARY KEY (item_type, owner, currency, quarter)
+) WITH (fillfactor = 70);
 
 CREATE TABLE item_context (
     item_type    text COLLATE "C" NOT NULL,
@@ -149,6 +181,7 @@ CREATE TABLE attempt (
     lane            text   COLLATE "C" NOT NULL,
     idempotency_key text   NOT NULL,
     turn_at         bigint NOT NULL,
+    era             bigint NOT NULL,
     settled_at      bigint,
     detail          text   NOT NULL
 ) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
@@ -176,7 +209,8 @@ CREATE TABLE audit_log (
     detail        text   NOT NULL,
     created_at    bigint NOT NULL
 );
-CREATE INDEX audit_log_item ON audit_log (item_type, item_id) WHERE item_id IS NOT NULL;
+CREATE INDEX audit_log_item ON audit_log (item_type, item_id, audit_id) WHERE item_id IS NOT NULL;
+CREATE INDEX audit_log_actor ON audit_log (actor, audit_id);
 
 CREATE TABLE flow (
     flow_id  text    COLLATE "C" NOT NULL PRIMARY KEY,
@@ -206,3 +240,64 @@ CREATE TABLE journal (
     PRIMARY KEY (flow_id, key)
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_vacuum_insert_threshold = -1, autovacuum_vacuum_cost_delay = 0);
+
+-- Files of items. What was given up is DISCARDED until its chunks are gone.
+CREATE TABLE bulk (
+    bulk_id         text   COLLATE "C" NOT NULL PRIMARY KEY,
+    item_type       text   COLLATE "C" NOT NULL,
+    state           text   COLLATE "C" NOT NULL
+        CONSTRAINT bulk_state_known
+        CHECK (state IN ('UPLOADING', 'RUNNING', 'DONE', 'DISCARDED')),
+    -- Written when the upload is complete.
+    idempotency_key text   COLLATE "C",
+    digest          text,
+    lines           bigint NOT NULL,
+    chunks_left     bigint NOT NULL,
+    accepted        bigint NOT NULL,
+    duplicate       bigint NOT NULL,
+    rejected        bigint NOT NULL,
+    opened_at       bigint NOT NULL,
+    touched_at      bigint NOT NULL,
+    started_at      bigint,
+    ended_at        bigint
+) WITH (fillfactor = 50);
+CREATE UNIQUE INDEX bulk_key ON bulk (item_type, idempotency_key)
+    WHERE idempotency_key IS NOT NULL;
+CREATE INDEX bulk_running ON bulk (item_type, bulk_id) WHERE state = 'RUNNING';
+CREATE INDEX bulk_uploading ON bulk (touched_at) WHERE state = 'UPLOADING';
+CREATE INDEX bulk_discarded ON bulk (bulk_id) WHERE state = 'DISCARDED';
+
+-- The work list: a chunk that has ended is deleted. Its text lives for seconds, and compressing it
+-- would cost more time than writing it.
+CREATE TABLE bulk_chunk (
+    bulk_id  text   COLLATE "C" NOT NULL,
+    chunk_no bigint NOT NULL,
+    text     bytea  NOT NULL,
+    PRIMARY KEY (bulk_id, chunk_no)
+) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01,
+        autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE bulk_chunk ALTER COLUMN text SET STORAGE EXTERNAL;
+
+CREATE TABLE bulk_error (
+    bulk_id text   COLLATE "C" NOT NULL,
+    line_no bigint NOT NULL,
+    item_id text,
+    details text   NOT NULL,
+    PRIMARY KEY (bulk_id, line_no)
+);
+
+-- What was accepted, as it was placed then.
+CREATE TABLE bulk_sum (
+    bulk_id        text   COLLATE "C" NOT NULL,
+    lane           text   COLLATE "C" NOT NULL,
+    currency       text   COLLATE "C" NOT NULL,
+    accepted       bigint NOT NULL,
+    amount_minor   bigint NOT NULL,
+    met            bigint NOT NULL,
+    missed         bigint NOT NULL,
+    first_slot     bigint NOT NULL,
+    last_slot      bigint NOT NULL,
+    first_deadline bigint,
+    last_deadline  bigint,
+    PRIMARY KEY (bulk_id, lane, currency)
+) WITH (fillfactor = 50);

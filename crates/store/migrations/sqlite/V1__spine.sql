@@ -7,6 +7,20 @@ CREATE TABLE node (
 ) STRICT;
 INSERT INTO node (one, epoch) VALUES (1, 0);
 
+-- The stretch in which the clock is known to have run evenly: only times of one era tell how long
+-- something took. The boots of machines whose nodes vouch for it, and when each began, by it.
+CREATE TABLE clock_era (
+    one    INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
+    number INTEGER NOT NULL,
+    since  INTEGER NOT NULL
+) STRICT;
+INSERT INTO clock_era (one, number, since) VALUES (1, 0, 0);
+
+CREATE TABLE clock_boot (
+    boot_id TEXT    NOT NULL PRIMARY KEY,
+    began   INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE setting (
     kind       TEXT    NOT NULL,
     name       TEXT    NOT NULL,
@@ -29,11 +43,29 @@ CREATE TABLE record (
     document     TEXT    NOT NULL,
     created_at   INTEGER NOT NULL,
     updated_at   INTEGER NOT NULL,
+    -- What a rule about twins, and one about daily totals, finds it by; only while there is one.
+    duplicate_key TEXT,
+    counted      INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (item_type, item_id)
 ) STRICT, WITHOUT ROWID;
 
--- The worklist of what nobody knows the outcome of.
-CREATE INDEX record_in_doubt ON record (item_type, item_id) WHERE status = 'IN_DOUBT';
+-- Lists by status, and the worklist of what nobody knows the outcome of.
+CREATE INDEX record_status ON record (item_type, status, item_id);
+CREATE INDEX record_twin ON record (item_type, duplicate_key, created_at)
+    WHERE duplicate_key IS NOT NULL;
+-- By status: what is asked for are the few that were withdrawn.
+CREATE INDEX record_counted ON record (item_type, owner, currency, status, created_at)
+    WHERE counted = 1;
+
+-- What owners had taken in, by quarters of an hour, whatever became of it; for daily totals.
+CREATE TABLE owner_total (
+    item_type    TEXT    NOT NULL,
+    owner        TEXT    NOT NULL,
+    currency     TEXT    NOT NULL,
+    quarter      INTEGER NOT NULL,
+    amount_minor INTEGER NOT NULL,
+    PRIMARY KEY (item_type, owner, currency, quarter)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE item_context (
     item_type    TEXT    NOT NULL,
@@ -123,6 +155,7 @@ CREATE TABLE attempt (
     lane            TEXT    NOT NULL,
     idempotency_key TEXT    NOT NULL,
     turn_at         INTEGER NOT NULL,
+    era             INTEGER NOT NULL,
     settled_at      INTEGER,
     detail          TEXT    NOT NULL
 ) STRICT;
@@ -150,6 +183,7 @@ CREATE TABLE audit_log (
     created_at    INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX audit_log_item ON audit_log (item_type, item_id) WHERE item_id IS NOT NULL;
+CREATE INDEX audit_log_actor ON audit_log (actor);
 
 CREATE TABLE flow (
     flow_id    TEXT    NOT NULL PRIMARY KEY,
@@ -170,4 +204,62 @@ CREATE TABLE journal (
     key     TEXT NOT NULL,
     result  TEXT NOT NULL,
     PRIMARY KEY (flow_id, key)
+) STRICT, WITHOUT ROWID;
+
+-- Files of items. What was given up is DISCARDED until its chunks are gone.
+CREATE TABLE bulk (
+    bulk_id         TEXT    NOT NULL PRIMARY KEY,
+    item_type       TEXT    NOT NULL,
+    state           TEXT    NOT NULL
+        CONSTRAINT bulk_state_known
+        CHECK (state IN ('UPLOADING', 'RUNNING', 'DONE', 'DISCARDED')),
+    -- Written when the upload is complete.
+    idempotency_key TEXT,
+    digest          TEXT,
+    lines           INTEGER NOT NULL,
+    chunks_left     INTEGER NOT NULL,
+    accepted        INTEGER NOT NULL,
+    duplicate       INTEGER NOT NULL,
+    rejected        INTEGER NOT NULL,
+    opened_at       INTEGER NOT NULL,
+    touched_at      INTEGER NOT NULL,
+    started_at      INTEGER,
+    ended_at        INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX bulk_key ON bulk (item_type, idempotency_key)
+    WHERE idempotency_key IS NOT NULL;
+CREATE INDEX bulk_running ON bulk (item_type, bulk_id) WHERE state = 'RUNNING';
+CREATE INDEX bulk_uploading ON bulk (touched_at) WHERE state = 'UPLOADING';
+CREATE INDEX bulk_discarded ON bulk (bulk_id) WHERE state = 'DISCARDED';
+
+-- The work list: a chunk that has ended is deleted. With a rowid, since its text is large.
+CREATE TABLE bulk_chunk (
+    bulk_id  TEXT    NOT NULL,
+    chunk_no INTEGER NOT NULL,
+    text     BLOB    NOT NULL,
+    PRIMARY KEY (bulk_id, chunk_no)
+) STRICT;
+
+CREATE TABLE bulk_error (
+    bulk_id TEXT    NOT NULL,
+    line_no INTEGER NOT NULL,
+    item_id TEXT,
+    details TEXT    NOT NULL,
+    PRIMARY KEY (bulk_id, line_no)
+) STRICT, WITHOUT ROWID;
+
+-- What was accepted, as it was placed then.
+CREATE TABLE bulk_sum (
+    bulk_id        TEXT    NOT NULL,
+    lane           TEXT    NOT NULL,
+    currency       TEXT    NOT NULL,
+    accepted       INTEGER NOT NULL,
+    amount_minor   INTEGER NOT NULL,
+    met            INTEGER NOT NULL,
+    missed         INTEGER NOT NULL,
+    first_slot     INTEGER NOT NULL,
+    last_slot      INTEGER NOT NULL,
+    first_deadline INTEGER,
+    last_deadline  INTEGER,
+    PRIMARY KEY (bulk_id, lane, currency)
 ) STRICT, WITHOUT ROWID;

@@ -6,7 +6,9 @@ use tokio_postgres::Row;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{Accounts, AuditEntry, NewAudit, StoreResult, Total};
+use tollgate_core::ports::{
+    Accounts, AuditEntry, AuditWanted, NewAudit, Page, StoreResult, Total, rows_needed,
+};
 
 use super::PostgresStore;
 use super::run::{Params, Urgency, all, execute};
@@ -76,29 +78,42 @@ impl Accounts for PostgresStore {
             .await
     }
 
-    async fn audit(&self, item: Option<&Item>, limit: u32) -> StoreResult<Vec<AuditEntry>> {
-        const OF_ITEM: &str = "SELECT created_at, item_type, item_id, action, status_before,
-                 status_after, actor, detail
-             FROM audit_log WHERE item_type = $1 AND item_id = $2
-             ORDER BY audit_id DESC LIMIT $3";
-        const OF_ALL: &str = "SELECT created_at, item_type, item_id, action, status_before,
-                 status_after, actor, detail
-             FROM audit_log ORDER BY audit_id DESC LIMIT $1";
-        let (item, limit) = (item.cloned(), i64::from(limit));
+    async fn audit_log(&self, wanted: AuditWanted) -> StoreResult<Page<AuditEntry, i64>> {
         self.runner
             .read(Urgency::Normal, move |c| {
                 Box::pin(async move {
-                    let rows = match item {
-                        Some(item) => {
-                            let (kind, id) = (item.item_type.as_str(), item.id.as_str());
-                            all(c, OF_ITEM, &[&kind, &id, &limit]).await?
-                        }
-                        None => all(c, OF_ALL, &[&limit]).await?,
-                    };
-                    Ok(rows.iter().map(entry_from).collect())
+                    let asked = rows_needed(wanted.limit, wanted.is_filtered());
+                    let rows = entries(c, &wanted, asked).await?;
+                    Ok(wanted.page(rows.iter().map(entry_from).collect(), asked))
                 })
             })
             .await
+    }
+}
+
+async fn entries(
+    c: &impl GenericClient,
+    wanted: &AuditWanted,
+    asked: u32,
+) -> StoreResult<Vec<Row>> {
+    const OF_ITEM: &str = "SELECT created_at, item_type, item_id, action, status_before,
+             status_after, actor, detail, audit_id
+         FROM audit_log WHERE item_type = $1 AND item_id = $2 AND audit_id < $3
+         ORDER BY audit_id DESC LIMIT $4";
+    const OF_ACTOR: &str = "SELECT created_at, item_type, item_id, action, status_before,
+             status_after, actor, detail, audit_id
+         FROM audit_log WHERE actor = $1 AND audit_id < $2 ORDER BY audit_id DESC LIMIT $3";
+    const OF_ALL: &str = "SELECT created_at, item_type, item_id, action, status_before,
+             status_after, actor, detail, audit_id
+         FROM audit_log WHERE audit_id < $1 ORDER BY audit_id DESC LIMIT $2";
+    let (before, asked) = (wanted.after.unwrap_or(i64::MAX), i64::from(asked));
+    match (&wanted.item, &wanted.actor) {
+        (Some(item), _) => {
+            let (kind, id) = (item.item_type.as_str(), item.id.as_str());
+            all(c, OF_ITEM, &[&kind, &id, &before, &asked]).await
+        }
+        (None, Some(actor)) => all(c, OF_ACTOR, &[&&*storable(actor), &before, &asked]).await,
+        (None, None) => all(c, OF_ALL, &[&before, &asked]).await,
     }
 }
 
@@ -147,6 +162,7 @@ fn entry_from(row: &Row) -> AuditEntry {
     let item_type: Option<String> = row.get(1);
     let item_id: Option<String> = row.get(2);
     AuditEntry {
+        id: row.get(8),
         at: row.get::<_, Us>(0).0,
         item: item_type
             .zip(item_id)

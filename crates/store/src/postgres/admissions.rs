@@ -7,9 +7,10 @@ use rust_decimal::Decimal;
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{Admission, NewItem, StoreResult};
 
-use super::admit::Batch;
+use super::admit::{Batch, is_storable};
 use super::counters::{lock_plans, write_back};
 use super::group::Job;
+use super::guards;
 
 /// One caller's items.
 #[derive(Debug, Clone)]
@@ -26,6 +27,8 @@ impl Job for Admit {
     }
 }
 
+type ByType = BTreeMap<ItemType, Vec<(usize, Vec<NewItem>)>>;
+
 /// Callers that arrive together share a batch: an item does not care whose call it came in.
 pub(super) async fn admit_all(
     tx: &Transaction<'_>,
@@ -37,7 +40,7 @@ pub(super) async fn admit_all(
         .iter()
         .map(|job| Vec::with_capacity(job.items.len()))
         .collect();
-    let mut by_type: BTreeMap<ItemType, Vec<(usize, Vec<NewItem>)>> = BTreeMap::new();
+    let mut by_type = ByType::new();
     for (n, job) in jobs.into_iter().enumerate() {
         by_type
             .entry(job.item_type)
@@ -49,6 +52,7 @@ pub(super) async fn admit_all(
     let names: BTreeSet<&str> = all.map(|item| item.lane.as_str()).collect();
     let names: Vec<&str> = names.into_iter().collect();
     let mut plans = lock_plans(tx, &names, margin).await?;
+    guards::lock(tx, guarded(&by_type)).await?;
     for (item_type, callers) in by_type {
         let owners: Vec<usize> = callers
             .iter()
@@ -69,4 +73,16 @@ pub(super) async fn admit_all(
     }
     write_back(tx, plans.iter()).await?;
     Ok(answers.into_iter().map(Ok).collect())
+}
+
+/// What the guards of all items look at.
+fn guarded(by_type: &ByType) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for (item_type, callers) in by_type {
+        let items = callers.iter().flat_map(|(_, items)| items);
+        for item in items.filter(|item| is_storable(item)) {
+            names.extend(guards::names(item_type, item));
+        }
+    }
+    names
 }

@@ -10,12 +10,14 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use tokio_postgres::Row;
 use tollgate_core::Timestamp;
+use tollgate_core::guard::{Guard, Tally};
 use tollgate_core::id::{FlowId, ItemId, ItemType, LaneName};
 use tollgate_core::lane_in_force::{never_opens, no_such_lane};
 use tollgate_core::ports::{Admission, NewItem, Placed, StoreResult};
 use tollgate_core::slot::Place;
 
 use super::counters::Plan;
+use super::guards;
 use super::run::{Params, all, execute, now};
 use super::value::Us;
 
@@ -34,6 +36,21 @@ struct Won<'i> {
     generation: i64,
 }
 
+/// What became of the new items: those that were placed, and which guard was against others.
+#[derive(Default)]
+struct Judged<'i> {
+    won: Vec<Won<'i>>,
+    refused: HashMap<&'i ItemId, &'i Guard>,
+}
+
+impl Won<'_> {
+    fn placed(&self) -> Placed {
+        let item = self.item;
+        let (lane, flow) = (item.lane.clone(), item.init_flow.clone());
+        Placed::new(lane, self.place.scheduled, item.deadline, flow)
+    }
+}
+
 impl Batch<'_> {
     pub(super) async fn admit(
         &self,
@@ -46,26 +63,33 @@ impl Batch<'_> {
             .iter()
             .filter(|i| plans.contains_key(&i.lane) && is_storable(i) && seen.insert(&i.id))
             .collect();
+        // Before the records are written, so that they do not count themselves.
+        let mut tally = guards::tally(self.tx, self.item_type, &admissible, now.0).await?;
         let new = self.write_records(&admissible, now).await?;
-        let won = self.place(&admissible, &new, plans, now.0).await?;
-        if !won.is_empty() {
-            self.write_rest(&won, now).await?;
+        let judged = self
+            .place(&admissible, &new, plans, &mut tally, now.0)
+            .await?;
+        if !judged.won.is_empty() {
+            self.write_rest(&judged.won, now).await?;
+            let items: Vec<&NewItem> = judged.won.iter().map(|won| won.item).collect();
+            guards::count(self.tx, self.item_type, items.into_iter(), now.0).await?;
         }
-        if won.len() < new.len() {
-            self.forget_losers(&new, &won).await?;
+        if judged.won.len() < new.len() {
+            self.forget_losers(&new, &judged.won).await?;
         }
-        self.answer(items, &won, plans).await
+        self.answer(items, &judged, plans).await
     }
 
     /// The ids that were not known before.
     async fn write_records(&self, items: &[&NewItem], now: Us) -> StoreResult<HashSet<ItemId>> {
         const RECORDS: &str = "INSERT INTO record (item_type, item_id, owner, status, amount_minor,
-                 currency, content_hash, document, created_at, updated_at)
+                 currency, content_hash, document, created_at, updated_at, duplicate_key, counted)
              SELECT $1, n.item_id, n.owner, n.status, n.amount_minor, n.currency,
-                    n.content_hash, n.document, $2, $2
+                    n.content_hash, n.document, $2, $2, n.duplicate_key, n.counted
              FROM unnest($3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[],
-                         $8::text[], $9::text[])
-                  AS n (item_id, owner, status, amount_minor, currency, content_hash, document)
+                         $8::text[], $9::text[], $10::text[], $11::boolean[])
+                  AS n (item_id, owner, status, amount_minor, currency, content_hash, document,
+                        duplicate_key, counted)
              ON CONFLICT (item_type, item_id) DO NOTHING
              RETURNING item_id";
         if items.is_empty() {
@@ -75,6 +99,8 @@ impl Batch<'_> {
         sorted.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         let texts = |of: fn(&NewItem) -> &str| sorted.iter().map(|i| of(i)).collect::<Vec<_>>();
         let amounts: Vec<i64> = sorted.iter().map(|i| i.record.money.minor).collect();
+        let twins: Vec<Option<&str>> = sorted.iter().map(|i| i.duplicate_key()).collect();
+        let counted: Vec<bool> = sorted.iter().map(|i| i.is_counted()).collect();
         let params: Params<'_> = &[
             &self.item_type.as_str(),
             &now,
@@ -85,6 +111,8 @@ impl Batch<'_> {
             &texts(|i| i.record.money.currency.code()),
             &texts(|i| &i.record.content_hash),
             &texts(|i| &i.record.document),
+            &twins,
+            &counted,
         ];
         let rows = all(self.tx, RECORDS, params).await?;
         Ok(rows
@@ -98,10 +126,11 @@ impl Batch<'_> {
         items: &[&'i NewItem],
         new: &HashSet<ItemId>,
         plans: &mut BTreeMap<LaneName, Plan>,
+        tally: &mut Tally,
         now: Timestamp,
-    ) -> StoreResult<Vec<Won<'i>>> {
+    ) -> StoreResult<Judged<'i>> {
         let mut random = SmallRng::seed_from_u64(self.seed ^ now.as_microsecond().unsigned_abs());
-        let new: Vec<&NewItem> = items
+        let new: Vec<&'i NewItem> = items
             .iter()
             .copied()
             .filter(|i| new.contains(&i.id))
@@ -112,8 +141,12 @@ impl Batch<'_> {
             plan.load_for(self.tx, name, here.map(|item| start(item)))
                 .await?;
         }
-        let mut won = Vec::with_capacity(new.len());
+        let mut judged = Judged::default();
         for item in new {
+            if let Some(guard) = tally.refusal(item) {
+                judged.refused.insert(&item.id, guard);
+                continue;
+            }
             let Some(plan) = plans.get_mut(&item.lane) else {
                 continue;
             };
@@ -122,17 +155,19 @@ impl Batch<'_> {
             let Some(place) = place.await? else {
                 continue;
             };
-            won.push(Won {
+            tally.count(item);
+            judged.won.push(Won {
                 item,
                 requested: item.requested.unwrap_or(now),
                 place,
                 generation: plan.generation,
             });
         }
-        Ok(won)
+        Ok(judged)
     }
 
-    /// Whoever won an id and got no slot, since its lane never opens again, was never here.
+    /// Whoever won an id and got no slot, since a guard was against it or its lane never opens
+    /// again, was never here.
     async fn forget_losers(&self, new: &HashSet<ItemId>, won: &[Won<'_>]) -> StoreResult<()> {
         const FORGET: &str = "DELETE FROM record WHERE item_type = $1 AND item_id = ANY($2)";
         let won: HashSet<&ItemId> = won.iter().map(|w| &w.item.id).collect();
@@ -194,39 +229,36 @@ impl Batch<'_> {
         execute(self.tx, REST, params).await.map(drop)
     }
 
-    /// In the order of the items. The first of an id is new if it won; all others are judged by
-    /// what is stored under it.
+    /// In the order of the items. Of an id the one that won is new; all others are judged by what
+    /// is stored under it.
     async fn answer(
         &self,
         items: &[NewItem],
-        won: &[Won<'_>],
+        judged: &Judged<'_>,
         plans: &BTreeMap<LaneName, Plan>,
     ) -> StoreResult<Vec<Admission>> {
-        let mut new: HashMap<&ItemId, Placed> = won
-            .iter()
-            .map(|w| {
-                let (item, scheduled) = (w.item, w.place.scheduled);
-                let flow = item.init_flow.clone();
-                (
-                    &item.id,
-                    Placed::new(item.lane.clone(), scheduled, item.deadline, flow),
-                )
-            })
-            .collect();
+        let new: HashMap<&ItemId, &Won<'_>> = judged.won.iter().map(|w| (&w.item.id, w)).collect();
         let others: Vec<&str> = if new.len() == items.len() {
             vec![]
         } else {
             items.iter().map(|item| item.id.as_str()).collect()
         };
         let known = self.known(&others).await?;
-        let answers = items.iter().map(|item| match new.remove(&item.id) {
-            Some(placed) => Admission::New(placed),
+        let winner = |item: &NewItem| new.get(&item.id).filter(|w| std::ptr::eq(w.item, item));
+        let answers = items.iter().map(|item| match winner(item) {
+            Some(won) => Admission::New(won.placed()),
             None => match known.get(&item.id) {
                 Some(known) if known.content_hash == item.record.content_hash => {
                     Admission::Repeat(known.placed.clone())
                 }
                 Some(_) => Admission::Conflict,
-                None => Admission::Refused(refusal(item, plans)),
+                None => match judged.refused.get(&item.id) {
+                    Some(guard) => Admission::RefusedBy {
+                        rule: guard.rule.clone(),
+                        message: guard.message.clone(),
+                    },
+                    None => Admission::Refused(refusal(item, plans)),
+                },
             },
         });
         Ok(answers.collect())
@@ -267,7 +299,7 @@ fn known_from(row: &Row) -> (ItemId, Known) {
 }
 
 /// One bad item harms no other: PostgreSQL would refuse the whole statement.
-fn is_storable(item: &NewItem) -> bool {
+pub(super) fn is_storable(item: &NewItem) -> bool {
     let record = &item.record;
     let texts = [
         item.id.as_str(),

@@ -3,21 +3,22 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use deadpool_postgres::GenericClient;
+use deadpool_postgres::{GenericClient, Transaction};
 use tokio_postgres::Row;
 use tollgate_core::id::{AttemptId, Item};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{
-    Attempts, History, Past, Settlement, StoreResult, TurnBlock, TurnsWanted,
+    Attempts, Era, History, Past, Settlement, StoreError, StoreResult, TurnBlock, TurnsWanted,
+    busy_for,
 };
 
-use super::run::{Urgency, all, execute};
-use super::value::{Us, micros, until};
+use super::run::{Params, Urgency, all, execute, optional};
+use super::value::Us;
 use super::{PostgresStore, turns};
 
 #[async_trait]
 impl Attempts for PostgresStore {
-    async fn take_over(&self, item: &Item, tolerance: Duration) -> StoreResult<History> {
+    async fn take_over(&self, item: &Item, run: u32, tolerance: Duration) -> StoreResult<History> {
         let mine = item.clone();
         let before = self
             .runner
@@ -36,7 +37,7 @@ impl Attempts for PostgresStore {
         self.runner
             .write(Urgency::Urgent, move |tx| {
                 Box::pin(async move {
-                    abandon(tx, &item, tolerance).await?;
+                    abandon(tx, &item, run, tolerance).await?;
                     history(tx, &item, tolerance).await
                 })
             })
@@ -57,47 +58,67 @@ impl Attempts for PostgresStore {
     }
 }
 
-/// An open attempt whose turn has passed will never be answered.
-async fn abandon(c: &impl GenericClient, item: &Item, tolerance: Duration) -> StoreResult<()> {
+/// An open attempt whose turn has passed will never be answered. Nothing is locked between looking
+/// and writing: no other attempt can be opened while this one is open, and if its turn has been
+/// given anew meanwhile it is not the one that was seen.
+async fn abandon(
+    tx: &Transaction<'_>,
+    item: &Item,
+    run: u32,
+    tolerance: Duration,
+) -> StoreResult<()> {
+    const OWNER: &str = "SELECT 1 FROM item_queue
+         WHERE item_type = $1 AND item_id = $2 AND run = $3
+           AND queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL";
     const ABANDON: &str = "UPDATE attempt SET state = 'UNKNOWN', settled_at = tg_now(),
                 detail = 'the sender ended before an answer was recorded'
-         WHERE item_type = $1 AND item_id = $2 AND state = 'OPEN'
-           AND turn_at + $3 <= (SELECT tg_now())";
+         WHERE item_type = $1 AND item_id = $2 AND attempt_id = $3 AND turn_at = $4
+           AND state = 'OPEN'";
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
-    execute(c, ABANDON, &[&kind, &id, &micros(tolerance)])
-        .await
-        .map(drop)
+    let owner = optional(tx, OWNER, &[&kind, &id, &i64::from(run)]).await?;
+    let left = history(tx, item, tolerance).await?;
+    let open = |past: &&Past| past.state == AttemptState::Open;
+    match left.past.iter().find(open) {
+        Some(open) if owner.is_some() && left.busy_for.is_none() => {
+            let as_seen: Params<'_> = &[&kind, &id, &open.attempt.0, &Us(open.turn_at)];
+            execute(tx, ABANDON, as_seen).await.map(drop)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Always one row at least, for the time.
 async fn history(c: &impl GenericClient, item: &Item, tolerance: Duration) -> StoreResult<History> {
-    const HISTORY: &str = "SELECT clock.now, a.attempt_id, a.kind, a.state, a.turn_at, a.detail
-         FROM (SELECT tg_now() AS now) clock
+    const HISTORY: &str = "SELECT tg_now(), e.number, e.since, a.attempt_id, a.kind, a.state,
+                a.turn_at, a.era, a.detail
+         FROM clock_era e
          LEFT JOIN attempt a ON a.item_type = $1 AND a.item_id = $2
-         ORDER BY a.attempt_id";
+         WHERE e.one = 1 ORDER BY a.attempt_id";
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     let rows = all(c, HISTORY, &[&kind, &id]).await?;
     let past: Vec<Past> = rows.iter().filter_map(past_from).collect();
-    let now = rows
-        .first()
-        .map(|row| row.get::<_, Us>(0))
-        .unwrap_or_default();
-    let open = past.iter().find(|a| a.state == AttemptState::Open);
-    let busy = open.map(|open| until(now.micros(), Us(open.turn_at).micros() + micros(tolerance)));
+    let Some(first) = rows.first() else {
+        return Err(StoreError::Bug("clock_era is empty".into()));
+    };
+    let (now, since) = (first.get::<_, Us>(0).0, first.get::<_, Us>(2).0);
+    let number = first.get(1);
+    let era = Era { number, since };
     Ok(History {
-        busy_for: busy.filter(|left| !left.is_zero()),
+        busy_for: busy_for(&past, era, tolerance, now),
         past,
-        now: now.0,
+        now,
+        era,
     })
 }
 
 fn past_from(row: &Row) -> Option<Past> {
-    let attempt: Option<i64> = row.get(1);
+    let attempt: Option<i64> = row.get(3);
     Some(Past {
         attempt: AttemptId(attempt?),
-        kind: AttemptKind::parse(row.get(2)).unwrap_or(AttemptKind::Send),
-        state: AttemptState::parse(row.get(3)).unwrap_or(AttemptState::Unknown),
-        turn_at: row.get::<_, Us>(4).0,
-        detail: row.get(5),
+        kind: AttemptKind::parse(row.get(4)).unwrap_or(AttemptKind::Send),
+        state: AttemptState::parse(row.get(5)).unwrap_or(AttemptState::Unknown),
+        turn_at: row.get::<_, Us>(6).0,
+        era: row.get(7),
+        detail: row.get(8),
     })
 }

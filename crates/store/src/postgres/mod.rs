@@ -6,17 +6,22 @@ mod admissions;
 mod admit;
 mod attempts;
 mod away;
+mod bulk_views;
+mod bulks;
 mod calendars;
 mod certificate;
 mod claim;
 mod connect;
 mod counters;
+mod dead_letters;
 mod doubts;
+mod eras;
 mod error;
 mod finish;
 mod flow_writes;
 mod flows;
 mod group;
+mod guards;
 mod interventions;
 mod lanes;
 mod migrate;
@@ -41,7 +46,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rust_decimal::Decimal;
 use tollgate_core::gate::DEFAULT_MARGIN;
-use tollgate_core::ports::{Reading, Settlement, SharedClock, StoreResult};
+use tollgate_core::ports::{Boot, Reading, Settlement, SharedClock, StoreResult};
 
 use crate::clock::MovableTime;
 use admissions::Admit;
@@ -139,6 +144,22 @@ impl SharedClock for PostgresStore {
                         timeline: timeline.unwrap_or_default(),
                     })
                 })
+            })
+            .await
+    }
+
+    async fn vouch(&self, boot: Option<Boot>) -> StoreResult<()> {
+        self.runner
+            .write(Urgency::Urgent, move |tx| {
+                Box::pin(async move { eras::vouch(tx, boot.as_ref()).await })
+            })
+            .await
+    }
+
+    async fn open_era(&self, boot: Option<Boot>) -> StoreResult<()> {
+        self.runner
+            .write(Urgency::Urgent, move |tx| {
+                Box::pin(async move { eras::open(tx, boot.as_ref()).await })
             })
             .await
     }

@@ -17,6 +17,7 @@ pub(super) async fn open(
     tx: &Transaction<'_>,
     lane: &LaneName,
     given: &[(&NewTurn, Timestamp)],
+    era: i64,
 ) -> StoreResult<HashMap<Item, AttemptId>> {
     const MOVE: &str = "UPDATE lane_cursor SET last_turn = $2 WHERE lane = $1";
     let Some((_, last)) = given.last() else {
@@ -27,8 +28,8 @@ pub(super) async fn open(
     let moved: Params<'_> = &[&lane_name, &last];
     let (_, mut opened, again) = futures::try_join!(
         execute(tx, MOVE, moved),
-        open_new(tx, lane, &new),
-        open_again(tx, lane, &missed),
+        open_new(tx, lane, &new, era),
+        open_again(tx, lane, &missed, era),
     )?;
     opened.extend(again);
     Ok(opened)
@@ -38,11 +39,12 @@ async fn open_new(
     tx: &Transaction<'_>,
     lane: &LaneName,
     new: &[&(&NewTurn, Timestamp)],
+    era: i64,
 ) -> StoreResult<HashMap<Item, AttemptId>> {
     const OPEN: &str = "WITH opened AS (
              INSERT INTO attempt (item_type, item_id, run, kind, state, lane, idempotency_key,
-                                  turn_at, detail)
-             SELECT n.item_type, n.item_id, n.run, n.kind, 'OPEN', $1, n.key, n.turn_at, ''
+                                  turn_at, era, detail)
+             SELECT n.item_type, n.item_id, n.run, n.kind, 'OPEN', $1, n.key, n.turn_at, $8, ''
              FROM unnest($2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[],
                          $7::bigint[]) AS n (item_type, item_id, run, kind, key, turn_at)
              ON CONFLICT (item_type, item_id) WHERE state = 'OPEN' DO NOTHING
@@ -66,6 +68,7 @@ async fn open_new(
         &texts(|a| a.kind.as_str()),
         &texts(|a| &a.key),
         &times,
+        &era,
     ];
     Ok(all(tx, OPEN, params)
         .await?
@@ -79,6 +82,7 @@ async fn open_again(
     tx: &Transaction<'_>,
     lane: &LaneName,
     missed: &[&(&NewTurn, Timestamp)],
+    era: i64,
 ) -> StoreResult<HashMap<Item, AttemptId>> {
     const AGAIN: &str = "WITH open AS MATERIALIZED (
              SELECT a.attempt_id, a.turn_at AS missed_at, n.turn_at
@@ -92,7 +96,7 @@ async fn open_again(
              INSERT INTO send_log (lane, turn_at, attempt_id)
              SELECT $1, turn_at, attempt_id FROM open
          )
-         UPDATE attempt a SET turn_at = open.turn_at FROM open
+         UPDATE attempt a SET turn_at = open.turn_at, era = $4 FROM open
          WHERE a.attempt_id = open.attempt_id
          RETURNING a.item_type, a.item_id, a.attempt_id";
     if missed.is_empty() {
@@ -103,7 +107,7 @@ async fn open_again(
         .map(|(a, _)| a.missed.map(|id| id.0))
         .collect();
     let times: Vec<Us> = missed.iter().map(|(_, at)| Us(*at)).collect();
-    let rows = all(tx, AGAIN, &[&lane.as_str(), &ids, &times]).await?;
+    let rows = all(tx, AGAIN, &[&lane.as_str(), &ids, &times, &era]).await?;
     Ok(rows.iter().map(opened_from).collect())
 }
 

@@ -1,16 +1,20 @@
 //! Records: an item as people ask about it.
 
 use async_trait::async_trait;
+use deadpool_postgres::GenericClient;
 use tokio_postgres::Row;
-use tollgate_core::id::{FlowId, Item, LaneName};
+use tollgate_core::id::{FlowId, Item, ItemId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
-use tollgate_core::ports::{AttemptView, ItemView, Records, StoreError, StoreResult};
+use tollgate_core::ports::{
+    AttemptView, ItemView, Page, RecordLine, Records, RecordsWanted, StoreError, StoreResult,
+    rows_needed,
+};
 
 use super::PostgresStore;
 use super::run::{Urgency, all};
-use super::value::{Count, Us};
+use super::value::{Count, Us, storable};
 
 /// One statement is one consistent read: a row per attempt, or one row without.
 const ITEM: &str = "SELECT r.status, r.amount_minor, r.currency, r.content_hash, r.document,
@@ -44,20 +48,86 @@ impl Records for PostgresStore {
             })
             .await
     }
+
+    async fn records(&self, wanted: RecordsWanted) -> StoreResult<Page<RecordLine, ItemId>> {
+        self.runner
+            .read(Urgency::Normal, move |c| {
+                Box::pin(async move {
+                    let asked = rows_needed(wanted.limit, wanted.lane.is_some());
+                    let rows = lines(c, &wanted, asked).await?;
+                    let rows = rows.iter().map(line_from).collect::<StoreResult<_>>()?;
+                    Ok(wanted.page(rows, asked))
+                })
+            })
+            .await
+    }
+}
+
+async fn lines(
+    c: &impl GenericClient,
+    wanted: &RecordsWanted,
+    asked: u32,
+) -> StoreResult<Vec<Row>> {
+    // The page first, then the rest of each row by its key. As a plain join it was planned as a merge of
+    // whole tables, which read all the rows before the page.
+    const ALL: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
+             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at
+         FROM (SELECT * FROM record WHERE item_type = $1 AND item_id > $2
+               ORDER BY item_id LIMIT $3) r
+         CROSS JOIN LATERAL (SELECT * FROM item_queue q
+               WHERE q.item_type = r.item_type AND q.item_id = r.item_id LIMIT 1) q
+         CROSS JOIN LATERAL (SELECT * FROM slot s
+               WHERE s.item_type = r.item_type AND s.item_id = r.item_id LIMIT 1) s
+         ORDER BY r.item_id";
+    const OF_STATUS: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
+             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at
+         FROM (SELECT * FROM record WHERE item_type = $1 AND item_id > $2 AND status = $4
+               ORDER BY item_id LIMIT $3) r
+         CROSS JOIN LATERAL (SELECT * FROM item_queue q
+               WHERE q.item_type = r.item_type AND q.item_id = r.item_id LIMIT 1) q
+         CROSS JOIN LATERAL (SELECT * FROM slot s
+               WHERE s.item_type = r.item_type AND s.item_id = r.item_id LIMIT 1) s
+         ORDER BY r.item_id";
+    let after = wanted.after.as_ref().map_or("", ItemId::as_str);
+    let (kind, asked) = (wanted.item_type.as_str(), i64::from(asked));
+    match &wanted.status {
+        None => all(c, ALL, &[&kind, &after, &asked]).await,
+        Some(status) => all(c, OF_STATUS, &[&kind, &after, &asked, &&*storable(status)]).await,
+    }
+}
+
+fn line_from(row: &Row) -> StoreResult<RecordLine> {
+    let queue_status = QueueStatus::parse(row.get(5));
+    Ok(RecordLine {
+        id: ItemId::new(row.get::<_, String>(0)),
+        status: row.get(1),
+        money: money_from(row, 2)?,
+        lane: LaneName::new(row.get::<_, String>(4)),
+        queue_status: queue_status
+            .ok_or_else(|| StoreError::Bug("unknown queue status".to_owned()))?,
+        run: row.get::<_, Count>(6).0,
+        slot: row.get::<_, Us>(7).0,
+        deadline: row.get::<_, Option<Us>>(8).map(|us| us.0),
+        created_at: row.get::<_, Us>(9).0,
+    })
+}
+
+/// An amount, from its column and the currency's in the next.
+pub(super) fn money_from(row: &Row, column: usize) -> StoreResult<Money> {
+    let currency = Currency::from_code(row.get(column + 1));
+    let currency = currency.ok_or_else(|| StoreError::Bug("unknown currency".to_owned()))?;
+    let minor = row.get(column);
+    Ok(Money { minor, currency })
 }
 
 fn view_from(row: &Row, item: &Item) -> StoreResult<ItemView> {
     let time = |column: usize| row.get::<_, Us>(column).0;
     let maybe_time = |column: usize| row.get::<_, Option<Us>>(column).map(|us| us.0);
     let unknown = |what: &str| StoreError::Bug(format!("{item}: unknown {what}"));
-    let currency = Currency::from_code(row.get(2)).ok_or_else(|| unknown("currency"))?;
     Ok(ItemView {
         item: item.clone(),
         status: row.get(0),
-        money: Money {
-            minor: row.get(1),
-            currency,
-        },
+        money: money_from(row, 1)?,
         content_hash: row.get(3),
         document: row.get(4),
         lane: LaneName::new(row.get::<_, String>(5)),

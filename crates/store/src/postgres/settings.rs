@@ -40,6 +40,29 @@ impl Settings for PostgresStore {
             .await
     }
 
+    async fn replace_setting(
+        &self,
+        kind: SettingKind,
+        name: &str,
+        version: i64,
+        body_json: String,
+        author: Author,
+    ) -> StoreResult<Option<Setting>> {
+        let name = name.to_owned();
+        self.runner
+            .write(Urgency::Urgent, move |tx| {
+                Box::pin(async move {
+                    lock(tx, kind, &name).await?;
+                    let in_force = current(tx, kind, &name).await?;
+                    if in_force.map_or(0, |setting| setting.version) != version {
+                        return Ok(None);
+                    }
+                    put(tx, kind, &name, body_json, author).await.map(Some)
+                })
+            })
+            .await
+    }
+
     async fn setting_history(
         &self,
         kind: SettingKind,
@@ -86,7 +109,10 @@ pub(super) async fn lock(tx: &Transaction<'_>, kind: SettingKind, name: &str) ->
     lock_name(tx, &format!("tollgate/setting/{}/{name}", kind.as_str())).await?;
     match kind {
         SettingKind::Lane => lanes::lock(tx, &LaneName::new(name)).await,
-        SettingKind::Calendar | SettingKind::ItemType | SettingKind::Proposal => Ok(()),
+        SettingKind::Calendar
+        | SettingKind::ItemType
+        | SettingKind::Proposal
+        | SettingKind::Rules => Ok(()),
     }
 }
 

@@ -12,10 +12,10 @@ use tollgate_core::id::{Item, LaneName};
 use tollgate_core::lane_in_force::Standing;
 use tollgate_core::ports::{NewTurn, StoreResult, Turn, TurnBlock, TurnsWanted};
 
-use super::lanes;
 use super::open_attempts::open;
-use super::run::{all, now, optional};
+use super::run::{all, optional};
 use super::value::{Count, Us};
+use super::{eras, lanes};
 
 pub(super) async fn take(
     tx: &Transaction<'_>,
@@ -25,12 +25,11 @@ pub(super) async fn take(
     let last_turn = lock_cursor(tx, &wanted.lane).await?;
     // Sent together. The clock is read under the cursor's lock, and behind the owners' unless a
     // statement is still being prepared on this connection; then a turn may merely be missed.
-    let (owners, lane, now) = futures::try_join!(
+    let (owners, lane, (now, era)) = futures::try_join!(
         owners(tx, &wanted.attempts),
         lanes::lane(tx, &wanted.lane),
-        now(tx)
+        eras::now(tx)
     )?;
-    let now = now.0;
     match (
         lane.as_ref(),
         Standing::of(lane.as_ref(), &wanted.lane, now),
@@ -43,7 +42,8 @@ pub(super) async fn take(
                 closes_at: until,
             };
             let owned = owned(&wanted.attempts, &owners);
-            give(tx, wanted, &owned, lane.lane.pace(margin), moment).await
+            let pace = lane.lane.pace(margin);
+            give(tx, wanted, &owned, pace, moment, era.number).await
         }
         (_, Standing::Closed { why, until }) => {
             Ok(TurnBlock::closed(wanted.attempts.len(), why, until, now))
@@ -79,6 +79,7 @@ async fn give(
     owned: &[Result<Owned, String>],
     pace: Pace,
     moment: Moment,
+    era: i64,
 ) -> StoreResult<TurnBlock> {
     let asking = wanted.attempts.iter().zip(owned);
     let planned: Vec<Timestamp> = asking
@@ -104,7 +105,7 @@ async fn give(
             _ => None,
         })
         .collect();
-    let opened = open(tx, &wanted.lane, &given).await?;
+    let opened = open(tx, &wanted.lane, &given, era).await?;
     let turns = asking.iter().map(|(attempt, given)| match given {
         Err(why) => Turn::NotYours((*why).clone()),
         Ok(Given::TooLate) => Turn::TooLate,
@@ -122,6 +123,7 @@ async fn give(
     let reserved_until = last_given.or(moment.last_turn).unwrap_or(now);
     Ok(TurnBlock {
         now,
+        era,
         turns: turns.collect(),
         ask_again_in: ask_again_in(now, reserved_until, later.map(|(a, _)| a.planned)),
     })

@@ -5,7 +5,9 @@ use rusqlite::{Connection, Row, params};
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{Accounts, AuditEntry, NewAudit, StoreResult, Total};
+use tollgate_core::ports::{
+    Accounts, AuditEntry, AuditWanted, NewAudit, Page, StoreResult, Total, rows_needed,
+};
 
 use super::SqliteStore;
 use super::error::store_error;
@@ -77,28 +79,42 @@ impl Accounts for SqliteStore {
         self.writer.write(Urgency::Normal, write).await
     }
 
-    async fn audit(&self, item: Option<&Item>, limit: u32) -> StoreResult<Vec<AuditEntry>> {
-        const OF_ITEM: &str = "SELECT created_at, item_type, item_id, action, status_before,
-                 status_after, actor, detail
-             FROM audit_log WHERE item_type = ?1 AND item_id = ?2 ORDER BY audit_id DESC LIMIT ?3";
-        const NEWEST: &str = "SELECT created_at, item_type, item_id, action, status_before,
-                 status_after, actor, detail
-             FROM audit_log ORDER BY audit_id DESC LIMIT ?1";
-        let item = item.cloned();
-        let read = move |c: &Connection| match item {
-            Some(item) => c
-                .prepare_cached(OF_ITEM)?
-                .query_map(
-                    params![item.item_type.as_str(), item.id.as_str(), limit],
-                    from_row,
-                )?
-                .collect(),
-            None => c
-                .prepare_cached(NEWEST)?
-                .query_map([limit], from_row)?
-                .collect(),
+    async fn audit_log(&self, wanted: AuditWanted) -> StoreResult<Page<AuditEntry, i64>> {
+        let read = move |c: &Connection| {
+            let asked = rows_needed(wanted.limit, wanted.is_filtered());
+            Ok(wanted.page(entries(c, &wanted, asked)?, asked))
         };
         self.readers.read(read).await
+    }
+}
+
+fn entries(c: &Connection, wanted: &AuditWanted, asked: u32) -> rusqlite::Result<Vec<AuditEntry>> {
+    const OF_ITEM: &str = "SELECT created_at, item_type, item_id, action, status_before,
+             status_after, actor, detail, audit_id
+         FROM audit_log WHERE item_type = ?1 AND item_id = ?2 AND audit_id < ?3
+         ORDER BY audit_id DESC LIMIT ?4";
+    const OF_ACTOR: &str = "SELECT created_at, item_type, item_id, action, status_before,
+             status_after, actor, detail, audit_id
+         FROM audit_log WHERE actor = ?1 AND audit_id < ?2 ORDER BY audit_id DESC LIMIT ?3";
+    const OF_ALL: &str = "SELECT created_at, item_type, item_id, action, status_before,
+             status_after, actor, detail, audit_id
+         FROM audit_log WHERE audit_id < ?1 ORDER BY audit_id DESC LIMIT ?2";
+    let before = wanted.after.unwrap_or(i64::MAX);
+    match (&wanted.item, &wanted.actor) {
+        (Some(item), _) => {
+            let key = params![item.item_type.as_str(), item.id.as_str(), before, asked];
+            c.prepare_cached(OF_ITEM)?
+                .query_map(key, from_row)?
+                .collect()
+        }
+        (None, Some(actor)) => c
+            .prepare_cached(OF_ACTOR)?
+            .query_map(params![actor, before, asked], from_row)?
+            .collect(),
+        (None, None) => c
+            .prepare_cached(OF_ALL)?
+            .query_map(params![before, asked], from_row)?
+            .collect(),
     }
 }
 
@@ -138,6 +154,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<AuditEntry> {
     let item_type: Option<String> = row.get(1)?;
     let item_id: Option<String> = row.get(2)?;
     Ok(AuditEntry {
+        id: row.get(8)?,
         at: row.get::<_, Us>(0)?.0,
         item: item_type
             .zip(item_id)

@@ -12,6 +12,7 @@ use tollgate_core::ports::{Admission, NewItem, Placed};
 use tollgate_core::slot::Place;
 
 use super::counters::Plan;
+use super::guards;
 use super::lanes;
 use super::value::Us;
 
@@ -27,6 +28,7 @@ impl Batch<'_> {
     pub(super) fn admit(&self, items: Vec<NewItem>) -> rusqlite::Result<Vec<Admission>> {
         let mut random =
             SmallRng::seed_from_u64(self.seed ^ self.now.as_microsecond().unsigned_abs());
+        let mut tally = guards::tally(self.c, self.item_type, &items, self.now)?;
         let mut plans: HashMap<LaneName, Option<Plan<'_>>> = HashMap::new();
         let mut admissions = Vec::with_capacity(items.len());
         for item in items {
@@ -41,12 +43,19 @@ impl Batch<'_> {
                 admissions.push(Admission::Refused(no_such_lane(&item.lane)));
                 continue;
             };
+            if let Some(guard) = tally.refusal(&item) {
+                let (rule, message) = (guard.rule.clone(), guard.message.clone());
+                admissions.push(Admission::RefusedBy { rule, message });
+                continue;
+            }
             let requested = item.requested.unwrap_or(self.now);
             let Some(place) = plan.place(requested.max(self.now), random.next_u32())? else {
                 admissions.push(Admission::Refused(never_opens(&item.lane, requested)));
                 continue;
             };
             self.insert(&item, requested, place, plan.generation())?;
+            guards::count(self.c, self.item_type, &item, self.now)?;
+            tally.count(&item);
             admissions.push(Admission::New(Placed::new(
                 item.lane,
                 place.scheduled,
@@ -102,8 +111,9 @@ impl Batch<'_> {
         self.c
             .prepare_cached(
                 "INSERT INTO record (item_type, item_id, owner, status, amount_minor, currency,
-                                     content_hash, document, created_at, updated_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9)",
+                                     content_hash, document, created_at, updated_at,
+                                     duplicate_key, counted)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11)",
             )?
             .execute(params![
                 kind,
@@ -114,7 +124,9 @@ impl Batch<'_> {
                 record.money.currency.code(),
                 record.content_hash,
                 record.document,
-                now
+                now,
+                item.duplicate_key(),
+                item.is_counted()
             ])?;
         self.c
             .prepare_cached(

@@ -8,20 +8,20 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{AttemptId, Item};
 use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
 use tollgate_core::ports::{
-    Attempts, History, Past, Settlement, StoreResult, Then, TurnBlock, TurnsWanted,
+    Attempts, History, Past, Settlement, StoreResult, Then, TurnBlock, TurnsWanted, busy_for,
 };
 
 use super::SqliteStore;
 use super::accounts::{Entry, audit};
 use super::error::store_error;
 use super::records::move_status;
-use super::value::{Us, micros, until};
+use super::value::Us;
 use super::writer::Urgency;
-use super::{lanes, queue, turns};
+use super::{eras, lanes, queue, turns};
 
 #[async_trait]
 impl Attempts for SqliteStore {
-    async fn take_over(&self, item: &Item, tolerance: Duration) -> StoreResult<History> {
+    async fn take_over(&self, item: &Item, run: u32, tolerance: Duration) -> StoreResult<History> {
         let (mine, now) = (item.clone(), self.clock.now());
         let before = self
             .readers
@@ -37,17 +37,16 @@ impl Attempts for SqliteStore {
         let (item, clock) = (item.clone(), self.clock.clone());
         let write = move |c: &Connection| {
             let now = clock.now();
+            let left = history(c, &item, tolerance, now)?;
+            if left.busy_for.is_some() || !is_owner(c, &item, run)? {
+                return Ok(left);
+            }
             c.prepare_cached(
                 "UPDATE attempt SET state = 'UNKNOWN', settled_at = ?3,
                         detail = 'the sender ended before an answer was recorded'
-                 WHERE item_type = ?1 AND item_id = ?2 AND state = 'OPEN' AND turn_at + ?4 <= ?3",
+                 WHERE item_type = ?1 AND item_id = ?2 AND state = 'OPEN'",
             )?
-            .execute(params![
-                item.item_type.as_str(),
-                item.id.as_str(),
-                Us(now),
-                micros(tolerance)
-            ])?;
+            .execute(params![item.item_type.as_str(), item.id.as_str(), Us(now)])?;
             history(c, &item, tolerance, now)
         };
         self.writer
@@ -83,7 +82,7 @@ fn history(
 ) -> rusqlite::Result<History> {
     let attempts: Vec<Past> = c
         .prepare_cached(
-            "SELECT attempt_id, kind, state, turn_at, detail FROM attempt
+            "SELECT attempt_id, kind, state, turn_at, era, detail FROM attempt
              WHERE item_type = ?1 AND item_id = ?2 ORDER BY attempt_id",
         )?
         .query_map(params![item.item_type.as_str(), item.id.as_str()], |row| {
@@ -93,24 +92,18 @@ fn history(
                 state: AttemptState::parse(&row.get::<_, String>(2)?)
                     .unwrap_or(AttemptState::Unknown),
                 turn_at: row.get::<_, Us>(3)?.0,
-                detail: row.get(4)?,
+                era: row.get(4)?,
+                detail: row.get(5)?,
             })
         })?
         .collect::<rusqlite::Result<_>>()?;
-    let busy = attempts
-        .iter()
-        .find(|a| a.state == AttemptState::Open)
-        .map(|open| {
-            until(
-                now.as_microsecond(),
-                open.turn_at.as_microsecond() + micros(tolerance),
-            )
-        });
-    let busy_for = busy.filter(|left| !left.is_zero());
+    let era = eras::current(c)?;
+    let busy_for = busy_for(&attempts, era, tolerance, now);
     Ok(History {
         past: attempts,
         busy_for,
         now,
+        era,
     })
 }
 
@@ -133,7 +126,7 @@ fn settle(c: &Connection, s: &Settlement, now: Us) -> rusqlite::Result<bool> {
         lanes::close_for(c, lane, *time, now.0.as_microsecond())?;
     }
     let owned = match &s.then {
-        Then::Stay => is_owner(c, s)?,
+        Then::Stay => is_owner(c, &s.item, s.run)?,
         Then::Finish => queue::finish(c, &s.item, s.run, now)? == 1,
         Then::Requeue { after, why } => queue::put_back(c, &s.item, s.run, *after, why, now)? == 1,
     };
@@ -155,14 +148,14 @@ fn settle(c: &Connection, s: &Settlement, now: Us) -> rusqlite::Result<bool> {
     Ok(owned)
 }
 
-fn is_owner(c: &Connection, s: &Settlement) -> rusqlite::Result<bool> {
+fn is_owner(c: &Connection, item: &Item, run: u32) -> rusqlite::Result<bool> {
     c.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM item_queue
          WHERE item_type = ?1 AND item_id = ?2 AND run = ?3
            AND queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL)",
     )?
     .query_row(
-        params![s.item.item_type.as_str(), s.item.id.as_str(), s.run],
+        params![item.item_type.as_str(), item.id.as_str(), run],
         |row| row.get(0),
     )
 }

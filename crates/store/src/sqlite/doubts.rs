@@ -26,7 +26,7 @@ impl Doubts for SqliteStore {
         let after = after.map_or(String::new(), ToString::to_string);
         let read = move |c: &Connection| {
             c.prepare_cached(
-                "SELECT item_id FROM record INDEXED BY record_in_doubt
+                "SELECT item_id FROM record INDEXED BY record_status
                  WHERE item_type = ?1 AND item_id > ?2 AND status = 'IN_DOUBT'
                  ORDER BY item_id LIMIT ?3",
             )?
@@ -43,7 +43,7 @@ impl Doubts for SqliteStore {
         let read = move |c: &Connection| {
             c.prepare_cached(
                 "SELECT currency, count(*), sum(amount_minor), min(updated_at)
-                 FROM record INDEXED BY record_in_doubt
+                 FROM record INDEXED BY record_status
                  WHERE item_type = ?1 AND status = 'IN_DOUBT'
                  GROUP BY currency ORDER BY currency",
             )?

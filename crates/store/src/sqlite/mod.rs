@@ -3,13 +3,18 @@
 mod accounts;
 mod admit;
 mod attempts;
+mod bulk_views;
+mod bulks;
 mod calendars;
 mod certificate;
 mod claim;
 mod counters;
+mod dead_letters;
 mod doubts;
+mod eras;
 mod error;
 mod flows;
+mod guards;
 mod interventions;
 mod lanes;
 mod open;
@@ -29,12 +34,15 @@ use std::fmt;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
+use rusqlite::Connection;
 use tollgate_core::gate::DEFAULT_MARGIN;
-use tollgate_core::ports::{Reading, SharedClock, StoreResult};
+use tollgate_core::ports::{Boot, Reading, SharedClock, StoreResult};
 
 use crate::clock::{Clock, MovableTime};
+use error::store_error;
 use reader::Readers;
-use writer::Writer;
+use value::Us;
+use writer::{Urgency, Writer};
 
 /// What can be set about a SQLite store.
 #[derive(Debug, Clone)]
@@ -84,5 +92,21 @@ impl SharedClock for SqliteStore {
     async fn read_clock(&self) -> StoreResult<Reading> {
         let now = self.clock.now();
         Ok(Reading { now, timeline: 0 })
+    }
+
+    async fn vouch(&self, boot: Option<Boot>) -> StoreResult<()> {
+        let clock = self.clock.clone();
+        let write = move |c: &Connection| {
+            eras::vouch(c, boot.as_ref(), Us(clock.now())).map_err(store_error)
+        };
+        self.writer.write(Urgency::Urgent, write).await
+    }
+
+    async fn open_era(&self, boot: Option<Boot>) -> StoreResult<()> {
+        let clock = self.clock.clone();
+        let write = move |c: &Connection| {
+            eras::open(c, boot.as_ref(), Us(clock.now())).map_err(store_error)
+        };
+        self.writer.write(Urgency::Urgent, write).await
     }
 }

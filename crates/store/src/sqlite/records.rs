@@ -2,11 +2,14 @@
 
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use tollgate_core::id::{FlowId, Item, LaneName};
+use tollgate_core::id::{FlowId, Item, ItemId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
-use tollgate_core::ports::{AttemptView, ItemView, Records, StatusMove, StoreResult};
+use tollgate_core::ports::{
+    AttemptView, ItemView, Page, RecordLine, Records, RecordsWanted, StatusMove, StoreResult,
+    rows_needed,
+};
 
 use super::SqliteStore;
 use super::value::Us;
@@ -40,6 +43,70 @@ impl Records for SqliteStore {
         };
         self.readers.read(read).await
     }
+
+    async fn records(&self, wanted: RecordsWanted) -> StoreResult<Page<RecordLine, ItemId>> {
+        let read = move |c: &Connection| {
+            let asked = rows_needed(wanted.limit, wanted.lane.is_some());
+            Ok(wanted.page(lines(c, &wanted, asked)?, asked))
+        };
+        self.readers.read(read).await
+    }
+}
+
+fn lines(c: &Connection, wanted: &RecordsWanted, asked: u32) -> rusqlite::Result<Vec<RecordLine>> {
+    const ALL: &str =
+        "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane, q.queue_status,
+             q.run, s.scheduled_time, s.deadline, r.created_at
+         FROM record r
+         JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
+         JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
+         WHERE r.item_type = ?1 AND r.item_id > ?2 ORDER BY r.item_id LIMIT ?3";
+    const OF_STATUS: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
+             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at
+         FROM record r INDEXED BY record_status
+         JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
+         JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
+         WHERE r.item_type = ?1 AND r.item_id > ?2 AND r.status = ?4
+         ORDER BY r.item_id LIMIT ?3";
+    let after = wanted.after.as_ref().map_or("", ItemId::as_str);
+    let kind = wanted.item_type.as_str();
+    match &wanted.status {
+        None => c
+            .prepare_cached(ALL)?
+            .query_map(params![kind, after, asked], line_from)?
+            .collect(),
+        Some(status) => c
+            .prepare_cached(OF_STATUS)?
+            .query_map(params![kind, after, asked, status], line_from)?
+            .collect(),
+    }
+}
+
+fn line_from(row: &Row<'_>) -> rusqlite::Result<RecordLine> {
+    Ok(RecordLine {
+        id: ItemId::new(row.get::<_, String>(0)?),
+        status: row.get(1)?,
+        money: money_from(row, 2)?,
+        lane: LaneName::new(row.get::<_, String>(4)?),
+        queue_status: QueueStatus::parse(&row.get::<_, String>(5)?)
+            .ok_or_else(|| unreadable(5, "status"))?,
+        run: row.get(6)?,
+        slot: row.get::<_, Us>(7)?.0,
+        deadline: row.get::<_, Option<Us>>(8)?.map(|us| us.0),
+        created_at: row.get::<_, Us>(9)?.0,
+    })
+}
+
+/// An amount, from its column and the currency's in the next.
+pub(super) fn money_from(row: &Row<'_>, column: usize) -> rusqlite::Result<Money> {
+    let code: String = row.get(column + 1)?;
+    let currency = Currency::from_code(&code).ok_or_else(|| unreadable(column + 1, "currency"))?;
+    let minor = row.get(column)?;
+    Ok(Money { minor, currency })
+}
+
+fn unreadable(column: usize, what: &str) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, what.into())
 }
 
 /// Moves a record's status if it is one of those it may move from; otherwise it stays.
@@ -68,23 +135,15 @@ pub(super) fn move_status(
 fn view_from(row: &Row<'_>, item: &Item) -> rusqlite::Result<ItemView> {
     let time = |column: usize| row.get::<_, Us>(column).map(|us| us.0);
     let maybe_time = |column: usize| row.get::<_, Option<Us>>(column).map(|us| us.map(|us| us.0));
-    let bad = |column: usize, what: &str| {
-        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, what.into())
-    };
-    let currency =
-        Currency::from_code(&row.get::<_, String>(2)?).ok_or_else(|| bad(2, "currency"))?;
     Ok(ItemView {
         item: item.clone(),
         status: row.get(0)?,
-        money: Money {
-            minor: row.get(1)?,
-            currency,
-        },
+        money: money_from(row, 1)?,
         content_hash: row.get(3)?,
         document: row.get(4)?,
         lane: LaneName::new(row.get::<_, String>(5)?),
         queue_status: QueueStatus::parse(&row.get::<_, String>(6)?)
-            .ok_or_else(|| bad(6, "status"))?,
+            .ok_or_else(|| unreadable(6, "status"))?,
         run: row.get(7)?,
         slot: time(8)?,
         requested: time(9)?,

@@ -32,6 +32,27 @@ impl Settings for SqliteStore {
             .await
     }
 
+    async fn replace_setting(
+        &self,
+        kind: SettingKind,
+        name: &str,
+        version: i64,
+        body_json: String,
+        author: Author,
+    ) -> StoreResult<Option<Setting>> {
+        let (name, clock) = (name.to_owned(), self.clock.clone());
+        let write = move |c: &Connection| {
+            let in_force = current(c, kind, &name)?.map_or(0, |setting| setting.version);
+            if in_force != version {
+                return Ok(None);
+            }
+            put(c, kind, &name, body_json, author, Us(clock.now())).map(Some)
+        };
+        self.writer
+            .write(Urgency::Urgent, move |c| write(c).map_err(store_error))
+            .await
+    }
+
     async fn setting_history(
         &self,
         kind: SettingKind,

@@ -10,8 +10,8 @@ use tollgate_core::id::{AttemptId, LaneName};
 use tollgate_core::lane_in_force::Standing;
 use tollgate_core::ports::{NewTurn, Turn, TurnBlock, TurnsWanted};
 
-use super::lanes;
 use super::value::Us;
+use super::{eras, lanes};
 
 pub(super) fn take(
     c: &Connection,
@@ -41,7 +41,7 @@ fn give(
     now: Timestamp,
     closes_at: Timestamp,
 ) -> rusqlite::Result<TurnBlock> {
-    let last_turn = last_turn(c, &wanted.lane)?;
+    let (last_turn, era) = (last_turn(c, &wanted.lane)?, eras::current(c)?.number);
     let mut seen = HashSet::new();
     let owned: Vec<Result<Owned, String>> = wanted
         .attempts
@@ -77,7 +77,7 @@ fn give(
                 Some(at) => {
                     last_given = Some(at);
                     Turn::At {
-                        attempt: open(c, &wanted.lane, attempt, Us(at))?,
+                        attempt: open(c, &wanted.lane, attempt, Us(at), era)?,
                         at,
                     }
                 }
@@ -94,6 +94,7 @@ fn give(
     let reserved_until = last_given.or(last_turn).unwrap_or(now);
     Ok(TurnBlock {
         now,
+        era,
         turns,
         ask_again_in: ask_again_in(now, reserved_until, first_later),
     })
@@ -145,7 +146,13 @@ fn owned(c: &Connection, attempt: &NewTurn) -> rusqlite::Result<Result<Owned, St
     })
 }
 
-fn open(c: &Connection, lane: &LaneName, new: &NewTurn, at: Us) -> rusqlite::Result<AttemptId> {
+fn open(
+    c: &Connection,
+    lane: &LaneName,
+    new: &NewTurn,
+    at: Us,
+    era: i64,
+) -> rusqlite::Result<AttemptId> {
     let attempt = match new.missed {
         Some(missed) => {
             // Nothing was sent in the missed turn: it leaves the log.
@@ -154,15 +161,15 @@ fn open(c: &Connection, lane: &LaneName, new: &NewTurn, at: Us) -> rusqlite::Res
                  AND turn_at = (SELECT turn_at FROM attempt WHERE attempt_id = ?2)",
             )?
             .execute(params![lane.as_str(), missed.0])?;
-            c.prepare_cached("UPDATE attempt SET turn_at = ?2 WHERE attempt_id = ?1")?
-                .execute(params![missed.0, at])?;
+            c.prepare_cached("UPDATE attempt SET turn_at = ?2, era = ?3 WHERE attempt_id = ?1")?
+                .execute(params![missed.0, at, era])?;
             missed
         }
         None => {
             c.prepare_cached(
                 "INSERT INTO attempt (item_type, item_id, run, kind, state, lane,
-                                      idempotency_key, turn_at, detail)
-                 VALUES (?1, ?2, ?3, ?4, 'OPEN', ?5, ?6, ?7, '')",
+                                      idempotency_key, turn_at, era, detail)
+                 VALUES (?1, ?2, ?3, ?4, 'OPEN', ?5, ?6, ?7, ?8, '')",
             )?
             .execute(params![
                 new.item.item_type.as_str(),
@@ -171,7 +178,8 @@ fn open(c: &Connection, lane: &LaneName, new: &NewTurn, at: Us) -> rusqlite::Res
                 new.kind.as_str(),
                 lane.as_str(),
                 new.key,
-                at
+                at,
+                era
             ])?;
             AttemptId(c.last_insert_rowid())
         }

@@ -132,6 +132,7 @@ fn item(id: &str) -> NewItem {
             content_hash: "hash".into(),
             document: "x".repeat(2000),
         },
+        guards: vec![],
         context_json: "{}".into(),
         init_flow: FlowId::new(format!("init-{id}")),
     }

@@ -1,6 +1,7 @@
 //! Every statement of the store finds its rows by an index, in a database with a million rows.
 //! Judged by the plans that PostgreSQL really used (`auto_explain`), not by times.
 
+mod bulks;
 mod explained;
 mod fill;
 mod lane_plans;
@@ -16,7 +17,7 @@ use crate::trouble::open;
 use explained::{Plan, Scan, plans_in};
 
 /// The tables that grow with the number of items, or with time.
-const BIG: [&str; 11] = [
+const BIG: [&str; 16] = [
     "item_queue",
     "record",
     "item_context",
@@ -28,6 +29,11 @@ const BIG: [&str; 11] = [
     "journal",
     "audit_log",
     "setting",
+    "owner_total",
+    "bulk",
+    "bulk_chunk",
+    "bulk_error",
+    "bulk_sum",
 ];
 
 /// One step of a plan may read so many rows of a big table: a few for each of the thousand items
@@ -43,11 +49,16 @@ struct Allowed {
     why: &'static str,
 }
 
-const ALLOWED: [Allowed; 7] = [
+const ALLOWED: [Allowed; 8] = [
     Allowed {
         statement: "SELECT status, currency, count(*), sum(amount_minor)",
         table: "record",
         why: "control totals are asked for a few times a day and sum up what that day brought",
+    },
+    Allowed {
+        statement: "coalesce(sum(amount_minor), 0) AS minor FROM owner_total",
+        table: "owner_total",
+        why: "a day has a hundred quarters at most, for each debtor of a batch",
     },
     Allowed {
         statement: "UPDATE slot SET window_start",

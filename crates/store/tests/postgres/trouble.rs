@@ -41,6 +41,7 @@ pub(crate) fn item(id: &str) -> NewItem {
             content_hash: "hash".into(),
             document: "{}".into(),
         },
+        guards: vec![],
         context_json: "{}".into(),
         init_flow: FlowId::new(format!("init-{id}")),
     }

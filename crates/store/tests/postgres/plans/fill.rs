@@ -7,6 +7,13 @@ use tollgate_conformance::postgres::{self as cluster, Cluster};
 pub(super) fn id(n: u32) -> String {
     format!("p{}", 1_000_000 + n)
 }
+/// Whose payment it is, and what makes another its twin; each has a hundred and ten of a million.
+pub(super) fn debtor(n: u32) -> String {
+    format!("debtor-{}", n % 10_000)
+}
+pub(super) fn twin(n: u32) -> String {
+    format!("twin-{}", n % 100_000)
+}
 pub(super) fn flow(n: u32) -> String {
     format!("f{}", 1_000_000 + n)
 }
@@ -14,7 +21,7 @@ pub(super) fn flow(n: u32) -> String {
 /// These items are DISPATCHED and have no end; every second one of lane "bank" has an open attempt.
 pub(super) const RUNNING: std::ops::RangeInclusive<u32> = 600_001..=602_000;
 
-/// These items wait for a person; one in 51 of those that are READY must not run late.
+/// These items wait for a person, as do 101 that are DEAD; one in 51 of those that are READY must not run late.
 pub(super) const HELD: std::ops::RangeInclusive<u32> = 990_000..=990_100;
 
 /// Faster, and without effect on any plan: nothing is logged for recovery, and no autovacuum
@@ -22,7 +29,8 @@ pub(super) const HELD: std::ops::RangeInclusive<u32> = 990_000..=990_100;
 const PREPARE: &str = "
     DO $$ DECLARE name text; BEGIN
         FOREACH name IN ARRAY ARRAY['item_queue', 'record', 'item_context', 'slot', 'lane_window',
-                'attempt', 'send_log', 'flow', 'journal', 'audit_log', 'setting'] LOOP
+                'attempt', 'send_log', 'flow', 'journal', 'audit_log', 'setting', 'owner_total', 'bulk',
+                'bulk_chunk', 'bulk_error', 'bulk_sum'] LOOP
             EXECUTE format('ALTER TABLE %I SET UNLOGGED', name);
         END LOOP;
     END $$;
@@ -41,7 +49,8 @@ const QUEUE: &str = "
             finished_at, hold_after)
     SELECT 'PAYMENT', 'p' || 1000000 + n, lane_of(n),
            CASE WHEN n <= 602000 THEN 'DISPATCHED' WHEN n <= 602200 THEN 'CLAIMED'
-                WHEN n BETWEEN 990000 AND 990100 THEN 'HELD' ELSE 'READY' END,
+                WHEN n BETWEEN 990000 AND 990100 THEN 'HELD'
+                WHEN n BETWEEN 991000 AND 991100 THEN 'DEAD' ELSE 'READY' END,
            time_of(n), 1, 1, 0, 'init-' || n, time_of(n - 100000),
            CASE WHEN n <= 602200 THEN time_of(n) END, CASE WHEN n <= 602000 THEN time_of(n) END,
            CASE WHEN n <= 600000 THEN time_of(n) END,
@@ -50,15 +59,15 @@ const QUEUE: &str = "
 
 const ATTEMPTS: [&str; 3] = [
     "INSERT INTO attempt (item_type, item_id, run, kind, state, lane, idempotency_key, turn_at,
-            detail)
+            era, detail)
      SELECT 'PAYMENT', 'p' || 1000000 + n, 1, 'SEND', 'RETRY', lane_of(n), 'key-' || n,
-            time_of(n - 1), ''
+            time_of(n - 1), 0, ''
      FROM generate_series(1, 400000) n",
     "INSERT INTO attempt (item_type, item_id, run, kind, state, lane, idempotency_key, turn_at,
-            detail)
+            era, detail)
      SELECT 'PAYMENT', 'p' || 1000000 + n, 1, 'SEND',
             CASE WHEN n <= 600000 THEN 'DONE' ELSE 'OPEN' END, lane_of(n), 'key-' || n,
-            time_of(n), ''
+            time_of(n), 0, ''
      FROM generate_series(1, 602000) n WHERE n <= 600000 OR n % 4 = 0",
     "INSERT INTO send_log SELECT lane, turn_at, attempt_id FROM attempt",
 ];
@@ -68,12 +77,16 @@ const AUDIT: &str = "
     SELECT 'PAYMENT', 'p' || 1000000 + n, 'RETRY', 'sender', '', time_of(n)
     FROM generate_series(1, 500000) n";
 
-const RECORDS: [&str; 3] = [
+const RECORDS: [&str; 4] = [
+    "INSERT INTO owner_total (item_type, owner, currency, quarter, amount_minor)
+     SELECT 'PAYMENT', 'debtor-' || d, 'USD', time_of(622200) / 900000000 * 900000000 - q * 900000000::bigint, 1
+     FROM generate_series(0, 9999) d, generate_series(0, 39) q",
     "INSERT INTO record (item_type, item_id, owner, status, amount_minor, currency, content_hash,
-            document, created_at, updated_at)
-     SELECT 'PAYMENT', 'p' || 1000000 + n, 'acme',
-            CASE WHEN n <= 600000 THEN 'EXECUTED' ELSE 'SCHEDULED' END, n, 'USD', 'hash', '{}',
-            time_of(n), time_of(n)
+            document, created_at, updated_at, duplicate_key, counted)
+     SELECT 'PAYMENT', 'p' || 1000000 + n, 'debtor-' || n % 10000,
+            CASE WHEN n <= 600000 THEN 'EXECUTED' WHEN n % 99 = 0 THEN 'CANCELLED'
+                 ELSE 'SCHEDULED' END, n, 'USD', 'hash', '{}',
+            time_of(n - 400000), time_of(n), 'twin-' || n % 100000, true
      FROM generate_series(1, 1000000) n",
     "INSERT INTO item_context
      SELECT 'PAYMENT', 'p' || 1000000 + n, '{}' FROM generate_series(1, 1000000) n",
@@ -91,6 +104,28 @@ const FLOWS: [&str; 2] = [
      FROM generate_series(1, 1000000) n",
     "INSERT INTO journal
      SELECT 'f' || 1000000 + 598000 + n / 3, 'step-' || n, '{}' FROM generate_series(1, 900000) n",
+];
+
+/// A hundred thousand files, almost all of them done; twenty run, as many were given up, and a
+/// thousand uploads were left.
+const BULKS: [&str; 4] = [
+    "INSERT INTO bulk (bulk_id, item_type, state, idempotency_key, digest, lines, chunks_left,
+            accepted, duplicate, rejected, opened_at, touched_at, started_at)
+     SELECT 'b' || 1000000 + n, 'PAYMENT',
+            CASE WHEN n <= 98960 THEN 'DONE' WHEN n <= 98980 THEN 'RUNNING'
+                 WHEN n <= 99000 THEN 'DISCARDED' ELSE 'UPLOADING' END,
+            CASE WHEN n <= 98980 THEN 'key-' || n END, 'digest', 1000, 500, 990, 5, 5, time_of(n),
+            time_of(n * 6), CASE WHEN n <= 98980 THEN time_of(n) END
+     FROM generate_series(1, 100000) n",
+    "INSERT INTO bulk_chunk
+     SELECT 'b' || 1000000 + n, k, 'text' FROM generate_series(98961, 99000) n,
+            generate_series(1, 500) k",
+    "INSERT INTO bulk_error
+     SELECT 'b' || 1000000 + n, k, 'p', '{}' FROM generate_series(1, 100000) n,
+            generate_series(1, 5) k",
+    "INSERT INTO bulk_sum
+     SELECT 'b' || 1000000 + n, 'bank', c, 990, 99000, 990, 0, 0, 0, NULL, NULL
+     FROM generate_series(1, 100000) n, unnest(ARRAY['EUR', 'USD']) c",
 ];
 
 /// Lane "bank" is planned full for the next two hours and half full after that.
@@ -119,7 +154,7 @@ pub(super) async fn fill(cluster: &Cluster, url: &str) {
     cluster.sql("SELECT pg_reload_conf()").await;
     cluster::sql(url, PREPARE).await;
     let queue = [QUEUE].into_iter().chain(ATTEMPTS).chain([AUDIT]);
-    let others = RECORDS.into_iter().chain(FLOWS).chain(LANES);
+    let others = RECORDS.into_iter().chain(FLOWS).chain(LANES).chain(BULKS);
     tokio::join!(run(url, queue), run(url, others));
     cluster::sql(url, "ANALYZE").await;
 }

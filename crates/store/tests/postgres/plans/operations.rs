@@ -4,18 +4,20 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use tollgate_core::Timestamp;
+use tollgate_core::guard::{Guard, Limit};
 use tollgate_core::id::{AttemptId, BatchId, Epoch, FlowId, Item, ItemId, LaneName};
 use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
-    Accounts, Admission, Attempts, Author, Claim, Claimed, FlowEnd, Flows, JournalEntry, Lanes,
-    NewAudit, NewFlow, NewItem, NewTurn, Queue, Records, SettingKind, Settings, Settlement,
-    SharedClock, StartRecord, Started, StatusMove, Then, Turn, TurnsWanted,
+    Accounts, Admission, Attempts, AuditWanted, Author, Boot, Claim, Claimed, DeadLetters, FlowEnd,
+    Flows, Intervened, JournalEntry, Lanes, NewAudit, NewFlow, NewItem, NewTurn, Queue, Records,
+    RecordsWanted, SettingKind, Settings, Settlement, SharedClock, StartRecord, Started,
+    StatusMove, Then, Turn, TurnsWanted,
 };
 use tollgate_store::postgres::PostgresStore;
 
 use super::fill::{self, RUNNING};
-use super::lane_plans;
+use super::{bulks, lane_plans};
 use crate::trouble::{claim, item, payments};
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -35,6 +37,7 @@ pub(super) async fn run_all(store: &PostgresStore) {
     flows(store).await;
     accounts(store).await;
     lane_plans::run_all(store).await;
+    bulks::run_all(store).await;
     let wider = LaneChange {
         window_size_secs: Some(5),
         ..LaneChange::default()
@@ -86,7 +89,9 @@ async fn settings(store: &PostgresStore) {
         let put = store.put_setting(kind, "PAYMENT", body, author()).await;
         put.unwrap();
     }
-    assert!(store.setting(kind, "PAYMENT").await.unwrap().is_some());
+    let current = store.setting(kind, "PAYMENT").await.unwrap().unwrap();
+    let replaced = store.replace_setting(kind, "PAYMENT", current.version, "{}".into(), author());
+    assert!(replaced.await.unwrap().is_some());
     let versions = store.setting_history(SettingKind::Lane, "bank", 100).await;
     assert_eq!(versions.unwrap().len(), 100);
 }
@@ -110,11 +115,48 @@ async fn admissions(store: &PostgresStore) {
             match answer {
                 Admission::New(_) => assert!(is_new),
                 Admission::Repeat(_) => assert!(!is_new),
-                Admission::Conflict | Admission::Refused(_) => panic!("{answer:?}"),
+                Admission::Conflict | Admission::Refused(_) | Admission::RefusedBy { .. } => {
+                    panic!("{answer:?}")
+                }
             }
         }
     }
     assert!(store.item(&filled(1)).await.unwrap().is_some());
+    guarded(store).await;
+}
+
+/// Where it is between noon and midnight, so that the day has many quarters already.
+fn zone_late_in_its_day(now: Timestamp) -> String {
+    let is_morning = now.as_second() % 86_400 < 43_200;
+    if is_morning { "Etc/GMT-12" } else { "UTC" }.to_owned()
+}
+
+/// Each debtor and each pair is known already; a batch has many of them.
+async fn guarded(store: &PostgresStore) {
+    let guard = |rule: &str, limit| Guard {
+        rule: rule.to_owned(),
+        message: "no".to_owned(),
+        limit,
+        uncounted: vec!["CANCELLED".to_owned(), "REJECTED".to_owned()],
+    };
+    let now = store.now().await.unwrap();
+    let items = (0..BATCH).map(|n| {
+        let mut new = item(&format!("guarded-{n}"));
+        new.record.owner = fill::debtor(n);
+        let twin = Limit::NoTwin {
+            key: fill::twin(n),
+            within_secs: 1,
+        };
+        let total = Limit::DailyTotal {
+            zone: zone_late_in_its_day(now),
+            most_minor: i64::MAX,
+        };
+        new.guards = vec![guard("twin", twin), guard("total", total)];
+        new
+    });
+    let answers = store.admit(&payments(), items.collect()).await.unwrap();
+    let is_new = |a: &Admission| matches!(a, Admission::New(_));
+    assert!(answers.iter().all(is_new), "{:?}", answers[0]);
 }
 
 /// Items of lane "bank" that are DISPATCHED after this.
@@ -173,12 +215,12 @@ async fn ends(store: &PostgresStore) {
 }
 
 async fn attempts(store: &PostgresStore, dispatched: &[Item]) {
-    let finished = store.take_over(&filled(1), TOLERANCE).await.unwrap();
+    let finished = store.take_over(&filled(1), 1, TOLERANCE).await.unwrap();
     assert_eq!(finished.past.len(), 2);
     let left_open = filled(*RUNNING.start() + 3);
     assert_eq!(
         store
-            .take_over(&left_open, TOLERANCE)
+            .take_over(&left_open, 1, TOLERANCE)
             .await
             .unwrap()
             .past
@@ -283,6 +325,12 @@ async fn flows(store: &PostgresStore) {
 
 async fn accounts(store: &PostgresStore) {
     let now = store.now().await.unwrap();
+    let boot = Boot {
+        id: "boot".into(),
+        began: now,
+    };
+    store.vouch(Some(boot.clone())).await.unwrap();
+    store.open_era(Some(boot)).await.unwrap();
     let day = store.totals(&payments(), now - 24 * HOUR, now).await;
     assert!(!day.unwrap().is_empty());
     assert_eq!(store.depths(&payments()).await.unwrap().len(), 5);
@@ -294,4 +342,40 @@ async fn accounts(store: &PostgresStore) {
     let of_item = store.audit(Some(&filled(1)), 100).await.unwrap();
     assert_eq!(of_item.len(), 2);
     assert_eq!(store.audit(None, 100).await.unwrap().len(), 100);
+    let by_sender = AuditWanted {
+        actor: Some("sender".into()),
+        action: Some("RETRY".into()),
+        after: Some(250_000),
+        limit: 100,
+        ..AuditWanted::default()
+    };
+    let page = store.audit_log(by_sender).await.unwrap();
+    assert_eq!((page.items.len(), page.next), (100, Some(249_900)));
+    let by_a_person = AuditWanted {
+        actor: Some("ops".into()),
+        limit: 1,
+        ..AuditWanted::default()
+    };
+    assert_eq!(store.audit_log(by_a_person).await.unwrap().items.len(), 1);
+    lists(store).await;
+}
+
+async fn lists(store: &PostgresStore) {
+    let all = RecordsWanted::all(payments(), 100);
+    for (status, lane) in [(None, None), (Some("EXECUTED"), None), (None, Some(bank()))] {
+        let wanted = RecordsWanted {
+            status: status.map(str::to_owned),
+            lane,
+            after: Some(filled(300_000).id),
+            ..all.clone()
+        };
+        let page = store.records(wanted).await.unwrap();
+        assert_eq!(page.items.len(), 100);
+        assert!(page.next.is_some());
+    }
+    let dead = store.dead_letters(&payments(), None, 10).await.unwrap();
+    assert_eq!(dead.items.len(), 10);
+    let item = Item::new(&payments(), &dead.items[0].id);
+    let replayed = store.replay(&item, author()).await.unwrap();
+    assert_eq!(replayed, Intervened::Yes);
 }

@@ -1,0 +1,89 @@
+//! `tollgate audit`: who did what.
+
+use serde_json::Value;
+
+use super::Shown;
+use super::client::Client;
+use super::table::{more, query, rows, table};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Asked {
+    /// Only of this item: TYPE/ID, or the id of a payment.
+    #[arg(long)]
+    item: Option<String>,
+    /// Only by this actor.
+    #[arg(long)]
+    actor: Option<String>,
+    /// Only this, such as SETTING_CHANGED.
+    #[arg(long)]
+    action: Option<String>,
+    /// The next page: older than the entry with this id.
+    #[arg(long, value_name = "ID")]
+    after: Option<i64>,
+    #[arg(long)]
+    limit: Option<u32>,
+}
+
+impl Asked {
+    fn path(self) -> String {
+        let item = self.item.map(|item| {
+            if item.contains('/') {
+                item
+            } else {
+                format!("PAYMENT/{item}")
+            }
+        });
+        let query = query(&[
+            ("item", item),
+            ("actor", self.actor),
+            ("action", self.action),
+            ("after", self.after.map(|after| after.to_string())),
+            ("limit", self.limit.map(|limit| limit.to_string())),
+        ]);
+        format!("/admin/audit{query}")
+    }
+}
+
+pub(super) async fn run(client: &Client, shown: &Shown, asked: Asked) -> anyhow::Result<()> {
+    shown.show(&client.get(&asked.path()).await?, list);
+    Ok(())
+}
+
+fn list(answer: &Value) -> String {
+    let header = ["at", "actor", "action", "item", "from", "to", "detail"];
+    let named = [
+        "at",
+        "actor",
+        "action",
+        "item",
+        "statusBefore",
+        "statusAfter",
+        "detail",
+    ];
+    let rows = rows(&answer["entries"], &named);
+    if rows.is_empty() && answer["next"].is_null() {
+        return "nothing was audited".to_owned();
+    }
+    table(&header, &rows) + &more(&answer["next"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_alone_is_a_payments() {
+        let asked = |item: &str| Asked {
+            item: Some(item.to_owned()),
+            actor: Some("ann & bob".to_owned()),
+            action: None,
+            after: Some(7),
+            limit: None,
+        };
+        let rest = "actor=ann%20%26%20bob&after=7";
+        let path = asked("pay_1").path();
+        assert_eq!(path, format!("/admin/audit?item=PAYMENT%2Fpay_1&{rest}"));
+        let path = asked("INVOICE/7").path();
+        assert_eq!(path, format!("/admin/audit?item=INVOICE%2F7&{rest}"));
+    }
+}

@@ -1,0 +1,248 @@
+//! `tollgate import FILE`: streams a file to the service, shows how far it is, and what became of
+//! its lines.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::Args;
+use super::client::{Client, quoted};
+use super::file_body::FileBody;
+use super::table::{cell, table};
+
+/// How often to ask how far the service is.
+const PACE: Duration = Duration::from_millis(200);
+/// Where nobody sees a bar, a line is said once in so many questions.
+const ASKED_PER_LINE: u32 = 25;
+/// So many questions in a row may go unanswered, e.g. while the service restarts.
+const MAX_UNANSWERED: u32 = 150;
+/// So many rejected lines are shown.
+const ERRORS_SHOWN: u32 = 10;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct File {
+    /// NDJSON (a payment as JSON on every line), or CSV with a header.
+    #[arg(value_name = "FILE")]
+    path: PathBuf,
+    /// By default told by the file's name.
+    #[arg(long)]
+    format: Option<Format>,
+    /// Returns as soon as the file is safe, without waiting for what becomes of its lines.
+    #[arg(long)]
+    no_wait: bool,
+    /// Takes the lines in once more, even if this very file was imported before. Payments that are
+    /// known stay as they are.
+    #[arg(long)]
+    again: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Csv,
+    Ndjson,
+}
+
+impl Format {
+    fn media_type(self) -> &'static str {
+        match self {
+            Self::Csv => "text/csv",
+            Self::Ndjson => "application/x-ndjson",
+        }
+    }
+
+    fn of(path: &Path) -> Option<Self> {
+        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+        match ending.as_str() {
+            "csv" => Some(Self::Csv),
+            "ndjson" | "jsonl" => Some(Self::Ndjson),
+            _ => None,
+        }
+    }
+}
+
+pub(super) async fn run(args: &Args, file: &File) -> ExitCode {
+    match import(args, file).await {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::from(1),
+        Err(error) => {
+            say(&format!("tollgate: {error:#}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// How many lines were rejected.
+async fn import(args: &Args, file: &File) -> anyhow::Result<u64> {
+    let client = Client::new(args)?;
+    let Some(format) = file.format.or_else(|| Format::of(&file.path)) else {
+        bail!(
+            "{}: is it CSV or NDJSON? Say --format csv or --format ndjson",
+            file.path.display()
+        );
+    };
+    let batch = upload(&client, file, format).await?;
+    if file.no_wait {
+        let path = format!("/payments/bulk/{}", quoted(&batch));
+        let answer = client.get(&path).await?;
+        args.shown().show(&answer, |_| format!("batch {batch}"));
+        return Ok(0);
+    }
+    let done = wait(&client, &batch).await?;
+    let errors = format!(
+        "/payments/bulk/{}/errors?limit={ERRORS_SHOWN}",
+        quoted(&batch)
+    );
+    let errors = client.get(&errors).await?;
+    args.shown().show(&done, |done| summary(done, &errors));
+    Ok(done["rejected"].as_u64().unwrap_or(0))
+}
+
+/// Sends the file under a key that is its digest: sent twice, it is one batch.
+async fn upload(client: &Client, file: &File, format: Format) -> anyhow::Result<String> {
+    let shown = file.path.display();
+    let cannot = || format!("{shown} cannot be read");
+    let (mut key, size) = digest(&file.path).with_context(cannot)?;
+    if file.again {
+        let _ = write!(key, ".{}", rand::random::<u64>());
+    }
+    let bar = bar(
+        size,
+        "uploading  {bar:30} {bytes}/{total_bytes} {bytes_per_sec}",
+    );
+    let body = FileBody::open(&file.path, size, bar.clone()).with_context(cannot)?;
+    let sent = client
+        .upload("/payments/bulk", format.media_type(), &key, body)
+        .await
+        .with_context(|| format!("{shown} was not taken in; it is safe to import it again"))?;
+    bar.finish_and_clear();
+    let batch = sent["batchId"].as_str().context("half an answer")?;
+    say(&format!("{shown}: {size} bytes uploaded, batch {batch}"));
+    Ok(batch.to_owned())
+}
+
+fn digest(path: &Path) -> std::io::Result<(String, u64)> {
+    let mut file = std::fs::File::open(path)?;
+    let (mut digest, mut size) = (Sha256::new(), 0);
+    let mut buffer = vec![0; 1024 * 1024];
+    loop {
+        let read = file.read(&mut buffer)?;
+        if read == 0 {
+            break;
+        }
+        digest.update(&buffer[..read]);
+        size += read as u64;
+    }
+    let hex = digest
+        .finalize()
+        .iter()
+        .fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        });
+    Ok((hex, size))
+}
+
+/// Asks until every line is judged.
+async fn wait(client: &Client, batch: &str) -> anyhow::Result<Value> {
+    let path = format!("/payments/bulk/{}", quoted(batch));
+    let bar = bar(
+        0,
+        "taking in  {bar:30} {human_pos}/{human_len} lines {per_sec}",
+    );
+    let (mut asked, mut unanswered) = (0_u32, 0);
+    loop {
+        let answer = match client.get(&path).await {
+            Ok(answer) => answer,
+            Err(_) if unanswered < MAX_UNANSWERED => {
+                unanswered += 1;
+                tokio::time::sleep(PACE).await;
+                continue;
+            }
+            Err(error) => {
+                let later = format!("batch {batch} goes on; ask for it with GET {path}");
+                return Err(error.context(later));
+            }
+        };
+        unanswered = 0;
+        if answer["state"] == "DONE" {
+            bar.finish_and_clear();
+            // Only now is it worth the work, and only if something would be late.
+            return match answer["deadline"]["misses"].as_u64() {
+                None | Some(0) => Ok(answer),
+                Some(_) => client.get(&format!("{path}?enough=true")).await,
+            };
+        }
+        let judged = ["accepted", "duplicate", "rejected"];
+        let judged = judged.map(|name| answer[name].as_u64().unwrap_or(0));
+        let (judged, lines) = (judged.iter().sum(), answer["lines"].as_u64().unwrap_or(0));
+        bar.set_length(lines);
+        bar.set_position(judged);
+        asked += 1;
+        if bar.is_hidden() && asked.is_multiple_of(ASKED_PER_LINE) {
+            say(&format!("{judged} of {lines} lines"));
+        }
+        tokio::time::sleep(PACE).await;
+    }
+}
+
+fn summary(done: &Value, errors: &Value) -> String {
+    let row = |title: &str, value: String| vec![title.to_owned(), value];
+    let mut rows = vec![
+        row("lines", cell(&done["lines"])),
+        row("accepted", cell(&done["accepted"])),
+        row("duplicate", cell(&done["duplicate"])),
+        row("rejected", cell(&done["rejected"])),
+    ];
+    for amount in done["amounts"].as_array().into_iter().flatten() {
+        let currency = cell(&amount["currency"]);
+        rows.push(row(&format!("amount {currency}"), cell(&amount["amount"])));
+    }
+    rows.push(row("first slot", cell(&done["firstSlot"])));
+    rows.push(row("last slot", cell(&done["lastSlot"])));
+    rows.push(row("deadline", cell(&done["deadline"]["verdict"])));
+    let batch = cell(&done["batchId"]);
+    let mut text = table(&["batch", &batch], &rows);
+    let listed: Vec<_> = errors["errors"].as_array().into_iter().flatten().collect();
+    if listed.is_empty() {
+        return text;
+    }
+    text.push_str("\nRejected\n");
+    let rejected = listed.iter().map(|error| {
+        let details = error["details"].as_object().into_iter().flatten();
+        let details = details.map(|(field, what)| format!("{field} {}", cell(what)));
+        vec![
+            cell(&error["line"]),
+            cell(&error["paymentId"]),
+            details.collect::<Vec<_>>().join("; "),
+        ]
+    });
+    let rejected: Vec<_> = rejected.collect();
+    text.push_str(&table(&["line", "payment", "what is wrong"], &rejected));
+    if !errors["nextAfter"].is_null() {
+        let _ = write!(text, "all of them: GET /payments/bulk/{batch}/errors");
+    }
+    text
+}
+
+/// A bar on a terminal, nothing elsewhere.
+fn bar(length: u64, style: &str) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style =
+        ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(length).with_style(style)
+}
+
+#[expect(clippy::print_stderr, reason = "talk goes to stderr")]
+fn say(text: &str) {
+    eprintln!("{text}");
+}

@@ -1,0 +1,126 @@
+//! `tollgate payments …`.
+
+use clap::Subcommand;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::Shown;
+use super::client::{Client, quoted};
+use super::in_doubt::payment;
+use super::table::{more, query, rows, table};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Payments in the order of their ids, page by page.
+    List {
+        /// Only those with this status, such as SCHEDULED or REJECTED.
+        #[arg(long)]
+        status: Option<String>,
+        /// Only those on this lane.
+        #[arg(long)]
+        lane: Option<String>,
+        /// The next page: after this id.
+        #[arg(long, value_name = "ID")]
+        after: Option<String>,
+        #[arg(long)]
+        limit: Option<u32>,
+    },
+    /// One payment: where it is, what happened to it, and why it is not running.
+    Show { id: String },
+    /// Withdraws a payment that waits.
+    Cancel {
+        id: String,
+        /// What the next person should know.
+        #[arg(long)]
+        reason: String,
+    },
+    /// Gives a payment that waits another time.
+    Reschedule {
+        id: String,
+        /// Not before this time, such as 2026-11-16T16:00:00-07:00.
+        #[arg(long, value_name = "TIME")]
+        at: String,
+        #[arg(long)]
+        reason: String,
+    },
+    /// Lets a payment go that was held because its deadline has passed.
+    Release {
+        id: String,
+        #[arg(long)]
+        reason: String,
+    },
+}
+
+pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::List {
+            status,
+            lane,
+            after,
+            limit,
+        } => {
+            let query = query(&[
+                ("status", status),
+                ("lane", lane),
+                ("after", after),
+                ("limit", limit.map(|limit| limit.to_string())),
+            ]);
+            shown.show(&client.get(&format!("/payments{query}")).await?, list);
+        }
+        Command::Show { id } => {
+            let path = format!("/payments/{}", quoted(&id));
+            shown.show(&client.get(&path).await?, payment);
+        }
+        Command::Cancel { id, reason } => {
+            change(client, shown, &id, "cancel", json!({"reason": reason})).await?;
+        }
+        Command::Reschedule { id, at, reason } => {
+            let body = json!({"executeAt": at, "reason": reason});
+            change(client, shown, &id, "reschedule", body).await?;
+        }
+        Command::Release { id, reason } => {
+            change(client, shown, &id, "release", json!({"reason": reason})).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn change(
+    client: &Client,
+    shown: &Shown,
+    id: &str,
+    what: &str,
+    body: Value,
+) -> anyhow::Result<()> {
+    let path = format!("/payments/{}/{what}", quoted(id));
+    shown.show(&client.send(Method::POST, &path, &body).await?, payment);
+    Ok(())
+}
+
+fn list(answer: &Value) -> String {
+    let header = [
+        "payment",
+        "status",
+        "amount",
+        "currency",
+        "lane",
+        "in the queue",
+        "slot",
+        "in time",
+    ];
+    let named = [
+        "paymentId",
+        "status",
+        "amount",
+        "currency",
+        "lane",
+        "queueStatus",
+        "scheduledTime",
+        "meetsDeadline",
+    ];
+    let rows = rows(&answer["payments"], &named);
+    if rows.is_empty() && answer["next"].is_null() {
+        return "no such payments".to_owned();
+    }
+    table(&header, &rows) + &more(&answer["next"])
+}

@@ -1,0 +1,137 @@
+//! `tollgate rules …`.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Subcommand;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::Shown;
+use super::client::Client;
+use super::table::{cell, rows, table};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// The rules and routes in force, and every version before them.
+    Show,
+    /// Reads the configuration file of the service anew and puts its rules and routes in force.
+    Reload {
+        /// What the next person should know.
+        #[arg(long)]
+        reason: String,
+    },
+    /// Tries the rules and routes of a configuration file, without a trace.
+    Try {
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// A JSON file with a list of payments to try them on, instead of those that wait.
+        #[arg(long, value_name = "FILE")]
+        payments: Option<PathBuf>,
+        /// So many of the payments that wait.
+        #[arg(long, conflicts_with = "payments", default_value_t = 100)]
+        waiting: u32,
+    },
+}
+
+pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Show => {
+            let answer = client.get("/admin/rules").await?;
+            shown.show(&answer, told);
+        }
+        Command::Reload { reason } => {
+            let body = json!({"reason": reason});
+            let path = "/admin/rules/reload";
+            let answer = client.send(Method::POST, path, &body).await?;
+            shown.show(&answer, reloaded);
+        }
+        Command::Try {
+            file,
+            payments,
+            waiting,
+        } => {
+            let mut body = serde_json::to_value(tollgate_server::read_rules(&file)?)?;
+            match payments {
+                Some(payments) => body["payments"] = read_json(&payments)?,
+                None => body["waiting"] = json!(waiting),
+            }
+            let path = "/admin/rules/dry-run";
+            let answer = client.send(Method::POST, path, &body).await?;
+            shown.show(&answer, tried);
+        }
+    }
+    Ok(())
+}
+
+fn read_json(file: &std::path::Path) -> anyhow::Result<Value> {
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))
+}
+
+fn told(answer: &Value) -> String {
+    let rules = answer["rules"].as_array().into_iter().flatten();
+    let rules: Vec<Vec<String>> = rules
+        .map(|rule| vec![cell(&rule["name"]), what(rule), cell(&rule["message"])])
+        .collect();
+    let conditions = [
+        "gateway",
+        "currency",
+        "minAmount",
+        "maxAmount",
+        "debtorPrefix",
+        "creditorPrefix",
+    ];
+    let versions = ["version", "since", "actor", "reason", "rules", "routes"];
+    format!(
+        "Version {}\n\nRules\n{}\n\nRoutes\n{}\n\nHistory\n{}",
+        answer["version"],
+        table(&["rule", "requires", "message"], &rules),
+        table(&conditions, &rows(&answer["routes"], &conditions)),
+        table(&versions, &rows(&answer["history"], &versions)),
+    )
+}
+
+fn what(rule: &Value) -> String {
+    if let Some(expression) = rule["require"].as_str() {
+        return expression.to_owned();
+    }
+    if let Some(secs) = rule["duplicateWithinSecs"].as_u64() {
+        return format!("no twin within {secs} s");
+    }
+    let (total, currency) = (cell(&rule["dailyTotal"]), cell(&rule["currency"]));
+    let zone = rule["zone"].as_str().unwrap_or("UTC");
+    format!("at most {total} {currency} a day ({zone})")
+}
+
+fn reloaded(answer: &Value) -> String {
+    let (version, rules, routes) = (&answer["version"], &answer["rules"], &answer["routes"]);
+    if answer["changed"] == true {
+        return format!("version {version} is in force: {rules} rules, {routes} routes");
+    }
+    format!("nothing has changed: version {version} stays in force")
+}
+
+fn tried(answer: &Value) -> String {
+    let (count, accepted) = (&answer["payments"], &answer["accepted"]);
+    let head = format!(
+        "{count} payments: {accepted} accepted, {} refused, {} invalid\n",
+        answer["refused"], answer["invalid"]
+    );
+    let counts = answer["refusedByRule"].as_object().into_iter().flatten();
+    let counts: Vec<Vec<String>> = counts
+        .map(|(rule, count)| vec![rule.clone(), count.to_string()])
+        .collect();
+    let results = ["paymentId", "verdict", "gateway", "lane", "rule", "message"];
+    let others = answer["results"].as_array().into_iter().flatten();
+    let others: Value = others
+        .filter(|one| one["verdict"] != "ACCEPTED")
+        .cloned()
+        .collect();
+    format!(
+        "{head}\n{}\n\nNot accepted\n{}",
+        table(&["refused by", "payments"], &counts),
+        table(&results, &rows(&others, &results)),
+    )
+}

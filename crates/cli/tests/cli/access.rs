@@ -1,0 +1,306 @@
+//! Who may do what: every address with every kind of token, and whose name is in the audit trail.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::json;
+use tollgate_server::ROUTES;
+
+use crate::http::Response;
+use crate::pair::{pair, payment};
+use crate::served::{BINARY, eventually};
+use crate::tokens::{Token, auth, call, token};
+
+/// Who is let in: anybody, ingest, read, operate.
+type Let = [bool; 4];
+const ANYBODY: Let = [true, true, true, true];
+const ANY_ROLE: Let = [false, true, true, true];
+const INGEST: Let = [false, true, false, true];
+const READ: Let = [false, false, true, true];
+const OPERATE: Let = [false, false, false, true];
+
+/// Written by hand from README, "Who may do what": each address, who is let in, and what the body
+/// `{}` is answered for those who are.
+const MATRIX: &[(&str, &str, Let, u16)] = &[
+    ("GET", "/health/live", ANYBODY, 200),
+    ("GET", "/health/ready", ANYBODY, 200),
+    ("GET", "/openapi.json", ANYBODY, 200),
+    ("GET", "/docs", ANYBODY, 303),
+    ("GET", "/docs/", ANYBODY, 200),
+    ("GET", "/docs/{*rest}", ANYBODY, 200),
+    ("GET", "/metrics", READ, 200),
+    ("GET", "/q/metrics", READ, 200),
+    ("POST", "/payments", INGEST, 400),
+    ("GET", "/payments", READ, 200),
+    ("POST", "/payments/bulk", INGEST, 415),
+    ("GET", "/payments/bulk/{batch}", ANY_ROLE, 404),
+    ("GET", "/payments/bulk/{batch}/errors", ANY_ROLE, 404),
+    ("GET", "/payments/{id}", ANY_ROLE, 404),
+    ("POST", "/payments/{id}/cancel", OPERATE, 400),
+    ("POST", "/payments/{id}/release", OPERATE, 400),
+    ("POST", "/payments/{id}/reschedule", OPERATE, 400),
+    ("GET", "/admin/rate-limit/config", READ, 200),
+    ("POST", "/admin/rate-limit/config", OPERATE, 400),
+    ("POST", "/admin/rate-limit/cache/flush", OPERATE, 204),
+    ("GET", "/admin/rate-limit/windows", READ, 200),
+    ("GET", "/admin/rate-limit/certificate", READ, 200),
+    ("POST", "/admin/rate-limit/forecast", READ, 200),
+    ("POST", "/admin/lanes/{lane}/pause", OPERATE, 400),
+    ("POST", "/admin/lanes/{lane}/resume", OPERATE, 400),
+    ("POST", "/admin/lanes/{lane}/replan", OPERATE, 400),
+    ("POST", "/admin/lanes/{lane}/reconcile", OPERATE, 200),
+    ("GET", "/admin/lanes/{lane}/history", READ, 200),
+    ("GET", "/admin/calendars", READ, 200),
+    ("GET", "/admin/calendars/{name}", READ, 404),
+    ("PUT", "/admin/calendars/{name}", OPERATE, 400),
+    ("PUT", "/admin/calendars/{name}/holidays", OPERATE, 404),
+    ("GET", "/admin/calendars/{name}/history", READ, 404),
+    ("GET", "/admin/in-doubt", READ, 200),
+    ("GET", "/admin/in-doubt/{item_type}/{id}", READ, 404),
+    (
+        "POST",
+        "/admin/in-doubt/{item_type}/{id}/resolve",
+        OPERATE,
+        400,
+    ),
+    ("GET", "/admin/totals", READ, 200),
+    ("GET", "/admin/item-types", READ, 200),
+    ("GET", "/admin/item-types/{item_type}", READ, 200),
+    ("PUT", "/admin/item-types/{item_type}", OPERATE, 400),
+    ("GET", "/admin/item-types/{item_type}/history", READ, 200),
+    ("GET", "/admin/dead-letters", READ, 200),
+    (
+        "POST",
+        "/admin/dead-letters/{item_type}/{id}/replay",
+        OPERATE,
+        400,
+    ),
+    ("GET", "/admin/audit", READ, 200),
+    ("GET", "/admin/rules", READ, 200),
+    ("POST", "/admin/rules/reload", OPERATE, 400),
+    ("POST", "/admin/rules/dry-run", READ, 200),
+];
+
+/// An address as a caller writes it.
+fn filled(path: &str) -> String {
+    let given = [
+        ("{item_type}", "PAYMENT"),
+        ("{lane}", "default"),
+        ("{id}", "p1"),
+        ("{name}", "nyc"),
+        ("{batch}", "none"),
+        ("{*rest}", "index.html"),
+    ];
+    let fill = |path: String, (part, value): (&str, &str)| path.replace(part, value);
+    given.into_iter().fold(path.to_owned(), fill)
+}
+
+fn with(address: SocketAddr, token: Option<&str>, method: &str, path: &str) -> Response {
+    call(address, token, method, &filled(path), "{}")
+}
+
+#[test]
+fn the_matrix_has_every_address_of_the_service() {
+    let ours = MATRIX.iter().map(|(method, path, _, _)| (*method, *path));
+    let served = ROUTES.iter().map(|(method, path, _)| (*method, *path));
+    assert_eq!(ours.collect::<BTreeSet<_>>(), served.collect());
+}
+
+#[test]
+fn every_address_answers_every_kind_of_caller_as_documented() {
+    let roles = ["ingest", "read", "operate"].map(|role| token(&format!("a-{role}"), role));
+    let pair = pair(&auth(&roles.each_ref()));
+    let address = pair.server.address;
+    let hash = roles[2].entry.split('"').nth(5).unwrap();
+    let strangers = [None, Some("tg_wrong"), Some(hash)];
+    for (method, path, let_in, status) in MATRIX {
+        let place = format!("{method} {path}");
+        for stranger in strangers {
+            let answer = with(address, stranger, method, path);
+            let expected = if let_in[0] { *status } else { 401 };
+            assert_eq!(answer.status, expected, "{place} with {stranger:?}");
+            let challenged = answer.head.contains("www-authenticate: bearer");
+            assert_eq!(challenged, answer.status == 401, "{place}");
+        }
+        for (role, let_in) in roles.iter().zip(&let_in[1..]) {
+            let answer = with(address, Some(&role.text), method, path);
+            let expected = if *let_in { *status } else { 403 };
+            assert_eq!(answer.status, expected, "{place} with {}", role.entry);
+            if answer.status == 403 {
+                let said = answer.body["error"].as_str().unwrap();
+                assert!(said.contains("operate"), "{place}: {said}");
+            }
+            assert!(answer.head.contains("x-content-type-options: nosniff"));
+        }
+        let unknown = with(address, Some(&roles[0].text), "DELETE", path);
+        assert_eq!(unknown.status, 405, "{place}");
+        assert!(unknown.head.contains("allow: "), "{place}");
+    }
+    assert_eq!(with(address, None, "GET", "/nothing").status, 401);
+    let nothing = with(address, Some(&roles[0].text), "GET", "/nothing");
+    assert_eq!(nothing.status, 404);
+    let metrics = with(address, Some(&roles[1].text), "GET", "/metrics").text;
+    for counted in [
+        "refused_total{status=\"401\"}",
+        "refused_total{status=\"403\"}",
+    ] {
+        assert!(metrics.contains(counted), "{metrics}");
+    }
+    assert!(metrics.contains("tollgate_api_connections 1"), "{metrics}");
+}
+
+#[test]
+fn without_tokens_everything_is_open_to_this_machine_and_to_no_page_from_elsewhere() {
+    let pair = pair("");
+    let address = pair.server.address;
+    for (method, path, _, status) in MATRIX {
+        let answer = with(address, None, method, path);
+        assert_eq!(answer.status, *status, "{method} {path}");
+    }
+    let evil = "host: evil.example\r\nconnection: close";
+    let request = format!("GET /admin/totals HTTP/1.1\r\n{evil}\r\n\r\n");
+    let answer = crate::http::exchange(address, &request).unwrap();
+    assert_eq!(answer.status, 403, "{}", answer.text);
+    assert!(answer.text.contains("auth.tokens"), "{}", answer.text);
+    let preflight = with(address, None, "OPTIONS", "/payments");
+    assert_eq!(preflight.status, 405);
+    assert!(!preflight.head.contains("access-control"));
+}
+
+#[test]
+fn an_address_for_other_machines_is_served_with_tokens_behind_a_proxy() {
+    let ann = token("ann", "read");
+    let text = format!("tls.ended_by_proxy = true\n{}", auth(&[&ann]));
+    let pair = pair("");
+    let setting = crate::served::Setting::new(&pair.bank, &text);
+    let server = setting.start("0.0.0.0:0");
+    assert_eq!(
+        with(server.address, None, "GET", "/admin/totals").status,
+        401
+    );
+    let answer = with(server.address, Some(&ann.text), "GET", "/admin/totals");
+    assert_eq!(answer.status, 200);
+}
+
+/// Runs a command as the owner of a token.
+fn tollgate(address: SocketAddr, token: &Token, words: &[&str]) -> Result<String, String> {
+    let output = Command::new(BINARY)
+        .args(words)
+        .args(["--server", &format!("http://{address}")])
+        .env("TOLLGATE_TOKEN", &token.text)
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    if output.status.success() {
+        return Ok(text(output.stdout));
+    }
+    Err(text(output.stderr))
+}
+
+#[test]
+fn the_commands_show_their_token_and_its_name_is_the_actor() {
+    let (ann, eve) = (token("ann", "operate"), token("eve", "read"));
+    let pair = pair(&auth(&[&ann, &eve]));
+    let address = pair.server.address;
+    let pause = ["lanes", "pause", "default", "--reason", "drill"];
+    let refused = tollgate(address, &eve, &pause).unwrap_err();
+    assert!(
+        refused.contains("the role operate; \"eve\" has"),
+        "{refused}"
+    );
+    tollgate(address, &ann, &pause).unwrap();
+    let listed = tollgate(address, &eve, &["lanes", "list"]).unwrap();
+    assert!(listed.contains("is paused by ann: drill"), "{listed}");
+
+    let file = pair.setting.folder.path().join("token");
+    std::fs::write(&file, format!("{}\n", ann.text)).unwrap();
+    let nobody = Token {
+        text: String::new(),
+        entry: String::new(),
+    };
+    let resume = ["lanes", "resume", "default", "--reason", "over"];
+    let refused = tollgate(address, &nobody, &resume).unwrap_err();
+    assert!(
+        refused.contains("TOLLGATE_TOKEN or --token-file"),
+        "{refused}"
+    );
+    let by_file = [&resume[..], &["--token-file", file.to_str().unwrap()]].concat();
+    tollgate(address, &nobody, &by_file).unwrap();
+    let wrong = [&resume[..], &["--token-file", "/nowhere/token"]].concat();
+    let said = tollgate(address, &nobody, &wrong).unwrap_err();
+    assert!(said.contains("/nowhere/token cannot be read"), "{said}");
+}
+
+/// Sends nothing twice and says nothing when asked: whatever it got stays in doubt.
+const SILENT: &str = "sends: reset after; probes: 500";
+
+#[test]
+fn two_persons_are_two_tokens_whatever_they_say_they_are_called() {
+    let (ann, bob) = (token("ann", "operate"), token("bob", "operate"));
+    let keys = "downstream.payments.honours_idempotency_key = false\n";
+    let two = "in_doubt.two_persons = true\n";
+    let pair = pair(&format!("{keys}{two}{}", auth(&[&ann, &bob])));
+    let address = pair.server.address;
+    pair.bank.set_faults(SILENT.parse().unwrap());
+    let answer = call(
+        address,
+        Some(&ann.text),
+        "POST",
+        "/payments",
+        &payment("p1").to_string(),
+    );
+    assert_eq!(answer.status, 201, "{}", answer.text);
+    let status = || with(address, Some(&ann.text), "GET", "/payments/{id}").body["status"].clone();
+    eventually("it is in doubt", Duration::from_secs(20), || {
+        (status() == "IN_DOUBT").then_some(())
+    });
+    let resolve = |token: &Token, actor: Option<&str>| {
+        let body = json!({"outcome": "done", "reason": "asked", "actor": actor}).to_string();
+        let path = "/admin/in-doubt/PAYMENT/p1/resolve";
+        // Tried until no question is under way.
+        eventually("it is answered", Duration::from_secs(20), || {
+            let answer = call(address, Some(&token.text), "POST", path, &body);
+            (!answer.text.contains("try again in a moment")).then_some(answer)
+        })
+    };
+    let pretends = resolve(&ann, Some("bob"));
+    assert_eq!(pretends.status, 400, "{}", pretends.text);
+    assert!(
+        pretends.text.contains("is the name of the token"),
+        "{}",
+        pretends.text
+    );
+    assert_eq!(resolve(&ann, None).status, 202);
+    assert_eq!(resolve(&ann, Some("ann")).status, 202, "one person, twice");
+    let done = resolve(&bob, None);
+    assert_eq!(done.status, 200, "{}", done.text);
+    let by_both = "resolved by bob: done: asked (proposed by ann: asked)";
+    assert!(done.text.contains(by_both), "{}", done.text);
+}
+
+#[test]
+fn a_token_that_cannot_be_made_is_told_and_each_is_another() {
+    let (one, two) = (token("ann", "read"), token("ann", "read"));
+    assert_ne!(one.text, two.text);
+    assert!(
+        one.text.starts_with("tg_") && one.text.len() == 67,
+        "{}",
+        one.text
+    );
+    assert!(!one.entry.contains(&one.text[3..]));
+    for (name, role, why) in [
+        ("a b", "read", "must be 1 to 64"),
+        ("sender", "read", "a part of Tollgate"),
+        ("ann", "admin", "use ingest, read or operate"),
+    ] {
+        let output = Command::new(BINARY)
+            .args(["token", "create", "--name", name, "--role", role])
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.contains(why), "{said}");
+        assert!(output.stdout.is_empty());
+    }
+}

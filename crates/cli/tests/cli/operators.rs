@@ -1,0 +1,172 @@
+//! What operators do from a shell: `tollgate payments|types|dead-letters|audit …`.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tollgate_conformance::postgres::{self as cluster, Cluster};
+
+use crate::pair::{Pair, pair, pair_on, payment};
+use crate::served::eventually;
+
+/// Long enough for anything here, short enough for a test that fails.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+impl Pair {
+    /// A command that must succeed.
+    fn told(&self, words: &[&str]) -> String {
+        self.tollgate(words)
+            .unwrap_or_else(|why| panic!("{words:?}: {why}"))
+    }
+    /// The same, as data.
+    fn data(&self, words: &[&str]) -> Value {
+        let told = self.told(&[words, &["--json"]].concat());
+        serde_json::from_str(&told).unwrap_or_else(|e| panic!("{words:?}: {e}: {told}"))
+    }
+    fn until_paid(&self, id: &str) {
+        eventually("it is paid", PATIENCE, || {
+            (self.shown(id)["status"] == "PROCESSING").then_some(())
+        });
+    }
+}
+
+fn far(id: &str) -> Value {
+    let mut payment = payment(id);
+    payment["executeAt"] = json!("2027-03-01T16:00:00Z");
+    payment
+}
+
+#[test]
+fn payments_are_listed_shown_moved_and_withdrawn() {
+    let pair = pair("");
+    for id in ["a", "b", "c"] {
+        pair.pay(&far(id));
+    }
+    let page = pair.told(&["payments", "list", "--limit", "2"]);
+    assert!(
+        page.contains("125.50") && page.contains("more: --after b"),
+        "{page}"
+    );
+    let rest = pair.told(&["payments", "list", "--after", "b"]);
+    assert!(rest.contains("\nc ") && !rest.contains("more"), "{rest}");
+    let moved = [
+        "payments",
+        "reschedule",
+        "b",
+        "--at",
+        "2027-03-02T16:00:00Z",
+        "--reason",
+        "later",
+    ];
+    let moved = pair.data(&moved);
+    assert_eq!(moved["scheduledTime"], "2027-03-02T16:00:00Z");
+    pair.told(&["payments", "cancel", "c", "--reason", "the customer called"]);
+    let shown = pair.told(&["payments", "show", "c"]);
+    assert!(
+        shown.contains("cancelled by api: the customer called"),
+        "{shown}"
+    );
+    let cancelled = pair.data(&["payments", "list", "--status", "CANCELLED"]);
+    assert_eq!(cancelled["payments"].as_array().unwrap().len(), 1);
+    assert_eq!(cancelled["payments"][0]["paymentId"], "c");
+    let elsewhere = pair.told(&["payments", "list", "--lane", "elsewhere"]);
+    assert_eq!(elsewhere.trim(), "no such payments");
+    let wrong = pair
+        .tollgate(&["payments", "list", "--status", "GONE"])
+        .unwrap_err();
+    assert!(wrong.contains("status: must be one of"), "{wrong}");
+    let trail = pair.told(&["audit", "--item", "c"]);
+    assert!(
+        trail.contains("CANCELLED") && trail.contains("the customer called"),
+        "{trail}"
+    );
+    let by_api = pair.data(&["audit", "--actor", "api", "--action", "RESCHEDULED"]);
+    assert_eq!(by_api["entries"][0]["item"], "PAYMENT/b");
+}
+
+#[test]
+fn the_kill_switch_works_at_once_and_other_changes_leave_it_alone() {
+    let pair = pair("");
+    let off = pair.told(&[
+        "types",
+        "disable",
+        "payment",
+        "--reason",
+        "the bank is down",
+    ]);
+    assert!(
+        off.contains("false") && off.contains("the bank is down"),
+        "{off}"
+    );
+    pair.pay(&payment("p"));
+    let smaller = [
+        "types",
+        "set",
+        "PAYMENT",
+        "--batch-size",
+        "50",
+        "--reason",
+        "smaller",
+    ];
+    assert_eq!(pair.data(&smaller)["enabled"], false);
+    let why = &pair.shown("p")["whyNotRunning"];
+    assert_eq!(why, "dispatch of PAYMENT is switched off");
+    assert_eq!(pair.bank.ledger().arrivals(), 0);
+    pair.told(&["types", "enable", "PAYMENT", "--reason", "it is back"]);
+    pair.until_paid("p");
+    let versions = pair.data(&["types", "history", "PAYMENT"]);
+    assert_eq!(versions.as_array().unwrap().len(), 4);
+    assert_eq!(versions[0]["body"]["batchSize"], 50);
+    let wrong = [
+        "types",
+        "set",
+        "PAYMENT",
+        "--batch-size",
+        "0",
+        "--reason",
+        "none",
+    ];
+    let wrong = pair.tollgate(&wrong).unwrap_err();
+    assert!(wrong.contains("batchSize must be between"), "{wrong}");
+    let unknown = pair.tollgate(&["types", "show", "PARCEL"]).unwrap_err();
+    assert!(unknown.contains("there is no item type"), "{unknown}");
+}
+
+#[test]
+fn a_dead_letter_is_replayed_once_its_cause_is_gone_and_paid_once() {
+    let cluster = Cluster::start();
+    let url = tokio::runtime::Runtime::new()
+        .unwrap()
+        .block_on(cluster.database());
+    let pair = pair_on(&url, "");
+    let sql = |text: &str| pair.runtime.block_on(cluster::sql(&url, text));
+    pair.told(&[
+        "types",
+        "disable",
+        "PAYMENT",
+        "--reason",
+        "to lose a context",
+    ]);
+    pair.pay(&payment("p"));
+    sql("CREATE TABLE kept AS TABLE item_context; DELETE FROM item_context");
+    let early = ["dead-letters", "replay", "p", "--reason", "too early"];
+    let early = pair.tollgate(&early).unwrap_err();
+    assert!(early.contains("cannot be replayed: it is READY"), "{early}");
+    pair.told(&["types", "enable", "PAYMENT", "--reason", "go on"]);
+    eventually("it is dead", PATIENCE, || {
+        (pair.shown("p")["queueStatus"] == "DEAD").then_some(())
+    });
+    let listed = pair.told(&["dead-letters", "list"]);
+    assert!(listed.contains("its context is missing"), "{listed}");
+    sql("INSERT INTO item_context SELECT * FROM kept");
+    let replayed = pair.data(&["dead-letters", "replay", "p", "--reason", "restored"]);
+    assert_eq!(replayed["run"], 2);
+    pair.until_paid("p");
+    assert_eq!(
+        pair.told(&["dead-letters", "list"]).trim(),
+        "nothing is dead"
+    );
+    let shown = pair.told(&["payments", "show", "p"]);
+    assert!(shown.contains("replayed by api: restored"), "{shown}");
+    let effective = pair.bank.ledger().effective();
+    assert_eq!(effective.values().copied().collect::<Vec<_>>(), [1]);
+}

@@ -1,0 +1,110 @@
+//! `DeadLetters`: what was given up is listed, and a person has it tried again, once.
+
+use futures::future::join_all;
+use tollgate_core::id::{Item, ItemId, ItemType};
+use tollgate_core::item::QueueStatus;
+use tollgate_core::ports::{Intervened, Started};
+
+use super::fixture::{
+    Fixture, HOUR, MAX_RETRIES, claim_all, new_item, ops, payment, payments, plan, start,
+};
+
+/// Admits items whose starts fail until the dispatcher gives them up.
+async fn dead(f: &dyn Fixture, ids: &[&str]) -> Vec<Item> {
+    f.place(ids.iter().map(|id| new_item(id)).collect()).await;
+    for _ in 0..MAX_RETRIES {
+        let claimed = f.claim(claim_all()).await;
+        let failed = |c| start(c, Started::Failed("no such flow".into()));
+        f.record(claimed.iter().map(failed).collect()).await;
+    }
+    ids.iter().map(|id| payment(id)).collect()
+}
+
+async fn replay(f: &dyn Fixture, item: &Item) -> Intervened {
+    f.store().replay(item, ops()).await.unwrap()
+}
+
+pub async fn what_is_dead_is_told_page_by_page_in_the_order_of_its_ids(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let ids = ["a", "b", "c", "d", "e"];
+    dead(f, &ids).await;
+    f.place(vec![new_item("bb")]).await;
+    let page = async |after: Option<&str>, limit| -> (Vec<String>, Option<String>) {
+        let after = after.map(ItemId::new);
+        let (store, kind) = (f.store(), payments());
+        let page = store.dead_letters(&kind, after.as_ref(), limit);
+        let page = page.await.unwrap();
+        let ids = page.items.iter().map(|letter| letter.id.to_string());
+        (ids.collect(), page.next.map(|id| id.to_string()))
+    };
+    let all = ids.map(String::from).to_vec();
+    assert_eq!(page(None, 100).await, (all.clone(), None), "and no other");
+    assert_eq!(page(None, 5).await, (all.clone(), None), "exactly full");
+    let next = |id: &str| Some(id.to_owned());
+    assert_eq!(page(None, 2).await, (all[..2].to_vec(), next("b")));
+    assert_eq!(page(Some("b"), 2).await, (all[2..4].to_vec(), next("d")));
+    assert_eq!(page(Some("d"), 2).await, (all[4..].to_vec(), None));
+    let invoices = ItemType::new("INVOICE");
+    let others = f.store().dead_letters(&invoices, None, 10).await.unwrap();
+    assert_eq!(others.items, []);
+}
+
+pub async fn a_dead_letter_tells_what_it_is_and_why_it_was_given_up(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let item = dead(f, &["p"]).await.remove(0);
+    let view = f.view(&item).await;
+    let mut page = f.store().dead_letters(&payments(), None, 10).await.unwrap();
+    let letter = page.items.remove(0);
+    assert_eq!((letter.id, letter.status), (view.item.id, view.status));
+    assert_eq!((letter.money, letter.lane), (view.money, view.lane));
+    assert_eq!((letter.run, letter.retry_count), (1, MAX_RETRIES));
+    assert_eq!(letter.last_error.as_deref(), Some("no such flow"));
+    assert_eq!(letter.due, view.due);
+}
+
+pub async fn a_replayed_item_is_ready_at_once_as_its_next_run_with_all_its_retries(
+    f: &dyn Fixture,
+) {
+    f.lane(plan(100, 4)).await;
+    let item = dead(f, &["p"]).await.remove(0);
+    f.advance(HOUR).await;
+    let before = f.now().await;
+    assert_eq!(replay(f, &item).await, Intervened::Yes);
+    let view = f.view(&item).await;
+    assert_eq!((view.queue_status, view.run), (QueueStatus::Ready, 2));
+    assert_eq!((view.retry_count, view.last_error), (0, None));
+    assert!(view.due >= before && view.due <= f.now().await);
+    assert_eq!((view.claimed_at, view.dispatched_at), (None, None));
+    assert_eq!(f.trail(&item).await[0], "REPLAYED");
+    let entry = f.store().audit(Some(&item), 1).await.unwrap().remove(0);
+    assert_eq!(
+        (entry.actor.as_str(), entry.detail.as_str()),
+        ("ops", "because")
+    );
+    let moved = (
+        entry.status_before.as_deref(),
+        entry.status_after.as_deref(),
+    );
+    assert_eq!(moved, (Some("DEAD"), Some("READY")));
+    let claimed = f.claim(claim_all()).await;
+    assert_eq!((claimed.len(), claimed[0].run), (1, 2));
+}
+
+pub async fn only_what_is_dead_is_replayed(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    assert_eq!(replay(f, &payment("nobody")).await, Intervened::NoSuchItem);
+    f.place(vec![new_item("p")]).await;
+    let refused = |status: &str| Intervened::Refused(format!("it is {status}, not DEAD"));
+    assert_eq!(replay(f, &payment("p")).await, refused("READY"));
+    f.dispatch_all().await;
+    assert_eq!(replay(f, &payment("p")).await, refused("DISPATCHED"));
+    assert_eq!(f.view(&payment("p")).await.run, 1, "nothing has changed");
+}
+
+pub async fn an_item_replayed_by_many_at_once_is_replayed_once(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let item = dead(f, &["p"]).await.remove(0);
+    let answers = join_all((0..20).map(|_| replay(f, &item))).await;
+    let yes = answers.iter().filter(|a| **a == Intervened::Yes).count();
+    assert_eq!((yes, f.view(&item).await.run), (1, 2));
+}

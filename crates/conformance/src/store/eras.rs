@@ -1,0 +1,106 @@
+//! `SharedClock::vouch` and `open_era`: which times tell how long something took.
+
+use std::time::Duration;
+
+use tollgate_core::outcome::AttemptState;
+use tollgate_core::ports::{Boot, Era, NewTurn, Turn};
+use tollgate_core::{SignedDuration, Timestamp};
+
+use super::fixture::{Fixture, HOUR, SECOND, TOLERANCE, payment, plan, send, signed};
+
+fn boot(id: &str, began_ms: i64) -> Boot {
+    Boot {
+        id: id.into(),
+        began: Timestamp::from_millisecond(1_800_000_000_000 + began_ms).unwrap(),
+    }
+}
+async fn era(f: &dyn Fixture) -> Era {
+    let nobody = payment("nobody");
+    let history = f.store().take_over(&nobody, 1, TOLERANCE).await;
+    history.unwrap().era
+}
+async fn vouch(f: &dyn Fixture, boot: Option<Boot>) -> i64 {
+    f.store().vouch(boot).await.unwrap();
+    era(f).await.number
+}
+
+pub async fn the_era_goes_on_for_a_boot_that_has_seen_its_clock_run_evenly(f: &dyn Fixture) {
+    let first = vouch(f, Some(boot("a", 0))).await;
+    for began_ms in [0, 100, -100] {
+        let again = vouch(f, Some(boot("a", began_ms))).await;
+        assert_eq!(again, first, "{began_ms} ms");
+    }
+    f.restart().await;
+    assert_eq!(vouch(f, Some(boot("a", 0))).await, first);
+}
+
+pub async fn whoever_cannot_vouch_for_the_clock_opens_a_new_era(f: &dyn Fixture) {
+    let mut last = vouch(f, Some(boot("a", 0))).await;
+    let doubtful = [
+        ("nobody knows the boot", None),
+        ("a boot that never vouched", Some(boot("b", 0))),
+        ("and the first has seen none of it", Some(boot("a", 0))),
+        ("set forward", Some(boot("a", 101))),
+        ("set back", Some(boot("a", 0))),
+        ("by an hour", Some(boot("a", 3_600_000))),
+        ("and back", Some(boot("a", 0))),
+    ];
+    for (case, boot) in doubtful {
+        let number = vouch(f, boot).await;
+        assert_eq!(number, last + 1, "{case}");
+        last = number;
+    }
+}
+
+pub async fn a_jump_opens_an_era_that_begins_now_and_only_its_finder_vouches_for(f: &dyn Fixture) {
+    let first = vouch(f, Some(boot("a", 0))).await;
+    let before = f.now().await;
+    f.store().open_era(Some(boot("b", 0))).await.unwrap();
+    let opened = era(f).await;
+    assert_eq!(opened.number, first + 1);
+    assert!(opened.since >= before && opened.since <= f.now().await);
+    assert_eq!(vouch(f, Some(boot("b", 0))).await, first + 1);
+    assert_eq!(vouch(f, Some(boot("a", 0))).await, first + 2);
+}
+
+pub async fn an_attempt_belongs_to_the_era_of_its_turn(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let item = f.dispatched_one().await;
+    let first = vouch(f, Some(boot("a", 0))).await;
+    let block = f.turns(vec![send(&item)]).await;
+    assert_eq!(block.era, first);
+    let Turn::At { attempt, .. } = block.turns[0] else {
+        panic!("no turn: {block:?}")
+    };
+    f.store().open_era(None).await.unwrap();
+    let told = f.store().take_over(&item, 1, HOUR).await.unwrap();
+    assert_eq!((told.past[0].era, told.era.number), (first, first + 1));
+    // The turn that was dropped is given anew, by the clock as it runs now.
+    let again = NewTurn {
+        missed: Some(attempt),
+        ..send(&item)
+    };
+    assert_eq!(f.turns(vec![again]).await.era, first + 1);
+    let told = f.store().take_over(&item, 1, HOUR).await.unwrap();
+    assert_eq!(told.past[0].era, first + 1);
+}
+
+pub async fn a_turn_of_an_older_era_is_soon_past_however_far_the_clock_was_set_back(
+    f: &dyn Fixture,
+) {
+    f.lane(plan(100, 4)).await;
+    let item = f.dispatched_one().await;
+    f.sent(&item).await;
+    f.turn_back(HOUR).await;
+    f.store().open_era(None).await.unwrap();
+    let busy = f.store().take_over(&item, 1, TOLERANCE).await.unwrap();
+    let left = busy.busy_for.expect("others may not have seen the jump");
+    assert!(left <= SECOND, "{left:?}");
+    assert_eq!(busy.past[0].state, AttemptState::Open);
+    f.advance(left).await;
+    let past = f.store().take_over(&item, 1, TOLERANCE).await.unwrap();
+    assert_eq!(past.past[0].state, AttemptState::Unknown);
+    assert_eq!((past.busy_for, past.past.len()), (None, 1));
+    let since = past.now.duration_since(past.era.since);
+    assert!(since >= SignedDuration::ZERO && since < signed(Duration::from_mins(1)));
+}

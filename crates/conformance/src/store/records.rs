@@ -1,0 +1,118 @@
+//! `Records` as lists: page by page, by status and by lane.
+
+use tollgate_core::id::{ItemId, ItemType, LaneName};
+use tollgate_core::ports::{MOST_LOOKED_AT, NewItem, RecordLine, RecordsWanted, StatusMove};
+
+use super::fixture::{Fixture, many, new_item, ops, payment, payments, plan};
+
+fn wanted(limit: u32) -> RecordsWanted {
+    RecordsWanted::all(payments(), limit)
+}
+
+/// The ids of a page, and where the next one begins.
+async fn page(f: &dyn Fixture, wanted: RecordsWanted) -> (Vec<String>, Option<String>) {
+    let page = f.store().records(wanted).await.unwrap();
+    let ids = page.items.iter().map(|line| line.id.to_string());
+    (ids.collect(), page.next.map(|id| id.to_string()))
+}
+
+/// Every id, over as many pages as it takes.
+async fn walk(f: &dyn Fixture, mut wanted: RecordsWanted) -> Vec<String> {
+    let mut all = vec![];
+    loop {
+        let (ids, next) = page(f, wanted.clone()).await;
+        assert!(ids.len() <= wanted.limit as usize);
+        all.extend(ids);
+        match next {
+            None => return all,
+            Some(next) => wanted.after = Some(ItemId::new(next)),
+        }
+    }
+}
+
+fn on(lane: &str, id: &str) -> NewItem {
+    NewItem {
+        lane: LaneName::new(lane),
+        ..new_item(id)
+    }
+}
+
+pub async fn a_list_goes_page_by_page_in_the_order_of_ids(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    f.place(["b", "e", "a", "d", "c"].map(new_item).to_vec())
+        .await;
+    let invoices = ItemType::new("INVOICE");
+    f.store()
+        .admit(&invoices, vec![new_item("aa")])
+        .await
+        .unwrap();
+    let all = ["a", "b", "c", "d", "e"];
+    assert_eq!(
+        page(f, wanted(9)).await,
+        (all.map(String::from).to_vec(), None)
+    );
+    assert_eq!(page(f, wanted(5)).await.1, None, "exactly full");
+    for limit in 1..5 {
+        assert_eq!(walk(f, wanted(limit)).await, all, "{limit} at a time");
+    }
+}
+
+pub async fn a_line_of_a_list_tells_what_the_item_tells(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    f.place(vec![new_item("p")]).await;
+    let view = f.view(&payment("p")).await;
+    let page = f.store().records(wanted(1)).await.unwrap();
+    let line = RecordLine {
+        id: view.item.id,
+        status: view.status,
+        money: view.money,
+        lane: view.lane,
+        queue_status: view.queue_status,
+        run: view.run,
+        slot: view.slot,
+        deadline: view.deadline,
+        created_at: view.created_at,
+    };
+    assert_eq!(page.items, [line]);
+}
+
+pub async fn a_list_by_status_follows_the_record(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    f.dispatched(&["a", "b", "c"]).await;
+    let done = StatusMove::new(&["SCHEDULED"], "ACCEPTED");
+    assert!(f.store().finish(&payment("b"), 1, done).await.unwrap());
+    let of = async |status: &str| {
+        let status = Some(status.to_owned());
+        walk(
+            f,
+            RecordsWanted {
+                status,
+                ..wanted(1)
+            },
+        )
+        .await
+    };
+    assert_eq!(of("SCHEDULED").await, ["a", "c"]);
+    assert_eq!(of("ACCEPTED").await, ["b"]);
+    assert_eq!(of("REJECTED").await, [""; 0]);
+}
+
+pub async fn a_list_by_lane_leaves_the_others_out_and_looks_at_so_many_at_a_time(f: &dyn Fixture) {
+    f.lane(plan(1000, 4)).await;
+    let other = LaneName::new("other");
+    f.store()
+        .change_lane(&other, plan(100, 4), ops())
+        .await
+        .unwrap();
+    f.place(vec![on("other", "a"), on("other", "z")]).await;
+    let now = f.now().await;
+    f.place(many("m", MOST_LOOKED_AT as usize, now)).await;
+    let of_other = RecordsWanted {
+        lane: Some(other),
+        ..wanted(10)
+    };
+    let (first, next) = page(f, of_other.clone()).await;
+    assert_eq!(first, ["a"], "the last one lies further than a page looks");
+    assert!(next.is_some_and(|next| next.starts_with('m')));
+    assert_eq!(walk(f, of_other).await, ["a", "z"]);
+}

@@ -1,0 +1,188 @@
+//! Bulks: files of items, taken in as chunks of lines. The chunks are written first, all of them;
+//! what is left of them is the work list, and a chunk's end is counted once.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::StoreResult;
+use crate::Timestamp;
+use crate::id::{BulkId, FlowId, ItemType, LaneName};
+
+#[async_trait]
+pub trait Bulks: Send + Sync {
+    /// Begins an upload under an id of the caller's. False if the id is taken.
+    async fn open_bulk(&self, bulk: &BulkId, item_type: &ItemType) -> StoreResult<bool>;
+
+    /// Adds a chunk to an upload; the same number again changes nothing. False if the upload is
+    /// not open any more.
+    async fn add_chunk(&self, bulk: &BulkId, chunk: NewChunk) -> StoreResult<bool>;
+
+    /// Ends an upload: from here on its chunks are work. With a key that another bulk of the type
+    /// was closed under, this upload is given up and the other one is told.
+    async fn close_bulk(
+        &self,
+        bulk: &BulkId,
+        key: Option<String>,
+        digest: String,
+    ) -> StoreResult<Closed>;
+
+    /// The bulk that was closed under a key.
+    async fn bulk_by_key(&self, item_type: &ItemType, key: &str) -> StoreResult<Option<KnownBulk>>;
+
+    /// Gives an upload up; nothing of it will run. One that was closed stays.
+    async fn drop_upload(&self, bulk: &BulkId) -> StoreResult<()>;
+
+    /// Gives up uploads to which nothing was added for longer than `idle`, and removes what those
+    /// given up have left, at most so many chunks. Returns how many it removed.
+    async fn sweep_uploads(&self, idle: Duration, most: u32) -> StoreResult<u64>;
+
+    /// Chunks of closed bulks that have not ended, the oldest bulk first.
+    async fn chunks_to_do(&self, item_type: &ItemType, limit: u32) -> StoreResult<Vec<ChunkId>>;
+
+    /// A chunk's text, until it has ended.
+    async fn chunk(&self, chunk: &ChunkId) -> StoreResult<Option<Vec<u8>>>;
+
+    /// Ends a chunk: counts it, keeps its errors and drops its text, together. The last one ends
+    /// its bulk. False if it had ended before; then nothing was changed.
+    async fn finish_chunk(&self, chunk: &ChunkId, end: ChunkEnd) -> StoreResult<bool>;
+
+    async fn bulk(&self, bulk: &BulkId) -> StoreResult<Option<BulkView>>;
+
+    /// The rejected lines after a line, in their order.
+    async fn bulk_errors(
+        &self,
+        bulk: &BulkId,
+        after_line: u64,
+        limit: u32,
+    ) -> StoreResult<Vec<LineError>>;
+
+    /// How many bulks have chunks that have not ended.
+    async fn bulks_running(&self, item_type: &ItemType) -> StoreResult<u64>;
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewChunk {
+    /// From 1 on, without a gap.
+    pub number: u32,
+    pub lines: u32,
+    pub text: Vec<u8>,
+}
+
+/// One chunk of a bulk.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ChunkId {
+    pub bulk: BulkId,
+    pub number: u32,
+}
+
+impl ChunkId {
+    /// The flow that takes it in. Ids of bulks are unique among all item types.
+    pub fn flow(&self) -> FlowId {
+        FlowId::new(format!("init-bulk-{}-{}", self.bulk, self.number))
+    }
+}
+
+impl fmt::Display for ChunkId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "chunk {} of bulk {}", self.number, self.bulk)
+    }
+}
+
+/// How closing an upload went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Closed {
+    /// Its chunks are work now.
+    Running,
+    /// Another bulk was closed under the key; this one was given up.
+    Known(KnownBulk),
+    /// The upload was given up before.
+    Gone,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownBulk {
+    pub bulk: BulkId,
+    /// Of the content it was closed with.
+    pub digest: String,
+}
+
+/// What became of a chunk's lines.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChunkEnd {
+    /// The accepted ones, each in one sum.
+    pub sums: Vec<BulkSum>,
+    pub duplicate: u32,
+    pub rejected: Vec<LineError>,
+}
+
+impl ChunkEnd {
+    pub fn accepted(&self) -> u64 {
+        self.sums.iter().map(|sum| sum.accepted).sum()
+    }
+}
+
+/// The accepted items of one lane and currency. Slots and verdicts are those of their admission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BulkSum {
+    pub lane: LaneName,
+    pub currency: String,
+    pub accepted: u64,
+    pub amount_minor: i64,
+    pub met: u64,
+    pub missed: u64,
+    pub first_slot: Timestamp,
+    pub last_slot: Timestamp,
+    /// The first and the last deadline among them.
+    pub deadlines: Option<(Timestamp, Timestamp)>,
+}
+
+/// A line that was not taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineError {
+    pub line: u64,
+    /// The item's id, if it could be read.
+    pub id: Option<String>,
+    /// What is wrong, by field.
+    pub details: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum BulkState {
+    Uploading,
+    Running,
+    Done,
+}
+
+impl BulkState {
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "UPLOADING" => Some(Self::Uploading),
+            "RUNNING" => Some(Self::Running),
+            "DONE" => Some(Self::Done),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BulkView {
+    pub bulk: BulkId,
+    pub item_type: ItemType,
+    pub state: BulkState,
+    /// Uploaded so far.
+    pub lines: u64,
+    pub accepted: u64,
+    pub duplicate: u64,
+    pub rejected: u64,
+    pub opened_at: Timestamp,
+    /// When the upload was complete.
+    pub started_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+    /// By lane and currency.
+    pub sums: Vec<BulkSum>,
+}

@@ -1,0 +1,45 @@
+//! Dead letters: items that the machine has given up, and that wait for a person.
+
+use async_trait::async_trait;
+
+use super::{Author, Intervened, Page, StoreResult};
+use crate::Timestamp;
+use crate::id::{Item, ItemId, ItemType, LaneName};
+use crate::item::QueueStatus;
+use crate::money::Money;
+
+#[async_trait]
+pub trait DeadLetters: Send + Sync {
+    /// What is DEAD, in the order of ids, after one of them.
+    async fn dead_letters(
+        &self,
+        item_type: &ItemType,
+        after: Option<&ItemId>,
+        limit: u32,
+    ) -> StoreResult<Page<DeadLetter, ItemId>>;
+
+    /// A person decides that a DEAD item is tried again: READY as its next run, at once, and with
+    /// all its retries.
+    async fn replay(&self, item: &Item, author: Author) -> StoreResult<Intervened>;
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetter {
+    pub id: ItemId,
+    /// The record's.
+    pub status: String,
+    pub money: Money,
+    pub lane: LaneName,
+    pub run: u32,
+    pub retry_count: u32,
+    /// Why it was given up.
+    pub last_error: Option<String>,
+    /// When it was due.
+    pub due: Timestamp,
+}
+
+/// Why an item cannot be replayed.
+pub fn cannot_replay(queue_status: &str) -> Option<String> {
+    let dead = QueueStatus::Dead.as_str();
+    (queue_status != dead).then(|| format!("it is {queue_status}, not {dead}"))
+}

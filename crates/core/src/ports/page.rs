@@ -1,0 +1,91 @@
+//! Pages: so many of what is wanted, and where the next one begins.
+
+/// A page with a filter that no index serves looks at so many rows and no more: it may be short, or
+/// even empty, and still have a next one.
+pub const MOST_LOOKED_AT: u32 = 1000;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T, K> {
+    pub items: Vec<T>,
+    /// Where the next page begins: after this. `None` on the last one.
+    pub next: Option<K>,
+}
+
+/// How many rows a page needs: one more than it shows, to know whether there is another.
+pub fn rows_needed(limit: u32, is_filtered: bool) -> u32 {
+    let shown = limit.saturating_add(1);
+    if is_filtered {
+        shown.max(MOST_LOOKED_AT)
+    } else {
+        shown
+    }
+}
+
+impl<T, K> Page<T, K> {
+    /// The first `limit` of `rows` that are wanted. `asked` is how many rows were asked for: fewer
+    /// of them mean that there are no more.
+    pub fn of(
+        rows: Vec<T>,
+        asked: u32,
+        limit: u32,
+        wanted: impl Fn(&T) -> bool,
+        key: impl Fn(&T) -> K,
+    ) -> Self {
+        let (limit, count) = (limit as usize, rows.len());
+        let may_be_more = count >= asked as usize;
+        let (mut items, mut next) = (vec![], None);
+        for (n, row) in rows.into_iter().enumerate() {
+            let is_last = n + 1 == count;
+            next = (may_be_more || !is_last).then(|| key(&row));
+            if wanted(&row) {
+                items.push(row);
+            }
+            if items.len() >= limit {
+                break;
+            }
+        }
+        Self { items, next }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the numbers from 1 to `count`, those that divide by `by`.
+    fn page(count: u32, by: u32, limit: u32) -> (Vec<u32>, Option<u32>) {
+        let asked = rows_needed(limit, by > 1);
+        let rows = (1..=count).take(asked as usize).collect();
+        let page = Page::of(rows, asked, limit, |n| n % by == 0, |n| *n);
+        (page.items, page.next)
+    }
+
+    #[test]
+    fn a_page_says_whether_there_is_another() {
+        assert_eq!(page(0, 1, 2), (vec![], None));
+        assert_eq!(page(1, 1, 2), (vec![1], None));
+        assert_eq!(page(2, 1, 2), (vec![1, 2], None), "exactly full");
+        assert_eq!(page(3, 1, 2), (vec![1, 2], Some(2)));
+    }
+
+    #[test]
+    fn a_filtered_page_goes_on_where_it_stopped_looking() {
+        assert_eq!(
+            page(10, 4, 2),
+            (vec![4, 8], Some(8)),
+            "9 and 10 were not looked at"
+        );
+        assert_eq!(page(8, 4, 2), (vec![4, 8], None));
+        assert_eq!(page(10, 7, 2), (vec![7], None));
+        assert_eq!(
+            page(5000, 999, 2),
+            (vec![999], Some(1000)),
+            "short, and not the last"
+        );
+        assert_eq!(
+            page(5000, 4000, 2),
+            (vec![], Some(1000)),
+            "empty, and not the last"
+        );
+    }
+}

@@ -1,0 +1,210 @@
+//! The feeder: starts a flow for every chunk of the files that were taken in, a few at a time, and
+//! removes what broken-off uploads have left. The chunks in the store are its work list, so what
+//! was missed by a crash is found by the next look, and two feeders do not hurt: a flow is started
+//! once, and a chunk ends once.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+use tollgate_core::id::{FlowId, ItemType};
+use tollgate_core::ports::{
+    ChunkId, Engine, FlowView, Start, Started, Store, StoreResult, Unreachable,
+};
+
+/// So many chunks are taken in at once.
+const IN_FLIGHT: usize = 4;
+/// How often to look for chunks without a reason.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Before a chunk whose flow failed is tried again.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(10);
+/// How long one question about a flow's end takes at most.
+const WAIT: Duration = Duration::from_secs(30);
+/// A chunk has so many flows at most; only our own mistakes let one fail.
+const MAX_FLOWS: u32 = 100;
+/// How often to look for uploads that were given up.
+const SWEEP_EVERY: Duration = Duration::from_mins(1);
+/// An upload to which nothing was added for so long is given up.
+const IDLE_UPLOAD: Duration = Duration::from_hours(1);
+/// So many chunks of uploads that were given up are removed at once.
+const MAX_REMOVED: u32 = 64;
+
+/// Which flow takes a chunk in.
+#[derive(Debug, Clone)]
+pub struct ChunkFlow {
+    pub name: String,
+    pub task_queue: String,
+}
+
+pub struct Feeder {
+    item_type: ItemType,
+    flow: ChunkFlow,
+    store: Arc<dyn Store>,
+    engine: Arc<dyn Engine>,
+    wake: Wake,
+}
+
+/// Tells the feeder that there is something to do now.
+#[derive(Debug, Clone, Default)]
+pub struct Wake(Arc<Notify>);
+
+impl Wake {
+    pub fn wake(&self) {
+        self.0.notify_one();
+    }
+}
+
+impl std::fmt::Debug for Feeder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Feeder")
+            .field("item_type", &self.item_type)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Feeder {
+    pub fn new(
+        item_type: ItemType,
+        flow: ChunkFlow,
+        store: Arc<dyn Store>,
+        engine: Arc<dyn Engine>,
+        wake: Wake,
+    ) -> Self {
+        Self {
+            item_type,
+            flow,
+            store,
+            engine,
+            wake,
+        }
+    }
+
+    /// Feeds until told to stop. What is under way then goes on in the engine.
+    pub async fn run(self, mut stop: watch::Receiver<bool>) {
+        let feeder = Arc::new(self);
+        let mut in_flight: JoinSet<ChunkId> = JoinSet::new();
+        let mut held: BTreeSet<ChunkId> = BTreeSet::new();
+        let mut sweeps = tokio::time::interval(SWEEP_EVERY);
+        sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            match feeder.next(&held).await {
+                Ok(chunks) => {
+                    for chunk in chunks {
+                        held.insert(chunk.clone());
+                        in_flight.spawn(Arc::clone(&feeder).take_in(chunk));
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "the chunks to do could not be read"),
+            }
+            let mut is_time_to_sweep = false;
+            tokio::select! {
+                Some(ended) = in_flight.join_next() => match ended {
+                    Ok(chunk) => drop(held.remove(&chunk)),
+                    Err(error) => {
+                        tracing::error!(%error, "a chunk's watcher ended by itself");
+                        held.clear();
+                        in_flight = JoinSet::new();
+                    }
+                },
+                () = feeder.wake.0.notified() => {}
+                () = tokio::time::sleep(PAUSE) => {}
+                _ = sweeps.tick() => is_time_to_sweep = true,
+                _ = stop.wait_for(|stop| *stop) => return,
+            }
+            if is_time_to_sweep {
+                feeder.sweep().await;
+            }
+        }
+    }
+
+    /// The chunks to begin with now.
+    async fn next(&self, held: &BTreeSet<ChunkId>) -> StoreResult<Vec<ChunkId>> {
+        let free = IN_FLIGHT.saturating_sub(held.len());
+        if free == 0 {
+            return Ok(vec![]);
+        }
+        // Those in flight are still on the list.
+        let limit = u32::try_from(IN_FLIGHT + held.len()).unwrap_or(u32::MAX);
+        let to_do = self.store.chunks_to_do(&self.item_type, limit).await?;
+        let new = to_do.into_iter().filter(|chunk| !held.contains(chunk));
+        Ok(new.take(free).collect())
+    }
+
+    /// Returns when the chunk has ended, or may be looked at again.
+    async fn take_in(self: Arc<Self>, chunk: ChunkId) -> ChunkId {
+        match self.flow_of(&chunk).await {
+            Ok(true) => {}
+            Ok(false) => tokio::time::sleep(PAUSE_AFTER_FAILURE).await,
+            Err(error) => {
+                tracing::warn!(%chunk, %error, "the chunk is tried again");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+        chunk
+    }
+
+    /// Starts the chunk's flow and waits for its end; false if it failed.
+    async fn flow_of(&self, chunk: &ChunkId) -> Result<bool, Unreachable> {
+        for n in 1..=MAX_FLOWS {
+            let id = match n {
+                1 => chunk.flow(),
+                _ => FlowId::new(format!("{}~{n}", chunk.flow())),
+            };
+            let started = self.start(&id, chunk).await?;
+            match self.ended(&id).await? {
+                FlowView::Failed { error } if started == Started::New => {
+                    tracing::error!(%chunk, error, "the chunk could not be taken in");
+                    return Ok(false);
+                }
+                // It failed before: the chunk gets another one.
+                FlowView::Failed { .. } => {}
+                FlowView::Done { .. } | FlowView::Running { .. } | FlowView::NotFound => {
+                    return Ok(true);
+                }
+            }
+        }
+        tracing::error!(%chunk, "the chunk failed {MAX_FLOWS} times and is left");
+        Ok(false)
+    }
+
+    async fn start(&self, id: &FlowId, chunk: &ChunkId) -> Result<Started, Unreachable> {
+        let start = Start {
+            id: id.clone(),
+            name: self.flow.name.clone(),
+            task_queue: self.flow.task_queue.clone(),
+            input_json: serde_json::json!({ "chunk": chunk }).to_string(),
+            delay: Duration::ZERO,
+        };
+        let started = self.engine.start(vec![start]).await?.pop();
+        match started {
+            Some(Started::Failed(why)) => Err(Unreachable(why)),
+            Some(started) => Ok(started),
+            None => Err(Unreachable("it gave no answer".to_owned())),
+        }
+    }
+
+    async fn ended(&self, id: &FlowId) -> Result<FlowView, Unreachable> {
+        loop {
+            match self.engine.view(id, WAIT).await? {
+                FlowView::Running { .. } => tokio::task::yield_now().await,
+                ended => return Ok(ended),
+            }
+        }
+    }
+
+    async fn sweep(&self) {
+        loop {
+            match self.store.sweep_uploads(IDLE_UPLOAD, MAX_REMOVED).await {
+                Ok(0) => return,
+                Ok(chunks) => tracing::info!(chunks, "removed what an upload has left"),
+                Err(error) => {
+                    tracing::warn!(%error, "uploads could not be swept");
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What follows from an outcome: for the record, for the queue, and for the flow. Pure.
+
+use std::time::Duration;
+
+use tollgate_core::outcome::{Outcome, Quiet};
+use tollgate_core::ports::{StatusMove, Then};
+use tollgate_core::retry;
+
+use crate::decide::Doubt;
+use crate::sender::{Job, Sent};
+
+/// The pauses of an item that goes back to the queue, by its run: growing, and without an end.
+pub(crate) const PAUSES: retry::Policy = retry::Policy {
+    max_attempts: u32::MAX,
+    first_pause: Duration::from_secs(1),
+    factor: 2,
+    longest_pause: Duration::from_mins(5),
+};
+
+pub(crate) struct Follows {
+    pub(crate) record: Option<StatusMove>,
+    pub(crate) then: Then,
+    pub(crate) sent: Sent,
+}
+
+/// Once an attempt is Unknown, a later refusal proves nothing about it.
+pub(crate) fn judge(said: Outcome, doubt: Doubt) -> Outcome {
+    match (said, doubt) {
+        (Outcome::Refused(reason), Doubt::Since { .. }) => Outcome::Unknown(format!(
+            "an earlier send is in doubt, and this proves nothing about it: {reason}"
+        )),
+        (said, _) => said,
+    }
+}
+
+/// `evidence_in`: how long until "unknown to me" would be evidence; for a probe. `pause`: how long
+/// the item rests otherwise.
+pub(crate) fn follow(
+    job: &Job,
+    outcome: &Outcome,
+    evidence_in: Option<Duration>,
+    pause: Duration,
+) -> Follows {
+    match outcome {
+        Outcome::Done(answer) => Follows {
+            record: Some(job.moves.done.clone()),
+            then: Then::Stay,
+            sent: Sent::Done(answer.clone()),
+        },
+        Outcome::Refused(reason) => Follows {
+            record: Some(job.moves.refused.clone()),
+            then: Then::Finish,
+            sent: Sent::Refused(reason.clone()),
+        },
+        Outcome::Unknown(why) => requeue(Some(job.moves.in_doubt.clone()), pause, why),
+        // "Unknown to me": ask again when that will be evidence; send again if it is.
+        Outcome::Retry { why, quiet } => match (evidence_in, quiet) {
+            (Some(wait), _) => requeue(None, wait, why),
+            (None, Quiet::For(time)) => requeue(None, pause.max(*time), why),
+            (None, Quiet::No) => requeue(None, pause, why),
+        },
+    }
+}
+
+fn requeue(record: Option<StatusMove>, after: Duration, why: &str) -> Follows {
+    let why = why.to_owned();
+    Follows {
+        record,
+        then: Then::Requeue {
+            after,
+            why: why.clone(),
+        },
+        sent: Sent::Requeued(why),
+    }
+}

@@ -1,0 +1,190 @@
+//! The exec flow of a notification: one step that sends and ends. What must wait has gone back to
+//! the queue before the flow ends; what was tried for days in vain is DEAD, and can be replayed.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tollgate_core::flow::{Call, Ctx, End, ExecInput, Flow, FlowError, Policy, Step, StepError};
+use tollgate_core::item::QueueStatus;
+use tollgate_core::ports::{Request, StatusMove, StoreError};
+use tollgate_core::retry;
+use tollgate_dispatch::{Job, Moves, Sender, Sent};
+
+use super::news::NewsContext;
+use super::patience::{PAUSES, is_enough, tried_since};
+use super::{DELIVERED, Notifications, PENDING, REFUSED};
+
+/// Outlives a store that is away for two minutes; then the sweeper starts it again.
+const RETRY: retry::Policy = retry::Policy {
+    max_attempts: 60,
+    first_pause: Duration::from_millis(200),
+    factor: 2,
+    longest_pause: Duration::from_secs(2),
+};
+
+/// So much of an item's trail is read to learn whether it was replayed: its tries are fewer.
+const MOST_AUDITED: u32 = 500;
+
+#[derive(Debug)]
+pub struct NotificationExecFlow;
+
+impl Flow for NotificationExecFlow {
+    const NAME: &'static str = "NotificationExecWorkflow";
+    type In = ExecInput;
+    type Out = Told;
+
+    async fn run<C: Ctx>(ctx: C, input: ExecInput) -> Result<End<Self>, FlowError> {
+        Ok(End::Done(ctx.step(Deliver { input }).await?))
+    }
+}
+
+/// What became of the notification for now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Told {
+    Delivered,
+    /// The receiver wants no more of it; it has ended.
+    Refused(String),
+    /// It comes back as its next run.
+    Waits(String),
+    /// It is DEAD.
+    GivenUp(String),
+    /// Another run owns it.
+    Superseded(String),
+}
+
+/// Posts the notification to its receiver, and ends it when it was taken.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Deliver {
+    pub input: ExecInput,
+}
+
+impl Step for Deliver {
+    const NAME: &'static str = "deliver";
+    type Out = Told;
+    type World = Notifications;
+
+    fn key(&self) -> String {
+        Self::NAME.to_owned()
+    }
+    fn policy(&self) -> Policy {
+        Policy {
+            timeout: Duration::from_mins(2),
+            retry: RETRY,
+        }
+    }
+    async fn run(&self, world: &Notifications, _: &Call) -> Result<Told, StepError> {
+        let context: NewsContext = serde_json::from_str(&self.input.context_json)
+            .map_err(|e| StepError::last(format!("the context cannot be read: {e}")))?;
+        if self.input.run > 1
+            && let Some(why) = self.enough(world).await?
+        {
+            return self.give_up(world, why).await;
+        }
+        match world.receivers.get(&context.receiver) {
+            Some(sender) => self.deliver(world, sender, context).await,
+            None => self.wait_for_receiver(world, &context.receiver).await,
+        }
+    }
+}
+
+impl Deliver {
+    async fn deliver(
+        &self,
+        world: &Notifications,
+        sender: &Sender,
+        context: NewsContext,
+    ) -> Result<Told, StepError> {
+        let (item, run) = (&self.input.item, self.input.run);
+        let job = Job {
+            item: item.clone(),
+            run,
+            request: Request {
+                reference: item.id.to_string(),
+                idempotency_key: item.id.to_string(),
+                body_json: context.body,
+            },
+            moves: moves(),
+        };
+        Ok(match sender.send(&job).await.map_err(away)? {
+            Sent::Done(_) => {
+                let finished = world.store.finish(item, run, moves().done).await;
+                if_ours(finished.map_err(away)?, Told::Delivered)
+            }
+            Sent::Refused(why) => Told::Refused(why),
+            Sent::Requeued(why) => Told::Waits(why),
+            Sent::Held => Told::Waits("held".to_owned()),
+            Sent::Superseded(why) => Told::Superseded(why),
+        })
+    }
+
+    /// He may come back into the configuration; until then nobody else gets it.
+    async fn wait_for_receiver(
+        &self,
+        world: &Notifications,
+        place: &str,
+    ) -> Result<Told, StepError> {
+        let why = format!("its receiver {place} is not in downstream.notifications.urls any more");
+        let (item, run) = (&self.input.item, self.input.run);
+        let pause = PAUSES.pause_after(run);
+        let put_back = world.store.put_back(item, run, pause, &why).await;
+        Ok(if_ours(put_back.map_err(away)?, Told::Waits(why)))
+    }
+
+    /// Why it is not tried any more.
+    async fn enough(&self, world: &Notifications) -> Result<Option<String>, StepError> {
+        let (item, run) = (&self.input.item, self.input.run);
+        let now = world.store.now().await.map_err(away)?;
+        let view = world.store.item(item).await.map_err(away)?;
+        let Some(view) = view.filter(|view| is_enough(run, view.created_at, now)) else {
+            return Ok(None);
+        };
+        let audit = world.store.audit(Some(item), MOST_AUDITED).await;
+        let since = tried_since(view.created_at, &audit.map_err(away)?, now);
+        let last = view.last_error.unwrap_or_default();
+        Ok(is_enough(run, since, now).then(|| format!("given up after days of trying: {last}")))
+    }
+
+    async fn give_up(&self, world: &Notifications, why: String) -> Result<Told, StepError> {
+        /// It is not started again: DEAD at once, with the reason in its trail.
+        const NO_MORE_RETRIES: u32 = 0;
+        let (item, run) = (&self.input.item, self.input.run);
+        let dead = world
+            .store
+            .restart_adrift(item, run, &why, Duration::ZERO, NO_MORE_RETRIES);
+        if dead.await.map_err(away)? {
+            return Ok(Told::GivenUp(why));
+        }
+        let view = world.store.item(item).await.map_err(away)?;
+        match view {
+            Some(view) if view.run == run && view.queue_status == QueueStatus::Claimed => {
+                Err(StepError::retryable("its start is not recorded yet"))
+            }
+            _ => Ok(not_ours()),
+        }
+    }
+}
+
+/// What may have arrived is told again, and nothing is at risk: no notification is ever in doubt.
+fn moves() -> Moves {
+    Moves {
+        done: StatusMove::new(&[PENDING], DELIVERED),
+        refused: StatusMove::new(&[PENDING], REFUSED),
+        in_doubt: StatusMove::new(&[], PENDING),
+    }
+}
+
+fn if_ours(owned: bool, told: Told) -> Told {
+    if owned { told } else { not_ours() }
+}
+
+fn not_ours() -> Told {
+    Told::Superseded("another run owns the item".to_owned())
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the shape that map_err wants"
+)]
+fn away(error: StoreError) -> StepError {
+    StepError::retryable(error.to_string())
+}

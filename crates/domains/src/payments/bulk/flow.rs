@@ -1,0 +1,101 @@
+//! The flow that takes one chunk in. It is told which chunk, not its lines: those stay in the
+//! store, and a flow's payload stays small.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use serde::{Deserialize, Serialize};
+use tollgate_core::flow::{Call, Ctx, End, Flow, FlowError, Policy, Step, StepError};
+use tollgate_core::ports::ChunkId;
+
+use super::super::Payments;
+use super::super::init::{Admit, Prepare, STORE_STEP, step_error};
+use super::chunk;
+use super::judge::Read;
+
+/// So many lines are read before others get their turn on the thread.
+const LINES_AT_ONCE: usize = 32;
+
+#[derive(Debug)]
+pub struct PaymentBulkInitFlow;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ChunkInput {
+    pub chunk: ChunkId,
+}
+
+impl Flow for PaymentBulkInitFlow {
+    const NAME: &'static str = "PaymentBulkInitWorkflow";
+    type In = ChunkInput;
+    type Out = bool;
+
+    async fn run<C: Ctx>(ctx: C, input: ChunkInput) -> Result<End<Self>, FlowError> {
+        let counted = ctx.step(AdmitChunk { chunk: input.chunk }).await?;
+        Ok(End::Done(counted))
+    }
+}
+
+/// Admits the payments of a chunk in one transaction, then ends the chunk in another. Dead in
+/// between, the next try finds its own admissions and counts them as such; so a line is counted
+/// once, by the one that ends the chunk. The answer is whether that was this try.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct AdmitChunk {
+    pub chunk: ChunkId,
+}
+
+impl Step for AdmitChunk {
+    const NAME: &'static str = "admit_chunk";
+    type Out = bool;
+    type World = Payments;
+
+    fn key(&self) -> String {
+        Self::NAME.to_owned()
+    }
+    fn policy(&self) -> Policy {
+        STORE_STEP
+    }
+    async fn run(&self, world: &Payments, call: &Call) -> Result<bool, StepError> {
+        let Some(text) = world.store.chunk(&self.chunk).await.map_err(step_error)? else {
+            return Ok(false);
+        };
+        let mut read = Read::default();
+        for (place, (number, line)) in chunk::lines(&text).enumerate() {
+            read.line(number, line);
+            if place % LINES_AT_ONCE == LINES_AT_ONCE - 1 {
+                breathe().await;
+            }
+        }
+        drop(text);
+        // The chunk's own name, also if this is a second flow for it.
+        let call = Call {
+            flow_id: self.chunk.flow(),
+            ..call.clone()
+        };
+        let payments = std::mem::take(&mut read.payments);
+        let prepare = Prepare { payments };
+        let checked = prepare.run(world, &call).await?;
+        let admit = Admit {
+            payments: prepare.payments,
+            checked,
+        };
+        let answers = admit.run(world, &call).await?;
+        let end = read.end(&admit.payments, answers, &call.flow_id);
+        let counted = world.store.finish_chunk(&self.chunk, end).await;
+        counted.map_err(step_error)
+    }
+}
+
+/// Lets others run on this thread: a thousand lines are milliseconds, and a turn at the gate is
+/// missed by less.
+pub(in crate::payments) async fn breathe() {
+    let mut has_waited = false;
+    poll_fn(|context| {
+        if has_waited {
+            return Poll::Ready(());
+        }
+        has_waited = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

@@ -1,0 +1,137 @@
+//! The last step of a payment: its news are queued for whoever is told, as items of their own, and
+//! it ends. Telling comes later and elsewhere: nothing about it can hold up a payment.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tollgate_core::Timestamp;
+use tollgate_core::flow::{Call, ExecInput, Policy, Step, StepError};
+use tollgate_core::outcome::AttemptState;
+use tollgate_core::ports::{Admission, NewAudit, NewItem, StoreError, StoreResult};
+use tollgate_core::retry;
+
+use super::Payments;
+use super::exec::RETRY;
+use super::prepare::PaymentContext;
+use super::status::notified;
+use crate::notifications::{self, Event, News};
+
+/// The sweeper looks for no item that has ended: the flow alone knows that its refusal is to be
+/// told, and does not give up.
+const RETRY_REFUSED: retry::Policy = retry::Policy {
+    max_attempts: u32::MAX,
+    ..RETRY
+};
+
+/// Queues the news, then ends the item (ACCEPTED → PROCESSING); a refused one has ended already.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SendNotifications {
+    pub input: ExecInput,
+    pub event: Event,
+}
+
+impl Step for SendNotifications {
+    const NAME: &'static str = "send_notifications";
+    const SHORT: bool = true;
+    type Out = bool;
+    type World = Payments;
+
+    fn key(&self) -> String {
+        Self::NAME.to_owned()
+    }
+    fn policy(&self) -> Policy {
+        Policy {
+            timeout: Duration::from_secs(30),
+            retry: match self.event {
+                Event::Processing => RETRY,
+                Event::Rejected => RETRY_REFUSED,
+            },
+        }
+    }
+    async fn run(&self, world: &Payments, call: &Call) -> Result<bool, StepError> {
+        if !world.receivers.is_empty() {
+            self.queue_news(world, call).await?;
+        }
+        match self.event {
+            Event::Processing => world
+                .store
+                .finish(&self.input.item, self.input.run, notified())
+                .await
+                .map_err(|e| StepError::retryable(e.to_string())),
+            Event::Rejected => Ok(true),
+        }
+    }
+}
+
+impl SendNotifications {
+    /// Admits one notification per receiver. The same ones again change nothing.
+    async fn queue_news(&self, world: &Payments, call: &Call) -> Result<(), StepError> {
+        let away = |e: StoreError| StepError::retryable(e.to_string());
+        let at = self.happened_at(world).await.map_err(away)?;
+        let items = self.news(world, call, at)?;
+        let why = match world.store.admit(&notifications::item_type(), items).await {
+            Ok(admissions) => admissions.into_iter().filter_map(not_queued).collect(),
+            Err(error @ (StoreError::Unavailable(_) | StoreError::Fenced(_))) => {
+                return Err(away(error));
+            }
+            // Trying again would only keep the payment from its end.
+            Err(error @ (StoreError::Invalid(_) | StoreError::Bug(_))) => vec![error.to_string()],
+        };
+        for why in why {
+            let entry = NewAudit {
+                item: Some(self.input.item.clone()),
+                action: "NOT_NOTIFIED".to_owned(),
+                actor: "payments".to_owned(),
+                detail: format!("{}: {why}", self.event.name()),
+            };
+            world.store.write_audit(entry).await.map_err(away)?;
+        }
+        Ok(())
+    }
+
+    fn news(
+        &self,
+        world: &Payments,
+        call: &Call,
+        at: Timestamp,
+    ) -> Result<Vec<NewItem>, StepError> {
+        let bad = |e| StepError::last(format!("the context cannot be read: {e}"));
+        let context: PaymentContext =
+            serde_json::from_str(&self.input.context_json).map_err(bad)?;
+        let news = News {
+            event: self.event,
+            at,
+            payment_id: &context.payment_id,
+            amount: &context.amount,
+            currency: &context.currency,
+            gateway: &context.gateway,
+            reference: context.reference.as_deref(),
+        };
+        let items = world
+            .receivers
+            .iter()
+            .map(|to| news.item(to, &call.flow_id));
+        items.collect::<Result<_, _>>().map_err(bad)
+    }
+
+    /// When the bank's answer was written down, however often this step runs.
+    async fn happened_at(&self, world: &Payments) -> StoreResult<Timestamp> {
+        let view = world.store.item(&self.input.item).await?;
+        let attempts = view.map(|view| view.attempts).unwrap_or_default();
+        let answer = attempts
+            .iter()
+            .find(|attempt| matches!(attempt.state, AttemptState::Done | AttemptState::Refused));
+        match answer.and_then(|answer| answer.settled_at) {
+            Some(at) => Ok(at),
+            None => world.store.now().await,
+        }
+    }
+}
+
+fn not_queued(admission: Admission) -> Option<String> {
+    match admission {
+        Admission::New(_) | Admission::Repeat(_) => None,
+        Admission::Conflict => Some("its id is taken by other content".to_owned()),
+        Admission::Refused(why) | Admission::RefusedBy { message: why, .. } => Some(why),
+    }
+}

@@ -1,0 +1,381 @@
+//! Who may call what: the one table of all addresses. What is not in it is not served, so a new
+//! address cannot be forgotten here.
+
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::request::Parts;
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::error::{ApiError, internal};
+use crate::auth::{Caller, Role, Tokens};
+
+/// What an address asks of its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// Not even a token.
+    Nothing,
+    /// A token with any role.
+    AnyRole,
+    Ingest,
+    Read,
+    Operate,
+}
+
+impl Needs {
+    /// `operate` may do everything.
+    pub fn roles(self) -> &'static [Role] {
+        match self {
+            Self::Nothing | Self::AnyRole => &Role::ALL,
+            Self::Ingest => &[Role::Ingest, Role::Operate],
+            Self::Read => &[Role::Read, Role::Operate],
+            Self::Operate => &[Role::Operate],
+        }
+    }
+}
+
+use Needs::{AnyRole, Ingest, Nothing, Operate, Read};
+
+/// Method, address as the router knows it, and what it needs.
+pub const ROUTES: &[(&str, &str, Needs)] = &[
+    ("GET", "/health/live", Nothing),
+    ("GET", "/health/ready", Nothing),
+    // The contract and its page are the same for everybody and tell nothing of this service.
+    ("GET", "/openapi.json", Nothing),
+    ("GET", "/docs", Nothing),
+    ("GET", "/docs/", Nothing),
+    ("GET", "/docs/{*rest}", Nothing),
+    ("GET", "/metrics", Read),
+    ("GET", "/q/metrics", Read),
+    ("POST", "/payments", Ingest),
+    ("GET", "/payments", Read),
+    ("POST", "/payments/bulk", Ingest),
+    ("GET", "/payments/bulk/{batch}", AnyRole),
+    ("GET", "/payments/bulk/{batch}/errors", AnyRole),
+    ("GET", "/payments/{id}", AnyRole),
+    ("POST", "/payments/{id}/cancel", Operate),
+    ("POST", "/payments/{id}/release", Operate),
+    ("POST", "/payments/{id}/reschedule", Operate),
+    ("GET", "/admin/rate-limit/config", Read),
+    ("POST", "/admin/rate-limit/config", Operate),
+    ("POST", "/admin/rate-limit/cache/flush", Operate),
+    ("GET", "/admin/rate-limit/windows", Read),
+    ("GET", "/admin/rate-limit/certificate", Read),
+    // Asks what would happen and changes nothing.
+    ("POST", "/admin/rate-limit/forecast", Read),
+    ("POST", "/admin/lanes/{lane}/pause", Operate),
+    ("POST", "/admin/lanes/{lane}/resume", Operate),
+    ("POST", "/admin/lanes/{lane}/replan", Operate),
+    ("POST", "/admin/lanes/{lane}/reconcile", Operate),
+    ("GET", "/admin/lanes/{lane}/history", Read),
+    ("GET", "/admin/calendars", Read),
+    ("GET", "/admin/calendars/{name}", Read),
+    ("PUT", "/admin/calendars/{name}", Operate),
+    ("PUT", "/admin/calendars/{name}/holidays", Operate),
+    ("GET", "/admin/calendars/{name}/history", Read),
+    ("GET", "/admin/in-doubt", Read),
+    ("GET", "/admin/in-doubt/{item_type}/{id}", Read),
+    ("POST", "/admin/in-doubt/{item_type}/{id}/resolve", Operate),
+    ("GET", "/admin/totals", Read),
+    ("GET", "/admin/item-types", Read),
+    ("GET", "/admin/item-types/{item_type}", Read),
+    ("PUT", "/admin/item-types/{item_type}", Operate),
+    ("GET", "/admin/item-types/{item_type}/history", Read),
+    ("GET", "/admin/dead-letters", Read),
+    (
+        "POST",
+        "/admin/dead-letters/{item_type}/{id}/replay",
+        Operate,
+    ),
+    ("GET", "/admin/audit", Read),
+    ("GET", "/admin/rules", Read),
+    ("POST", "/admin/rules/reload", Operate),
+    // Asks what would happen and changes nothing.
+    ("POST", "/admin/rules/dry-run", Read),
+];
+
+/// Lets a request in with its [`Caller`], or says why not.
+pub(super) async fn admit(
+    State(tokens): State<Arc<Tokens>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match judge(&tokens, &request) {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(refusal) => {
+            refusal.note(&request);
+            refusal.into_response()
+        }
+    }
+}
+
+fn judge(tokens: &Tokens, request: &Request) -> Result<Caller, Refusal> {
+    let path = request.extensions().get::<MatchedPath>();
+    let path = path.map(MatchedPath::as_str);
+    let needs = path.map(|path| needs(request.method(), path));
+    if let Some(Ok(Nothing)) = needs {
+        return Ok(Caller::Local);
+    }
+    // Whoever may not come in does not learn what is here.
+    let caller = authenticate(tokens, request.headers())?;
+    match needs {
+        // The router says that there is nothing.
+        None => Ok(caller),
+        Some(needs) => permit(caller, needs?),
+    }
+}
+
+fn needs(method: &Method, path: &str) -> Result<Needs, Refusal> {
+    let method = match *method {
+        Method::HEAD => Method::GET.as_str(),
+        _ => method.as_str(),
+    };
+    let here = || ROUTES.iter().filter(|(_, listed, _)| *listed == path);
+    if let Some((_, _, needs)) = here().find(|(listed, _, _)| *listed == method) {
+        return Ok(*needs);
+    }
+    let methods: Vec<_> = here().map(|(listed, _, _)| *listed).collect();
+    Err(match methods[..] {
+        [] => Refusal::NotListed(path.to_owned()),
+        _ => Refusal::Method(methods.join(", ")),
+    })
+}
+
+fn authenticate(tokens: &Tokens, headers: &HeaderMap) -> Result<Caller, Refusal> {
+    if !tokens.are_asked_for() {
+        return match strange_host(headers) {
+            None => Ok(Caller::Local),
+            Some(host) => Err(Refusal::Host(host)),
+        };
+    }
+    let mut given = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(value), None) = (given.next(), given.next()) else {
+        return Err(Refusal::NoToken);
+    };
+    let token = bearer(value).ok_or(Refusal::NoToken)?;
+    tokens.caller(token).ok_or(Refusal::WrongToken)
+}
+
+/// The scheme's name may be written in any case.
+fn bearer(value: &HeaderValue) -> Option<&[u8]> {
+    let (scheme, token) = value.as_bytes().split_at_checked("Bearer ".len())?;
+    let token = token.trim_ascii();
+    (scheme.eq_ignore_ascii_case(b"Bearer ") && !token.is_empty()).then_some(token)
+}
+
+/// Without tokens, a browser on this machine must not do what a page from elsewhere tells it: such
+/// a page can make its own name mean 127.0.0.1, but it cannot hide that name.
+fn strange_host(headers: &HeaderMap) -> Option<String> {
+    let host = headers.get(header::HOST)?;
+    let shown = || String::from_utf8_lossy(host.as_bytes()).into_owned();
+    let Some(authority) = host.to_str().ok().and_then(|h| h.parse::<Authority>().ok()) else {
+        return Some(shown());
+    };
+    let name = authority.host().trim_matches(['[', ']']);
+    let is_here = name.eq_ignore_ascii_case("localhost")
+        || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    (!is_here).then(shown)
+}
+
+fn permit(caller: Caller, needs: Needs) -> Result<Caller, Refusal> {
+    match &caller {
+        Caller::Local => Ok(caller),
+        Caller::Token { role, .. } if needs.roles().contains(role) => Ok(caller),
+        Caller::Token { .. } => Err(Refusal::Role(caller, needs)),
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Refusal {
+    NoToken,
+    WrongToken,
+    Host(String),
+    Role(Caller, Needs),
+    /// With the methods that the address knows.
+    Method(String),
+    /// The router has an address that the table has not.
+    NotListed(String),
+}
+
+impl Refusal {
+    /// Strangers are only counted: they may be many. Whoever has a token is named.
+    fn note(&self, request: &Request) {
+        let status = match self {
+            Self::NoToken | Self::WrongToken => "401",
+            Self::Host(_) => "403",
+            Self::Role(caller, _) => {
+                let (actor, path) = (caller.name(), request.uri().path());
+                let method = request.method();
+                tracing::warn!(actor, %method, path, "refused: the role is not enough");
+                "403"
+            }
+            Self::Method(_) | Self::NotListed(_) => return,
+        };
+        metrics::counter!("tollgate_api_refused_total", "status" => status).increment(1);
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        match self {
+            Self::NoToken => unauthorized(
+                "a token is needed; send it in one header: Authorization: Bearer TOKEN",
+                "Bearer realm=\"tollgate\"",
+            ),
+            Self::WrongToken => unauthorized(
+                "this token is not known here",
+                "Bearer realm=\"tollgate\", error=\"invalid_token\"",
+            ),
+            Self::Host(host) => forbidden(format!(
+                "as long as there are no tokens only this machine is served, and {host:?} is none of its names; say http://127.0.0.1 or http://localhost, or configure auth.tokens"
+            )),
+            Self::Role(caller, needs) => forbidden(lacking(&caller, needs)),
+            Self::Method(methods) => {
+                let mut response = ApiError::method_not_allowed().into_response();
+                if let Ok(methods) = HeaderValue::from_str(&methods) {
+                    response.headers_mut().insert(header::ALLOW, methods);
+                }
+                response
+            }
+            Self::NotListed(path) => {
+                internal(&format!("{path} is not in the table of api/access.rs")).into_response()
+            }
+        }
+    }
+}
+
+fn lacking(caller: &Caller, needs: Needs) -> String {
+    let roles: Vec<_> = needs.roles().iter().map(|role| role.as_str()).collect();
+    let roles = roles.join(" or ");
+    let name = caller.name();
+    format!("this needs a token with the role {roles}; \"{name}\" has another")
+}
+
+fn unauthorized(error: &str, challenge: &'static str) -> Response {
+    let mut response = ApiError::new(StatusCode::UNAUTHORIZED, error).into_response();
+    let challenge = HeaderValue::from_static(challenge);
+    let headers = response.headers_mut();
+    headers.insert(header::WWW_AUTHENTICATE, challenge);
+    response
+}
+
+fn forbidden(error: String) -> Response {
+    ApiError::new(StatusCode::FORBIDDEN, error).into_response()
+}
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response> {
+        let caller = parts.extensions.get::<Self>().cloned();
+        caller.ok_or_else(|| {
+            internal("a request came past the table of api/access.rs").into_response()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::hash;
+
+    fn tokens() -> Tokens {
+        let known = |role: Role| {
+            let name = role.as_str().into();
+            (hash(role.as_str().as_bytes()), Caller::Token { name, role })
+        };
+        Tokens::new(Role::ALL.map(known))
+    }
+
+    #[test]
+    fn no_address_is_listed_twice() {
+        for (n, (method, path, _)) in ROUTES.iter().enumerate() {
+            let again = ROUTES[..n].iter().any(|(m, p, _)| (m, p) == (method, path));
+            assert!(!again, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_in_the_table_is_not_served() {
+        let here = "/admin/calendars/{name}";
+        assert_eq!(needs(&Method::GET, here), Ok(Read));
+        assert_eq!(needs(&Method::HEAD, here), Ok(Read));
+        assert_eq!(needs(&Method::PUT, here), Ok(Operate));
+        let known = Refusal::Method("GET, PUT".to_owned());
+        assert_eq!(needs(&Method::DELETE, here), Err(known));
+        let new = Refusal::NotListed("/new".to_owned());
+        assert_eq!(needs(&Method::GET, "/new"), Err(new));
+    }
+
+    #[test]
+    fn a_token_is_taken_from_one_authorization_header_only() {
+        let table: [(&[&str], Result<&str, Refusal>); 9] = [
+            (&["Bearer read"], Ok("read")),
+            (&["bearer  operate "], Ok("operate")),
+            (&[], Err(Refusal::NoToken)),
+            (&["Bearer "], Err(Refusal::NoToken)),
+            (&["Bearer"], Err(Refusal::NoToken)),
+            (&["Basic read"], Err(Refusal::NoToken)),
+            (&["read"], Err(Refusal::NoToken)),
+            (&["Bearer read", "Bearer operate"], Err(Refusal::NoToken)),
+            (&["Bearer reader"], Err(Refusal::WrongToken)),
+        ];
+        for (given, expected) in table {
+            let mut headers = HeaderMap::new();
+            for value in given {
+                headers.append(header::AUTHORIZATION, value.parse().unwrap());
+            }
+            let caller = authenticate(&tokens(), &headers);
+            let name = caller.map(|caller| caller.name().to_owned());
+            assert_eq!(name, expected.map(str::to_owned), "{given:?}");
+        }
+    }
+
+    #[test]
+    fn without_tokens_only_the_names_of_this_machine_are_served() {
+        let table = [
+            ("localhost", true),
+            ("LOCALHOST:8090", true),
+            ("127.0.0.1:8090", true),
+            ("127.9.9.9", true),
+            ("[::1]:8090", true),
+            ("evil.example", false),
+            ("localhost.evil.example:8090", false),
+            ("10.0.0.1", false),
+            ("ann@localhost, x", false),
+        ];
+        for (host, served) in table {
+            let headers = HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
+            let caller = authenticate(&Tokens::default(), &headers);
+            assert_eq!(caller.is_ok(), served, "{host}");
+            let with_token = authenticate(&tokens(), &headers);
+            assert_eq!(with_token, Err(Refusal::NoToken), "{host}");
+        }
+        let nameless = authenticate(&Tokens::default(), &HeaderMap::new());
+        assert_eq!(nameless, Ok(Caller::Local));
+    }
+
+    #[test]
+    fn each_role_may_do_what_it_is_for() {
+        let table = [
+            (AnyRole, [true, true, true]),
+            (Ingest, [true, false, true]),
+            (Read, [false, true, true]),
+            (Operate, [false, false, true]),
+        ];
+        for (needs, expected) in table {
+            for (role, expected) in Role::ALL.into_iter().zip(expected) {
+                let name = "ann".into();
+                let ann = Caller::Token { name, role };
+                assert_eq!(permit(ann, needs).is_ok(), expected, "{role} {needs:?}");
+            }
+            assert!(permit(Caller::Local, needs).is_ok());
+        }
+    }
+}

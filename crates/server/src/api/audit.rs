@@ -1,0 +1,122 @@
+//! `GET /admin/audit`: who did what, newest first.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use tollgate_core::Timestamp;
+use tollgate_core::id::{Item, ItemId, check_item_id};
+use tollgate_core::ports::{AuditEntry, AuditWanted};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::body::wrong;
+use super::error::ApiError;
+use super::extract::Query;
+use super::refusals::Reads;
+use super::{App, page};
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct AuditQuery {
+    /// Only of this item: `TYPE/ID`.
+    #[param(
+        pattern = "^[A-Za-z]+/[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$",
+        example = "PAYMENT/pay_001"
+    )]
+    item: Option<String>,
+    /// Only by this actor: a person, or a part of the machine such as `sender`.
+    actor: Option<String>,
+    /// Only this, such as `SETTING_CHANGED`.
+    action: Option<String>,
+    /// The next page: older than the entry with this id.
+    after: Option<i64>,
+    /// 100 if not given.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+}
+
+/// Entries, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AuditLog)]
+struct AuditResponse {
+    entries: Vec<EntryResponse>,
+    /// Ask with `after=` for the next page; null on the last one. A page may be short, or even empty,
+    /// and still have a next one.
+    next: Option<i64>,
+}
+
+/// Who did what, to what, and why.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AuditEntry)]
+struct EntryResponse {
+    id: i64,
+    at: Timestamp,
+    /// `TYPE/ID`, if it is about one item.
+    #[schema(example = "PAYMENT/pay_001")]
+    item: Option<String>,
+    #[schema(example = "CANCELLED")]
+    action: String,
+    status_before: Option<String>,
+    status_after: Option<String>,
+    actor: String,
+    detail: String,
+}
+
+impl From<AuditEntry> for EntryResponse {
+    fn from(entry: AuditEntry) -> Self {
+        Self {
+            id: entry.id,
+            at: entry.at,
+            item: entry.item.map(|item| item.to_string()),
+            action: entry.action,
+            status_before: entry.status_before,
+            status_after: entry.status_after,
+            actor: entry.actor,
+            detail: entry.detail,
+        }
+    }
+}
+
+/// The audit log, newest first.
+#[utoipa::path(
+    get, path = "/admin/audit", operation_id = "listAudit", tag = "accounts",
+    params(AuditQuery),
+    responses((status = 200, description = "A page.", body = AuditResponse), Reads),
+)]
+async fn audit(
+    State(app): State<App>,
+    Query(query): Query<AuditQuery>,
+) -> Result<Json<AuditResponse>, ApiError> {
+    let wanted = AuditWanted {
+        item: query.item.as_deref().map(item).transpose()?,
+        actor: query.actor,
+        action: query.action,
+        after: query.after,
+        limit: page::limit(query.limit)?,
+    };
+    let page = app.store.audit_log(wanted).await?;
+    Ok(Json(AuditResponse {
+        entries: page.items.into_iter().map(EntryResponse::from).collect(),
+        next: page.next,
+    }))
+}
+
+fn item(text: &str) -> Result<Item, ApiError> {
+    let form = "must be TYPE/ID, such as PAYMENT/pay_001";
+    let (item_type, id) = text.split_once('/').ok_or_else(|| wrong("item", form))?;
+    let item_type = App::item_type_named(item_type).map_err(|_| {
+        wrong(
+            "item",
+            format!("there is no item type \"{item_type}\"; it {form}"),
+        )
+    })?;
+    check_item_id(id).map_err(|why| wrong("item", format!("its id {why}")))?;
+    Ok(Item::new(&item_type, &ItemId::new(id)))
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(audit))
+}

@@ -1,0 +1,234 @@
+//! `POST /payments/bulk`: a file of any size, streamed. Its state is told by `bulk_views.rs`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use http_body_util::BodyExt;
+use serde::Serialize;
+use tokio::sync::{Semaphore, watch};
+use tollgate_core::id::BulkId;
+use tollgate_core::ports::Store;
+use tollgate_dispatch::Wake;
+use tollgate_domains::payments::bulk::{BulkIntake, Format, Taken, Upload, UploadError};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::error::ApiError;
+use super::refusals::Uploads as Refusals;
+use super::{App, bulk_views};
+
+/// So many files are uploaded at once; each holds a chunk in memory.
+const MAX_UPLOADS: usize = 8;
+/// A client that sends nothing for so long is given up.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// So much is read on after a refusal, in bytes and in time.
+const MAX_DRAINED: usize = 64 * 1024 * 1024;
+const DRAIN_TIME: Duration = Duration::from_secs(5);
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// Where uploads go in.
+pub(crate) struct Uploads {
+    intake: BulkIntake,
+    room: Semaphore,
+    fed: Wake,
+    closing: watch::Receiver<bool>,
+}
+
+impl Uploads {
+    /// `fed` is told when there is work; `closing` says that the server is about to stop.
+    pub(crate) fn new(store: &Arc<dyn Store>, fed: Wake, closing: watch::Receiver<bool>) -> Self {
+        let store = Arc::clone(store);
+        Self {
+            intake: BulkIntake { store },
+            room: Semaphore::new(MAX_UPLOADS),
+            fed,
+            closing,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Bulk)]
+struct BulkResponse {
+    #[schema(value_type = String)]
+    batch_id: BulkId,
+}
+
+/// Takes a file of payments in, of any size, one per line.
+///
+/// The answer comes when the file is durable; its payments are taken in after that. With an
+/// `Idempotency-Key` the same file is taken in once, however often it is sent.
+#[utoipa::path(
+    post, path = "/payments/bulk", operation_id = "uploadPayments", tag = "bulk",
+    params(("Idempotency-Key" = Option<String>, Header, description = "Visible ASCII, up to 255 characters.")),
+    request_body(
+        description = "One payment per line as for POST /payments, or CSV with the same names as columns (`debtor.account`, …).",
+        content(
+            (String = "application/x-ndjson"),
+            (String = "text/csv"),
+        ),
+    ),
+    responses(
+        (status = 202, description = "The file is durable.", body = BulkResponse),
+        (status = 200, description = "The same file was sent under this key before.", body = BulkResponse),
+        Refusals,
+    ),
+)]
+async fn upload(
+    State(app): State<App>,
+    headers: HeaderMap,
+    mut body: Body,
+) -> Result<Response, ApiError> {
+    let format = format(&headers)?;
+    let key = key(&headers)?;
+    let Ok(_seat) = app.uploads.room.try_acquire() else {
+        let error = format!("{MAX_UPLOADS} files are being uploaded already; try again");
+        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error));
+    };
+    let upload = app.uploads.intake.begin(format, key).await?;
+    let given_up = GivenUp {
+        store: Arc::clone(&app.store),
+        bulk: upload.bulk(),
+    };
+    let mut closing = app.uploads.closing.clone();
+    let taken = tokio::select! {
+        taken = receive(upload, &mut body) => taken,
+        // A stop does not wait for a file that may take hours.
+        () = closed(&mut closing) => {
+            let error = "the service is about to stop; send the file again";
+            return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error));
+        }
+    };
+    if taken.is_err() {
+        drain(body).await;
+    }
+    let taken = taken?;
+    given_up.not();
+    app.uploads.fed.wake();
+    let status = if taken.repeat {
+        StatusCode::OK
+    } else {
+        StatusCode::ACCEPTED
+    };
+    let batch_id = taken.bulk;
+    Ok((status, Json(BulkResponse { batch_id })).into_response())
+}
+
+async fn closed(closing: &mut watch::Receiver<bool>) {
+    // A sender that is gone has nothing to say.
+    if closing.wait_for(|closing| *closing).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+async fn receive(mut upload: Upload, body: &mut Body) -> Result<Taken, ApiError> {
+    loop {
+        let Ok(frame) = tokio::time::timeout(PATIENCE, body.frame()).await else {
+            let error = format!("nothing came for {PATIENCE:?}; nothing of it was taken in");
+            return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, error));
+        };
+        match frame {
+            None => return Ok(upload.end().await?),
+            Some(Ok(frame)) => {
+                if let Ok(bytes) = frame.into_data() {
+                    upload.push(&bytes).await?;
+                }
+            }
+            Some(Err(_)) => {
+                let error = "the upload broke off; nothing of it was taken in";
+                return Err(ApiError::new(StatusCode::BAD_REQUEST, error));
+            }
+        }
+    }
+}
+
+/// Reads on for a while after a refusal: a client that is still sending would not see the answer.
+async fn drain(mut body: Body) {
+    let mut left = MAX_DRAINED;
+    let reading = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            let read = frame.data_ref().map_or(0, Bytes::len);
+            left = left.saturating_sub(read);
+            if left == 0 {
+                break;
+            }
+        }
+    };
+    // Whoever is not done by then does without the answer.
+    let _ = tokio::time::timeout(DRAIN_TIME, reading).await;
+}
+
+/// An upload that ends before its file, also because the client hung up and nobody waits for an
+/// answer any more, leaves nothing that would run.
+struct GivenUp {
+    store: Arc<dyn Store>,
+    bulk: Option<BulkId>,
+}
+
+impl GivenUp {
+    fn not(mut self) {
+        self.bulk = None;
+    }
+}
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        let (Some(bulk), Ok(runtime)) = (self.bulk.take(), tokio::runtime::Handle::try_current())
+        else {
+            return;
+        };
+        let store = Arc::clone(&self.store);
+        // Nobody waits for it: if it does not come to it, the feeder's sweep does.
+        runtime.spawn(async move {
+            if let Err(error) = store.drop_upload(&bulk).await {
+                tracing::warn!(%bulk, %error, "a broken-off upload is left to the sweep");
+            }
+        });
+    }
+}
+
+fn format(headers: &HeaderMap) -> Result<Format, ApiError> {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|value| value.to_str().ok());
+    kind.and_then(Format::of_media_type).ok_or_else(|| {
+        let error = "Content-Type must be application/x-ndjson or text/csv";
+        ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, error)
+    })
+}
+
+/// What is not text is not a key; the intake says what is.
+fn key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else {
+        return Ok(None);
+    };
+    let not_text = |_| super::body::wrong("Idempotency-Key", "must be visible ASCII characters");
+    value
+        .to_str()
+        .map(|key| Some(key.to_owned()))
+        .map_err(not_text)
+}
+
+impl From<UploadError> for ApiError {
+    fn from(error: UploadError) -> Self {
+        match error {
+            UploadError::Invalid(details) => Self::invalid(details),
+            UploadError::Conflict(why) => Self::conflict(why),
+            UploadError::Gone(why) => Self::new(StatusCode::REQUEST_TIMEOUT, why),
+            UploadError::Store(error) => error.into(),
+        }
+    }
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(upload))
+        .routes(routes!(bulk_views::show))
+        .routes(routes!(bulk_views::errors))
+}

@@ -1,0 +1,165 @@
+//! The rate certificate of a lane: as data, as text for people, and as a picture.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+use tollgate_core::Timestamp;
+use tollgate_core::certificate::{Certificate, LimitInForce, Peak};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::App;
+use super::accounts::Day;
+use super::body::wrong;
+use super::error::ApiError;
+use super::extract::Query;
+use super::picture;
+use super::refusals::Finds;
+use super::words;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct CertificateQuery {
+    /// Today, if not given.
+    #[param(example = "2026-11-16")]
+    date: Option<String>,
+    /// The day's IANA zone; UTC if not given.
+    #[param(example = "Europe/Berlin")]
+    zone: Option<String>,
+    /// The payments' bank's, if not given.
+    lane: Option<String>,
+    /// `json` (the default), `text` for people, or `svg` for a picture.
+    #[param(schema_with = words::json_text_or_svg)]
+    format: Option<String>,
+}
+
+/// The proof of a lane's rate, from its send log.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Certificate)]
+struct CertificateResponse {
+    lane: String,
+    from: Timestamp,
+    to: Timestamp,
+    /// No sliding second held more sends than its limit.
+    holds: bool,
+    sends: u64,
+    first_send: Option<Timestamp>,
+    last_send: Option<Timestamp>,
+    worst_second: Option<PeakResponse>,
+    worst_window: Option<PeakResponse>,
+    /// Sends whose own second, the one that they end, was above its limit.
+    sends_above_limit: u64,
+    /// What was sent, of what the limits allowed between the first and the last send.
+    utilisation: Option<f64>,
+    /// The versions that applied, oldest first.
+    limits: Vec<LimitResponse>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Peak)]
+struct PeakResponse {
+    sends: u32,
+    /// The first send of that second, or the start of that window.
+    from: Timestamp,
+    /// The highest hard limit in force in that second, or the plan of that window.
+    #[schema(value_type = f64)]
+    limit: Decimal,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Limit)]
+struct LimitResponse {
+    version: i64,
+    since: Timestamp,
+    #[schema(value_type = f64)]
+    max_per_second: Decimal,
+    max_per_window: u32,
+    window_size_secs: u32,
+    actor: String,
+    reason: String,
+}
+
+impl From<Certificate> for CertificateResponse {
+    fn from(it: Certificate) -> Self {
+        Self {
+            lane: it.lane,
+            from: it.from,
+            to: it.to,
+            holds: it.holds,
+            sends: it.sends,
+            first_send: it.first_send,
+            last_send: it.last_send,
+            worst_second: it.worst_second.map(PeakResponse::from),
+            worst_window: it.worst_window.map(PeakResponse::from),
+            sends_above_limit: it.sends_above_limit,
+            utilisation: it.utilisation,
+            limits: it.limits.into_iter().map(LimitResponse::from).collect(),
+        }
+    }
+}
+
+impl From<Peak> for PeakResponse {
+    fn from(peak: Peak) -> Self {
+        Self {
+            sends: peak.sends,
+            from: peak.from,
+            limit: peak.limit,
+        }
+    }
+}
+
+impl From<LimitInForce> for LimitResponse {
+    fn from(limit: LimitInForce) -> Self {
+        Self {
+            version: limit.version,
+            since: limit.since,
+            max_per_second: limit.max_per_second,
+            max_per_window: limit.max_per_window,
+            window_size_secs: limit.window_size_secs,
+            actor: limit.actor,
+            reason: limit.reason,
+        }
+    }
+}
+
+/// The proof of a lane's rate on a day.
+#[utoipa::path(
+    get, path = "/admin/rate-limit/certificate", operation_id = "getCertificate", tag = "lanes",
+    params(CertificateQuery),
+    responses(
+        (status = 200, description = "As data, as text or as a picture.", content(
+            (CertificateResponse = "application/json"),
+            (String = "text/plain"),
+            (String = "image/svg+xml"),
+        )),
+        Finds,
+    ),
+)]
+async fn certificate(
+    State(app): State<App>,
+    Query(query): Query<CertificateQuery>,
+) -> Result<Response, ApiError> {
+    let day = Day {
+        date: query.date,
+        zone: query.zone,
+    };
+    let (from, to) = day.range(app.store.now().await?)?;
+    let lane = app.lane_named(query.lane).await?.name;
+    let certificate = app.store.certificate(&lane, from, to).await?;
+    match query.format.as_deref() {
+        None | Some("json") => Ok(Json(CertificateResponse::from(certificate)).into_response()),
+        Some("text") => Ok(certificate.to_string().into_response()),
+        Some("svg") => Ok(picture::svg(picture::rate(&certificate))),
+        Some(_) => Err(wrong("format", "must be \"json\", \"text\" or \"svg\"")),
+    }
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(certificate))
+}

@@ -1,0 +1,150 @@
+//! `/admin/dead-letters`: what the machine has given up.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use serde::{Deserialize, Serialize};
+use tollgate_core::Timestamp;
+use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
+use tollgate_core::ports::{DeadLetter, Intervened};
+use tollgate_domains::payments;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::body::{Body, after_id, author, parse};
+use super::error::ApiError;
+use super::extract::{Path, Query};
+use super::payment_changes::Because;
+use super::payments::{PaymentResponse, no_payment, payment_id, told};
+use super::refusals::{Changes, Finds};
+use super::{App, page, words};
+use crate::auth::Caller;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ListQuery {
+    /// The item type; payments if not given.
+    #[serde(rename = "type")]
+    #[param(example = "PAYMENT")]
+    item_type: Option<String>,
+    /// The next page: after this id.
+    #[param(schema_with = words::id)]
+    after: Option<String>,
+    /// 100 if not given.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+}
+
+/// Dead letters in the order of their ids.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = DeadLetterList)]
+struct ListResponse {
+    dead_letters: Vec<LetterResponse>,
+    /// Ask with `after=` for the next page; null on the last one.
+    #[schema(value_type = Option<String>)]
+    next: Option<ItemId>,
+}
+
+/// What was given up, and why.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = DeadLetter)]
+struct LetterResponse {
+    #[schema(example = "PAYMENT")]
+    item_type: String,
+    #[schema(value_type = String, example = "pay_001")]
+    id: ItemId,
+    #[schema(schema_with = words::payment_status)]
+    status: String,
+    amount: String,
+    currency: &'static str,
+    #[schema(value_type = String)]
+    lane: LaneName,
+    run: u32,
+    /// So often its start had failed.
+    retry_count: u32,
+    last_error: Option<String>,
+    /// When it was due.
+    due: Timestamp,
+}
+
+impl LetterResponse {
+    fn new(item_type: &ItemType, letter: DeadLetter) -> Self {
+        Self {
+            item_type: item_type.to_string(),
+            id: letter.id,
+            status: letter.status,
+            amount: letter.money.decimal(),
+            currency: letter.money.currency.code(),
+            lane: letter.lane,
+            run: letter.run,
+            retry_count: letter.retry_count,
+            last_error: letter.last_error,
+            due: letter.due,
+        }
+    }
+}
+
+/// What the machine has given up, in the order of ids.
+#[utoipa::path(
+    get, path = "/admin/dead-letters", operation_id = "listDeadLetters", tag = "worklists",
+    params(ListQuery),
+    responses((status = 200, description = "A page.", body = ListResponse), Finds),
+)]
+async fn list(
+    State(app): State<App>,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<ListResponse>, ApiError> {
+    let item_type = match query.item_type {
+        Some(name) => App::item_type_named(&name)?,
+        None => payments::item_type(),
+    };
+    let after = query.after.map(after_id).transpose()?;
+    let limit = page::limit(query.limit)?;
+    let page = app.store.dead_letters(&item_type, after.as_ref(), limit);
+    let page = page.await?;
+    let told = |letter| LetterResponse::new(&item_type, letter);
+    Ok(Json(ListResponse {
+        dead_letters: page.items.into_iter().map(told).collect(),
+        next: page.next,
+    }))
+}
+
+/// Has a dead letter tried again, at once and as its next run.
+#[utoipa::path(
+    post, path = "/admin/dead-letters/{item_type}/{id}/replay", operation_id = "replayDeadLetter",
+    tag = "worklists",
+    params(
+        ("item_type" = String, Path, description = "`PAYMENT`.", example = "PAYMENT"),
+        ("id" = String, Path, description = "The item's id.", example = "pay_001"),
+    ),
+    request_body = Because,
+    responses((status = 200, description = "The payment as it is now.", body = PaymentResponse), Changes),
+)]
+async fn replay(
+    State(app): State<App>,
+    caller: Caller,
+    Path((item_type, id)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<PaymentResponse>, ApiError> {
+    let item_type = App::item_type_named(&item_type)?;
+    let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
+    let item = Item::new(&item_type, &payment_id(&id)?);
+    match app.store.replay(&item, author).await? {
+        Intervened::Yes => told(&app, &id).await,
+        Intervened::NoSuchItem => Err(no_payment(&id)),
+        Intervened::Refused(why) => Err(ApiError::conflict(format!(
+            "payment {id} cannot be replayed: {why}"
+        ))),
+    }
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(replay))
+}

@@ -1,0 +1,166 @@
+//! The contract: the OpenAPI document, made from the handlers that are served, and a page to read it on.
+
+use std::sync::OnceLock;
+
+use axum::Router;
+use axum::http::header;
+use axum::response::IntoResponse;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use utoipa_swagger_ui::{Config, SwaggerUi};
+
+use super::App;
+use super::error::ErrorBody;
+
+const AT: &str = "/openapi.json";
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Tollgate",
+        description = "Lands payments on a bank at exactly the rate it permits, each once.\n\n\
+            JSON in camelCase, times in RFC 3339 and UTC, amounts as decimal strings. Every error is \
+            `{\"error\": \"…\", \"details\": {field: message}}`. What answers 503 may be sent again \
+            as it is: one id is never paid twice.",
+        license(name = "MIT", identifier = "MIT"),
+    ),
+    tags(
+        (name = "payments", description = "Taking payments in, and telling what became of them."),
+        (name = "lanes", description = "Each bank's budget: the plan, the hard limit, pauses, forecasts and the proof."),
+        (name = "calendars", description = "When lanes are open."),
+        (name = "item types", description = "How items are dispatched; the kill switch."),
+        (name = "worklists", description = "What waits for a person: payments in doubt, dead letters."),
+        (name = "accounts", description = "Control totals and the audit trail."),
+        (name = "service", description = "Health, metrics and this document."),
+    ),
+    components(schemas(ErrorBody)),
+)]
+struct Base;
+
+/// Where resources are merged into.
+pub(super) fn base() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(Base::openapi())
+}
+
+/// The document as it is served, and kept in `docs/openapi.json`.
+pub fn openapi_json() -> &'static str {
+    static DOCUMENT: OnceLock<String> = OnceLock::new();
+    DOCUMENT.get_or_init(|| {
+        let document = super::resources().into_openapi();
+        // It consists of strings, lists and maps with string keys: nothing that JSON cannot say.
+        document.to_pretty_json().unwrap_or_default() + "\n"
+    })
+}
+
+/// This document.
+#[utoipa::path(
+    get, path = "/openapi.json", operation_id = "getOpenApi", tag = "service",
+    responses((status = 200, description = "The OpenAPI document.", body = serde_json::Value)),
+)]
+async fn openapi() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], openapi_json())
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(openapi))
+}
+
+/// A page for people, at `/docs`; no part of the contract.
+pub(super) fn page() -> Router<App> {
+    SwaggerUi::new("/docs").config(Config::from(AT)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    fn document() -> Value {
+        serde_json::from_str(openapi_json()).unwrap()
+    }
+
+    fn operations(document: &Value) -> impl Iterator<Item = (String, &Value)> {
+        let paths = document["paths"].as_object().unwrap();
+        paths.iter().flat_map(|(path, methods)| {
+            let methods = methods.as_object().unwrap();
+            methods
+                .iter()
+                .map(move |(method, operation)| (format!("{method} {path}"), operation))
+        })
+    }
+
+    #[test]
+    fn openapi_json_in_docs_is_what_is_served() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+        if std::env::var_os("TGTEST_WRITE").is_some() {
+            std::fs::write(path, openapi_json()).unwrap();
+        }
+        let kept = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            kept == openapi_json(),
+            "docs/openapi.json is stale; write it and look at what changed: \
+             TGTEST_WRITE=1 cargo test -p tollgate-server --lib openapi && git diff docs/openapi.json"
+        );
+    }
+
+    #[test]
+    fn the_document_and_the_table_of_access_name_the_same_addresses() {
+        let document = document();
+        let documented: BTreeSet<String> = operations(&document).map(|(place, _)| place).collect();
+        let of_people = |path: &str| path.starts_with("/docs");
+        let listed: BTreeSet<String> = super::super::ROUTES
+            .iter()
+            .filter(|(_, path, _)| !of_people(path))
+            .map(|(method, path, _)| format!("{} {path}", method.to_ascii_lowercase()))
+            .collect();
+        assert_eq!(documented, listed);
+    }
+
+    #[test]
+    fn every_operation_has_a_name_of_its_own_a_tag_and_says_what_it_does() {
+        let document = document();
+        let mut names = BTreeSet::new();
+        for (place, operation) in operations(&document) {
+            let name = operation["operationId"].as_str().unwrap_or_default();
+            assert!(!name.contains('_'), "{place}: {name}");
+            assert!(names.insert(name), "{place}: {name} is used twice");
+            assert!(operation["summary"].is_string(), "{place} has no summary");
+            assert!(operation["tags"][0].is_string(), "{place} has no tag");
+        }
+        assert!(names.len() > 25, "{names:?}");
+    }
+
+    #[test]
+    fn what_an_operation_refuses_it_refuses_in_the_one_form_of_errors() {
+        let document = document();
+        for (place, operation) in operations(&document) {
+            let answers = operation["responses"].as_object().unwrap();
+            for (status, answer) in answers
+                .iter()
+                .filter(|(status, _)| *status >= &"400".to_owned())
+            {
+                let schema = &answer["content"]["application/json"]["schema"]["$ref"];
+                assert_eq!(schema, "#/components/schemas/Error", "{place} {status}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_takes_a_body_says_what_it_does_with_a_wrong_one() {
+        let document = document();
+        let with_body =
+            operations(&document).filter(|(_, operation)| operation["requestBody"].is_object());
+        for (place, operation) in with_body {
+            for status in ["400", "413", "415"] {
+                assert!(
+                    operation["responses"][status].is_object(),
+                    "{place} {status}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! `/admin/item-types`: how items are dispatched, changed while running.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+use tollgate_core::Timestamp;
+use tollgate_core::id::ItemType;
+use tollgate_core::item_type::ItemTypeChange;
+use tollgate_core::ports::SettingKind;
+use tollgate_dispatch::{ItemTypeInForce, change_item_type, item_type};
+use tollgate_domains::payments;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::App;
+use super::body::{Body, author, parse};
+use super::error::ApiError;
+use super::extract::Path;
+use super::lanes::{VersionResponse, versions};
+use super::refusals::{Finds, Reads, Takes};
+use crate::auth::Caller;
+
+/// How items of a type are dispatched.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ItemType)]
+struct ItemTypeResponse {
+    #[schema(example = "PAYMENT")]
+    item_type: String,
+    /// The kill switch: while it is false nothing is claimed, and items stay READY.
+    enabled: bool,
+    /// Items per claim.
+    batch_size: u32,
+    /// The longest time between two full cycles; what is due within a second never waits for one.
+    dispatch_interval_secs: u32,
+    /// Later runs are started at random within this time.
+    jitter_window_ms: u32,
+    /// How far ahead of its time an item is claimed.
+    #[schema(value_type = f64)]
+    pre_start_buffer_mins: Decimal,
+    /// After so many failed starts an item is DEAD.
+    max_dispatch_retries: u32,
+    /// A claim older than this is claimed again.
+    #[schema(value_type = f64)]
+    stale_claim_threshold_mins: Decimal,
+    /// The flow that executes an item.
+    exec_workflow_type: String,
+    exec_task_queue: String,
+    version: i64,
+    /// Since when this version is in force, by whom and why.
+    since: Timestamp,
+    actor: String,
+    reason: String,
+}
+
+impl ItemTypeResponse {
+    fn new(name: &ItemType, found: ItemTypeInForce) -> Self {
+        let ItemTypeInForce { config, setting } = found;
+        Self {
+            item_type: name.to_string(),
+            enabled: config.enabled,
+            batch_size: config.batch_size,
+            dispatch_interval_secs: config.dispatch_interval_secs,
+            jitter_window_ms: config.jitter_window_ms,
+            pre_start_buffer_mins: config.pre_start_buffer_mins,
+            max_dispatch_retries: config.max_dispatch_retries,
+            stale_claim_threshold_mins: config.stale_claim_threshold_mins,
+            exec_workflow_type: config.exec_workflow_type,
+            exec_task_queue: config.exec_task_queue,
+            version: setting.version,
+            since: setting.created_at,
+            actor: setting.author.actor,
+            reason: setting.author.reason,
+        }
+    }
+}
+
+/// What is left out keeps its value.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = ItemTypeChange, example = json!({"enabled": false, "reason": "the bank is down"}))]
+struct ChangeRequest {
+    enabled: Option<bool>,
+    #[schema(minimum = 1, maximum = 10_000)]
+    batch_size: Option<u32>,
+    #[schema(minimum = 1, maximum = 3600)]
+    dispatch_interval_secs: Option<u32>,
+    #[schema(minimum = 0, maximum = 3_600_000)]
+    jitter_window_ms: Option<u32>,
+    #[schema(value_type = Option<f64>, minimum = 0, maximum = 60)]
+    pre_start_buffer_mins: Option<Decimal>,
+    #[schema(minimum = 1, maximum = 1000)]
+    max_dispatch_retries: Option<u32>,
+    #[schema(value_type = Option<f64>, maximum = 1440)]
+    stale_claim_threshold_mins: Option<Decimal>,
+    #[schema(min_length = 1)]
+    reason: String,
+}
+
+impl App {
+    /// An item type by its name, in any case.
+    pub(super) fn item_type_named(name: &str) -> Result<ItemType, ApiError> {
+        let known = [payments::item_type()];
+        let found = known
+            .into_iter()
+            .find(|known| known.as_str().eq_ignore_ascii_case(name));
+        found.ok_or_else(|| ApiError::not_found(format!("there is no item type \"{name}\"")))
+    }
+
+    async fn item_type_told(&self, name: &ItemType) -> Result<ItemTypeResponse, ApiError> {
+        let found = item_type(&*self.store, name).await?;
+        let found = found.ok_or_else(|| {
+            ApiError::not_found(format!("item type \"{name}\" was never configured"))
+        })?;
+        Ok(ItemTypeResponse::new(name, found))
+    }
+}
+
+/// All item types.
+#[utoipa::path(
+    get, path = "/admin/item-types", operation_id = "listItemTypes", tag = "item types",
+    responses((status = 200, description = "By name.", body = [ItemTypeResponse]), Reads),
+)]
+async fn list(State(app): State<App>) -> Result<Json<Vec<ItemTypeResponse>>, ApiError> {
+    Ok(Json(vec![
+        app.item_type_told(&payments::item_type()).await?,
+    ]))
+}
+
+/// One item type.
+#[utoipa::path(
+    get, path = "/admin/item-types/{item_type}", operation_id = "getItemType", tag = "item types",
+    params(("item_type" = String, Path, description = "Its name.", example = "PAYMENT")),
+    responses((status = 200, description = "As it is now.", body = ItemTypeResponse), Finds),
+)]
+async fn show(
+    State(app): State<App>,
+    Path(name): Path<String>,
+) -> Result<Json<ItemTypeResponse>, ApiError> {
+    let name = App::item_type_named(&name)?;
+    Ok(Json(app.item_type_told(&name).await?))
+}
+
+/// Changes an item type; binds within a second. `enabled: false` is the kill switch.
+#[utoipa::path(
+    put, path = "/admin/item-types/{item_type}", operation_id = "changeItemType", tag = "item types",
+    params(("item_type" = String, Path, description = "Its name.", example = "PAYMENT")),
+    request_body = ChangeRequest,
+    responses((status = 200, description = "As it is now.", body = ItemTypeResponse), Takes),
+)]
+async fn change(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<ItemTypeResponse>, ApiError> {
+    let name = App::item_type_named(&name)?;
+    let request: ChangeRequest = parse(&headers, body)?;
+    let change = ItemTypeChange {
+        enabled: request.enabled,
+        batch_size: request.batch_size,
+        dispatch_interval_secs: request.dispatch_interval_secs,
+        jitter_window_ms: request.jitter_window_ms,
+        pre_start_buffer_mins: request.pre_start_buffer_mins,
+        max_dispatch_retries: request.max_dispatch_retries,
+        stale_claim_threshold_mins: request.stale_claim_threshold_mins,
+    };
+    let author = author(&caller, request.reason)?;
+    let changed = change_item_type(&*app.store, &name, &change, author).await?;
+    Ok(Json(ItemTypeResponse::new(&name, changed)))
+}
+
+/// Every version of an item type, newest first.
+#[utoipa::path(
+    get, path = "/admin/item-types/{item_type}/history", operation_id = "listItemTypeVersions",
+    tag = "item types",
+    params(("item_type" = String, Path, description = "Its name.", example = "PAYMENT")),
+    responses((status = 200, description = "With who and why.", body = [VersionResponse]), Finds),
+)]
+async fn history(
+    State(app): State<App>,
+    Path(name): Path<String>,
+) -> Result<Json<Vec<VersionResponse>>, ApiError> {
+    let name = App::item_type_named(&name)?;
+    versions(&app, SettingKind::ItemType, name.as_str()).await
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(show, change))
+        .routes(routes!(history))
+}

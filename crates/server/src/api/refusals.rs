@@ -1,0 +1,99 @@
+//! Which errors an operation may answer with, for the document: sets that many operations share.
+
+use std::collections::BTreeMap;
+
+use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::{Ref, RefOr, Response, ResponseBuilder, Type, schema::ObjectBuilder};
+use utoipa::{IntoResponses, ToSchema};
+
+use super::error::ErrorBody;
+
+/// Of an operation that reads.
+pub(super) struct Reads;
+/// Of an operation that reads something by its name.
+pub(super) struct Finds;
+/// Of an operation that takes a body and needs nothing to be there.
+pub(super) struct Takes;
+/// Of an operation that changes something by its name.
+pub(super) struct Changes;
+/// Of an operation that takes a payment in.
+pub(super) struct Admits;
+
+/// Of an operation that takes a file in.
+pub(super) struct Uploads;
+
+type Refusals = BTreeMap<String, RefOr<Response>>;
+
+impl IntoResponses for Reads {
+    fn responses() -> Refusals {
+        refusals(&[400, 500, 503])
+    }
+}
+impl IntoResponses for Finds {
+    fn responses() -> Refusals {
+        refusals(&[400, 404, 500, 503])
+    }
+}
+impl IntoResponses for Takes {
+    fn responses() -> Refusals {
+        refusals(&[400, 404, 413, 415, 500, 503])
+    }
+}
+impl IntoResponses for Changes {
+    fn responses() -> Refusals {
+        refusals(&[400, 404, 409, 413, 415, 500, 503])
+    }
+}
+impl IntoResponses for Admits {
+    fn responses() -> Refusals {
+        refusals(&[400, 409, 413, 415, 422, 500, 503])
+    }
+}
+
+impl IntoResponses for Uploads {
+    fn responses() -> Refusals {
+        refusals(&[400, 409, 413, 415, 500, 503])
+    }
+}
+
+/// Before any handler: who asks, and how slowly.
+const ALWAYS: [u16; 3] = [401, 403, 408];
+
+fn refusals(statuses: &[u16]) -> Refusals {
+    let one = |status: &u16| (status.to_string(), refusal(*status).into());
+    ALWAYS.iter().chain(statuses).map(one).collect()
+}
+
+fn refusal(status: u16) -> Response {
+    let schema = Ref::from_schema_name(ErrorBody::name());
+    let content = ContentBuilder::new().schema(Some(schema)).build();
+    let response = ResponseBuilder::new()
+        .description(meaning(status))
+        .content("application/json", content);
+    if status != 503 {
+        return response.build();
+    }
+    let seconds = ObjectBuilder::new().schema_type(Type::Integer).build();
+    let retry_after = HeaderBuilder::new()
+        .description(Some("After so many seconds."))
+        .schema(Some(seconds))
+        .build();
+    response.header("Retry-After", retry_after).build()
+}
+
+fn meaning(status: u16) -> &'static str {
+    match status {
+        400 => "Something in the request is wrong; `details` names each field.",
+        401 => "A token is needed, or this one is not known.",
+        403 => "The token's role may not do this; the error names the role that may.",
+        404 => "There is no such thing.",
+        408 => "The body came too slowly.",
+        409 => "It is not in a state for that; the error says why.",
+        413 => "The body is too large.",
+        415 => "The body is of another type than this operation takes.",
+        422 => "Refused by a rule; `details` names it.",
+        503 => "Not now. Send the same request again.",
+        _ => "A mistake of the service; its log has the reason.",
+    }
+}

@@ -1,0 +1,66 @@
+//! Schemas of words that core knows: taken from its own lists, so that they cannot differ.
+
+use serde_json::Value;
+use tollgate_core::item::QueueStatus;
+use tollgate_core::outcome::{AttemptKind, AttemptState};
+use tollgate_core::ports::Resolved;
+use tollgate_domains::payments::PaymentStatus;
+use utoipa::openapi::Type;
+use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType};
+
+/// What an id or a name that a caller chooses looks like.
+pub(super) const ID_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$";
+
+pub(super) fn payment_status() -> Object {
+    one_of(PaymentStatus::ALL.map(PaymentStatus::as_str))
+}
+pub(super) fn initializing() -> Object {
+    one_of([PaymentStatus::Initializing.as_str()])
+}
+pub(super) fn queue_status() -> Object {
+    one_of(QueueStatus::ALL.map(QueueStatus::as_str))
+}
+pub(super) fn attempt_state() -> Object {
+    one_of(AttemptState::ALL.map(AttemptState::as_str))
+}
+pub(super) fn attempt_kind() -> Object {
+    one_of(AttemptKind::ALL.map(AttemptKind::as_str))
+}
+
+pub(super) fn resolved() -> Object {
+    one_of(Resolved::ALL.map(Resolved::as_str))
+}
+pub(super) fn bulk_state() -> Object {
+    one_of(["UPLOADING", "RUNNING", "DONE"])
+}
+pub(super) fn spread() -> Object {
+    one_of(SPREADS)
+}
+pub(super) fn spread_or_null() -> Object {
+    let words = SPREADS.map(Value::from).into_iter().chain([Value::Null]);
+    let kinds = SchemaType::from_iter([Type::String, Type::Null]);
+    let text = ObjectBuilder::new().schema_type(kinds);
+    text.enum_values(Some(words)).build()
+}
+pub(super) fn run_or_hold() -> Object {
+    one_of(["run", "hold"])
+}
+pub(super) fn json_or_svg() -> Object {
+    one_of(["json", "svg"])
+}
+pub(super) fn json_text_or_svg() -> Object {
+    one_of(["json", "text", "svg"])
+}
+
+const SPREADS: [&str; 2] = ["even", "jitter"];
+
+/// A name or an id of the caller's choice.
+pub(super) fn id() -> Object {
+    let text = ObjectBuilder::new().schema_type(Type::String);
+    text.pattern(Some(ID_PATTERN)).build()
+}
+
+fn one_of<const N: usize>(words: [&'static str; N]) -> Object {
+    let text = ObjectBuilder::new().schema_type(Type::String);
+    text.enum_values(Some(words)).build()
+}

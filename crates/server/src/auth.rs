@@ -1,0 +1,136 @@
+//! Who calls, and what for. Tokens are known only by their SHA-256; which role may call what is in
+//! `api/access.rs`.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// What a token is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Hands payments in, and looks up single ones.
+    Ingest,
+    /// Looks at everything, changes nothing.
+    Read,
+    /// May do everything.
+    Operate,
+}
+
+impl Role {
+    pub const ALL: [Self; 3] = [Self::Ingest, Self::Read, Self::Operate];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ingest => "ingest",
+            Self::Read => "read",
+            Self::Operate => "operate",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Role {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|role| role.as_str() == text);
+        found.ok_or_else(|| format!("{text:?} is no role; use ingest, read or operate"))
+    }
+}
+
+/// Who sent a request. The name is the actor of whatever is changed by it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// Whoever is on this machine: no tokens are configured, and nobody else gets here.
+    Local,
+    Token {
+        name: Arc<str>,
+        role: Role,
+    },
+}
+
+impl Caller {
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Local => LOCAL,
+            Self::Token { name, .. } => name,
+        }
+    }
+}
+
+/// The actor where there are no tokens.
+pub(crate) const LOCAL: &str = "local";
+
+/// The SHA-256 of a token's text.
+pub(crate) type Hash = [u8; 32];
+
+pub(crate) fn hash(token: &[u8]) -> Hash {
+    Sha256::digest(token).into()
+}
+
+/// Every token that is taken; none at all means that none is asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Tokens(Vec<Known>);
+
+struct Known {
+    hash: Hash,
+    caller: Caller,
+}
+
+impl fmt::Debug for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.caller.fmt(f)
+    }
+}
+
+impl Tokens {
+    pub(crate) fn new(tokens: impl IntoIterator<Item = (Hash, Caller)>) -> Self {
+        let known = |(hash, caller)| Known { hash, caller };
+        Self(tokens.into_iter().map(known).collect())
+    }
+
+    pub(crate) fn are_asked_for(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// Takes as long for a wrong token as for a right one, whatever the wrong one looks like.
+    pub(crate) fn caller(&self, token: &[u8]) -> Option<Caller> {
+        let hash = hash(token);
+        let mut found = None;
+        for known in &self.0 {
+            if bool::from(known.hash.ct_eq(&hash)) {
+                found = Some(&known.caller);
+            }
+        }
+        found.cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_known_by_its_hash_alone() {
+        let ann = Caller::Token {
+            name: "ann".into(),
+            role: Role::Read,
+        };
+        let tokens = Tokens::new([(hash(b"tg_1"), ann.clone()), (hash(b"tg_2"), Caller::Local)]);
+        assert_eq!(tokens.caller(b"tg_1"), Some(ann));
+        for wrong in [&b""[..], b"tg_", b"tg_11", b"TG_1", &hash(b"tg_1")] {
+            assert_eq!(tokens.caller(wrong), None, "{wrong:?}");
+        }
+        assert!(!format!("{tokens:?}").contains("hash"));
+    }
+}

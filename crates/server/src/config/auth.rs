@@ -1,0 +1,216 @@
+//! `[auth]`: the tokens that are taken, each with a name, a role and the SHA-256 of its text.
+
+use std::fmt::{self, Write};
+
+use anyhow::{Context, bail, ensure};
+use serde::Deserialize;
+
+use crate::auth::{self, Caller, Hash, LOCAL, Role, Tokens};
+
+/// Every request is compared with all of them.
+const MAX_TOKENS: usize = 1000;
+const MAX_NAME_CHARS: usize = 64;
+/// By this, tools that look for leaked secrets know a token of ours.
+const PREFIX: &str = "tg_";
+/// Who else appears as an actor in the audit trail: nobody may look like one of these.
+const PARTS: [&str; 11] = [
+    LOCAL,
+    "api",
+    "breaker",
+    "demo",
+    "dispatcher",
+    "gate",
+    "payments",
+    "reconciliation",
+    "sender",
+    "sweeper",
+    "tollgate",
+];
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Auth {
+    pub tokens: Vec<Token>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Token {
+    name: String,
+    role: Role,
+    /// In hexadecimal digits. Not shown: someone may have written the token itself here.
+    sha256: String,
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Token")
+            .field("name", &self.name)
+            .field("role", &self.role)
+            .finish_non_exhaustive()
+    }
+}
+
+/// As it is written in the configuration.
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, role, sha256 } = self;
+        write!(
+            f,
+            "{{name = \"{name}\", role = \"{role}\", sha256 = \"{sha256}\"}}"
+        )
+    }
+}
+
+impl Token {
+    /// A token's text, made of bytes that nobody can guess, and its entry.
+    pub fn create(random: &Hash, name: &str, role: Role) -> anyhow::Result<(String, Self)> {
+        let text = format!("{PREFIX}{}", digits(random));
+        let entry = Self::of(&text, name, role)?;
+        Ok((text, entry))
+    }
+
+    fn of(text: &str, name: &str, role: Role) -> anyhow::Result<Self> {
+        check_name(name).with_context(|| format!("the name {name:?}"))?;
+        Ok(Self {
+            name: name.to_owned(),
+            role,
+            sha256: digits(&auth::hash(text.as_bytes())),
+        })
+    }
+
+    fn caller(&self) -> Caller {
+        Caller::Token {
+            name: self.name.as_str().into(),
+            role: self.role,
+        }
+    }
+}
+
+impl Auth {
+    /// The tokens, or the sentence that says which of them cannot be right.
+    pub(crate) fn tokens(&self) -> anyhow::Result<Tokens> {
+        ensure!(
+            self.tokens.len() <= MAX_TOKENS,
+            "auth.tokens: more than {MAX_TOKENS} tokens"
+        );
+        let mut known: Vec<(Hash, Caller)> = vec![];
+        for token in &self.tokens {
+            let name = &token.name;
+            check_name(name).with_context(|| format!("auth.tokens: the name {name:?}"))?;
+            let Some(hash) = read_hash(&token.sha256) else {
+                bail!(
+                    "auth.tokens: sha256 of \"{name}\" must be 64 hexadecimal digits; `tollgate token create` prints them"
+                );
+            };
+            for (other, caller) in &known {
+                let taken = caller.name();
+                ensure!(
+                    !taken.eq_ignore_ascii_case(name),
+                    "auth.tokens: two tokens are named \"{taken}\"; the name is who acts, so each needs its own"
+                );
+                ensure!(
+                    *other != hash,
+                    "auth.tokens: \"{taken}\" and \"{name}\" have the same sha256; each needs a token of its own"
+                );
+            }
+            known.push((hash, token.caller()));
+        }
+        Ok(Tokens::new(known))
+    }
+}
+
+fn check_name(name: &str) -> anyhow::Result<()> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.@+".contains(c);
+    ensure!(
+        (1..=MAX_NAME_CHARS).contains(&name.len()) && name.chars().all(plain),
+        "must be 1 to {MAX_NAME_CHARS} of A–Z a–z 0–9 _ - . @ +"
+    );
+    ensure!(
+        !PARTS.iter().any(|part| part.eq_ignore_ascii_case(name)),
+        "is what a part of Tollgate is called in the audit trail; choose another"
+    );
+    Ok(())
+}
+
+fn digits(bytes: &Hash) -> String {
+    bytes.iter().fold(String::new(), |mut digits, byte| {
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    })
+}
+
+fn read_hash(digits: &str) -> Option<Hash> {
+    let mut hash = Hash::default();
+    // A sign would be taken as a number's.
+    if digits.len() != 2 * hash.len() || !digits.bytes().all(|d| d.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (byte, pair) in hash.iter_mut().zip(digits.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::with;
+    use super::*;
+
+    fn entry(name: &str, role: &str, sha256: &str) -> String {
+        format!("{{name = \"{name}\", role = \"{role}\", sha256 = \"{sha256}\"}}")
+    }
+
+    #[test]
+    fn what_is_printed_for_a_token_is_taken_for_it() {
+        let token = Token::of("tg_1", "ann@bank.example", Role::Operate).unwrap();
+        let config = with(&format!("auth.tokens = [{token}]")).unwrap();
+        let tokens = config.auth.tokens().unwrap();
+        assert_eq!(tokens.caller(b"tg_1"), Some(token.caller()));
+        assert!(!format!("{config:?}").contains(&token.sha256));
+    }
+
+    #[test]
+    fn each_wrong_token_is_one_sentence_that_names_it_and_shows_no_secret() {
+        let (a, b) = ("aa".repeat(32), "bb".repeat(32));
+        let short = "a".repeat(63);
+        let signed = "+a".repeat(32);
+        let long_name = "n".repeat(MAX_NAME_CHARS + 1);
+        let ann = entry("ann", "read", &a);
+        let table = [
+            (entry("bob", "read", &short), "sha256 of \"bob\" must be 64"),
+            (
+                entry("bob", "read", &signed),
+                "sha256 of \"bob\" must be 64",
+            ),
+            (entry("bob", "read", "tg_secret"), "sha256 of \"bob\""),
+            (entry("bob", "admin", &b), "role"),
+            (entry("", "read", &b), "the name \"\""),
+            (entry("a b", "read", &b), "the name \"a b\""),
+            (entry(&long_name, "read", &b), "must be 1 to 64"),
+            (entry("Breaker", "read", &b), "is what a part of Tollgate"),
+            (entry("Ann", "operate", &b), "two tokens are named \"ann\""),
+            (
+                entry("bob", "read", &a.to_uppercase()),
+                "\"ann\" and \"bob\" have the same sha256",
+            ),
+            ("{name = \"bob\", role = \"read\"}".into(), "sha256"),
+            (
+                "{name = \"bob\", role = \"read\", sha256 = 5318008}".into(),
+                "sha256",
+            ),
+            (
+                "{name = \"bob\", role = \"read\", token = \"tg_secret\"}".into(),
+                "token",
+            ),
+        ];
+        for (wrong, why) in table {
+            let said = with(&format!("auth.tokens = [{ann}, {wrong}]")).unwrap_err();
+            let said = format!("{said:#}");
+            assert!(said.contains("auth.tokens"), "{wrong}: {said}");
+            assert!(said.contains(why), "{wrong}: {said}");
+            let secret = said.contains("tg_secret") || said.contains("5318008");
+            assert!(!secret, "{said}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Who is told what becomes of payments: `[downstream.notifications]`.
+
+use std::path::PathBuf;
+
+use anyhow::ensure;
+use serde::Deserialize;
+use tollgate_core::id::LaneName;
+use tollgate_domains::notifications::{MAX_RECEIVERS, lane_of};
+
+use super::header_source::HeaderSource;
+
+pub(super) const KEY: &str = "downstream.notifications";
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Notifications {
+    pub urls: Vec<String>,
+    pub(crate) secret: HeaderSource,
+    pub(crate) root_certificates: Option<PathBuf>,
+}
+
+impl Notifications {
+    pub(super) fn validate<'a>(
+        &self,
+        banks_lanes: impl Iterator<Item = &'a LaneName>,
+    ) -> anyhow::Result<()> {
+        ensure!(
+            self.urls.len() <= MAX_RECEIVERS,
+            "{KEY}.urls: {} receivers are too many; every payment is told to each of them, and {MAX_RECEIVERS} is the most",
+            self.urls.len()
+        );
+        ensure!(
+            self.urls.is_empty() || !self.secret.is_empty(),
+            "{KEY}.secret is missing: receivers must be able to tell our notifications from others'; give \"env:NAME\" or \"file:PATH\" of a whsec_ secret"
+        );
+        let reserved = lane_of("");
+        for lane in banks_lanes {
+            ensure!(
+                self.urls.is_empty() || !lane.as_str().starts_with(reserved.as_str()),
+                "{KEY}: {lane} is the lane of a bank, and lanes that begin with {reserved} are for receivers, whose trouble must not stop payments; choose another for the bank"
+            );
+        }
+        Ok(())
+    }
+
+    /// Nobody is told.
+    pub(super) fn silence(&mut self) {
+        self.urls.clear();
+        self.secret = HeaderSource::default();
+        self.root_certificates = None;
+    }
+
+    /// Only this receiver is told.
+    pub(super) fn tell(&mut self, url: &str, secret: &str) {
+        self.silence();
+        self.urls.push(url.to_owned());
+        self.secret = HeaderSource::literal(secret);
+    }
+}

@@ -1,0 +1,119 @@
+//! Every metric there is, and what it means. The handbook has the same list; a test compares them.
+
+use metrics::{describe_counter, describe_gauge, describe_histogram};
+
+const COUNTERS: [(&str, &str); 12] = [
+    (
+        "rate_limiter_slot_assignment_failures_total",
+        "items refused because their lane never opens again",
+    ),
+    ("tollgate_turns_total", "turns that were used"),
+    (
+        "tollgate_turns_dropped_total",
+        "turns that were missed and never used",
+    ),
+    (
+        "tollgate_windows_corrected_total",
+        "window counters that reconciliation corrected",
+    ),
+    ("dispatch_batch_claimed_total", "items that were claimed"),
+    (
+        "dispatch_workflow_started_total",
+        "exec flows that were started",
+    ),
+    (
+        "dispatch_workflow_start_failures_total",
+        "exec flows that could not be started",
+    ),
+    (
+        "tollgate_notification_sends_total",
+        "notifications posted, by lane and outcome; repeats included",
+    ),
+    (
+        "tollgate_rule_refusals_total",
+        "payments that a rule refused, by rule",
+    ),
+    (
+        "tollgate_rule_errors_total",
+        "times a rule could not be judged, and refused, by rule",
+    ),
+    (
+        "tollgate_api_refused_total",
+        "requests without a token, with a wrong one, or with one whose role is not enough",
+    ),
+    (
+        "tollgate_bulk_lines_total",
+        "lines of bulk files, by what became of them",
+    ),
+];
+
+const GAUGES: [(&str, &str); 13] = [
+    (
+        "dispatch_queue_depth",
+        "items in the queue, by type and status",
+    ),
+    ("tollgate_in_doubt", "items whose outcome nobody knows"),
+    (
+        "tollgate_in_doubt_minor_units",
+        "the amount at risk in them, in minor units",
+    ),
+    (
+        "tollgate_in_doubt_oldest_seconds",
+        "how long the oldest has been in doubt",
+    ),
+    ("tollgate_api_connections", "connections of the API"),
+    (
+        "tollgate_bulks_running",
+        "bulk files that are being taken in",
+    ),
+    ("tollgate_lane_open", "1 while the lane sends"),
+    ("tollgate_lane_limit_per_second", "the hard limit in force"),
+    ("tollgate_lane_waiting", "items that wait on the lane"),
+    (
+        "tollgate_lane_overdue",
+        "items that wait although their time has come",
+    ),
+    (
+        "tollgate_lane_drain_seconds",
+        "until everything that waits could have gone out",
+    ),
+    (
+        "tollgate_lane_plan_fill_ratio",
+        "slots given in the next minute, of those it has",
+    ),
+    (
+        "tollgate_lane_utilisation_ratio",
+        "sends in the last minute, of what the hard limit allows",
+    ),
+];
+
+const HISTOGRAMS: [(&str, &str); 4] = [
+    (
+        "rate_limiter_slot_assignment_duration_seconds",
+        "time to give slots to the items of one admission",
+    ),
+    (
+        "rate_limiter_window_lookahead_depth",
+        "windows between the requested time and the slot",
+    ),
+    (
+        "tollgate_turn_lateness_seconds",
+        "how late a turn was used after its exact time",
+    ),
+    (
+        "dispatch_cycle_duration_seconds",
+        "one cycle of the dispatcher",
+    ),
+];
+
+pub(super) fn describe() {
+    for (name, meaning) in COUNTERS {
+        describe_counter!(name, meaning);
+    }
+    for (name, meaning) in GAUGES {
+        describe_gauge!(name, meaning);
+    }
+    for (name, meaning) in HISTOGRAMS {
+        describe_histogram!(name, meaning);
+    }
+}

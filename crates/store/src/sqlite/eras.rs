@@ -1,0 +1,41 @@
+//! Eras of the shared clock: whether it has run evenly since a node of the same boot last said so.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use tollgate_core::ports::{Boot, Era};
+
+use super::value::Us;
+
+pub(super) fn current(c: &Connection) -> rusqlite::Result<Era> {
+    c.prepare_cached("SELECT number, since FROM clock_era WHERE one = 1")?
+        .query_row([], |row| {
+            Ok(Era {
+                number: row.get(0)?,
+                since: row.get::<_, Us>(1)?.0,
+            })
+        })
+}
+
+pub(super) fn vouch(c: &Connection, boot: Option<&Boot>, now: Us) -> rusqlite::Result<()> {
+    if let Some(boot) = boot {
+        let known: Option<Us> = c
+            .prepare_cached("SELECT began FROM clock_boot WHERE boot_id = ?1")?
+            .query_row([&boot.id], |row| row.get(0))
+            .optional()?;
+        if known.is_some_and(|known| boot.began_at(known.0)) {
+            return Ok(());
+        }
+    }
+    open(c, boot, now)
+}
+
+/// Whoever vouched for the era before knows nothing about this one.
+pub(super) fn open(c: &Connection, boot: Option<&Boot>, now: Us) -> rusqlite::Result<()> {
+    c.prepare_cached("UPDATE clock_era SET number = number + 1, since = ?1 WHERE one = 1")?
+        .execute([now])?;
+    c.prepare_cached("DELETE FROM clock_boot")?.execute([])?;
+    if let Some(boot) = boot {
+        c.prepare_cached("INSERT INTO clock_boot (boot_id, began) VALUES (?1, ?2)")?
+            .execute(params![boot.id, Us(boot.began)])?;
+    }
+    Ok(())
+}
