@@ -63,6 +63,14 @@ impl Interval {
     fn is_over(&self) -> bool {
         self.length.is_zero() || self.timer.is_elapsed()
     }
+    /// Until it is over, for so long at most, or until told to stop.
+    async fn pause(&mut self, longest: Duration, stop: &mut watch::Receiver<bool>) {
+        tokio::select! {
+            () = tokio::time::sleep(longest.max(Duration::from_millis(1))) => {}
+            () = self.timer.as_mut(), if !self.is_over() => {}
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+    }
     /// Begins anew after a full cycle, and when its length was changed meanwhile.
     fn goes_on(&mut self, after_full_cycle: bool, length: Option<Duration>) {
         let length = length.unwrap_or(self.length);
@@ -133,15 +141,8 @@ impl Dispatcher {
     pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let mut interval = Interval::over();
         while !*stop.borrow() {
-            let is_full = interval.is_over();
-            let cycle = self.measured(is_full).await;
-            if let Ok(cycle) = &cycle {
-                interval.goes_on(is_full, cycle.interval);
-            }
-            tokio::select! {
-                () = self.pause_after(&cycle, &mut stop) => {}
-                () = interval.timer.as_mut(), if !interval.is_over() => {}
-            }
+            let (_, pause) = self.next(&mut interval).await;
+            interval.pause(pause, &mut stop).await;
         }
     }
 
@@ -153,11 +154,13 @@ impl Dispatcher {
         mut stop: watch::Receiver<bool>,
     ) -> StoreResult<Round> {
         let began = Instant::now();
+        let mut interval = Interval::over();
         let mut round = Round::default();
         loop {
-            let cycle = self.measured(true).await;
-            let over = began.elapsed() + LOOK_PAUSE >= length || *stop.borrow();
-            match &cycle {
+            let (done, pause) = self.next(&mut interval).await;
+            let rest = length.saturating_sub(began.elapsed());
+            let over = rest <= LOOK_PAUSE || *stop.borrow();
+            match &done {
                 Ok(cycle) => round.add(cycle),
                 Err(error) if over && round.cycles == 0 => return Err(error.clone()),
                 Err(_) => {}
@@ -165,37 +168,32 @@ impl Dispatcher {
             if over {
                 return Ok(round);
             }
-            let rest = length.saturating_sub(began.elapsed());
-            let pause = self.pause_after(&cycle, &mut stop);
-            // The end of the round is no later because a cycle failed just before it.
-            let _ = tokio::time::timeout(rest, pause).await;
+            interval.pause(pause.min(rest), &mut stop).await;
         }
     }
 
-    async fn measured(&self, is_full: bool) -> StoreResult<Cycle> {
+    /// A full cycle if the interval is over, else a look; and the longest pause after it.
+    async fn next(&self, interval: &mut Interval) -> (StoreResult<Cycle>, Duration) {
+        let is_full = interval.is_over();
         let began = Instant::now();
-        let cycle = if is_full {
+        let done = if is_full {
             self.cycle().await
         } else {
             self.look().await
         };
-        self.measure(&cycle, began.elapsed());
-        if let Err(error) = &cycle {
-            tracing::warn!(item_type = %self.item_type, %error, "dispatch cycle failed");
-        }
-        cycle
-    }
-
-    async fn pause_after(&self, cycle: &StoreResult<Cycle>, stop: &mut watch::Receiver<bool>) {
-        let pause = match cycle {
+        self.measure(&done, began.elapsed());
+        let pause = match &done {
             Ok(cycle) if cycle.unreachable => Duration::from_secs(1),
-            Ok(cycle) => LOOK_PAUSE.min(cycle.next_in.unwrap_or(LOOK_PAUSE)),
-            Err(_) => Duration::from_secs(1),
+            Ok(cycle) => {
+                interval.goes_on(is_full, cycle.interval);
+                LOOK_PAUSE.min(cycle.next_in.unwrap_or(LOOK_PAUSE))
+            }
+            Err(error) => {
+                tracing::warn!(item_type = %self.item_type, %error, "dispatch cycle failed");
+                Duration::from_secs(1)
+            }
         };
-        tokio::select! {
-            () = tokio::time::sleep(pause.max(Duration::from_millis(1))) => {}
-            _ = stop.wait_for(|stop| *stop) => {}
-        }
+        (done, pause)
     }
 
     /// The seeds' names.

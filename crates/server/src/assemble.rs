@@ -36,8 +36,8 @@ use crate::{telemetry, tls};
 const DEFAULT_LANE: &str = "default";
 
 /// All that is executed through the queue, each with its configuration before anyone changes it.
-pub(crate) fn item_types() -> Vec<(ItemType, ItemTypeConfig)> {
-    vec![
+pub(crate) fn item_types() -> [(ItemType, ItemTypeConfig); 2] {
+    [
         (payments::item_type(), payments::default_config()),
         (notifications::item_type(), notifications::default_config()),
     ]
@@ -106,14 +106,16 @@ impl Tollgate {
             payments: Arc::new(world),
             notifications: Arc::new(receivers.world(&store, &gate)),
         };
+
         let (stop, stopped) = watch::channel(false);
         let engine = RunningEngine::start(config, &worlds, &stopped).await?;
-        let types = item_types().into_iter().map(|(item_type, _)| item_type);
-        let planner = Planner::new(Arc::clone(&store), types.collect(), config.gate.margin);
-        let planner = Arc::new(planner);
+        let types = item_types().map(|(item_type, _)| item_type).to_vec();
+        let planner = Arc::new(Planner::new(Arc::clone(&store), types, config.gate.margin));
+        let mut background = start_background(config, &store, &engine, &planner, &stopped).await?;
         let fed = Wake::default();
-        let background =
-            start_background(config, &store, &engine, &planner, &fed, &stopped).await?;
+        if config.engine.does(Role::Init) {
+            background.spawn(feeder(&store, &engine.handle(), &fed).run(stopped));
+        }
 
         let intake = Arc::new(Intake {
             store: Arc::clone(&store),
@@ -218,7 +220,6 @@ async fn start_background(
     store: &Arc<dyn Store>,
     engine: &RunningEngine,
     planner: &Arc<Planner>,
-    fed: &Wake,
     stopped: &watch::Receiver<bool>,
 ) -> anyhow::Result<JoinSet<()>> {
     let mut background = JoinSet::new();
@@ -235,7 +236,6 @@ async fn start_background(
         let sweeper = Sweeper::new(item_type, Arc::clone(store), Arc::clone(&handle));
         background.spawn(sweeper.run(every(config.sweep.interval_secs), stopped.clone()));
     }
-    background.spawn(feeder(store, &handle, fed).run(stopped.clone()));
     if let Some(keeper) = engines::keeper(engine, store) {
         background.spawn(keeper.run(stopped.clone()));
     }

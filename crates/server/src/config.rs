@@ -124,7 +124,8 @@ impl Config {
         Ok(config)
     }
 
-    /// Each field by itself; flags may still change it, and whether all goes together is another question.
+    /// Each field by itself; whether they go together is another question, and flags may still change
+    /// the answer.
     pub fn read(file: Option<&Path>) -> anyhow::Result<Self> {
         let mut figment = Figment::from(Toml::string(DEFAULT));
         if let Some(file) = file {
@@ -185,7 +186,6 @@ impl Config {
         self.tls.validate()?;
         let tokens = self.auth.tokens()?;
         http::may_listen(self.listen, tokens.are_asked_for(), &self.tls)?;
-        self.store.at()?;
         ensure!(
             self.store.connections >= 4,
             "store.connections must be at least 4: the gate, the engine and the API each need one"

@@ -17,7 +17,7 @@ use tollgate_temporal::{CodecKeys, Reach, Registered, Server, Size, TemporalServ
 
 use crate::assemble::{item_types, register};
 use crate::config::{Config, EngineAt, Role, Temporal, WorkerSize};
-use crate::schedules::{self, stored_config};
+use crate::schedules;
 
 /// What flows and steps work with.
 pub(crate) struct Worlds {
@@ -187,8 +187,8 @@ pub(crate) async fn dispatcher(
 pub(crate) async fn exec_queues(store: &dyn Store) -> anyhow::Result<BTreeSet<String>> {
     let mut queues = BTreeSet::new();
     for (item_type, default) in item_types() {
-        let stored = stored_config(store, &item_type).await?;
-        queues.extend(stored.map(|config| config.exec_task_queue));
+        let stored = tollgate_dispatch::item_type(store, &item_type).await?;
+        queues.extend(stored.map(|stored| stored.config.exec_task_queue));
         queues.insert(default.exec_task_queue);
     }
     queues.retain(|queue| !queue.is_empty());

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tollgate_core::flow::Flow;
 use tollgate_core::id::ItemType;
 use tollgate_core::item_type::ItemTypeConfig;
-use tollgate_core::ports::{SettingKind, Store};
+use tollgate_core::ports::Store;
 use tollgate_dispatch::{DISPATCH_TASK_QUEUE, DispatchRound, DispatcherFlow, dispatcher_id};
 use tollgate_domains::payments;
 use tollgate_temporal::{Recurring, Schedules, TaskQueues};
@@ -55,8 +55,9 @@ impl Keeper {
     async fn keep_all(&self, kept: &mut BTreeMap<String, Recurring>) -> anyhow::Result<()> {
         let mut wanted = BTreeMap::new();
         for (item_type, _) in item_types() {
-            if let Some(config) = stored_config(&*self.store, &item_type).await? {
-                wanted.insert(dispatcher_id(&item_type), recurring(&item_type, &config)?);
+            if let Some(stored) = tollgate_dispatch::item_type(&*self.store, &item_type).await? {
+                let recurring = recurring(&item_type, &stored.config)?;
+                wanted.insert(recurring.id.clone(), recurring);
             }
         }
         if wanted == *kept {
@@ -113,16 +114,4 @@ fn recurring(item_type: &ItemType, config: &ItemTypeConfig) -> anyhow::Result<Re
         every: round.interval(),
         input: serde_json::to_value(round)?,
     })
-}
-
-/// An item type's configuration as it is now.
-pub(crate) async fn stored_config(
-    store: &dyn Store,
-    item_type: &ItemType,
-) -> anyhow::Result<Option<ItemTypeConfig>> {
-    let setting = store
-        .setting(SettingKind::ItemType, item_type.as_str())
-        .await?;
-    let config = setting.map(|setting| serde_json::from_str(&setting.body_json));
-    Ok(config.transpose()?)
 }

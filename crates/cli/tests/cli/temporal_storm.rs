@@ -76,10 +76,8 @@ fn three_processes_on_temporal_through_every_outage_pay_each_once_and_never_too_
         ..BankOptions::default()
     })
     .unwrap();
-    let extra = format!(
-        "engine.url = \"{}\"\ngate.margin = 0.1\nsweep.interval_secs = 1\n",
-        temporal.url()
-    );
+    let url = temporal.url();
+    let extra = format!("engine.url = \"{url}\"\ngate.margin = 0.1\nsweep.interval_secs = 1\n");
     let settings: Vec<_> = (0..3)
         .map(|_| Setting::on(&database, &bank, &extra))
         .collect();
@@ -127,6 +125,16 @@ fn three_processes_on_temporal_through_every_outage_pay_each_once_and_never_too_
         (runtime.block_on(count(&database, unfinished)) == 0).then_some(())
     });
 
+    check(&bank, total);
+    let dead = "SELECT count(*) FROM item_queue WHERE queue_status = 'DEAD'";
+    assert_eq!(runtime.block_on(count(&database, dead)), 0);
+    assert_eq!(stopped.stop(), Some(0));
+    assert_eq!(nodes.remove(0).stop(), Some(0));
+}
+
+/// Each took effect once, and no second was above the limit, by the bank's ledger.
+fn check(bank: &Bank, total: u32) {
+    let ledger = bank.ledger();
     let effective = ledger.effective();
     let lost: Vec<_> = (0..total)
         .map(|number| format!("pay-{number}"))
@@ -141,8 +149,4 @@ fn three_processes_on_temporal_through_every_outage_pay_each_once_and_never_too_
     assert_eq!(lost, Vec::<String>::new());
     assert_eq!(ledger.doubles(), Vec::<String>::new());
     assert!(worst.count <= LIMIT as usize, "{worst:?}");
-    let dead = "SELECT count(*) FROM item_queue WHERE queue_status = 'DEAD'";
-    assert_eq!(runtime.block_on(count(&database, dead)), 0);
-    assert_eq!(stopped.stop(), Some(0));
-    assert_eq!(nodes.remove(0).stop(), Some(0));
 }

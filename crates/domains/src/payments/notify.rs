@@ -32,6 +32,7 @@ pub struct SendNotifications {
 
 impl Step for SendNotifications {
     const NAME: &'static str = "send_notifications";
+    const SHORT: bool = true;
     type Out = bool;
     type World = Payments;
 

@@ -31,7 +31,7 @@ async fn live() -> Json<Health> {
     UP
 }
 
-/// Whether the store answers and flows can be started.
+/// Whether the store answers, and flows can be started.
 #[utoipa::path(
     get, path = "/health/ready", operation_id = "isReady", tag = "service",
     responses((status = 200, description = "It does.", body = Health), Reads),

@@ -116,21 +116,20 @@ fn resources() -> OpenApiRouter<App> {
 /// Everything the API has, each address for whom the table of `access.rs` says.
 pub(crate) fn router(app: App, tokens: Tokens, body_patience: Duration) -> Router {
     let (resources, _) = resources().split_for_parts();
-    let all = resources
+    let resources = resources
         .merge(document::page())
         .fallback(|| async { ApiError::not_found("there is nothing at this address") });
-    guarded(all, app, tokens, body_patience)
+    bounded(resources, app, tokens, body_patience)
 }
 
-/// For a process that does not serve the API: whoever looks after it still wants to know.
+/// For a process without the role: whoever looks after it still wants to know.
 pub(crate) fn health_alone(app: App, tokens: Tokens, body_patience: Duration) -> Router {
     let (health, _) = health::router().split_for_parts();
-    let health =
-        health.fallback(|| async { ApiError::not_found("this process does not serve the API") });
-    guarded(health, app, tokens, body_patience)
+    let elsewhere = || async { ApiError::not_found("this process does not serve the API") };
+    bounded(health.fallback(elsewhere), app, tokens, body_patience)
 }
 
-fn guarded(routes: Router<App>, app: App, tokens: Tokens, body_patience: Duration) -> Router {
+fn bounded(routes: Router<App>, app: App, tokens: Tokens, body_patience: Duration) -> Router {
     routes
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))

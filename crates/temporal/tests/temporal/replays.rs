@@ -6,6 +6,7 @@ use std::path::Path;
 
 use tollgate_core::flow::{Ctx, End, ExecInput, Flow, FlowError, Registrar};
 use tollgate_dispatch::{DispatcherFlow, Sent};
+use tollgate_domains::notifications::Event;
 use tollgate_domains::payments::{
     ExecutePayment, PaymentExecFlow, PaymentInitFlow, PostProcess, SendNotifications,
 };
@@ -49,7 +50,11 @@ impl Flow for Reordered {
         let end = ctx.step(send).await?;
         if let Sent::Done(answer) = &end {
             let (notified, processed) = (input.clone(), input);
-            ctx.step(SendNotifications { input: notified }).await?;
+            ctx.step(SendNotifications {
+                input: notified,
+                event: Event::Processing,
+            })
+            .await?;
             ctx.step(PostProcess {
                 input: processed,
                 answer: answer.clone(),

@@ -222,5 +222,6 @@ fn new_item(id: &str, context_json: &str) -> NewItem {
         },
         context_json: context_json.to_owned(),
         init_flow: FlowId::new("init"),
+        guards: vec![],
     }
 }
