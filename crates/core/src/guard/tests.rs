@@ -1,3 +1,5 @@
+//! Guards, one table after another: days, twins, totals.
+
 use super::*;
 use crate::id::{FlowId, ItemId, LaneName};
 use crate::money::{Currency, Money};

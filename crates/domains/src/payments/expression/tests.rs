@@ -1,3 +1,5 @@
+//! What expressions may say, and what is told about those that may not.
+
 use serde_json::json;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Which route takes which payment, and which routes are refused.
+
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -1,3 +1,5 @@
+//! Which rules are refused, and which payments they refuse.
+
 use serde_json::json;
 use tollgate_core::guard::Limit;
 
