@@ -62,7 +62,7 @@ fn payments_are_listed_shown_moved_and_withdrawn() {
     pair.told(&["payments", "cancel", "c", "--reason", "the customer called"]);
     let shown = pair.told(&["payments", "show", "c"]);
     assert!(
-        shown.contains("cancelled by api: the customer called"),
+        shown.contains("cancelled by local: the customer called"),
         "{shown}"
     );
     let cancelled = pair.data(&["payments", "list", "--status", "CANCELLED"]);

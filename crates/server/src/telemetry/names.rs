@@ -47,7 +47,11 @@ const COUNTERS: [(&str, &str); 12] = [
     ),
 ];
 
-const GAUGES: [(&str, &str); 13] = [
+const GAUGES: [(&str, &str); 14] = [
+    (
+        "tollgate_task_queue_workers",
+        "on Temporal: who works on a task queue",
+    ),
     (
         "dispatch_queue_depth",
         "items in the queue, by type and status",

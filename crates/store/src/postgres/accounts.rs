@@ -38,23 +38,30 @@ impl Accounts for PostgresStore {
     }
 
     async fn depths(&self, item_type: &ItemType) -> StoreResult<Vec<(QueueStatus, u64)>> {
-        /// One partial index per line.
-        const DEPTHS: &str = "SELECT
-             (SELECT count(*) FROM item_queue WHERE item_type = $1 AND queue_status = 'READY'),
-             (SELECT count(*) FROM item_queue WHERE item_type = $1 AND queue_status = 'CLAIMED'),
-             (SELECT count(*) FROM item_queue
-              WHERE item_type = $1 AND queue_status = 'DISPATCHED' AND finished_at IS NULL),
-             (SELECT count(*) FROM item_queue WHERE item_type = $1 AND queue_status = 'HELD'),
-             (SELECT count(*) FROM item_queue WHERE item_type = $1 AND queue_status = 'DEAD')";
+        /// Lane by lane, as the partial indexes go; the dead have one by type.
+        const DEPTHS: &str = "SELECT sum(d.ready)::bigint, sum(d.claimed)::bigint,
+                 sum(d.running)::bigint, sum(d.held)::bigint,
+                 (SELECT count(*) FROM item_queue WHERE item_type = $1 AND queue_status = 'DEAD')
+             FROM lane_plan p CROSS JOIN LATERAL (SELECT
+                 (SELECT count(*) FROM item_queue
+                  WHERE lane = p.lane AND item_type = $1 AND queue_status = 'READY') AS ready,
+                 (SELECT count(*) FROM item_queue
+                  WHERE lane = p.lane AND item_type = $1 AND queue_status = 'CLAIMED') AS claimed,
+                 (SELECT count(*) FROM item_queue
+                  WHERE lane = p.lane AND item_type = $1 AND queue_status = 'DISPATCHED'
+                    AND finished_at IS NULL) AS running,
+                 (SELECT count(*) FROM item_queue
+                  WHERE lane = p.lane AND item_type = $1 AND queue_status = 'HELD') AS held) d";
         let item_type = item_type.clone();
         self.runner
             .read(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let rows = all(c, DEPTHS, &[&item_type.as_str()]).await?;
-                    let count = |n| rows.first().map_or(0, |row| row.get::<_, i64>(n));
+                    // Without a lane there is nothing to sum up.
+                    let count = |n| rows.first().and_then(|row| row.get::<_, Option<i64>>(n));
                     let depths = QueueStatus::UNENDED.into_iter().enumerate();
                     Ok(depths
-                        .map(|(n, status)| (status, count(n).unsigned_abs()))
+                        .map(|(n, status)| (status, count(n).unwrap_or(0).unsigned_abs()))
                         .collect())
                 })
             })
