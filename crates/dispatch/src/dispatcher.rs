@@ -196,7 +196,7 @@ impl Dispatcher {
         (done, pause)
     }
 
-    /// The seeds' names.
+    /// Under their usual names.
     fn measure(&self, cycle: &StoreResult<Cycle>, took: Duration) {
         let Ok(cycle) = cycle else { return };
         let count = |name: &'static str, by: u64| {

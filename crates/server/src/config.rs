@@ -32,6 +32,8 @@ pub(crate) use http::{Http, Tls};
 pub(crate) use notifications::Notifications as NotificationsConfig;
 
 use crate::banks::Banks;
+use crate::receivers::Receivers;
+use crate::tls;
 
 const DEFAULT: &str = include_str!("../default.toml");
 
@@ -148,6 +150,8 @@ impl Config {
         let parts = [
             config.validate_parts(),
             Banks::connect(&config.downstream).map(drop),
+            Receivers::connect(&config.downstream.notifications).map(drop),
+            tls::acceptor(&config.tls).map(drop),
         ];
         let mut problems: Vec<String> = vec![];
         for why in parts.into_iter().filter_map(Result::err) {

@@ -6,8 +6,8 @@ use tollgate_core::ports::AuditEntry;
 use tollgate_core::retry;
 use tollgate_core::{SignedDuration, Timestamp};
 
-/// Between two tries, by the item's run. That there is no last one here is on purpose: see
-/// [`is_enough`].
+/// Between two tries, by the item's run. That there is no last one here is on purpose: when
+/// it is enough is asked elsewhere.
 pub const PAUSES: retry::Policy = retry::Policy {
     max_attempts: u32::MAX,
     first_pause: Duration::from_secs(1),

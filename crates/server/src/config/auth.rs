@@ -13,10 +13,11 @@ const MAX_NAME_CHARS: usize = 64;
 /// By this, tools that look for leaked secrets know a token of ours.
 const PREFIX: &str = "tg_";
 /// Who else appears as an actor in the audit trail: nobody may look like one of these.
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 12] = [
     LOCAL,
     "api",
     "breaker",
+    "configuration",
     "demo",
     "dispatcher",
     "gate",
