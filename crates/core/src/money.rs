@@ -44,6 +44,10 @@ impl fmt::Display for Currency {
     }
 }
 
+/// The largest amount of one payment. Far below what fits, so that sums over thousands of such
+/// amounts still do.
+const MOST_MINOR: i64 = 1_000_000_000_000_000;
+
 /// An amount in whole minor units: 125.50 USD is 12550.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Money {
@@ -75,6 +79,7 @@ impl Money {
         let minor = Decimal::from(10_i64.pow(digits))
             .checked_mul(value)
             .and_then(|minor| minor.to_i64())
+            .filter(|minor| *minor <= MOST_MINOR)
             .ok_or("is too large")?;
         if minor <= 0 {
             return Err("must be greater than zero".to_owned());
@@ -134,9 +139,11 @@ mod tests {
             "1,5",
             "+1",
             "99999999999999999999",
+            "10000000000000.01",
         ] {
             assert!(parse(bad, "USD").is_err(), "{bad:?} was accepted");
         }
+        assert!(parse("10000000000000.00", "USD").is_ok(), "the largest");
     }
 
     #[test]

@@ -65,7 +65,7 @@ struct BulkResponse {
 /// `Idempotency-Key` the same file is taken in once, however often it is sent.
 #[utoipa::path(
     post, path = "/payments/bulk", operation_id = "uploadPayments", tag = "bulk",
-    params(("Idempotency-Key" = Option<String>, Header, description = "Visible ASCII, up to 255 characters.")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Visible ASCII, up to 200 characters.")),
     request_body(
         description = "One payment per line as for POST /payments, or CSV with the same names as columns (`debtor.account`, …).",
         content(
