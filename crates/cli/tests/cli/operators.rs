@@ -79,8 +79,8 @@ fn payments_are_listed_shown_moved_and_withdrawn() {
         trail.contains("CANCELLED") && trail.contains("the customer called"),
         "{trail}"
     );
-    let by_api = pair.data(&["audit", "--actor", "local", "--action", "RESCHEDULED"]);
-    assert_eq!(by_api["entries"][0]["item"], "PAYMENT/b");
+    let by_local = pair.data(&["audit", "--actor", "local", "--action", "RESCHEDULED"]);
+    assert_eq!(by_local["entries"][0]["item"], "PAYMENT/b");
 }
 
 #[test]
