@@ -25,7 +25,7 @@ pub struct LaneInForce {
     pub calendar: Option<Arc<Calendar>>,
     /// From here on this version binds every node.
     pub effective_at: Timestamp,
-    /// Closed by its downstream (`Retry-After`) until then.
+    /// Closed until then: its downstream asked for quiet (`Retry-After`), or the breaker did it.
     pub closed_until: Option<Timestamp>,
 }
 

@@ -1,4 +1,4 @@
-//! What both stores measure: giving slots, under the seeds' names, and the lines of bulks.
+//! What both stores measure: giving slots, under their usual names, and the lines of bulks.
 
 use std::time::Instant;
 
