@@ -11,6 +11,9 @@ pub(crate) struct Room {
     awaited: HashMap<FlowId, u32>,
     /// The awaited ones that are not live: they may come even when there is no room.
     wanted: HashSet<FlowId>,
+    /// Live flows whose next run is being written: the store may hand it out before the old run
+    /// has heard that it is written.
+    going_on: HashSet<FlowId>,
 }
 
 /// What became of a flow that was handed out.
@@ -30,6 +33,7 @@ impl Room {
             live: HashSet::new(),
             awaited: HashMap::new(),
             wanted: HashSet::new(),
+            going_on: HashSet::new(),
         }
     }
 
@@ -45,7 +49,7 @@ impl Room {
     }
 
     pub(crate) fn load(&mut self, id: &FlowId) -> Loaded {
-        if !self.live.insert(id.clone()) {
+        if !self.live.insert(id.clone()) && !self.going_on.remove(id) {
             return Loaded::Twice;
         }
         if self.wanted.remove(id) {
@@ -55,8 +59,17 @@ impl Room {
         }
     }
 
+    /// Another run of this flow is about to be written; from now on it may be handed out.
+    pub(crate) fn go_on(&mut self, id: &FlowId) {
+        self.going_on.insert(id.clone());
+    }
+
     /// The run is over; `again` when the flow goes on with another run.
     pub(crate) fn unload(&mut self, id: &FlowId, again: bool) {
+        if !self.going_on.remove(id) && again {
+            // The next run has come already, and the place is its own.
+            return;
+        }
         self.live.remove(id);
         if again && self.awaited.contains_key(id) {
             self.wanted.insert(id.clone());
@@ -111,6 +124,7 @@ mod tests {
         room.load(&id("p"));
         room.begin_wait(&id("c"));
         room.load(&id("c"));
+        room.go_on(&id("c"));
         room.unload(&id("c"), true);
         assert_eq!(room.free(), 1);
         room.load(&id("c"));
@@ -118,6 +132,18 @@ mod tests {
         room.end_wait(&id("c"));
         assert_eq!(room.free(), 0);
         room.unload(&id("p"), false);
+        assert_eq!(room.free(), 1);
+    }
+
+    #[test]
+    fn a_next_run_may_come_before_the_old_one_has_left() {
+        let mut room = Room::new(1);
+        room.load(&id("a"));
+        room.go_on(&id("a"));
+        assert_eq!(room.load(&id("a")), Loaded::Fresh);
+        room.unload(&id("a"), true);
+        assert_eq!((room.free(), room.load(&id("a"))), (0, Loaded::Twice));
+        room.unload(&id("a"), false);
         assert_eq!(room.free(), 1);
     }
 

@@ -81,6 +81,9 @@ async fn drive(run: &Rc<Run>, runner: Runner, input_json: String) -> FlowEnd {
 /// replayed from its journal to the same end; killed after it, only the telling is lost, and
 /// whoever asks reads the row.
 async fn finish(run: &Run, mut end: FlowEnd) {
+    if matches!(end, FlowEnd::Again { .. }) {
+        run.local.room.borrow_mut().go_on(&run.id);
+    }
     if let Err(error) = write_end(run, &end).await {
         // The store refuses this end for good; a refusal must not leave a parent waiting.
         tracing::error!(flow = %run.id, %error, "a flow's end was refused by the store");

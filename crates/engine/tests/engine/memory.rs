@@ -3,11 +3,12 @@
 //! can be made unavailable.
 
 use std::collections::{BTreeSet, HashMap};
+use std::pin::pin;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tollgate_core::id::{Epoch, FlowId};
 use tollgate_core::ports::{
@@ -18,11 +19,14 @@ pub(crate) struct Memory {
     state: Mutex<State>,
     began: Instant,
     refused_records: Semaphore,
+    handed_out: Notify,
 }
 
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) is_away: bool,
+    /// Whoever writes that a flow goes on hears of it only after the flow was handed out again.
+    pub(crate) answers_late: bool,
     /// Every recorded key, in order, also of flows that have ended.
     pub(crate) recorded: Vec<String>,
     pub(crate) progress_writes: Vec<String>,
@@ -54,6 +58,7 @@ impl Memory {
             state: Mutex::default(),
             began: Instant::now(),
             refused_records: Semaphore::new(0),
+            handed_out: Notify::new(),
         }
     }
 
@@ -98,6 +103,28 @@ impl Memory {
             return Err(StoreError::Fenced(format!("epoch {} rules", state.epoch)));
         }
         Ok(state)
+    }
+}
+
+impl Memory {
+    /// True when the answer shall be held back until the flow was handed out again.
+    fn write_end(&self, epoch: Epoch, flow: &FlowId, end: FlowEnd) -> StoreResult<bool> {
+        let mut state = self.open_as(epoch)?;
+        let now = self.now(&state);
+        state.live -= 1;
+        let row = state.row(flow)?;
+        row.is_live = false;
+        row.journal.clear();
+        match end {
+            FlowEnd::Done(result_json) => row.end = Some(FlowView::Done { result_json }),
+            FlowEnd::Failed(error) => row.end = Some(FlowView::Failed { error }),
+            FlowEnd::Again { input_json } => {
+                row.input_json = input_json;
+                state.make_due(now, flow);
+                return Ok(state.answers_late);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -193,6 +220,9 @@ impl Flows for Memory {
                 flows.push(state.hand_out(id));
             }
         }
+        if !flows.is_empty() {
+            self.handed_out.notify_waiters();
+        }
         let next = [state.due_children.first(), state.due_others.first()];
         let next_at = next.into_iter().flatten().map(|(at, _)| *at).min();
         Ok(DueFlows {
@@ -226,19 +256,10 @@ impl Flows for Memory {
     }
 
     async fn end_flow(&self, epoch: Epoch, flow: &FlowId, end: FlowEnd) -> StoreResult<()> {
-        let mut state = self.open_as(epoch)?;
-        let now = self.now(&state);
-        state.live -= 1;
-        let row = state.row(flow)?;
-        row.is_live = false;
-        row.journal.clear();
-        match end {
-            FlowEnd::Done(result_json) => row.end = Some(FlowView::Done { result_json }),
-            FlowEnd::Failed(error) => row.end = Some(FlowView::Failed { error }),
-            FlowEnd::Again { input_json } => {
-                row.input_json = input_json;
-                state.make_due(now, flow);
-            }
+        let mut handed_out = pin!(self.handed_out.notified());
+        handed_out.as_mut().enable();
+        if self.write_end(epoch, flow, end)? {
+            handed_out.await;
         }
         Ok(())
     }

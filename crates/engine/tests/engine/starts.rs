@@ -24,6 +24,15 @@ async fn continuing_as_new_begins_with_an_empty_journal() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_next_run_that_is_handed_out_before_the_old_one_has_left_is_not_lost() {
+    let bench = Bench::new().await;
+    bench.memory.state().answers_late = true;
+    bench.start::<Countdown>("f", &3).await;
+    assert_eq!(bench.end_of("f").await, done(&"tick#1"));
+    assert_eq!(bench.world.tries(), ["tick#1"; 4]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_delay_is_honoured() {
     let bench = Bench::new().await;
     let hour = Duration::from_hours(1);
