@@ -10,21 +10,25 @@ use rust_decimal::prelude::ToPrimitive;
 
 use crate::{SignedDuration, Timestamp};
 
-/// Turns of all nodes together reach at most this far ahead (or one turn), so that a change
-/// takes effect within this time everywhere.
+/// Turns of all nodes together reach at most this far ahead, so that a change takes effect within
+/// this time everywhere.
 pub const HORIZON: Duration = Duration::from_millis(250);
-
-/// A turn of the slowest lane may be reserved this far ahead.
-pub const LONGEST_RESERVATION: Duration = Duration::from_secs(20);
 
 /// After a jump of the shared clock, nothing is sent for this long.
 pub const SETTLE_AFTER_JUMP: Duration = Duration::from_secs(1);
+
+/// No turn is used longer than this after it was given: it lies within the horizon, or at the end
+/// of the quiet second, and is met within the largest tolerance.
+pub const LATEST_USE: Duration = SETTLE_AFTER_JUMP.saturating_add(MAX_TOLERANCE);
 
 /// The share of the limit that is kept free: 2 % is 20 ms of every second.
 pub const DEFAULT_MARGIN: Decimal = Decimal::from_parts(2, 0, 0, false, 2);
 
 /// A turn missed by more than this is dropped, never used late.
 pub const DEFAULT_TOLERANCE: Duration = Duration::from_millis(8);
+
+/// The largest tolerance that the largest margin has room for.
+pub const MAX_TOLERANCE: Duration = Duration::from_millis(250);
 
 /// The distance between two turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,25 +93,25 @@ pub fn give_turns(pace: Pace, moment: Moment, planned: &[Timestamp]) -> Vec<Opti
     } = moment;
     let horizon = now + HORIZON;
     let spacing = pace.spacing();
-    // A cursor further ahead than anyone may reserve, at whatever limit, belongs to another
-    // timeline of the clock.
-    let jumped = last_turn.is_some_and(|last| last > now + LONGEST_RESERVATION + SETTLE_AFTER_JUMP);
+    // A cursor further ahead than anyone may reserve belongs to another timeline of the clock. A
+    // small step back is waited for: it must not give the same time twice.
+    let jumped = last_turn.is_some_and(|last| last > now + 2 * SETTLE_AFTER_JUMP);
     let mut next = match last_turn {
         Some(_) if jumped => now + SETTLE_AFTER_JUMP,
         Some(last) => (last + spacing).max(now + lead),
         None => now + lead,
     };
-    // One turn may always be reserved, however far apart turns lie, if none is reserved yet.
-    let mut one_is_free = jumped || last_turn.is_none_or(|last| last <= now);
+    // After a jump one turn is given beyond the horizon: it brings the cursor back.
+    let mut may_bring_back = jumped;
     planned
         .iter()
         .map(|planned| {
             let turn = next.max(*planned);
-            let within = turn <= horizon || (one_is_free && *planned <= horizon);
+            let within = turn <= horizon || (may_bring_back && *planned <= horizon);
             if !within || turn >= closes_at {
                 return None;
             }
-            one_is_free = false;
+            may_bring_back = false;
             next = turn + spacing;
             Some(turn)
         })
@@ -117,14 +121,16 @@ pub fn give_turns(pace: Pace, moment: Moment, planned: &[Timestamp]) -> Vec<Opti
 /// The shortest time after which a node asks again.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(2);
 
-/// When to ask again for attempts that got no turn: when half the horizon is free again, so that
-/// a busy lane takes its turns in blocks; or when the next plan comes into reach.
+/// When to ask again for attempts that got no turn: when the next turn is half the horizon away,
+/// so that a busy lane takes its turns in blocks; or when the next plan is.
 pub fn ask_again_in(
+    pace: Pace,
     now: Timestamp,
-    reserved_until: Timestamp,
+    last_turn: Option<Timestamp>,
     next_planned: Option<Timestamp>,
 ) -> Duration {
-    let reach = reserved_until.max(next_planned.unwrap_or(now)) - HORIZON / 2;
+    let next_turn = last_turn.map_or(now, |last| last + pace.spacing());
+    let reach = next_turn.max(next_planned.unwrap_or(now)) - HORIZON / 2;
     let wait = reach.duration_since(now).max(SignedDuration::ZERO);
     Duration::try_from(wait)
         .unwrap_or_default()
@@ -192,35 +198,32 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_lane_may_reserve_one_turn() {
+    fn a_slow_lane_reserves_nothing_beyond_the_horizon_and_loses_no_time() {
+        let (slow, last) = (pace("0.05"), Some(at(0)));
+        let ask = |now| {
+            let moment = Moment {
+                last_turn: last,
+                now,
+                lead: Duration::from_millis(5),
+                closes_at: Timestamp::MAX,
+            };
+            give_turns(slow, moment, &[at(0), at(0)])
+        };
+        assert_eq!(ask(at(1)), [None, None]);
+        let again = ask_again_in(slow, at(1), last, Some(at(0)));
+        assert_eq!(at(1) + again, at(20_000) - HORIZON / 2);
+        assert_eq!(ask(at(1) + again), [Some(at(20_000)), None]);
+    }
+
+    #[test]
+    fn a_small_step_back_is_waited_for() {
         let moment = Moment {
-            last_turn: Some(at(-100)),
+            last_turn: Some(at(1900)),
             now: at(0),
             lead: Duration::ZERO,
             closes_at: Timestamp::MAX,
         };
-        let turns = give_turns(pace("0.5"), moment, &[at(0), at(0)]);
-        assert_eq!(turns, [Some(at(1900)), None]);
-        let reserved = Moment {
-            last_turn: Some(at(1900)),
-            ..moment
-        };
-        assert_eq!(give_turns(pace("0.5"), reserved, &[at(0)]), [None]);
-    }
-
-    #[test]
-    fn raising_the_limit_of_a_slow_lane_waits_for_the_turn_it_has_reserved() {
-        let moment = Moment {
-            last_turn: Some(at(10_000)),
-            now: at(1000),
-            lead: Duration::ZERO,
-            closes_at: Timestamp::MAX,
-        };
-        assert_eq!(
-            give_turns(pace("10"), moment, &[at(0)]),
-            [None],
-            "not a jump of the clock"
-        );
+        assert_eq!(give_turns(pace("50"), moment, &[at(0)]), [None]);
     }
 
     #[test]
@@ -244,7 +247,8 @@ mod tests {
             lead: Duration::ZERO,
             closes_at: Timestamp::MAX,
         };
-        assert_eq!(give_turns(pace("50"), moment, &[at(0)]), [Some(at(1000))]);
+        let turns = give_turns(pace("50"), moment, &[at(0), at(0)]);
+        assert_eq!(turns, [Some(at(1000)), None]);
     }
 
     proptest! {
@@ -262,7 +266,7 @@ mod tests {
                 now += SignedDuration::from_millis(wait_ms);
                 let moment = Moment { last_turn: last, now, lead: Duration::from_millis(5), closes_at: Timestamp::MAX };
                 for turn in give_turns(pace(&rate.to_string()), moment, &vec![now; waiting]).into_iter().flatten() {
-                    prop_assert!(last.is_none_or(|l| turn > l));
+                    prop_assert!(last.is_none_or(|l| turn > l) && turn <= now + HORIZON);
                     last = Some(turn);
                     let late = SignedDuration::from_micros(late_us[sends.len()]);
                     sends.push((turn + late, rate));

@@ -97,7 +97,7 @@ struct Lost {
 
 impl Lost {
     fn not_after(&self, era: Era) -> Timestamp {
-        self.at.unwrap_or(era.since)
+        self.at.unwrap_or(era.older_turns_end())
     }
 }
 
@@ -130,6 +130,7 @@ fn lost_sends(past: &[Past], era: Era, profile: &Profile) -> Vec<Lost> {
 mod tests {
     use AttemptKind::{Probe, Send};
     use AttemptState::{Done, Refused, Retry, Unknown};
+    use tollgate_core::gate::LATEST_USE;
     use tollgate_core::id::AttemptId;
 
     use super::*;
@@ -246,39 +247,41 @@ mod tests {
         let doubt = |last| Doubt::Since {
             era: 2,
             first: None,
-            last: at(last),
+            last,
         };
+        // Its turn may have been used a little after the era had ended.
+        let by_then = at(opened) + LATEST_USE;
         let probe = |secs, era| (Probe, Retry, secs, era);
         let lost = |secs, era| (Send, Unknown, secs, era);
         let table = [
             // Seconds old by the clock, and never sent again: only asked about.
-            (vec![lost(495, 1)], 501, Next::Probe(doubt(opened))),
-            (vec![lost(9_000, 1)], 501, Next::Probe(doubt(opened))),
+            (vec![lost(495, 1)], 501, Next::Probe(doubt(by_then))),
+            (vec![lost(9_000, 1)], 501, Next::Probe(doubt(by_then))),
             // Long ago by the clock, and still no evidence before the settle time of this era.
             (
-                vec![lost(0, 1), probe(opened + 59, 2)],
-                opened + 59,
-                Next::Probe(doubt(opened)),
+                vec![lost(0, 1), probe(opened + 61, 2)],
+                opened + 61,
+                Next::Probe(doubt(by_then)),
             ),
             (
-                vec![lost(0, 1), probe(opened + 60, 2)],
-                opened + 60,
+                vec![lost(0, 1), probe(opened + 62, 2)],
+                opened + 62,
                 Next::Send(Doubt::None),
             ),
             // What was evidence by another era's clock is asked again.
             (
                 vec![lost(0, 1), probe(400, 1)],
                 501,
-                Next::Probe(doubt(opened)),
+                Next::Probe(doubt(by_then)),
             ),
             // The first is of the older era, the last of this one.
             (
                 vec![lost(0, 1), lost(510, 2), probe(565, 2)],
                 566,
-                Next::Probe(doubt(510)),
+                Next::Probe(doubt(at(510))),
             ),
             (
-                vec![lost(0, 1), probe(560, 2), lost(570, 2)],
+                vec![lost(0, 1), probe(562, 2), lost(570, 2)],
                 571,
                 Next::Send(Doubt::Since {
                     era: 2,

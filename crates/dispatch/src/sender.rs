@@ -109,7 +109,7 @@ impl Sender {
                 .take_over(&job.item, job.run, self.gate.tolerance())
                 .await?;
             match history.busy_for {
-                // Bounded: a turn lies at most the gate's horizon or one turn of the slowest lane ahead.
+                // Bounded by the gate's `LATEST_USE`.
                 Some(left) => tokio::time::sleep(left).await,
                 None => break history,
             }

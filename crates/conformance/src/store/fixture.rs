@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tollgate_core::gate::HORIZON;
 use tollgate_core::id::{AttemptId, BatchId, Fence, FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::lane::{Lane, LaneChange};
 use tollgate_core::lane_in_force::LaneInForce;
@@ -281,6 +282,17 @@ impl dyn Fixture + '_ {
     }
     pub(super) async fn turn(&self, attempt: NewTurn) -> Turn {
         self.turns(vec![attempt]).await.turns.remove(0)
+    }
+    /// What the item is given when the commit may take so long that its turn is nearly the horizon
+    /// away.
+    pub(super) async fn far_turn(&self, item: &Item) -> Turn {
+        let lead = HORIZON * 4 / 5;
+        let wanted = TurnsWanted {
+            lead,
+            ..wanted(vec![send(item)])
+        };
+        let block = self.store().take_turns(wanted).await;
+        block.unwrap().turns.remove(0)
     }
     /// Opens an attempt for the item's first run.
     pub(super) async fn sent(&self, item: &Item) -> (AttemptId, Timestamp) {

@@ -1,13 +1,14 @@
 //! No slot and no turn in closed time, and what happens where time never opens again.
 
 use tollgate_core::calendar::{Calendar, CalendarText};
+use tollgate_core::gate::HORIZON;
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{Admission, Intervened, NewItem, Turn};
 use tollgate_core::{SignedDuration, Timestamp};
 
 use super::fixture::{
     Fixture, HOUR, MINUTE, SECOND, STALE, bank, claim_all, is_new, many, new_item, new_item_at,
-    payment, payments, placed, plan, send,
+    payment, payments, placed, plan, send, signed,
 };
 use super::planning::{always, by_calendar, closed, hours, paused, secs};
 
@@ -91,31 +92,19 @@ pub async fn a_closed_lane_gives_no_turn_until_it_opens(f: &dyn Fixture) {
 
 /// A slow lane reserves its next turn ten seconds ahead, but not beyond its closing.
 pub async fn no_turn_lies_after_the_closing(f: &dyn Fixture) {
-    let slow = LaneChange {
-        max_per_second: Some("0.1".parse().unwrap()),
-        ..plan(10, 4)
-    };
-    f.lane(slow).await;
-    let items = f.dispatched_many(3).await;
+    f.lane(plan(10, 4)).await;
+    let item = f.dispatched_one().await;
     f.put_calendar(always()).await;
     f.lane(by_calendar(&hours())).await;
-    let (_, first) = f.sent(&items[0]).await;
-    f.advance(SECOND).await;
-    let closing = |after: i64| closed(&[(first + secs(after), first + secs(3600))]);
-    f.put_calendar(closing(9)).await;
-    assert_eq!(f.turn(send(&items[1])).await, Turn::Later);
-    f.put_calendar(closing(10)).await;
-    assert_eq!(
-        f.turn(send(&items[1])).await,
-        Turn::Later,
-        "the end is closed"
-    );
-    f.put_calendar(closing(11)).await;
-    let (_, second) = f.sent(&items[1]).await;
-    assert_eq!(second, first + secs(10));
-    f.advance_to(first + secs(12)).await;
-    assert!(matches!(f.turn(send(&items[2])).await, Turn::Closed { .. }));
-    assert_eq!(f.logged().await, 2);
+    let soon = f.now().await + signed(HORIZON / 2);
+    f.put_calendar(closed(&[(soon, soon + secs(3600))])).await;
+    let given = f.far_turn(&item).await;
+    assert!(!matches!(given, Turn::At { .. }), "{given:?}");
+    f.put_calendar(closed(&[(soon + secs(60), soon + secs(3600))]))
+        .await;
+    let given = f.far_turn(&item).await;
+    assert!(matches!(given, Turn::At { .. }), "{given:?}");
+    assert_eq!(f.logged().await, 1);
 }
 
 pub async fn a_closed_lane_is_not_due_and_next_in_is_its_opening(f: &dyn Fixture) {

@@ -134,7 +134,7 @@ macro_rules! store_cases {
             turns_of_successive_blocks_keep_their_distance
             a_lane_that_was_idle_does_not_save_turns_up
             no_turn_lies_before_its_plan
-            a_slow_lane_reserves_one_turn_at_a_time
+            a_slow_lane_reserves_no_turn_beyond_the_horizon
             the_cursor_survives_a_restart
             a_clock_set_back_never_moves_the_cursor_back
             a_clock_set_back_by_an_hour_stops_a_lane_for_a_second_only

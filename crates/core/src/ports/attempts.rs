@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{Era, StoreResult};
 use crate::Timestamp;
-use crate::gate::SETTLE_AFTER_JUMP;
 use crate::id::{AttemptId, Item, LaneName};
 use crate::lane_in_force::closed_for;
 use crate::outcome::{AttemptKind, AttemptState, Outcome};
@@ -16,9 +15,8 @@ use crate::outcome::{AttemptKind, AttemptState, Outcome};
 pub trait Attempts: Send + Sync {
     /// All attempts of an item, oldest first, after taking over what a dead sender left: an open
     /// attempt whose turn has passed is Unknown from here on. One whose turn may still be used
-    /// stays open and is reported as `busy_for`. A turn of an older era can be used for no longer
-    /// than [`SETTLE_AFTER_JUMP`](crate::gate::SETTLE_AFTER_JUMP) after its end. A run that does
-    /// not own the item takes nothing over.
+    /// stays open and is reported as `busy_for`. A turn of an older era can be used until
+    /// [`Era::older_turns_end`]. A run that does not own the item takes nothing over.
     async fn take_over(&self, item: &Item, run: u32, tolerance: Duration) -> StoreResult<History>;
 
     /// In one transaction for a block of waiting attempts: checks each owner's run, opens its
@@ -60,7 +58,7 @@ pub fn busy_for(past: &[Past], era: Era, tolerance: Duration, now: Timestamp) ->
     let usable_until = if open.era == era.number {
         open.turn_at + tolerance
     } else {
-        era.since + SETTLE_AFTER_JUMP
+        era.older_turns_end()
     };
     let left = Duration::try_from(usable_until.duration_since(now)).ok()?;
     (!left.is_zero()).then_some(left)

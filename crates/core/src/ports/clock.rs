@@ -6,6 +6,7 @@ use async_trait::async_trait;
 
 use super::StoreResult;
 use crate::Timestamp;
+use crate::gate::LATEST_USE;
 
 /// What the shared clock shows, and in which life of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +23,14 @@ pub struct Era {
     pub number: i64,
     /// When it was opened, by its own clock.
     pub since: Timestamp,
+}
+
+impl Era {
+    /// From here on nobody uses a turn that was given before this era, by this era's clock. Not
+    /// every node notices that an era ends: one that another machine's start has opened is no jump.
+    pub fn older_turns_end(self) -> Timestamp {
+        self.since + LATEST_USE
+    }
 }
 
 /// What outlives a node's process and still knows how much time has passed: its machine.

@@ -1,6 +1,5 @@
 //! Turns that were taken and not used: what was certainly not sent is on record as such.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::id::LaneName;
@@ -9,39 +8,26 @@ use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{Author, Intervened, Settlement};
 use tollgate_core::ports::{NewTurn, StatusMove, Then, Turn, TurnsWanted};
-use tollgate_dispatch::{Sender, Sent};
+use tollgate_dispatch::Sent;
 
 use crate::cutting::Edge;
 use crate::money::{Street, job};
 use crate::town::{Town, item};
 
-/// One send in two seconds: the second turn lies far enough ahead to be dropped.
-async fn slow_street(honours_keys: bool) -> (Street, Arc<Sender>) {
-    let street = Street::new("", honours_keys).await;
-    let slow = LaneChange {
-        max_per_second: Some("0.5".parse().unwrap()),
-        ..LaneChange::default()
-    };
-    street.town.change("default", slow).await;
-    let sender = Arc::new(street.sender());
-    (street, sender)
-}
-
-/// Sends this item behind another, and while its turn lies ahead something happens and the clock
-/// jumps: the turn is dropped.
-async fn send_and_drop(
-    street: &Street,
-    sender: &Arc<Sender>,
-    id: &str,
-    meanwhile: impl AsyncFnOnce(&Town),
-) -> Sent {
-    street.town.admit("first", "default", 1).await;
-    let first = street.claimed("first0").await.run;
+/// Sends this item on a lane whose last turn lies an hour ahead, by a clock that was set back
+/// since: its turn is given for a second later. Meanwhile something happens and the clock jumps:
+/// the turn is dropped.
+async fn send_and_drop(street: &Street, id: &str, meanwhile: impl AsyncFnOnce(&Town)) -> Sent {
+    let hour = Duration::from_hours(1);
     let run = street.claimed(id).await.run;
     let before = street.town.item(id).await.attempts.len();
-    sender.send(&job("first0", first)).await.unwrap();
-    let (sending, job) = (Arc::clone(sender), job(id, run));
-    let sending = tokio::spawn(async move { sending.send(&job).await.unwrap() });
+    street.town.time.advance(hour);
+    street.town.admit("first", "default", 1).await;
+    let first = street.claimed("first0").await.run;
+    street.sender().send(&job("first0", first)).await.unwrap();
+    street.town.time.turn_back(hour);
+    let (sender, job) = (street.sender(), job(id, run));
+    let sending = tokio::spawn(async move { sender.send(&job).await.unwrap() });
     let opened = async {
         while street.town.item(id).await.attempts.len() == before {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -50,7 +36,7 @@ async fn send_and_drop(
     let opened = tokio::time::timeout(Duration::from_secs(10), opened).await;
     opened.expect("no turn was given");
     meanwhile(&street.town).await;
-    street.town.time.advance(Duration::from_hours(1));
+    street.town.time.advance(hour);
     sending.await.unwrap()
 }
 
@@ -64,9 +50,9 @@ async fn pause(town: &Town) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_turn_with_none_after_it_is_on_record_as_not_sent() {
-    let (street, sender) = slow_street(false).await;
+    let street = Street::new("", false).await;
     street.town.admit("a", "default", 1).await;
-    let sent = send_and_drop(&street, &sender, "a0", pause).await;
+    let sent = send_and_drop(&street, "a0", pause).await;
     assert!(matches!(sent, Sent::Requeued(_)), "{sent:?}");
     let view = street.town.item("a0").await;
     assert_eq!(view.attempts[0].state, AttemptState::Retry);
@@ -88,10 +74,10 @@ async fn a_dropped_turn_with_none_after_it_is_on_record_as_not_sent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_item_held_after_a_dropped_turn_can_be_cancelled() {
-    let (street, sender) = slow_street(true).await;
+    let street = Street::new("", true).await;
     let deadline = street.town.store.now().await.unwrap() + Duration::from_mins(10);
     street.town.admit_until("a0", "default", deadline).await;
-    let sent = send_and_drop(&street, &sender, "a0", async |_| {}).await;
+    let sent = send_and_drop(&street, "a0", async |_| {}).await;
     assert_eq!(sent, Sent::Held);
     let view = street.town.item("a0").await;
     assert_eq!(view.attempts[0].state, AttemptState::Retry);
@@ -105,11 +91,11 @@ async fn an_item_held_after_a_dropped_turn_can_be_cancelled() {
 /// A question that was never asked must not look like one that was answered with "unknown to me".
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_whose_turn_was_dropped_is_no_evidence() {
-    let (street, sender) = slow_street(false).await;
+    let street = Street::new("", false).await;
     street.town.admit("a", "default", 1).await;
     let run = street.claimed("a0").await.run;
     in_doubt(&street, run).await;
-    let sent = send_and_drop(&street, &sender, "a0", pause).await;
+    let sent = send_and_drop(&street, "a0", pause).await;
     assert!(matches!(sent, Sent::Requeued(_)), "{sent:?}");
     let view = street.town.item("a0").await;
     let asked = &view.attempts[1];

@@ -120,12 +120,12 @@ async fn give(
     });
     let later = asking.iter().find(|(_, g)| matches!(g, Ok(Given::Later)));
     let (now, last_given) = (moment.now, given.last().map(|(_, at)| *at));
-    let reserved_until = last_given.or(moment.last_turn).unwrap_or(now);
+    let last_turn = last_given.or(moment.last_turn);
     Ok(TurnBlock {
         now,
         era,
         turns: turns.collect(),
-        ask_again_in: ask_again_in(now, reserved_until, later.map(|(a, _)| a.planned)),
+        ask_again_in: ask_again_in(pace, now, last_turn, later.map(|(a, _)| a.planned)),
     })
 }
 

@@ -91,12 +91,12 @@ fn give(
     if let Some(last) = last_given {
         move_cursor(c, &wanted.lane, Us(last))?;
     }
-    let reserved_until = last_given.or(last_turn).unwrap_or(now);
+    let last_turn = last_given.or(last_turn);
     Ok(TurnBlock {
         now,
         era,
         turns,
-        ask_again_in: ask_again_in(now, reserved_until, first_later),
+        ask_again_in: ask_again_in(pace, now, last_turn, first_later),
     })
 }
 
