@@ -12,10 +12,10 @@ pub(super) fn section(plan: &Plan<'_>) -> Result<String> {
     for _ in 0..plan.rounds {
         for cell in &mut cells {
             let folder = plan.scratch.folder()?;
-            let store = format!("sqlite:{}", folder.path().join("storm.db").display());
+            let url = format!("sqlite:{}", folder.path().join("storm.db").display());
             let storm = Storm::of(plan.size, cell.limit);
             let seen = storm.strike(folder.path(), |bank| {
-                Ok(vec![Process::serve(&store, bank, "")?])
+                Ok(vec![Process::serve(&url, bank, "")?])
             })?;
             cell.add(seen)?;
         }

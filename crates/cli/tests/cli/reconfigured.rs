@@ -53,7 +53,10 @@ fn the_kill_switch_stops_claims(pair: &Pair) {
         .max()
         .unwrap();
     let took = last.duration_since(since);
-    println!("kill switch: the last claim was {} ms after it", took.as_millis());
+    println!(
+        "kill switch: the last claim was {} ms after it",
+        took.as_millis()
+    );
     assert!(took < SLOWEST_CLAIM, "{took:?}");
 
     eventually("what was claimed is sent", PATIENCE, || {
@@ -80,10 +83,10 @@ fn a_pause_ends_the_turns(pair: &Pair) {
     let binds = time(&paused["effectiveAt"]);
     // What had its turn gets its answer, and there is no other.
     pair.cycles(5);
-    let paid = pair.paid();
+    let before = pair.paid();
     pair.cycles(5);
-    assert_eq!(pair.paid(), paid, "nobody is paid in the pause");
-    let turns = pair.turns(&paid);
+    assert_eq!(pair.paid(), before, "nobody is paid in the pause");
+    let turns = pair.turns(&before);
     let last = turns.last().unwrap();
     println!("pause: it bound at {binds}, the last turn was at {last}");
     assert!(*last <= binds);
