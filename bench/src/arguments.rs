@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::postgres::{self, Phase};
 use crate::task::Task;
 
-const USAGE: &str = "usage: tollgate-bench [sqlite|postgres] [w1|w2|w4|w5|w6|all] \
+const USAGE: &str = "usage: tollgate-bench [sqlite|postgres] [w1|w2|w3|w4|w5|w6|all] \
                      [--size small|full] [--rounds N] [--out FILE]";
 
 #[derive(Debug)]
@@ -48,6 +48,7 @@ pub(crate) enum Store {
 pub(crate) enum Workload {
     W1,
     W2,
+    W3,
     W4,
     W5,
     W6,
@@ -72,8 +73,14 @@ impl Store {
     /// Those that are measured on it.
     fn workloads(self) -> &'static [Workload] {
         match self {
-            Self::Sqlite => &[Workload::W1, Workload::W4, Workload::W5],
-            Self::Postgres => &[Workload::W1, Workload::W2, Workload::W4, Workload::W6],
+            Self::Sqlite => &[Workload::W1, Workload::W3, Workload::W4, Workload::W5],
+            Self::Postgres => &[
+                Workload::W1,
+                Workload::W2,
+                Workload::W3,
+                Workload::W4,
+                Workload::W6,
+            ],
         }
     }
 
@@ -90,6 +97,7 @@ impl Workload {
         Some(match word {
             "w1" => Self::W1,
             "w2" => Self::W2,
+            "w3" => Self::W3,
             "w4" => Self::W4,
             "w5" => Self::W5,
             "w6" => Self::W6,
@@ -101,6 +109,7 @@ impl Workload {
         match self {
             Self::W1 => "w1",
             Self::W2 => "w2",
+            Self::W3 => "w3",
             Self::W4 => "w4",
             Self::W5 => "w5",
             Self::W6 => "w6",
@@ -214,8 +223,8 @@ mod tests {
     fn without_words_everything_is_measured_in_full_three_times_on_both_stores() {
         let arguments = parse("").unwrap();
         assert_eq!(arguments.stores, [Store::Sqlite, Store::Postgres]);
-        assert_eq!(arguments.workloads(Store::Sqlite).len(), 3);
-        assert_eq!(arguments.workloads(Store::Postgres).len(), 4);
+        assert_eq!(arguments.workloads(Store::Sqlite).len(), 4);
+        assert_eq!(arguments.workloads(Store::Postgres).len(), 5);
         assert_eq!((arguments.size, arguments.rounds), (Size::Full, 3));
         assert!(arguments.out(Store::Sqlite).ends_with("results/sqlite.md"));
         assert!(
@@ -243,7 +252,7 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_refused() {
         for line in [
-            "w3",
+            "w9",
             "postgres w5",
             "--out x",
             "--size huge",

@@ -4,14 +4,17 @@
 //! binary, so that peaks of memory and warm caches do not mix. No timing is asserted anywhere.
 
 mod arguments;
+mod http;
 mod measure;
 mod payments;
 mod postgres;
+mod process;
 mod report;
 mod rounds;
 mod sample;
 mod scratch;
 mod stopwatch;
+mod storm;
 mod task;
 
 use std::fs;

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
+use tollgate_core::Timestamp;
 use tollgate_core::id::{FlowId, LaneName};
 use tollgate_core::ports::NewItem;
 use tollgate_domains::payments::{PaymentRequest, new_item};
@@ -25,6 +26,18 @@ pub(crate) fn write(path: &Path, count: u32, ids: Ids) -> Result<()> {
 
 /// Writes `count` payments, one per line, for a day.
 pub(crate) fn write_for(path: &Path, count: u32, ids: Ids, day: &str) -> Result<()> {
+    // People choose full hours: 24 instants, each with a 24th of all payments.
+    write_at(path, count, ids, |mixed| {
+        format!("{day}T{:02}:00:00Z", mixed % 24)
+    })
+}
+
+/// Writes `count` payments, one per line, for one instant.
+pub(crate) fn write_due(path: &Path, count: u32, instant: Timestamp) -> Result<()> {
+    write_at(path, count, Ids::Ascending, |_| instant.to_string())
+}
+
+fn write_at(path: &Path, count: u32, ids: Ids, at: impl Fn(u64) -> String) -> Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
     for number in 0..count {
         let mixed = mix(u64::from(number));
@@ -32,16 +45,20 @@ pub(crate) fn write_for(path: &Path, count: u32, ids: Ids, day: &str) -> Result<
             Ids::Ascending => format!("pay-{number:016}"),
             Ids::Random => format!("pay-{mixed:016x}"),
         };
-        // People choose full hours: 24 instants, each with a 24th of all payments.
-        let hour = mixed % 24;
-        let (units, cents) = (1 + mixed % 9_000, mixed % 100);
+        let (units, cents, at) = (1 + mixed % 9_000, mixed % 100, at(mixed));
         writeln!(
             file,
-            r#"{{"paymentId":"{id}","amount":"{units}.{cents:02}","currency":"EUR","debtor":{{"account":"DE89{mixed:020}","name":"Bakery at the Mill"}},"creditor":{{"account":"FR14{number:020}","name":"Flour and Sons"}},"executeAt":"{day}T{hour:02}:00:00Z","gateway":"sepa","reference":"invoice {number:08}"}}"#
+            r#"{{"paymentId":"{id}","amount":"{units}.{cents:02}","currency":"EUR","debtor":{{"account":"DE89{mixed:020}","name":"Bakery at the Mill"}},"creditor":{{"account":"FR14{number:020}","name":"Flour and Sons"}},"executeAt":"{at}","gateway":"sepa","reference":"invoice {number:08}"}}"#
         )?;
     }
     file.flush()?;
     Ok(())
+}
+
+/// How large a file is.
+pub(crate) fn mib(path: &Path) -> Result<f64> {
+    let kib = u32::try_from(path.metadata()?.len() / 1024)?;
+    Ok(f64::from(kib) / 1024.0)
 }
 
 /// Reads a file of payments in batches, through the checks of parsing; those against the time and

@@ -116,13 +116,18 @@ impl Progress {
 }
 
 /// A day that the checks against the time accept and that no benchmark lives to see.
+pub(crate) fn day_ahead() -> String {
+    const AHEAD: Duration = Duration::from_hours(24 * 30);
+    (wall() + AHEAD).strftime("%Y-%m-%d").to_string()
+}
+
+/// What the clock on the wall shows.
 #[expect(
     clippy::disallowed_methods,
     reason = "this is the benchmarks' one home of node time"
 )]
-pub(crate) fn day_ahead() -> String {
-    const AHEAD: Duration = Duration::from_hours(24 * 30);
-    (Timestamp::now() + AHEAD).strftime("%Y-%m-%d").to_string()
+pub(crate) fn wall() -> Timestamp {
+    Timestamp::now()
 }
 
 #[expect(
@@ -133,22 +138,31 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// User and system time of all threads so far.
 fn cpu_secs() -> Result<f64> {
-    let stat = fs::read_to_string("/proc/self/stat")?;
+    cpu_secs_of("self")
+}
+
+/// User and system time of all threads of a process so far.
+pub(crate) fn cpu_secs_of(process: &str) -> Result<f64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
     // The name in parentheses may hold spaces; behind it, utime is field 11 and stime field 12.
-    let (_, fields) = stat.rsplit_once(')').context("/proc/self/stat is odd")?;
+    let (_, fields) = stat.rsplit_once(')').context("/proc/…/stat is odd")?;
     let ticks = fields.split_whitespace().skip(11).take(2);
     let ticks: f64 = ticks.filter_map(|word| word.parse::<f64>().ok()).sum();
     Ok(ticks / TICKS_PER_SECOND)
 }
 
 fn peak_mib() -> Result<f64> {
-    let status = fs::read_to_string("/proc/self/status")?;
-    let peak = status
+    memory_mib_of("self", "VmHWM:")
+}
+
+/// `VmHWM:` is the peak of resident memory, `VmRSS:` what it is now.
+pub(crate) fn memory_mib_of(process: &str, which: &str) -> Result<f64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let memory = status
         .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .find_map(|line| line.strip_prefix(which))
         .and_then(|rest| rest.split_whitespace().next())
-        .context("/proc/self/status has no VmHWM")?;
-    Ok(peak.parse::<f64>()? / 1024.0)
+        .with_context(|| format!("/proc/…/status has no {which}"))?;
+    Ok(memory.parse::<f64>()? / 1024.0)
 }

@@ -1,41 +1,30 @@
-//! W1 through HTTP: a whole Tollgate in this process, and a client that streams the file to it. The
-//! clock stops when every line is admitted; the peak of memory is that of server and client.
+//! W1 through HTTP: a file is streamed to a real `tollgate serve`. The clock stops when every line
+//! is admitted; CPU time and the peak of memory are the server's.
 
-use std::fs::File;
-use std::io::{Read, Write, copy};
-use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::thread::sleep;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
-use tollgate_server::{Config, Tollgate};
 
 use super::target;
+use crate::http;
+use crate::process::{PACE, Process};
 use crate::sample::Sample;
 use crate::stopwatch::Lap;
 
-/// How often the client asks how far the server is.
-const PACE: Duration = Duration::from_millis(50);
+/// Nobody is paid in here: what is taken in is for a later day.
+const NO_BANK: &str = "http://127.0.0.1:9";
 
-pub(super) async fn measure(dir: &Path, input: PathBuf, count: u32) -> Result<Sample> {
-    let mut config = Config::load(None)?;
-    config.store.url = format!("sqlite:{}", target::file(dir).display());
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let address = listener.local_addr()?;
-    let tollgate = Tollgate::start(&config).await?;
-    let (stop, stopped) = oneshot::channel::<()>();
-    let served = tokio::spawn(tollgate.serve(listener, async {
-        let _ = stopped.await;
-    }));
-    let commits_before = target::commits(dir)?;
-    let client = tokio::task::spawn_blocking(move || import(address, &input, count));
-    let sample = client.await??;
-    let commits = target::commits(dir)? - commits_before;
-    let _ = stop.send(());
-    served.await??;
+/// On SQLite.
+pub(super) fn measure(dir: &Path, input: &Path, count: u32) -> Result<Sample> {
+    let store = format!("sqlite:{}", target::file(dir).display());
+    let server = Process::serve(&store, NO_BANK, "")?;
+    let before = target::commits(dir)?;
+    let sample = import(&server, input, count)?;
+    let commits = target::commits(dir)? - before;
+    drop(server);
     target::check_rows(dir, "SELECT count(*) FROM item_queue", count)?;
     Ok(Sample {
         commits: Some(commits),
@@ -43,48 +32,44 @@ pub(super) async fn measure(dir: &Path, input: PathBuf, count: u32) -> Result<Sa
     })
 }
 
-fn import(address: SocketAddr, input: &Path, count: u32) -> Result<Sample> {
+/// On any store.
+pub(crate) fn measure_on(store: &str, input: &Path, count: u32) -> Result<Sample> {
+    import(&Process::serve(store, NO_BANK, "")?, input, count)
+}
+
+fn import(server: &Process, input: &Path, count: u32) -> Result<Sample> {
+    let cpu_before = server.cpu_secs()?;
     let lap = Lap::begin()?;
-    let batch = upload(address, input)?;
+    let batch = upload(server.address, input)?;
     let acknowledged_secs = Some(lap.wall().as_secs_f64());
-    let view = loop {
-        let head = format!("GET /payments/bulk/{batch} HTTP/1.1");
-        let view = exchange(address, &format!("{head}\r\n"), None)?;
-        if view["state"] == "DONE" {
-            break view;
-        }
-        std::thread::sleep(PACE);
-    };
-    let sample = lap.sample(count)?;
+    let view = judged(server.address, &batch)?;
+    let wall_secs = lap.wall().as_secs_f64();
     ensure!(view["accepted"] == count, "not all were accepted: {view}");
     Ok(Sample {
+        count,
+        wall_secs,
+        cpu_secs: server.cpu_secs()? - cpu_before,
+        peak_mib: server.peak_mib()?,
         acknowledged_secs,
-        ..sample
+        ..Sample::default()
     })
 }
 
-fn upload(address: SocketAddr, input: &Path) -> Result<String> {
-    let file = File::open(input)?;
-    let length = file.metadata()?.len();
-    let head = format!(
-        "POST /payments/bulk HTTP/1.1\r\ncontent-type: application/x-ndjson\r\ncontent-length: {length}\r\n"
-    );
-    let answer = exchange(address, &head, Some(file))?;
+/// Returns when the file is durable, with the id of its bulk.
+pub(crate) fn upload(address: SocketAddr, input: &Path) -> Result<String> {
+    let answer = http::post_file(address, "/payments/bulk", input)?;
     let batch = answer["batchId"].as_str();
-    Ok(batch
-        .with_context(|| format!("no batch: {answer}"))?
-        .to_owned())
+    let batch = batch.with_context(|| format!("no batch: {answer}"))?;
+    Ok(batch.to_owned())
 }
 
-/// One request, one connection, one answer in JSON.
-fn exchange(address: SocketAddr, head: &str, body: Option<File>) -> Result<Value> {
-    let mut stream = TcpStream::connect(address)?;
-    write!(stream, "{head}host: localhost\r\nconnection: close\r\n\r\n")?;
-    if let Some(mut body) = body {
-        copy(&mut body, &mut stream)?;
+/// Waits until every line is judged.
+pub(crate) fn judged(address: SocketAddr, batch: &str) -> Result<Value> {
+    loop {
+        let view = http::get(address, &format!("/payments/bulk/{batch}"))?;
+        if view["state"] == "DONE" {
+            return Ok(view);
+        }
+        sleep(PACE);
     }
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    let (_, body) = answer.split_once("\r\n\r\n").context("half an answer")?;
-    Ok(serde_json::from_str(body)?)
 }

@@ -2,7 +2,7 @@
 
 mod disk;
 mod flows;
-mod http;
+pub(crate) mod http;
 pub(crate) mod intake;
 pub(crate) mod replan;
 pub(crate) mod rows;
@@ -27,7 +27,7 @@ pub(crate) const STEPS: u32 = flows::STEPS;
 pub(crate) async fn perform(task: &Task, dir: &Path) -> Result<Sample> {
     match task {
         Task::Intake { input, count } => intake::measure(dir, input.clone(), *count).await,
-        Task::IntakeHttp { input, count } => http::measure(dir, input.clone(), *count).await,
+        Task::IntakeHttp { input, count } => http::measure(dir, input, *count),
         Task::IntakeRows { input, count } => {
             let batch = usize::try_from(BATCH)?;
             let batches = payments::read(input, batch, target::lane_name())?;

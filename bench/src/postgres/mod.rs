@@ -20,7 +20,7 @@ pub(crate) use report::run;
 pub(crate) use task::{Phase, Task};
 
 use crate::measure::slots::{self, Load};
-use crate::measure::{BATCH, intake, replan};
+use crate::measure::{BATCH, http, intake, replan};
 use crate::payments;
 use crate::sample::Sample;
 
@@ -36,6 +36,7 @@ async fn prepare(task: &Task, url: &str) -> Result<()> {
     match task {
         // Opening a store makes the tables and indexes.
         Task::Intake { .. }
+        | Task::IntakeHttp { .. }
         | Task::IntakeCopy { .. }
         | Task::Slots { .. }
         | Task::SlotCopy { .. } => target::planned_lane(url).await.map(drop),
@@ -62,6 +63,11 @@ async fn measure(task: &Task, url: &str) -> Result<Sample> {
         Task::Intake { input, count } => {
             let store = target::open(url).await?;
             let sample = intake::admit_file(store, input.clone(), *count).await?;
+            target::check_rows(url, "SELECT count(*) FROM item_queue", *count).await?;
+            Ok(sample)
+        }
+        Task::IntakeHttp { input, count } => {
+            let sample = http::measure_on(url, input, *count)?;
             target::check_rows(url, "SELECT count(*) FROM item_queue", *count).await?;
             Ok(sample)
         }

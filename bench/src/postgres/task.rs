@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Task {
     /// W1: a file of payments through parsing and `admit`.
     Intake { input: PathBuf, count: u32 },
+    /// W1 as its users meet it: the same file through the server's HTTP, until all of it is admitted.
+    IntakeHttp { input: PathBuf, count: u32 },
     /// The limit of W1: COPY of the same rows.
     IntakeCopy { input: PathBuf, count: u32 },
     /// W4: slots for one instant through `admit`.

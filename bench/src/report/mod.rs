@@ -3,6 +3,7 @@
 pub(crate) mod machine;
 pub(crate) mod table;
 mod w1;
+mod w3;
 mod w4;
 mod w5;
 
@@ -30,10 +31,12 @@ pub(crate) fn run(arguments: &Arguments, workloads: &[Workload]) -> Result<Strin
     for workload in workloads {
         sections.push(match workload {
             Workload::W1 => w1::section(&plan)?,
+            Workload::W3 => w3::section(&plan)?,
             Workload::W4 => w4::section(&plan)?,
             Workload::W5 => w5::section(&plan)?,
             Workload::W2 | Workload::W6 => unreachable!("not among SQLite's workloads"),
         });
     }
+    sections.push(machine::load()?);
     Ok(sections.join("\n"))
 }

@@ -8,6 +8,10 @@ use crate::sample::Sample;
 pub(crate) struct Figures(Vec<f64>);
 
 impl Figures {
+    pub(crate) fn new(figures: Vec<f64>) -> Self {
+        Self(figures)
+    }
+
     pub(crate) fn of(samples: &Samples, figure: impl Fn(&Sample) -> f64) -> Self {
         Self(samples.iter().map(figure).collect())
     }

@@ -1,4 +1,5 @@
-//! W1 at store level: NDJSON in, durable items out, beside the same rows in one transaction.
+//! W1: NDJSON in, durable items out, at store level and through HTTP, beside the same rows in one
+//! transaction.
 
 use anyhow::Result;
 
@@ -34,6 +35,7 @@ pub(super) fn section(plan: &Plan<'_>) -> Result<String> {
     // The whole way checks the time too, so these are for a day that is near.
     let input = plan.scratch.path().join("http.ndjson");
     payments::write_for(&input, count, Ids::Ascending, &day_ahead())?;
+    let mib = payments::mib(&input)?;
     tasks.push(Task::IntakeHttp { input, count });
     let samples = interleaved(&tasks, plan.rounds, plan.scratch)?;
     let pairs = kinds.iter().zip(samples.chunks_exact(2));
@@ -59,17 +61,20 @@ pub(super) fn section(plan: &Plan<'_>) -> Result<String> {
         "",
     ];
     Ok(format!(
-        "## W1 intake (store level)\n\n\
+        "## W1 intake\n\n\
          {items} payments ({few} with random ids) of about 300 bytes as NDJSON, for 24 full hours on one lane: read, parsed \
          (`PaymentRequest::parse`; not the checks against the time and the rules), slotted and durable, in batches of {BATCH}. The limit: the same rows into the same tables and indexes by \
          prepared statements in one transaction (rows built and slots placed outside the measured time; one \
          fsync at the end, hence a weaker durability class). Peers are not measured here.\n\n\
-         Through HTTP: the file of {items} is sent to `POST /payments/bulk` of a server in the measuring process, and the clock \
-         stops when every line is admitted: chunks durable, every check, rule and count, a flow per chunk. \
-         The file was acknowledged (202, durable) after {acknowledged} s.\n\n{table}",
+         Through HTTP: the file of {items} ({mib} MiB) is streamed to `POST /payments/bulk` of a `tollgate serve`, and the clock \
+         stops when every line is admitted: chunks durable, every check, rule and count, a flow per chunk. CPU and memory are \
+         the serving process's. The file was acknowledged (202, durable) after {acknowledged} s, and all of it admitted \
+         after {admitted} s.\n\n{table}",
         items = whole(f64::from(count)),
         few = whole(f64::from(random)),
+        mib = whole(mib),
         acknowledged = acknowledged.show(two_digits),
+        admitted = Figures::of(http, |sample| sample.wall_secs).show(two_digits),
         table = markdown(head, &rows),
     ))
 }

@@ -1,5 +1,6 @@
 //! The one binary. Data goes to stdout, talk to stderr; the exit code says whether all is well.
 
+mod completions;
 mod config;
 mod demo;
 mod feed;
@@ -37,6 +38,8 @@ enum Command {
     Token(token::Command),
     /// What is wrong with a configuration, without starting anything.
     Config(config::Args),
+    /// Print what a shell needs to complete these commands.
+    Completions(completions::Args),
     #[command(flatten)]
     Remote(remote::Command),
 }
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
             Command::Openapi => Ok(print_openapi()),
             Command::Token(command) => token::run(&command),
             Command::Config(args) => Ok(config::run(&args)),
+            Command::Completions(args) => Ok(completions::run(&args)),
             Command::Remote(command) => remote::run(command).await,
         }
     });

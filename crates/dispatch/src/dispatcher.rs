@@ -253,6 +253,11 @@ impl Dispatcher {
             // Round robin: a lane with a backlog takes one batch, then the others have theirs.
             let mut full = vec![];
             for lane in lanes {
+                // Before every claim: a backlog is many batches, and the switch is for all of them.
+                let config = self.config().await?;
+                if !config.enabled {
+                    return Ok(cycle);
+                }
                 let batch = BatchId::new(format!("BATCH-{:016x}", random.next_u64()));
                 let claimed = self.store.claim(self.claim(&config, &lane, &batch)).await?;
                 if claimed.len() as u64 >= u64::from(config.batch_size) {

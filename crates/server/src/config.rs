@@ -32,6 +32,7 @@ pub(crate) use http::{Http, Tls};
 pub(crate) use notifications::Notifications as NotificationsConfig;
 
 use crate::banks::Banks;
+use crate::engines;
 use crate::receivers::Receivers;
 use crate::tls;
 
@@ -152,6 +153,7 @@ impl Config {
             Banks::connect(&config.downstream).map(drop),
             Receivers::connect(&config.downstream.notifications).map(drop),
             tls::acceptor(&config.tls).map(drop),
+            engines::check_files(&config.engine),
         ];
         let mut problems: Vec<String> = vec![];
         for why in parts.into_iter().filter_map(Result::err) {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use tokio::sync::watch;
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{Engine, Store};
@@ -18,6 +18,9 @@ use tollgate_temporal::{CodecKeys, Reach, Registered, Server, Size, TemporalServ
 use crate::assemble::{item_types, register};
 use crate::config::{Config, EngineAt, Role, Temporal, WorkerSize};
 use crate::schedules;
+
+/// How everything in PEM begins.
+const PEM: &[u8] = b"-----BEGIN ";
 
 /// What flows and steps work with.
 pub(crate) struct Worlds {
@@ -219,6 +222,14 @@ fn server(
     })
 }
 
+/// Reads what a start would read, keys and certificates; nothing is connected.
+pub(crate) fn check_files(engine: &crate::config::Engine) -> anyhow::Result<()> {
+    if let EngineAt::Temporal { address, namespace } = engine.at()? {
+        server(&engine.temporal, address, namespace, String::new())?;
+    }
+    Ok(())
+}
+
 fn codec(temporal: &Temporal) -> anyhow::Result<Option<CodecKeys>> {
     let wrong = |error| anyhow::anyhow!("engine.temporal.codec_keys: {error}");
     let mut keys = vec![];
@@ -244,8 +255,11 @@ fn tls(temporal: &Temporal) -> anyhow::Result<Tls> {
 }
 
 fn pem(key: &str, path: &Path) -> anyhow::Result<Vec<u8>> {
-    std::fs::read(path)
-        .with_context(|| format!("engine.temporal.{key}: {} cannot be read", path.display()))
+    let (place, shown) = (format!("engine.temporal.{key}"), path.display());
+    let text = std::fs::read(path).with_context(|| format!("{place}: {shown} cannot be read"))?;
+    let is_pem = text.windows(PEM.len()).any(|part| part == PEM);
+    ensure!(is_pem, "{place}: {shown} is not PEM");
+    Ok(text)
 }
 
 impl std::fmt::Debug for RunningEngine {

@@ -3,6 +3,7 @@
 mod header;
 mod w1;
 mod w2;
+mod w3;
 mod w4;
 mod w6;
 
@@ -48,6 +49,7 @@ pub(crate) async fn run(
         sections.push(match workload {
             Workload::W1 => w1::section(&plan).await?,
             Workload::W2 => w2::section(&plan).await?,
+            Workload::W3 => w3::section(&plan).await?,
             Workload::W4 => w4::section(&plan).await?,
             Workload::W6 => w6::section(&plan).await?,
             Workload::W5 => unreachable!("W5 is not among PostgreSQL's workloads"),

@@ -1,4 +1,5 @@
-//! W1 on PostgreSQL: NDJSON in, durable items out, beside COPY of the same rows and three peers.
+//! W1 on PostgreSQL: NDJSON in, durable items out, at store level and through HTTP, beside COPY of the
+//! same rows and three peers.
 
 use anyhow::Result;
 
@@ -9,6 +10,7 @@ use crate::measure::BATCH;
 use crate::payments::{self, Ids};
 use crate::report::table::{Figures, markdown, one_digit, percent, two_digits, verdict, whole};
 use crate::rounds::Samples;
+use crate::stopwatch::day_ahead;
 
 /// Of the limit.
 const GOAL: f64 = 0.6;
@@ -19,21 +21,22 @@ pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
     let count = plan.size.pick(20_000, 200_000);
     let few = plan.size.pick(20_000, 100_000);
     let samples = interleaved(&tasks(plan, count, few)?, plan.rounds, plan.server).await?;
-    let [ours, limit, random, random_limit, peers @ ..] = &samples[..] else {
-        unreachable!("seven tasks have seven answers")
+    let [ours, limit, random, random_limit, http, peers @ ..] = &samples[..] else {
+        unreachable!("eight tasks have eight answers")
     };
     let mut rows = vec![
         judged("Tollgate, ascending ids", ours, limit),
         row("limit: COPY, one transaction, ascending ids", limit),
         judged("Tollgate, random ids", random, random_limit),
         row("limit: COPY, one transaction, random ids", random_limit),
+        judged("Tollgate through HTTP, ascending ids", http, limit),
     ];
     for ((_, name), samples) in PEERS.iter().zip(peers) {
         rows.push(row(&format!("peer: {name}"), samples));
     }
     let ahead = over_the_best(&Figures::rate(ours), peers);
     Ok(format!(
-        "## W1 intake (store level)\n\n\
+        "## W1 intake\n\n\
          {items} payments ({few} with random ids and for the peers) of about 300 bytes as NDJSON, for 24 full hours on one lane: \
          read, parsed (`PaymentRequest::parse`; not the checks against the time and the rules), slotted and durable, \
          in batches of {BATCH}, 4 in flight: four rows each (record, slot, context, queue), every id checked for \
@@ -41,10 +44,14 @@ pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
          written down and slots placed outside the measured time (one flush at the end: a weaker durability class). \
          The peers read and parse the same lines and insert each payment as one job, one row, in the same batches, \
          4 in flight; they plan no slots and know no sameness. Of the Node packages, these are the newest that run on \
-         Node 20.\n\n{table}\n\
+         Node 20.\n\n\
+         Through HTTP: a file of {items} is streamed to `POST /payments/bulk` of a `tollgate serve`, and the clock stops \
+         when every line is admitted: chunks durable, every check, rule and count, a flow per chunk. The client is the serving \
+         process. The file was acknowledged (202, durable) after {acknowledged} s.\n\n{table}\n\
          Per durable item Tollgate takes in {ahead} × as many per second as the best peer; goal ≥ {PEER_GOAL:.0} ×: {judged}.\n",
         items = whole(f64::from(count)),
         few = whole(f64::from(few)),
+        acknowledged = Figures::known(http, |sample| sample.acknowledged_secs).show(two_digits),
         table = markdown(HEAD, &rows),
         ahead = ahead.show(two_digits),
         judged = verdict(ahead.median() >= PEER_GOAL),
@@ -78,6 +85,10 @@ fn tasks(plan: &Plan<'_>, count: u32, few: u32) -> Result<Vec<Task>> {
         });
         tasks.push(Task::IntakeCopy { input, count });
     }
+    // The whole way checks the time too, so these are for a day that is near.
+    let input = plan.scratch.path().join("http.ndjson");
+    payments::write_for(&input, count, Ids::Ascending, &day_ahead())?;
+    tasks.push(Task::IntakeHttp { input, count });
     let input = plan.scratch.path().join("ascending.ndjson");
     let peers = PEERS.iter().map(|(peer, _)| Task::Peer {
         peer: *peer,

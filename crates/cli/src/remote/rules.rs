@@ -84,13 +84,37 @@ fn told(answer: &Value) -> String {
         "creditorPrefix",
     ];
     let versions = ["version", "since", "actor", "reason", "rules", "routes"];
-    format!(
-        "Version {}\n\nRules\n{}\n\nRoutes\n{}\n\nHistory\n{}",
-        answer["version"],
-        table(&["rule", "requires", "message"], &rules),
-        table(&conditions, &rows(&answer["routes"], &conditions)),
-        table(&versions, &rows(&answer["history"], &versions)),
-    )
+    let (routes, history) = (&answer["routes"], &answer["history"]);
+    [
+        format!("Version {}\n", answer["version"]),
+        listed(
+            "Rules",
+            "There are no rules: every payment that is well formed is taken in.",
+            &["rule", "requires", "message"],
+            &rules,
+        ),
+        listed(
+            "Routes",
+            "There are no routes: a payment that names no gateway takes the default one.",
+            &conditions,
+            &rows(routes, &conditions),
+        ),
+        listed(
+            "History",
+            "Nobody has changed them yet.",
+            &versions,
+            &rows(history, &versions),
+        ),
+    ]
+    .join("\n")
+}
+
+/// A table under its title, or a sentence where it would be empty.
+fn listed(title: &str, none: &str, header: &[&str], rows: &[Vec<String>]) -> String {
+    if rows.is_empty() {
+        return format!("{none}\n");
+    }
+    format!("{title}\n{}", table(header, rows))
 }
 
 fn what(rule: &Value) -> String {
@@ -129,9 +153,14 @@ fn tried(answer: &Value) -> String {
         .filter(|one| one["verdict"] != "ACCEPTED")
         .cloned()
         .collect();
-    format!(
-        "{head}\n{}\n\nNot accepted\n{}",
-        table(&["refused by", "payments"], &counts),
-        table(&results, &rows(&others, &results)),
-    )
+    let others = rows(&others, &results);
+    if others.is_empty() {
+        return head;
+    }
+    let mut parts = vec![head];
+    if !counts.is_empty() {
+        parts.push(table(&["refused by", "payments"], &counts));
+    }
+    parts.push(format!("Not accepted\n{}", table(&results, &others)));
+    parts.join("\n")
 }

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use tollgate_sandbox::{Bank, BankOptions};
 
+use crate::rules::checked;
 use crate::served::{BINARY, Setting};
 
 /// Runs a start that must fail, and returns what it said.
@@ -235,4 +236,43 @@ fn a_file_that_is_no_database_is_left_as_it_is() {
             .unwrap()
             .starts_with("Dear auditor")
     );
+}
+
+#[test]
+fn a_check_reads_the_keys_and_certificates_of_temporal_as_a_start_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let letter = folder.path().join("letter.pem");
+    std::fs::write(&letter, "Dear bank,").unwrap();
+    let letter = letter.display();
+    let table = [
+        (
+            "root_certificates = \"/nowhere/ca\"".to_owned(),
+            "engine.temporal.root_certificates: /nowhere/ca cannot be read",
+        ),
+        (
+            format!("root_certificates = \"{letter}\""),
+            "letter.pem is not PEM",
+        ),
+        (
+            "client_certificate = \"/nowhere/us\"\nclient_key = \"/nowhere/key\"".to_owned(),
+            "engine.temporal.client_certificate: /nowhere/us cannot be read",
+        ),
+        (
+            "api_key = \"env:NO_SUCH_KEY\"".to_owned(),
+            "engine.temporal.api_key: environment variable NO_SUCH_KEY is not set",
+        ),
+        (
+            "codec_keys = [{name = \"a\", key = \"5318008\"}]".to_owned(),
+            "engine.temporal.codec_keys: key \"a\" must be 64 hexadecimal digits",
+        ),
+    ];
+    let head = "store.url = \"postgres://u@h/d\"\nengine.url = \"temporal://h:1/n\"\n[engine.temporal]\ntls = true\n";
+    let (good, said) = checked(folder.path(), head);
+    assert!(good, "{said}");
+    for (text, why) in table {
+        let (good, said) = checked(folder.path(), &format!("{head}{text}\n"));
+        assert!(!good && said.contains(why), "{text}: {said}");
+        assert_eq!(said.lines().count(), 1, "one sentence, not: {said}");
+        assert!(!said.contains("5318008"), "{said}");
+    }
 }

@@ -18,7 +18,7 @@ impl Pair {
             .unwrap_or_else(|why| panic!("{words:?}: {why}"))
     }
     /// The same, as data.
-    fn data(&self, words: &[&str]) -> Value {
+    pub(crate) fn data(&self, words: &[&str]) -> Value {
         let told = self.told(&[words, &["--json"]].concat());
         serde_json::from_str(&told).unwrap_or_else(|e| panic!("{words:?}: {e}: {told}"))
     }

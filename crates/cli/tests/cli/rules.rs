@@ -19,7 +19,7 @@ const DAILY: &str = "[[rules]]\nname = \"daily\"\ndaily_total = \"300\"\ncurrenc
 
 impl Pair {
     /// Adds to the configuration file; nobody has read it yet.
-    fn write_config(&self, more: &str) {
+    pub(crate) fn write_config(&self, more: &str) {
         let path = self.setting.folder.path().join("tollgate.toml");
         let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
         file.write_all(more.as_bytes()).unwrap();
@@ -96,6 +96,8 @@ fn a_reload_is_in_force_for_the_next_payment_and_told_with_its_author() {
     assert_eq!(reasons, ["a mistake", "the bank's wish"]);
     let told = pair.tollgate(&["rules", "show"]).unwrap();
     assert!(told.contains("the bank's wish"), "{told}");
+    let none = told.contains("There are no rules") && told.contains("There are no routes");
+    assert!(none && !told.contains("requires"), "{told}");
     let metrics = get(pair.server.address, "/metrics").unwrap().text;
     assert!(
         metrics.contains("tollgate_rule_refusals_total{rule=\"euros\"} 1"),
@@ -219,7 +221,8 @@ fn a_dry_run_tells_what_would_become_of_payments_and_leaves_no_trace() {
     );
 }
 
-fn checked(folder: &std::path::Path, text: &str) -> (bool, String) {
+/// What `config check` says about a configuration.
+pub(crate) fn checked(folder: &std::path::Path, text: &str) -> (bool, String) {
     let file = folder.join("t.toml");
     std::fs::write(&file, text).unwrap();
     let output = Command::new(BINARY)

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use tollgate_core::id::FlowId;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::item_type::{ItemTypeChange, ItemTypeConfig};
 use tollgate_core::lane::{LaneChange, Pause};
-use tollgate_core::ports::Author;
+use tollgate_core::ports::{Author, Engine, FlowView, Start, Started, Store, Unreachable};
 use tollgate_dispatch::{Dispatcher, change_item_type};
 
 use crate::town::{Mood, Scripted, Town, item_type};
@@ -63,6 +65,45 @@ async fn the_kill_switch_stops_claims_and_loses_nothing() {
         3,
         "no restart was needed"
     );
+}
+
+/// An engine while whose first start somebody throws the kill switch.
+struct Thrown {
+    engine: Arc<Scripted>,
+    store: Arc<dyn Store>,
+}
+
+#[async_trait]
+impl Engine for Thrown {
+    async fn start(&self, flows: Vec<Start>) -> Result<Vec<Started>, Unreachable> {
+        let off = ItemTypeChange {
+            enabled: Some(false),
+            ..ItemTypeChange::default()
+        };
+        let author = Author::new("ops", "stop");
+        let thrown = change_item_type(&*self.store, &item_type(), &off, author).await;
+        thrown.unwrap();
+        self.engine.start(flows).await
+    }
+    async fn view(&self, id: &FlowId, wait: Duration) -> Result<FlowView, Unreachable> {
+        self.engine.view(id, wait).await
+    }
+}
+
+#[tokio::test]
+async fn the_kill_switch_stops_a_backlog_before_its_next_batch() {
+    let (town, engine) = (Town::new(100).await, Scripted::new(Mood::Willing));
+    town.configure(ItemTypeConfig {
+        batch_size: 10,
+        ..ItemTypeConfig::default()
+    })
+    .await;
+    town.admit("a", "default", 35).await;
+    let (engine, store) = (engine.clone(), town.store.clone());
+    let thrown = Arc::new(Thrown { engine, store });
+    let dispatcher = Dispatcher::new(item_type(), town.store.clone(), thrown, 1);
+    assert_eq!(dispatcher.cycle().await.unwrap().started, 10);
+    assert!(dispatcher.cycle().await.unwrap().skipped);
 }
 
 #[tokio::test]

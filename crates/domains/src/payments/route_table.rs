@@ -55,10 +55,6 @@ impl RouteTable {
         Ok(Self { routes })
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.routes.len()
-    }
-
     /// None means the default.
     pub(super) fn gateway_of(&self, payment: &PaymentRequest) -> Option<&str> {
         let matching = self.routes.iter().find(|route| route.matches(payment));

@@ -130,13 +130,6 @@ impl Rulebook {
     pub(super) fn guards(&self) -> &[GuardRule] {
         &self.guards
     }
-
-    pub fn rule_count(&self) -> usize {
-        self.rules.len() + self.guards.len()
-    }
-    pub fn route_count(&self) -> usize {
-        self.routes.len()
-    }
 }
 
 impl Rule {

@@ -77,6 +77,7 @@ mod tests {
 
     use serde_json::Value;
 
+    use super::super::{Needs, ROUTES};
     use super::*;
 
     fn document() -> Value {
@@ -112,7 +113,7 @@ mod tests {
         let document = document();
         let documented: BTreeSet<String> = operations(&document).map(|(place, _)| place).collect();
         let of_people = |path: &str| path.starts_with("/docs");
-        let listed: BTreeSet<String> = super::super::ROUTES
+        let listed: BTreeSet<String> = ROUTES
             .iter()
             .filter(|(_, path, _)| !of_people(path))
             .map(|(method, path, _)| format!("{} {path}", method.to_ascii_lowercase()))
@@ -145,6 +146,20 @@ mod tests {
             {
                 let schema = &answer["content"]["application/json"]["schema"]["$ref"];
                 assert_eq!(schema, "#/components/schemas/Error", "{place} {status}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_needs_a_token_says_so() {
+        let document = document();
+        let guarded = ROUTES
+            .iter()
+            .filter(|(_, _, needs)| *needs != Needs::Nothing);
+        for (method, path, _) in guarded {
+            let answers = &document["paths"][path][method.to_ascii_lowercase()]["responses"];
+            for status in ["401", "403"] {
+                assert!(answers[status].is_object(), "{method} {path} {status}");
             }
         }
     }

@@ -183,6 +183,9 @@ fn queue_verdict(shift: &Shift, enough: Option<Enough>) -> String {
 }
 
 fn sentence(count: u64, missed: u64, finish: &str, enough: Option<Enough>) -> String {
+    if count == 0 {
+        return "nothing waits".to_owned();
+    }
     let met = count.saturating_sub(missed);
     match (missed, enough) {
         (0, _) => format!("all {count} are in time; the last runs at {finish}"),

@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 
 use super::App;
 use super::error::ApiError;
-use super::refusals::Reads;
+use super::refusals::{Door, Reads};
 use crate::telemetry;
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -48,7 +48,7 @@ async fn ready(State(app): State<App>) -> Result<Json<Health>, ApiError> {
 /// Metrics for Prometheus.
 #[utoipa::path(
     get, path = "/metrics", operation_id = "getMetrics", tag = "service",
-    responses((status = 200, description = "The text format of Prometheus.", body = String)),
+    responses((status = 200, description = "The text format of Prometheus.", body = String), Door),
 )]
 async fn metrics() -> impl IntoResponse {
     text()
@@ -57,7 +57,7 @@ async fn metrics() -> impl IntoResponse {
 /// Metrics for Prometheus, at their older address.
 #[utoipa::path(
     get, path = "/q/metrics", operation_id = "getMetricsAtQ", tag = "service",
-    responses((status = 200, description = "The text format of Prometheus.", body = String)),
+    responses((status = 200, description = "The text format of Prometheus.", body = String), Door),
 )]
 async fn q_metrics() -> impl IntoResponse {
     text()

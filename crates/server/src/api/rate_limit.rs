@@ -20,7 +20,7 @@ use super::body::{Body, given, parse, wrong};
 use super::error::ApiError;
 use super::extract::Query;
 use super::picture;
-use super::refusals::{Changes, Finds, Reads};
+use super::refusals::{Changes, Door, Finds, Reads};
 use super::words;
 use crate::auth::Caller;
 
@@ -205,7 +205,7 @@ async fn change(
 /// Nothing is cached, so there is nothing to flush.
 #[utoipa::path(
     post, path = "/admin/rate-limit/cache/flush", operation_id = "flushLaneCache", tag = "lanes",
-    responses((status = 204, description = "Always.")),
+    responses((status = 204, description = "Always."), Door),
 )]
 async fn flush() -> StatusCode {
     StatusCode::NO_CONTENT

@@ -9,6 +9,8 @@ use utoipa::{IntoResponses, ToSchema};
 
 use super::error::ErrorBody;
 
+/// Of an operation that answers everybody who is let in.
+pub(super) struct Door;
 /// Of an operation that reads.
 pub(super) struct Reads;
 /// Of an operation that reads something by its name.
@@ -25,6 +27,11 @@ pub(super) struct Uploads;
 
 type Refusals = BTreeMap<String, RefOr<Response>>;
 
+impl IntoResponses for Door {
+    fn responses() -> Refusals {
+        refusals(&[])
+    }
+}
 impl IntoResponses for Reads {
     fn responses() -> Refusals {
         refusals(&[400, 500, 503])

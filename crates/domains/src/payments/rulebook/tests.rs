@@ -33,7 +33,7 @@ fn the_first_rule_that_is_against_it_refuses_a_payment() {
         {"name": "tagged", "require": "currency != 'USD' || metadata.desk == 'north'", "message": "which desk?"},
     ]))
     .unwrap();
-    assert_eq!((book.version, book.rule_count()), (7, 3));
+    assert_eq!((book.version, book.rules.len()), (7, 3));
     assert_eq!(refused(&book, &payment("1000.00", "EUR")), None);
     let table = [
         ("1000.01", "EUR", "limit", "too much"),

@@ -1,0 +1,96 @@
+//! W3: many payments due in one instant, one limit, and a bank that keeps books of its own. Server
+//! and bank are processes of their own; what counts is what the bank saw.
+
+pub(crate) mod report;
+mod seen;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+use tollgate_core::Timestamp;
+
+pub(crate) use seen::Seen;
+
+use crate::arguments::Size;
+use crate::http;
+use crate::measure::http::{judged, upload};
+use crate::payments;
+use crate::process::Process;
+use crate::stopwatch;
+
+/// Sends a second; the bank refuses what is more.
+pub(crate) const LIMITS: [u32; 2] = [50, 1000];
+const WINDOW_SECS: u32 = 4;
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Storm {
+    pub(crate) payments: u32,
+    pub(crate) limit: u32,
+    /// How long the bank is watched from the instant on.
+    pub(crate) watched: Duration,
+    /// How long before the instant everything is sent in.
+    lead: Duration,
+}
+
+impl Storm {
+    pub(crate) fn of(size: Size, limit: u32) -> Self {
+        Self {
+            payments: size.pick(5_000, 100_000),
+            limit,
+            watched: Duration::from_secs(size.pick(10, 60)),
+            lead: Duration::from_secs(size.pick(20, 60)),
+        }
+    }
+
+    /// `start` starts the nodes, given the URL of the bank; the first takes everything in.
+    pub(crate) fn strike(
+        self,
+        scratch: &Path,
+        start: impl FnOnce(&str) -> Result<Vec<Process>>,
+    ) -> Result<Seen> {
+        let bank = Process::bank(self.limit)?;
+        let nodes = start(&bank.url())?;
+        let door = nodes[0].address;
+        self.set_limit(door)?;
+        let instant = stopwatch::wall() + self.lead;
+        let input = scratch.join("storm.ndjson");
+        payments::write_due(&input, self.payments, instant)?;
+        let view = judged(door, &upload(door, &input)?)?;
+        ensure!(view["accepted"] == self.payments, "not all: {view}");
+        let early = until(instant);
+        ensure!(!early.is_zero(), "not all were taken in before the instant");
+        sleep(early);
+        let before = memory(&nodes)?;
+        sleep(until(instant + self.watched));
+        let after = memory(&nodes)?;
+        let mut seen = Seen::by(bank.address, door, self.limit)?;
+        seen.memory = [before, after, peak(&nodes)?];
+        Ok(seen)
+    }
+
+    fn set_limit(self, door: SocketAddr) -> Result<()> {
+        let body = json!({
+            "configName": "default", "maxPerSecond": self.limit,
+            "maxPerWindow": self.limit * WINDOW_SECS, "windowSizeSecs": WINDOW_SECS,
+            "reason": "a storm",
+        });
+        http::post(door, "/admin/rate-limit/config", &body).map(drop)
+    }
+}
+
+fn until(time: Timestamp) -> Duration {
+    let left = time.duration_since(stopwatch::wall());
+    Duration::try_from(left).unwrap_or_default()
+}
+
+fn memory(nodes: &[Process]) -> Result<f64> {
+    nodes.iter().map(Process::memory_mib).sum()
+}
+
+fn peak(nodes: &[Process]) -> Result<f64> {
+    nodes.iter().map(Process::peak_mib).sum()
+}
