@@ -1,10 +1,6 @@
 //! The engine's cases on a real Temporal server, and what only a real one can show.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test that panics says so"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that panics says so")]
 
 mod conformance;
 mod doors;
