@@ -2,8 +2,6 @@
 //! under way during an upgrade would break: put the steps back in their order, or drain first, delete
 //! the history and record it anew, as for a new flow (CONTRIBUTING, "A new flow").
 
-#![expect(clippy::unwrap_used, reason = "a test that panics says so")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
