@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::postgres::{self, Phase};
 use crate::task::Task;
 
-const USAGE: &str = "usage: tollgate-bench [sqlite|postgres] [w1|w2|w4|w5|w6|all] \
+const USAGE: &str = "usage: tollgate-bench [sqlite|postgres|temporal] [w1|w2|w4|w5|w6|w7|all] \
                      [--size small|full] [--rounds N] [--out FILE]";
 
 #[derive(Debug)]
@@ -42,6 +42,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Store {
     Sqlite,
     Postgres,
+    /// Not a store: Temporal's own database, beside PostgreSQL.
+    Temporal,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +53,7 @@ pub(crate) enum Workload {
     W4,
     W5,
     W6,
+    W7,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +77,7 @@ impl Store {
         match self {
             Self::Sqlite => &[Workload::W1, Workload::W4, Workload::W5],
             Self::Postgres => &[Workload::W1, Workload::W2, Workload::W4, Workload::W6],
+            Self::Temporal => &[Workload::W7],
         }
     }
 
@@ -81,6 +85,7 @@ impl Store {
         match self {
             Self::Sqlite => "sqlite",
             Self::Postgres => "postgres",
+            Self::Temporal => "temporal",
         }
     }
 }
@@ -93,6 +98,7 @@ impl Workload {
             "w4" => Self::W4,
             "w5" => Self::W5,
             "w6" => Self::W6,
+            "w7" => Self::W7,
             _ => return None,
         })
     }
@@ -104,6 +110,7 @@ impl Workload {
             Self::W4 => "w4",
             Self::W5 => "w5",
             Self::W6 => "w6",
+            Self::W7 => "w7",
         }
     }
 }
@@ -136,7 +143,7 @@ impl Command {
 impl Arguments {
     fn parse(words: &[String]) -> Result<Self> {
         let mut parsed = Self {
-            stores: vec![Store::Sqlite, Store::Postgres],
+            stores: vec![Store::Sqlite, Store::Postgres, Store::Temporal],
             only: None,
             size: Size::Full,
             rounds: 3,
@@ -150,6 +157,7 @@ impl Arguments {
                 "all" => parsed.only = None,
                 "sqlite" => parsed.stores = vec![Store::Sqlite],
                 "postgres" => parsed.stores = vec![Store::Postgres],
+                "temporal" => parsed.stores = vec![Store::Temporal],
                 "--size" => {
                     parsed.size = match value()? {
                         "small" => Size::Small,
@@ -211,9 +219,10 @@ mod tests {
     }
 
     #[test]
-    fn without_words_everything_is_measured_in_full_three_times_on_both_stores() {
+    fn without_words_everything_is_measured_in_full_three_times() {
         let arguments = parse("").unwrap();
-        assert_eq!(arguments.stores, [Store::Sqlite, Store::Postgres]);
+        let all = [Store::Sqlite, Store::Postgres, Store::Temporal];
+        assert_eq!(arguments.stores, all);
         assert_eq!(arguments.workloads(Store::Sqlite).len(), 3);
         assert_eq!(arguments.workloads(Store::Postgres).len(), 4);
         assert_eq!((arguments.size, arguments.rounds), (Size::Full, 3));
@@ -238,6 +247,7 @@ mod tests {
     fn a_workload_is_measured_where_it_exists() {
         assert_eq!(parse("w2").unwrap().stores, [Store::Postgres]);
         assert_eq!(parse("w5 all sqlite").unwrap().stores, [Store::Sqlite]);
+        assert_eq!(parse("w7").unwrap().stores, [Store::Temporal]);
     }
 
     #[test]

@@ -43,7 +43,8 @@ pub(super) async fn measure(dir: &Path, input: PathBuf, count: u32) -> Result<Sa
     })
 }
 
-fn import(address: SocketAddr, input: &Path, count: u32) -> Result<Sample> {
+/// Streams a file of payments and waits until every line is admitted.
+pub(crate) fn import(address: SocketAddr, input: &Path, count: u32) -> Result<Sample> {
     let lap = Lap::begin()?;
     let batch = upload(address, input)?;
     let acknowledged_secs = Some(lap.wall().as_secs_f64());

@@ -2,7 +2,7 @@
 
 mod disk;
 mod flows;
-mod http;
+pub(crate) mod http;
 pub(crate) mod intake;
 pub(crate) mod replan;
 pub(crate) mod rows;

@@ -32,7 +32,9 @@ pub(crate) fn run(arguments: &Arguments, workloads: &[Workload]) -> Result<Strin
             Workload::W1 => w1::section(&plan)?,
             Workload::W4 => w4::section(&plan)?,
             Workload::W5 => w5::section(&plan)?,
-            Workload::W2 | Workload::W6 => unreachable!("not among SQLite's workloads"),
+            Workload::W2 | Workload::W6 | Workload::W7 => {
+                unreachable!("not among SQLite's workloads")
+            }
         });
     }
     Ok(sections.join("\n"))
