@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::postgres::{self, Phase};
 use crate::task::Task;
 
-const USAGE: &str = "usage: tollgate-bench [sqlite|postgres] [w1|w2|w3|w4|w5|w6|all] \
+const USAGE: &str = "usage: tollgate-bench [sqlite|postgres|temporal] [w1|w2|w3|w4|w5|w6|w7|all] \
                      [--size small|full] [--rounds N] [--out FILE]";
 
 #[derive(Debug)]
@@ -42,6 +42,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Store {
     Sqlite,
     Postgres,
+    /// Not a store: Temporal's own database, beside PostgreSQL.
+    Temporal,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +54,7 @@ pub(crate) enum Workload {
     W4,
     W5,
     W6,
+    W7,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +84,7 @@ impl Store {
                 Workload::W4,
                 Workload::W6,
             ],
+            Self::Temporal => &[Workload::W7],
         }
     }
 
@@ -88,6 +92,7 @@ impl Store {
         match self {
             Self::Sqlite => "sqlite",
             Self::Postgres => "postgres",
+            Self::Temporal => "temporal",
         }
     }
 }
@@ -101,6 +106,7 @@ impl Workload {
             "w4" => Self::W4,
             "w5" => Self::W5,
             "w6" => Self::W6,
+            "w7" => Self::W7,
             _ => return None,
         })
     }
@@ -113,6 +119,7 @@ impl Workload {
             Self::W4 => "w4",
             Self::W5 => "w5",
             Self::W6 => "w6",
+            Self::W7 => "w7",
         }
     }
 }
@@ -145,7 +152,7 @@ impl Command {
 impl Arguments {
     fn parse(words: &[String]) -> Result<Self> {
         let mut parsed = Self {
-            stores: vec![Store::Sqlite, Store::Postgres],
+            stores: vec![Store::Sqlite, Store::Postgres, Store::Temporal],
             only: None,
             size: Size::Full,
             rounds: 3,
@@ -159,6 +166,7 @@ impl Arguments {
                 "all" => parsed.only = None,
                 "sqlite" => parsed.stores = vec![Store::Sqlite],
                 "postgres" => parsed.stores = vec![Store::Postgres],
+                "temporal" => parsed.stores = vec![Store::Temporal],
                 "--size" => {
                     parsed.size = match value()? {
                         "small" => Size::Small,
@@ -220,9 +228,10 @@ mod tests {
     }
 
     #[test]
-    fn without_words_everything_is_measured_in_full_three_times_on_both_stores() {
+    fn without_words_everything_is_measured_in_full_three_times() {
         let arguments = parse("").unwrap();
-        assert_eq!(arguments.stores, [Store::Sqlite, Store::Postgres]);
+        let all = [Store::Sqlite, Store::Postgres, Store::Temporal];
+        assert_eq!(arguments.stores, all);
         assert_eq!(arguments.workloads(Store::Sqlite).len(), 4);
         assert_eq!(arguments.workloads(Store::Postgres).len(), 5);
         assert_eq!((arguments.size, arguments.rounds), (Size::Full, 3));
@@ -247,6 +256,7 @@ mod tests {
     fn a_workload_is_measured_where_it_exists() {
         assert_eq!(parse("w2").unwrap().stores, [Store::Postgres]);
         assert_eq!(parse("w5 all sqlite").unwrap().stores, [Store::Sqlite]);
+        assert_eq!(parse("w7").unwrap().stores, [Store::Temporal]);
     }
 
     #[test]

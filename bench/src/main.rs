@@ -16,6 +16,7 @@ mod scratch;
 mod stopwatch;
 mod storm;
 mod task;
+mod temporal;
 
 use std::fs;
 use std::io::{Write, stdout};
@@ -56,6 +57,7 @@ async fn report(arguments: &Arguments) -> Result<()> {
             Store::Postgres => {
                 postgres::run(arguments, &workloads, |text| write_to(&out, text)).await?
             }
+            Store::Temporal => temporal::run(arguments).await?,
         };
         stdout().write_all(text.as_bytes())?;
         write_to(&out, &text)?;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use tollgate_core::flow::{Call, Ctx, End, Flow, FlowError, Policy, Registrar, Step, StepError};
 use tollgate_core::id::FlowId;
-use tollgate_core::ports::{Engine, FlowView, Start};
+use tollgate_core::ports::{Engine, FlowView, Memo, Start};
 use tollgate_core::retry;
 use tollgate_engine::{Builder, EmbeddedEngine, Handle, Options};
 
@@ -64,6 +64,7 @@ async fn call(engine: Handle, next: Arc<AtomicU32>, count: u32) -> Result<()> {
             task_queue: "bench".to_owned(),
             input_json: "0".to_owned(),
             delay: Duration::ZERO,
+            memo: Memo::new(),
         };
         engine.start(vec![start]).await?;
         let view = engine.view(&id, PATIENCE).await?;

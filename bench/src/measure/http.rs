@@ -15,7 +15,7 @@ use crate::sample::Sample;
 use crate::stopwatch::Lap;
 
 /// Nobody is paid in here: what is taken in is for a later day.
-const NO_BANK: &str = "http://127.0.0.1:9";
+pub(crate) const NO_BANK: &str = "http://127.0.0.1:9";
 
 /// On SQLite.
 pub(super) fn measure(dir: &Path, input: &Path, count: u32) -> Result<Sample> {
@@ -37,7 +37,8 @@ pub(crate) fn measure_on(store: &str, input: &Path, count: u32) -> Result<Sample
     import(&Process::serve(store, NO_BANK, "")?, input, count)
 }
 
-fn import(server: &Process, input: &Path, count: u32) -> Result<Sample> {
+/// Streams a file of payments and waits until every line is admitted.
+pub(crate) fn import(server: &Process, input: &Path, count: u32) -> Result<Sample> {
     let cpu_before = server.cpu_secs()?;
     let lap = Lap::begin()?;
     let batch = upload(server.address, input)?;

@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::target;
 
 /// Everything due already, with records to move.
-pub(super) async fn due(url: &str, count: u32) -> Result<()> {
+pub(crate) async fn due(url: &str, count: u32) -> Result<()> {
     const RECORDS: &str = "INSERT INTO record (item_type, item_id, owner, status, amount_minor,
              currency, content_hash, document, created_at, updated_at)
          SELECT 'PAYMENT', 'item-' || lpad(n::text, 10, '0'), 'bench', 'SCHEDULED', 100, 'EUR',

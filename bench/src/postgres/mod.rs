@@ -5,13 +5,13 @@ mod bare;
 mod claims;
 mod copy;
 mod drain;
-mod fill;
+pub(crate) mod fill;
 mod flows;
 mod peers;
 mod report;
 mod rounds;
-mod server;
-mod target;
+pub(crate) mod server;
+pub(crate) mod target;
 mod task;
 
 use anyhow::Result;

@@ -10,7 +10,7 @@ use crate::scratch::filesystem_of;
 
 /// What differs from PostgreSQL's defaults, each for a reason: a cache and a log that suit a
 /// machine with some memory, so that no cell is cut by a checkpoint that the one before caused.
-pub(super) const SETTINGS: &str = "fsync = on\nsynchronous_commit = on\nfull_page_writes = on\n\
+pub(crate) const SETTINGS: &str = "fsync = on\nsynchronous_commit = on\nfull_page_writes = on\n\
      wal_level = replica\nmax_connections = 200\nshared_buffers = 1GB\nmax_wal_size = 8GB\n\
      checkpoint_timeout = 30min\n";
 

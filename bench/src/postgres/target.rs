@@ -26,7 +26,7 @@ pub(super) async fn planned_lane(url: &str) -> Result<Arc<PostgresStore>> {
 }
 
 /// A store with a lane that is no obstacle.
-pub(super) async fn open_wide(url: &str) -> Result<Arc<PostgresStore>> {
+pub(crate) async fn open_wide(url: &str) -> Result<Arc<PostgresStore>> {
     let change = LaneChange {
         max_per_second: Some(WIDE_PER_SECOND.into()),
         ..lane_change()

@@ -34,7 +34,9 @@ pub(crate) fn run(arguments: &Arguments, workloads: &[Workload]) -> Result<Strin
             Workload::W3 => w3::section(&plan)?,
             Workload::W4 => w4::section(&plan)?,
             Workload::W5 => w5::section(&plan)?,
-            Workload::W2 | Workload::W6 => unreachable!("not among SQLite's workloads"),
+            Workload::W2 | Workload::W6 | Workload::W7 => {
+                unreachable!("not among SQLite's workloads")
+            }
         });
     }
     sections.push(machine::load()?);

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use tollgate_core::flow::Flow;
 use tollgate_core::id::FlowId;
-use tollgate_core::ports::{Engine, FlowView, Start, Started};
+use tollgate_core::ports::{Engine, FlowView, Memo, Start, Started};
 
 use crate::sample::{
     FAILED, SampleFlow, SampleIn, SampleOut, SampleProgress, SampleTwins, World, child_id, effects,
@@ -127,6 +127,7 @@ impl Stage<'_> {
             task_queue: self.task_queue.into(),
             input_json: serde_json::to_string(&input).unwrap(),
             delay,
+            memo: Memo::new(),
         };
         let mut started = self.engine.start(vec![start]).await.unwrap();
         assert_eq!(started.len(), 1);

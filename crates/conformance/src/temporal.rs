@@ -1,11 +1,13 @@
 //! A real Temporal server for tests: on a free port, with its database in a file, so that it can be
 //! killed and started again. A guard process ends it when the test process ends, however it ends.
+//! Tests that do not harm it share one, each in a namespace of its own.
 
 use std::env;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -14,14 +16,67 @@ use tempfile::TempDir;
 const TRIES: u32 = 150;
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Reads until the test process is gone, then ends the server.
-const GUARD: &str = "trap '' INT TERM HUP; cat > /dev/null; kill -KILL \"$1\" 2> /dev/null";
+/// Reads until the test process is gone, then ends the server and removes what only it had.
+const GUARD: &str = r#"
+trap '' INT TERM HUP
+cat > /dev/null
+kill -KILL "$1" 2> /dev/null
+[ -z "$2" ] || { sleep 1; rm -rf "$2"; }
+"#;
 
 #[derive(Debug)]
 pub struct TemporalServer {
     folder: TempDir,
     port: u16,
     running: Mutex<Option<Running>>,
+    /// Nobody drops it: its guard removes the folder.
+    shared: bool,
+}
+
+/// The server that the tests of this binary share.
+pub fn shared() -> &'static TemporalServer {
+    static SERVER: OnceLock<TemporalServer> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        let server = TemporalServer {
+            shared: true,
+            ..TemporalServer::not_yet_started()
+        };
+        server.start_again();
+        server
+    })
+}
+
+/// A part of a server where nobody else is: task queues, schedules and flow ids have fixed names.
+#[derive(Debug)]
+pub struct Namespace {
+    pub server: &'static TemporalServer,
+    pub name: String,
+}
+
+impl Namespace {
+    /// A new one on the shared server.
+    pub fn create() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(1);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let namespace = Self {
+            server: shared(),
+            name: format!("test-{number}"),
+        };
+        let created = namespace.ask(&["operator", "namespace", "create"]);
+        created.expect("a namespace can be created");
+        namespace
+    }
+
+    /// As a configuration names it.
+    pub fn url(&self) -> String {
+        format!("temporal://{}/{}", self.server.address(), self.name)
+    }
+
+    /// Asks with Temporal's own command line, about this namespace.
+    pub fn ask(&self, question: &[&str]) -> Option<String> {
+        let here = ["--namespace", self.name.as_str()];
+        self.server.ask(&[question, &here].concat())
+    }
 }
 
 #[derive(Debug)]
@@ -45,6 +100,7 @@ impl TemporalServer {
             folder: TempDir::with_prefix("tollgate-temporal-").unwrap(),
             port: listener.local_addr().unwrap().port(),
             running: Mutex::new(None),
+            shared: false,
         }
     }
 
@@ -56,6 +112,11 @@ impl TemporalServer {
     /// As a configuration names it.
     pub fn url(&self) -> String {
         format!("temporal://{}/default", self.address())
+    }
+
+    /// Its database, in SQLite; only to be read.
+    pub fn database(&self) -> PathBuf {
+        self.folder.path().join("temporal.db")
     }
 
     /// SIGKILL: whoever is connected is not told.
@@ -71,13 +132,13 @@ impl TemporalServer {
             .args(["--port", &self.port.to_string(), "--log-level", "never"])
             .args(["--sqlite-pragma", "journal_mode=wal"])
             .args(["--sqlite-pragma", "synchronous=1", "--db-filename"])
-            .arg(self.folder.path().join("temporal.db"))
+            .arg(self.database())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let guard = guard(process.id());
+        let guard = guard(process.id(), self.shared.then(|| self.folder.path()));
         *self.running.lock().unwrap() = Some(Running { process, guard });
         for _ in 0..TRIES {
             if self
@@ -136,9 +197,10 @@ fn program() -> PathBuf {
         .expect("no `temporal` program found: run `./dev setup`, or set TGTEST_TEMPORAL_BIN")
 }
 
-fn guard(server: u32) -> Child {
+fn guard(server: u32, folder: Option<&Path>) -> Child {
     Command::new("setsid")
         .args(["sh", "-c", GUARD, "guard", &server.to_string()])
+        .arg(folder.unwrap_or(Path::new("")))
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -16,7 +16,7 @@ use tollgate_core::flow::ExecInput;
 use tollgate_core::id::{BatchId, Item, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::ports::{
-    Claim, Claimed, Engine, Start, StartRecord, Started, Store, StoreError, StoreResult,
+    Claim, Claimed, Engine, Memo, Start, StartRecord, Started, Store, StoreError, StoreResult,
 };
 
 use crate::item_types::item_type;
@@ -260,12 +260,13 @@ impl Dispatcher {
                 }
                 let batch = BatchId::new(format!("BATCH-{:016x}", random.next_u64()));
                 let claimed = self.store.claim(self.claim(&config, &lane, &batch)).await?;
-                if claimed.len() as u64 >= u64::from(config.batch_size) {
-                    full.push(lane);
-                }
+                let is_full = claimed.len() as u64 >= u64::from(config.batch_size);
                 if !claimed.is_empty() {
-                    self.start(&config, &batch, claimed, &mut random, &mut cycle)
+                    self.start(&config, &lane, &batch, claimed, &mut random, &mut cycle)
                         .await?;
+                }
+                if is_full {
+                    full.push(lane);
                 }
             }
             lanes = full;
@@ -295,6 +296,7 @@ impl Dispatcher {
     async fn start(
         &self,
         config: &ItemTypeConfig,
+        lane: &LaneName,
         batch: &BatchId,
         claimed: Vec<Claimed>,
         random: &mut SmallRng,
@@ -304,7 +306,7 @@ impl Dispatcher {
         let mut claims: Vec<_> = claimed.iter().map(|c| (c.id.clone(), c.fence)).collect();
         let starts: Vec<Start> = claimed
             .into_iter()
-            .map(|c| self.exec_start(config, c, random))
+            .map(|c| self.exec_start(config, lane, c, random))
             .collect::<StoreResult<_>>()?;
         let flows: Vec<_> = starts.iter().map(|start| start.id.clone()).collect();
         let started = self.engine.start(starts).await.unwrap_or_else(|error| {
@@ -343,6 +345,7 @@ impl Dispatcher {
     fn exec_start(
         &self,
         config: &ItemTypeConfig,
+        lane: &LaneName,
         claimed: Claimed,
         random: &mut SmallRng,
     ) -> StoreResult<Start> {
@@ -357,7 +360,8 @@ impl Dispatcher {
             }
         };
         let item = Item::new(&self.item_type, &claimed.id);
-        exec_start(config, item, claimed.run, claimed.context_json, delay)
+        let start = exec_start(config, item, claimed.run, claimed.context_json, lane)?;
+        Ok(Start { delay, ..start })
     }
 }
 
@@ -365,15 +369,16 @@ fn has_failed(record: &StartRecord) -> bool {
     matches!(record.started, Started::Failed(_))
 }
 
-/// How an item's exec flow is started, by the dispatcher and by the sweeper alike.
+/// How an item's exec flow is started, by the dispatcher and by the sweeper alike; at once.
 pub(crate) fn exec_start(
     config: &ItemTypeConfig,
     item: Item,
     run: u32,
     context_json: String,
-    delay: Duration,
+    lane: &LaneName,
 ) -> StoreResult<Start> {
     let id = item.exec_flow(run);
+    let memo = Memo::from([("item", item.to_string()), ("lane", lane.to_string())]);
     let input = ExecInput {
         item,
         run,
@@ -385,6 +390,7 @@ pub(crate) fn exec_start(
         name: config.exec_workflow_type.clone(),
         task_queue: config.exec_task_queue.clone(),
         input_json,
-        delay,
+        delay: Duration::ZERO,
+        memo,
     })
 }

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tollgate_core::id::{FlowId, ItemType};
 use tollgate_core::ports::{
-    ChunkId, Engine, FlowView, Start, Started, Store, StoreResult, Unreachable,
+    ChunkId, Engine, FlowView, Memo, Start, Started, Store, StoreResult, Unreachable,
 };
 
 /// So many chunks are taken in at once.
@@ -177,6 +177,7 @@ impl Feeder {
             task_queue: self.flow.task_queue.clone(),
             input_json: serde_json::json!({ "chunk": chunk }).to_string(),
             delay: Duration::ZERO,
+            memo: Memo::new(),
         };
         let started = self.engine.start(vec![start]).await?.pop();
         match started {

@@ -32,4 +32,4 @@ pub use rounds::{DISPATCH_TASK_QUEUE, DispatchRound, DispatcherFlow, Dispatchers
 pub use sender::{Job, Moves, Sender, Sent};
 pub use shift::Shift;
 pub use sweeper::{Sweep, Sweeper};
-pub use why::why_not_running;
+pub use why::{is_overdue, nobody_runs_it, why_not_running};

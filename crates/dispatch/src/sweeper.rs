@@ -7,13 +7,19 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tollgate_core::id::{Item, ItemType};
 use tollgate_core::item_type::ItemTypeConfig;
-use tollgate_core::ports::{Adrift, Engine, FlowView, SettingKind, Store, StoreError, StoreResult};
+use tollgate_core::join;
+use tollgate_core::ports::{
+    Adrift, Engine, FlowView, SettingKind, Start, Started, Store, StoreError, StoreResult,
+    Unreachable,
+};
 use tollgate_core::retry;
 
 use crate::dispatcher::exec_start;
 
 /// One sweep looks at so many items at most, the longest dispatched first.
 const MAX_ITEMS: u32 = 1000;
+/// So many flows are asked about at once: one that nobody works on may take seconds to answer.
+const AT_ONCE: usize = 16;
 
 /// Before an item whose flow failed runs again.
 const PAUSES: retry::Policy = retry::Policy {
@@ -58,14 +64,19 @@ impl Sweeper {
         }
     }
 
-    /// Sweeps every `pause` until told to stop.
+    /// Sweeps every `pause` until told to stop. A stop does not wait for a sweep: what it has not
+    /// looked at is looked at by the next.
     pub async fn run(self, pause: Duration, mut stop: watch::Receiver<bool>) {
         loop {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 _ = stop.wait_for(|stop| *stop) => return,
             }
-            match self.sweep().await {
+            let swept = tokio::select! {
+                swept = self.sweep() => swept,
+                _ = stop.wait_for(|stop| *stop) => return,
+            };
+            match swept {
                 Ok(sweep) if sweep.started + sweep.restarted > 0 => {
                     tracing::warn!(item_type = %self.item_type, ?sweep, "items were adrift");
                 }
@@ -97,19 +108,18 @@ impl Sweeper {
             held: self.store.hold_late(&self.item_type, MAX_ITEMS).await?,
             ..Sweep::default()
         };
-        for item in adrift {
-            self.look_at(&config, item, &mut sweep).await?;
+        let looks = adrift.into_iter().map(|item| self.look_at(&config, item));
+        for found in join::windowed(AT_ONCE, looks).await {
+            match found? {
+                Found::Nothing => {}
+                Found::Lost => sweep.started += 1,
+                Found::Ended => sweep.restarted += 1,
+            }
         }
         Ok(sweep)
     }
 
-    async fn look_at(
-        &self,
-        config: &ItemTypeConfig,
-        adrift: Adrift,
-        sweep: &mut Sweep,
-    ) -> StoreResult<()> {
-        let away = |e: tollgate_core::ports::Unreachable| StoreError::Unavailable(e.to_string());
+    async fn look_at(&self, config: &ItemTypeConfig, adrift: Adrift) -> StoreResult<Found> {
         let item = Item::new(&self.item_type, &adrift.id);
         let view = self
             .engine
@@ -117,30 +127,51 @@ impl Sweeper {
             .await
             .map_err(away)?;
         let why = match view {
-            FlowView::Running { .. } => return Ok(()),
+            FlowView::Running { .. } => return Ok(Found::Nothing),
             FlowView::NotFound => {
-                let start = exec_start(
-                    config,
-                    item,
-                    adrift.run,
-                    adrift.context_json,
-                    Duration::ZERO,
-                )?;
-                self.engine.start(vec![start]).await.map_err(away)?;
-                sweep.started += 1;
-                return Ok(());
+                let context = adrift.context_json;
+                let start = exec_start(config, item.clone(), adrift.run, context, &adrift.lane)?;
+                match self.start(start).await? {
+                    None => return Ok(Found::Lost),
+                    Some(why) => format!("its flow cannot be started: {why}"),
+                }
             }
             FlowView::Done { .. } => "its flow ended without ending it".to_owned(),
             FlowView::Failed { error } => format!("its flow failed: {error}"),
         };
         let pause = PAUSES.pause_after(adrift.retry_count + 1);
-        if self
+        let most = config.max_dispatch_retries;
+        let restarted = self
             .store
-            .restart_adrift(&item, adrift.run, &why, pause, config.max_dispatch_retries)
-            .await?
-        {
-            sweep.restarted += 1;
-        }
-        Ok(())
+            .restart_adrift(&item, adrift.run, &why, pause, most);
+        let is_back = restarted.await?;
+        Ok(if is_back {
+            Found::Ended
+        } else {
+            Found::Nothing
+        })
     }
+
+    /// Why it cannot be started, if it is the flow's own fault.
+    async fn start(&self, flow: Start) -> StoreResult<Option<String>> {
+        match self.engine.start(vec![flow]).await.map_err(away)?.pop() {
+            Some(Started::New | Started::Already) => Ok(None),
+            Some(Started::Failed(why)) => Ok(Some(why)),
+            None => Err(StoreError::Unavailable("the engine gave no answer".into())),
+        }
+    }
+}
+
+/// What became of one item that was looked at.
+enum Found {
+    /// It runs, or somebody else has seen to it.
+    Nothing,
+    /// It had no flow, and has one now.
+    Lost,
+    /// It has no flow that could end it, and is back in the queue or dead.
+    Ended,
+}
+
+fn away(Unreachable(why): Unreachable) -> StoreError {
+    StoreError::Unavailable(format!("the engine cannot be reached: {why}"))
 }

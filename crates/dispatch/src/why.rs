@@ -1,9 +1,26 @@
 //! "Why is this not running?": names the constraint that binds, and when it lifts.
 
+use std::time::Duration;
+
 use tollgate_core::Timestamp;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane_in_force::{LaneInForce, Standing};
 use tollgate_core::ports::ItemView;
+
+/// A flow that was to begin so long ago and has not ended is looked into.
+const OVERDUE_AFTER: Duration = Duration::from_secs(5);
+
+/// Whether an item's flow should have been over by now: then it is worth asking if anybody works on it.
+pub fn is_overdue(item: &ItemView, now: Timestamp) -> bool {
+    item.queue_status == QueueStatus::Dispatched && item.due + OVERDUE_AFTER < now
+}
+
+/// The engine has the flow, and no process that could run it.
+pub fn nobody_runs_it(task_queue: &str) -> String {
+    format!(
+        "nobody works on the task queue {task_queue}, where its flow waits; start a process with the role exec"
+    )
+}
 
 /// `None` while the item runs or when it has ended.
 pub fn why_not_running(

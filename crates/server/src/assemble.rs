@@ -68,6 +68,9 @@ pub struct Tollgate {
     engine: RunningEngine,
     background: JoinSet<()>,
     stop: watch::Sender<bool>,
+    /// To register everything once more, for a replay.
+    #[cfg(test)]
+    pub(crate) worlds: Worlds,
 }
 
 impl std::fmt::Debug for Tollgate {
@@ -139,6 +142,8 @@ impl Tollgate {
             engine,
             background,
             stop,
+            #[cfg(test)]
+            worlds,
         })
     }
 

@@ -13,7 +13,9 @@ use tollgate_dispatch::{DISPATCH_TASK_QUEUE, Dispatcher, Dispatchers};
 use tollgate_domains::notifications::Notifications;
 use tollgate_domains::payments::{self, Payments};
 use tollgate_engine::{Builder, EmbeddedEngine, Handle, Options, Stop};
-use tollgate_temporal::{CodecKeys, Reach, Registered, Server, Size, TemporalService, Tls};
+use tollgate_temporal::{
+    CodecKeys, Reach, Registered, Server, Size, TaskQueues, TemporalService, Tls,
+};
 
 use crate::assemble::{item_types, register};
 use crate::config::{Config, EngineAt, Role, Temporal, WorkerSize};
@@ -21,6 +23,8 @@ use crate::schedules;
 
 /// How everything in PEM begins.
 const PEM: &[u8] = b"-----BEGIN ";
+/// Whoever asks why a payment does not run waits so long for the engine's word.
+const QUEUE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What flows and steps work with.
 pub(crate) struct Worlds {
@@ -62,7 +66,7 @@ impl RunningEngine {
     pub(crate) fn readiness(&self) -> Readiness {
         match self {
             Self::Embedded(_) => Readiness(None),
-            Self::Temporal(service) => Readiness(Some(service.reach())),
+            Self::Temporal(service) => Readiness(Some((service.reach(), service.task_queues()))),
         }
     }
 
@@ -84,12 +88,22 @@ impl RunningEngine {
 
 /// Whether flows can be started now.
 #[derive(Clone, Debug)]
-pub(crate) struct Readiness(Option<Reach>);
+pub(crate) struct Readiness(Option<(Reach, TaskQueues)>);
 
 impl Readiness {
     /// What is wrong, if anything is.
     pub(crate) fn trouble(&self) -> Option<String> {
-        self.0.as_ref()?.trouble()
+        self.0.as_ref()?.0.trouble()
+    }
+
+    /// Whether flows of this task queue wait for a process that works on it. While the engine does
+    /// not say, it is not claimed.
+    pub(crate) async fn nobody_works_on(&self, task_queue: &str) -> bool {
+        let Some((_, queues)) = &self.0 else {
+            return false;
+        };
+        let asked = tokio::time::timeout(QUEUE_PATIENCE, queues.workers(task_queue));
+        matches!(asked.await, Ok(Ok(0)))
     }
 }
 

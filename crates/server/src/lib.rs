@@ -8,6 +8,8 @@ mod config;
 mod engines;
 mod listener;
 mod receivers;
+#[cfg(test)]
+mod replays;
 mod schedules;
 mod telemetry;
 mod tls;

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tollgate_core::flow::Flow;
 use tollgate_core::id::ItemType;
 use tollgate_core::item_type::ItemTypeConfig;
-use tollgate_core::ports::Store;
+use tollgate_core::ports::{SettingKind, Store};
 use tollgate_dispatch::{DISPATCH_TASK_QUEUE, DispatchRound, DispatcherFlow, dispatcher_id};
 use tollgate_domains::payments;
 use tollgate_temporal::{Recurring, Schedules, TaskQueues};
@@ -68,8 +68,8 @@ impl Keeper {
                 tracing::info!(schedule = recurring.id, every = ?recurring.every, "the dispatcher's schedule was set");
             }
         }
-        for id in self.schedules.ids(PREFIX).await? {
-            if !wanted.contains_key(&id) {
+        for id in self.schedules.ids(PREFIX, DispatcherFlow::NAME).await? {
+            if !wanted.contains_key(&id) && self.is_left_over(&id).await? {
                 tracing::info!(
                     schedule = id,
                     "its item type is gone; the schedule is removed"
@@ -79,6 +79,18 @@ impl Keeper {
         }
         *kept = wanted;
         Ok(())
+    }
+
+    /// Whether a dispatcher's schedule that this release does not want was one of Tollgate's, and is
+    /// nobody's: a release beside this one may have an item type more.
+    async fn is_left_over(&self, id: &str) -> anyhow::Result<bool> {
+        let queue = self.schedules.task_queue(id).await?;
+        if queue.as_deref() != Some(DISPATCH_TASK_QUEUE) {
+            return Ok(false);
+        }
+        let name = id.strip_prefix(PREFIX).unwrap_or(id).to_ascii_uppercase();
+        let setting = self.store.setting(SettingKind::ItemType, &name).await?;
+        Ok(setting.is_none())
     }
 
     /// What waits in a queue that nobody works on waits for ever, and nothing else would tell.

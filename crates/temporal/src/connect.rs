@@ -168,7 +168,7 @@ impl Server {
                 "Temporal at {address} does not let us into namespace {namespace:?}: {}; check the key or the certificate",
                 status.message()
             )),
-            _ => self.away(status.message()),
+            _ => self.away(reason(status)),
         }
     }
 }
@@ -185,6 +185,14 @@ fn tls_options(tls: &Tls) -> TlsOptions {
         .maybe_domain(tls.server_name.clone())
         .maybe_client_tls_options(client)
         .build()
+}
+
+/// The server's own words, or what kept us from hearing them.
+fn reason(status: &Status) -> String {
+    match std::error::Error::source(status) {
+        Some(source) => innermost(source),
+        None => status.message().to_owned(),
+    }
 }
 
 /// What really happened: "Connection refused", not "transport error".

@@ -1,6 +1,7 @@
 //! Replays recorded histories against the flows of this release: what a running flow would meet
 //! after an upgrade.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -14,7 +15,10 @@ use crate::connect::Server;
 use crate::workflow::FlowWorkflow;
 
 /// The flows to replay. Steps are not run: their results are in the history.
-pub struct Replay(WorkflowReplayerOptions);
+pub struct Replay {
+    options: WorkflowReplayerOptions,
+    names: BTreeSet<&'static str>,
+}
 
 impl std::fmt::Debug for Replay {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -24,13 +28,17 @@ impl std::fmt::Debug for Replay {
 
 impl Default for Replay {
     fn default() -> Self {
-        Self(WorkflowReplayerOptions::new().build())
+        Self {
+            options: WorkflowReplayerOptions::new().build(),
+            names: BTreeSet::new(),
+        }
     }
 }
 
 impl Registrar for Replay {
     fn flow<F: Flow>(&mut self) -> &mut Self {
-        let registered = self.0.register_workflow::<FlowWorkflow<F>>();
+        self.names.insert(F::NAME);
+        let registered = self.options.register_workflow::<FlowWorkflow<F>>();
         registered.expect("each flow is registered once");
         self
     }
@@ -40,10 +48,15 @@ impl Registrar for Replay {
 }
 
 impl Replay {
+    /// Of all flows that are registered.
+    pub fn names(&self) -> &BTreeSet<&'static str> {
+        &self.names
+    }
+
     /// Fails when this release would go another way than the history did, as [`record`] wrote it.
     pub async fn replay(&self, history: &[u8]) -> anyhow::Result<()> {
         let history = WorkflowHistory::from_json(history)?;
-        let replayer = WorkflowReplayer::new(self.0.clone())?;
+        let replayer = WorkflowReplayer::new(self.options.clone())?;
         Ok(replayer.replay_workflow(history).await?)
     }
 }

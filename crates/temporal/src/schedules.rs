@@ -10,7 +10,7 @@ use temporalio_common::protos::temporal::api::common::v1::{Payloads, WorkflowTyp
 use temporalio_common::protos::temporal::api::enums::v1::ScheduleOverlapPolicy;
 use temporalio_common::protos::temporal::api::schedule::v1::schedule_action::Action;
 use temporalio_common::protos::temporal::api::schedule::v1::{
-    IntervalSpec, Schedule, ScheduleAction, SchedulePolicies, ScheduleSpec,
+    IntervalSpec, Schedule, ScheduleAction, ScheduleListEntry, SchedulePolicies, ScheduleSpec,
 };
 use temporalio_common::protos::temporal::api::workflow::v1::NewWorkflowExecutionInfo;
 use temporalio_common::protos::temporal::api::workflowservice::v1::{
@@ -114,8 +114,8 @@ impl Schedules {
         }
     }
 
-    /// The ids of all schedules in this namespace that begin like this.
-    pub async fn ids(&self, prefix: &str) -> Result<Vec<String>, Unreachable> {
+    /// The ids of all schedules in this namespace that begin like this and start this flow.
+    pub async fn ids(&self, prefix: &str, flow: &str) -> Result<Vec<String>, Unreachable> {
         let mut client = self.link.client()?;
         let request = ListSchedulesRequest {
             namespace: namespace(&client),
@@ -124,8 +124,31 @@ impl Schedules {
         };
         let listed = WorkflowService::list_schedules(&mut client, request.into_request()).await;
         let listed = listed.map_err(|status| away(&status))?.into_inner();
-        let ids = listed.schedules.into_iter().map(|entry| entry.schedule_id);
+        let starts_it = |entry: &ScheduleListEntry| {
+            let started = entry.info.as_ref()?.workflow_type.as_ref()?;
+            Some(started.name == flow)
+        };
+        let listed = listed.schedules.into_iter();
+        let ids = listed.filter(|entry| starts_it(entry) == Some(true));
+        let ids = ids.map(|entry| entry.schedule_id);
         Ok(ids.filter(|id| id.starts_with(prefix)).collect())
+    }
+
+    /// The task queue on which a schedule starts its flow; `None` if there is no such schedule.
+    pub async fn task_queue(&self, id: &str) -> Result<Option<String>, Unreachable> {
+        let mut client = self.link.client()?;
+        let asked = DescribeScheduleRequest {
+            namespace: namespace(&client),
+            schedule_id: id.to_owned(),
+        };
+        match client.describe_schedule(asked.into_request()).await {
+            Ok(described) => {
+                let found = described.into_inner().schedule;
+                Ok(found.as_ref().and_then(starts).map(|(_, queue)| queue))
+            }
+            Err(status) if status.code() == Code::NotFound => Ok(None),
+            Err(status) => Err(away(&status)),
+        }
     }
 
     /// Ends it; what it has started goes on.
@@ -184,12 +207,6 @@ fn is_as_wanted(found: &Schedule, wanted: &Schedule) -> bool {
         spec.flat_map(|spec| spec.interval.iter().map(|each| each.interval))
             .collect()
     };
-    let starts = |schedule: &Schedule| {
-        let action = schedule.action.as_ref()?.action.as_ref()?;
-        let Action::StartWorkflow(flow) = action;
-        let queue = flow.task_queue.as_ref()?.name.clone();
-        Some((flow.workflow_type.as_ref()?.name.clone(), queue))
-    };
     let policies = |schedule: &Schedule| {
         let policies = schedule.policies.as_ref()?;
         Some((policies.overlap_policy, policies.catchup_window))
@@ -197,6 +214,14 @@ fn is_as_wanted(found: &Schedule, wanted: &Schedule) -> bool {
     intervals(found) == intervals(wanted)
         && starts(found) == starts(wanted)
         && policies(found) == policies(wanted)
+}
+
+/// A flow and its task queue.
+fn starts(schedule: &Schedule) -> Option<(String, String)> {
+    let action = schedule.action.as_ref()?.action.as_ref()?;
+    let Action::StartWorkflow(flow) = action;
+    let queue = flow.task_queue.as_ref()?.name.clone();
+    Some((flow.workflow_type.as_ref()?.name.clone(), queue))
 }
 
 fn namespace(client: &Client) -> String {

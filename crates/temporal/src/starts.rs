@@ -1,16 +1,20 @@
 //! Starting flows. It goes through the raw request, because the client's own options know neither
 //! a start delay nor a request id.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 use temporalio_client::Client;
 use temporalio_client::grpc::WorkflowService;
 use temporalio_client::tonic::{Code, IntoRequest, Status};
 use temporalio_common::data_converters::{SerializationContextData, WorkflowSerializationContext};
-use temporalio_common::protos::temporal::api::common::v1::{Payload, Payloads, WorkflowType};
+use temporalio_common::protos::temporal::api::common::v1::{
+    Memo as Shown, Payload, Payloads, WorkflowType,
+};
 use temporalio_common::protos::temporal::api::enums::v1::WorkflowIdReusePolicy;
 use temporalio_common::protos::temporal::api::taskqueue::v1::TaskQueue;
 use temporalio_common::protos::temporal::api::workflowservice::v1::StartWorkflowExecutionRequest;
-use tollgate_core::ports::{Start, Started, Unreachable};
+use tollgate_core::ports::{Memo, Start, Started, Unreachable};
 
 /// Who asks for the start, and under which name: the server answers a repeated request id as if it
 /// were new, which is right for a lost reply and wrong for a second start.
@@ -56,8 +60,23 @@ async fn request(
         request_id: asked.request_id,
         workflow_id_reuse_policy: WorkflowIdReusePolicy::RejectDuplicate.into(),
         workflow_start_delay: delay.transpose()?,
+        memo: shown(flow.memo),
         ..Default::default()
     })
+}
+
+/// As Temporal's own tools read it, hence past the client's converter: it may encrypt.
+fn shown(memo: Memo) -> Option<Shown> {
+    let payload = |text: String| Payload {
+        metadata: [("encoding".to_owned(), b"json/plain".to_vec())].into(),
+        data: Value::from(text).to_string().into_bytes(),
+        ..Default::default()
+    };
+    let fields = memo
+        .into_iter()
+        .map(|(name, text)| (name.to_owned(), payload(text)));
+    let fields: HashMap<_, _> = fields.collect();
+    (!fields.is_empty()).then_some(Shown { fields })
 }
 
 /// A workflow's input as the client's converter writes it.

@@ -8,9 +8,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::footing::{Footing, on_both_footings};
 use crate::http::{Response, get, post_raw, send};
 use crate::pair::{pair, payment};
 use crate::served::eventually;
+
+on_both_footings!(
+    every_bad_line_is_told_by_its_field_and_the_good_ones_go_through,
+    a_key_answers_the_same_file_with_the_same_batch,
+    a_client_that_hangs_up_leaves_nothing_that_runs,
+);
 
 const NDJSON: &str = "application/x-ndjson";
 const COLUMNS: &str =
@@ -67,13 +74,12 @@ fn changed(id: &str, field: &str, value: Value) -> String {
     payment.to_string()
 }
 
-#[test]
 #[expect(
     clippy::too_many_lines,
     reason = "a table of everything that can be wrong"
 )]
-fn every_bad_line_is_told_by_its_field_and_the_good_ones_go_through() {
-    let pair = pair("");
+fn every_bad_line_is_told_by_its_field_and_the_good_ones_go_through(footing: &Footing) {
+    let pair = footing.pair("");
     let address = pair.server.address;
     let long = "x".repeat(200);
     let without = |field: &str| {
@@ -308,9 +314,8 @@ fn a_file_that_cannot_be_taken_as_a_whole_is_refused_with_the_reason() {
     assert_eq!(limit.status, 400, "{}", limit.text);
 }
 
-#[test]
-fn a_key_answers_the_same_file_with_the_same_batch() {
-    let pair = pair("");
+fn a_key_answers_the_same_file_with_the_same_batch(footing: &Footing) {
+    let pair = footing.pair("");
     let address = pair.server.address;
     let file = format!("{}\n", later("p"));
     let keyed = |key: &str, file: &str| {
@@ -355,9 +360,8 @@ fn a_line_of_100_mb_is_one_error_and_takes_no_memory() {
     assert!(grown < 32 * 1024, "{grown} KiB more for a line of 100 MB");
 }
 
-#[test]
-fn a_client_that_hangs_up_leaves_nothing_that_runs() {
-    let pair = pair("");
+fn a_client_that_hangs_up_leaves_nothing_that_runs(footing: &Footing) {
+    let pair = footing.pair("");
     let address = pair.server.address;
     let lines: Vec<String> = (0..5000)
         .map(|n| later(&format!("p{n}")).to_string())

@@ -1,21 +1,25 @@
 //! A payment in doubt, as a support person works through it: `tollgate in-doubt …`.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
-use crate::pair::{Pair, pair, payment};
+use crate::footing::{Footing, LONG, on_both_footings};
+use crate::pair::{Pair, payment};
 use crate::served::eventually;
+
+on_both_footings!(
+    a_persons_word_ends_a_payment_in_doubt_and_nobody_pays_it_again,
+    where_two_must_agree_one_is_not_enough,
+);
 
 /// The bank does the work and hangs up without an answer, then says nothing useful when asked.
 const SILENT: &str = "sends: reset after; probes: 500";
 
-fn in_doubt(extra: &str) -> Pair {
+fn in_doubt(footing: &Footing, extra: &str) -> Pair {
     let keys = "downstream.payments.honours_idempotency_key = false\n";
-    let pair = pair(&format!("{keys}{extra}"));
+    let pair = footing.pair(&format!("{keys}{extra}"));
     pair.bank.set_faults(SILENT.parse().unwrap());
     pair.pay(&payment("p1"));
-    eventually("it is in doubt", Duration::from_secs(20), || {
+    eventually("it is in doubt", LONG, || {
         (pair.shown("p1")["status"] == "IN_DOUBT").then_some(())
     });
     pair
@@ -23,7 +27,7 @@ fn in_doubt(extra: &str) -> Pair {
 
 /// Tried until no question is under way.
 fn resolve(pair: &Pair, words: &[&str]) -> String {
-    eventually("it is resolved", Duration::from_secs(20), || {
+    eventually("it is resolved", LONG, || {
         let base = ["in-doubt", "resolve", "p1", "--reason", "asked the bank"];
         match pair.tollgate(&[&base[..], words].concat()) {
             Ok(told) => Some(told),
@@ -33,9 +37,8 @@ fn resolve(pair: &Pair, words: &[&str]) -> String {
     })
 }
 
-#[test]
-fn a_persons_word_ends_a_payment_in_doubt_and_nobody_pays_it_again() {
-    let pair = in_doubt("");
+fn a_persons_word_ends_a_payment_in_doubt_and_nobody_pays_it_again(footing: &Footing) {
+    let pair = in_doubt(footing, "");
     let listed = pair.tollgate(&["in-doubt", "list"]).unwrap();
     assert!(
         listed.contains("p1") && listed.contains("At risk"),
@@ -61,9 +64,8 @@ fn a_persons_word_ends_a_payment_in_doubt_and_nobody_pays_it_again() {
     assert_eq!(effective.values().copied().collect::<Vec<_>>(), [1]);
 }
 
-#[test]
-fn where_two_must_agree_one_is_not_enough() {
-    let pair = in_doubt("in_doubt.two_persons = true\n");
+fn where_two_must_agree_one_is_not_enough(footing: &Footing) {
+    let pair = in_doubt(footing, "in_doubt.two_persons = true\n");
     let nobody = resolve(&pair, &["--outcome", "done"]);
     assert!(nobody.contains("actor: must say who decides"), "{nobody}");
     let ann = ["--outcome", "done", "--actor", "ann"];

@@ -6,9 +6,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tollgate_core::Timestamp;
 
+use crate::footing::{Footing, LONG, on_both_footings, take_in};
 use crate::http::{get, post};
 use crate::pair::{Pair, pair, payment};
 use crate::served::{BINARY, eventually};
+
+on_both_footings!(a_pause_ends_by_itself_and_a_held_payment_waits_for_a_person,);
 
 impl Pair {
     /// What the command printed, or what it complained about.
@@ -39,9 +42,7 @@ impl Pair {
     }
 
     pub(crate) fn pay(&self, payment: &Value) -> Value {
-        let answer = post(self.server.address, "/payments", payment).unwrap();
-        assert_eq!(answer.status, 201, "{}", answer.body);
-        answer.body
+        take_in(self.server.address, payment).body
     }
 
     pub(crate) fn shown(&self, id: &str) -> Value {
@@ -105,9 +106,8 @@ fn a_calendar_closes_a_lane_and_the_plan_keeps_to_it() {
     pair.wait_for(1);
 }
 
-#[test]
-fn a_pause_ends_by_itself_and_a_held_payment_waits_for_a_person() {
-    let pair = pair("sweep.interval_secs = 1\n");
+fn a_pause_ends_by_itself_and_a_held_payment_waits_for_a_person(footing: &Footing) {
+    let pair = footing.pair("sweep.interval_secs = 1\n");
     let address = pair.server.address;
     let now = || -> Timestamp {
         let totals = get(address, "/admin/lanes/default/history").unwrap().body;
@@ -126,7 +126,7 @@ fn a_pause_ends_by_itself_and_a_held_payment_waits_for_a_person() {
     held["onMissedDeadline"] = json!("hold");
     pair.pay(&held);
     pair.pay(&payment("late"));
-    let seen = eventually("it is held", Duration::from_secs(20), || {
+    let seen = eventually("it is held", LONG, || {
         Some(pair.shown("held")).filter(|seen| seen["queueStatus"] == "HELD")
     });
     assert!(

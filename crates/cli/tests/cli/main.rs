@@ -17,6 +17,7 @@ mod contract;
 mod database_away;
 mod database_trouble;
 mod demo;
+mod footing;
 mod gateways;
 mod http;
 mod import;

@@ -10,9 +10,12 @@ use tollgate_conformance::postgres::shared;
 use tollgate_sandbox::{Bank, BankOptions, Delivery, Received, WEBHOOK_SECRET};
 
 use crate::bad_starts::refused;
+use crate::footing::{Footing, on_both_footings, take_in};
 use crate::http::{get, post};
 use crate::pair::payment;
 use crate::served::{Served, Setting, eventually, serve_with};
+
+on_both_footings!(one_receiver_in_trouble_does_not_keep_the_other_waiting,);
 
 const PAYMENTS: usize = 60;
 /// Two seconds and a half at the default rate; the receiver alone takes ten to time out.
@@ -59,8 +62,7 @@ fn ids(prefix: &str) -> Vec<String> {
 
 fn pay_all(server: &Served, ids: &[String]) {
     for id in ids {
-        let answer = post(server.address, "/payments", &payment(id)).unwrap();
-        assert_eq!(answer.status, 201, "{}", answer.body);
+        take_in(server.address, &payment(id));
     }
 }
 
@@ -171,8 +173,7 @@ fn nor_does_it_on_postgres() {
     money_is_not_held_up(&Setting::on(&url, &bank, &told(&bank)), &bank);
 }
 
-#[test]
-fn one_receiver_in_trouble_does_not_keep_the_other_waiting() {
+fn one_receiver_in_trouble_does_not_keep_the_other_waiting(footing: &Footing) {
     let runtime = Runtime::new().unwrap();
     let (well, away) = (bank(&runtime, ""), bank(&runtime, ""));
     let [well_url, ill_url] = [&well, &away].map(|bank| format!("{}/webhooks", bank.url()));
@@ -182,11 +183,11 @@ fn one_receiver_in_trouble_does_not_keep_the_other_waiting() {
     let extra = format!(
         "[downstream.notifications]\nurls = [\"{well_url}\", \"{ill_url}\"]\nsecret = \"{WEBHOOK_SECRET}\"\n"
     );
-    let setting = Setting::new(&well, &extra);
+    let setting = footing.setting(&well, &extra);
     let server = setting.start("127.0.0.1:0");
     let all = ids("p");
     pay_all(&server, &all);
-    eventually("the one that is well is told", PAID_WITHIN, || {
+    eventually("the one that is well is told", TOLD_WITHIN, || {
         (taken(&well.ledger().deliveries()).len() == PAYMENTS).then_some(())
     });
     let lines = news(&server, "p0");

@@ -1,15 +1,17 @@
 //! What operators do from a shell: `tollgate payments|types|dead-letters|audit …`.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
-use tollgate_conformance::postgres::{self as cluster, Cluster};
+use tollgate_conformance::postgres as cluster;
 
-use crate::pair::{Pair, pair, pair_on, payment};
+use crate::footing::{Footing, LONG, database, on_both_footings};
+use crate::pair::{Pair, payment};
 use crate::served::eventually;
 
-/// Long enough for anything here, short enough for a test that fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+on_both_footings!(
+    payments_are_listed_shown_moved_and_withdrawn,
+    the_kill_switch_works_at_once_and_other_changes_leave_it_alone,
+    a_dead_letter_is_replayed_once_its_cause_is_gone_and_paid_once,
+);
 
 impl Pair {
     /// A command that must succeed.
@@ -23,7 +25,7 @@ impl Pair {
         serde_json::from_str(&told).unwrap_or_else(|e| panic!("{words:?}: {e}: {told}"))
     }
     fn until_paid(&self, id: &str) {
-        eventually("it is paid", PATIENCE, || {
+        eventually("it is paid", LONG, || {
             (self.shown(id)["status"] == "PROCESSING").then_some(())
         });
     }
@@ -35,9 +37,8 @@ fn far(id: &str) -> Value {
     payment
 }
 
-#[test]
-fn payments_are_listed_shown_moved_and_withdrawn() {
-    let pair = pair("");
+fn payments_are_listed_shown_moved_and_withdrawn(footing: &Footing) {
+    let pair = footing.pair("");
     for id in ["a", "b", "c"] {
         pair.pay(&far(id));
     }
@@ -83,9 +84,8 @@ fn payments_are_listed_shown_moved_and_withdrawn() {
     assert_eq!(by_local["entries"][0]["item"], "PAYMENT/b");
 }
 
-#[test]
-fn the_kill_switch_works_at_once_and_other_changes_leave_it_alone() {
-    let pair = pair("");
+fn the_kill_switch_works_at_once_and_other_changes_leave_it_alone(footing: &Footing) {
+    let pair = footing.pair("");
     let off = pair.told(&[
         "types",
         "disable",
@@ -131,13 +131,9 @@ fn the_kill_switch_works_at_once_and_other_changes_leave_it_alone() {
     assert!(unknown.contains("there is no item type"), "{unknown}");
 }
 
-#[test]
-fn a_dead_letter_is_replayed_once_its_cause_is_gone_and_paid_once() {
-    let cluster = Cluster::start();
-    let url = tokio::runtime::Runtime::new()
-        .unwrap()
-        .block_on(cluster.database());
-    let pair = pair_on(&url, "");
+fn a_dead_letter_is_replayed_once_its_cause_is_gone_and_paid_once(footing: &Footing) {
+    let url = database();
+    let pair = footing.pair_on(&url, "");
     let sql = |text: &str| pair.runtime.block_on(cluster::sql(&url, text));
     pair.told(&[
         "types",
@@ -152,7 +148,7 @@ fn a_dead_letter_is_replayed_once_its_cause_is_gone_and_paid_once() {
     let early = pair.tollgate(&early).unwrap_err();
     assert!(early.contains("cannot be replayed: it is READY"), "{early}");
     pair.told(&["types", "enable", "PAYMENT", "--reason", "go on"]);
-    eventually("it is dead", PATIENCE, || {
+    eventually("it is dead", LONG, || {
         (pair.shown("p")["queueStatus"] == "DEAD").then_some(())
     });
     let listed = pair.told(&["dead-letters", "list"]);

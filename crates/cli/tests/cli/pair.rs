@@ -21,7 +21,7 @@ pub(crate) fn pair_on(url: &str, extra: &str) -> Pair {
     paired(|bank| Setting::on(url, bank, extra))
 }
 
-fn paired(setting: impl FnOnce(&Bank) -> Setting) -> Pair {
+pub(crate) fn paired(setting: impl FnOnce(&Bank) -> Setting) -> Pair {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let bank = {
         let _inside = runtime.enter();

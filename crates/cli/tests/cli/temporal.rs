@@ -2,45 +2,41 @@
 
 use std::net::SocketAddr;
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate_conformance::postgres::shared;
-use tollgate_conformance::temporal::TemporalServer;
-use tollgate_core::id::FlowId;
+use tollgate_conformance::temporal::{Namespace, TemporalServer};
+use tollgate_core::ports::{Author, SettingKind, Settings};
+use tollgate_domains::payments;
 use tollgate_sandbox::{Bank, BankOptions};
-use tollgate_temporal::{Server, record};
+use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 
 use crate::database_trouble::{payment, posted};
+use crate::footing::{LONG, database, take_in};
 use crate::http::{get, post};
 use crate::served::{BINARY, Setting, eventually};
 
-/// More than anything takes on a busy machine.
-const LONG: Duration = Duration::from_mins(1);
-
-struct Footing {
+struct Place {
     runtime: tokio::runtime::Runtime,
     database: String,
     bank: Bank,
 }
 
-impl Footing {
+impl Place {
     fn new() -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let database = runtime.block_on(shared().database());
         let bank = {
             let _inside = runtime.enter();
             Bank::start(BankOptions::default()).unwrap()
         };
         Self {
             runtime,
-            database,
+            database: database(),
             bank,
         }
     }
 
-    fn setting(&self, temporal: &TemporalServer, extra: &str) -> Setting {
-        let engine = format!("engine.url = \"{}\"\n{extra}", temporal.url());
+    fn setting(&self, engine: &str, extra: &str) -> Setting {
+        let engine = format!("engine.url = \"{engine}\"\n{extra}");
         Setting::on(&self.database, &self.bank, &engine)
     }
 }
@@ -63,16 +59,15 @@ fn ready(address: SocketAddr) -> u16 {
 
 #[test]
 fn a_payment_runs_on_temporal_and_postgresql() {
-    let footing = Footing::new();
-    let temporal = TemporalServer::start();
-    let server = footing.setting(&temporal, "").start("127.0.0.1:0");
-    let answer = post(server.address, "/payments", &payment("pay_1")).unwrap();
-    assert_eq!(answer.status, 201, "{}", answer.body);
+    let place = Place::new();
+    let temporal = Namespace::create();
+    let server = place.setting(&temporal.url(), "").start("127.0.0.1:0");
+    let answer = take_in(server.address, &payment("pay_1"));
     assert_eq!(answer.body["initWorkflowId"], "init-payment-pay_1");
     assert_eq!(posted(server.address, "pay_1"), 200, "the same again");
     let payment = ended(server.address, "pay_1");
     assert_eq!(payment["execWorkflowId"], "exec-payment-pay_1", "{payment}");
-    let effective = footing.bank.ledger().effective();
+    let effective = place.bank.ledger().effective();
     assert_eq!(effective.get("pay_1"), Some(&1));
 
     // As Temporal's own tools show it.
@@ -101,47 +96,30 @@ fn a_payment_runs_on_temporal_and_postgresql() {
     assert!(history.contains("\"execute_payment\""), "{history}");
     let local = history.matches("EVENT_TYPE_MARKER_RECORDED").count();
     assert_eq!(local, 2, "post_process and send_notifications: {history}");
-    record_histories(&temporal);
+    let about = [
+        "workflow",
+        "describe",
+        "--workflow-id",
+        "exec-payment-pay_1",
+    ];
+    let about = temporal.ask(&[&about[..], &["--output", "json"]].concat());
+    let about: Value = serde_json::from_str(&about.unwrap()).unwrap();
+    let memo = &about["workflowExecutionInfo"]["memo"]["fields"];
+    assert_eq!(memo, &json!({"item": "PAYMENT/pay_1", "lane": "default"}));
     assert_eq!(server.stop(), Some(0), "a graceful stop is no failure");
-}
-
-/// With `TGTEST_HISTORIES=FOLDER`: what the replays of the Temporal engine's own tests are made of.
-fn record_histories(temporal: &TemporalServer) {
-    let Some(folder) = std::env::var_os("TGTEST_HISTORIES") else {
-        return;
-    };
-    let query = "WorkflowType = 'DispatcherWorkflow' AND ExecutionStatus = 'Completed'";
-    let round = eventually("a round is over", LONG, || {
-        let list = [
-            "workflow", "list", "--limit", "1", "--output", "json", "--query", query,
-        ];
-        let listed: Value = serde_json::from_str(&temporal.ask(&list)?).ok()?;
-        let id = &listed.get(0)?["execution"]["workflowId"];
-        Some(id.as_str()?.to_owned())
-    });
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let server = Server::plain(&temporal.address(), "default", "recorder");
-    for (id, file) in [
-        ("init-payment-pay_1", "init-payment.json"),
-        ("exec-payment-pay_1", "exec-payment.json"),
-        (&round, "dispatch-payment.json"),
-    ] {
-        let history = runtime.block_on(record(&server, &FlowId::new(id))).unwrap();
-        std::fs::write(std::path::Path::new(&folder).join(file), history).unwrap();
-    }
 }
 
 #[test]
 fn with_keys_temporal_sees_no_account_and_a_new_key_takes_over() {
-    let footing = Footing::new();
-    let temporal = TemporalServer::start();
+    let place = Place::new();
+    let temporal = Namespace::create();
     let key = |name: &str, digit: &str| {
         format!("{{ name = \"{name}\", key = \"{}\" }}", digit.repeat(64))
     };
     let codec = |keys: &[String]| {
         let keys = keys.join(", ");
-        footing.setting(
-            &temporal,
+        place.setting(
+            &temporal.url(),
             &format!("engine.temporal.codec_keys = [{keys}]\n"),
         )
     };
@@ -151,8 +129,7 @@ fn with_keys_temporal_sees_no_account_and_a_new_key_takes_over() {
         payment
     };
     let server = codec(&[key("old", "1")]).start("127.0.0.1:0");
-    let answer = post(server.address, "/payments", &secret("pay_1")).unwrap();
-    assert_eq!(answer.status, 201, "{}", answer.body);
+    take_in(server.address, &secret("pay_1"));
     ended(server.address, "pay_1");
     for flow in ["init-payment-pay_1", "exec-payment-pay_1"] {
         let show = [
@@ -190,21 +167,16 @@ fn with_keys_temporal_sees_no_account_and_a_new_key_takes_over() {
             .status,
         200
     );
-    assert_eq!(
-        post(server.address, "/payments", &secret("pay_2"))
-            .unwrap()
-            .status,
-        201
-    );
+    take_in(server.address, &secret("pay_2"));
     ended(server.address, "pay_2");
     assert_eq!(server.stop(), Some(0));
 }
 
 #[test]
 fn a_temporal_server_that_is_away_is_waited_for_and_nothing_dies_of_it() {
-    let footing = Footing::new();
+    let place = Place::new();
     let temporal = TemporalServer::not_yet_started();
-    let server = footing.setting(&temporal, "").start("127.0.0.1:0");
+    let server = place.setting(&temporal.url(), "").start("127.0.0.1:0");
     let address = server.address;
     assert_eq!(get(address, "/health/live").unwrap().status, 200);
     assert_eq!(ready(address), 503);
@@ -216,13 +188,13 @@ fn a_temporal_server_that_is_away_is_waited_for_and_nothing_dies_of_it() {
     eventually("it is ready", LONG, || {
         (ready(address) == 200).then_some(())
     });
-    assert_eq!(posted(address, "early"), 201);
+    take_in(address, &payment("early"));
     ended(address, "early");
 
     let because = json!({"reason": "to have something that waits"});
     let pause = post(address, "/admin/lanes/default/pause", &because).unwrap();
     assert_eq!(pause.status, 200, "{}", pause.body);
-    assert_eq!(posted(address, "waiting"), 201);
+    take_in(address, &payment("waiting"));
     temporal.crash();
     eventually("it is not ready", LONG, || {
         (ready(address) == 503).then_some(())
@@ -233,20 +205,40 @@ fn a_temporal_server_that_is_away_is_waited_for_and_nothing_dies_of_it() {
     assert_eq!(shown(address, "waiting").unwrap()["queueStatus"], "READY");
     temporal.start_again();
     assert_eq!(ended(address, "waiting")["run"], 1);
-    assert_eq!(footing.bank.ledger().doubles(), Vec::<String>::new());
+    assert_eq!(place.bank.ledger().doubles(), Vec::<String>::new());
     assert_eq!(server.stop(), Some(0));
 }
 
 #[test]
 fn each_process_does_what_its_roles_say() {
-    let footing = Footing::new();
-    let temporal = TemporalServer::start();
-    let front = footing.setting(&temporal, "engine.roles = [\"api\", \"init\"]\n");
+    let place = Place::new();
+    let temporal = Namespace::create();
+    let front = place.setting(&temporal.url(), "engine.roles = [\"api\", \"init\"]\n");
     let front = front.start("127.0.0.1:0");
-    assert_eq!(posted(front.address, "pay_1"), 201, "taken in, not sent");
-    let back = footing.setting(&temporal, "engine.roles = [\"dispatch\", \"exec\"]\n");
+    take_in(front.address, &payment("pay_1"));
+    let middle = place.setting(&temporal.url(), "engine.roles = [\"dispatch\"]\n");
+    let middle = middle.start("127.0.0.1:0");
+    let why = eventually("nobody runs it, and it says so", LONG, || {
+        let shown = shown(front.address, "pay_1")?;
+        assert_ne!(shown["status"], "PROCESSING");
+        let why = shown["whyNotRunning"].as_str()?.to_owned();
+        (shown["queueStatus"] == "DISPATCHED").then_some(why)
+    });
+    assert!(
+        why.contains("nobody works on the task queue payment-exec-task-queue"),
+        "{why}"
+    );
+    let idle = "tollgate_task_queue_workers{task_queue=\"payment-exec-task-queue\"} 0";
+    eventually("the metric says so", LONG, || {
+        get(middle.address, "/metrics")
+            .ok()?
+            .text
+            .contains(idle)
+            .then_some(())
+    });
+    let back = place.setting(&temporal.url(), "engine.roles = [\"exec\"]\n");
     let back = back.start("127.0.0.1:0");
-    ended(front.address, "pay_1");
+    assert_eq!(ended(front.address, "pay_1")["whyNotRunning"], Value::Null);
     let elsewhere = get(back.address, "/payments/pay_1").unwrap();
     assert_eq!(elsewhere.status, 404);
     let error = elsewhere.body["error"].as_str().unwrap();
@@ -254,23 +246,78 @@ fn each_process_does_what_its_roles_say() {
     eventually("it is ready", LONG, || {
         (ready(back.address) == 200).then_some(())
     });
-    assert_eq!(front.stop(), Some(0));
-    assert_eq!(back.stop(), Some(0));
+    for process in [front, middle, back] {
+        assert_eq!(process.stop(), Some(0));
+    }
+}
+
+#[test]
+fn only_schedules_that_are_tollgates_own_and_nobodys_any_more_are_removed() {
+    let place = Place::new();
+    let temporal = Namespace::create();
+    let schedule = |id: &str, flow: &str, queue: &str| {
+        let words = ["--schedule-id", id, "--workflow-id", id, "--type", flow];
+        let when = ["--task-queue", queue, "--interval", "24h"];
+        let made = temporal.ask(&[&["schedule", "create"], &words[..], &when].concat());
+        made.unwrap_or_else(|| panic!("{id} is not made"));
+    };
+    let is_there = |id: &str| {
+        temporal
+            .ask(&["schedule", "describe", "--schedule-id", id])
+            .is_some()
+    };
+    // An operator's own; a dispatcher of somebody else; one of a release with a type more; a left-over.
+    schedule("dispatch-nightly", "NightlyWorkflow", "dispatch-task-queue");
+    schedule("dispatch-else", "DispatcherWorkflow", "other-task-queue");
+    schedule(
+        "dispatch-letter",
+        "DispatcherWorkflow",
+        "dispatch-task-queue",
+    );
+    schedule(
+        "dispatch-parcel",
+        "DispatcherWorkflow",
+        "dispatch-task-queue",
+    );
+    place.runtime.block_on(know_type(&place.database, "LETTER"));
+    let server = place.setting(&temporal.url(), "").start("127.0.0.1:0");
+    eventually("the left-over is removed", LONG, || {
+        (!is_there("dispatch-parcel")).then_some(())
+    });
+    for id in [
+        "dispatch-nightly",
+        "dispatch-else",
+        "dispatch-letter",
+        "dispatch-payment",
+    ] {
+        assert!(is_there(id), "{id}");
+    }
+    assert_eq!(server.stop(), Some(0));
+}
+
+async fn know_type(database: &str, name: &str) {
+    let store = PostgresStore::open(PostgresOptions::at(database))
+        .await
+        .unwrap();
+    let body = serde_json::to_string(&payments::default_config()).unwrap();
+    let author = Author::new("test", "a release beside this one");
+    let put = store.put_setting(SettingKind::ItemType, name, body, author);
+    put.await.unwrap();
 }
 
 #[test]
 fn starts_that_cannot_succeed_on_temporal_are_one_sentence() {
-    let footing = Footing::new();
-    let temporal = TemporalServer::start();
-    let nowhere = format!("temporal://{}/nowhere", temporal.address());
+    let place = Place::new();
+    let temporal = Namespace::create();
+    let nowhere = format!("temporal://{}/nowhere", temporal.server.address());
     let table = [
         (
-            footing.database.as_str(),
+            place.database.as_str(),
             nowhere.as_str(),
             "no namespace \"nowhere\"",
         ),
         ("sqlite:t.db", &temporal.url(), "SQLite"),
-        (&footing.database, "temporal://somewhere", "engine.url"),
+        (&place.database, "temporal://somewhere", "engine.url"),
     ];
     for (store, engine, expected) in table {
         let output = Command::new(BINARY)
@@ -291,5 +338,5 @@ fn starts_that_cannot_succeed_on_temporal_are_one_sentence() {
         assert_eq!(said.trim().lines().count(), 1, "one sentence, not: {said}");
         assert!(said.contains(expected), "{said}");
     }
-    drop(footing.runtime);
+    drop(place.runtime);
 }

@@ -1,5 +1,6 @@
 //! An engine: runs flows to their end, through crashes.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -26,7 +27,12 @@ pub struct Start {
     pub task_queue: String,
     pub input_json: String,
     pub delay: Duration,
+    pub memo: Memo,
 }
+
+/// What an engine's own tools show beside a flow, for a person who looks for it. It is never
+/// encrypted, and an engine without such tools drops it.
+pub type Memo = BTreeMap<&'static str, String>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Started {

@@ -31,7 +31,7 @@ pub use clock::{Boot, Era, Reading, SharedClock};
 pub use connector::{Connector, Health, Heard, Line, NoLine, Permit, Profile, Request};
 pub use dead_letters::{DeadLetter, DeadLetters, cannot_replay};
 pub use doubts::{AtRisk, Doubts, IN_DOUBT, Resolution, Resolved, cannot_resolve};
-pub use engine::{Engine, FlowView, Start, Started, Unreachable};
+pub use engine::{Engine, FlowView, Memo, Start, Started, Unreachable};
 pub use error::{StoreError, StoreResult};
 pub use flows::{DueFlow, DueFlows, FlowEnd, Flows, JournalEntry, NewFlow};
 pub use interventions::{Intervened, Interventions, cannot_move};

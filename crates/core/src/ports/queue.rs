@@ -228,6 +228,7 @@ pub struct StartRecord {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adrift {
     pub id: ItemId,
+    pub lane: LaneName,
     pub run: u32,
     pub retry_count: u32,
     pub context_json: String,

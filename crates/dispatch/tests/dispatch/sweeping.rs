@@ -45,6 +45,22 @@ async fn a_lost_start_is_started_again_as_the_same_run() {
 }
 
 #[tokio::test]
+async fn a_flow_that_cannot_be_started_goes_back_to_the_queue_and_counts() {
+    let (town, engine, sweeper) = dispatched().await;
+    engine.flows.lock().unwrap().clear();
+    *engine.mood.lock().unwrap() = Mood::Failing;
+    let sweep = sweeper.sweep().await.unwrap();
+    assert_eq!((sweep.started, sweep.restarted), (0, 2));
+    let view = town.item("a0").await;
+    assert_eq!(
+        (view.queue_status, view.run, view.retry_count),
+        (QueueStatus::Ready, 2, 1)
+    );
+    let why = view.last_error.unwrap();
+    assert!(why.contains("cannot be started: scripted"), "{why}");
+}
+
+#[tokio::test]
 async fn a_flow_that_ended_without_ending_its_item_runs_again_and_is_dead_at_last() {
     let (town, engine, sweeper) = dispatched().await;
     let dispatcher = Dispatcher::new(item_type(), town.store.clone(), engine.clone(), 2);

@@ -10,7 +10,9 @@ use std::time::Duration;
 use thiserror::Error;
 use tollgate_core::flow::Flow;
 use tollgate_core::id::{FlowId, ItemId};
-use tollgate_core::ports::{Engine, FlowView, Start, Started, Store, StoreError, Unreachable};
+use tollgate_core::ports::{
+    Engine, FlowView, Memo, Start, Started, Store, StoreError, Unreachable,
+};
 
 use super::init::{Answer, InitInput, PaymentInitFlow, Verdict};
 use super::{INIT_TASK_QUEUE, PaymentRequest, item};
@@ -155,6 +157,7 @@ impl Intake {
             input_json: serde_json::to_string(input)
                 .map_err(|e| IntakeError::Failed(e.to_string()))?,
             delay: Duration::ZERO,
+            memo: Memo::new(),
         };
         match self.engine.start(vec![start]).await?.pop() {
             Some(Started::Failed(why)) => Err(IntakeError::Failed(why)),

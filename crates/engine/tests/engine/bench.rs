@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tollgate_core::flow::Flow;
 use tollgate_core::id::FlowId;
-use tollgate_core::ports::{Engine, FlowView, Flows, Start, Started};
+use tollgate_core::ports::{Engine, FlowView, Flows, Memo, Start, Started};
 use tollgate_engine::{Builder, EmbeddedEngine, Handle, Options};
 
 use crate::flows::{self, World};
@@ -88,6 +88,7 @@ pub(crate) fn start_of(id: &str, name: &str, input: &impl Serialize, delay: Dura
         task_queue: String::new(),
         input_json: serde_json::to_string(input).expect("inputs are JSON"),
         delay,
+        memo: Memo::new(),
     }
 }
 

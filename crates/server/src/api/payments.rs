@@ -15,7 +15,7 @@ use tollgate_core::id::{FlowId, ItemId, LaneName, check_item_id};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{AttemptView, AuditEntry, ItemView, Placed};
-use tollgate_dispatch::{item_type, why_not_running};
+use tollgate_dispatch::{is_overdue, item_type, nobody_runs_it, why_not_running};
 use tollgate_domains::payments::{self, Accepted, PaymentRequest, PaymentStatus, Verdict};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -255,8 +255,13 @@ pub(super) async fn told(app: &App, id: &str) -> Result<Json<PaymentResponse>, A
     };
     let now = app.store.now().await?;
     let lane = app.store.lane(&view.lane).await?;
-    let enabled = dispatch_enabled(app).await?;
-    let why = why_not_running(&view, lane.as_ref(), enabled, now);
+    let (enabled, task_queue) = dispatch(app).await?;
+    let why = match why_not_running(&view, lane.as_ref(), enabled, now) {
+        None if is_overdue(&view, now) && app.engine.nobody_works_on(&task_queue).await => {
+            Some(nobody_runs_it(&task_queue))
+        }
+        why => why,
+    };
     let estimate = match &lane {
         Some(lane) if enabled && view.queue_status == QueueStatus::Ready => {
             app.planner.estimate(&view, lane, now).await?
@@ -270,9 +275,11 @@ pub(super) async fn told(app: &App, id: &str) -> Result<Json<PaymentResponse>, A
     Ok(Json(PaymentResponse::Known(Box::new(known))))
 }
 
-async fn dispatch_enabled(app: &App) -> Result<bool, ApiError> {
+/// Whether payments are dispatched, and onto which task queue.
+async fn dispatch(app: &App) -> Result<(bool, String), ApiError> {
     let found = item_type(&*app.store, &payments::item_type()).await?;
-    Ok(found.is_some_and(|found| found.config.enabled))
+    let config = found.map(|found| found.config);
+    Ok(config.map_or_else(Default::default, |it| (it.enabled, it.exec_task_queue)))
 }
 
 fn response(

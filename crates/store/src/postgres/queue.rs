@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio_postgres::Row;
-use tollgate_core::id::{BatchId, Fence, Item, ItemId, ItemType};
+use tollgate_core::id::{BatchId, Fence, Item, ItemId, ItemType, LaneName};
 use tollgate_core::ports::{
     Admission, Adrift, Claim, Claimed, DueLanes, NewItem, Queue, StartRecord, StatusMove,
     StoreResult,
@@ -148,7 +148,8 @@ impl Queue for PostgresStore {
     ) -> StoreResult<Vec<Adrift>> {
         const ADRIFT: &str = "SELECT q.item_id, q.run, q.retry_count,
                     coalesce((SELECT x.context_json FROM item_context x
-                              WHERE x.item_type = q.item_type AND x.item_id = q.item_id), '')
+                              WHERE x.item_type = q.item_type AND x.item_id = q.item_id), ''),
+                    q.lane
              FROM item_queue q
              WHERE q.item_type = $1 AND q.queue_status = 'DISPATCHED'
                AND q.finished_at IS NULL AND q.dispatched_at < (SELECT tg_now()) - $2
@@ -219,5 +220,6 @@ fn adrift_from(row: &Row) -> Adrift {
         run: row.get::<_, Count>(1).0,
         retry_count: row.get::<_, Count>(2).0,
         context_json: row.get(3),
+        lane: LaneName::new(row.get::<_, String>(4)),
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
-use tollgate_core::id::{BatchId, Fence, Item, ItemId, ItemType};
+use tollgate_core::id::{BatchId, Fence, Item, ItemId, ItemType, LaneName};
 use tollgate_core::ports::{
     Admission, Adrift, Claim, Claimed, DueLanes, NewItem, Queue, StartRecord, StatusMove,
     StoreResult,
@@ -171,7 +171,7 @@ impl Queue for SqliteStore {
         let (item_type, before) = (item_type.clone(), self.clock.now_us() - micros(older_than));
         let read = move |c: &Connection| {
             c.prepare_cached(
-                "SELECT q.item_id, q.run, q.retry_count, coalesce(x.context_json, '')
+                "SELECT q.item_id, q.run, q.retry_count, coalesce(x.context_json, ''), q.lane
                  FROM item_queue q
                  LEFT JOIN item_context x ON x.item_type = q.item_type AND x.item_id = q.item_id
                  WHERE q.item_type = ?1 AND q.queue_status = 'DISPATCHED'
@@ -184,6 +184,7 @@ impl Queue for SqliteStore {
                     run: row.get(1)?,
                     retry_count: row.get(2)?,
                     context_json: row.get(3)?,
+                    lane: LaneName::new(row.get::<_, String>(4)?),
                 })
             })?
             .collect()

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate_core::flow::{ExecInput, Flow};
 use tollgate_core::id::{BatchId, LaneName};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{Claim, Engine, FlowView, Queue, Start, Started};
+use tollgate_core::ports::{Claim, Engine, FlowView, Memo, Queue, Start, Started};
 use tollgate_dispatch::Sweeper;
 
 use crate::layers::until_dispatched;
@@ -41,6 +41,7 @@ async fn a_dispatcher_that_dies_after_claiming_is_made_up_for_once_its_claims_ar
         task_queue: QUEUE.to_owned(),
         input_json: serde_json::to_string(&input).unwrap(),
         delay: Duration::ZERO,
+        memo: Memo::new(),
     };
     assert_eq!(
         town.engine.start(vec![start]).await.unwrap(),

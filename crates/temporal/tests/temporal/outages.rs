@@ -8,25 +8,26 @@ use tollgate_conformance::sample::{self, SampleFlow, SampleIn, World};
 use tollgate_conformance::temporal::TemporalServer;
 use tollgate_core::flow::Flow;
 use tollgate_core::id::FlowId;
-use tollgate_core::ports::{FlowView, Start, Started};
+use tollgate_core::ports::{FlowView, Memo, Start, Started};
 use tollgate_temporal::{ConnectError, Reach, Registered, Server, Size, TemporalService};
 
 use crate::at;
 
 /// More than it ever takes on a busy machine.
-const LONG: Duration = Duration::from_mins(1);
+pub(crate) const LONG: Duration = Duration::from_mins(1);
 
-fn start(id: &str) -> Start {
+pub(crate) fn start(id: &str) -> Start {
     Start {
         id: FlowId::new(id),
         name: SampleFlow::NAME.to_owned(),
         task_queue: "sample".to_owned(),
         input_json: json!(SampleIn::rounds(1)).to_string(),
         delay: Duration::ZERO,
+        memo: Memo::new(),
     }
 }
 
-async fn until(reach: &Reach, is_there: bool) {
+pub(crate) async fn until(reach: &Reach, is_there: bool) {
     let looking = async {
         while reach.trouble().is_none() != is_there {
             tokio::time::sleep(Duration::from_millis(50)).await;

@@ -8,11 +8,14 @@ use tollgate_temporal::{Recurring, TemporalService};
 
 use crate::at;
 
+const FLOW: &str = "DispatcherWorkflow";
+const QUEUE: &str = "dispatch-task-queue";
+
 fn every(secs: u64) -> Recurring {
     Recurring {
         id: "dispatch-thing".to_owned(),
-        flow: "DispatcherWorkflow".to_owned(),
-        task_queue: "dispatch-task-queue".to_owned(),
+        flow: FLOW.to_owned(),
+        task_queue: QUEUE.to_owned(),
         input: json!({"itemType": "THING", "intervalSecs": secs}),
         every: Duration::from_secs(secs),
     }
@@ -58,16 +61,24 @@ async fn a_schedule_is_made_changed_and_removed_and_a_pause_stays() {
 
     // Lists lag behind what was written.
     for _ in 0..100 {
-        if schedules.ids("dispatch-").await.unwrap() == ["dispatch-thing"] {
+        if schedules.ids("dispatch-", FLOW).await.unwrap() == ["dispatch-thing"] {
             break;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert_eq!(
-        schedules.ids("dispatch-").await.unwrap(),
+        schedules.ids("dispatch-", FLOW).await.unwrap(),
         ["dispatch-thing"]
     );
-    assert_eq!(schedules.ids("other-").await.unwrap(), Vec::<String>::new());
+    assert_eq!(
+        schedules.ids("other-", FLOW).await.unwrap(),
+        Vec::<String>::new()
+    );
+    let others = schedules.ids("dispatch-", "OtherWorkflow").await.unwrap();
+    assert_eq!(others, Vec::<String>::new());
+    let queue = schedules.task_queue("dispatch-thing").await.unwrap();
+    assert_eq!(queue.as_deref(), Some(QUEUE));
+    assert_eq!(schedules.task_queue("dispatch-gone").await.unwrap(), None);
     schedules.remove("dispatch-thing").await.unwrap();
     schedules.remove("dispatch-thing").await.unwrap();
     service.shutdown().await;
