@@ -12,6 +12,7 @@ mod api;
 mod bad_starts;
 mod bulk;
 mod cable;
+mod console;
 mod contract;
 mod database_away;
 mod database_trouble;
