@@ -23,6 +23,9 @@ pub(crate) struct Args {
     /// Overrides `store.url`, e.g. sqlite:tollgate.db.
     #[arg(long, value_name = "URL")]
     store: Option<String>,
+    /// Leaves the operator's console out and serves the API alone.
+    #[arg(long)]
+    no_console: bool,
     /// Starts a fake bank in this process and sends everything there.
     #[arg(long)]
     sandbox: bool,
@@ -48,6 +51,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(store) = args.store {
         config.store.url = store;
     }
+    config.http.console &= !args.no_console;
     config.validate()?;
     let log = Log::start(&config.telemetry)?;
     let faults = match &args.sandbox_faults {

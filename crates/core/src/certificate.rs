@@ -34,9 +34,23 @@ pub struct Certificate {
     pub utilisation: Option<f64>,
     /// The versions that applied, oldest first.
     pub limits: Vec<LimitInForce>,
-    /// For the picture: minutes in which something was sent.
+    /// For the picture: minutes in which something was sent, seconds where the stretch is short.
     #[serde(skip)]
-    pub minutes: Vec<Minute>,
+    pub parts: Vec<Part>,
+}
+
+/// A stretch no longer than this is pictured second by second.
+const SHORT: SignedDuration = SignedDuration::from_mins(10);
+
+impl Certificate {
+    /// How long a part of the picture is.
+    pub fn part(&self) -> SignedDuration {
+        if self.to.duration_since(self.from) <= SHORT {
+            SECOND
+        } else {
+            SignedDuration::from_mins(1)
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,10 +90,10 @@ impl LimitInForce {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Minute {
+pub struct Part {
     pub start: Timestamp,
     pub sends: u32,
-    /// The most sends in a second that ended in this minute.
+    /// The most sends in a second that ended in this part.
     pub worst_second: u32,
 }
 
@@ -160,7 +174,7 @@ impl Certifier {
                 sends_above_limit: 0,
                 utilisation: None,
                 limits: applying(versions, from, to),
-                minutes: vec![],
+                parts: vec![],
             },
             second: VecDeque::new(),
             window: (i64::MIN, 0),
@@ -193,7 +207,7 @@ impl Certifier {
         if made.worst_second.is_none_or(|worst| sends > worst.sends) {
             made.worst_second = Some(Peak { sends, from, limit });
         }
-        self.count_minute(send, sends);
+        self.count_part(send, sends);
         self.count_window(send);
     }
 
@@ -207,15 +221,16 @@ impl Certifier {
         self.made
     }
 
-    fn count_minute(&mut self, send: Timestamp, in_second: u32) {
-        let start = send.as_second().div_euclid(60) * 60;
+    fn count_part(&mut self, send: Timestamp, in_second: u32) {
+        let length = self.made.part().as_secs();
+        let start = send.as_second().div_euclid(length) * length;
         let start = Timestamp::from_second(start).unwrap_or(send);
-        match self.made.minutes.last_mut() {
-            Some(minute) if minute.start == start => {
-                minute.sends += 1;
-                minute.worst_second = minute.worst_second.max(in_second);
+        match self.made.parts.last_mut() {
+            Some(part) if part.start == start => {
+                part.sends += 1;
+                part.worst_second = part.worst_second.max(in_second);
             }
-            _ => self.made.minutes.push(Minute {
+            _ => self.made.parts.push(Part {
                 start,
                 sends: 1,
                 worst_second: in_second,
@@ -375,7 +390,7 @@ mod tests {
                 .map(|w| sends.iter().filter(|t| **t / 4_000_000 == w).count())
                 .collect();
             prop_assert_eq!(made.worst_window.map_or(0, |p| p.sends as usize), *windows.iter().max().unwrap());
-            prop_assert_eq!(made.minutes.iter().map(|m| u64::from(m.sends)).sum::<u64>(), made.sends);
+            prop_assert_eq!(made.parts.iter().map(|part| u64::from(part.sends)).sum::<u64>(), made.sends);
         }
     }
 }

@@ -27,8 +27,10 @@ use crate::api;
 use crate::auth::Tokens;
 use crate::banks::Banks;
 use crate::config::{Config, Http, Role, StoreAt};
+use crate::console::Console;
 use crate::engines::{self, RunningEngine, Worlds};
 use crate::listener::Listener;
+use crate::pulse::Pulse;
 use crate::receivers::Receivers;
 use crate::{telemetry, tls};
 
@@ -63,6 +65,7 @@ pub struct Tollgate {
     lane: LaneName,
     tokens: Tokens,
     tls: Option<TlsAcceptor>,
+    by_tls: bool,
     http: Http,
     serves_api: bool,
     engine: RunningEngine,
@@ -137,6 +140,7 @@ impl Tollgate {
             lane: config.downstream.payments.lane.clone(),
             tokens: config.auth.tokens()?,
             tls,
+            by_tls: config.tls.protects(),
             http: config.http.clone(),
             serves_api: config.engine.does(Role::Api),
             engine,
@@ -157,7 +161,11 @@ impl Tollgate {
         let app = api::App {
             store: Arc::clone(&self.store),
             intake: Arc::clone(&self.intake),
-            uploads: Arc::new(api::Uploads::new(&self.store, self.fed.clone(), closed)),
+            uploads: Arc::new(api::Uploads::new(
+                &self.store,
+                self.fed.clone(),
+                closed.clone(),
+            )),
             planner: Arc::clone(&self.planner),
             receivers: Arc::clone(&self.receivers),
             rules: Arc::clone(&self.rules),
@@ -165,13 +173,19 @@ impl Tollgate {
             config_file: self.config_file.clone(),
             two_persons: self.two_persons,
             lane: self.lane.clone(),
+            pulse: Arc::new(Pulse::new(&self.store, &self.planner)),
             engine: self.engine.readiness(),
         };
-        let tokens = std::mem::take(&mut self.tokens);
-        let app = if self.serves_api {
-            api::router(app, tokens, self.http.body())
+        let tokens = Arc::new(std::mem::take(&mut self.tokens));
+        let patience = self.http.body();
+        let app = if !self.serves_api {
+            api::health_alone(app, tokens, patience)
+        } else if self.http.console {
+            let api = api::router(app, Arc::clone(&tokens), patience);
+            let console = Console::new(api, tokens, self.by_tls, closed);
+            console.beside_the_api(patience)
         } else {
-            api::health_alone(app, tokens, self.http.body())
+            api::router(app, tokens, patience)
         };
         let listener = Listener::new(socket, self.tls.take(), self.http.clone());
         let engine = self.engine.end();

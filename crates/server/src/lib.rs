@@ -5,8 +5,10 @@ mod assemble;
 mod auth;
 mod banks;
 mod config;
+mod console;
 mod engines;
 mod listener;
+mod pulse;
 mod receivers;
 #[cfg(test)]
 mod replays;

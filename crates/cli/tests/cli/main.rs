@@ -13,6 +13,7 @@ mod bad_starts;
 mod bulk;
 mod cable;
 mod completions;
+mod console;
 mod contract;
 mod database_away;
 mod database_trouble;

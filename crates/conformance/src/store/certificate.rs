@@ -70,11 +70,7 @@ pub async fn the_certificate_equals_a_brute_force_count(f: &dyn Fixture) {
         assert_eq!(busiest.sends, in_stretch(busiest.from, 4));
         assert_eq!(busiest.limit, 100.into());
         assert_eq!(
-            proof
-                .minutes
-                .iter()
-                .map(|m| u64::from(m.sends))
-                .sum::<u64>(),
+            proof.parts.iter().map(|m| u64::from(m.sends)).sum::<u64>(),
             proof.sends
         );
     }

@@ -66,6 +66,7 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/admin/rate-limit/certificate", Read),
     // Asks what would happen and changes nothing.
     ("POST", "/admin/rate-limit/forecast", Read),
+    ("GET", "/admin/now", Read),
     ("POST", "/admin/lanes/{lane}/pause", Operate),
     ("POST", "/admin/lanes/{lane}/resume", Operate),
     ("POST", "/admin/lanes/{lane}/replan", Operate),
@@ -171,7 +172,7 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
 
 /// Without tokens, a browser on this machine must not do what a page from elsewhere tells it: such
 /// a page can make its own name mean 127.0.0.1, but it cannot hide that name.
-fn strange_host(headers: &HeaderMap) -> Option<String> {
+pub(crate) fn strange_host(headers: &HeaderMap) -> Option<String> {
     let host = headers.get(header::HOST)?;
     let shown = || String::from_utf8_lossy(host.as_bytes()).into_owned();
     let Some(authority) = host.to_str().ok().and_then(|h| h.parse::<Authority>().ok()) else {

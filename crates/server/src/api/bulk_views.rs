@@ -238,7 +238,7 @@ fn deadline(sums: &[BulkSum], lanes: &[LaneResponse], asked: bool) -> Option<Dea
 }
 
 /// `1,590`
-fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (place, digit) in digits.chars().enumerate() {

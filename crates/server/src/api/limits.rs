@@ -21,7 +21,7 @@ const MAX_ADDRESS_BYTES: usize = 4 * 1024;
 const BODY_PART_BYTES: usize = 64 * 1024;
 
 /// Bounds a request before anything else looks at it.
-pub(super) async fn bound(
+pub(crate) async fn bound(
     State(patience): State<Duration>,
     request: Request,
     next: Next,

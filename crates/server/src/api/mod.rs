@@ -21,6 +21,7 @@ mod item_types;
 mod lanes;
 mod limits;
 mod news;
+mod now;
 mod page;
 mod payment_body;
 mod payment_changes;
@@ -52,11 +53,15 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::auth::Tokens;
 use crate::engines::Readiness;
+use crate::pulse::Pulse;
 use error::ApiError;
 
+pub(crate) use access::strange_host;
 pub use access::{Needs, ROUTES};
 pub(crate) use bulk::Uploads;
+pub(crate) use bulk_views::grouped;
 pub use document::openapi_json;
+pub(crate) use limits::bound;
 
 /// The largest body of a single request.
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -78,6 +83,7 @@ pub(crate) struct App {
     pub(crate) two_persons: bool,
     /// The lane of the payments' bank.
     pub(crate) lane: LaneName,
+    pub(crate) pulse: Arc<Pulse>,
     /// Whether flows can be started.
     pub(crate) engine: Readiness,
 }
@@ -101,6 +107,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(rate_limit::router())
         .merge(forecast::router())
         .merge(lanes::router())
+        .merge(now::router())
         .merge(calendars::router())
         .merge(item_types::router())
         .merge(in_doubt::router())
@@ -114,7 +121,7 @@ fn resources() -> OpenApiRouter<App> {
 }
 
 /// Everything the API has, each address for whom the table of `access.rs` says.
-pub(crate) fn router(app: App, tokens: Tokens, body_patience: Duration) -> Router {
+pub(crate) fn router(app: App, tokens: Arc<Tokens>, body_patience: Duration) -> Router {
     let (resources, _) = resources().split_for_parts();
     let resources = resources
         .merge(document::page())
@@ -123,17 +130,17 @@ pub(crate) fn router(app: App, tokens: Tokens, body_patience: Duration) -> Route
 }
 
 /// For a process without the role: whoever looks after it still wants to know.
-pub(crate) fn health_alone(app: App, tokens: Tokens, body_patience: Duration) -> Router {
+pub(crate) fn health_alone(app: App, tokens: Arc<Tokens>, body_patience: Duration) -> Router {
     let (health, _) = health::router().split_for_parts();
     let elsewhere = || async { ApiError::not_found("this process does not serve the API") };
     bounded(health.fallback(elsewhere), app, tokens, body_patience)
 }
 
-fn bounded(routes: Router<App>, app: App, tokens: Tokens, body_patience: Duration) -> Router {
+fn bounded(routes: Router<App>, app: App, tokens: Arc<Tokens>, body_patience: Duration) -> Router {
     routes
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .layer(from_fn_with_state(Arc::new(tokens), access::admit))
+        .layer(from_fn_with_state(tokens, access::admit))
         .layer(from_fn_with_state(body_patience, limits::bound))
         .with_state(app)
 }

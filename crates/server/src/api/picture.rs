@@ -129,11 +129,11 @@ pub(super) fn rate(certificate: &Certificate) -> String {
     let mut canvas = Canvas::new(&title, &subtitle, highest.max(f64::from(worst)));
     canvas.grid();
     let share = |t: Timestamp| share(certificate.from, certificate.to, t);
-    for minute in &certificate.minutes {
-        let end = minute.start + tollgate_core::SignedDuration::from_mins(1);
-        let value = f64::from(minute.worst_second);
+    for part in &certificate.parts {
+        let end = part.start + certificate.part();
+        let value = f64::from(part.worst_second);
         let colour = if value > highest { OVER } else { BAR };
-        canvas.bar(share(minute.start), share(end), value, colour);
+        canvas.bar(share(part.start), share(end), value, colour);
     }
     for n in limits {
         let since = share(certificate.limits[n].since);

@@ -14,6 +14,7 @@ const LONGEST_SECS: u64 = 3600;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Http {
+    pub console: bool,
     pub max_connections: usize,
     pub head_secs: u64,
     pub body_secs: u64,
@@ -72,7 +73,7 @@ impl Tls {
         Ok(())
     }
 
-    fn protects(&self) -> bool {
+    pub(crate) fn protects(&self) -> bool {
         self.certificate.is_some() || self.ended_by_proxy
     }
 }

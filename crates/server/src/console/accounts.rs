@@ -1,0 +1,113 @@
+//! The audit trail and the control totals.
+
+use askama::Template;
+use axum::extract::{Query, State};
+use axum::response::Response;
+use serde::Deserialize;
+use tollgate_core::Timestamp;
+
+use super::Console;
+use super::call::{Problem, query};
+use super::session::Session;
+use super::shell::{Shell, clock, grouped, page as drawn};
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Trail {
+    item: String,
+    actor: String,
+    after: String,
+}
+
+#[derive(Deserialize)]
+struct Entries {
+    entries: Vec<Entry>,
+    next: Option<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    at: Timestamp,
+    item: Option<String>,
+    action: String,
+    status_before: Option<String>,
+    status_after: Option<String>,
+    actor: String,
+    detail: String,
+}
+
+#[derive(Template)]
+#[template(path = "audit.html")]
+struct AuditPage {
+    shell: Shell,
+    asked: Trail,
+    entries: Vec<Entry>,
+    next: Option<String>,
+}
+
+pub(super) async fn audit(
+    State(console): State<Console>,
+    session: Session,
+    Query(asked): Query<Trail>,
+) -> Result<Response, Problem> {
+    let filter = [("item", asked.item.trim()), ("actor", asked.actor.trim())];
+    let wanted = query(&[filter[0], filter[1], ("after", &asked.after)]);
+    let found: Entries = console
+        .get(&session, &format!("/admin/audit{wanted}"))
+        .await?;
+    let next = found.next.map(|after| after.to_string());
+    let next = next.map(|after| query(&[filter[0], filter[1], ("after", &after)]));
+    Ok(drawn(&AuditPage {
+        shell: Shell::new(&session, "Audit", "Audit", ""),
+        next: next.map(|wanted| format!("/console/audit{wanted}")),
+        entries: found.entries,
+        asked,
+    }))
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Day {
+    date: String,
+    zone: String,
+}
+
+#[derive(Deserialize)]
+struct Totals {
+    from: Timestamp,
+    to: Timestamp,
+    payments: Vec<Bucket>,
+}
+
+#[derive(Deserialize)]
+struct Bucket {
+    status: String,
+    currency: String,
+    count: u64,
+    amount: String,
+}
+
+#[derive(Template)]
+#[template(path = "totals.html")]
+struct TotalsPage {
+    shell: Shell,
+    asked: Day,
+    totals: Totals,
+}
+
+pub(super) async fn totals(
+    State(console): State<Console>,
+    session: Session,
+    Query(asked): Query<Day>,
+) -> Result<Response, Problem> {
+    let wanted = query(&[("date", asked.date.trim()), ("zone", asked.zone.trim())]);
+    let totals: Totals = console
+        .get(&session, &format!("/admin/totals{wanted}"))
+        .await?;
+    Ok(drawn(&TotalsPage {
+        shell: Shell::new(&session, "Totals", "Totals", ""),
+        asked,
+        totals,
+    }))
+}

@@ -1,0 +1,173 @@
+//! Calls of the API, within the process and as the reader.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Method, Request, StatusCode, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tower::ServiceExt;
+
+use super::Console;
+use super::session::{SIGN_IN, Session};
+use super::shell::ErrorPage;
+
+/// The largest answer that a page reads.
+const MAX_ANSWER_BYTES: usize = 8 * 1024 * 1024;
+
+/// Why there is no page: what the API said.
+#[derive(Debug)]
+pub(super) struct Problem {
+    pub(super) status: StatusCode,
+    pub(super) error: String,
+    pub(super) details: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+struct ErrorBody {
+    error: String,
+    #[serde(default)]
+    details: BTreeMap<String, String>,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, error: impl Into<String>) -> Self {
+        Self {
+            status,
+            error: error.into(),
+            details: BTreeMap::new(),
+        }
+    }
+
+    fn from_answer(status: StatusCode, body: &[u8]) -> Self {
+        match serde_json::from_slice::<ErrorBody>(body) {
+            Ok(body) => Self {
+                status,
+                error: body.error,
+                details: body.details,
+            },
+            Err(_) => Self::new(status, String::from_utf8_lossy(body)),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        if self.status == StatusCode::UNAUTHORIZED {
+            return Redirect::to(SIGN_IN).into_response();
+        }
+        let status = self.status;
+        (status, ErrorPage::of(self)).into_response()
+    }
+}
+
+impl Console {
+    pub(super) async fn get<T: DeserializeOwned>(
+        &self,
+        session: &Session,
+        address: &str,
+    ) -> Result<T, Problem> {
+        let request = Request::get(address).body(Body::empty());
+        let answer = self.answer(session, request.map_err(unusual)?).await?;
+        decode(&read(answer).await?)
+    }
+
+    /// Does something; what it answers is on the page that comes next.
+    pub(super) async fn act(
+        &self,
+        session: &Session,
+        method: Method,
+        address: &str,
+        body: &Value,
+    ) -> Result<Value, Problem> {
+        let request = Request::builder().method(method).uri(address);
+        let request = request.header(header::CONTENT_TYPE, "application/json");
+        let request = request.body(Body::from(body.to_string()));
+        let answer = self.answer(session, request.map_err(unusual)?).await?;
+        decode(&read(answer).await?)
+    }
+
+    /// The API's answer, if it is one of success.
+    pub(super) async fn answer(
+        &self,
+        session: &Session,
+        mut request: Request<Body>,
+    ) -> Result<Response, Problem> {
+        let headers = request.headers_mut();
+        headers.insert(header::HOST, HeaderValue::from_static("localhost"));
+        if let Some(token) = session.authorization() {
+            headers.insert(header::AUTHORIZATION, token);
+        }
+        let Ok(answer) = self.api.clone().oneshot(request).await;
+        if answer.status().is_success() {
+            return Ok(answer);
+        }
+        let status = answer.status();
+        Err(Problem::from_answer(status, &read(answer).await?))
+    }
+}
+
+async fn read(answer: Response) -> Result<Vec<u8>, Problem> {
+    let bytes = axum::body::to_bytes(answer.into_body(), MAX_ANSWER_BYTES).await;
+    let bytes = bytes.map_err(|_| {
+        let error = "the answer is too large for a page; use the API or the command line";
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error)
+    })?;
+    Ok(bytes.to_vec())
+}
+
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        tracing::error!(%error, "the console does not understand the API");
+        Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal error; see the log",
+        )
+    })
+}
+
+fn unusual(_: axum::http::Error) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "this address cannot be asked for")
+}
+
+/// A part of an address, whatever is in it.
+pub(super) fn part(text: &str) -> String {
+    let mut part = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            part.push(char::from(byte));
+        } else {
+            let _ = write!(part, "%{byte:02X}");
+        }
+    }
+    part
+}
+
+/// `name=value` for all that have a value, for the end of an address.
+pub(super) fn query(pairs: &[(&str, &str)]) -> String {
+    let mut query = String::new();
+    for (name, value) in pairs.iter().filter(|(_, value)| !value.is_empty()) {
+        let sign = if query.is_empty() { '?' } else { '&' };
+        let _ = write!(query, "{sign}{name}={}", part(value));
+    }
+    query
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_in_a_name_stays_within_its_part_of_the_address() {
+        assert_eq!(part("pay_1.a-b:c"), "pay_1.a-b%3Ac");
+        assert_eq!(part("../x?y#z&ü"), "..%2Fx%3Fy%23z%26%C3%BC");
+        assert_eq!(
+            query(&[("a", "1&b=2"), ("c", ""), ("d", "x")]),
+            "?a=1%26b%3D2&d=x"
+        );
+        assert_eq!(query(&[("a", "")]), "");
+    }
+}

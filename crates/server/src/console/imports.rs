@@ -1,0 +1,187 @@
+//! Files of payments: handing one in, and what became of its lines.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use axum::body::Body;
+use axum::extract::{Multipart, Path, Query, State};
+use axum::http::{HeaderMap, Request, StatusCode, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+use tollgate_core::Timestamp;
+
+use super::Console;
+use super::call::{Problem, part, query};
+use super::session::{Session, is_ours};
+use super::shell::{Shell, clock_or, grouped, page as drawn};
+use crate::api::Needs;
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Asked {
+    batch: String,
+    after: String,
+}
+
+#[derive(Template)]
+#[template(path = "imports.html")]
+struct AskPage {
+    shell: Shell,
+    hands_in: bool,
+}
+
+pub(super) async fn ask(session: Session, Query(asked): Query<Asked>) -> Response {
+    let batch = asked.batch.trim();
+    if !batch.is_empty() {
+        let next = format!("/console/imports/{}", part(batch));
+        return Redirect::to(&next).into_response();
+    }
+    drawn(&AskPage {
+        shell: Shell::new(&session, "Imports", "Imports", ""),
+        hands_in: session.may(Needs::Ingest),
+    })
+}
+
+#[derive(Deserialize)]
+pub(super) struct Proof {
+    #[serde(default)]
+    csrf: String,
+}
+
+/// The file streams through to the API; nothing of it is kept here.
+pub(super) async fn upload(
+    State(console): State<Console>,
+    session: Session,
+    Query(proof): Query<Proof>,
+    headers: HeaderMap,
+    mut form: Multipart,
+) -> Result<Response, Problem> {
+    let wrong = |error: &str| Problem::new(StatusCode::BAD_REQUEST, error);
+    if !is_ours(&session, &headers, &proof.csrf) {
+        let error = "this form is old or from elsewhere; open the page again";
+        return Err(Problem::new(StatusCode::FORBIDDEN, error));
+    }
+    let file = form.next_field().await;
+    let file = file.map_err(|_| wrong("the upload broke off; nothing of it was taken in"))?;
+    let mut file = file.ok_or_else(|| wrong("no file was chosen"))?;
+    let name = file.file_name().unwrap_or_default().to_ascii_lowercase();
+    let kind = match name.rsplit_once('.').map(|(_, end)| end) {
+        Some("csv") => "text/csv",
+        Some("ndjson" | "jsonl") => "application/x-ndjson",
+        _ => return Err(wrong("the file's name must end in .csv, .ndjson or .jsonl")),
+    };
+    let request = Request::post("/payments/bulk").header(header::CONTENT_TYPE, kind);
+    // A field of the form cannot leave this handler, so the file goes through a channel.
+    let (sender, receiver) = tokio::sync::mpsc::channel(4);
+    let feed = async move {
+        // Ends when the file does, or when the API does not want more.
+        while let Some(chunk) = file.chunk().await.transpose() {
+            let broken = chunk.is_err();
+            if sender.send(chunk).await.is_err() || broken {
+                break;
+            }
+        }
+    };
+    let received = futures::stream::unfold(receiver, async |mut receiver| {
+        let chunk = receiver.recv().await?;
+        Some((chunk, receiver))
+    });
+    let request = request.body(Body::from_stream(received));
+    let request = request.map_err(|_| wrong("this cannot be asked for"))?;
+    let (answer, ()) = tokio::join!(console.answer(&session, request), feed);
+    let bytes = axum::body::to_bytes(answer?.into_body(), 4096).await;
+    let told: Option<Batch> = bytes
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let told = told.ok_or_else(|| wrong("the file was taken in, but its number was lost"))?;
+    let next = format!("/console/imports/{}", part(&told.batch_id));
+    Ok(Redirect::to(&next).into_response())
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Batch {
+    batch_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Import {
+    batch_id: String,
+    state: String,
+    lines: u64,
+    accepted: u64,
+    duplicate: u64,
+    rejected: u64,
+    first_slot: Option<Timestamp>,
+    last_slot: Option<Timestamp>,
+    amounts: Vec<Amount>,
+    deadline: Option<Deadline>,
+}
+
+impl Import {
+    fn decided(&self) -> u64 {
+        self.accepted + self.duplicate + self.rejected
+    }
+    fn runs(&self) -> bool {
+        self.decided() < self.lines || self.state == "UPLOADING"
+    }
+}
+
+#[derive(Deserialize)]
+struct Amount {
+    currency: String,
+    count: u64,
+    amount: String,
+}
+
+#[derive(Deserialize)]
+struct Deadline {
+    verdict: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Errors {
+    errors: Vec<LineError>,
+    next_after: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct LineError {
+    line: u64,
+    payment_id: Option<String>,
+    details: BTreeMap<String, String>,
+}
+
+#[derive(Template)]
+#[template(path = "import.html")]
+struct Page {
+    shell: Shell,
+    import: Import,
+    errors: Vec<LineError>,
+    next: Option<String>,
+}
+
+pub(super) async fn page(
+    State(console): State<Console>,
+    session: Session,
+    Path(batch): Path<String>,
+    Query(asked): Query<Asked>,
+) -> Result<Response, Problem> {
+    let address = format!("/payments/bulk/{}", part(&batch));
+    let import: Import = console.get(&session, &address).await?;
+    let errors = format!("{address}/errors{}", query(&[("after", &asked.after)]));
+    let errors: Errors = console.get(&session, &errors).await?;
+    let next = errors.next_after.map(|after| {
+        let asked = query(&[("after", &after.to_string())]);
+        format!("/console/imports/{}{asked}", part(&batch))
+    });
+    Ok(drawn(&Page {
+        shell: Shell::new(&session, format!("Import {batch}"), "Imports", ""),
+        import,
+        errors: errors.errors,
+        next,
+    }))
+}

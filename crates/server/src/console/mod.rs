@@ -1,0 +1,148 @@
+//! The operator's console: pages for people, drawn by the server. It knows nothing but the API: each page
+//! asks it within this process, with its reader's own token, so it can show and do what the reader may
+//! and nothing else.
+
+mod accounts;
+mod call;
+mod chart;
+mod imports;
+mod in_doubt;
+mod lane;
+mod live;
+mod now;
+mod payments;
+mod session;
+mod shell;
+mod worklists;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::middleware::{from_fn_with_state, map_response};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use tokio::sync::watch;
+
+use crate::auth::Tokens;
+
+/// What pages work with.
+#[derive(Clone)]
+pub(crate) struct Console {
+    api: Router,
+    tokens: Arc<Tokens>,
+    /// Proves that a form is ours where there are no tokens: new with every start.
+    secret: Arc<str>,
+    /// Whether the session's cookie may travel by TLS only.
+    by_tls: bool,
+    live: Arc<live::Live>,
+    /// True once the service is about to stop: live pages must not keep it.
+    closing: watch::Receiver<bool>,
+}
+
+impl Console {
+    pub(crate) fn new(
+        api: Router,
+        tokens: Arc<Tokens>,
+        by_tls: bool,
+        closing: watch::Receiver<bool>,
+    ) -> Self {
+        Self {
+            api,
+            tokens,
+            secret: session::secret(),
+            by_tls,
+            live: Arc::default(),
+            closing,
+        }
+    }
+
+    /// The API as it was, and the pages beside it, bounded in the same way.
+    pub(crate) fn beside_the_api(self, body_patience: Duration) -> Router {
+        // A file may be of any size; everything else is a form.
+        let upload = post(imports::upload).layer(DefaultBodyLimit::disable());
+        let pages = Router::new()
+            .route("/", get(now::page))
+            .route("/console/live", get(live::stream))
+            .route("/console/style.css", get(style))
+            .route("/console/script.js", get(script))
+            .route("/console/sign-in", get(session::ask).post(session::sign_in))
+            .route("/console/sign-out", post(session::sign_out))
+            .route("/console/lanes/{lane}", get(lane::page))
+            .route("/console/lanes/{lane}/windows.svg", get(lane::windows))
+            .route("/console/lanes/{lane}/rate.svg", get(lane::rate))
+            .route("/console/lanes/{lane}/certificate", get(lane::certificate))
+            .route("/console/lanes/{lane}/pause", post(lane::pause))
+            .route("/console/lanes/{lane}/resume", post(lane::resume))
+            .route("/console/lanes/{lane}/limit", post(lane::limit))
+            .route("/console/payments", get(payments::list))
+            .route("/console/payments/{id}", get(payments::page))
+            .route("/console/payments/{id}/cancel", post(payments::cancel))
+            .route("/console/payments/{id}/release", post(payments::release))
+            .route(
+                "/console/payments/{id}/reschedule",
+                post(payments::reschedule),
+            )
+            .route("/console/in-doubt", get(in_doubt::list))
+            .route(
+                "/console/in-doubt/{id}",
+                get(in_doubt::page).post(in_doubt::resolve),
+            )
+            .route("/console/imports", get(imports::ask).merge(upload))
+            .route("/console/imports/{batch}", get(imports::page))
+            .route("/console/dead-letters", get(worklists::dead_letters))
+            .route(
+                "/console/dead-letters/{item_type}/{id}/replay",
+                post(worklists::replay),
+            )
+            .route("/console/item-types", get(worklists::item_types))
+            .route("/console/item-types/{item_type}", post(worklists::switch))
+            .route("/console/audit", get(accounts::audit))
+            .route("/console/totals", get(accounts::totals))
+            .layer(map_response(guarded))
+            .layer(from_fn_with_state(body_patience, crate::api::bound))
+            .with_state(self.clone());
+        self.api.merge(pages)
+    }
+}
+
+/// Nothing from elsewhere, no script but our own, and in nobody's frame.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
+    connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+async fn guarded(mut response: Response) -> Response {
+    let always = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "same-origin"),
+        (
+            HeaderName::from_static("cross-origin-opener-policy"),
+            "same-origin",
+        ),
+    ];
+    let headers = response.headers_mut();
+    for (name, value) in always {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    let no_store = HeaderValue::from_static("no-store");
+    headers.entry(header::CACHE_CONTROL).or_insert(no_store);
+    response
+}
+
+async fn style() -> Response {
+    asset("text/css; charset=utf-8", include_str!("style.css"))
+}
+
+async fn script() -> Response {
+    asset("text/javascript; charset=utf-8", include_str!("script.js"))
+}
+
+fn asset(kind: &'static str, text: &'static str) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, kind),
+        (header::CACHE_CONTROL, "no-cache"),
+    ];
+    (headers, text).into_response()
+}

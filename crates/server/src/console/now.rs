@@ -1,0 +1,183 @@
+//! The first page: every lane as a gate, and what needs a person.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use serde::Deserialize;
+use tollgate_core::Timestamp;
+
+use super::Console;
+use super::call::{Problem, part};
+use super::chart::Rate;
+use super::session::Session;
+use super::shell::{Shell, clock, grouped, lasting, page as drawn};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Now {
+    pub(super) now: Timestamp,
+    pub(super) since: Timestamp,
+    pub(super) lanes: Vec<LaneNow>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct LaneNow {
+    pub(super) lane: Lane,
+    planned_per_second: f64,
+    pub(super) waiting: u64,
+    pub(super) overdue: u64,
+    drained_at: Option<Timestamp>,
+    worst_second: u32,
+    seconds: Vec<Second>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Lane {
+    pub(super) config_name: String,
+    pub(super) max_per_window: u32,
+    pub(super) window_size_secs: u32,
+    pub(super) max_per_second: f64,
+    pub(super) calendar: Option<String>,
+    pub(super) pause: Option<Pause>,
+    pub(super) version: i64,
+    pub(super) open: bool,
+    pub(super) closed_because: Option<String>,
+    pub(super) opens_at: Option<Timestamp>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Pause {
+    pub(super) actor: String,
+    pub(super) reason: String,
+}
+
+#[derive(Deserialize)]
+struct Second {
+    at: Timestamp,
+    sends: u32,
+}
+
+impl Lane {
+    pub(super) fn address(&self) -> String {
+        format!("/console/lanes/{}", part(&self.config_name))
+    }
+}
+
+/// What is in doubt in one currency.
+#[derive(Deserialize)]
+pub(super) struct Risk {
+    pub(super) currency: String,
+    pub(super) count: u64,
+    pub(super) amount: String,
+    pub(super) since: Timestamp,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct InDoubt {
+    at_risk: Vec<Risk>,
+}
+
+/// A lane as it is drawn.
+pub(super) struct Gate {
+    pub(super) now: LaneNow,
+    /// In the last whole second.
+    last_second: u32,
+    drains: String,
+    pub(super) picture: String,
+}
+
+impl Gate {
+    pub(super) fn new(lane: LaneNow, now: Timestamp, since: Timestamp) -> Self {
+        let seconds: Vec<_> = lane.seconds.iter().map(|s| (s.at, s.sends)).collect();
+        let whole = now.as_second() - 1;
+        let last = seconds.iter().find(|(at, _)| at.as_second() == whole);
+        let picture = Rate {
+            from: since,
+            to: now,
+            seconds: &seconds,
+            limit: lane.lane.max_per_second,
+            plan: lane.planned_per_second,
+        };
+        let drains = match (lane.waiting, lane.drained_at) {
+            (0, _) => "nothing waits".to_owned(),
+            (_, Some(at)) => format!("in {}, at {}", lasting(at.duration_since(now)), clock(&at)),
+            (_, None) => "nobody can say: the lane does not open again by itself".to_owned(),
+        };
+        Self {
+            last_second: last.map_or(0, |(_, sends)| *sends),
+            drains,
+            picture: picture.svg(),
+            now: lane,
+        }
+    }
+}
+
+impl Gate {
+    /// Below one a second a single send is within the limit.
+    fn is_over(&self) -> bool {
+        f64::from(self.now.worst_second) > self.now.lane.max_per_second.max(1.0)
+    }
+}
+
+/// What changes every second.
+#[derive(Template)]
+#[template(path = "now_live.html")]
+struct Live {
+    now: Timestamp,
+    gates: Vec<Gate>,
+    at_risk: Vec<Risk>,
+    trouble: Option<String>,
+}
+
+/// The live part, as text.
+pub(super) async fn live(console: &Console, session: &Session) -> Result<String, Problem> {
+    let told: Now = console.get(session, "/admin/now").await?;
+    let doubt: InDoubt = console.get(session, "/admin/in-doubt").await?;
+    let ready = console.answer(session, ready()).await;
+    let (now, since) = (told.now, told.since);
+    let gate = |lane| Gate::new(lane, now, since);
+    let live = Live {
+        now,
+        gates: told.lanes.into_iter().map(gate).collect(),
+        at_risk: doubt.at_risk,
+        trouble: ready.err().map(|problem| problem.error),
+    };
+    live.render().map_err(|error| {
+        tracing::error!(%error, "a page cannot be drawn");
+        Problem::new(
+            axum::http::StatusCode::INTERNAL_SERVER_ERROR,
+            "internal error; see the log",
+        )
+    })
+}
+
+fn ready() -> axum::http::Request<axum::body::Body> {
+    let mut request = axum::http::Request::new(axum::body::Body::empty());
+    *request.uri_mut() = axum::http::Uri::from_static("/health/ready");
+    request
+}
+
+#[derive(Template)]
+#[template(path = "now.html")]
+struct Page {
+    shell: Shell,
+    live: String,
+}
+
+pub(super) async fn page(
+    State(console): State<Console>,
+    session: Session,
+) -> Result<Response, Problem> {
+    if !session.may(crate::api::Needs::Read) {
+        // Whoever only hands payments in has no business with the lanes.
+        return Ok(axum::response::IntoResponse::into_response(
+            axum::response::Redirect::to("/console/payments"),
+        ));
+    }
+    let live = live(&console, &session).await?;
+    let shell = Shell::new(&session, "Now", "Now", "");
+    Ok(drawn(&Page { shell, live }))
+}

@@ -1,0 +1,225 @@
+//! Payments: finding them, and everything there is to say about one.
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use axum::http::Method;
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+use serde_json::json;
+use tollgate_core::Timestamp;
+use tollgate_domains::payments::PaymentStatus;
+
+use super::Console;
+use super::call::{Problem, part, query};
+use super::session::{Act, Session};
+use super::shell::{Shell, clock, clock_or, page as drawn};
+use crate::api::Needs;
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Search {
+    id: String,
+    status: String,
+    lane: String,
+    after: String,
+}
+
+#[derive(Deserialize)]
+struct Found {
+    payments: Vec<Line>,
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    payment_id: String,
+    status: String,
+    amount: String,
+    currency: String,
+    lane: String,
+    queue_status: String,
+    scheduled_time: Timestamp,
+    meets_deadline: Option<bool>,
+}
+
+impl Line {
+    fn address(&self) -> String {
+        address(&self.payment_id)
+    }
+}
+
+fn address(id: &str) -> String {
+    format!("/console/payments/{}", part(id))
+}
+
+#[derive(Template)]
+#[template(path = "payments.html")]
+struct ListPage {
+    shell: Shell,
+    search: Search,
+    statuses: Vec<&'static str>,
+    /// Whether the reader may look at all of them, or at single ones only.
+    lists: bool,
+    found: Vec<Line>,
+    next: Option<String>,
+}
+
+pub(super) async fn list(
+    State(console): State<Console>,
+    session: Session,
+    Query(search): Query<Search>,
+) -> Result<Response, Problem> {
+    let id = search.id.trim();
+    if !id.is_empty() {
+        return Ok(Redirect::to(&address(id)).into_response());
+    }
+    let lists = session.may(Needs::Read);
+    let (mut found, mut next) = (vec![], None);
+    if lists {
+        let filter = [("status", &*search.status), ("lane", &search.lane)];
+        let asked = query(&[filter[0], filter[1], ("after", &search.after)]);
+        let page: Found = console.get(&session, &format!("/payments{asked}")).await?;
+        next = page.next.map(|after| {
+            let asked = query(&[filter[0], filter[1], ("after", &after)]);
+            format!("/console/payments{asked}")
+        });
+        found = page.payments;
+    }
+    Ok(drawn(&ListPage {
+        shell: Shell::new(&session, "Payments", "Payments", ""),
+        statuses: PaymentStatus::ALL.map(PaymentStatus::as_str).to_vec(),
+        search,
+        lists,
+        found,
+        next,
+    }))
+}
+
+/// A payment as the API tells it; one that is being taken in has only its id and status.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Payment {
+    pub(super) payment_id: String,
+    pub(super) status: String,
+    #[serde(default)]
+    pub(super) amount: String,
+    #[serde(default)]
+    pub(super) currency: String,
+    #[serde(default)]
+    pub(super) lane: String,
+    #[serde(default)]
+    pub(super) queue_status: String,
+    #[serde(default)]
+    pub(super) run: u32,
+    pub(super) scheduled_time: Option<Timestamp>,
+    pub(super) estimate: Option<Timestamp>,
+    pub(super) deadline: Option<Timestamp>,
+    pub(super) meets_deadline: Option<bool>,
+    pub(super) why_not_running: Option<String>,
+    pub(super) init_workflow_id: Option<String>,
+    pub(super) exec_workflow_id: Option<String>,
+    #[serde(default)]
+    pub(super) attempts: Vec<Attempt>,
+    #[serde(default)]
+    pub(super) timeline: Vec<Event>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Attempt {
+    pub(super) kind: String,
+    pub(super) outcome: String,
+    pub(super) run: u32,
+    pub(super) sent_at: Timestamp,
+    pub(super) answered_at: Option<Timestamp>,
+    pub(super) reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Event {
+    pub(super) at: Timestamp,
+    pub(super) what: String,
+}
+
+impl Payment {
+    fn address(&self) -> String {
+        address(&self.payment_id)
+    }
+    /// Whether it still waits, so that a person can stop or move it.
+    fn waits(&self) -> bool {
+        ["READY", "HELD"].contains(&self.queue_status.as_str()) && self.attempts.is_empty()
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Done {
+    #[serde(default)]
+    done: String,
+}
+
+#[derive(Template)]
+#[template(path = "payment.html")]
+struct Page {
+    shell: Shell,
+    payment: Payment,
+}
+
+pub(super) async fn page(
+    State(console): State<Console>,
+    session: Session,
+    Path(id): Path<String>,
+    Query(Done { done }): Query<Done>,
+) -> Result<Response, Problem> {
+    let payment: Payment = console.get(&session, &of(&id)).await?;
+    let shell = Shell::new(&session, format!("Payment {id}"), "Payments", &done);
+    Ok(drawn(&Page { shell, payment }))
+}
+
+fn of(id: &str) -> String {
+    format!("/payments/{}", part(id))
+}
+
+#[derive(Deserialize)]
+pub(super) struct Wish {
+    reason: String,
+    #[serde(default)]
+    execute_at: String,
+}
+
+pub(super) async fn cancel(
+    State(console): State<Console>,
+    Path(id): Path<String>,
+    Act { session, form }: Act<Wish>,
+) -> Result<Response, Problem> {
+    let wish = json!({"reason": form.reason});
+    let what = format!("{}/cancel", of(&id));
+    console.act(&session, Method::POST, &what, &wish).await?;
+    Ok(back(&id, "cancelled"))
+}
+
+pub(super) async fn release(
+    State(console): State<Console>,
+    Path(id): Path<String>,
+    Act { session, form }: Act<Wish>,
+) -> Result<Response, Problem> {
+    let wish = json!({"reason": form.reason});
+    let what = format!("{}/release", of(&id));
+    console.act(&session, Method::POST, &what, &wish).await?;
+    Ok(back(&id, "released"))
+}
+
+pub(super) async fn reschedule(
+    State(console): State<Console>,
+    Path(id): Path<String>,
+    Act { session, form }: Act<Wish>,
+) -> Result<Response, Problem> {
+    let wish = json!({"reason": form.reason, "executeAt": form.execute_at});
+    let what = format!("{}/reschedule", of(&id));
+    console.act(&session, Method::POST, &what, &wish).await?;
+    Ok(back(&id, "rescheduled"))
+}
+
+fn back(id: &str, done: &str) -> Response {
+    Redirect::to(&format!("{}?done={done}", address(id))).into_response()
+}

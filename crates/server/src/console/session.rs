@@ -1,0 +1,292 @@
+//! Who reads, and whether a form is ours. A session is the reader's own token in a cookie that no script
+//! and no other site can use; with it come the token's name and role, and nothing is kept here.
+
+use std::sync::Arc;
+
+use axum::Form;
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Query, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::Console;
+use super::call::{Problem, part};
+use super::shell::SignInPage;
+use crate::api::{Needs, strange_host};
+use crate::auth::{Caller, hash};
+
+pub(super) const SIGN_IN: &str = "/console/sign-in";
+const COOKIE: &str = "tollgate_session";
+/// A shift, and the hours around it.
+const SESSION_SECS: u32 = 12 * 3600;
+/// The longest token that is tried.
+const MAX_TOKEN_BYTES: usize = 512;
+
+/// The reader of a page.
+#[derive(Debug, Clone)]
+pub(super) struct Session {
+    token: Option<String>,
+    caller: Caller,
+    /// Every form of this reader carries it.
+    pub(super) csrf: String,
+}
+
+impl Session {
+    pub(super) fn name(&self) -> &str {
+        self.caller.name()
+    }
+
+    pub(super) fn may(&self, needs: Needs) -> bool {
+        match &self.caller {
+            Caller::Local => true,
+            Caller::Token { role, .. } => needs.roles().contains(role),
+        }
+    }
+
+    pub(super) fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
+    pub(super) fn authorization(&self) -> Option<HeaderValue> {
+        let token = self.token.as_ref()?;
+        let mut value = HeaderValue::from_str(&format!("Bearer {token}")).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    }
+}
+
+/// Cannot be guessed, and is another one after each start.
+pub(super) fn secret() -> Arc<str> {
+    format!("{:032x}", rand::random::<u128>()).into()
+}
+
+impl Console {
+    fn session(&self, headers: &HeaderMap) -> Result<Session, Response> {
+        if !self.tokens.are_asked_for() {
+            return match strange_host(headers) {
+                None => Ok(self.session_of(None, Caller::Local)),
+                Some(_) => Err(StatusCode::FORBIDDEN.into_response()),
+            };
+        }
+        let token = cookie(headers).unwrap_or_default();
+        match self.tokens.caller(token.as_bytes()) {
+            Some(caller) => Ok(self.session_of(Some(token), caller)),
+            None => Err(Redirect::to(SIGN_IN).into_response()),
+        }
+    }
+
+    fn session_of(&self, token: Option<String>, caller: Caller) -> Session {
+        let seed = token.as_deref().unwrap_or(&self.secret);
+        let proof = hash(format!("a form of the console for {seed}").as_bytes());
+        let csrf = proof.iter().map(|byte| format!("{byte:02x}")).collect();
+        Session {
+            token,
+            caller,
+            csrf,
+        }
+    }
+}
+
+fn cookie(headers: &HeaderMap) -> Option<String> {
+    let all = headers.get_all(header::COOKIE).iter();
+    let pairs = all.filter_map(|value| value.to_str().ok());
+    let mut pairs = pairs.flat_map(|value| value.split(';'));
+    pairs.find_map(|pair| {
+        let (name, value) = pair.trim().split_once('=')?;
+        (name == COOKIE).then(|| value.to_owned())
+    })
+}
+
+impl FromRequestParts<Console> for Session {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, console: &Console) -> Result<Self, Response> {
+        let asked = parts
+            .uri
+            .path_and_query()
+            .map(|asked| asked.as_str().to_owned());
+        console.session(&parts.headers).map_err(|refused| {
+            // A page that was read comes back after signing in; an act does not.
+            match asked.filter(|_| refused.status().is_redirection()) {
+                Some(asked) if parts.method == axum::http::Method::GET => {
+                    Redirect::to(&format!("{SIGN_IN}?next={}", part(&asked))).into_response()
+                }
+                _ => refused,
+            }
+        })
+    }
+}
+
+/// A form that was filled in on one of our own pages.
+pub(super) struct Act<T> {
+    pub(super) session: Session,
+    pub(super) form: T,
+}
+
+#[derive(Deserialize)]
+struct Proof {
+    #[serde(default)]
+    csrf: String,
+}
+
+impl<T: DeserializeOwned> FromRequest<Console> for Act<T> {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, console: &Console) -> Result<Self, Response> {
+        let session = console.session(request.headers())?;
+        if from_elsewhere(request.headers()) {
+            return Err(not_ours());
+        }
+        let bytes = Bytes::from_request(request, console).await;
+        let bytes = bytes.map_err(IntoResponse::into_response)?;
+        let proof: Proof = parse(&bytes)?;
+        if proof.csrf != session.csrf {
+            return Err(not_ours());
+        }
+        let form = parse(&bytes)?;
+        Ok(Self { session, form })
+    }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Response> {
+    serde_urlencoded::from_bytes(bytes).map_err(|error| {
+        let error = format!("the form cannot be read: {error}");
+        Problem::new(StatusCode::BAD_REQUEST, error).into_response()
+    })
+}
+
+fn not_ours() -> Response {
+    let error = "this form is old or from elsewhere; open the page again and send it from there";
+    Problem::new(StatusCode::FORBIDDEN, error).into_response()
+}
+
+/// What browsers say about where a request comes from.
+pub(super) fn from_elsewhere(headers: &HeaderMap) -> bool {
+    let text = |name| {
+        headers
+            .get(name)
+            .and_then(|value: &HeaderValue| value.to_str().ok())
+    };
+    if let Some(site) = text("sec-fetch-site") {
+        return site != "same-origin" && site != "none";
+    }
+    match (text("origin"), text("host")) {
+        (None, _) => false,
+        (Some(origin), host) => origin.split_once("://").map(|(_, at)| at) != host,
+    }
+}
+
+/// A form with a file proves itself in its address.
+pub(super) fn is_ours(session: &Session, headers: &HeaderMap, csrf: &str) -> bool {
+    !from_elsewhere(headers) && csrf == session.csrf
+}
+
+#[derive(Deserialize)]
+pub(super) struct Next {
+    #[serde(default)]
+    next: String,
+    #[serde(default)]
+    out: Option<String>,
+}
+
+pub(super) async fn ask(State(console): State<Console>, Query(next): Query<Next>) -> Response {
+    if !console.tokens.are_asked_for() {
+        return Redirect::to("/").into_response();
+    }
+    let said = match (&next.out, next.next.is_empty()) {
+        (Some(_), _) => "You have signed out.",
+        (None, true) => "",
+        (None, false) => "Sign in to go on; a session ends after twelve hours.",
+    };
+    SignInPage::new(said, &next.next).into_response()
+}
+
+#[derive(Deserialize)]
+pub(super) struct SignIn {
+    token: String,
+    #[serde(default)]
+    next: String,
+}
+
+pub(super) async fn sign_in(
+    State(console): State<Console>,
+    headers: HeaderMap,
+    Form(form): Form<SignIn>,
+) -> Response {
+    if from_elsewhere(&headers) {
+        return not_ours();
+    }
+    let token = form.token.trim();
+    let fits = token.len() <= MAX_TOKEN_BYTES && token.bytes().all(|b| b.is_ascii_graphic());
+    let known = fits
+        && !token.contains([';', ',', '"'])
+        && console.tokens.caller(token.as_bytes()).is_some();
+    if !known {
+        metrics::counter!("tollgate_api_refused_total", "status" => "401").increment(1);
+        let page = SignInPage::new("This token is not known here.", &form.next);
+        return (StatusCode::UNAUTHORIZED, page).into_response();
+    }
+    // Only to a page of ours: not to another host, not to an address without a leading slash.
+    let next = Some(form.next.as_str());
+    let next = next
+        .filter(|next| next.starts_with('/') && !next.starts_with("//") && !next.contains('\\'));
+    with_cookie(&console, token, SESSION_SECS, next.unwrap_or("/"))
+}
+
+pub(super) async fn sign_out(State(console): State<Console>, _: Act<Nothing>) -> Response {
+    with_cookie(&console, "", 0, &format!("{SIGN_IN}?out=1"))
+}
+
+#[derive(Deserialize)]
+pub(super) struct Nothing {}
+
+fn with_cookie(console: &Console, token: &str, secs: u32, next: &str) -> Response {
+    let secure = if console.by_tls { "; Secure" } else { "" };
+    let cookie =
+        format!("{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict; Max-Age={secs}{secure}");
+    let mut response = Redirect::to(next).into_response();
+    if let Ok(mut cookie) = HeaderValue::from_str(&cookie) {
+        cookie.set_sensitive(true);
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, &str)| {
+            let name = axum::http::HeaderName::from_static(name);
+            (name, HeaderValue::from_str(value).unwrap())
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn a_form_from_another_site_is_told_by_what_browsers_say() {
+        let table: [(&[(&'static str, &str)], bool); 7] = [
+            (&[], false),
+            (&[("sec-fetch-site", "same-origin")], false),
+            (&[("sec-fetch-site", "none")], false),
+            (&[("sec-fetch-site", "cross-site")], true),
+            (&[("sec-fetch-site", "same-site")], true),
+            (&[("origin", "http://a:1"), ("host", "a:1")], false),
+            (&[("origin", "http://b:1"), ("host", "a:1")], true),
+        ];
+        for (given, expected) in table {
+            assert_eq!(from_elsewhere(&headers(given)), expected, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn the_cookie_is_found_among_others() {
+        let found = cookie(&headers(&[("cookie", "a=1; tollgate_session=tg_x; b=2")]));
+        assert_eq!(found.as_deref(), Some("tg_x"));
+        assert_eq!(cookie(&headers(&[("cookie", "tollgate_sessions=1")])), None);
+    }
+}

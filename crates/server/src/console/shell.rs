@@ -1,0 +1,197 @@
+//! What all pages share: the frame around them, and the few pages that are only words.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use axum::http::StatusCode;
+use axum::response::{Html, IntoResponse, Response};
+use tollgate_core::{SignedDuration, Timestamp};
+
+use super::call::Problem;
+use super::session::Session;
+use crate::api::Needs;
+
+/// A page in the menu, and whom it is for.
+const MENU: [(&str, &str, Needs); 9] = [
+    ("Now", "/", Needs::Read),
+    ("Payments", "/console/payments", Needs::AnyRole),
+    ("In doubt", "/console/in-doubt", Needs::Read),
+    ("Imports", "/console/imports", Needs::AnyRole),
+    ("Dead letters", "/console/dead-letters", Needs::Read),
+    ("Item types", "/console/item-types", Needs::Read),
+    ("Totals", "/console/totals", Needs::Read),
+    ("Audit", "/console/audit", Needs::Read),
+    ("API", "/docs/", Needs::Nothing),
+];
+
+pub(super) struct MenuItem {
+    pub(super) name: &'static str,
+    pub(super) address: &'static str,
+    pub(super) here: bool,
+}
+
+/// The frame of a page.
+pub(super) struct Shell {
+    pub(super) title: String,
+    pub(super) menu: Vec<MenuItem>,
+    pub(super) who: String,
+    /// Whether there is a session to end.
+    pub(super) signed_in: bool,
+    pub(super) operates: bool,
+    pub(super) csrf: String,
+    pub(super) notice: &'static str,
+}
+
+impl Shell {
+    /// `done`: what the reader has just done, by its word in the address.
+    pub(super) fn new(session: &Session, title: impl Into<String>, here: &str, done: &str) -> Self {
+        let open = MENU.into_iter().filter(|(_, _, needs)| session.may(*needs));
+        let item = |(name, address, _)| MenuItem {
+            name,
+            address,
+            here: name == here,
+        };
+        Self {
+            title: title.into(),
+            menu: open.map(item).collect(),
+            who: session.name().to_owned(),
+            signed_in: session.has_token(),
+            operates: session.may(Needs::Operate),
+            csrf: session.csrf.clone(),
+            notice: notice(done),
+        }
+    }
+
+    fn bare(title: &str) -> Self {
+        Self {
+            title: title.to_owned(),
+            menu: vec![],
+            who: String::new(),
+            signed_in: false,
+            operates: false,
+            csrf: String::new(),
+            notice: "",
+        }
+    }
+}
+
+/// Only words of ours: an address cannot put its own on the page.
+fn notice(done: &str) -> &'static str {
+    match done {
+        "paused" => "The lane is paused. No new send begins from now on.",
+        "resumed" => "The lane sends again.",
+        "limit" => "The limit is changed, on every node.",
+        "cancelled" => "The payment is cancelled.",
+        "released" => "The payment is released and goes on.",
+        "rescheduled" => "The payment is rescheduled.",
+        "resolved" => "Recorded. The payment is no longer in doubt.",
+        "proposed" => "Proposed. A second person must decide the same.",
+        "replayed" => "Replayed: it is back in the queue, as its next run.",
+        "switched" => "Recorded, and in force on every node.",
+        _ => "",
+    }
+}
+
+/// Any template as an answer.
+pub(super) fn page(template: &impl Template) -> Response {
+    match template.render() {
+        Ok(text) => Html(text).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "a page cannot be drawn");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "error.html")]
+pub(super) struct ErrorPage {
+    shell: Shell,
+    error: String,
+    details: BTreeMap<String, String>,
+}
+
+impl ErrorPage {
+    pub(super) fn of(problem: Problem) -> Response {
+        let title = match problem.status {
+            StatusCode::NOT_FOUND => "Not there",
+            StatusCode::FORBIDDEN => "Not allowed",
+            StatusCode::CONFLICT => "Not possible now",
+            status if status.is_client_error() => "Not accepted",
+            _ => "Not available",
+        };
+        page(&Self {
+            shell: Shell::bare(title),
+            error: problem.error,
+            details: problem.details,
+        })
+    }
+}
+
+#[derive(Template)]
+#[template(path = "sign_in.html")]
+pub(super) struct SignInPage {
+    shell: Shell,
+    said: &'static str,
+    next: String,
+}
+
+impl SignInPage {
+    pub(super) fn new(said: &'static str, next: &str) -> Self {
+        Self {
+            shell: Shell::bare("Sign in"),
+            said,
+            next: next.to_owned(),
+        }
+    }
+}
+
+impl IntoResponse for SignInPage {
+    fn into_response(self) -> Response {
+        page(&self)
+    }
+}
+
+/// A time as people read it, to the second.
+pub(super) fn clock(at: &Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+pub(super) fn clock_or(at: &Option<Timestamp>, otherwise: &str) -> String {
+    at.as_ref().map_or_else(|| otherwise.to_owned(), clock)
+}
+
+/// 1234567 as 1,234,567; templates hand over what they have by reference.
+pub(super) fn grouped(number: &u64) -> String {
+    crate::api::grouped(*number)
+}
+
+/// How long that is, to two parts: 2 d 3 h, 5 min 20 s.
+pub(super) fn lasting(time: SignedDuration) -> String {
+    let secs = time.as_secs().max(0);
+    let (days, hours, mins) = (secs / 86_400, secs / 3600 % 24, secs / 60 % 60);
+    match (days, hours, mins) {
+        (0, 0, 0) => format!("{secs} s"),
+        (0, 0, _) => format!("{mins} min {} s", secs % 60),
+        (0, _, _) => format!("{hours} h {mins} min"),
+        _ => format!("{days} d {hours} h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_times_as_people_read_them() {
+        let shown = [0, 999, 1000, 1_234_567].map(|n| grouped(&n));
+        assert_eq!(shown, ["0", "999", "1,000", "1,234,567"]);
+        let lasts = [-5, 59, 61, 3_725, 90_000].map(|s| lasting(SignedDuration::from_secs(s)));
+        assert_eq!(lasts, ["0 s", "59 s", "1 min 1 s", "1 h 2 min", "1 d 1 h"]);
+    }
+
+    #[test]
+    fn an_address_cannot_put_words_of_its_own_on_a_page() {
+        assert_eq!(notice("<script>"), "");
+    }
+}

@@ -1,0 +1,137 @@
+//! Dead letters, and the item types with their kill switch.
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use axum::http::Method;
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+use serde_json::json;
+use tollgate_core::Timestamp;
+
+use super::Console;
+use super::call::{Problem, part, query};
+use super::session::{Act, Session};
+use super::shell::{Shell, clock, page as drawn};
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Asked {
+    after: String,
+    done: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Letters {
+    dead_letters: Vec<Letter>,
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Letter {
+    item_type: String,
+    id: String,
+    status: String,
+    amount: String,
+    currency: String,
+    lane: String,
+    run: u32,
+    retry_count: u32,
+    last_error: Option<String>,
+    due: Timestamp,
+}
+
+impl Letter {
+    fn replay(&self) -> String {
+        let (item_type, id) = (part(&self.item_type), part(&self.id));
+        format!("/console/dead-letters/{item_type}/{id}/replay")
+    }
+}
+
+#[derive(Template)]
+#[template(path = "dead_letters.html")]
+struct LettersPage {
+    shell: Shell,
+    letters: Vec<Letter>,
+    next: Option<String>,
+}
+
+pub(super) async fn dead_letters(
+    State(console): State<Console>,
+    session: Session,
+    Query(asked): Query<Asked>,
+) -> Result<Response, Problem> {
+    let address = format!("/admin/dead-letters{}", query(&[("after", &asked.after)]));
+    let found: Letters = console.get(&session, &address).await?;
+    let next = found.next.map(|after| query(&[("after", &after)]));
+    Ok(drawn(&LettersPage {
+        shell: Shell::new(&session, "Dead letters", "Dead letters", &asked.done),
+        letters: found.dead_letters,
+        next: next.map(|asked| format!("/console/dead-letters{asked}")),
+    }))
+}
+
+#[derive(Deserialize)]
+pub(super) struct Because {
+    reason: String,
+}
+
+pub(super) async fn replay(
+    State(console): State<Console>,
+    Path((item_type, id)): Path<(String, String)>,
+    Act { session, form }: Act<Because>,
+) -> Result<Response, Problem> {
+    let (item_type, id) = (part(&item_type), part(&id));
+    let what = format!("/admin/dead-letters/{item_type}/{id}/replay");
+    let wish = json!({"reason": form.reason});
+    console.act(&session, Method::POST, &what, &wish).await?;
+    Ok(Redirect::to("/console/dead-letters?done=replayed").into_response())
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Type {
+    item_type: String,
+    enabled: bool,
+    batch_size: u32,
+    exec_workflow_type: String,
+    version: i64,
+    since: Timestamp,
+    actor: String,
+    reason: String,
+}
+
+#[derive(Template)]
+#[template(path = "item_types.html")]
+struct TypesPage {
+    shell: Shell,
+    types: Vec<Type>,
+}
+
+pub(super) async fn item_types(
+    State(console): State<Console>,
+    session: Session,
+    Query(asked): Query<Asked>,
+) -> Result<Response, Problem> {
+    let types: Vec<Type> = console.get(&session, "/admin/item-types").await?;
+    let shell = Shell::new(&session, "Item types", "Item types", &asked.done);
+    Ok(drawn(&TypesPage { shell, types }))
+}
+
+#[derive(Deserialize)]
+pub(super) struct Switch {
+    enabled: bool,
+    reason: String,
+}
+
+pub(super) async fn switch(
+    State(console): State<Console>,
+    Path(item_type): Path<String>,
+    Act { session, form }: Act<Switch>,
+) -> Result<Response, Problem> {
+    let what = format!("/admin/item-types/{}", part(&item_type));
+    let wish = json!({"enabled": form.enabled, "reason": form.reason});
+    console.act(&session, Method::PUT, &what, &wish).await?;
+    Ok(Redirect::to("/console/item-types?done=switched").into_response())
+}

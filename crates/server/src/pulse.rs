@@ -1,0 +1,160 @@
+//! What every lane does right now, for those who watch: taken at most once a second, however many
+//! watch, and at the cost of the sends since the last look.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use tollgate_core::id::LaneName;
+use tollgate_core::lane_in_force::LaneInForce;
+use tollgate_core::ports::{Store, StoreResult};
+use tollgate_core::{SignedDuration, Timestamp};
+use tollgate_dispatch::Planner;
+
+/// So far back the rate is told.
+pub(crate) const HISTORY: SignedDuration = SignedDuration::from_mins(3);
+/// A look is good for so long.
+const FRESH: Duration = Duration::from_millis(900);
+/// Counting what waits costs more the more waits: it is done less often.
+const COUNT_EVERY: Duration = Duration::from_secs(5);
+/// A turn is logged before it is used, and may be logged late: the last seconds are read again.
+const AGAIN: SignedDuration = SignedDuration::from_secs(2);
+
+/// All lanes at one moment.
+#[derive(Debug)]
+pub(crate) struct Beat {
+    pub(crate) now: Timestamp,
+    pub(crate) lanes: Vec<LanePulse>,
+}
+
+#[derive(Debug)]
+pub(crate) struct LanePulse {
+    pub(crate) lane: LaneInForce,
+    pub(crate) waiting: u64,
+    pub(crate) overdue: u64,
+    /// When what waits now has been sent, as things stand; `None` if nobody can say.
+    pub(crate) drained_at: Option<Timestamp>,
+    /// Seconds in which something was sent, with the number of sends, in order.
+    pub(crate) seconds: Vec<(Timestamp, u32)>,
+    /// The most sends in any sliding second that was seen.
+    pub(crate) worst_second: u32,
+}
+
+pub(crate) struct Pulse {
+    store: Arc<dyn Store>,
+    planner: Arc<Planner>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    last: Option<(Instant, Arc<Beat>)>,
+    lanes: HashMap<LaneName, Seen>,
+}
+
+/// What is remembered of a lane between two looks.
+#[derive(Default)]
+struct Seen {
+    until: Option<Timestamp>,
+    seconds: BTreeMap<i64, (u32, u32)>,
+    counted: Option<Instant>,
+    waiting: u64,
+    overdue: u64,
+}
+
+impl Pulse {
+    pub(crate) fn new(store: &Arc<dyn Store>, planner: &Arc<Planner>) -> Self {
+        Self {
+            store: Arc::clone(store),
+            planner: Arc::clone(planner),
+            state: Mutex::default(),
+        }
+    }
+
+    /// The last look if it is fresh, else a new one. Whoever comes meanwhile waits for it.
+    pub(crate) async fn now(&self) -> StoreResult<Arc<Beat>> {
+        let mut state = self.state.lock().await;
+        if let Some((at, beat)) = &state.last
+            && at.elapsed() < FRESH
+        {
+            return Ok(Arc::clone(beat));
+        }
+        let beat = Arc::new(self.look(&mut state.lanes).await?);
+        state.last = Some((Instant::now(), Arc::clone(&beat)));
+        Ok(beat)
+    }
+
+    async fn look(&self, seen: &mut HashMap<LaneName, Seen>) -> StoreResult<Beat> {
+        let now = self.store.now().await?;
+        let mut lanes = vec![];
+        for lane in self.store.lanes().await? {
+            let seen = seen.entry(lane.name.clone()).or_default();
+            self.count(&lane, seen, now).await?;
+            self.read_sends(&lane, seen, now).await?;
+            lanes.push(self.told(lane, seen, now));
+        }
+        Ok(Beat { now, lanes })
+    }
+
+    async fn count(&self, lane: &LaneInForce, seen: &mut Seen, now: Timestamp) -> StoreResult<()> {
+        if seen.counted.is_some_and(|at| at.elapsed() < COUNT_EVERY) {
+            return Ok(());
+        }
+        let all = Timestamp::MAX;
+        seen.waiting = self.store.backlog(&lane.name, all, u32::MAX).await?;
+        seen.overdue = self.store.backlog(&lane.name, now, u32::MAX).await?;
+        seen.counted = Some(Instant::now());
+        Ok(())
+    }
+
+    async fn read_sends(
+        &self,
+        lane: &LaneInForce,
+        seen: &mut Seen,
+        now: Timestamp,
+    ) -> StoreResult<()> {
+        let oldest = now - HISTORY;
+        // A clock that was set back begins anew.
+        let known = seen.until.filter(|until| (oldest..=now).contains(until));
+        if known.is_none() {
+            seen.seconds.clear();
+        }
+        let from = known.map_or(oldest, |until| until - AGAIN).as_second();
+        let from_time = Timestamp::from_second(from).unwrap_or(oldest);
+        let proof = self.store.certificate(&lane.name, from_time, now).await?;
+        seen.seconds
+            .retain(|second, _| (oldest.as_second()..from).contains(second));
+        for part in proof.parts {
+            let sends = (part.sends, part.worst_second);
+            seen.seconds.insert(part.start.as_second(), sends);
+        }
+        seen.until = Some(now);
+        Ok(())
+    }
+
+    fn told(&self, lane: LaneInForce, seen: &Seen, now: Timestamp) -> LanePulse {
+        let pace = lane.lane.pace(self.planner.margin());
+        let drained_at = match seen.waiting {
+            0 => Some(now),
+            waiting => lane.open_time().after_turns(pace, now, waiting),
+        };
+        let at = |second: &i64| Timestamp::from_second(*second).unwrap_or(now);
+        let seconds = seen.seconds.iter();
+        LanePulse {
+            lane,
+            waiting: seen.waiting,
+            overdue: seen.overdue,
+            drained_at,
+            worst_second: seconds
+                .clone()
+                .map(|(_, (_, worst))| *worst)
+                .max()
+                .unwrap_or(0),
+            seconds: seconds
+                .map(|(second, (sends, _))| (at(second), *sends))
+                .collect(),
+        }
+    }
+}
