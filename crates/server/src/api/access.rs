@@ -55,6 +55,8 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
     ("POST", "/payments/bulk", Ingest),
     ("GET", "/payments/bulk/{batch}", AnyRole),
     ("GET", "/payments/bulk/{batch}/errors", AnyRole),
+    ("POST", "/payments/check-status", Ingest),
+    ("GET", "/payments/check-status/{workflow_id}", AnyRole),
     ("GET", "/payments/{id}", AnyRole),
     ("POST", "/payments/{id}/cancel", Operate),
     ("POST", "/payments/{id}/release", Operate),

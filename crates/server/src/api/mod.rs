@@ -32,6 +32,7 @@ mod refusals;
 mod rules;
 mod rules_body;
 mod shift;
+mod status_checks;
 mod timeline;
 mod words;
 
@@ -48,6 +49,7 @@ use tollgate_core::ports::Store;
 use tollgate_dispatch::Planner;
 use tollgate_domains::notifications::Receiver;
 use tollgate_domains::payments::{Bank, Intake, Routes, RulesInForce};
+use tollgate_domains::status_checks::StatusCheckService;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::auth::Tokens;
@@ -68,6 +70,7 @@ pub(crate) struct App {
     pub(crate) intake: Arc<Intake>,
     pub(crate) uploads: Arc<Uploads>,
     pub(crate) planner: Arc<Planner>,
+    pub(crate) status_checks: Arc<StatusCheckService>,
     /// Who is told what becomes of payments.
     pub(crate) receivers: Arc<[Receiver]>,
     pub(crate) rules: Arc<RulesInForce>,
@@ -98,6 +101,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(payment_list::router())
         .merge(payment_changes::router())
         .merge(bulk::router())
+        .merge(status_checks::router())
         .merge(rate_limit::router())
         .merge(forecast::router())
         .merge(lanes::router())
