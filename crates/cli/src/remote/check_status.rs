@@ -98,7 +98,7 @@ fn ids_in(path: &Path) -> anyhow::Result<Vec<String>> {
 }
 
 /// Asks until it has ended.
-async fn wait(client: &Client, workflow: &str) -> anyhow::Result<Value> {
+pub(super) async fn wait(client: &Client, workflow: &str) -> anyhow::Result<Value> {
     let path = format!("/payments/check-status/{}", quoted(workflow));
     let bar = bar();
     let (mut asked, mut unanswered) = (0_u32, 0);
@@ -146,7 +146,11 @@ fn failed(result: &Value) -> Vec<Vec<String>> {
             }
         }
     }
-    for id in result["gatewayLookupFailed"].as_array().into_iter().flatten() {
+    for id in result["gatewayLookupFailed"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
         let why = "its gateway could not be looked up".to_owned();
         rows.push(vec![cell(id), String::new(), "ES".to_owned(), why]);
     }

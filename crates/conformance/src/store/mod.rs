@@ -16,6 +16,7 @@ pub mod dead_letters;
 pub mod deadlines;
 pub mod doubts;
 pub mod eras;
+pub mod evidence;
 mod fixture;
 pub mod flows;
 pub mod guards;
@@ -352,6 +353,10 @@ macro_rules! store_cases {
             rejected_lines_are_told_page_by_page
             uploads_that_were_given_up_or_left_are_removed_some_chunks_at_a_time
         }
+        $crate::store_case_module! { $new, evidence,
+            evidence_is_an_answered_question_and_makes_the_item_due
+            evidence_is_refused_for_what_is_not_in_doubt_or_being_asked_about
+        }
         $crate::store_case_module! { $new, call_turns,
             a_call_keeps_its_distance_from_sends_and_is_logged_like_them
             calls_take_no_more_than_their_share
@@ -422,6 +427,7 @@ mod tests {
             include_str!("claim.rs"),
             include_str!("clock.rs"),
             include_str!("eras.rs"),
+            include_str!("evidence.rs"),
             include_str!("flows.rs"),
             include_str!("guards.rs"),
             include_str!("lanes.rs"),

@@ -7,6 +7,7 @@ use tollgate_core::id::FlowId;
 
 use super::WorkflowConfig;
 use super::calls::{CallIdbFacade, CallPgiGateway};
+use super::evidence::NoteDone;
 use super::rows::{ReadChunks, RecordChunk};
 use super::rules::{Chunk, ChunkOutcome, FailedPayment, chunks_per_run};
 
@@ -21,6 +22,7 @@ pub struct GatewayInput {
     pub gateway: u32,
     pub chunks: u32,
     pub config: WorkflowConfig,
+    pub resolve: bool,
     /// What earlier runs have done.
     pub completed: u32,
     pub failed: u32,
@@ -114,11 +116,22 @@ async fn ask_about<C: Ctx>(ctx: &C, input: &GatewayInput, chunk: Chunk) -> Chunk
             payment_id: payment_id.clone(),
             config,
         });
-        if let Err(error) = asked.await {
-            failed.push(FailedPayment {
+        match asked.await {
+            Ok(asked) if asked.completed && input.resolve => {
+                let reference = asked.reference;
+                let note = ctx.step(NoteDone {
+                    check: input.check.clone(),
+                    payment_id,
+                    reference,
+                });
+                // That it could not be noted leaves it in doubt; it was asked about all the same.
+                let _ = note.await;
+            }
+            Ok(_) => {}
+            Err(error) => failed.push(FailedPayment {
                 payment_id,
                 error: error.message,
-            });
+            }),
         }
     }
     ChunkOutcome::Asked { failed }

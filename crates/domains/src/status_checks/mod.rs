@@ -3,6 +3,7 @@
 
 mod calls;
 mod config;
+mod evidence;
 mod gateway;
 mod parent;
 mod request;
@@ -22,8 +23,9 @@ use tollgate_dispatch::Gate;
 
 pub use calls::{CallIdbFacade, CallPgiGateway, GetGatewayForPayment, PaymentCheckError};
 pub use config::WorkflowConfig;
+pub use evidence::NoteDone;
 pub use gateway::{ChunkProgress, GatewayInput, GatewayResult, GatewayWorkflow};
-pub use parent::{CheckInput, PaymentStatusCheckWorkflow};
+pub use parent::{CheckInput, PaymentStatusCheckWorkflow, Place};
 pub use request::{MAX_PAYMENTS, payment_ids};
 pub use rows::{
     Aggregate, FailCheck, FailGateway, PlanChunks, ReadChunks, ReadLookups, RecordChunk,
@@ -72,5 +74,6 @@ pub fn register(registrar: &mut impl Registrar, world: &Arc<World>) {
         .step::<RecordChunk>(world)
         .step::<FailGateway>(world)
         .step::<Aggregate>(world)
-        .step::<FailCheck>(world);
+        .step::<FailCheck>(world)
+        .step::<NoteDone>(world);
 }

@@ -29,6 +29,8 @@ pub struct CheckInput {
     pub payments: u32,
     /// How many parts its lookups have.
     pub parts: u32,
+    /// Whether an answer that is evidence ends the doubt about a payment of ours.
+    pub resolve: bool,
     pub place: Place,
 }
 
@@ -106,7 +108,11 @@ async fn go_on<C: Ctx>(ctx: &C, input: CheckInput) -> Ended {
             let some = some.skip(next as usize).take(GATEWAYS_PER_RUN);
             let some: Vec<(usize, u32)> = some.collect();
             let worked_on = next + count(some.len());
-            progress = ask_gateways(ctx, some, config, progress).await?;
+            let how = How {
+                config,
+                resolve: input.resolve,
+            };
+            progress = ask_gateways(ctx, some, how, progress).await?;
             if worked_on < count(chunks.len()) {
                 return again(Place::Gateways {
                     next: worked_on,
@@ -144,11 +150,18 @@ async fn look_up<C: Ctx>(ctx: &C, part: u32, config: WorkflowConfig) -> Result<(
     Ok(())
 }
 
+/// What the children are told.
+#[derive(Clone, Copy)]
+struct How {
+    config: WorkflowConfig,
+    resolve: bool,
+}
+
 /// All these gateways at once. One that fails as a whole fails alone.
 async fn ask_gateways<C: Ctx>(
     ctx: &C,
     gateways: Vec<(usize, u32)>,
-    config: WorkflowConfig,
+    how: How,
     progress: ProgressInfo,
 ) -> Result<ProgressInfo, FlowError> {
     ctx.progress(&progress);
@@ -157,7 +170,7 @@ async fn ask_gateways<C: Ctx>(
         let progress = &progress;
         async move {
             let gateway = count(place);
-            let failed = ask_gateway(ctx, gateway, chunks, config).await?;
+            let failed = ask_gateway(ctx, gateway, chunks, how).await?;
             let mut progress = progress.borrow_mut();
             progress.chunks_completed += chunks;
             progress.chunks_failed += failed;
@@ -175,14 +188,15 @@ async fn ask_gateway<C: Ctx>(
     ctx: &C,
     gateway: u32,
     chunks: u32,
-    config: WorkflowConfig,
+    how: How,
 ) -> Result<u32, FlowError> {
     let check = ctx.flow_id();
     let input = GatewayInput {
         check: check.clone(),
         gateway,
         chunks,
-        config,
+        config: how.config,
+        resolve: how.resolve,
         completed: 0,
         failed: 0,
     };

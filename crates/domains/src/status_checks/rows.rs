@@ -14,7 +14,7 @@ use super::World;
 use super::rules::{CheckStatusResult, Chunk, ChunkOutcome, Group, ProgressInfo, group, kept};
 
 /// Outlives any store that comes back; a mistake of our own ends it at once.
-const STORE_STEP: Policy = Policy {
+pub(super) const STORE_STEP: Policy = Policy {
     timeout: Duration::from_mins(2),
     retry: retry::Policy {
         max_attempts: u32::MAX,
@@ -359,7 +359,7 @@ fn gone() -> StepError {
     StepError::last("the check's rows are gone: it is older than checks are kept")
 }
 
-fn step_error(error: StoreError) -> StepError {
+pub(super) fn step_error(error: StoreError) -> StepError {
     match error {
         StoreError::Unavailable(_) | StoreError::Fenced(_) => {
             StepError::retryable(error.to_string())

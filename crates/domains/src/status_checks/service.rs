@@ -66,6 +66,24 @@ pub enum ReportStatus {
 impl StatusCheckService {
     /// Starts a check under an id that nobody has used. When this returns `Ok`, it is durable.
     pub async fn start(&self, check: &FlowId, payment_ids: Vec<String>) -> Result<(), StartError> {
+        self.begin(check, payment_ids, false).await
+    }
+
+    /// The same about payments of ours that are in doubt: an answer that is evidence ends the doubt.
+    pub async fn resolve(
+        &self,
+        check: &FlowId,
+        payment_ids: Vec<String>,
+    ) -> Result<(), StartError> {
+        self.begin(check, payment_ids, true).await
+    }
+
+    async fn begin(
+        &self,
+        check: &FlowId,
+        payment_ids: Vec<String>,
+        resolve: bool,
+    ) -> Result<(), StartError> {
         let ids = without_twins(payment_ids);
         let lookups = parts(&ids, self.config.batch()).map(serde_json::to_string);
         let lookups: Vec<String> = lookups
@@ -79,6 +97,7 @@ impl StatusCheckService {
             config: self.config,
             payments,
             parts,
+            resolve,
             place: Place::Lookups { part: 0 },
         };
         let started = self.start_flow(check, &input).await;

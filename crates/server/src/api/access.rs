@@ -79,6 +79,7 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
     ("PUT", "/admin/calendars/{name}/holidays", Operate),
     ("GET", "/admin/calendars/{name}/history", Read),
     ("GET", "/admin/in-doubt", Read),
+    ("POST", "/admin/in-doubt/ask", Operate),
     ("GET", "/admin/in-doubt/{item_type}/{id}", Read),
     ("POST", "/admin/in-doubt/{item_type}/{id}/resolve", Operate),
     ("GET", "/admin/totals", Read),

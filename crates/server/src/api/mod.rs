@@ -17,6 +17,7 @@ mod extract;
 mod forecast;
 mod health;
 mod in_doubt;
+mod in_doubt_ask;
 mod item_types;
 mod lanes;
 mod limits;
@@ -108,6 +109,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(calendars::router())
         .merge(item_types::router())
         .merge(in_doubt::router())
+        .merge(in_doubt_ask::router())
         .merge(rules::router())
         .merge(dead_letters::router())
         .merge(accounts::router())

@@ -191,20 +191,31 @@ async fn start(
 ) -> Result<Response, ApiError> {
     let body = json_body(&headers, body).map_err(|error| error.with_limit("3 MiB"))?;
     let ids = checks::payment_ids(&body).map_err(ApiError::invalid)?;
-    let workflow_id = format!("{PREFIX}{}", Uuid::new_v4());
-    let check = FlowId::new(&workflow_id);
-    let started = app.status_checks.start(&check, ids).await;
-    started.map_err(|error| match error {
-        StartError::Known => ApiError::conflict(format!("{workflow_id} exists already")),
-        StartError::Unavailable(why) => unavailable(&why),
-        StartError::Failed(why) => internal(&why),
-    })?;
+    let workflow_id = new_id();
+    let started = app
+        .status_checks
+        .start(&FlowId::new(&workflow_id), ids)
+        .await;
+    started.map_err(|error| not_started(&workflow_id, error))?;
     let status = "STARTED";
     let answer = StartResponse {
         workflow_id,
         status,
     };
     Ok((StatusCode::ACCEPTED, Json(answer)).into_response())
+}
+
+/// Nobody has used it, and nobody can guess it.
+pub(super) fn new_id() -> String {
+    format!("{PREFIX}{}", Uuid::new_v4())
+}
+
+pub(super) fn not_started(id: &str, error: StartError) -> ApiError {
+    match error {
+        StartError::Known => ApiError::conflict(format!("{id} exists already")),
+        StartError::Unavailable(why) => unavailable(&why),
+        StartError::Failed(why) => internal(&why),
+    }
 }
 
 /// How far a check has come, and its result.

@@ -18,6 +18,7 @@ mod dead_letters;
 mod doubts;
 mod eras;
 mod error;
+mod evidence;
 mod finish;
 mod flow_writes;
 mod flows;

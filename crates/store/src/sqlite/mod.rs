@@ -14,6 +14,7 @@ mod dead_letters;
 mod doubts;
 mod eras;
 mod error;
+mod evidence;
 mod flows;
 mod guards;
 mod interventions;
