@@ -67,6 +67,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         config.downstream.send_all_to(&bank.url());
         let receiver = format!("{}/webhooks", bank.url());
         config.downstream.tell_only(&receiver, WEBHOOK_SECRET);
+        config.check_at(&bank.url());
     }
     // The port first: if it is taken, nothing has been started.
     let listener = TcpListener::bind(config.listen).await.with_context(|| {

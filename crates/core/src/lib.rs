@@ -4,6 +4,7 @@
 //! arguments. The glossary in ARCHITECTURE.md names every word used below.
 
 pub mod calendar;
+pub mod call_turn;
 pub mod certificate;
 pub mod flow;
 pub mod forecast;

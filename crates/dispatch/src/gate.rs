@@ -87,10 +87,12 @@ pub(crate) struct Granted {
 }
 
 pub struct Gate {
-    store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     options: GateOptions,
-    watch: Arc<ClockWatch>,
+    pub(crate) watch: Arc<ClockWatch>,
     lanes: Mutex<HashMap<LaneName, mpsc::Sender<Waiting>>>,
+    /// Who asks for the turn of a call holds its lane's.
+    calls: Mutex<HashMap<LaneName, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl std::fmt::Debug for Gate {
@@ -109,6 +111,7 @@ impl Gate {
             options,
             watch,
             lanes: Mutex::new(HashMap::new()),
+            calls: Mutex::new(HashMap::new()),
         }
     }
 
@@ -176,6 +179,11 @@ impl Gate {
             .await
             .map_err(|_| stopped())?;
         answered.await.map_err(|_| stopped())?
+    }
+
+    pub(crate) fn call_queue(&self, lane: &LaneName) -> Arc<tokio::sync::Mutex<()>> {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(calls.entry(lane.clone()).or_default())
     }
 
     /// The lane's queue at this node; its task ends with the gate.

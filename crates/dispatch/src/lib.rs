@@ -3,6 +3,8 @@
 //! the planner knows when everything will run, the feeder takes files in chunk by chunk.
 
 mod breaker;
+mod call_turns;
+mod check_retention;
 mod clock_watch;
 mod decide;
 mod dispatcher;
@@ -22,6 +24,7 @@ mod sweeper;
 mod unused;
 mod why;
 
+pub use check_retention::CheckRetention;
 pub use dispatcher::{Cycle, Dispatcher, Round};
 pub use feeder::{ChunkFlow, Feeder, Wake};
 pub use gate::{Ask, Gate, GateOptions, NoTurn, Refusal};

@@ -3,3 +3,4 @@
 
 pub mod notifications;
 pub mod payments;
+pub mod status_checks;

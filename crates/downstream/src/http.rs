@@ -169,7 +169,7 @@ impl Endpoint {
 }
 
 /// Ids are plain by the API's rule; should another come along, it still names one segment.
-fn path_segment(id: &str) -> String {
+pub(crate) fn path_segment(id: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~:".contains(&byte);
     let encode = |byte: u8| {
         if plain(byte) {

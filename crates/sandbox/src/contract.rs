@@ -21,6 +21,7 @@ use crate::{
     ledger::Ledger,
     order::Order,
     request::{Asked, Complaint, key_of, kind_of, read_body},
+    services::Service,
 };
 
 /// The counter that serves all connections.
@@ -46,6 +47,9 @@ impl Counter {
     ) -> Result<Answer, HungUp> {
         let seen_at = self.ledger.now();
         let (head, body) = request.into_parts();
+        if let Some(service) = Service::of(&head) {
+            return self.serve_service(service, &head, body).await;
+        }
         let Some(kind) = kind_of(&head) else {
             return self.serve_visitor(&head, body).await;
         };
@@ -193,6 +197,7 @@ impl Counter {
             | Strike::Stall
             | Strike::Half
             | Strike::Garbage
+            | Strike::Empty
             | Strike::WrongId
             | Strike::Huge { .. } => Effect::LostBefore,
         };
@@ -231,6 +236,7 @@ pub(crate) async fn struck(
         Some(Strike::Stall) => future::pending().await,
         Some(Strike::Half) => said.half(),
         Some(Strike::Garbage) => answers::garbage(),
+        Some(Strike::Empty) => Said::json(StatusCode::OK, String::new()).whole(),
         Some(Strike::WrongId) => answers::wrong_id(&said),
         Some(Strike::Huge { megabytes }) => answers::huge(payment_id, megabytes),
     })

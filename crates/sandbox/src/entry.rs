@@ -38,6 +38,11 @@ pub enum Kind {
     Probe,
     /// `POST /webhooks`: counted among the faults, and written down as a [`crate::Delivery`].
     Webhook,
+    /// The three services of a status check: counted among the faults, and written down as a
+    /// [`crate::ServiceCall`].
+    Lookup,
+    Notify,
+    Check,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]

@@ -45,6 +45,9 @@ struct Count {
     sends: u64,
     probes: u64,
     webhooks: u64,
+    lookups: u64,
+    notifies: u64,
+    checks: u64,
 }
 
 /// The faults in force, with what must be forgotten when others take their place.
@@ -180,6 +183,9 @@ impl Lot {
             Kind::Send => self.ever.sends,
             Kind::Probe => self.ever.probes,
             Kind::Webhook => self.ever.webhooks,
+            Kind::Lookup => self.ever.lookups,
+            Kind::Notify => self.ever.notifies,
+            Kind::Check => self.ever.checks,
         };
         let drawn = format!("{} {:?} {number} {fault}", self.seed, self.kind);
         let hash = Sha256::digest(drawn);
@@ -195,6 +201,9 @@ impl Count {
             Kind::Send => self.sends += 1,
             Kind::Probe => self.probes += 1,
             Kind::Webhook => self.webhooks += 1,
+            Kind::Lookup => self.lookups += 1,
+            Kind::Notify => self.notifies += 1,
+            Kind::Check => self.checks += 1,
         }
     }
 
@@ -203,6 +212,9 @@ impl Count {
             Subject::Sends => self.sends,
             Subject::Probes => self.probes,
             Subject::Webhooks => self.webhooks,
+            Subject::Lookups => self.lookups,
+            Subject::Notifies => self.notifies,
+            Subject::Checks => self.checks,
             Subject::All => self.sends + self.probes,
         }
     }

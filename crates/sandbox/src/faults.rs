@@ -53,6 +53,10 @@ pub(crate) enum Subject {
     Sends,
     Probes,
     Webhooks,
+    /// The calls of status checks: Elasticsearch, the IDB facade, the PGI gateway.
+    Lookups,
+    Notifies,
+    Checks,
     /// Sends and probes: what reaches the bank.
     All,
 }
@@ -114,6 +118,8 @@ pub(crate) enum Strike {
     Half,
     /// 200 with a body that is no JSON.
     Garbage,
+    /// 200 with nothing in it.
+    Empty,
     /// 200 with JSON that names another payment.
     WrongId,
     /// 200 with JSON of this size.
@@ -126,7 +132,10 @@ impl Subject {
             Self::Sends => kind == Kind::Send,
             Self::Probes => kind == Kind::Probe,
             Self::Webhooks => kind == Kind::Webhook,
-            Self::All => kind != Kind::Webhook,
+            Self::Lookups => kind == Kind::Lookup,
+            Self::Notifies => kind == Kind::Notify,
+            Self::Checks => kind == Kind::Check,
+            Self::All => matches!(kind, Kind::Send | Kind::Probe),
         }
     }
 }
@@ -155,6 +164,9 @@ impl fmt::Display for Which {
             Subject::Sends => "sends",
             Subject::Probes => "probes",
             Subject::Webhooks => "webhooks",
+            Subject::Lookups => "lookups",
+            Subject::Notifies => "notifies",
+            Subject::Checks => "checks",
             Subject::All => "all",
         })?;
         match self.numbers {
@@ -201,6 +213,7 @@ impl fmt::Display for Blow {
             Strike::Stall => f.write_str("stall")?,
             Strike::Half => f.write_str("half")?,
             Strike::Garbage => f.write_str("garbage")?,
+            Strike::Empty => f.write_str("empty")?,
             Strike::WrongId => f.write_str("wrong-id")?,
             Strike::Huge { megabytes } => write!(f, "huge {megabytes}")?,
         }

@@ -10,10 +10,12 @@ use std::{
 };
 
 use serde::Serialize;
+use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{
     books::{Arrival, Books, Place, Terms, Verdict},
+    calls::{CallPlace, Calls, ServiceCall},
     clock::Clock,
     entry::{Effect, Entry, Kind},
     order::Order,
@@ -31,7 +33,8 @@ pub struct Ledger {
 }
 
 struct Shared {
-    clock: Clock,
+    clock: Arc<Clock>,
+    calls: Arc<Calls>,
     books: Mutex<Books>,
     mailbox: Mutex<Mailbox>,
     arrivals: watch::Sender<usize>,
@@ -86,7 +89,8 @@ impl Ledger {
     pub fn new() -> Self {
         Self {
             shared: Arc::new(Shared {
-                clock: Clock::start(),
+                clock: Arc::new(Clock::start()),
+                calls: Arc::default(),
                 books: Mutex::default(),
                 mailbox: Mutex::default(),
                 arrivals: watch::Sender::new(0),
@@ -155,12 +159,28 @@ impl Ledger {
         self.mailbox().deliveries.clone()
     }
 
+    /// A copy of every call to a service of status checks, in the order in which they began.
+    pub fn calls(&self) -> Vec<ServiceCall> {
+        self.shared.calls.all()
+    }
+
+    /// Resolves once `n` calls to those services have begun; at once if they already have.
+    pub async fn wait_for_calls(&self, n: usize) {
+        self.shared.calls.wait_for(n).await;
+    }
+
+    /// What Elasticsearch answers as the source of a document.
+    pub fn put_document(&self, index: &str, id: &str, source: Value) {
+        self.shared.calls.put_document(index, id, source);
+    }
+
     /// Begins anew, keys included; the clock goes on. What is under way is hung up on and takes
     /// no effect, so that the books hold no effect without its arrival.
     pub fn reset(&self) {
         let mut books = self.books();
         books.begin_anew();
         *self.mailbox() = Mailbox::default();
+        self.shared.calls.begin_anew();
         self.shared.arrivals.send_replace(0);
     }
 
@@ -232,6 +252,14 @@ impl Ledger {
         // Under the lock, so that the number announced is never an old one.
         self.shared.arrivals.send_replace(books.entries.len());
         arrival
+    }
+
+    pub(crate) fn begin_call(&self, kind: Kind) -> CallPlace {
+        self.shared.calls.begin(kind, &self.shared.clock)
+    }
+
+    pub(crate) fn document(&self, index: &str, id: &str) -> Option<Value> {
+        self.shared.calls.document(index, id)
     }
 
     /// For what does not concern money; effects on money go through `pay`.

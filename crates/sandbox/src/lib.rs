@@ -19,6 +19,7 @@
 mod answers;
 mod bank;
 mod books;
+mod calls;
 mod clock;
 mod contract;
 mod entry;
@@ -27,15 +28,18 @@ mod faults;
 mod ledger;
 mod order;
 mod request;
+mod services;
 mod spec;
 mod visitors;
 mod webhooks;
 mod window;
 
 pub use bank::{Bank, BankOptions};
+pub use calls::ServiceCall;
 pub use entry::{Effect, Entry, Kind};
 pub use faults::Faults;
 pub use ledger::{CurrencyTotal, Ledger, Line, Summary};
+pub use services::most_at_once;
 pub use spec::SpecError;
 pub use webhooks::{Delivery, Received, WEBHOOK_SECRET};
 pub use window::{Worst, worst_second};

@@ -65,7 +65,7 @@ impl Asked {
                     reason: malformed.to_string(),
                 })
             }
-            Kind::Probe | Kind::Webhook => {
+            Kind::Probe | Kind::Webhook | Kind::Lookup | Kind::Notify | Kind::Check => {
                 let payment_id = path.strip_prefix("/payments/").filter(|id| !id.is_empty());
                 let payment_id = payment_id.and_then(percent_decode);
                 let nameless = || {
@@ -112,7 +112,7 @@ pub(crate) async fn read_body(body: Incoming) -> Result<Option<Bytes>, HungUp> {
 }
 
 /// None for a broken escape, or for bytes that are not UTF-8.
-fn percent_decode(text: &str) -> Option<String> {
+pub(crate) fn percent_decode(text: &str) -> Option<String> {
     let mut parts = text.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();
     for part in parts {

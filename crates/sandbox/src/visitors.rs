@@ -6,6 +6,8 @@
 //! | `GET /sandbox/ledger` | the summary, as JSON |
 //! | `GET /sandbox/ledger?entries=true&after=N&limit=N` | the entries behind number `after`, one JSON object a line; empty at the end |
 //! | `GET /sandbox/webhooks` | what reached `POST /webhooks`; with the same query, one JSON object a line |
+//! | `GET /sandbox/calls` | the calls to the services of status checks; with the same query, one JSON object a line |
+//! | `PUT /{index}/_doc/{id}` | 201: what Elasticsearch answers as that document's source |
 //! | `DELETE /sandbox/ledger` | 204: the books begin anew, and what is under way is hung up on |
 //! | `GET /sandbox/faults` | the faults in force, as text |
 //! | `PUT /sandbox/faults` | sets them from text; numbers in it count from now |
@@ -17,8 +19,10 @@ use serde_json::json;
 use crate::{
     answers::{Answer, Said, text},
     contract::{Counter, HungUp},
+    entry::Kind,
     faults::Faults,
     request::{is_payments, read_body},
+    services::{document, most_at_once, parse_document},
 };
 
 const DEFAULT_PAGE: usize = 1_000;
@@ -55,6 +59,12 @@ impl Counter {
                 self.change_faults(body.as_deref())
             }
             (&Method::GET, "/sandbox/webhooks") => self.show_deliveries(head.uri.query()),
+            (&Method::GET, "/sandbox/calls") => self.show_calls(head.uri.query()),
+            (_, "/sandbox/calls") => wrong_method("read with GET"),
+            (&Method::PUT, path) if document(path).is_some() => {
+                let body = read_body(body).await?;
+                self.put_document(path, body.as_deref())
+            }
             (_, "/sandbox/webhooks") => wrong_method("read with GET"),
             (_, "/webhooks") => wrong_method("deliver with POST"),
             (_, "/sandbox/ledger") => wrong_method("read with GET, clear with DELETE"),
@@ -92,6 +102,38 @@ impl Counter {
                 Said::error(StatusCode::BAD_REQUEST, field, &reason).whole()
             }
         }
+    }
+
+    fn show_calls(&self, query: Option<&str>) -> Answer {
+        let calls = self.ledger.calls();
+        match parse_query(query.unwrap_or_default()) {
+            Ok(None) => {
+                let count = |kind| calls.iter().filter(|call| call.kind == kind).count();
+                let body = json!({
+                    "lookups": count(Kind::Lookup), "notifies": count(Kind::Notify),
+                    "checks": count(Kind::Check), "mostAtOnce": most_at_once(&calls),
+                });
+                text("application/json", body.to_string())
+            }
+            Ok(Some(Page { after, limit })) => {
+                let lines = calls.iter().skip(after).take(limit);
+                let lines = lines.map(|call| format!("{}\n", json!(call)));
+                text("application/x-ndjson", lines.collect())
+            }
+            Err(BadQuery { field, reason }) => {
+                Said::error(StatusCode::BAD_REQUEST, field, &reason).whole()
+            }
+        }
+    }
+
+    fn put_document(&self, path: &str, body: Option<&[u8]>) -> Answer {
+        let (Some((index, id)), Some(source)) = (document(path), parse_document(body)) else {
+            let reason = "must be a JSON object";
+            return Said::error(StatusCode::BAD_REQUEST, "body", reason).whole();
+        };
+        self.ledger.put_document(&index, &id, source);
+        let body = json!({"_index": index, "_id": id, "result": "created"});
+        Said::json(StatusCode::CREATED, body.to_string()).whole()
     }
 
     fn show_faults(&self) -> Answer {

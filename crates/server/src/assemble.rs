@@ -15,10 +15,13 @@ use tollgate_core::id::{ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{Author, Engine, SettingKind, Store, StoreError};
-use tollgate_dispatch::{ChunkFlow, Feeder, Gate, GateOptions, Planner, Reconciler, Sweeper, Wake};
+use tollgate_dispatch::{
+    CheckRetention, ChunkFlow, Feeder, Gate, GateOptions, Planner, Reconciler, Sweeper, Wake,
+};
 use tollgate_domains::notifications::{self, Receiver};
 use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
 use tollgate_domains::payments::{self, Bank, Intake, Payments, Routes, RulesInForce};
+use tollgate_domains::status_checks::{self, StatusCheckService};
 use tollgate_engine::Stop;
 use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
@@ -26,6 +29,7 @@ use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 use crate::api;
 use crate::auth::Tokens;
 use crate::banks::Banks;
+use crate::check_services;
 use crate::config::{Config, Http, Role, StoreAt};
 use crate::console::Console;
 use crate::engines::{self, RunningEngine, Worlds};
@@ -49,6 +53,7 @@ pub(crate) fn item_types() -> [(ItemType, ItemTypeConfig); 2] {
 pub(crate) fn register(registrar: &mut impl Registrar, worlds: &Worlds) {
     payments::register(registrar, &worlds.payments);
     notifications::register(registrar, &worlds.notifications);
+    status_checks::register(registrar, &worlds.status_checks);
 }
 
 /// A running Tollgate: store, engine, dispatcher and sweeper. The API is served on top of it.
@@ -56,6 +61,7 @@ pub struct Tollgate {
     pub store: Arc<dyn Store>,
     pub intake: Arc<Intake>,
     pub planner: Arc<Planner>,
+    pub status_checks: Arc<StatusCheckService>,
     receivers: Arc<[Receiver]>,
     rules: Arc<RulesInForce>,
     routes: Arc<Routes<Bank>>,
@@ -91,6 +97,7 @@ impl Tollgate {
         let tls = tls::acceptor(&config.tls)?;
         let banks = Banks::connect(&config.downstream)?;
         let receivers = Receivers::connect(&config.downstream.notifications)?;
+        let services = check_services::connect(config)?;
         let store = open_store(config).await?;
         seed_settings(&*store).await?;
 
@@ -107,7 +114,9 @@ impl Tollgate {
             rules: Arc::clone(&rules),
         };
 
+        let checks = check_services::world(services, config, &store, &gate)?;
         let worlds = Worlds {
+            status_checks: Arc::new(checks),
             store: Arc::clone(&store),
             payments: Arc::new(world),
             notifications: Arc::new(receivers.world(&store, &gate)),
@@ -127,10 +136,16 @@ impl Tollgate {
             store: Arc::clone(&store),
             engine: engine.handle(),
         });
+        let status_checks = Arc::new(StatusCheckService {
+            store: Arc::clone(&store),
+            engine: engine.handle(),
+            config: config.status_check.workflow(),
+        });
         Ok(Self {
             store,
             intake,
             planner,
+            status_checks,
             receivers: told.into(),
             rules,
             routes,
@@ -167,6 +182,7 @@ impl Tollgate {
                 closed.clone(),
             )),
             planner: Arc::clone(&self.planner),
+            status_checks: Arc::clone(&self.status_checks),
             receivers: Arc::clone(&self.receivers),
             rules: Arc::clone(&self.rules),
             routes: Arc::clone(&self.routes),
@@ -261,6 +277,9 @@ async fn start_background(
     let reconciler = Reconciler::new(Arc::clone(planner));
     let pause = every(config.sweep.reconcile_secs);
     background.spawn(reconciler.run(Arc::clone(store), pause, stopped.clone()));
+    let older_than = config.status_check.retention();
+    let retention = CheckRetention { older_than };
+    background.spawn(retention.run(Arc::clone(store), stopped.clone()));
     let gauges = telemetry::watch_lanes(Arc::clone(store), Arc::clone(planner), stopped.clone());
     background.spawn(gauges);
     Ok(background)

@@ -11,6 +11,7 @@ mod http;
 #[cfg(test)]
 mod notification_tests;
 mod notifications;
+mod status_checks;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -30,8 +31,10 @@ pub(crate) use downstream::{Downstream, NamedBank};
 pub(crate) use engine::{Engine, EngineAt, Role, Temporal, WorkerSize};
 pub(crate) use http::{Http, Tls};
 pub(crate) use notifications::Notifications as NotificationsConfig;
+pub(crate) use status_checks::{Elasticsearch, ServiceAt, StatusCheck};
 
 use crate::banks::Banks;
+use crate::check_services;
 use crate::engines;
 use crate::receivers::Receivers;
 use crate::tls;
@@ -52,6 +55,10 @@ pub struct Config {
     pub in_doubt: InDoubt,
     pub telemetry: Telemetry,
     pub downstream: Downstream,
+    pub elasticsearch: Elasticsearch,
+    pub idb_facade: ServiceAt,
+    pub pgi_gateway: ServiceAt,
+    pub status_check: StatusCheck,
     #[serde(default)]
     pub rules: Vec<RuleText>,
     #[serde(default)]
@@ -154,6 +161,7 @@ impl Config {
             Receivers::connect(&config.downstream.notifications).map(drop),
             tls::acceptor(&config.tls).map(drop),
             engines::check_files(&config.engine),
+            check_services::connect(&config).map(drop),
         ];
         let mut problems: Vec<String> = vec![];
         for why in parts.into_iter().filter_map(Result::err) {
@@ -165,6 +173,13 @@ impl Config {
         let rules = config.rulebook().err().unwrap_or_default();
         problems.extend(rules.iter().map(ToString::to_string));
         problems
+    }
+
+    /// Has the services of status checks asked at one place that asks for nothing, such as a sandbox.
+    pub fn check_at(&mut self, url: &str) {
+        self.elasticsearch.move_to(url);
+        self.idb_facade.move_to(url);
+        self.pgi_gateway.move_to(url);
     }
 
     pub(crate) fn rules_text(&self) -> RulesText {
@@ -226,6 +241,7 @@ impl Config {
             "sweep.reconcile_secs must be at least 1"
         );
         self.telemetry.validate()?;
+        self.status_check.validate()?;
         self.downstream.validate(self.gate.patience_secs)
     }
 }
@@ -362,6 +378,21 @@ mod tests {
                 "telemetry.otlp_url",
             ),
             ("telemetry.trace_share = 2", "telemetry.trace_share"),
+            (
+                "status_check.max_parallel_es_queries = 0",
+                "max_parallel_es_queries",
+            ),
+            (
+                "status_check.max_payments_per_chunk = 101",
+                "max_payments_per_chunk",
+            ),
+            (
+                "status_check.backoff_coefficient = 1.5",
+                "backoff_coefficient",
+            ),
+            ("status_check.max_interval_ms = 10", "max_interval_ms"),
+            ("status_check.lane_share = 0", "lane_share"),
+            ("idb_facade.colour = 1", "colour"),
             ("store.url = \"postgre://u:secret@h/d\"", "postgre://…@h/d"),
         ];
         for (toml, key) in table {

@@ -12,6 +12,7 @@ use tollgate_core::ports::{Engine, Store};
 use tollgate_dispatch::{DISPATCH_TASK_QUEUE, Dispatcher, Dispatchers};
 use tollgate_domains::notifications::Notifications;
 use tollgate_domains::payments::{self, Payments};
+use tollgate_domains::status_checks;
 use tollgate_engine::{Builder, EmbeddedEngine, Handle, Options, Stop};
 use tollgate_temporal::{
     CodecKeys, Reach, Registered, Server, Size, TaskQueues, TemporalService, Tls,
@@ -31,6 +32,7 @@ pub(crate) struct Worlds {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) payments: Arc<Payments>,
     pub(crate) notifications: Arc<Notifications>,
+    pub(crate) status_checks: Arc<status_checks::World>,
 }
 
 pub(crate) enum RunningEngine {
@@ -159,6 +161,7 @@ async fn temporal(
         for queue in exec_queues(&*worlds.store).await? {
             serve(&queue, sizes.exec);
         }
+        serve(status_checks::TASK_QUEUE, sizes.exec);
     }
     service.run(workers);
     Ok(service)

@@ -4,6 +4,7 @@ mod api;
 mod assemble;
 mod auth;
 mod banks;
+mod check_services;
 mod config;
 mod console;
 mod engines;

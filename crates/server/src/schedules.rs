@@ -11,7 +11,7 @@ use tollgate_core::id::ItemType;
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::ports::{SettingKind, Store};
 use tollgate_dispatch::{DISPATCH_TASK_QUEUE, DispatchRound, DispatcherFlow, dispatcher_id};
-use tollgate_domains::payments;
+use tollgate_domains::{payments, status_checks};
 use tollgate_temporal::{Recurring, Schedules, TaskQueues};
 
 use crate::assemble::item_types;
@@ -100,6 +100,7 @@ impl Keeper {
         };
         queues.insert(payments::INIT_TASK_QUEUE.to_owned());
         queues.insert(DISPATCH_TASK_QUEUE.to_owned());
+        queues.insert(status_checks::TASK_QUEUE.to_owned());
         for queue in queues {
             let Ok(workers) = self.queues.workers(&queue).await else {
                 return;

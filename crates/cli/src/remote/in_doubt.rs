@@ -5,6 +5,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::Shown;
+use super::check_status;
 use super::client::{Client, quoted};
 use super::table::{cell, fields, rows, table};
 
@@ -18,6 +19,21 @@ pub(crate) enum Command {
     },
     /// One payment: what was sent, what was heard, what happens next.
     Show { id: String },
+    /// Has payments in doubt asked about at their gateways: those named, or all that were last sent on
+    /// a day. A gateway's word that one is completed ends its doubt.
+    Ask {
+        #[arg(value_name = "ID", required_unless_present_any = ["today", "date"])]
+        ids: Vec<String>,
+        /// All of today.
+        #[arg(long, conflicts_with_all = ["ids", "date"])]
+        today: bool,
+        /// All of this day, e.g. 2026-11-16.
+        #[arg(long, conflicts_with = "ids")]
+        date: Option<String>,
+        /// The day's IANA zone; UTC if not given.
+        #[arg(long)]
+        zone: Option<String>,
+    },
     /// Decides what became of a payment. Ask the bank first.
     Resolve {
         id: String,
@@ -64,6 +80,21 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
             let path = format!("/admin/in-doubt/PAYMENT/{}", quoted(&id));
             shown.show(&client.get(&path).await?, payment);
         }
+        Command::Ask {
+            ids, date, zone, ..
+        } => {
+            let mut body = json!({"date": date, "zone": zone});
+            if !ids.is_empty() {
+                body["paymentIds"] = json!(ids);
+            }
+            let asked = client.send(Method::POST, "/admin/in-doubt/ask", &body);
+            let asked = asked.await?;
+            for workflow in asked["workflowIds"].as_array().into_iter().flatten() {
+                check_status::wait(client, workflow.as_str().unwrap_or_default()).await?;
+            }
+            let left = client.get("/admin/in-doubt").await?;
+            shown.show(&asked, |asked| answered(asked, &left));
+        }
         Command::Resolve {
             id,
             outcome,
@@ -76,6 +107,17 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
         }
     }
     Ok(())
+}
+
+fn answered(asked: &Value, left: &Value) -> String {
+    let risk = rows(&left["atRisk"], &["currency", "count", "amount", "since"]);
+    let left = if risk.is_empty() {
+        "nothing is in doubt".to_owned()
+    } else {
+        let header = ["currency", "still in doubt", "amount", "oldest since"];
+        table(&header, &risk)
+    };
+    format!("{} asked about\n{left}", cell(&asked["payments"]))
 }
 
 fn list(answer: &Value) -> String {

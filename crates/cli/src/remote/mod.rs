@@ -3,6 +3,7 @@
 mod accounts;
 mod audit;
 mod calendars;
+mod check_status;
 mod client;
 mod dead_letters;
 mod file_body;
@@ -72,6 +73,14 @@ pub(crate) enum Command {
         args: Args,
         #[command(flatten)]
         file: import::File,
+    },
+    /// Has payments asked about at their gateways. Exits with 0 if all were, with 1 if some could not
+    /// be, with 2 if it failed.
+    CheckStatus {
+        #[command(flatten)]
+        args: Args,
+        #[command(flatten)]
+        asked: check_status::Asked,
     },
     /// Payments whose outcome nobody knows.
     InDoubt(Group<in_doubt::Command>),
@@ -150,6 +159,9 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Import { args, file } => {
             return Ok(import::run(&args, &file).await);
+        }
+        Command::CheckStatus { args, asked } => {
+            return Ok(check_status::run(&args, &asked).await);
         }
         Command::Totals { args, day } => {
             accounts::totals(&Client::new(&args)?, &args.shown(), &day).await?;

@@ -37,6 +37,8 @@ const MATRIX: &[(&str, &str, Let, u16)] = &[
     ("POST", "/payments/bulk", INGEST, 415),
     ("GET", "/payments/bulk/{batch}", ANY_ROLE, 404),
     ("GET", "/payments/bulk/{batch}/errors", ANY_ROLE, 404),
+    ("POST", "/payments/check-status", INGEST, 400),
+    ("GET", "/payments/check-status/{workflow_id}", ANY_ROLE, 404),
     ("GET", "/payments/{id}", ANY_ROLE, 404),
     ("POST", "/payments/{id}/cancel", OPERATE, 400),
     ("POST", "/payments/{id}/release", OPERATE, 400),
@@ -59,6 +61,7 @@ const MATRIX: &[(&str, &str, Let, u16)] = &[
     ("PUT", "/admin/calendars/{name}/holidays", OPERATE, 415),
     ("GET", "/admin/calendars/{name}/history", READ, 404),
     ("GET", "/admin/in-doubt", READ, 200),
+    ("POST", "/admin/in-doubt/ask", OPERATE, 200),
     ("GET", "/admin/in-doubt/{item_type}/{id}", READ, 404),
     (
         "POST",
@@ -92,6 +95,7 @@ fn filled(path: &str) -> String {
         ("{id}", "p1"),
         ("{name}", "nyc"),
         ("{batch}", "none"),
+        ("{workflow_id}", "none"),
         ("{*rest}", "index.html"),
     ];
     let fill = |path: String, (part, value): (&str, &str)| path.replace(part, value);

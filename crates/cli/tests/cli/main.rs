@@ -33,6 +33,8 @@ mod rules;
 mod sandbox;
 mod served;
 mod slow_clients;
+mod status_check_crashes;
+mod status_checks;
 mod stopping;
 mod telemetry;
 mod temporal;

@@ -33,7 +33,16 @@ impl Setting {
 
     fn with(folder: TempDir, url: &str, bank: &Bank, extra: &str) -> Self {
         let bank = bank.url();
-        let extra = format!("store.url = \"{url}\"\ndownstream.payments.url = \"{bank}\"\n{extra}");
+        let places = [
+            "downstream.payments",
+            "elasticsearch",
+            "idb_facade",
+            "pgi_gateway",
+        ];
+        let places = places
+            .map(|place| format!("{place}.url = \"{bank}\"\n"))
+            .concat();
+        let extra = format!("store.url = \"{url}\"\n{places}{extra}");
         Self { folder, extra }
     }
 

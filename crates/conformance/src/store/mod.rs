@@ -8,6 +8,7 @@ pub mod admit;
 pub mod attempts;
 pub mod bulks;
 pub mod calendars;
+pub mod call_turns;
 pub mod certificate;
 pub mod claim;
 pub mod clock;
@@ -15,6 +16,7 @@ pub mod dead_letters;
 pub mod deadlines;
 pub mod doubts;
 pub mod eras;
+pub mod evidence;
 mod fixture;
 pub mod flows;
 pub mod guards;
@@ -31,6 +33,7 @@ pub mod recounts;
 pub mod replans;
 pub mod scenarios;
 pub mod settings;
+pub mod status_checks;
 pub mod turns;
 pub mod walk;
 
@@ -350,6 +353,26 @@ macro_rules! store_cases {
             rejected_lines_are_told_page_by_page
             uploads_that_were_given_up_or_left_are_removed_some_chunks_at_a_time
         }
+        $crate::store_case_module! { $new, evidence,
+            evidence_is_an_answered_question_and_makes_the_item_due
+            evidence_is_refused_for_what_is_not_in_doubt_or_being_asked_about
+        }
+        $crate::store_case_module! { $new, call_turns,
+            a_call_keeps_its_distance_from_sends_and_is_logged_like_them
+            calls_take_no_more_than_their_share
+            callers_at_once_share_one_cursor
+            a_closed_lane_gives_a_call_no_turn_and_says_why
+        }
+        $crate::store_case_module! { $new, status_checks,
+            an_id_of_a_check_is_given_once
+            parts_come_back_byte_for_byte_in_their_order
+            a_part_that_is_there_stays_as_it_is
+            the_first_outcome_of_a_part_stays
+            progress_counts_the_chunks_and_not_the_lookups
+            a_check_moves_on_and_never_back
+            the_first_end_of_a_check_stays
+            old_checks_are_forgotten_some_parts_at_a_time_the_oldest_first
+        }
         $crate::store_case_module! { $new, settings,
             the_version_in_force_is_the_newest
             old_versions_stay_readable_newest_first
@@ -400,9 +423,11 @@ mod tests {
             include_str!("attempts.rs"),
             include_str!("bulks.rs"),
             include_str!("calendars.rs"),
+            include_str!("call_turns.rs"),
             include_str!("claim.rs"),
             include_str!("clock.rs"),
             include_str!("eras.rs"),
+            include_str!("evidence.rs"),
             include_str!("flows.rs"),
             include_str!("guards.rs"),
             include_str!("lanes.rs"),
@@ -420,6 +445,7 @@ mod tests {
             include_str!("walk.rs"),
             include_str!("queue.rs"),
             include_str!("settings.rs"),
+            include_str!("status_checks.rs"),
             include_str!("turns.rs"),
         ];
         for case in files

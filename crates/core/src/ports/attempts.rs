@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
 use super::{Era, StoreResult};
@@ -23,6 +24,10 @@ pub trait Attempts: Send + Sync {
     /// attempt, moves the lane's cursor and logs the exact time of each turn. When this returns
     /// the turns are durable; whoever was not given one has changed nothing.
     async fn take_turns(&self, wanted: TurnsWanted) -> StoreResult<TurnBlock>;
+
+    /// A turn for a call that belongs to no item, within a share of the lane: moves the same cursor
+    /// and logs the same way as every other turn.
+    async fn take_call_turn(&self, wanted: CallWanted) -> StoreResult<CallTurn>;
 
     /// Writes an attempt's outcome, moves the record and finishes or requeues the item, together.
     /// An outcome is evidence and is written whoever owns the item now; record and queue move
@@ -70,6 +75,31 @@ pub struct TurnsWanted {
     /// How long the commit may take before the first turn is due.
     pub lead: Duration,
     pub attempts: Vec<NewTurn>,
+}
+
+#[derive(Debug, Clone)]
+pub struct CallWanted {
+    pub lane: LaneName,
+    /// As for [`TurnsWanted`].
+    pub lead: Duration,
+    /// How much of the lane's rate all such calls together may take.
+    pub share: Decimal,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallTurn {
+    pub now: Timestamp,
+    pub given: CallGiven,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallGiven {
+    At(Timestamp),
+    AskAgainIn(Duration),
+    /// The lane sends nothing.
+    Closed {
+        why: String,
+    },
 }
 
 #[derive(Debug, Clone)]

@@ -20,6 +20,10 @@ pub trait Doubts: Send + Sync {
     /// What is at risk, by currency.
     async fn at_risk(&self, item_type: &ItemType) -> StoreResult<Vec<AtRisk>>;
 
+    /// Writes down evidence from elsewhere that an item in doubt was done, as a question that was
+    /// answered, and makes the item due: its own flow ends it. Not while an attempt is under way.
+    async fn note_done(&self, item: &Item, evidence: Author) -> StoreResult<Intervened>;
+
     /// A person decides what became of an item in doubt; recorded with who and why. Not while an
     /// attempt is under way. Whoever else works on the item finds it taken.
     async fn resolve(

@@ -4,6 +4,7 @@
 mod accounts;
 mod attempts;
 mod bulks;
+mod check_services;
 mod clock;
 mod connector;
 mod dead_letters;
@@ -18,15 +19,17 @@ mod plans;
 mod queue;
 mod records;
 mod settings;
+mod status_checks;
 
 pub use accounts::{Accounts, AuditEntry, AuditWanted, NewAudit, Total};
 pub use attempts::{
-    Attempts, History, NewTurn, Past, Settlement, StatusMove, Then, Turn, TurnBlock, TurnsWanted,
-    busy_for,
+    Attempts, CallGiven, CallTurn, CallWanted, History, NewTurn, Past, Settlement, StatusMove,
+    Then, Turn, TurnBlock, TurnsWanted, busy_for,
 };
 pub use bulks::{
     BulkState, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, Closed, KnownBulk, LineError, NewChunk,
 };
+pub use check_services::{CallError, CheckServices, GatewayAnswer, TakeTurn};
 pub use clock::{Boot, Era, Reading, SharedClock};
 pub use connector::{Connector, Health, Heard, Line, NoLine, Permit, Profile, Request};
 pub use dead_letters::{DeadLetter, DeadLetters, cannot_replay};
@@ -43,6 +46,9 @@ pub use queue::{
 };
 pub use records::{AttemptView, ItemView, RecordLine, Records, RecordsWanted};
 pub use settings::{Author, Setting, SettingKind, Settings};
+pub use status_checks::{
+    CheckEnd, CheckPhase, CheckView, EndedParts, Part, PartList, StatusChecks,
+};
 
 /// Everything a store offers.
 pub trait Store:
@@ -57,6 +63,7 @@ pub trait Store:
     + Flows
     + Records
     + Bulks
+    + StatusChecks
     + Settings
     + Accounts
 {
@@ -73,6 +80,7 @@ impl<T> Store for T where
         + Flows
         + Records
         + Bulks
+        + StatusChecks
         + Settings
         + Accounts
 {

@@ -34,6 +34,7 @@ fn parse_blow(words: &[&str]) -> Result<Blow, Wrong> {
         "stall" => (Strike::Stall, rest),
         "half" => (Strike::Half, rest),
         "garbage" => (Strike::Garbage, rest),
+        "empty" => (Strike::Empty, rest),
         "wrong-id" => (Strike::WrongId, rest),
         "huge" => parse_huge(rest)?,
         status => (parse_status(status)?, rest),
@@ -94,7 +95,7 @@ fn parse_status(text: &str) -> Result<Strike, Wrong> {
     let unknown = || {
         let reason = format!(
             "\"{text}\" is none of latency, work, settle, forget-key, reset, stall, half, garbage, \
-             wrong-id, huge, nor a status from 400 to 599"
+             empty, wrong-id, huge, nor a status from 400 to 599"
         );
         wrong("fault", reason)
     };

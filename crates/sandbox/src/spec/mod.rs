@@ -10,9 +10,10 @@
 //! probes: latency 2s
 //! all: latency 20ms
 //! webhooks 1-20: 500 before                # what the receiver of notifications does
+//! checks of payment pay_7: 500             # what the services of a status check do
 //! ```
 //!
-//! WHICH is `[1 in N] sends|probes|webhooks|all [N | N-M | N-] [of payment ID | of each payment]`.
+//! WHICH is `[1 in N] sends|probes|webhooks|lookups|notifies|checks|all [N | N-M | N-] [of payment ID | of each payment]`.
 //!
 //! | FAULT | what it does |
 //! |---|---|
@@ -25,6 +26,7 @@
 //! | `stall` | never an answer, and the connection stays open |
 //! | `half` | the head and half of the body, then the connection is closed |
 //! | `garbage` | 200 with a body that is no JSON |
+//! | `empty` | 200 with no body at all |
 //! | `wrong-id` | 200 with JSON that names another payment |
 //! | `huge [MEGABYTES]` | 200 with that much JSON (default 8) |
 //!
@@ -113,6 +115,7 @@ fn check_together(which: &Which, fault: Fault) -> Result<(), Wrong> {
     let idle = match which.subject {
         Subject::Probes => Some("a probe"),
         Subject::Webhooks => Some("a webhook"),
+        Subject::Lookups | Subject::Notifies | Subject::Checks => Some("a status check"),
         Subject::Sends | Subject::All => None,
     };
     if let Some(idle) = idle.filter(|_| sends_only) {

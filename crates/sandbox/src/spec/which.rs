@@ -14,12 +14,16 @@ pub(super) fn parse_which(words: &[&str]) -> Result<Which, Wrong> {
         ["send" | "sends", rest @ ..] => (Subject::Sends, rest),
         ["probe" | "probes", rest @ ..] => (Subject::Probes, rest),
         ["webhook" | "webhooks", rest @ ..] => (Subject::Webhooks, rest),
+        ["lookup" | "lookups", rest @ ..] => (Subject::Lookups, rest),
+        ["notify" | "notifies", rest @ ..] => (Subject::Notifies, rest),
+        ["check" | "checks", rest @ ..] => (Subject::Checks, rest),
         ["all", rest @ ..] => (Subject::All, rest),
         [] if one_in.is_some() => (Subject::All, words),
         _ => {
             let found = words.first().copied().unwrap_or_default();
-            let reason =
-                format!("begins with sends, probes, webhooks, all or 1 in N, not \"{found}\"");
+            let reason = format!(
+                "begins with sends, probes, webhooks, lookups, notifies, checks, all or 1 in N, not \"{found}\""
+            );
             return Err(wrong("which", reason));
         }
     };

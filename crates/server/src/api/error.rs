@@ -44,6 +44,13 @@ impl ApiError {
             },
         }
     }
+    /// Of an operation whose bodies may be larger than others'.
+    pub(super) fn with_limit(mut self, limit: &str) -> Self {
+        if self.status == StatusCode::PAYLOAD_TOO_LARGE {
+            self.body.error = format!("the body is larger than {limit}");
+        }
+        self
+    }
     pub(super) fn not_found(error: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, error)
     }
@@ -101,7 +108,7 @@ impl From<IntakeError> for ApiError {
 }
 
 /// Clients learn that they should come back, operators learn why.
-fn unavailable(why: &str) -> ApiError {
+pub(super) fn unavailable(why: &str) -> ApiError {
     tracing::warn!(why, "answered 503");
     ApiError::new(
         StatusCode::SERVICE_UNAVAILABLE,

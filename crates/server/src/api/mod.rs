@@ -17,6 +17,7 @@ mod extract;
 mod forecast;
 mod health;
 mod in_doubt;
+mod in_doubt_ask;
 mod item_types;
 mod lanes;
 mod limits;
@@ -33,6 +34,7 @@ mod refusals;
 mod rules;
 mod rules_body;
 mod shift;
+mod status_checks;
 mod timeline;
 mod words;
 
@@ -49,6 +51,7 @@ use tollgate_core::ports::Store;
 use tollgate_dispatch::Planner;
 use tollgate_domains::notifications::Receiver;
 use tollgate_domains::payments::{Bank, Intake, Routes, RulesInForce};
+use tollgate_domains::status_checks::StatusCheckService;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::auth::Tokens;
@@ -73,6 +76,7 @@ pub(crate) struct App {
     pub(crate) intake: Arc<Intake>,
     pub(crate) uploads: Arc<Uploads>,
     pub(crate) planner: Arc<Planner>,
+    pub(crate) status_checks: Arc<StatusCheckService>,
     /// Who is told what becomes of payments.
     pub(crate) receivers: Arc<[Receiver]>,
     pub(crate) rules: Arc<RulesInForce>,
@@ -104,6 +108,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(payment_list::router())
         .merge(payment_changes::router())
         .merge(bulk::router())
+        .merge(status_checks::router())
         .merge(rate_limit::router())
         .merge(forecast::router())
         .merge(lanes::router())
@@ -111,6 +116,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(calendars::router())
         .merge(item_types::router())
         .merge(in_doubt::router())
+        .merge(in_doubt_ask::router())
         .merge(rules::router())
         .merge(dead_letters::router())
         .merge(accounts::router())

@@ -22,6 +22,9 @@ pub(super) struct Changes;
 /// Of an operation that takes a payment in.
 pub(super) struct Admits;
 
+/// Of an operation that begins something new.
+pub(super) struct Starts;
+
 /// Of an operation that takes a file in.
 pub(super) struct Uploads;
 
@@ -55,6 +58,12 @@ impl IntoResponses for Changes {
 impl IntoResponses for Admits {
     fn responses() -> Refusals {
         refusals(&[400, 409, 413, 415, 422, 500, 503])
+    }
+}
+
+impl IntoResponses for Starts {
+    fn responses() -> Refusals {
+        refusals(&[400, 409, 413, 415, 500, 503])
     }
 }
 

@@ -70,6 +70,7 @@ fn of_audit(entry: &AuditEntry) -> Option<Event> {
         "REPLAYED" => format!("replayed by {actor}: {detail}"),
         "CANCELLED" => format!("cancelled by {actor}: {detail}"),
         "RESCHEDULED" => format!("rescheduled by {actor}: {detail}"),
+        "EVIDENCE" => format!("{actor} has evidence that it was done: {detail}"),
         "RESOLVED" => format!("resolved by {actor}: {detail}"),
         "NOT_NOTIFIED" => format!("nobody is told: {detail}"),
         _ => return None,

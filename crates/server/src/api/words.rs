@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
-use tollgate_core::ports::Resolved;
+use tollgate_core::ports::{CheckPhase, Resolved};
 use tollgate_domains::payments::PaymentStatus;
 use utoipa::openapi::Type;
 use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType};
@@ -32,6 +32,15 @@ pub(super) fn resolved() -> Object {
 }
 pub(super) fn bulk_state() -> Object {
     one_of(["UPLOADING", "RUNNING", "DONE"])
+}
+pub(super) fn check_status() -> Object {
+    one_of(["RUNNING", "COMPLETED", "FAILED", "NOT_FOUND"])
+}
+pub(super) fn check_phase() -> Object {
+    one_of(CheckPhase::ALL.map(CheckPhase::as_str))
+}
+pub(super) fn check_stage() -> Object {
+    one_of(["IDB", "PGI"])
 }
 pub(super) fn spread() -> Object {
     one_of(SPREADS)

@@ -129,6 +129,8 @@ CREATE TABLE lane_plan (
 CREATE TABLE lane_cursor (
     lane         text   COLLATE "C" NOT NULL PRIMARY KEY,
     last_turn    bigint,
+    -- The last turn of a call that belongs to no item; its attempt in the send log is 0.
+    last_call    bigint,
     closed_until bigint
 ) WITH (fillfactor = 10, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0,
         autovacuum_vacuum_cost_delay = 0);
@@ -301,3 +303,30 @@ CREATE TABLE bulk_sum (
     last_deadline  bigint,
     PRIMARY KEY (bulk_id, lane, currency)
 ) WITH (fillfactor = 50);
+
+-- Status checks, kept for a while after their end.
+CREATE TABLE status_check (
+    check_id  text   COLLATE "C" NOT NULL PRIMARY KEY,
+    phase     text   COLLATE "C" NOT NULL
+        CONSTRAINT status_check_phase_known
+        CHECK (phase IN ('ES_LOOKUP', 'GATEWAY_PROCESSING', 'AGGREGATING', 'COMPLETED')),
+    total     bigint NOT NULL,
+    gateways  bigint NOT NULL DEFAULT 0,
+    opened_at bigint NOT NULL,
+    ended_at  bigint,
+    -- One of them, when it has ended.
+    result    text,
+    error     text
+);
+CREATE INDEX status_check_age ON status_check (opened_at);
+
+-- List 0 has the payments to look up, list n the chunks of the n-th gateway.
+CREATE TABLE status_check_part (
+    check_id text    COLLATE "C" NOT NULL,
+    list_no  bigint  NOT NULL,
+    part_no  bigint  NOT NULL,
+    body     text    NOT NULL,
+    outcome  text,
+    failed   boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (check_id, list_no, part_no)
+) WITH (fillfactor = 80);

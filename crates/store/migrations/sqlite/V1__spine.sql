@@ -105,6 +105,8 @@ CREATE TABLE lane_window (
 CREATE TABLE lane_cursor (
     lane         TEXT    NOT NULL PRIMARY KEY,
     last_turn    INTEGER,
+    -- The last turn of a call that belongs to no item; its attempt in the send log is 0.
+    last_call    INTEGER,
     closed_until INTEGER
 ) STRICT, WITHOUT ROWID;
 
@@ -263,3 +265,30 @@ CREATE TABLE bulk_sum (
     last_deadline  INTEGER,
     PRIMARY KEY (bulk_id, lane, currency)
 ) STRICT, WITHOUT ROWID;
+
+-- Status checks, kept for a while after their end.
+CREATE TABLE status_check (
+    check_id  TEXT    NOT NULL PRIMARY KEY,
+    phase     TEXT    NOT NULL
+        CONSTRAINT status_check_phase_known
+        CHECK (phase IN ('ES_LOOKUP', 'GATEWAY_PROCESSING', 'AGGREGATING', 'COMPLETED')),
+    total     INTEGER NOT NULL,
+    gateways  INTEGER NOT NULL DEFAULT 0,
+    opened_at INTEGER NOT NULL,
+    ended_at  INTEGER,
+    -- One of them, when it has ended.
+    result    TEXT,
+    error     TEXT
+) STRICT;
+CREATE INDEX status_check_age ON status_check (opened_at);
+
+-- List 0 has the payments to look up, list n the chunks of the n-th gateway.
+CREATE TABLE status_check_part (
+    check_id TEXT    NOT NULL,
+    list_no  INTEGER NOT NULL,
+    part_no  INTEGER NOT NULL,
+    body     TEXT    NOT NULL,
+    outcome  TEXT,
+    failed   INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (check_id, list_no, part_no)
+) STRICT;

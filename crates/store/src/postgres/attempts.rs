@@ -8,13 +8,13 @@ use tokio_postgres::Row;
 use tollgate_core::id::{AttemptId, Item};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{
-    Attempts, Era, History, Past, Settlement, StoreError, StoreResult, TurnBlock, TurnsWanted,
-    busy_for,
+    Attempts, CallTurn, CallWanted, Era, History, Past, Settlement, StoreError, StoreResult,
+    TurnBlock, TurnsWanted, busy_for,
 };
 
 use super::run::{Params, Urgency, all, execute, optional};
 use super::value::Us;
-use super::{PostgresStore, turns};
+use super::{PostgresStore, call_turns, turns};
 
 #[async_trait]
 impl Attempts for PostgresStore {
@@ -49,6 +49,15 @@ impl Attempts for PostgresStore {
         self.runner
             .write(Urgency::Urgent, move |tx| {
                 Box::pin(async move { turns::take(tx, &wanted, margin).await })
+            })
+            .await
+    }
+
+    async fn take_call_turn(&self, wanted: CallWanted) -> StoreResult<CallTurn> {
+        let margin = self.gate_margin;
+        self.runner
+            .write(Urgency::Urgent, move |tx| {
+                Box::pin(async move { call_turns::take(tx, &wanted, margin).await })
             })
             .await
     }

@@ -10,6 +10,7 @@ use tollgate_core::ports::{
 
 use super::PostgresStore;
 use super::accounts::{Entry, audit};
+use super::evidence;
 use super::run::{Params, Urgency, all, execute, optional};
 use super::value::{Us, storable};
 
@@ -50,6 +51,15 @@ impl Doubts for PostgresStore {
                     let rows = all(c, AT_RISK, &[&item_type.as_str()]).await?;
                     Ok(rows.iter().map(at_risk_from).collect())
                 })
+            })
+            .await
+    }
+
+    async fn note_done(&self, item: &Item, evidence: Author) -> StoreResult<Intervened> {
+        let item = item.clone();
+        self.runner
+            .write(Urgency::Normal, move |tx| {
+                Box::pin(async move { evidence::note(tx, &item, &evidence).await })
             })
             .await
     }

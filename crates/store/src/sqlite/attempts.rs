@@ -8,7 +8,8 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{AttemptId, Item};
 use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
 use tollgate_core::ports::{
-    Attempts, History, Past, Settlement, StoreResult, Then, TurnBlock, TurnsWanted, busy_for,
+    Attempts, CallTurn, CallWanted, History, Past, Settlement, StoreResult, Then, TurnBlock,
+    TurnsWanted, busy_for,
 };
 
 use super::SqliteStore;
@@ -17,7 +18,7 @@ use super::error::store_error;
 use super::records::move_status;
 use super::value::Us;
 use super::writer::Urgency;
-use super::{eras, lanes, queue, turns};
+use super::{call_turns, eras, lanes, queue, turns};
 
 #[async_trait]
 impl Attempts for SqliteStore {
@@ -59,6 +60,15 @@ impl Attempts for SqliteStore {
         self.writer
             .write(Urgency::Urgent, move |c| {
                 turns::take(c, &wanted, margin, clock.now()).map_err(store_error)
+            })
+            .await
+    }
+
+    async fn take_call_turn(&self, wanted: CallWanted) -> StoreResult<CallTurn> {
+        let (clock, margin) = (self.clock.clone(), self.options.gate_margin);
+        self.writer
+            .write(Urgency::Urgent, move |c| {
+                call_turns::take(c, &wanted, margin, clock.now()).map_err(store_error)
             })
             .await
     }

@@ -10,6 +10,7 @@ use tollgate_core::ports::{
 use super::SqliteStore;
 use super::accounts::{Entry, audit};
 use super::error::store_error;
+use super::evidence;
 use super::records::move_status;
 use super::value::Us;
 use super::writer::Urgency;
@@ -58,6 +59,14 @@ impl Doubts for SqliteStore {
             .collect()
         };
         self.readers.read(read).await
+    }
+
+    async fn note_done(&self, item: &Item, evidence: Author) -> StoreResult<Intervened> {
+        let (item, clock) = (item.clone(), self.clock.clone());
+        let write = move |c: &Connection| evidence::note(c, &item, &evidence, Us(clock.now()));
+        self.writer
+            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
+            .await
     }
 
     async fn resolve(

@@ -6,6 +6,7 @@ mod explained;
 mod fill;
 mod lane_plans;
 mod operations;
+mod status_checks;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use crate::trouble::open;
 use explained::{Plan, Scan, plans_in};
 
 /// The tables that grow with the number of items, or with time.
-const BIG: [&str; 16] = [
+const BIG: [&str; 18] = [
     "item_queue",
     "record",
     "item_context",
@@ -34,6 +35,8 @@ const BIG: [&str; 16] = [
     "bulk_chunk",
     "bulk_error",
     "bulk_sum",
+    "status_check",
+    "status_check_part",
 ];
 
 /// One step of a plan may read so many rows of a big table: a few for each of the thousand items

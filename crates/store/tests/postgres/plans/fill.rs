@@ -30,7 +30,8 @@ const PREPARE: &str = "
     DO $$ DECLARE name text; BEGIN
         FOREACH name IN ARRAY ARRAY['item_queue', 'record', 'item_context', 'slot', 'lane_window',
                 'attempt', 'send_log', 'flow', 'journal', 'audit_log', 'setting', 'owner_total', 'bulk',
-                'bulk_chunk', 'bulk_error', 'bulk_sum'] LOOP
+                'bulk_chunk', 'bulk_error', 'bulk_sum', 'status_check',
+                'status_check_part'] LOOP
             EXECUTE format('ALTER TABLE %I SET UNLOGGED', name);
         END LOOP;
     END $$;
@@ -148,13 +149,25 @@ const LANES: [&str; 4] = [
           LATERAL (SELECT CASE WHEN start < time_of(622200 + 7200) THEN 100 ELSE 50 END) u (used)",
 ];
 
+/// Each with fifty parts of lookups and ten gateways of twenty chunks; the first are old.
+const CHECKS: [&str; 2] = [
+    "INSERT INTO status_check (check_id, phase, total, gateways, opened_at, ended_at, result)
+     SELECT 'payment-check-' || n, 'COMPLETED', 1000, 10, time_of(300000 + n * 160), time_of(n), '{}'
+     FROM generate_series(1, 2000) n",
+    "INSERT INTO status_check_part
+     SELECT 'payment-check-' || n, CASE WHEN p <= 50 THEN 0 ELSE (p - 51) / 20 + 1 END,
+            CASE WHEN p <= 50 THEN p - 1 ELSE (p - 51) % 20 END, '[]', '{}', p % 10 = 0
+     FROM generate_series(1, 2000) n, generate_series(1, 250) p",
+];
+
 /// Two sessions, for two cores.
 pub(super) async fn fill(cluster: &Cluster, url: &str) {
     cluster.sql("ALTER SYSTEM SET autovacuum = off").await;
     cluster.sql("SELECT pg_reload_conf()").await;
     cluster::sql(url, PREPARE).await;
     let queue = [QUEUE].into_iter().chain(ATTEMPTS).chain([AUDIT]);
-    let others = RECORDS.into_iter().chain(FLOWS).chain(LANES).chain(BULKS);
+    let others = RECORDS.into_iter().chain(FLOWS).chain(LANES);
+    let others = others.chain(BULKS).chain(CHECKS);
     tokio::join!(run(url, queue), run(url, others));
     cluster::sql(url, "ANALYZE").await;
 }

@@ -49,6 +49,11 @@ async fn doubts(store: &PostgresStore) {
         let done = store.resolve(&item, resolution, author()).await.unwrap();
         assert_eq!(done, Intervened::Yes);
     }
+    let item = filled(601_953);
+    let lost = StatusMove::new(&["SCHEDULED"], IN_DOUBT);
+    assert!(store.finish(&item, 1, lost).await.unwrap());
+    let noted = store.note_done(&item, author()).await.unwrap();
+    assert_eq!(noted, Intervened::Yes);
 }
 
 async fn calendars(store: &PostgresStore) {

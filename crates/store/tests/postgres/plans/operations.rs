@@ -17,7 +17,7 @@ use tollgate_core::ports::{
 use tollgate_store::postgres::PostgresStore;
 
 use super::fill::{self, RUNNING};
-use super::{bulks, lane_plans};
+use super::{bulks, lane_plans, status_checks};
 use crate::trouble::{claim, item, payments};
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -38,6 +38,7 @@ pub(super) async fn run_all(store: &PostgresStore) {
     accounts(store).await;
     lane_plans::run_all(store).await;
     bulks::run_all(store).await;
+    status_checks::run_all(store).await;
     let wider = LaneChange {
         window_size_secs: Some(5),
         ..LaneChange::default()

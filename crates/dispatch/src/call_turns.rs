@@ -1,0 +1,98 @@
+//! Turns for calls that belong to no item: through the same gate, within a share of the lane. One
+//! caller per lane asks at a time, the others of this node wait behind it.
+
+use std::time::Duration;
+
+use rust_decimal::Decimal;
+use tokio::time::Instant;
+use tollgate_core::id::LaneName;
+use tollgate_core::ports::{CallGiven, CallWanted, StoreResult};
+
+use crate::clock_watch::Look;
+use crate::gate::Gate;
+
+/// How long the commit of a call's turn may take before the turn is due.
+const LEAD: Duration = Duration::from_millis(20);
+/// While the clock is not to be trusted, or the store is away.
+const TROUBLE_PAUSE: Duration = Duration::from_millis(200);
+
+impl Gate {
+    /// Waits for a turn of a call and for its time; on return the caller sends, at once. Or says why
+    /// there is none.
+    pub async fn call_turn(
+        &self,
+        lane: &LaneName,
+        share: Decimal,
+        patience: Duration,
+    ) -> Result<(), String> {
+        let waiting = async {
+            let first = self.call_queue(lane);
+            let _first = first.lock().await;
+            self.next_call(lane, share).await
+        };
+        match tokio::time::timeout(patience, waiting).await {
+            Ok(given) => given,
+            Err(_) => Err(format!("no turn at lane {lane} within {patience:?}")),
+        }
+    }
+
+    async fn next_call(&self, lane: &LaneName, share: Decimal) -> Result<(), String> {
+        loop {
+            let pause = match self.ask_for_call(lane, share).await {
+                Ok(Asked::Now) => return Ok(()),
+                Ok(Asked::Closed(why)) => return Err(why),
+                Ok(Asked::Again(pause)) => pause,
+                Err(error) => {
+                    tracing::warn!(%lane, %error, "no turn for a call");
+                    TROUBLE_PAUSE
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// A turn that was missed, or void since the clock has jumped, stays in the log: it never holds
+    /// fewer sends than the downstream saw.
+    async fn ask_for_call(&self, lane: &LaneName, share: Decimal) -> StoreResult<Asked> {
+        let bearing = match self.watch.look(&*self.store).await? {
+            Look::Good(bearing) => bearing,
+            Look::Quiet(left) => return Ok(Asked::Again(left)),
+            Look::Uncertain(_) => return Ok(Asked::Again(TROUBLE_PAUSE)),
+        };
+        let asked = Instant::now();
+        let wanted = CallWanted {
+            lane: lane.clone(),
+            lead: LEAD,
+            share,
+        };
+        let turn = self.store.take_call_turn(wanted).await?;
+        let at = match turn.given {
+            CallGiven::At(at) => at,
+            CallGiven::AskAgainIn(pause) => return Ok(Asked::Again(pause)),
+            CallGiven::Closed { why } => return Ok(Asked::Closed(why)),
+        };
+        if !self.watch.still_holds(bearing, asked, turn.now) {
+            return Ok(Asked::Again(TROUBLE_PAUSE));
+        }
+        let local = bearing.sample.local(at);
+        tokio::time::sleep_until(local).await;
+        let is_good = local.elapsed() <= self.tolerance() && bearing.jumps == self.watch.jumps();
+        let counted = if is_good {
+            "tollgate_turns_total"
+        } else {
+            "tollgate_turns_dropped_total"
+        };
+        metrics::counter!(counted, "lane" => lane.to_string()).increment(1);
+        Ok(if is_good {
+            Asked::Now
+        } else {
+            Asked::Again(Duration::ZERO)
+        })
+    }
+}
+
+enum Asked {
+    Now,
+    Again(Duration),
+    Closed(String),
+}

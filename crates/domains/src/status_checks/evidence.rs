@@ -1,0 +1,57 @@
+//! What a gateway's answer means for a payment of ours that is in doubt.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tollgate_core::flow::{Call, Policy, Step, StepError};
+use tollgate_core::id::{FlowId, ItemId};
+use tollgate_core::ports::{Author, Intervened};
+
+use super::World;
+use super::rows::{STORE_STEP, step_error};
+use crate::payments;
+
+/// Who has seen it, in the audit trail.
+const ACTOR: &str = "status-check";
+
+/// The gateway names the very payment and says that it is completed: that is evidence. A payment that
+/// is not in doubt, or not ours, stays as it is. The answer is whether the doubt is over.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NoteDone {
+    pub check: FlowId,
+    pub payment_id: String,
+    /// The gateway's own.
+    pub reference: Option<String>,
+}
+
+impl Step for NoteDone {
+    const NAME: &'static str = "noteDone";
+    const SHORT: bool = true;
+    type Out = bool;
+    type World = World;
+
+    fn key(&self) -> String {
+        format!("{}-{}", Self::NAME, self.payment_id)
+    }
+    fn policy(&self) -> Policy {
+        STORE_STEP
+    }
+    async fn run(&self, world: &World, _: &Call) -> Result<bool, StepError> {
+        let evidence = json!({
+            "paymentId": self.payment_id, "status": "completed",
+            "gatewayReference": self.reference, "statusCheck": self.check,
+        });
+        let item = payments::item(&ItemId::new(&self.payment_id));
+        let evidence = Author::new(ACTOR, evidence.to_string());
+        let noted = world.store.note_done(&item, evidence).await;
+        match noted.map_err(step_error)? {
+            Intervened::Yes => Ok(true),
+            Intervened::NoSuchItem => Ok(false),
+            Intervened::Refused(why) => {
+                let (check, payment) = (&self.check, &self.payment_id);
+                tracing::info!(%check, payment, why, "evidence that changes nothing");
+                Ok(false)
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! `{"paymentIds": […]}`, or everything that is wrong with it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use tollgate_core::id::check_item_id;
+
+/// So many payments may be asked about at once.
+pub const MAX_PAYMENTS: usize = 10_000;
+const FIELD: &str = "paymentIds";
+/// So many wrong ids are named; the others are as wrong as these.
+const MAX_NAMED: usize = 20;
+
+/// The ids as they were sent, twins included.
+pub fn payment_ids(body: &Value) -> Result<Vec<String>, BTreeMap<String, String>> {
+    let Value::Object(fields) = body else {
+        return Err(one("body", "must be an object with paymentIds"));
+    };
+    if let Some(other) = fields.keys().find(|name| *name != FIELD) {
+        return Err(one(other, "is not known here; send paymentIds alone"));
+    }
+    let ids = match fields.get(FIELD) {
+        None | Some(Value::Null) => return Err(one(FIELD, "must not be empty")),
+        Some(Value::Array(ids)) if ids.is_empty() => return Err(one(FIELD, "must not be empty")),
+        Some(Value::Array(ids)) if ids.len() > MAX_PAYMENTS => {
+            return Err(one(FIELD, "must have at most 10000 items"));
+        }
+        Some(Value::Array(ids)) => ids,
+        Some(_) => return Err(one(FIELD, "must be a list of strings")),
+    };
+    let mut wrong = BTreeMap::new();
+    let mut good = Vec::with_capacity(ids.len());
+    for (place, id) in ids.iter().enumerate() {
+        match judge(id) {
+            Ok(id) => good.push(id.to_owned()),
+            Err(_) if wrong.len() >= MAX_NAMED => {}
+            Err(why) => drop(wrong.insert(format!("{FIELD}[{place}]"), why.to_owned())),
+        }
+    }
+    if wrong.is_empty() {
+        Ok(good)
+    } else {
+        Err(wrong)
+    }
+}
+
+fn judge(id: &Value) -> Result<&str, &'static str> {
+    let id = id.as_str().ok_or("must be a string")?;
+    check_item_id(id).map(|()| id)
+}
+
+fn one(field: &str, what: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([(field.to_owned(), what.to_owned())])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_good_list_comes_out_as_it_is() {
+        let ids = payment_ids(&json!({"paymentIds": ["b", "a", "b"]}));
+        assert_eq!(ids.unwrap(), ["b", "a", "b"]);
+        let most = json!({"paymentIds": vec!["p"; MAX_PAYMENTS]});
+        assert_eq!(payment_ids(&most).unwrap().len(), MAX_PAYMENTS);
+    }
+
+    #[test]
+    fn whatever_is_wrong_is_named() {
+        let too_many = vec!["p"; MAX_PAYMENTS + 1];
+        let long = "x".repeat(129);
+        let table = [
+            (json!({"paymentIds": []}), "paymentIds", "must not be empty"),
+            (json!({}), "paymentIds", "must not be empty"),
+            (
+                json!({"paymentIds": null}),
+                "paymentIds",
+                "must not be empty",
+            ),
+            (
+                json!({"paymentIds": too_many}),
+                "paymentIds",
+                "at most 10000",
+            ),
+            (
+                json!({"paymentIds": "p"}),
+                "paymentIds",
+                "a list of strings",
+            ),
+            (
+                json!({"paymentIds": {"0": "p"}}),
+                "paymentIds",
+                "a list of strings",
+            ),
+            (json!({"paymentIds": ["p", 7]}), "paymentIds[1]", "a string"),
+            (
+                json!({"paymentIds": ["p", null]}),
+                "paymentIds[1]",
+                "a string",
+            ),
+            (
+                json!({"paymentIds": [""]}),
+                "paymentIds[0]",
+                "must not be empty",
+            ),
+            (
+                json!({"paymentIds": [" "]}),
+                "paymentIds[0]",
+                "must start with",
+            ),
+            (
+                json!({"paymentIds": [".."]}),
+                "paymentIds[0]",
+                "must start with",
+            ),
+            (
+                json!({"paymentIds": ["a/b"]}),
+                "paymentIds[0]",
+                "may only contain",
+            ),
+            (
+                json!({"paymentIds": ["a\r\nb"]}),
+                "paymentIds[0]",
+                "may only contain",
+            ),
+            (
+                json!({"paymentIds": [long]}),
+                "paymentIds[0]",
+                "at most 128",
+            ),
+            (
+                json!({"paymentIds": ["p"], "all": true}),
+                "all",
+                "not known",
+            ),
+            (json!(["p"]), "body", "an object"),
+            (json!(null), "body", "an object"),
+        ];
+        for (body, field, why) in table {
+            let wrong = payment_ids(&body).unwrap_err();
+            let said = wrong.get(field).cloned().unwrap_or_default();
+            assert!(said.contains(why), "{field}: {wrong:?}");
+        }
+    }
+
+    #[test]
+    fn not_every_wrong_id_is_named() {
+        let wrong = payment_ids(&json!({"paymentIds": vec![""; 5000]})).unwrap_err();
+        assert_eq!(wrong.len(), MAX_NAMED);
+    }
+}

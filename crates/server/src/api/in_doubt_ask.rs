@@ -1,0 +1,136 @@
+//! `POST /admin/in-doubt/ask`: has payments in doubt asked about at their gateways, one or all of a day.
+//! An answer that is evidence ends the doubt; everything else leaves it.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tollgate_core::Timestamp;
+use tollgate_core::id::{FlowId, Item};
+use tollgate_core::outcome::{AttemptKind, AttemptState};
+use tollgate_core::ports::ItemView;
+use tollgate_domains::payments;
+use tollgate_domains::status_checks::{MAX_PAYMENTS, payment_ids};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::App;
+use super::accounts::Day;
+use super::body::{Body, parse, wrong};
+use super::error::ApiError;
+use super::refusals::Starts;
+use super::status_checks::{new_id, not_started};
+
+/// So many are read at a time, and so many are asked about at most.
+const PAGE: u32 = 100;
+const MOST: usize = 5 * MAX_PAYMENTS;
+
+/// Which ones: those named, or those that were last sent on a day.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schema(as = InDoubtQuestion)]
+struct AskRequest {
+    payment_ids: Option<Vec<String>>,
+    /// Today, if neither this nor payments are given.
+    #[schema(example = "2026-11-16")]
+    date: Option<String>,
+    /// The day's IANA zone; UTC if not given.
+    #[schema(example = "Europe/Berlin")]
+    zone: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = InDoubtQuestions)]
+struct AskResponse {
+    /// How many are asked about.
+    payments: usize,
+    /// Status checks: `GET /payments/check-status/{workflowId}` tells how far each is.
+    workflow_ids: Vec<String>,
+}
+
+/// Has payments in doubt asked about through status checks.
+///
+/// An answer of the gateway that names the payment and says `completed` is evidence, and ends the
+/// doubt; any other leaves the payment as it is.
+#[utoipa::path(
+    post, path = "/admin/in-doubt/ask", operation_id = "askInDoubt", tag = "worklists",
+    request_body = AskRequest,
+    responses(
+        (status = 202, description = "They are being asked about.", body = AskResponse),
+        (status = 200, description = "Nothing of that day is in doubt.", body = AskResponse),
+        Starts,
+    ),
+)]
+async fn ask(State(app): State<App>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+    let request: AskRequest = parse(&headers, body)?;
+    let ids = match (request.payment_ids, &request.date) {
+        (Some(_), Some(_)) => return Err(wrong("date", "give payments or a day, not both")),
+        (Some(ids), None) => payment_ids(&json!({"paymentIds": ids})).map_err(ApiError::invalid)?,
+        (None, _) => {
+            let (date, zone) = (request.date, request.zone);
+            app.in_doubt_on(&Day { date, zone }).await?
+        }
+    };
+    let mut workflow_ids = vec![];
+    for some in ids.chunks(MAX_PAYMENTS) {
+        let id = new_id();
+        let check = FlowId::new(&id);
+        let started = app.status_checks.resolve(&check, some.to_vec()).await;
+        started.map_err(|error| not_started(&id, error))?;
+        workflow_ids.push(id);
+    }
+    let status = if ids.is_empty() {
+        StatusCode::OK
+    } else {
+        StatusCode::ACCEPTED
+    };
+    let payments = ids.len();
+    let answer = AskResponse {
+        payments,
+        workflow_ids,
+    };
+    Ok((status, Json(answer)).into_response())
+}
+
+impl App {
+    /// What is in doubt and was last sent on that day.
+    async fn in_doubt_on(&self, day: &Day) -> Result<Vec<String>, ApiError> {
+        let (from, to) = day.range(self.store.now().await?)?;
+        let item_type = payments::item_type();
+        let (mut found, mut after) = (vec![], None);
+        while found.len() < MOST {
+            let page = self
+                .store
+                .in_doubt(&item_type, after.as_ref(), PAGE)
+                .await?;
+            for id in &page {
+                let view = self.store.item(&Item::new(&item_type, id)).await?;
+                let sent = view.as_ref().and_then(last_lost);
+                if sent.is_some_and(|sent| from <= sent && sent < to) {
+                    found.push(id.to_string());
+                }
+            }
+            match page.last() {
+                Some(last) => after = Some(last.clone()),
+                None => break,
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// When its last send went out of which nobody knows the outcome.
+fn last_lost(view: &ItemView) -> Option<Timestamp> {
+    let lost = view.attempts.iter().filter(|attempt| {
+        attempt.kind == AttemptKind::Send && attempt.state == AttemptState::Unknown
+    });
+    lost.map(|attempt| attempt.turn_at).max()
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(ask))
+}

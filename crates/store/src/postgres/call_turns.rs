@@ -1,0 +1,66 @@
+//! The turn of a call that belongs to no item, in a transaction that holds the lane's cursor.
+
+use deadpool_postgres::Transaction;
+use rust_decimal::Decimal;
+use tollgate_core::Timestamp;
+use tollgate_core::call_turn::{GivenCall, give_call_turn};
+use tollgate_core::gate::Moment;
+use tollgate_core::lane_in_force::Standing;
+use tollgate_core::ports::{CallGiven, CallTurn, CallWanted, StoreResult};
+
+use super::run::{execute, optional};
+use super::value::Us;
+use super::{eras, lanes};
+
+pub(super) async fn take(
+    tx: &Transaction<'_>,
+    wanted: &CallWanted,
+    margin: Decimal,
+) -> StoreResult<CallTurn> {
+    let (last_turn, last_call) = lock_cursor(tx, wanted.lane.as_str()).await?;
+    let (lane, (now, _)) = futures::try_join!(lanes::lane(tx, &wanted.lane), eras::now(tx))?;
+    let given = match (
+        lane.as_ref(),
+        Standing::of(lane.as_ref(), &wanted.lane, now),
+    ) {
+        (Some(lane), Standing::Open { until }) => {
+            let moment = Moment {
+                last_turn,
+                now,
+                lead: wanted.lead,
+                closes_at: until,
+            };
+            let pace = lane.lane.pace(margin);
+            match give_call_turn(pace, wanted.share, moment, last_call) {
+                GivenCall::At(at) => {
+                    log(tx, wanted.lane.as_str(), Us(at)).await?;
+                    CallGiven::At(at)
+                }
+                GivenCall::AskAgainIn(pause) => CallGiven::AskAgainIn(pause),
+            }
+        }
+        (_, Standing::Closed { why, .. }) => CallGiven::Closed { why },
+        (None, Standing::Open { .. }) => unreachable!("a missing lane is closed"),
+    };
+    Ok(CallTurn { now, given })
+}
+
+/// The last turn of all, and the last of a call.
+async fn lock_cursor(
+    tx: &Transaction<'_>,
+    lane: &str,
+) -> StoreResult<(Option<Timestamp>, Option<Timestamp>)> {
+    const LOCK: &str = "SELECT last_turn, last_call FROM lane_cursor WHERE lane = $1 FOR UPDATE";
+    let Some(row) = optional(tx, LOCK, &[&lane]).await? else {
+        return Ok((None, None));
+    };
+    let time = |column: usize| row.get::<_, Option<Us>>(column).map(|us| us.0);
+    Ok((time(0), time(1)))
+}
+
+async fn log(tx: &Transaction<'_>, lane: &str, at: Us) -> StoreResult<()> {
+    const MOVE: &str = "UPDATE lane_cursor SET last_turn = $2, last_call = $2 WHERE lane = $1";
+    const LOG: &str = "INSERT INTO send_log (lane, turn_at, attempt_id) VALUES ($1, $2, 0)";
+    execute(tx, MOVE, &[&lane, &at]).await?;
+    execute(tx, LOG, &[&lane, &at]).await.map(drop)
+}

@@ -1,0 +1,68 @@
+//! The turn of a call that belongs to no item.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use rust_decimal::Decimal;
+use tollgate_core::Timestamp;
+use tollgate_core::call_turn::{GivenCall, give_call_turn};
+use tollgate_core::gate::Moment;
+use tollgate_core::lane_in_force::Standing;
+use tollgate_core::ports::{CallGiven, CallTurn, CallWanted};
+
+use super::lanes;
+use super::value::Us;
+
+pub(super) fn take(
+    c: &Connection,
+    wanted: &CallWanted,
+    margin: Decimal,
+    now: Timestamp,
+) -> rusqlite::Result<CallTurn> {
+    let lane = lanes::in_force(c, &wanted.lane)?;
+    let given = match (
+        lane.as_ref(),
+        Standing::of(lane.as_ref(), &wanted.lane, now),
+    ) {
+        (Some(lane), Standing::Open { until }) => {
+            let (last_turn, last_call) = cursor(c, wanted.lane.as_str())?;
+            let moment = Moment {
+                last_turn,
+                now,
+                lead: wanted.lead,
+                closes_at: until,
+            };
+            let pace = lane.lane.pace(margin);
+            match give_call_turn(pace, wanted.share, moment, last_call) {
+                GivenCall::At(at) => {
+                    log(c, wanted.lane.as_str(), Us(at))?;
+                    CallGiven::At(at)
+                }
+                GivenCall::AskAgainIn(pause) => CallGiven::AskAgainIn(pause),
+            }
+        }
+        (_, Standing::Closed { why, .. }) => CallGiven::Closed { why },
+        (None, Standing::Open { .. }) => unreachable!("a missing lane is closed"),
+    };
+    Ok(CallTurn { now, given })
+}
+
+/// The last turn of all, and the last of a call.
+fn cursor(c: &Connection, lane: &str) -> rusqlite::Result<(Option<Timestamp>, Option<Timestamp>)> {
+    let row: Option<(Option<Us>, Option<Us>)> = c
+        .prepare_cached("SELECT last_turn, last_call FROM lane_cursor WHERE lane = ?1")?
+        .query_row([lane], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let (last_turn, last_call) = row.unwrap_or_default();
+    Ok((last_turn.map(|us| us.0), last_call.map(|us| us.0)))
+}
+
+fn log(c: &Connection, lane: &str, at: Us) -> rusqlite::Result<()> {
+    c.prepare_cached(
+        "INSERT INTO lane_cursor (lane, last_turn, last_call) VALUES (?1, ?2, ?2)
+         ON CONFLICT (lane) DO UPDATE SET last_turn = excluded.last_turn,
+             last_call = excluded.last_call",
+    )?
+    .execute(params![lane, at])?;
+    c.prepare_cached("INSERT INTO send_log (lane, turn_at, attempt_id) VALUES (?1, ?2, 0)")?
+        .execute(params![lane, at])?;
+    Ok(())
+}
