@@ -47,6 +47,8 @@ impl Process {
         let mut command = Command::new(binary()?);
         command.args(["sandbox", "--listen", &address.to_string()]);
         command.args(["--limit", &limit.to_string()]);
+        // It tells people where it is.
+        command.stderr(Stdio::null());
         Self::start(command, address, "/sandbox/ledger", None)
     }
 

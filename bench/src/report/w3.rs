@@ -20,5 +20,5 @@ pub(super) fn section(plan: &Plan<'_>) -> Result<String> {
             cell.add(seen)?;
         }
     }
-    table(plan.size, &cells, "")
+    Ok(table(plan.size, &cells, ""))
 }

@@ -6,7 +6,6 @@ use anyhow::Result;
 
 use super::{LIMITS, Seen, Storm};
 use crate::arguments::Size;
-use crate::report::machine;
 use crate::report::table::{Figures, markdown, one_digit, percent, verdict, whole};
 
 /// Of the limit.
@@ -82,20 +81,19 @@ const HEAD: [&str; 11] = [
     "MiB of all nodes",
 ];
 
-pub(crate) fn section(size: Size, cells: &[Cell], note: &str) -> Result<String> {
+pub(crate) fn section(size: Size, cells: &[Cell], note: &str) -> String {
     let storm = Storm::of(size, LIMITS[0]);
     let rows: Vec<_> = cells.iter().map(Cell::row).collect();
-    Ok(format!(
+    format!(
         "## W3 storm\n\n\
          {payments} payments for one instant, sent in as a file before it; then the bank is watched for {watched} s. \
          Server and bank (`tollgate sandbox`) are processes of their own on this machine. Worst second, refusals and times \
          are the bank's, by its own ledger and clock; it refuses what is above the limit in any sliding second. \
          Utilisation: arrivals over what the limit allows between the first and the last. Behind the slot: from the \
          `scheduledTime` that was promised at intake to the arrival. Memory: resident, at the instant, at the end, and the \
-         highest since the start, the intake of the file included.{note}\n\n{table}\n{load}",
+         highest since the start, the intake of the file included.{note}\n\n{table}",
         payments = whole(f64::from(storm.payments)),
         watched = storm.watched.as_secs(),
         table = markdown(HEAD, &rows),
-        load = machine::load()?,
-    ))
+    )
 }

@@ -36,5 +36,5 @@ pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
     }
     let note = " Three nodes keep their flows on Temporal's development server (SQLite, one process), which can run \
                 some tens of flows a second on this machine: it is what binds there, not the gate.";
-    table(plan.size, &cells, note)
+    Ok(table(plan.size, &cells, note))
 }
