@@ -127,6 +127,7 @@ impl Tollgate {
         let types = item_types().map(|(item_type, _)| item_type).to_vec();
         let planner = Arc::new(Planner::new(Arc::clone(&store), types, config.gate.margin));
         let mut background = start_background(config, &store, &engine, &planner, &stopped).await?;
+        background.spawn(telemetry::fold_histograms(stopped.clone()));
         let fed = Wake::default();
         if config.engine.does(Role::Init) {
             background.spawn(feeder(&store, &engine.handle(), &fed).run(stopped));

@@ -203,6 +203,7 @@ mod tests {
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         let http = Http {
+            console: false,
             max_connections: 1,
             head_secs: 60,
             body_secs: 60,

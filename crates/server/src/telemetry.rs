@@ -24,6 +24,7 @@ pub use log::Log;
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 /// How often a lane is looked at.
 const PAUSE: Duration = Duration::from_secs(30);
+const FOLD_EVERY: Duration = Duration::from_secs(5);
 const MOST_WINDOWS: u32 = 100;
 
 const SECONDS: [f64; 12] = [
@@ -60,6 +61,18 @@ pub(crate) fn recorder() -> &'static PrometheusHandle {
         names::describe();
         handle
     })
+}
+
+/// Folds what histograms have recorded into their buckets. Until then every single value is kept: a
+/// process that nobody scrapes would grow with each payment.
+pub(crate) async fn fold_histograms(mut stop: watch::Receiver<bool>) {
+    loop {
+        recorder().run_upkeep();
+        tokio::select! {
+            () = tokio::time::sleep(FOLD_EVERY) => {}
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+    }
 }
 
 /// Keeps the gauges of all lanes up to date until told to stop.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tollgate_core::flow::Flow;
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{
-    CheckEnd, CheckView, Engine, FlowView, Start, Started, Store, StoreError, StoreResult,
+    CheckEnd, CheckView, Engine, FlowView, Memo, Start, Started, Store, StoreError, StoreResult,
 };
 
 use super::parent::{CheckInput, PaymentStatusCheckWorkflow, Place};
@@ -121,6 +121,7 @@ impl StatusCheckService {
             task_queue: TASK_QUEUE.to_owned(),
             input_json,
             delay: Duration::ZERO,
+            memo: Memo::new(),
         };
         let started = self.engine.start(vec![start]).await;
         let started = started.map_err(|away| StartError::Unavailable(away.to_string()))?;

@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_second_above_the_limit_is_seen() {
-        let at = |secs| Timestamp::from_second(1_800_000_000 + secs).unwrap();
+        let at = |secs: i64| Timestamp::from_second(1_800_000_000 + secs).unwrap();
         let rate = Rate {
             from: at(0),
             to: at(180),
