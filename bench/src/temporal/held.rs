@@ -22,7 +22,7 @@ const ASLEEP: Duration = Duration::from_hours(24);
 /// Flows asked for in one call.
 const BATCH: u32 = 500;
 /// So many of the dispatcher's rounds are watched.
-const ROUNDS: u64 = 10;
+const ROUNDS: u64 = 20;
 /// What is listed lags behind what is written, by less than this.
 const LAG: Duration = Duration::from_secs(5);
 
@@ -129,7 +129,7 @@ const ROUNDS_A_DAY: f64 = 86_400.0 / 5.0;
 struct Ours {
     open: f64,
     intake: Holds,
-    /// What came after the intake, in so many rounds.
+    /// What came when the intake had settled, in so many rounds.
     later: Holds,
     rounds: f64,
 }
@@ -149,21 +149,18 @@ async fn ours(plan: &Plan<'_>, count: u32) -> Result<Ours> {
         Ok(server)
     };
     let server = tokio::task::spawn_blocking(serving).await??;
-    let (intake, open, began) = (
-        Holds::now(temporal)?,
-        running(temporal, name)?,
-        rounds(temporal, name)?,
-    );
-    while rounds(temporal, name)? < began + ROUNDS {
-        tokio::time::sleep(LAG).await;
-    }
+    let (intake, open) = (Holds::now(temporal)?, running(temporal, name)?);
+    // The server clears away the tasks of the intake for a while: rounds are counted after that.
+    more_rounds(temporal, name).await?;
+    let (settled, began) = (Holds::now(temporal)?, rounds(temporal, name)?);
+    more_rounds(temporal, name).await?;
     let (after, ended) = (Holds::now(temporal)?, rounds(temporal, name)?);
     drop(server);
     #[expect(clippy::cast_precision_loss, reason = "a handful")]
     Ok(Ours {
         open: open as f64,
         intake: intake.since(before),
-        later: after.since(intake),
+        later: after.since(settled),
         rounds: (ended - began) as f64,
     })
 }
@@ -204,6 +201,14 @@ fn running(server: &TemporalServer, namespace: &str) -> Result<u64> {
 fn rounds(server: &TemporalServer, namespace: &str) -> Result<u64> {
     let over = "WorkflowType = 'DispatcherWorkflow' AND ExecutionStatus = 'Completed'";
     counted(server, namespace, over)
+}
+
+async fn more_rounds(server: &TemporalServer, namespace: &str) -> Result<()> {
+    let enough = rounds(server, namespace)? + ROUNDS;
+    while rounds(server, namespace)? < enough {
+        tokio::time::sleep(LAG).await;
+    }
+    Ok(())
 }
 
 fn counted(server: &TemporalServer, namespace: &str, query: &str) -> Result<u64> {

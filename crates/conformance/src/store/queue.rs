@@ -6,8 +6,8 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{Claim, Claimed, Started, StatusMove};
 
 use super::fixture::{
-    Fixture, HOUR, MAX_RETRIES, MINUTE, SECOND, STALE, claim_all, claims_of, micros, new_item,
-    payment, payments, plan, send, signed, start,
+    Fixture, HOUR, MAX_RETRIES, MINUTE, SECOND, STALE, bank, claim_all, claims_of, micros,
+    new_item, payment, payments, plan, send, signed, start,
 };
 
 fn accepted() -> StatusMove {
@@ -245,6 +245,7 @@ pub async fn what_was_dispatched_long_ago_without_an_end_is_adrift(f: &dyn Fixtu
     let ids: Vec<_> = found.iter().map(|a| a.id.as_str()).collect();
     assert_eq!(ids, ["old", "mid"], "the longest adrift first");
     assert_eq!((found[0].run, found[0].retry_count), (1, 0));
+    assert_eq!(found[0].lane, bank());
     assert_eq!(found[0].context_json, "{\"context\":\"old\"}");
     assert_eq!(adrift(1).await.unwrap().len(), 1);
 }
