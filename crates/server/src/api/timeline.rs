@@ -49,6 +49,7 @@ fn of_attempt(attempt: &AttemptView) -> Vec<Event> {
         AttemptState::Open => None,
         AttemptState::Done => Some("the bank has done it".to_owned()),
         AttemptState::Refused => Some(format!("the bank has refused it: {}", attempt.detail)),
+        AttemptState::Declined => Some(format!("declined: {}", attempt.detail)),
         AttemptState::Retry => Some(format!("the bank has not done it: {}", attempt.detail)),
         AttemptState::Unknown => Some(format!("no answer; in doubt: {}", attempt.detail)),
     };
