@@ -18,7 +18,7 @@ use crate::{
     answers::{Answer, Said, text},
     contract::{Counter, HungUp},
     faults::Faults,
-    request::{is_payments, read_body},
+    request::{is_money, read_body},
 };
 
 const DEFAULT_PAGE: usize = 1_000;
@@ -59,7 +59,7 @@ impl Counter {
             (_, "/webhooks") => wrong_method("deliver with POST"),
             (_, "/sandbox/ledger") => wrong_method("read with GET, clear with DELETE"),
             (_, "/sandbox/faults") => wrong_method("read with GET, set with PUT"),
-            (_, path) if is_payments(path) => wrong_method("send with POST, probe with GET"),
+            (_, path) if is_money(path) => wrong_method("send with POST, probe with GET"),
             _ => Said::error(StatusCode::NOT_FOUND, "path", "no such place at this bank").whole(),
         };
         Ok(answer)
