@@ -16,6 +16,7 @@ use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{Author, Engine, SettingKind, Store, StoreError};
 use tollgate_dispatch::{ChunkFlow, Feeder, Gate, GateOptions, Planner, Reconciler, Sweeper, Wake};
+use tollgate_domains::invoices::{self, Billing};
 use tollgate_domains::notifications::{self, Receiver};
 use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
 use tollgate_domains::payments::{self, Bank, Intake, Payments, Routes, RulesInForce};
@@ -29,6 +30,7 @@ use crate::banks::Banks;
 use crate::config::{Config, Http, Role, StoreAt};
 use crate::engines::{self, RunningEngine, Worlds};
 use crate::listener::Listener;
+use crate::providers::{self, Provider};
 use crate::receivers::Receivers;
 use crate::{telemetry, tls};
 
@@ -36,10 +38,11 @@ use crate::{telemetry, tls};
 const DEFAULT_LANE: &str = "default";
 
 /// All that is executed through the queue, each with its configuration before anyone changes it.
-pub(crate) fn item_types() -> [(ItemType, ItemTypeConfig); 2] {
+pub(crate) fn item_types() -> [(ItemType, ItemTypeConfig); 3] {
     [
         (payments::item_type(), payments::default_config()),
         (notifications::item_type(), notifications::default_config()),
+        (invoices::item_type(), invoices::default_config()),
     ]
 }
 
@@ -47,6 +50,7 @@ pub(crate) fn item_types() -> [(ItemType, ItemTypeConfig); 2] {
 pub(crate) fn register(registrar: &mut impl Registrar, worlds: &Worlds) {
     payments::register(registrar, &worlds.payments);
     notifications::register(registrar, &worlds.notifications);
+    invoices::register(registrar, &worlds.invoices);
 }
 
 /// A running Tollgate: store, engine, dispatcher and sweeper. The API is served on top of it.
@@ -54,6 +58,7 @@ pub struct Tollgate {
     pub store: Arc<dyn Store>,
     pub intake: Arc<Intake>,
     pub planner: Arc<Planner>,
+    billing: Arc<Billing>,
     receivers: Arc<[Receiver]>,
     rules: Arc<RulesInForce>,
     routes: Arc<Routes<Bank>>,
@@ -85,11 +90,14 @@ impl Tollgate {
         let tls = tls::acceptor(&config.tls)?;
         let banks = Banks::connect(&config.downstream)?;
         let receivers = Receivers::connect(&config.downstream.notifications)?;
+        let provider = Provider::connect(&config.downstream)?;
         let store = open_store(config).await?;
         seed_settings(&*store).await?;
 
         banks.warn_of_missing_lanes(&*store).await?;
         receivers.create_lanes(&*store).await?;
+        provider.create_lane(&*store).await?;
+        let billing = Arc::new(provider.billing(&store));
         let gate = Arc::new(Gate::new(Arc::clone(&store), gate_options(config)));
         let told = receivers.named();
         let routes = Arc::new(banks.routes(&store, &gate));
@@ -105,6 +113,7 @@ impl Tollgate {
             store: Arc::clone(&store),
             payments: Arc::new(world),
             notifications: Arc::new(receivers.world(&store, &gate)),
+            invoices: Arc::new(provider.world(&config.invoices, &store, &gate)?),
         };
 
         let (stop, stopped) = watch::channel(false);
@@ -112,6 +121,11 @@ impl Tollgate {
         let types = item_types().map(|(item_type, _)| item_type).to_vec();
         let planner = Arc::new(Planner::new(Arc::clone(&store), types, config.gate.margin));
         let mut background = start_background(config, &store, &engine, &planner, &stopped).await?;
+        if config.engine.does(Role::Dispatch) {
+            let every = Duration::from_secs(config.invoices.sweep_secs);
+            let sweep = providers::sweep(Arc::clone(&billing), every, stopped.clone());
+            background.spawn(sweep);
+        }
         let fed = Wake::default();
         if config.engine.does(Role::Init) {
             background.spawn(feeder(&store, &engine.handle(), &fed).run(stopped));
@@ -125,6 +139,7 @@ impl Tollgate {
             store,
             intake,
             planner,
+            billing,
             receivers: told.into(),
             rules,
             routes,
@@ -154,6 +169,7 @@ impl Tollgate {
             intake: Arc::clone(&self.intake),
             uploads: Arc::new(api::Uploads::new(&self.store, self.fed.clone(), closed)),
             planner: Arc::clone(&self.planner),
+            billing: Arc::clone(&self.billing),
             receivers: Arc::clone(&self.receivers),
             rules: Arc::clone(&self.rules),
             routes: Arc::clone(&self.routes),

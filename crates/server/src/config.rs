@@ -8,6 +8,7 @@ mod downstream;
 mod engine;
 mod header_source;
 mod http;
+mod invoices;
 #[cfg(test)]
 mod notification_tests;
 mod notifications;
@@ -29,11 +30,14 @@ pub use auth::Token;
 pub(crate) use downstream::{Downstream, NamedBank};
 pub(crate) use engine::{Engine, EngineAt, Role, Temporal, WorkerSize};
 pub(crate) use http::{Http, Tls};
+pub(crate) use invoices::Invoices as InvoicesConfig;
 pub(crate) use notifications::Notifications as NotificationsConfig;
 
 use crate::banks::Banks;
+use crate::providers::Provider;
 use crate::receivers::Receivers;
 use crate::tls;
+use invoices::Invoices;
 
 const DEFAULT: &str = include_str!("../default.toml");
 
@@ -49,6 +53,7 @@ pub struct Config {
     pub gate: Gate,
     pub sweep: Sweep,
     pub in_doubt: InDoubt,
+    pub invoices: Invoices,
     pub telemetry: Telemetry,
     pub downstream: Downstream,
     #[serde(default)]
@@ -151,6 +156,7 @@ impl Config {
             config.validate_parts(),
             Banks::connect(&config.downstream).map(drop),
             Receivers::connect(&config.downstream.notifications).map(drop),
+            Provider::connect(&config.downstream).map(drop),
             tls::acceptor(&config.tls).map(drop),
         ];
         let mut problems: Vec<String> = vec![];
@@ -224,6 +230,7 @@ impl Config {
             "sweep.reconcile_secs must be at least 1"
         );
         self.telemetry.validate()?;
+        self.invoices.validate()?;
         self.downstream.validate(self.gate.patience_secs)
     }
 }

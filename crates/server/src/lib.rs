@@ -7,6 +7,7 @@ mod banks;
 mod config;
 mod engines;
 mod listener;
+mod providers;
 mod receivers;
 mod schedules;
 mod telemetry;

@@ -33,7 +33,9 @@ impl Setting {
 
     fn with(folder: TempDir, url: &str, bank: &Bank, extra: &str) -> Self {
         let bank = bank.url();
-        let extra = format!("store.url = \"{url}\"\ndownstream.payments.url = \"{bank}\"\n{extra}");
+        let extra = format!(
+            "store.url = \"{url}\"\ndownstream.payments.url = \"{bank}\"\ndownstream.invoices.url = \"{bank}\"\n{extra}"
+        );
         Self { folder, extra }
     }
 

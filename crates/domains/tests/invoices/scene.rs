@@ -172,6 +172,10 @@ impl Town {
         self.until(id, |status| status != "IN_DOUBT");
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test's own bound, outside of the program"
+    )]
     pub(crate) fn until(&self, id: &str, is_so: impl Fn(&str) -> bool) {
         let began = std::time::Instant::now();
         while !is_so(&self.node.status(id)) {

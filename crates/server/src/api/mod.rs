@@ -4,12 +4,14 @@
 mod access;
 mod accounts;
 mod audit;
+mod billing_schedules;
 mod body;
 mod bulk;
 mod bulk_views;
 mod calendar_body;
 mod calendars;
 mod certificate;
+mod customers;
 mod dead_letters;
 mod document;
 mod error;
@@ -17,6 +19,8 @@ mod extract;
 mod forecast;
 mod health;
 mod in_doubt;
+mod invoice_list;
+mod invoices;
 mod item_types;
 mod lanes;
 mod limits;
@@ -46,6 +50,7 @@ use tollgate_core::id::LaneName;
 use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::ports::Store;
 use tollgate_dispatch::Planner;
+use tollgate_domains::invoices::Billing;
 use tollgate_domains::notifications::Receiver;
 use tollgate_domains::payments::{Bank, Intake, Routes, RulesInForce};
 use utoipa_axum::router::OpenApiRouter;
@@ -68,6 +73,7 @@ pub(crate) struct App {
     pub(crate) intake: Arc<Intake>,
     pub(crate) uploads: Arc<Uploads>,
     pub(crate) planner: Arc<Planner>,
+    pub(crate) billing: Arc<Billing>,
     /// Who is told what becomes of payments.
     pub(crate) receivers: Arc<[Receiver]>,
     pub(crate) rules: Arc<RulesInForce>,
@@ -98,6 +104,10 @@ fn resources() -> OpenApiRouter<App> {
         .merge(payment_list::router())
         .merge(payment_changes::router())
         .merge(bulk::router())
+        .merge(customers::router())
+        .merge(invoices::router())
+        .merge(invoice_list::router())
+        .merge(billing_schedules::router())
         .merge(rate_limit::router())
         .merge(forecast::router())
         .merge(lanes::router())

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tollgate_core::Timestamp;
-use tollgate_core::id::{FlowId, ItemId, LaneName, check_item_id};
+use tollgate_core::id::{FlowId, ItemId, ItemType, LaneName, check_item_id};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{AttemptView, AuditEntry, ItemView, Placed};
@@ -200,11 +200,11 @@ pub(super) struct KnownPayment {
     timeline: Vec<timeline::Event>,
 }
 
-/// One exchange with the bank about a payment.
+/// One exchange with the bank about a payment, or with the provider about an invoice.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Attempt)]
-struct AttemptResponse {
+pub(super) struct AttemptResponse {
     #[schema(schema_with = words::attempt_kind)]
     kind: AttemptKind,
     #[schema(schema_with = words::attempt_state)]
@@ -271,7 +271,12 @@ pub(super) async fn told(app: &App, id: &str) -> Result<Json<PaymentResponse>, A
 }
 
 async fn dispatch_enabled(app: &App) -> Result<bool, ApiError> {
-    let found = item_type(&*app.store, &payments::item_type()).await?;
+    is_dispatched(app, &payments::item_type()).await
+}
+
+/// Whether items of a type are dispatched at all.
+pub(super) async fn is_dispatched(app: &App, name: &ItemType) -> Result<bool, ApiError> {
+    let found = item_type(&*app.store, name).await?;
     Ok(found.is_some_and(|found| found.config.enabled))
 }
 
@@ -301,7 +306,7 @@ fn response(
     }
 }
 
-fn attempt(view: &AttemptView) -> AttemptResponse {
+pub(super) fn attempt(view: &AttemptView) -> AttemptResponse {
     AttemptResponse {
         kind: view.kind,
         outcome: view.state,

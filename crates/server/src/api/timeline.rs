@@ -1,4 +1,4 @@
-//! What happened to a payment, in order, in words that a support person can read out.
+//! What happened to a payment or an invoice, in order, in words that a support person can read out.
 
 use serde::Serialize;
 use tollgate_core::Timestamp;
@@ -71,6 +71,8 @@ fn of_audit(entry: &AuditEntry) -> Option<Event> {
         "REPLAYED" => format!("replayed by {actor}: {detail}"),
         "CANCELLED" => format!("cancelled by {actor}: {detail}"),
         "RESCHEDULED" => format!("rescheduled by {actor}: {detail}"),
+        "REOPENED" => format!("tried again by {actor}: {detail}"),
+        "CHECKED" => format!("checked by {actor}: {detail}"),
         "RESOLVED" => format!("resolved by {actor}: {detail}"),
         "NOT_NOTIFIED" => format!("nobody is told: {detail}"),
         _ => return None,
