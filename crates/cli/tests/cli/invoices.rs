@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tollgate_conformance::postgres::Cluster;
+use tollgate_sandbox::Bank;
 
 use crate::http::{Response, get, post, send};
 use crate::pair::{Pair, pair, pair_on};
@@ -35,6 +36,23 @@ fn put(address: SocketAddr, path: &str, body: &Value) -> Response {
 fn status(address: SocketAddr, id: &str) -> String {
     let shown = get(address, &format!("/invoices/{id}")).unwrap().body;
     shown["status"].as_str().unwrap_or_default().to_owned()
+}
+
+/// An invoice that is due at once, on whatever engine, as it is shown after its end.
+pub(crate) fn charged_once(address: SocketAddr, provider: &Bank) -> Value {
+    assert_eq!(
+        post(address, "/customers", &customer()).unwrap().status,
+        201
+    );
+    let mut due = invoice("inv_1");
+    due["schedule"] = json!({"cron": "* * * * * *"});
+    assert_eq!(post(address, "/invoices", &due).unwrap().status, 201);
+    eventually("it is paid", PATIENCE, || {
+        (status(address, "inv_1") == "PAID").then_some(())
+    });
+    let charged = provider.ledger().effective();
+    assert_eq!(charged.get("invoice/inv_1"), Some(&1));
+    get(address, "/invoices/inv_1").unwrap().body
 }
 
 fn until_paid(pair: &Pair, id: &str) {

@@ -102,6 +102,7 @@ fn invoices_of_thirty_time_zones_are_charged_once_each_under_the_limit_and_none_
             .certificate(&lane, from, to)
             .await_now()
             .unwrap();
+        assert!(proof.holds, "{proof:?}");
         assert_eq!(proof.sends, (ZONES.len() * INVOICES) as u64);
     }
 }

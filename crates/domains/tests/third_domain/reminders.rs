@@ -10,7 +10,7 @@ use tollgate_core::flow::{
 use tollgate_core::id::{FlowId, ItemId, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::money::Money;
-use tollgate_core::ports::{NewItem, NewRecord, Request, StatusMove, Store};
+use tollgate_core::ports::{NewItem, NewRecord, Request, StatusMove, Store, StoreError};
 use tollgate_core::retry;
 use tollgate_dispatch::{Job, Moves, Sender, Sent};
 
@@ -85,43 +85,33 @@ impl Step for Remind {
         Self::NAME.to_owned()
     }
     fn policy(&self) -> Policy {
-        let (timeout, longest_pause) = (Duration::from_mins(2), Duration::from_secs(2));
-        let first_pause = Duration::from_millis(200);
-        let (max_attempts, factor) = (60, 2);
         let retry = retry::Policy {
-            max_attempts,
-            first_pause,
-            factor,
-            longest_pause,
+            max_attempts: 60,
+            first_pause: Duration::from_millis(200),
+            factor: 2,
+            longest_pause: Duration::from_secs(2),
         };
+        let timeout = Duration::from_mins(2);
         Policy { timeout, retry }
     }
     async fn run(&self, world: &Reminders, _: &Call) -> Result<Sent, StepError> {
-        let ExecInput {
-            item,
-            run,
-            context_json,
-        } = self.input.clone();
-        let key = format!("reminder-{}", item.id);
-        let request = Request {
-            reference: item.id.to_string(),
-            idempotency_key: key,
-            body_json: context_json,
-        };
+        let (item, run) = (self.input.item.clone(), self.input.run);
         let done = StatusMove::new(&["WAITING"], "SENT");
-        let moves = Moves {
-            done: done.clone(),
-            refused: StatusMove::new(&["WAITING"], "REFUSED"),
-            in_doubt: StatusMove::new(&[], "WAITING"),
-        };
         let job = Job {
             item: item.clone(),
             run,
-            request,
-            moves,
+            request: Request {
+                reference: item.id.to_string(),
+                idempotency_key: format!("reminder-{}", item.id),
+                body_json: self.input.context_json.clone(),
+            },
+            moves: Moves {
+                done: done.clone(),
+                refused: StatusMove::new(&["WAITING"], "REFUSED"),
+                in_doubt: StatusMove::new(&[], "WAITING"),
+            },
         };
-        let away =
-            |error: tollgate_core::ports::StoreError| StepError::retryable(error.to_string());
+        let away = |error: StoreError| StepError::retryable(error.to_string());
         let sent = world.sender.send(&job).await.map_err(away)?;
         if matches!(sent, Sent::Done(_)) {
             world.store.finish(&item, run, done).await.map_err(away)?;
