@@ -10,6 +10,9 @@ pub enum Outcome {
     Done(String),
     /// A definite no, with the reason.
     Refused(String),
+    /// The downstream's word about this very idempotency key: it was not done and never will be.
+    /// It may be asked again, under another key.
+    Declined(String),
     /// Definitely not done; may be tried again.
     Retry { why: String, quiet: Quiet },
     /// Sent, or perhaps sent, and the answer is lost. Ends by evidence or by a person.
@@ -28,6 +31,7 @@ impl Outcome {
         match self {
             Self::Done(_) => AttemptState::Done,
             Self::Refused(_) => AttemptState::Refused,
+            Self::Declined(_) => AttemptState::Declined,
             Self::Retry { .. } => AttemptState::Retry,
             Self::Unknown(_) => AttemptState::Unknown,
         }
@@ -36,7 +40,9 @@ impl Outcome {
     /// The downstream's answer, or why there is none.
     pub fn detail(&self) -> &str {
         match self {
-            Self::Done(text) | Self::Refused(text) | Self::Unknown(text) => text,
+            Self::Done(text) | Self::Refused(text) | Self::Declined(text) | Self::Unknown(text) => {
+                text
+            }
             Self::Retry { why, .. } => why,
         }
     }
@@ -57,15 +63,17 @@ pub enum AttemptState {
     Open,
     Done,
     Refused,
+    Declined,
     Retry,
     Unknown,
 }
 
 impl AttemptState {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Open,
         Self::Done,
         Self::Refused,
+        Self::Declined,
         Self::Retry,
         Self::Unknown,
     ];
@@ -75,6 +83,7 @@ impl AttemptState {
             Self::Open => "OPEN",
             Self::Done => "DONE",
             Self::Refused => "REFUSED",
+            Self::Declined => "DECLINED",
             Self::Retry => "RETRY",
             Self::Unknown => "UNKNOWN",
         }

@@ -63,8 +63,9 @@ impl Doubt {
 }
 
 pub(crate) fn next(history: &History, profile: &Profile) -> Next {
+    let past = undecided(&history.past);
     let ended = |state| {
-        let ended = history.past.iter().find(|p| p.state == state);
+        let ended = past.iter().find(|p| p.state == state);
         ended.map(|p| p.detail.clone())
     };
     if let Some(answer) = ended(AttemptState::Done) {
@@ -74,7 +75,7 @@ pub(crate) fn next(history: &History, profile: &Profile) -> Next {
         return Next::AlreadyRefused(reason);
     }
     let era = history.era;
-    let lost = lost_sends(&history.past, era, profile);
+    let lost = lost_sends(past, era, profile);
     let (Some(first), Some(latest)) = (lost.first(), lost.last()) else {
         return Next::Send(Doubt::None);
     };
@@ -87,6 +88,16 @@ pub(crate) fn next(history: &History, profile: &Profile) -> Next {
         return Next::Send(doubt);
     }
     Next::Probe(doubt)
+}
+
+/// A decline is the downstream's last word about all that was sent under its key; what comes next
+/// has another. Only a "done" that somebody has written nevertheless is stronger.
+fn undecided(past: &[Past]) -> &[Past] {
+    if past.iter().any(|p| p.state == AttemptState::Done) {
+        return past;
+    }
+    let declined = past.iter().rposition(|p| p.state == AttemptState::Declined);
+    declined.map_or(past, |place| &past[place + 1..])
 }
 
 /// A send that may have been done.
@@ -129,7 +140,7 @@ fn lost_sends(past: &[Past], era: Era, profile: &Profile) -> Vec<Lost> {
 #[cfg(test)]
 mod tests {
     use AttemptKind::{Probe, Send};
-    use AttemptState::{Done, Refused, Retry, Unknown};
+    use AttemptState::{Declined, Done, Refused, Retry, Unknown};
     use tollgate_core::gate::LATEST_USE;
     use tollgate_core::id::AttemptId;
 
@@ -237,6 +248,37 @@ mod tests {
         for (attempts, honours, now, expected) in table {
             let said = next(&history(&attempts, now), &profile(honours));
             assert_eq!(said, expected, "{attempts:?} honours={honours} now={now}");
+        }
+    }
+
+    #[test]
+    fn a_decline_is_the_last_word_about_all_that_was_sent_before_it() {
+        let lost = (Send, Unknown, 0);
+        let doubt = Doubt::Since {
+            era: 1,
+            first: Some(at(20)),
+            last: at(20),
+        };
+        let table = [
+            (vec![(Send, Declined, 0)], Next::Send(Doubt::None)),
+            (vec![lost, (Probe, Declined, 10)], Next::Send(Doubt::None)),
+            (vec![lost, (Send, Declined, 10)], Next::Send(Doubt::None)),
+            (
+                vec![lost, (Probe, Declined, 10), (Send, Unknown, 20)],
+                Next::Send(doubt),
+            ),
+            (
+                vec![(Send, Declined, 0), (Send, Refused, 10)],
+                Next::AlreadyRefused("said so".into()),
+            ),
+            (
+                vec![(Send, Done, 0), (Probe, Declined, 10)],
+                Next::AlreadyDone("said so".into()),
+            ),
+        ];
+        for (attempts, expected) in table {
+            let said = next(&history(&attempts, 30), &profile(true));
+            assert_eq!(said, expected, "{attempts:?}");
         }
     }
 

@@ -7,7 +7,7 @@ use tollgate_core::ports::{StatusMove, Then};
 use tollgate_core::retry;
 
 use crate::decide::Doubt;
-use crate::sender::{Job, Sent};
+use crate::sender::{IfDeclined, Job, Sent};
 
 /// The pauses of an item that goes back to the queue, by its run: growing, and without an end.
 pub(crate) const PAUSES: retry::Policy = retry::Policy {
@@ -23,7 +23,8 @@ pub(crate) struct Follows {
     pub(crate) sent: Sent,
 }
 
-/// Once an attempt is Unknown, a later refusal proves nothing about it.
+/// Once an attempt is Unknown, a later refusal proves nothing about it. A decline does: it is the
+/// downstream's word about the key, and not about this one request.
 pub(crate) fn judge(said: Outcome, doubt: Doubt) -> Outcome {
     match (said, doubt) {
         (Outcome::Refused(reason), Doubt::Since { .. }) => Outcome::Unknown(format!(
@@ -37,6 +38,7 @@ pub(crate) fn judge(said: Outcome, doubt: Doubt) -> Outcome {
 /// the item rests otherwise.
 pub(crate) fn follow(
     job: &Job,
+    if_declined: Option<&IfDeclined>,
     outcome: &Outcome,
     evidence_in: Option<Duration>,
     pause: Duration,
@@ -51,6 +53,19 @@ pub(crate) fn follow(
             record: Some(job.moves.refused.clone()),
             then: Then::Finish,
             sent: Sent::Refused(reason.clone()),
+        },
+        Outcome::Declined(reason) => match if_declined {
+            Some(IfDeclined { record, then }) => Follows {
+                record: Some(record.clone()),
+                then: then.clone(),
+                sent: Sent::Declined(reason.clone()),
+            },
+            // Nobody has said what follows: a no like any other.
+            None => Follows {
+                record: Some(job.moves.refused.clone()),
+                then: Then::Finish,
+                sent: Sent::Declined(reason.clone()),
+            },
         },
         Outcome::Unknown(why) => requeue(Some(job.moves.in_doubt.clone()), pause, why),
         // "Unknown to me": ask again when that will be evidence; send again if it is.

@@ -32,7 +32,7 @@ pub use item_types::{ItemTypeInForce, change_item_type, item_type};
 pub use planner::{Feed, Planner};
 pub use reconciler::Reconciler;
 pub use rounds::{DISPATCH_TASK_QUEUE, DispatchRound, DispatcherFlow, Dispatchers, dispatcher_id};
-pub use sender::{Job, Moves, Sender, Sent};
+pub use sender::{IfDeclined, Job, Moves, Sender, Sent};
 pub use shift::Shift;
 pub use sweeper::{Sweep, Sweeper};
 pub use why::{is_overdue, nobody_runs_it, why_not_running};

@@ -16,7 +16,7 @@ use tollgate_core::lane_in_force::CLOSED_PAUSE;
 use tollgate_core::outcome::{AttemptKind, Outcome, Quiet};
 use tollgate_core::ports::{
     Connector, Health, Heard, ItemView, Line, NoLine, Permit, Request, Settlement, StatusMove,
-    Store, StoreError, StoreResult,
+    Store, StoreError, StoreResult, Then,
 };
 use tollgate_core::retry;
 
@@ -51,6 +51,13 @@ pub struct Moves {
     pub in_doubt: StatusMove,
 }
 
+/// What follows when the downstream declines: an end, or another run under another key.
+#[derive(Debug, Clone)]
+pub struct IfDeclined {
+    pub record: StatusMove,
+    pub then: Then,
+}
+
 /// What became of the item for now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sent {
@@ -58,12 +65,23 @@ pub enum Sent {
     Done(String),
     /// A definite no; the item has ended.
     Refused(String),
+    /// A definite no to this key; what follows was said beforehand, and has happened.
+    Declined(String),
     /// The item waits in the queue and comes back as its next run.
     Requeued(String),
     /// It must not run late and would; it waits for a person. Nothing was sent.
     Held,
     /// Another run owns the item. Nothing was sent.
     Superseded(String),
+}
+
+/// What one exchange is about.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    job: &'a Job,
+    if_declined: Option<&'a IfDeclined>,
+    kind: AttemptKind,
+    doubt: Doubt,
 }
 
 pub struct Sender {
@@ -101,8 +119,15 @@ impl Sender {
         Self { pauses, ..self }
     }
 
-    /// Sends an item, or finds out what became of it. Safe to call again after a crash.
+    /// Sends an item, or finds out what became of it. Safe to call again after a crash. A decline
+    /// ends it like a refusal.
     pub async fn send(&self, job: &Job) -> StoreResult<Sent> {
+        self.send_or(job, None).await
+    }
+
+    /// The same for items that may be declined and asked again: what follows is written together
+    /// with the answer. The key of the next run must be another one.
+    pub async fn send_or(&self, job: &Job, if_declined: Option<&IfDeclined>) -> StoreResult<Sent> {
         let history = loop {
             let history = self
                 .store
@@ -138,7 +163,15 @@ impl Sender {
         };
         let ask = self.ask(job, kind, doubt, history.now);
         match self.gate.turn(ask).await {
-            Ok(permit) => self.exchange(job, kind, doubt, line, permit).await,
+            Ok(permit) => {
+                let ask = Asked {
+                    job,
+                    if_declined,
+                    kind,
+                    doubt,
+                };
+                self.exchange(ask, line, permit).await
+            }
             Err(refusal) => self.refused(job, kind, refusal).await,
         }
     }
@@ -196,15 +229,19 @@ impl Sender {
         }
     }
 
-    #[tracing::instrument(skip_all, fields(lane = %self.connector.lane(), ?kind, outcome))]
+    #[tracing::instrument(skip_all, fields(lane = %self.connector.lane(), kind = ?asked.kind, outcome))]
     async fn exchange(
         &self,
-        job: &Job,
-        kind: AttemptKind,
-        doubt: Doubt,
+        asked: Asked<'_>,
         line: Box<dyn Line>,
         permit: Permit,
     ) -> StoreResult<Sent> {
+        let Asked {
+            job,
+            if_declined,
+            kind,
+            doubt,
+        } = asked;
         let (attempt, turn_at, era) = (permit.attempt(), permit.turn_at(), permit.era());
         let profile = self.connector.profile();
         let began = Instant::now();
@@ -227,8 +264,8 @@ impl Sender {
             AttemptKind::Send => None,
             AttemptKind::Probe => Some(doubt.evidence_in(profile, turn_at, era)),
         };
-        let Follows { record, then, sent } =
-            follow(job, &outcome, evidence_in, self.pauses.pause_after(job.run));
+        let pause = self.pauses.pause_after(job.run);
+        let Follows { record, then, sent } = follow(job, if_declined, &outcome, evidence_in, pause);
         let close_lane = match &outcome {
             Outcome::Retry {
                 quiet: Quiet::For(time),

@@ -1,4 +1,4 @@
-//! The connector to a downstream that speaks the payments contract over HTTP: where it is, what
+//! The connector to a downstream that speaks one of the money contracts over HTTP: where it is, what
 //! it promises, and what a send and a probe look like on the wire.
 
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use tollgate_core::id::LaneName;
 use tollgate_core::ports::{Connector, Heard, Line, NoLine, Permit, Profile, Request};
 
 use crate::access::Access;
+use crate::charge::{judge_charge, judge_charge_probe};
 use crate::connection::{OutRequest, Remote};
 use crate::judge::{Exchange, heard, judge_probe, judge_send};
 use crate::pool::{Lease, Pool};
@@ -21,7 +22,7 @@ use crate::url::Base;
 pub struct HttpOptions {
     /// How the connector is called in messages.
     pub name: String,
-    /// Where `/payments` is found: `http[s]://host[:port][/path]`.
+    /// Where `/payments` or `/charge` is found: `http[s]://host[:port][/path]`.
     pub url: String,
     pub lane: LaneName,
     pub profile: Profile,
@@ -44,6 +45,15 @@ impl HttpConnector {
 
     /// Checks the options and reads the root certificates; connects to nothing yet.
     pub fn with_access(options: HttpOptions, access: &Access) -> Result<Self, String> {
+        Self::speaking(Contract::Payments, options, access)
+    }
+
+    /// To a provider that charges customers: `/charge` instead of `/payments`.
+    pub fn charging(options: HttpOptions, access: &Access) -> Result<Self, String> {
+        Self::speaking(Contract::Charges, options, access)
+    }
+
+    fn speaking(contract: Contract, options: HttpOptions, access: &Access) -> Result<Self, String> {
         let name = &options.name;
         let refuse = |why: &str| format!("connector {name:?}: {why}");
         let base = Base::parse(&options.url).map_err(|why| refuse(&why))?;
@@ -55,6 +65,7 @@ impl HttpConnector {
         }
         let remote = Remote::at(&base, access).map_err(|why| refuse(&why))?;
         let endpoint = Endpoint {
+            contract,
             label: format!("{name} {}", options.url),
             place: base.place(),
             path: base.path,
@@ -106,15 +117,19 @@ struct HttpLine {
 #[async_trait]
 impl Line for HttpLine {
     async fn send(self: Box<Self>, _permit: Permit, request: &Request) -> Heard {
-        let profile = &self.endpoint.profile;
-        let exchange = match self.endpoint.payment(request) {
+        let (profile, contract) = (&self.endpoint.profile, self.endpoint.contract);
+        let exchange = match self.endpoint.order(request) {
             Ok(out) => self.lease.exchange(out, profile.timeout).await,
             Err(error) => Exchange::NotSent(error.to_string()),
         };
-        heard(exchange, |e| judge_send(e, &request.reference, profile))
+        heard(exchange, |e| match contract {
+            Contract::Payments => judge_send(e, &request.reference, profile),
+            Contract::Charges => judge_charge(e, profile),
+        })
     }
 
     async fn probe(self: Box<Self>, _permit: Permit, request: &Request) -> Heard {
+        let contract = self.endpoint.contract;
         let exchange = match self.endpoint.question(request) {
             Ok(out) => {
                 let within = self.endpoint.profile.timeout;
@@ -122,13 +137,33 @@ impl Line for HttpLine {
             }
             Err(error) => Exchange::NotSent(error.to_string()),
         };
-        heard(exchange, |e| judge_probe(e, &request.reference))
+        heard(exchange, |e| match contract {
+            Contract::Payments => judge_probe(e, &request.reference),
+            Contract::Charges => judge_charge_probe(e),
+        })
+    }
+}
+
+/// What the downstream does for us: its addresses, and what its answers mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Contract {
+    Payments,
+    Charges,
+}
+
+impl Contract {
+    fn address(self) -> &'static str {
+        match self {
+            Self::Payments => "payments",
+            Self::Charges => "charge",
+        }
     }
 }
 
 /// All that a line must know of its downstream.
 #[derive(Debug)]
 struct Endpoint {
+    contract: Contract,
     /// Name and URL, for messages.
     label: String,
     place: String,
@@ -142,17 +177,23 @@ struct Endpoint {
 }
 
 impl Endpoint {
-    fn payment(&self, request: &Request) -> http::Result<OutRequest> {
+    fn order(&self, request: &Request) -> http::Result<OutRequest> {
         let body = Full::new(Bytes::from(request.body_json.clone()));
-        self.to(Method::POST, format!("{}/payments", self.path))
+        let address = self.contract.address();
+        self.to(Method::POST, format!("{}/{address}", self.path))
             .header("idempotency-key", &request.idempotency_key)
             .header(CONTENT_TYPE, "application/json")
             .body(body)
     }
 
     fn question(&self, request: &Request) -> http::Result<OutRequest> {
-        let id = path_segment(&request.reference);
-        self.to(Method::GET, format!("{}/payments/{id}", self.path))
+        // A payment has one key for all its life; each charge of an invoice has one of its own.
+        let id = match self.contract {
+            Contract::Payments => path_segment(&request.reference),
+            Contract::Charges => path_segment(&request.idempotency_key),
+        };
+        let address = self.contract.address();
+        self.to(Method::GET, format!("{}/{address}/{id}", self.path))
             .body(Full::default())
     }
 

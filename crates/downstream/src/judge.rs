@@ -43,7 +43,9 @@ pub(crate) fn heard(exchange: Exchange, judge: impl FnOnce(Exchange) -> Outcome)
         _ if unsent => Health::Untold,
         _ if turned_away => Health::TurnsUsAway,
         Outcome::Unknown(_) => Health::Fails,
-        Outcome::Done(_) | Outcome::Refused(_) | Outcome::Retry { .. } => Health::Answers,
+        Outcome::Done(_) | Outcome::Refused(_) | Outcome::Declined(_) | Outcome::Retry { .. } => {
+            Health::Answers
+        }
     };
     Heard { outcome, health }
 }
@@ -54,6 +56,15 @@ fn turns_us_away(status: u16) -> bool {
 }
 
 pub(crate) fn judge_send(exchange: Exchange, reference: &str, profile: &Profile) -> Outcome {
+    judge_send_by(exchange, profile, |answer| done_if_named(answer, reference))
+}
+
+/// With another reading of a 2xx.
+pub(crate) fn judge_send_by(
+    exchange: Exchange,
+    profile: &Profile,
+    read: impl FnOnce(Answer) -> Outcome,
+) -> Outcome {
     let answer = match exchange {
         Exchange::NotSent(why) => {
             return Outcome::retry(format!("failed before the first byte: {why}"));
@@ -63,7 +74,7 @@ pub(crate) fn judge_send(exchange: Exchange, reference: &str, profile: &Profile)
     };
     let status = answer.status;
     match status {
-        200..=299 => done_if_named(answer, reference),
+        200..=299 => read(answer),
         _ if turns_us_away(status) => Outcome::retry(format!(
             "status {status}: the configuration is wrong, not the payment"
         )),
@@ -81,11 +92,16 @@ pub(crate) fn judge_send(exchange: Exchange, reference: &str, profile: &Profile)
 /// A probe that did not go out has learned nothing: that is `Unknown`, for `Retry` would claim
 /// that the downstream denies knowing the item.
 pub(crate) fn judge_probe(exchange: Exchange, reference: &str) -> Outcome {
+    judge_probe_by(exchange, |answer| done_if_named(answer, reference))
+}
+
+/// With another reading of a 200.
+pub(crate) fn judge_probe_by(exchange: Exchange, read: impl FnOnce(Answer) -> Outcome) -> Outcome {
     match exchange {
         Exchange::NotSent(why) => Outcome::Unknown(format!("not asked: {why}")),
         Exchange::Lost(why) => Outcome::Unknown(why),
         Exchange::Answered(answer) => match answer.status {
-            200 => done_if_named(answer, reference),
+            200 => read(answer),
             404 => Outcome::retry("unknown to the downstream"),
             status => Outcome::Unknown(format!("status {status}")),
         },

@@ -3,6 +3,7 @@
 //! becomes of an outcome is the sender's business.
 
 mod access;
+mod charge;
 mod connection;
 mod delivery;
 mod encrypted;

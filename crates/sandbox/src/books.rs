@@ -10,6 +10,7 @@ use rust_decimal::Decimal;
 use serde_json::json;
 
 use crate::{
+    charge::{self, Charge},
     entry::{Effect, Entry, Kind},
     order::Order,
     window::SECOND,
@@ -23,6 +24,8 @@ pub(crate) struct Books {
     pub(crate) times_effective: HashMap<String, u32>,
     pub(crate) totals: BTreeMap<String, (u64, Decimal)>,
     answers: HashMap<String, FirstAnswer>,
+    /// What was said to each charge, by its key, and from when on a question finds it.
+    charges: HashMap<String, (String, Duration)>,
     keys_in_use: HashSet<String>,
     /// From when on a probe finds a payment, for those that took time to settle.
     visible_from: HashMap<String, Duration>,
@@ -171,6 +174,43 @@ impl Books {
         order: &Order,
         terms: &Terms,
     ) -> Verdict {
+        self.once(now, place, terms, |books| {
+            (Effect::Took, books.take_effect(now, order, terms.settle))
+        })
+    }
+
+    /// Charges, or declines to, by the same rule.
+    pub(crate) fn charge(
+        &mut self,
+        now: Duration,
+        place: Place,
+        charge: &Charge,
+        terms: &Terms,
+        decline: bool,
+    ) -> Verdict {
+        let key = self.entry(place).and_then(|entry| entry.key.clone());
+        self.once(now, place, terms, |books| {
+            let (effect, answer) = if decline {
+                (Effect::Declined, charge::no())
+            } else {
+                books.take_effect(now, &charge.order, terms.settle);
+                (Effect::Took, charge::yes(books.last_reference))
+            };
+            if let Some(key) = key {
+                let first = (answer.clone(), now + terms.settle);
+                books.charges.entry(key).or_insert(first);
+            }
+            (effect, answer)
+        })
+    }
+
+    fn once(
+        &mut self,
+        now: Duration,
+        place: Place,
+        terms: &Terms,
+        act: impl FnOnce(&mut Self) -> (Effect, String),
+    ) -> Verdict {
         let Some(entry) = self.entry(place) else {
             return Verdict::BooksClosed;
         };
@@ -193,8 +233,8 @@ impl Books {
             self.set_effect(place, Effect::Repeated);
             return Verdict::Accepted { answer };
         }
-        self.set_effect(place, Effect::Took);
-        let answer = self.take_effect(now, order, terms.settle);
+        let (effect, answer) = act(self);
+        self.set_effect(place, effect);
         if let Some(key) = key {
             let first = FirstAnswer {
                 body_sha256,
@@ -224,6 +264,27 @@ impl Books {
         };
         self.set_effect(place, effect);
         effect == Effect::Found
+    }
+
+    /// What was said to the charge under this key, if it is there to be seen.
+    pub(crate) fn probe_charge(
+        &mut self,
+        now: Duration,
+        place: Place,
+        key: &str,
+        hide: bool,
+    ) -> Option<String> {
+        let said = self.charges.get(key).cloned();
+        let seen = said
+            .clone()
+            .filter(|(_, visible_from)| !hide && *visible_from <= now);
+        let effect = match (&said, &seen) {
+            (None, _) => Effect::NotFound,
+            (Some(_), None) => Effect::Hidden,
+            (Some(_), Some(_)) => Effect::Found,
+        };
+        self.set_effect(place, effect);
+        seen.map(|(answer, _)| answer)
     }
 
     fn set_effect(&mut self, place: Place, effect: Effect) {

@@ -19,7 +19,6 @@ use crate::{
     fate::{Fate, FaultSource},
     faults::{Blow, Strike, When},
     ledger::Ledger,
-    order::Order,
     request::{Asked, Complaint, key_of, kind_of, read_body},
     services::Service,
 };
@@ -85,7 +84,7 @@ impl Counter {
             Some(Blow {
                 strike,
                 when: When::Before,
-            }) => self.leave_undone(place, kind, strike, &payment_id),
+            }) => self.leave_undone(place, &asked, kind, strike),
             Some(Blow {
                 when: When::After, ..
             })
@@ -108,11 +107,10 @@ impl Counter {
         fate: Fate,
     ) -> Result<Said, HungUp> {
         match asked {
-            Ok(Asked::Pay(order)) if !fate.work.is_zero() => {
-                self.pay_slowly(place, order, fate).await
+            Ok(asked @ (Asked::Pay(_) | Asked::Charge(_))) if !fate.work.is_zero() => {
+                self.pay_slowly(place, asked, fate).await
             }
-            Ok(Asked::Pay(order)) => self.pay(place, &order, fate),
-            Ok(Asked::Probe { payment_id }) => Ok(self.tell(place, &payment_id, false)),
+            Ok(asked) => self.carry_out(place, &asked, fate),
             Err(complaint) => {
                 self.ledger
                     .amend(place, |entry| entry.effect = Effect::RefusedOther);
@@ -125,15 +123,19 @@ impl Counter {
         }
     }
 
-    fn pay(&self, place: Place, order: &Order, fate: Fate) -> Result<Said, HungUp> {
-        let verdict = self.ledger.pay(place, order, &self.terms(fate));
-        said(verdict)
+    fn carry_out(&self, place: Place, asked: &Asked, fate: Fate) -> Result<Said, HungUp> {
+        let terms = self.terms(fate);
+        match asked {
+            Asked::Pay(order) => said(self.ledger.pay(place, order, &terms)),
+            Asked::Charge(charge) => said(self.ledger.charge(place, charge, &terms, fate.decline)),
+            Asked::Probe { .. } | Asked::AskCharge { .. } => Ok(self.tell(place, asked, false)),
+        }
     }
 
     async fn pay_slowly(
         self: &Arc<Self>,
         place: Place,
-        order: Order,
+        asked: Asked,
         fate: Fate,
     ) -> Result<Said, HungUp> {
         let held = match self.ledger.hold_key(place, self.honours_keys) {
@@ -146,7 +148,7 @@ impl Counter {
             sleep(fate.work).await;
             drop(held);
             // Nobody may be waiting any more.
-            let _ = done.send(counter.pay(place, &order, fate));
+            let _ = done.send(counter.carry_out(place, &asked, fate));
         };
         {
             let mut at_work = self.slow_work();
@@ -171,7 +173,14 @@ impl Counter {
     }
 
     /// `hide` denies what is in the books.
-    fn tell(&self, place: Place, payment_id: &str, hide: bool) -> Said {
+    fn tell(&self, place: Place, asked: &Asked, hide: bool) -> Said {
+        if let Asked::AskCharge { key } = asked {
+            return match self.ledger.probe_charge(place, key, hide) {
+                Some(answer) => Said::json(StatusCode::OK, answer),
+                None => Said::error(StatusCode::NOT_FOUND, "key", "nothing was charged under it"),
+            };
+        }
+        let payment_id = asked.payment_id();
         if self.ledger.probe(place, payment_id, hide) {
             Said::accepted(payment_id)
         } else {
@@ -179,14 +188,22 @@ impl Counter {
         }
     }
 
-    fn leave_undone(&self, place: Place, kind: Kind, strike: Strike, payment_id: &str) -> Said {
+    fn leave_undone(
+        &self,
+        place: Place,
+        asked: &Result<Asked, Complaint>,
+        kind: Kind,
+        strike: Strike,
+    ) -> Said {
+        let payment_id = asked.as_ref().map(Asked::payment_id).unwrap_or_default();
         let effect = match strike {
             Strike::Status {
                 status: StatusCode::NOT_FOUND,
                 ..
-            } if kind == Kind::Probe => {
-                return self.tell(place, payment_id, true);
-            }
+            } if kind == Kind::Probe => match asked {
+                Ok(asked) => return self.tell(place, asked, true),
+                Err(_) => Effect::RefusedOther,
+            },
             Strike::Status {
                 status: StatusCode::TOO_MANY_REQUESTS,
                 ..
@@ -259,15 +276,14 @@ fn said(verdict: Verdict) -> Result<Said, HungUp> {
 }
 
 fn describe(entry: &mut Entry, asked: Option<&Asked>) {
-    match asked {
-        Some(Asked::Pay(order)) => {
-            entry.payment_id = Some(order.payment_id.clone());
-            entry.amount = Some(order.amount_text.clone());
-            entry.currency = Some(order.currency.clone());
-        }
-        Some(Asked::Probe { payment_id }) => entry.payment_id = Some(payment_id.clone()),
-        None => {}
-    }
+    entry.payment_id = asked.map(Asked::ledger_name);
+    let order = match asked {
+        Some(Asked::Pay(order)) => order,
+        Some(Asked::Charge(charge)) => &charge.order,
+        Some(Asked::Probe { .. } | Asked::AskCharge { .. }) | None => return,
+    };
+    entry.amount = Some(order.amount_text.clone());
+    entry.currency = Some(order.currency.clone());
 }
 
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {

@@ -14,7 +14,7 @@ pub struct Entry {
     pub kind: Kind,
     /// The idempotency key, if one was sent.
     pub key: Option<String>,
-    /// None if the request could not be read.
+    /// None if the request could not be read. `invoice/{invoiceId}` for a charge.
     pub payment_id: Option<String>,
     /// None until the whole body has arrived.
     pub body_sha256: Option<String>,
@@ -32,9 +32,9 @@ pub struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Kind {
-    /// `POST /payments`
+    /// `POST /payments`, `POST /charge`
     Send,
-    /// `GET /payments/{paymentId}`
+    /// `GET /payments/{paymentId}`, `GET /charge/{key}`
     Probe,
     /// `POST /webhooks`: counted among the faults, and written down as a [`crate::Delivery`].
     Webhook,
@@ -50,6 +50,8 @@ pub enum Kind {
 pub enum Effect {
     /// Money moved.
     Took,
+    /// A charge that was declined: no money moved, and under this key none ever will.
+    Declined,
     /// The key was known: the first answer was given again and no money moved.
     Repeated,
     /// Over the bank's limit, or a fault that says so; nothing was done.

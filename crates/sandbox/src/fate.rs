@@ -23,6 +23,7 @@ pub(crate) struct Fate {
     pub(crate) work: Duration,
     pub(crate) settle: Duration,
     pub(crate) forget_key: Option<Duration>,
+    pub(crate) decline: bool,
 }
 
 #[derive(Debug)]
@@ -150,6 +151,7 @@ impl Lot {
                 Fault::Work(time) => work = work.or(Some(time)),
                 Fault::Settle(time) => settle = settle.or(Some(time)),
                 Fault::ForgetKey(time) => fate.forget_key = fate.forget_key.or(Some(time)),
+                Fault::Decline => fate.decline = true,
                 Fault::Blow(blow) => fate.blow = fate.blow.or(Some(blow)),
             }
         }

@@ -86,6 +86,8 @@ pub(crate) enum Fault {
     Settle(Duration),
     /// So long after the work the key is forgotten, and a repeat takes effect again.
     ForgetKey(Duration),
+    /// A charge is declined: the work is to say no.
+    Decline,
     Blow(Blow),
 }
 
@@ -193,6 +195,7 @@ impl fmt::Display for Fault {
             Self::Work(time) => write!(f, "work {}ms", time.as_millis()),
             Self::Settle(time) => write!(f, "settle {}ms", time.as_millis()),
             Self::ForgetKey(time) => write!(f, "forget-key {}ms", time.as_millis()),
+            Self::Decline => f.write_str("decline"),
             Self::Blow(blow) => blow.fmt(f),
         }
     }

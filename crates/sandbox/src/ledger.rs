@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use crate::{
     books::{Arrival, Books, Place, Terms, Verdict},
     calls::{CallPlace, Calls, ServiceCall},
+    charge::Charge,
     clock::Clock,
     entry::{Effect, Entry, Kind},
     order::Order,
@@ -272,6 +273,22 @@ impl Ledger {
     pub(crate) fn pay(&self, place: Place, order: &Order, terms: &Terms) -> Verdict {
         let mut books = self.books();
         books.pay(self.now(), place, order, terms)
+    }
+
+    pub(crate) fn charge(
+        &self,
+        place: Place,
+        charge: &Charge,
+        terms: &Terms,
+        decline: bool,
+    ) -> Verdict {
+        let mut books = self.books();
+        books.charge(self.now(), place, charge, terms, decline)
+    }
+
+    pub(crate) fn probe_charge(&self, place: Place, key: &str, hide: bool) -> Option<String> {
+        let mut books = self.books();
+        books.probe_charge(self.now(), place, key, hide)
     }
 
     pub(crate) fn probe(&self, place: Place, payment_id: &str, hide: bool) -> bool {

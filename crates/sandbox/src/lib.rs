@@ -1,4 +1,4 @@
-//! A fake bank over HTTP/1.1 with faults on demand and an independent ledger of what arrived and
+//! A fake bank and charging provider over HTTP/1.1 with faults on demand and an independent ledger of what arrived and
 //! what took effect. It judges Tollgate, so it shares no code with it: it has its own clock, its
 //! own reading of the contract, and no other tollgate crate among its dependencies.
 //!
@@ -20,6 +20,7 @@ mod answers;
 mod bank;
 mod books;
 mod calls;
+mod charge;
 mod clock;
 mod contract;
 mod entry;

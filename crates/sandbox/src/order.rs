@@ -25,6 +25,12 @@ pub(crate) struct Malformed {
     reason: String,
 }
 
+impl Malformed {
+    pub(crate) fn new(field: &'static str, reason: &str) -> Self {
+        malformed(field, reason)
+    }
+}
+
 impl Order {
     pub(crate) fn parse(body: &[u8]) -> Result<Self, Malformed> {
         let fields: Map<String, Value> =
@@ -47,7 +53,7 @@ impl Order {
     }
 }
 
-fn text(fields: &Map<String, Value>, field: &'static str) -> Result<String, Malformed> {
+pub(crate) fn text(fields: &Map<String, Value>, field: &'static str) -> Result<String, Malformed> {
     match fields.get(field) {
         None | Some(Value::Null) => Err(malformed(field, "is missing")),
         Some(Value::String(text)) if text.is_empty() => Err(malformed(field, "is empty")),
@@ -58,7 +64,7 @@ fn text(fields: &Map<String, Value>, field: &'static str) -> Result<String, Malf
     }
 }
 
-fn parse_amount(text: &str) -> Result<Decimal, Malformed> {
+pub(crate) fn parse_amount(text: &str) -> Result<Decimal, Malformed> {
     let is_plain = text
         .bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'.');

@@ -8,9 +8,15 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
-use crate::{contract::HungUp, entry::Kind, order::Order};
+use crate::{
+    charge::{self, Charge},
+    contract::HungUp,
+    entry::Kind,
+    order::Order,
+};
 
 const PAYMENTS: &str = "/payments";
+const CHARGE: &str = "/charge";
 const WEBHOOKS: &str = "/webhooks";
 const MAX_BODY_BYTES: usize = 64 * 1024;
 const BODY_DEADLINE: Duration = Duration::from_secs(30);
@@ -19,7 +25,14 @@ const BODY_DEADLINE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) enum Asked {
     Pay(Order),
-    Probe { payment_id: String },
+    Charge(Charge),
+    Probe {
+        payment_id: String,
+    },
+    /// Whether the charge under this key was made.
+    AskCharge {
+        key: String,
+    },
 }
 
 /// Why we will not even try.
@@ -31,10 +44,21 @@ pub(crate) struct Complaint {
 }
 
 impl Asked {
+    /// What faults call it: the id of the payment or invoice; of a question about a charge, its key.
     pub(crate) fn payment_id(&self) -> &str {
         match self {
             Self::Pay(order) => &order.payment_id,
+            Self::Charge(charge) => &charge.invoice_id,
             Self::Probe { payment_id } => payment_id,
+            Self::AskCharge { key } => key,
+        }
+    }
+
+    /// What the ledger calls it.
+    pub(crate) fn ledger_name(&self) -> String {
+        match self {
+            Self::Charge(charge) => charge::named(&charge.invoice_id),
+            other => other.payment_id().to_owned(),
         }
     }
 
@@ -46,10 +70,10 @@ impl Asked {
     ) -> Result<Self, Complaint> {
         let path = head.uri.path();
         match kind {
-            Kind::Send if path != PAYMENTS => Err(complaint(
+            Kind::Send if path != PAYMENTS && path != CHARGE => Err(complaint(
                 StatusCode::NOT_FOUND,
                 "path",
-                "send to /payments",
+                "send to /payments or /charge",
             )),
             Kind::Send if key_needed && key_of(head).is_none() => Err(complaint(
                 StatusCode::BAD_REQUEST,
@@ -58,12 +82,24 @@ impl Asked {
             )),
             Kind::Send => {
                 let too_large = || complaint(StatusCode::PAYLOAD_TOO_LARGE, "body", "is too large");
-                let order = Order::parse(body.ok_or_else(too_large)?);
-                order.map(Asked::Pay).map_err(|malformed| Complaint {
+                let body = body.ok_or_else(too_large)?;
+                let asked = if path == CHARGE {
+                    Charge::parse(body).map(Asked::Charge)
+                } else {
+                    Order::parse(body).map(Asked::Pay)
+                };
+                asked.map_err(|malformed| Complaint {
                     status: StatusCode::BAD_REQUEST,
                     field: malformed.field,
                     reason: malformed.to_string(),
                 })
+            }
+            Kind::Probe if is_charge(path) => {
+                let key = path.strip_prefix("/charge/").filter(|key| !key.is_empty());
+                let key = key.and_then(percent_decode);
+                let nameless = || complaint(StatusCode::NOT_FOUND, "path", "ask for /charge/{key}");
+                let key = key.ok_or_else(nameless)?;
+                Ok(Asked::AskCharge { key })
             }
             Kind::Probe | Kind::Webhook | Kind::Lookup | Kind::Notify | Kind::Check => {
                 let payment_id = path.strip_prefix("/payments/").filter(|id| !id.is_empty());
@@ -82,18 +118,22 @@ impl Asked {
     }
 }
 
-/// None for what is no payment traffic.
+/// None for what moves no money and asks for none.
 pub(crate) fn kind_of(head: &Parts) -> Option<Kind> {
     match head.method {
-        Method::POST if is_payments(head.uri.path()) => Some(Kind::Send),
-        Method::GET if is_payments(head.uri.path()) => Some(Kind::Probe),
+        Method::POST if is_money(head.uri.path()) => Some(Kind::Send),
+        Method::GET if is_money(head.uri.path()) => Some(Kind::Probe),
         Method::POST if head.uri.path() == WEBHOOKS => Some(Kind::Webhook),
         _ => None,
     }
 }
 
-pub(crate) fn is_payments(path: &str) -> bool {
-    path == PAYMENTS || path.starts_with("/payments/")
+pub(crate) fn is_money(path: &str) -> bool {
+    path == PAYMENTS || path.starts_with("/payments/") || is_charge(path)
+}
+
+fn is_charge(path: &str) -> bool {
+    path == CHARGE || path.starts_with("/charge/")
 }
 
 pub(crate) fn key_of(head: &Parts) -> Option<String> {

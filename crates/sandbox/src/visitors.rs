@@ -21,7 +21,7 @@ use crate::{
     contract::{Counter, HungUp},
     entry::Kind,
     faults::Faults,
-    request::{is_payments, read_body},
+    request::{is_money, read_body},
     services::{document, most_at_once, parse_document},
 };
 
@@ -69,7 +69,7 @@ impl Counter {
             (_, "/webhooks") => wrong_method("deliver with POST"),
             (_, "/sandbox/ledger") => wrong_method("read with GET, clear with DELETE"),
             (_, "/sandbox/faults") => wrong_method("read with GET, set with PUT"),
-            (_, path) if is_payments(path) => wrong_method("send with POST, probe with GET"),
+            (_, path) if is_money(path) => wrong_method("send with POST, probe with GET"),
             _ => Said::error(StatusCode::NOT_FOUND, "path", "no such place at this bank").whole(),
         };
         Ok(answer)

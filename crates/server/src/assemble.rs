@@ -18,6 +18,7 @@ use tollgate_core::ports::{Author, Engine, SettingKind, Store, StoreError};
 use tollgate_dispatch::{
     CheckRetention, ChunkFlow, Feeder, Gate, GateOptions, Planner, Reconciler, Sweeper, Wake,
 };
+use tollgate_domains::invoices::{self, Billing};
 use tollgate_domains::notifications::{self, Receiver};
 use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
 use tollgate_domains::payments::{self, Bank, Intake, Payments, Routes, RulesInForce};
@@ -34,6 +35,7 @@ use crate::config::{Config, Http, Role, StoreAt};
 use crate::console::Console;
 use crate::engines::{self, RunningEngine, Worlds};
 use crate::listener::Listener;
+use crate::providers::{self, Provider};
 use crate::pulse::Pulse;
 use crate::receivers::Receivers;
 use crate::{telemetry, tls};
@@ -42,10 +44,11 @@ use crate::{telemetry, tls};
 const DEFAULT_LANE: &str = "default";
 
 /// All that is executed through the queue, each with its configuration before anyone changes it.
-pub(crate) fn item_types() -> [(ItemType, ItemTypeConfig); 2] {
+pub(crate) fn item_types() -> [(ItemType, ItemTypeConfig); 3] {
     [
         (payments::item_type(), payments::default_config()),
         (notifications::item_type(), notifications::default_config()),
+        (invoices::item_type(), invoices::default_config()),
     ]
 }
 
@@ -54,6 +57,7 @@ pub(crate) fn register(registrar: &mut impl Registrar, worlds: &Worlds) {
     payments::register(registrar, &worlds.payments);
     notifications::register(registrar, &worlds.notifications);
     status_checks::register(registrar, &worlds.status_checks);
+    invoices::register(registrar, &worlds.invoices);
 }
 
 /// A running Tollgate: store, engine, dispatcher and sweeper. The API is served on top of it.
@@ -62,6 +66,7 @@ pub struct Tollgate {
     pub intake: Arc<Intake>,
     pub planner: Arc<Planner>,
     pub status_checks: Arc<StatusCheckService>,
+    billing: Arc<Billing>,
     receivers: Arc<[Receiver]>,
     rules: Arc<RulesInForce>,
     routes: Arc<Routes<Bank>>,
@@ -98,11 +103,14 @@ impl Tollgate {
         let banks = Banks::connect(&config.downstream)?;
         let receivers = Receivers::connect(&config.downstream.notifications)?;
         let services = check_services::connect(config)?;
+        let provider = Provider::connect(&config.downstream)?;
         let store = open_store(config).await?;
         seed_settings(&*store).await?;
 
         banks.warn_of_missing_lanes(&*store).await?;
         receivers.create_lanes(&*store).await?;
+        provider.create_lane(&*store).await?;
+        let billing = Arc::new(provider.billing(&store));
         let gate = Arc::new(Gate::new(Arc::clone(&store), gate_options(config)));
         let told = receivers.named();
         let routes = Arc::new(banks.routes(&store, &gate));
@@ -120,6 +128,7 @@ impl Tollgate {
             store: Arc::clone(&store),
             payments: Arc::new(world),
             notifications: Arc::new(receivers.world(&store, &gate)),
+            invoices: Arc::new(provider.world(&config.invoices, &store, &gate)?),
         };
 
         let (stop, stopped) = watch::channel(false);
@@ -128,6 +137,11 @@ impl Tollgate {
         let planner = Arc::new(Planner::new(Arc::clone(&store), types, config.gate.margin));
         let mut background = start_background(config, &store, &engine, &planner, &stopped).await?;
         background.spawn(telemetry::fold_histograms(stopped.clone()));
+        if config.engine.does(Role::Dispatch) {
+            let every = Duration::from_secs(config.invoices.sweep_secs);
+            let sweep = providers::sweep(Arc::clone(&billing), every, stopped.clone());
+            background.spawn(sweep);
+        }
         let fed = Wake::default();
         if config.engine.does(Role::Init) {
             background.spawn(feeder(&store, &engine.handle(), &fed).run(stopped));
@@ -147,6 +161,7 @@ impl Tollgate {
             intake,
             planner,
             status_checks,
+            billing,
             receivers: told.into(),
             rules,
             routes,
@@ -184,6 +199,7 @@ impl Tollgate {
             )),
             planner: Arc::clone(&self.planner),
             status_checks: Arc::clone(&self.status_checks),
+            billing: Arc::clone(&self.billing),
             receivers: Arc::clone(&self.receivers),
             rules: Arc::clone(&self.rules),
             routes: Arc::clone(&self.routes),

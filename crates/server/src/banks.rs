@@ -84,6 +84,19 @@ impl Banks {
 }
 
 fn connect(named: NamedBank) -> anyhow::Result<Connected> {
+    let name = named.name.clone();
+    let (key, options, access) = way_to(named)?;
+    let connector = HttpConnector::with_access(options, &access)
+        .map_err(|why| anyhow::anyhow!("{key}: {why}"))?;
+    Ok(Connected {
+        key,
+        name,
+        connector,
+    })
+}
+
+/// Where a bank is configured, where it is, and what it asks for.
+pub(crate) fn way_to(named: NamedBank) -> anyhow::Result<(String, HttpOptions, Access)> {
     let NamedBank { key, name, bank } = named;
     let mut access = Access::trusting(bank.root_certificates.clone());
     for (header, source) in &bank.headers {
@@ -93,19 +106,13 @@ fn connect(named: NamedBank) -> anyhow::Result<Connected> {
         added.map_err(|why| anyhow::anyhow!("{key}.headers.{header}: {why}"))?;
     }
     let options = HttpOptions {
-        name: name.clone(),
+        name,
         profile: bank.profile(),
         url: bank.url,
         lane: bank.lane,
         max_connections: bank.max_connections,
     };
-    let connector = HttpConnector::with_access(options, &access)
-        .map_err(|why| anyhow::anyhow!("{key}: {why}"))?;
-    Ok(Connected {
-        key,
-        name,
-        connector,
-    })
+    Ok((key, options, access))
 }
 
 fn pairs_with_two_budgets<'a>(banks: &[&'a Connected]) -> Vec<(&'a Connected, &'a Connected)> {

@@ -8,6 +8,7 @@ mod downstream;
 mod engine;
 mod header_source;
 mod http;
+mod invoices;
 #[cfg(test)]
 mod notification_tests;
 mod notifications;
@@ -30,14 +31,17 @@ pub use auth::Token;
 pub(crate) use downstream::{Downstream, NamedBank};
 pub(crate) use engine::{Engine, EngineAt, Role, Temporal, WorkerSize};
 pub(crate) use http::{Http, Tls};
+pub(crate) use invoices::Invoices as InvoicesConfig;
 pub(crate) use notifications::Notifications as NotificationsConfig;
 pub(crate) use status_checks::{Elasticsearch, ServiceAt, StatusCheck};
 
 use crate::banks::Banks;
 use crate::check_services;
 use crate::engines;
+use crate::providers::Provider;
 use crate::receivers::Receivers;
 use crate::tls;
+use invoices::Invoices;
 
 const DEFAULT: &str = include_str!("../default.toml");
 
@@ -53,6 +57,7 @@ pub struct Config {
     pub gate: Gate,
     pub sweep: Sweep,
     pub in_doubt: InDoubt,
+    pub invoices: Invoices,
     pub telemetry: Telemetry,
     pub downstream: Downstream,
     pub elasticsearch: Elasticsearch,
@@ -159,6 +164,7 @@ impl Config {
             config.validate_parts(),
             Banks::connect(&config.downstream).map(drop),
             Receivers::connect(&config.downstream.notifications).map(drop),
+            Provider::connect(&config.downstream).map(drop),
             tls::acceptor(&config.tls).map(drop),
             engines::check_files(&config.engine),
             check_services::connect(&config).map(drop),
@@ -242,6 +248,7 @@ impl Config {
         );
         self.telemetry.validate()?;
         self.status_check.validate()?;
+        self.invoices.validate()?;
         self.downstream.validate(self.gate.patience_secs)
     }
 }

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{Engine, Store};
 use tollgate_dispatch::{DISPATCH_TASK_QUEUE, Dispatcher, Dispatchers};
+use tollgate_domains::invoices::Invoices;
 use tollgate_domains::notifications::Notifications;
 use tollgate_domains::payments::{self, Payments};
 use tollgate_domains::status_checks;
@@ -33,6 +34,7 @@ pub(crate) struct Worlds {
     pub(crate) payments: Arc<Payments>,
     pub(crate) notifications: Arc<Notifications>,
     pub(crate) status_checks: Arc<status_checks::World>,
+    pub(crate) invoices: Arc<Invoices>,
 }
 
 pub(crate) enum RunningEngine {

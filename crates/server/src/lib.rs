@@ -9,6 +9,7 @@ mod config;
 mod console;
 mod engines;
 mod listener;
+mod providers;
 mod pulse;
 mod receivers;
 #[cfg(test)]

@@ -12,11 +12,14 @@ use metrics::gauge;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use rust_decimal::prelude::ToPrimitive;
 use tokio::sync::watch;
+use tollgate_core::id::ItemType;
 use tollgate_core::lane_in_force::{LaneInForce, Standing};
 use tollgate_core::ports::{Store, StoreResult};
 use tollgate_core::{SignedDuration, Timestamp};
 use tollgate_dispatch::Planner;
-use tollgate_domains::{notifications, payments};
+use tollgate_domains::{invoices, payments};
+
+use crate::assemble::item_types;
 
 pub use log::Log;
 
@@ -99,7 +102,9 @@ async fn look(
     currencies: &mut BTreeSet<String>,
 ) -> StoreResult<()> {
     let now = store.now().await?;
-    look_at_doubts(store, now, currencies).await?;
+    for item_type in [payments::item_type(), invoices::item_type()] {
+        look_at_doubts(store, now, &item_type, currencies).await?;
+    }
     look_at_queue(store).await?;
     let running = store.bulks_running(&payments::item_type()).await?;
     gauge!("tollgate_bulks_running").set(running.to_f64().unwrap_or(0.0));
@@ -152,10 +157,10 @@ async fn look_at_lane(
 async fn look_at_doubts(
     store: &dyn Store,
     now: Timestamp,
+    item_type: &ItemType,
     currencies: &mut BTreeSet<String>,
 ) -> StoreResult<()> {
-    let item_type = payments::item_type();
-    let at_risk = store.at_risk(&item_type).await?;
+    let at_risk = store.at_risk(item_type).await?;
     let count: u64 = at_risk.iter().map(|risk| risk.count).sum();
     gauge!("tollgate_in_doubt", "item_type" => item_type.to_string())
         .set(count.to_f64().unwrap_or(0.0));
@@ -177,7 +182,7 @@ async fn look_at_doubts(
 }
 
 async fn look_at_queue(store: &dyn Store) -> StoreResult<()> {
-    for item_type in [payments::item_type(), notifications::item_type()] {
+    for (item_type, _) in item_types() {
         for (status, depth) in store.depths(&item_type).await? {
             let labels = [
                 ("item_type", item_type.to_string()),

@@ -39,10 +39,15 @@ pub(super) async fn totals(client: &Client, shown: &Shown, day: &Day) -> anyhow:
             .filter_map(|bucket| bucket["count"].as_u64())
             .sum();
         let (from, to) = (text(&answer["from"]), text(&answer["to"]));
-        format!(
+        let paid = format!(
             "{}{count} payments taken in from {from} to {to}",
             table(&fields, &rows)
-        )
+        );
+        let billed = super::table::rows(&answer["invoices"], &fields);
+        if billed.is_empty() {
+            return paid;
+        }
+        format!("{paid}\n\nInvoices\n{}", table(&fields, &billed))
     });
     Ok(())
 }

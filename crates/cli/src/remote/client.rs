@@ -79,6 +79,12 @@ impl Client {
         serde_json::from_str(&answer).context("the answer is not JSON")
     }
 
+    /// Nothing is answered but that it is done.
+    pub(super) async fn delete(&self, path: &str) -> anyhow::Result<()> {
+        self.call(Method::DELETE, path, "", Bytes::new()).await?;
+        Ok(())
+    }
+
     pub(super) async fn put_text(&self, path: &str, body: String) -> anyhow::Result<Value> {
         let answer = self
             .call(Method::PUT, path, "text/plain", Bytes::from(body))

@@ -7,18 +7,25 @@ use serde_json::{Value, json};
 use super::Shown;
 use super::check_status;
 use super::client::{Client, quoted};
-use super::table::{cell, fields, rows, table};
+use super::invoices::invoice;
+use super::table::{cell, fields, query, rows, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// What is in doubt, and how much is at risk.
     List {
+        #[command(flatten)]
+        of: Of,
         /// The next page: after this id.
         #[arg(long, value_name = "ID")]
         after: Option<String>,
     },
     /// One payment: what was sent, what was heard, what happens next.
-    Show { id: String },
+    Show {
+        id: String,
+        #[command(flatten)]
+        of: Of,
+    },
     /// Has payments in doubt asked about at their gateways: those named, or all that were last sent on
     /// a day. A gateway's word that one is completed ends its doubt.
     Ask {
@@ -37,6 +44,8 @@ pub(crate) enum Command {
     /// Decides what became of a payment. Ask the bank first.
     Resolve {
         id: String,
+        #[command(flatten)]
+        of: Of,
         /// What the bank says.
         #[arg(long)]
         outcome: Outcome,
@@ -47,6 +56,20 @@ pub(crate) enum Command {
         #[arg(long)]
         actor: Option<String>,
     },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Of {
+    /// PAYMENT or INVOICE.
+    #[arg(long = "type", value_name = "TYPE", default_value = "PAYMENT")]
+    item_type: String,
+}
+
+impl Of {
+    fn path(&self, id: &str) -> String {
+        let item_type = quoted(&self.item_type);
+        format!("/admin/in-doubt/{item_type}/{}", quoted(id))
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -71,14 +94,13 @@ impl Outcome {
 
 pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
     match command {
-        Command::List { after } => {
-            let query = after.map_or(String::new(), |id| format!("?after={}", quoted(&id)));
+        Command::List { of, after } => {
+            let query = query(&[("type", Some(of.item_type)), ("after", after)]);
             let answer = client.get(&format!("/admin/in-doubt{query}")).await?;
             shown.show(&answer, list);
         }
-        Command::Show { id } => {
-            let path = format!("/admin/in-doubt/PAYMENT/{}", quoted(&id));
-            shown.show(&client.get(&path).await?, payment);
+        Command::Show { id, of } => {
+            shown.show(&client.get(&of.path(&id)).await?, resolved);
         }
         Command::Ask {
             ids, date, zone, ..
@@ -97,11 +119,12 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
         }
         Command::Resolve {
             id,
+            of,
             outcome,
             reason,
             actor,
         } => {
-            let path = format!("/admin/in-doubt/PAYMENT/{}/resolve", quoted(&id));
+            let path = format!("{}/resolve", of.path(&id));
             let body = json!({"outcome": outcome.as_str(), "reason": reason, "actor": actor});
             shown.show(&client.send(Method::POST, &path, &body).await?, resolved);
         }
@@ -122,7 +145,7 @@ fn answered(asked: &Value, left: &Value) -> String {
 
 fn list(answer: &Value) -> String {
     let header = [
-        "payment",
+        "id",
         "amount",
         "currency",
         "lane",
@@ -181,6 +204,7 @@ pub(super) fn payment(answer: &Value) -> String {
 fn resolved(answer: &Value) -> String {
     match answer["needs"].as_str() {
         Some(needs) => format!("proposed; it needs {needs}"),
+        None if answer["invoiceId"].is_string() => invoice(answer),
         None => payment(answer),
     }
 }

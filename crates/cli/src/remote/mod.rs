@@ -5,14 +5,17 @@ mod audit;
 mod calendars;
 mod check_status;
 mod client;
+mod customers;
 mod dead_letters;
 mod file_body;
 mod import;
 mod in_doubt;
+mod invoices;
 mod lane_views;
 mod lanes;
 mod payments;
 mod rules;
+mod schedules;
 mod table;
 mod tls;
 mod types;
@@ -58,6 +61,12 @@ impl Args {
 pub(crate) enum Command {
     /// Payments: list, show, cancel, reschedule, release.
     Payments(Group<payments::Command>),
+    /// Customers: who invoices are for.
+    Customers(Group<customers::Command>),
+    /// Invoices: list, show, create, reschedule, import.
+    Invoices(Group<invoices::Command>),
+    /// Schedules: when invoices are charged.
+    Schedules(Group<schedules::Command>),
     /// Lanes: limits, pauses, plans and forecasts.
     Lanes(Group<lanes::Command>),
     /// Calendars: when lanes are open.
@@ -82,7 +91,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         asked: check_status::Asked,
     },
-    /// Payments whose outcome nobody knows.
+    /// Payments and invoices whose outcome nobody knows.
     InDoubt(Group<in_doubt::Command>),
     /// Items that the machine has given up.
     DeadLetters(Group<dead_letters::Command>),
@@ -133,6 +142,15 @@ impl Shown {
 
 pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
+        Command::Customers(Group { args, command }) => {
+            customers::run(&Client::new(&args)?, &args.shown(), command).await?;
+        }
+        Command::Invoices(Group { args, command }) => {
+            return invoices::run(&Client::new(&args)?, &args.shown(), command).await;
+        }
+        Command::Schedules(Group { args, command }) => {
+            schedules::run(&Client::new(&args)?, &args.shown(), command).await?;
+        }
         Command::Lanes(Group { args, command }) => {
             lanes::run(&Client::new(&args)?, &args.shown(), command).await?;
         }

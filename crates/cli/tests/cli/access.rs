@@ -43,6 +43,22 @@ const MATRIX: &[(&str, &str, Let, u16)] = &[
     ("POST", "/payments/{id}/cancel", OPERATE, 400),
     ("POST", "/payments/{id}/release", OPERATE, 400),
     ("POST", "/payments/{id}/reschedule", OPERATE, 400),
+    ("POST", "/customers", INGEST, 400),
+    ("GET", "/customers/{id}", ANY_ROLE, 404),
+    ("POST", "/invoices", INGEST, 400),
+    ("GET", "/invoices", READ, 200),
+    ("GET", "/invoices/{id}", ANY_ROLE, 404),
+    ("POST", "/invoices/{id}/reschedule", OPERATE, 404),
+    ("GET", "/billing/schedules/global", READ, 200),
+    ("PUT", "/billing/schedules/global", OPERATE, 400),
+    ("DELETE", "/billing/schedules/global", OPERATE, 409),
+    ("GET", "/billing/schedules/customer/{id}", READ, 404),
+    ("PUT", "/billing/schedules/customer/{id}", OPERATE, 400),
+    ("DELETE", "/billing/schedules/customer/{id}", OPERATE, 404),
+    ("GET", "/billing/schedules/invoice/{id}", READ, 404),
+    ("PUT", "/billing/schedules/invoice/{id}", OPERATE, 400),
+    ("DELETE", "/billing/schedules/invoice/{id}", OPERATE, 404),
+    ("POST", "/billing/schedules/preview", READ, 400),
     ("GET", "/admin/rate-limit/config", READ, 200),
     ("POST", "/admin/rate-limit/config", OPERATE, 400),
     ("POST", "/admin/rate-limit/cache/flush", OPERATE, 204),
@@ -139,7 +155,7 @@ fn every_address_answers_every_kind_of_caller_as_documented() {
             }
             assert!(answer.head.contains("x-content-type-options: nosniff"));
         }
-        let unknown = with(address, Some(&roles[0].text), "DELETE", path);
+        let unknown = with(address, Some(&roles[0].text), "PATCH", path);
         assert_eq!(unknown.status, 405, "{place}");
         assert!(unknown.head.contains("allow: "), "{place}");
     }

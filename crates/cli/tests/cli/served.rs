@@ -35,6 +35,7 @@ impl Setting {
         let bank = bank.url();
         let places = [
             "downstream.payments",
+            "downstream.invoices",
             "elasticsearch",
             "idb_facade",
             "pgi_gateway",

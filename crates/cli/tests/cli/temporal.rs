@@ -13,6 +13,7 @@ use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 use crate::database_trouble::{payment, posted};
 use crate::footing::{LONG, database, take_in};
 use crate::http::{get, post};
+use crate::invoices::charged_once;
 use crate::served::{BINARY, Setting, eventually};
 
 struct Place {
@@ -69,6 +70,9 @@ fn a_payment_runs_on_temporal_and_postgresql() {
     assert_eq!(payment["execWorkflowId"], "exec-payment-pay_1", "{payment}");
     let effective = place.bank.ledger().effective();
     assert_eq!(effective.get("pay_1"), Some(&1));
+
+    let invoice = charged_once(server.address, &place.bank);
+    assert_eq!(invoice["execWorkflowId"], "exec-invoice-inv_1", "{invoice}");
 
     // As Temporal's own tools show it.
     let flows = eventually("both flows are listed", LONG, || {

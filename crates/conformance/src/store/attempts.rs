@@ -83,6 +83,7 @@ pub async fn every_outcome_is_written_to_its_attempt(f: &dyn Fixture) {
     let outcomes = [
         (Outcome::Done("ok".into()), AttemptState::Done),
         (Outcome::Refused("no funds".into()), AttemptState::Refused),
+        (Outcome::Declined("no funds".into()), AttemptState::Declined),
         (Outcome::retry("429"), AttemptState::Retry),
         (Outcome::Unknown("timeout".into()), AttemptState::Unknown),
     ];

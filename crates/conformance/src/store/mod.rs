@@ -14,6 +14,7 @@ pub mod claim;
 pub mod clock;
 pub mod dead_letters;
 pub mod deadlines;
+pub mod declines;
 pub mod doubts;
 pub mod eras;
 pub mod evidence;
@@ -220,6 +221,11 @@ macro_rules! store_cases {
             cancelling_moves_the_record_from_where_it_may
             a_cancelled_item_gives_its_room_back_even_behind_full_windows
             a_rescheduled_item_moves_with_its_slot_its_counters_and_its_queue_row
+        }
+        $crate::store_case_module! { $new, declines,
+            what_was_declined_may_be_given_another_time_although_it_was_in_doubt
+            what_has_ended_and_was_declined_is_tried_again_as_its_next_run
+            what_may_have_been_done_is_never_tried_again_by_a_person
         }
         $crate::store_case_module! { $new, doubts,
             what_is_in_doubt_is_told_page_by_page_in_the_order_of_its_ids

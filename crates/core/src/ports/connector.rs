@@ -64,8 +64,8 @@ pub enum Health {
 pub trait Line: Send + Sync {
     /// Sends now, and judges the answer by the downstream's contract.
     async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Heard;
-    /// Asks now whether it was done: `Done`, `Retry` (the downstream knows nothing of it), or
-    /// `Unknown`.
+    /// Asks now whether it was done: `Done`, `Declined`, `Retry` (the downstream knows nothing of
+    /// it), or `Unknown`.
     async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Heard;
 }
 

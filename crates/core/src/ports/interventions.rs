@@ -28,11 +28,23 @@ pub trait Interventions: Send + Sync {
         author: Author,
     ) -> StoreResult<Intervened>;
 
-    /// Gives an item that is READY or HELD, and has never been attempted, a new slot from
-    /// `requested` on. One that was HELD is not held again: a person has decided.
+    /// Gives an item that is READY or HELD, and has never been attempted since the downstream last
+    /// declined it, a new slot from `requested` on. One that was HELD is not held again: a person has decided.
     async fn reschedule(
         &self,
         item: &Item,
+        requested: Timestamp,
+        author: Author,
+    ) -> StoreResult<Intervened>;
+
+    /// A person decides that an item that has ended, and was certainly not done, is tried again:
+    /// READY as its next run, with a new slot from `requested` on, and its record moves back. Only
+    /// from one of the statuses that `status` names. What was refused counts as declined from here
+    /// on: it is asked again, under another key.
+    async fn reopen(
+        &self,
+        item: &Item,
+        status: StatusMove,
         requested: Timestamp,
         author: Author,
     ) -> StoreResult<Intervened>;
@@ -45,6 +57,23 @@ pub enum Intervened {
     NoSuchItem,
     /// Why not.
     Refused(String),
+}
+
+/// Why an item cannot be tried again by a person.
+pub fn cannot_reopen(
+    has_ended: bool,
+    record_status: &str,
+    status: &StatusMove,
+    may_be_done: bool,
+) -> Option<String> {
+    if !status.from.iter().any(|from| from == record_status) {
+        let from = status.from.join(" or ");
+        return Some(format!("it is {record_status}, not {from}"));
+    }
+    if !has_ended {
+        return Some("it has not ended".into());
+    }
+    may_be_done.then(|| "it was sent, and may have been done".into())
 }
 
 /// Why an item cannot be moved by a person any more, or not yet.

@@ -37,7 +37,7 @@ pub use doubts::{AtRisk, Doubts, IN_DOUBT, Resolution, Resolved, cannot_resolve}
 pub use engine::{Engine, FlowView, Memo, Start, Started, Unreachable};
 pub use error::{StoreError, StoreResult};
 pub use flows::{DueFlow, DueFlows, FlowEnd, Flows, JournalEntry, NewFlow};
-pub use interventions::{Intervened, Interventions, cannot_move};
+pub use interventions::{Intervened, Interventions, cannot_move, cannot_reopen};
 pub use lanes::{CalendarInForce, Lanes, WindowUse};
 pub use page::{MOST_LOOKED_AT, Page, rows_needed};
 pub use plans::{Plans, Recounted, Replanned, Spot, Waiting};

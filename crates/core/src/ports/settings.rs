@@ -49,6 +49,10 @@ pub enum SettingKind {
     Proposal,
     /// Rules and routes of a domain.
     Rules,
+    /// Who invoices are for.
+    Customer,
+    /// When invoices are charged: for all, for a customer's, for one.
+    Schedule,
 }
 
 impl SettingKind {
@@ -59,6 +63,8 @@ impl SettingKind {
             Self::Proposal => "proposal",
             Self::ItemType => "item_type",
             Self::Rules => "rules",
+            Self::Customer => "customer",
+            Self::Schedule => "schedule",
         }
     }
 }

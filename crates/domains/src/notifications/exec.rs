@@ -110,7 +110,7 @@ impl Deliver {
                 let finished = world.store.finish(item, run, moves().done).await;
                 if_ours(finished.map_err(away)?, Told::Delivered)
             }
-            Sent::Refused(why) => Told::Refused(why),
+            Sent::Refused(why) | Sent::Declined(why) => Told::Refused(why),
             Sent::Requeued(why) => Told::Waits(why),
             Sent::Held => Told::Waits("held".to_owned()),
             Sent::Superseded(why) => Told::Superseded(why),

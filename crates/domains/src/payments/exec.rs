@@ -52,7 +52,7 @@ impl Flow for PaymentExecFlow {
                 .await?;
                 Event::Processing
             }
-            Sent::Refused(_) => Event::Rejected,
+            Sent::Refused(_) | Sent::Declined(_) => Event::Rejected,
             Sent::Requeued(_) | Sent::Held | Sent::Superseded(_) => return Ok(End::Done(end)),
         };
         ctx.step(SendNotifications { input, event }).await?;

@@ -66,13 +66,22 @@ const FUNCTIONS: [&str; 11] = [
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
 
 #[derive(Debug)]
-pub(super) struct Expression {
+pub(crate) struct Expression {
     program: Program,
 }
 
 impl Expression {
     /// The error fits behind the rule's name.
     pub(super) fn compile(source: &str) -> Result<Self, String> {
+        Self::about(&VARIABLES, &Facts::of_a_sample(), source)
+    }
+
+    /// About something else than a payment: what it may speak of, and the least there is to know.
+    pub(crate) fn about(
+        variables: &'static [&'static str],
+        sample: &Facts,
+        source: &str,
+    ) -> Result<Self, String> {
         if source.chars().count() > MAX_CHARS {
             return Err(format!(
                 "has more than {MAX_CHARS} characters; make two rules of it"
@@ -83,15 +92,15 @@ impl Expression {
             return Err(format!("has brackets more than {MAX_NESTING} deep"));
         }
         let program = parse(source)?;
-        Check::default().expression(program.expression())?;
+        Check::of(variables).expression(program.expression())?;
         let expression = Self { program };
-        match expression.holds(&Facts::of_a_sample()) {
+        match expression.holds(sample) {
             Err(Failed::NoVerdict(what)) => Err(format!("must be true or false, and is {what}")),
             Ok(_) | Err(Failed::Error(_)) => Ok(expression),
         }
     }
 
-    pub(super) fn holds(&self, facts: &Facts) -> Result<bool, Failed> {
+    pub(crate) fn holds(&self, facts: &Facts) -> Result<bool, Failed> {
         let run = AssertUnwindSafe(|| self.program.execute(&facts.context));
         match catch_unwind(run) {
             Ok(Ok(Value::Bool(holds))) => Ok(holds),
@@ -119,7 +128,7 @@ fn parse(source: &str) -> Result<Program, String> {
 
 /// Why there is neither yes nor no.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Failed {
+pub(crate) enum Failed {
     /// The type of what came out instead.
     NoVerdict(String),
     Error(String),
@@ -175,8 +184,8 @@ fn deepest_bracket(source: &str) -> u16 {
 }
 
 /// What an expression may speak of.
-#[derive(Default)]
 struct Check<'e> {
+    variables: &'static [&'static str],
     /// The names that a macro over a list has brought.
     bound: Vec<&'e str>,
     in_macro: bool,
@@ -184,6 +193,15 @@ struct Check<'e> {
 }
 
 impl<'e> Check<'e> {
+    fn of(variables: &'static [&'static str]) -> Self {
+        Self {
+            variables,
+            bound: vec![],
+            in_macro: false,
+            depth: 0,
+        }
+    }
+
     fn expression(&mut self, node: &'e IdedExpr) -> Result<(), String> {
         if self.depth == MAX_DEPTH {
             return Err(format!(
@@ -256,13 +274,13 @@ impl<'e> Check<'e> {
 
     fn name(&self, name: &str) -> Result<(), String> {
         let known =
-            VARIABLES.contains(&name) || TYPES.contains(&name) || self.bound.contains(&name);
+            self.variables.contains(&name) || TYPES.contains(&name) || self.bound.contains(&name);
         if known || name.starts_with('@') {
             return Ok(());
         }
         Err(format!(
             "there is no {name:?}; there are {}",
-            VARIABLES.join(", ")
+            self.variables.join(", ")
         ))
     }
 }
@@ -286,11 +304,23 @@ fn function(name: &str) -> Result<(), String> {
 }
 
 /// What an expression knows of a payment.
-pub(super) struct Facts {
+pub(crate) struct Facts {
     context: Context<'static, 'static>,
 }
 
 impl Facts {
+    /// What there is to know about something else; `minor()` is of its currency.
+    pub(crate) fn about(known: Vec<(&str, Value)>, currency: Currency) -> Self {
+        let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
+        for (name, value) in known {
+            context.add_variable_from_value(name, value);
+        }
+        let minor = move |text: Arc<String>| in_minor_units(&text, currency);
+        // A name that is taken is our own mistake, and every rule with it would say so.
+        let _ = context.add_function("minor", minor);
+        Self { context }
+    }
+
     pub(super) fn new(
         payment: &PaymentRequest,
         gateway: &str,
@@ -369,7 +399,7 @@ fn party(party: &super::Party) -> Value {
     map(fields.map(|(name, text)| (name.to_owned(), text.as_str().into())))
 }
 
-fn map(entries: impl IntoIterator<Item = (String, Value)>) -> Value {
+pub(crate) fn map(entries: impl IntoIterator<Item = (String, Value)>) -> Value {
     let entries: std::collections::HashMap<String, Value> = entries.into_iter().collect();
     entries.into()
 }

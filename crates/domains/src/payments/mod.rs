@@ -4,7 +4,7 @@ pub mod bulk;
 mod canonical;
 mod dry_run;
 mod exec;
-mod expression;
+pub(crate) mod expression;
 mod guard_rule;
 mod init;
 mod intake;

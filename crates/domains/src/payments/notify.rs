@@ -118,9 +118,12 @@ impl SendNotifications {
     async fn happened_at(&self, world: &Payments) -> StoreResult<Timestamp> {
         let view = world.store.item(&self.input.item).await?;
         let attempts = view.map(|view| view.attempts).unwrap_or_default();
-        let answer = attempts
-            .iter()
-            .find(|attempt| matches!(attempt.state, AttemptState::Done | AttemptState::Refused));
+        let answer = attempts.iter().find(|attempt| {
+            matches!(
+                attempt.state,
+                AttemptState::Done | AttemptState::Refused | AttemptState::Declined
+            )
+        });
         match answer.and_then(|answer| answer.settled_at) {
             Some(at) => Ok(at),
             None => world.store.now().await,

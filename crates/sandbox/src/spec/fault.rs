@@ -17,6 +17,7 @@ pub(super) fn parse_fault(words: &[&str]) -> Result<Fault, Wrong> {
         ["work", time] => parse_time("work", time).map(Fault::Work),
         ["settle", time] => parse_time("settle", time).map(Fault::Settle),
         ["forget-key", time] => parse_time("forget-key", time).map(Fault::ForgetKey),
+        ["decline"] => Ok(Fault::Decline),
         [name @ ("latency" | "work" | "settle" | "forget-key"), ..] => Err(wrong(
             "fault",
             format!("{name} needs one TIME, as in {name} 2s"),
@@ -94,7 +95,7 @@ fn parse_status(text: &str) -> Result<Strike, Wrong> {
     let status = status.and_then(|status| StatusCode::from_u16(status).ok());
     let unknown = || {
         let reason = format!(
-            "\"{text}\" is none of latency, work, settle, forget-key, reset, stall, half, garbage, \
+            "\"{text}\" is none of latency, work, settle, forget-key, decline, reset, stall, half, garbage, \
              empty, wrong-id, huge, nor a status from 400 to 599"
         );
         wrong("fault", reason)

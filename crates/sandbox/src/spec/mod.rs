@@ -9,6 +9,7 @@
 //! 1 in 50 sends: half                      # at random, by the seed
 //! probes: latency 2s
 //! all: latency 20ms
+//! sends of payment inv_7: decline           # an invoice is named like a payment
 //! webhooks 1-20: 500 before                # what the receiver of notifications does
 //! checks of payment pay_7: 500             # what the services of a status check do
 //! ```
@@ -21,6 +22,7 @@
 //! | `work TIME` | the work takes so long, whether the client waits or not; meanwhile its key is in use, and another request with it gets a 409 |
 //! | `settle TIME` | the work is done, but a probe finds it only so much later |
 //! | `forget-key TIME` | the key is forgotten so long after the work: a repeat takes effect again |
+//! | `decline` | a charge is declined, and under its key always will be; payments are not |
 //! | `STATUS` | 400–599 instead of the answer, e.g. `429`, `401`, `409`, `500`, and `404` for a probe; may end in `retry-after SECS` |
 //! | `reset` | a TCP reset |
 //! | `stall` | never an answer, and the connection stays open |
@@ -33,7 +35,7 @@
 //! TIME is `20ms`, `2s` or `5m`. Behind a fault from STATUS on stands `before` (nothing was done) or
 //! `after` (the work was done); without it `after` is meant, except that a 4xx always means that
 //! nothing was done. Of the rules from STATUS on, the first that matches strikes; of each of the four with
-//! a TIME also the first, together with that.
+//! a TIME, and `decline`, also the first, together with that.
 
 mod fault;
 mod which;
@@ -110,7 +112,7 @@ fn words(text: &str) -> Vec<&str> {
 fn check_together(which: &Which, fault: Fault) -> Result<(), Wrong> {
     let sends_only = matches!(
         fault,
-        Fault::Work(_) | Fault::Settle(_) | Fault::ForgetKey(_)
+        Fault::Work(_) | Fault::Settle(_) | Fault::ForgetKey(_) | Fault::Decline
     );
     let idle = match which.subject {
         Subject::Probes => Some("a probe"),

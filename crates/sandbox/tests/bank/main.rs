@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics says so")]
 
+mod charges;
 mod client;
 mod contract;
 mod delays;

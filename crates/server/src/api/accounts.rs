@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::ports::Total;
-use tollgate_domains::payments;
+use tollgate_domains::{invoices, payments};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -59,18 +59,19 @@ impl Day {
     }
 }
 
-/// Every payment taken in on that day, in exactly one bucket.
+/// Every payment and every invoice taken in on that day, each in exactly one bucket.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Totals)]
 struct TotalsResponse {
     from: Timestamp,
     to: Timestamp,
     payments: Vec<Bucket>,
+    invoices: Vec<Bucket>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 struct Bucket {
-    #[schema(schema_with = words::payment_status)]
+    #[schema(schema_with = words::money_status)]
     status: String,
     #[schema(example = "USD")]
     currency: String,
@@ -109,11 +110,13 @@ async fn totals(
     Query(day): Query<Day>,
 ) -> Result<Json<TotalsResponse>, ApiError> {
     let (from, to) = day.range(app.store.now().await?)?;
-    let totals = app.store.totals(&payments::item_type(), from, to).await?;
+    let paid = app.store.totals(&payments::item_type(), from, to).await?;
+    let billed = app.store.totals(&invoices::item_type(), from, to).await?;
     Ok(Json(TotalsResponse {
         from,
         to,
-        payments: totals.into_iter().map(Bucket::from).collect(),
+        payments: paid.into_iter().map(Bucket::from).collect(),
+        invoices: billed.into_iter().map(Bucket::from).collect(),
     }))
 }
 

@@ -136,7 +136,7 @@ async fn list(
     post, path = "/admin/dead-letters/{item_type}/{id}/replay", operation_id = "replayDeadLetter",
     tag = "worklists",
     params(
-        ("item_type" = String, Path, description = "`PAYMENT` or `NOTIFICATION`.", example = "PAYMENT"),
+        ("item_type" = String, Path, description = "`PAYMENT`, `INVOICE` or `NOTIFICATION`.", example = "PAYMENT"),
         ("id" = String, Path, description = "The item's id.", example = "pay_001"),
     ),
     request_body = Because,

@@ -27,6 +27,7 @@ const AT: &str = "/openapi.json";
     ),
     tags(
         (name = "payments", description = "Taking payments in, and telling what became of them."),
+        (name = "invoices", description = "Customers, invoices, and when they are charged."),
         (name = "lanes", description = "Each bank's budget: the plan, the hard limit, pauses, forecasts and the proof."),
         (name = "calendars", description = "When lanes are open."),
         (name = "item types", description = "How items are dispatched; the kill switch."),

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::Value;
 use tollgate_core::ports::StoreError;
+use tollgate_domains::invoices::BillingError;
 use tollgate_domains::payments::IntakeError;
 use utoipa::ToSchema;
 
@@ -103,6 +104,20 @@ impl From<IntakeError> for ApiError {
             IntakeError::Unavailable(why) => unavailable(&why),
             IntakeError::UsedUp(why) => Self::conflict(why),
             IntakeError::Failed(why) => internal(&why),
+        }
+    }
+}
+
+impl From<BillingError> for ApiError {
+    fn from(error: BillingError) -> Self {
+        match error {
+            BillingError::Invalid(details) => Self::invalid(details),
+            BillingError::NotFound(why) => Self::not_found(why),
+            BillingError::Conflict(why) => Self::conflict(why),
+            BillingError::Refused(why) => {
+                Self::refused(BTreeMap::from([("schedule".to_owned(), why)]))
+            }
+            BillingError::Store(error) => error.into(),
         }
     }
 }

@@ -7,11 +7,11 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tollgate_core::Timestamp;
-use tollgate_core::id::{Item, ItemId};
+use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{AtRisk, Author, IN_DOUBT, Intervened, ItemView, Resolved, SettingKind};
-use tollgate_domains::payments;
+use tollgate_domains::{invoices as bills, payments};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -20,7 +20,8 @@ use super::App;
 use super::body::{Body, after_id, author, parse, wrong};
 use super::error::ApiError;
 use super::extract::{Path, Query};
-use super::payments::{PaymentResponse, no_payment, payment_id, told};
+use super::invoices::{self, InvoiceResponse};
+use super::payments::{PaymentResponse, payment_id, told};
 use super::refusals::{Changes, Finds, Reads};
 use super::words;
 use crate::auth::Caller;
@@ -31,6 +32,10 @@ const PAGE: u32 = 100;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct After {
+    /// `PAYMENT` or `INVOICE`; payments if not given.
+    #[serde(rename = "type")]
+    #[param(example = "PAYMENT")]
+    item_type: Option<String>,
     /// The next page: after this id.
     #[param(schema_with = words::id)]
     after: Option<String>,
@@ -130,7 +135,10 @@ async fn list(
     State(app): State<App>,
     Query(query): Query<After>,
 ) -> Result<Json<ListResponse>, ApiError> {
-    let item_type = payments::item_type();
+    let item_type = match &query.item_type {
+        Some(name) => of_money(name)?,
+        None => payments::item_type(),
+    };
     let after = query.after.map(after_id).transpose()?;
     let ids = app.store.in_doubt(&item_type, after.as_ref(), PAGE).await?;
     let next_after = (ids.len() == PAGE as usize).then(|| ids.last().cloned());
@@ -151,24 +159,46 @@ async fn list(
 #[utoipa::path(
     get, path = "/admin/in-doubt/{item_type}/{id}", operation_id = "getInDoubt", tag = "worklists",
     params(
-        ("item_type" = String, Path, description = "`PAYMENT`.", example = "PAYMENT"),
+        ("item_type" = String, Path, description = "`PAYMENT` or `INVOICE`.", example = "PAYMENT"),
         ("id" = String, Path, description = "The item's id.", example = "pay_001"),
     ),
-    responses((status = 200, description = "The payment as it is now.", body = PaymentResponse), Finds),
+    responses((status = 200, description = "It, as it is now.", body = DoubtfulResponse), Finds),
 )]
 async fn show(
     State(app): State<App>,
     Path((item_type, id)): Path<(String, String)>,
-) -> Result<Json<PaymentResponse>, ApiError> {
-    of_money(&item_type)?;
-    told(&app, &id).await
+) -> Result<Json<DoubtfulResponse>, ApiError> {
+    as_it_is(&app, &of_money(&item_type)?, &id).await
 }
 
-/// Only payments are ever in doubt.
-fn of_money(name: &str) -> Result<(), ApiError> {
+/// What was, or is, in doubt, as it is now.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = Doubtful)]
+enum DoubtfulResponse {
+    Payment(Box<PaymentResponse>),
+    Invoice(Box<InvoiceResponse>),
+}
+
+async fn as_it_is(
+    app: &App,
+    item_type: &ItemType,
+    id: &str,
+) -> Result<Json<DoubtfulResponse>, ApiError> {
+    Ok(Json(if *item_type == bills::item_type() {
+        let Json(invoice) = invoices::told(app, id).await?;
+        DoubtfulResponse::Invoice(Box::new(invoice))
+    } else {
+        let Json(payment) = told(app, id).await?;
+        DoubtfulResponse::Payment(Box::new(payment))
+    }))
+}
+
+/// Only payments and invoices are ever in doubt.
+fn of_money(name: &str) -> Result<ItemType, ApiError> {
     let known = App::item_type_named(name)?;
-    if known == payments::item_type() {
-        return Ok(());
+    if [payments::item_type(), bills::item_type()].contains(&known) {
+        return Ok(known);
     }
     let error = format!("a {known} is never in doubt");
     Err(ApiError::not_found(error))
@@ -201,12 +231,12 @@ struct ProposedResponse {
 #[utoipa::path(
     post, path = "/admin/in-doubt/{item_type}/{id}/resolve", operation_id = "resolveInDoubt", tag = "worklists",
     params(
-        ("item_type" = String, Path, description = "`PAYMENT`.", example = "PAYMENT"),
+        ("item_type" = String, Path, description = "`PAYMENT` or `INVOICE`.", example = "PAYMENT"),
         ("id" = String, Path, description = "The item's id.", example = "pay_001"),
     ),
     request_body = ResolveRequest,
     responses(
-        (status = 200, description = "The payment as it is now.", body = PaymentResponse),
+        (status = 200, description = "It, as it is now.", body = DoubtfulResponse),
         (status = 202, description = "Proposed; a second person must agree.", body = ProposedResponse),
         Changes,
     ),
@@ -218,11 +248,13 @@ async fn resolve(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    of_money(&item_type)?;
+    let item_type = of_money(&item_type)?;
     let request: ResolveRequest = parse(&headers, body)?;
     let mut author = author(&caller, request.reason)?;
     author.actor = actor(&caller, request.actor.as_deref(), app.two_persons)?;
-    let item = payments::item(&payment_id(&id)?);
+    let no_item = || ApiError::not_found(format!("there is no {item_type} {id}"));
+    let known = payment_id(&id).map_err(|_| no_item())?;
+    let item = Item::new(&item_type, &known);
     if app.two_persons {
         match app.second_person(&item, request.outcome, &author).await? {
             None => {
@@ -238,12 +270,16 @@ async fn resolve(
             }
         }
     }
-    let resolution = payments::resolution(request.outcome);
+    let resolution = if item_type == bills::item_type() {
+        bills::resolution(request.outcome)
+    } else {
+        payments::resolution(request.outcome)
+    };
     match app.store.resolve(&item, resolution, author).await? {
-        Intervened::Yes => Ok(told(&app, &id).await?.into_response()),
-        Intervened::NoSuchItem => Err(no_payment(&id)),
+        Intervened::Yes => Ok(as_it_is(&app, &item_type, &id).await?.into_response()),
+        Intervened::NoSuchItem => Err(no_item()),
         Intervened::Refused(why) => Err(ApiError::conflict(format!(
-            "payment {id} cannot be resolved: {why}"
+            "{item} cannot be resolved: {why}"
         ))),
     }
 }
@@ -275,11 +311,11 @@ impl App {
         author: &Author,
     ) -> Result<Option<Author>, ApiError> {
         let view = self.store.item(item).await?;
-        let view = view.ok_or_else(|| no_payment(item.id.as_str()))?;
+        let view = view.ok_or_else(|| ApiError::not_found(format!("there is no {item}")))?;
         if view.status != IN_DOUBT {
-            let (id, status) = (&item.id, view.status);
+            let status = view.status;
             return Err(ApiError::conflict(format!(
-                "payment {id} cannot be resolved: it is {status}, not {IN_DOUBT}"
+                "{item} cannot be resolved: it is {status}, not {IN_DOUBT}"
             )));
         }
         let (kind, name) = (SettingKind::Proposal, item.to_string());

@@ -4,12 +4,14 @@
 mod access;
 mod accounts;
 mod audit;
+mod billing_schedules;
 mod body;
 mod bulk;
 mod bulk_views;
 mod calendar_body;
 mod calendars;
 mod certificate;
+mod customers;
 mod dead_letters;
 mod document;
 mod error;
@@ -18,6 +20,8 @@ mod forecast;
 mod health;
 mod in_doubt;
 mod in_doubt_ask;
+mod invoice_list;
+mod invoices;
 mod item_types;
 mod lanes;
 mod limits;
@@ -49,6 +53,7 @@ use tollgate_core::id::LaneName;
 use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::ports::Store;
 use tollgate_dispatch::Planner;
+use tollgate_domains::invoices::Billing;
 use tollgate_domains::notifications::Receiver;
 use tollgate_domains::payments::{Bank, Intake, Routes, RulesInForce};
 use tollgate_domains::status_checks::StatusCheckService;
@@ -77,6 +82,7 @@ pub(crate) struct App {
     pub(crate) uploads: Arc<Uploads>,
     pub(crate) planner: Arc<Planner>,
     pub(crate) status_checks: Arc<StatusCheckService>,
+    pub(crate) billing: Arc<Billing>,
     /// Who is told what becomes of payments.
     pub(crate) receivers: Arc<[Receiver]>,
     pub(crate) rules: Arc<RulesInForce>,
@@ -109,6 +115,10 @@ fn resources() -> OpenApiRouter<App> {
         .merge(payment_changes::router())
         .merge(bulk::router())
         .merge(status_checks::router())
+        .merge(customers::router())
+        .merge(invoices::router())
+        .merge(invoice_list::router())
+        .merge(billing_schedules::router())
         .merge(rate_limit::router())
         .merge(forecast::router())
         .merge(lanes::router())

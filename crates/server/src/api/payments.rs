@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tollgate_core::Timestamp;
-use tollgate_core::id::{FlowId, ItemId, LaneName, check_item_id};
+use tollgate_core::id::{FlowId, ItemId, ItemType, LaneName, check_item_id};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{AttemptView, AuditEntry, ItemView, Placed};
@@ -200,11 +200,11 @@ pub(super) struct KnownPayment {
     timeline: Vec<timeline::Event>,
 }
 
-/// One exchange with the bank about a payment.
+/// One exchange with the bank about a payment, or with the provider about an invoice.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Attempt)]
-struct AttemptResponse {
+pub(super) struct AttemptResponse {
     #[schema(schema_with = words::attempt_kind)]
     kind: AttemptKind,
     #[schema(schema_with = words::attempt_state)]
@@ -255,7 +255,7 @@ pub(super) async fn told(app: &App, id: &str) -> Result<Json<PaymentResponse>, A
     };
     let now = app.store.now().await?;
     let lane = app.store.lane(&view.lane).await?;
-    let (enabled, task_queue) = dispatch(app).await?;
+    let (enabled, task_queue) = dispatch(app, &payments::item_type()).await?;
     let why = match why_not_running(&view, lane.as_ref(), enabled, now) {
         None if is_overdue(&view, now) && app.engine.nobody_works_on(&task_queue).await => {
             Some(nobody_runs_it(&task_queue))
@@ -275,9 +275,9 @@ pub(super) async fn told(app: &App, id: &str) -> Result<Json<PaymentResponse>, A
     Ok(Json(PaymentResponse::Known(Box::new(known))))
 }
 
-/// Whether payments are dispatched, and onto which task queue.
-async fn dispatch(app: &App) -> Result<(bool, String), ApiError> {
-    let found = item_type(&*app.store, &payments::item_type()).await?;
+/// Whether items of a type are dispatched, and onto which task queue.
+pub(super) async fn dispatch(app: &App, name: &ItemType) -> Result<(bool, String), ApiError> {
+    let found = item_type(&*app.store, name).await?;
     let config = found.map(|found| found.config);
     Ok(config.map_or_else(Default::default, |it| (it.enabled, it.exec_task_queue)))
 }
@@ -308,7 +308,7 @@ fn response(
     }
 }
 
-fn attempt(view: &AttemptView) -> AttemptResponse {
+pub(super) fn attempt(view: &AttemptView) -> AttemptResponse {
     AttemptResponse {
         kind: view.kind,
         outcome: view.state,

@@ -1,4 +1,4 @@
-//! What happened to a payment, in order, in words that a support person can read out.
+//! What happened to a payment or an invoice, in order, in words that a support person can read out.
 
 use serde::Serialize;
 use tollgate_core::Timestamp;
@@ -49,6 +49,7 @@ fn of_attempt(attempt: &AttemptView) -> Vec<Event> {
         AttemptState::Open => None,
         AttemptState::Done => Some("the bank has done it".to_owned()),
         AttemptState::Refused => Some(format!("the bank has refused it: {}", attempt.detail)),
+        AttemptState::Declined => Some(format!("declined: {}", attempt.detail)),
         AttemptState::Retry => Some(format!("the bank has not done it: {}", attempt.detail)),
         AttemptState::Unknown => Some(format!("no answer; in doubt: {}", attempt.detail)),
     };
@@ -71,6 +72,8 @@ fn of_audit(entry: &AuditEntry) -> Option<Event> {
         "CANCELLED" => format!("cancelled by {actor}: {detail}"),
         "RESCHEDULED" => format!("rescheduled by {actor}: {detail}"),
         "EVIDENCE" => format!("{actor} has evidence that it was done: {detail}"),
+        "REOPENED" => format!("tried again by {actor}: {detail}"),
+        "CHECKED" => format!("checked by {actor}: {detail}"),
         "RESOLVED" => format!("resolved by {actor}: {detail}"),
         "NOT_NOTIFIED" => format!("nobody is told: {detail}"),
         _ => return None,

@@ -4,6 +4,7 @@ use serde_json::Value;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{CheckPhase, Resolved};
+use tollgate_domains::invoices::InvoiceStatus;
 use tollgate_domains::payments::PaymentStatus;
 use utoipa::openapi::Type;
 use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType};
@@ -13,6 +14,23 @@ pub(super) const ID_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$";
 
 pub(super) fn payment_status() -> Object {
     one_of(PaymentStatus::ALL.map(PaymentStatus::as_str))
+}
+pub(super) fn invoice_status() -> Object {
+    one_of(InvoiceStatus::ALL.map(InvoiceStatus::as_str))
+}
+/// Of a payment or of an invoice.
+pub(super) fn money_status() -> Object {
+    let invoices = InvoiceStatus::ALL.map(InvoiceStatus::as_str);
+    let payments = PaymentStatus::ALL.map(PaymentStatus::as_str);
+    let shared = |status: &&str| !payments.contains(status);
+    let words = payments
+        .into_iter()
+        .chain(invoices.into_iter().filter(shared));
+    let text = ObjectBuilder::new().schema_type(Type::String);
+    text.enum_values(Some(words)).build()
+}
+pub(super) fn verdict() -> Object {
+    one_of(["continue", "skip", "fail", "postpone"])
 }
 pub(super) fn initializing() -> Object {
     one_of([PaymentStatus::Initializing.as_str()])

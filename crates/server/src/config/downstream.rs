@@ -28,6 +28,8 @@ const LOST_ANSWERS: [u16; 3] = [408, 502, 504];
 #[serde(deny_unknown_fields)]
 pub struct Downstream {
     pub payments: Bank,
+    /// The provider that charges invoices.
+    pub invoices: Bank,
     #[serde(default)]
     pub gateways: BTreeMap<String, Gateway>,
     pub notifications: Notifications,
@@ -96,6 +98,15 @@ impl Downstream {
         Ok(banks)
     }
 
+    /// The provider of invoices.
+    pub(crate) fn provider(&self) -> NamedBank {
+        NamedBank {
+            key: "downstream.invoices".to_owned(),
+            name: "invoices".to_owned(),
+            bank: self.invoices.clone(),
+        }
+    }
+
     pub(crate) fn validate(&self, patience_secs: u64) -> anyhow::Result<()> {
         let mut names = BTreeMap::new();
         for name in self.gateways.keys() {
@@ -110,7 +121,12 @@ impl Downstream {
         for NamedBank { key, bank, .. } in &banks {
             bank.validate(key, patience_secs)?;
         }
-        let lanes = banks.iter().map(|named| &named.bank.lane);
+        let NamedBank { key, bank, .. } = &self.provider();
+        bank.validate(key, patience_secs)?;
+        let lanes = banks
+            .iter()
+            .map(|named| &named.bank.lane)
+            .chain([&bank.lane]);
         self.notifications.validate(lanes)
     }
 
@@ -121,6 +137,9 @@ impl Downstream {
         url.clone_into(&mut self.payments.url);
         self.payments.root_certificates = None;
         self.payments.headers.clear();
+        url.clone_into(&mut self.invoices.url);
+        self.invoices.root_certificates = None;
+        self.invoices.headers.clear();
         for gateway in self.gateways.values_mut() {
             gateway.url = Some(url.to_owned());
             gateway.root_certificates = None;

@@ -2,7 +2,7 @@
 
 use metrics::{describe_counter, describe_gauge, describe_histogram};
 
-const COUNTERS: [(&str, &str); 12] = [
+const COUNTERS: [(&str, &str); 13] = [
     (
         "rate_limiter_slot_assignment_failures_total",
         "items refused because their lane never opens again",
@@ -36,6 +36,10 @@ const COUNTERS: [(&str, &str); 12] = [
     (
         "tollgate_rule_errors_total",
         "times a rule could not be judged, and refused, by rule",
+    ),
+    (
+        "tollgate_invoice_checks_total",
+        "verdicts before charges, by check and verdict",
     ),
     (
         "tollgate_api_refused_total",

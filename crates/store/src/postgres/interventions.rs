@@ -11,7 +11,7 @@ use tollgate_core::id::{Item, ItemType, LaneName};
 use tollgate_core::lane::LARGEST_WINDOW_SECS;
 use tollgate_core::lane_in_force::{never_opens, no_such_lane};
 use tollgate_core::ports::{
-    Author, Intervened, Interventions, StatusMove, StoreResult, cannot_move,
+    Author, Intervened, Interventions, StatusMove, StoreResult, cannot_move, cannot_reopen,
 };
 use tollgate_core::slot::steady_random;
 
@@ -108,7 +108,26 @@ impl Interventions for PostgresStore {
         let (item, margin) = (item.clone(), self.gate_margin);
         self.runner
             .write(Urgency::Normal, move |tx| {
-                Box::pin(async move { reschedule(tx, &item, requested, &author, margin).await })
+                Box::pin(
+                    async move { place_anew(tx, &item, None, requested, &author, margin).await },
+                )
+            })
+            .await
+    }
+
+    async fn reopen(
+        &self,
+        item: &Item,
+        status: StatusMove,
+        requested: Timestamp,
+        author: Author,
+    ) -> StoreResult<Intervened> {
+        let (item, margin) = (item.clone(), self.gate_margin);
+        self.runner
+            .write(Urgency::Normal, move |tx| {
+                Box::pin(async move {
+                    place_anew(tx, &item, Some(&status), requested, &author, margin).await
+                })
             })
             .await
     }
@@ -155,9 +174,11 @@ async fn cancel(
     Ok(Intervened::Yes)
 }
 
-async fn reschedule(
+/// Gives what waits another slot; or, with a move of its record, what has ended.
+async fn place_anew(
     tx: &Transaction<'_>,
     item: &Item,
+    reopened: Option<&StatusMove>,
     requested: Timestamp,
     author: &Author,
     margin: Decimal,
@@ -166,14 +187,27 @@ async fn reschedule(
              UPDATE slot SET window_start = $3, scheduled_time = $4, requested_time = $5,
                     generation = $6
              WHERE item_type = $1 AND item_id = $2
+         ), back AS (
+             UPDATE record SET status = $8, updated_at = tg_now()
+             WHERE item_type = $1 AND item_id = $2 AND status = ANY($9)
+         ), asked_again AS (
+             UPDATE attempt SET state = 'DECLINED'
+             WHERE item_type = $1 AND item_id = $2 AND state = 'REFUSED' AND $7::bigint = 1
          )
          UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = $4, last_error = NULL,
-                hold_after = CASE queue_status WHEN 'HELD' THEN NULL ELSE hold_after END
+                hold_after = CASE queue_status WHEN 'HELD' THEN NULL ELSE hold_after END,
+                run = run + $7::bigint, finished_at = NULL, claimed_at = NULL, dispatched_at = NULL
          WHERE item_type = $1 AND item_id = $2";
     let Some((found, plan)) = hold_plan_and_row(tx, item, margin).await? else {
         return Ok(Intervened::NoSuchItem);
     };
-    let refusal = cannot_move(&found.queue_status, found.may_be_done || found.was_sent);
+    let refusal = match reopened {
+        None => cannot_move(&found.queue_status, found.may_be_done || found.was_sent),
+        Some(status) => {
+            let (status_now, may_be_done) = (&found.record_status, found.may_be_done);
+            cannot_reopen(found.has_ended, status_now, status, may_be_done)
+        }
+    };
     if let Some(why) = refusal {
         return Ok(Intervened::Refused(why));
     }
@@ -192,17 +226,38 @@ async fn reschedule(
     give_back(tx, item).await?;
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     let (window, scheduled, requested) = (Us(place.window), Us(place.scheduled), Us(requested));
-    let params: Params<'_> = &[&kind, &id, &window, &scheduled, &requested, &generation];
+    let raised = i64::from(reopened.is_some());
+    let to = reopened.map(|status| status.to.as_str());
+    let from: &[String] = reopened.map_or(&[], |status| &status.from);
+    let params: Params<'_> = &[
+        &kind,
+        &id,
+        &window,
+        &scheduled,
+        &requested,
+        &generation,
+        &raised,
+        &to,
+        &from,
+    ];
     execute(tx, MOVE, params).await?;
-    audit_move(tx, item, "RESCHEDULED", &found, "READY", author).await?;
+    let action = if reopened.is_some() {
+        "REOPENED"
+    } else {
+        "RESCHEDULED"
+    };
+    audit_move(tx, item, action, &found, "READY", author).await?;
     Ok(Intervened::Yes)
 }
 
 struct Found {
     queue_status: String,
     lane: LaneName,
+    /// Since it was last declined.
     may_be_done: bool,
     was_sent: bool,
+    has_ended: bool,
+    record_status: String,
 }
 
 async fn hold_plan_and_row(
@@ -224,16 +279,25 @@ async fn found(c: &impl GenericClient, item: &Item) -> StoreResult<Option<Found>
     const FOUND: &str = "SELECT q.queue_status, q.lane,
                 EXISTS (SELECT 1 FROM attempt a
                         WHERE a.item_type = q.item_type AND a.item_id = q.item_id
-                          AND a.state IN ('OPEN', 'UNKNOWN', 'DONE')),
+                          AND (a.state = 'DONE' OR (a.state IN ('OPEN', 'UNKNOWN')
+                               AND a.attempt_id > t.declined))),
                 EXISTS (SELECT 1 FROM attempt a
-                        WHERE a.item_type = q.item_type AND a.item_id = q.item_id)
-         FROM item_queue q WHERE q.item_type = $1 AND q.item_id = $2 FOR UPDATE OF q";
+                        WHERE a.item_type = q.item_type AND a.item_id = q.item_id
+                          AND a.attempt_id > t.declined),
+                q.finished_at IS NOT NULL, r.status
+         FROM item_queue q
+         JOIN record r ON r.item_type = q.item_type AND r.item_id = q.item_id
+         CROSS JOIN (SELECT coalesce(max(attempt_id), 0) AS declined FROM attempt
+               WHERE item_type = $1 AND item_id = $2 AND state = 'DECLINED') t
+         WHERE q.item_type = $1 AND q.item_id = $2 FOR UPDATE OF q";
     let row = optional(c, FOUND, &[&item.item_type.as_str(), &item.id.as_str()]).await?;
     Ok(row.map(|row| Found {
         queue_status: row.get(0),
         lane: LaneName::new(row.get::<_, String>(1)),
         may_be_done: row.get(2),
         was_sent: row.get(3),
+        has_ended: row.get(4),
+        record_status: row.get(5),
     }))
 }
 

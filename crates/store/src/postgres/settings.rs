@@ -112,7 +112,9 @@ pub(super) async fn lock(tx: &Transaction<'_>, kind: SettingKind, name: &str) ->
         SettingKind::Calendar
         | SettingKind::ItemType
         | SettingKind::Proposal
-        | SettingKind::Rules => Ok(()),
+        | SettingKind::Rules
+        | SettingKind::Customer
+        | SettingKind::Schedule => Ok(()),
     }
 }
 

@@ -196,7 +196,9 @@ async fn settled_before(c: &impl GenericClient, s: &Settlement) -> StoreResult<b
         Then::Requeue { .. } => "REQUEUE",
     };
     let state = match &s.outcome {
-        Outcome::Done(_) | Outcome::Refused(_) | Outcome::Retry { .. } => s.outcome.state(),
+        Outcome::Done(_) | Outcome::Refused(_) | Outcome::Declined(_) | Outcome::Retry { .. } => {
+            s.outcome.state()
+        }
         // Written by whoever took the attempt over, too: that was not us.
         Outcome::Unknown(_) => return Ok(false),
     };

@@ -8,7 +8,7 @@ use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
 use tollgate_core::lane::LARGEST_WINDOW_SECS;
 use tollgate_core::lane_in_force::{never_opens, no_such_lane};
 use tollgate_core::ports::{
-    Author, Intervened, Interventions, StatusMove, StoreResult, cannot_move,
+    Author, Intervened, Interventions, StatusMove, StoreResult, cannot_move, cannot_reopen,
 };
 use tollgate_core::slot::steady_random;
 
@@ -68,8 +68,27 @@ impl Interventions for SqliteStore {
     ) -> StoreResult<Intervened> {
         let (item, clock) = (item.clone(), self.clock.clone());
         let margin = self.options.gate_margin;
-        let write =
-            move |c: &Connection| reschedule(c, &item, requested, &author, margin, Us(clock.now()));
+        let write = move |c: &Connection| {
+            place_anew(c, &item, None, requested, &author, margin, Us(clock.now()))
+        };
+        self.writer
+            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
+            .await
+    }
+
+    async fn reopen(
+        &self,
+        item: &Item,
+        status: StatusMove,
+        requested: Timestamp,
+        author: Author,
+    ) -> StoreResult<Intervened> {
+        let (item, clock) = (item.clone(), self.clock.clone());
+        let margin = self.options.gate_margin;
+        let write = move |c: &Connection| {
+            let (status, now) = (Some(&status), Us(clock.now()));
+            place_anew(c, &item, status, requested, &author, margin, now)
+        };
         self.writer
             .write(Urgency::Normal, move |c| write(c).map_err(store_error))
             .await
@@ -176,9 +195,11 @@ fn cancel(
     Ok(Intervened::Yes)
 }
 
-fn reschedule(
+/// Gives what waits another slot; or, with a move of its record, what has ended.
+fn place_anew(
     c: &Connection,
     item: &Item,
+    reopened: Option<&StatusMove>,
     requested: Timestamp,
     author: &Author,
     margin: Decimal,
@@ -187,7 +208,13 @@ fn reschedule(
     let Some(found) = waiting(c, item)? else {
         return Ok(Intervened::NoSuchItem);
     };
-    let refusal = cannot_move(&found.queue_status, found.may_be_done || found.was_sent);
+    let refusal = match reopened {
+        None => cannot_move(&found.queue_status, found.may_be_done || found.was_sent),
+        Some(status) => {
+            let (status_now, may_be_done) = (&found.record_status, found.may_be_done);
+            cannot_reopen(found.has_ended, status_now, status, may_be_done)
+        }
+    };
     if let Some(why) = refusal {
         return Ok(Intervened::Refused(why));
     }
@@ -217,24 +244,42 @@ fn reschedule(
     .execute(key)?;
     c.prepare_cached(
         "UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = ?3, last_error = NULL,
-                hold_after = CASE queue_status WHEN 'HELD' THEN NULL ELSE hold_after END
+                hold_after = CASE queue_status WHEN 'HELD' THEN NULL ELSE hold_after END,
+                run = run + ?4, finished_at = NULL, claimed_at = NULL, dispatched_at = NULL
          WHERE item_type = ?1 AND item_id = ?2",
     )?
     .execute(params![
         item.item_type.as_str(),
         item.id.as_str(),
-        Us(place.scheduled)
+        Us(place.scheduled),
+        u32::from(reopened.is_some())
     ])?;
+    if let Some(status) = reopened {
+        move_status(c, item, status, now)?;
+        c.prepare_cached(
+            "UPDATE attempt SET state = 'DECLINED'
+             WHERE item_type = ?1 AND item_id = ?2 AND state = 'REFUSED'",
+        )?
+        .execute(params![item.item_type.as_str(), item.id.as_str()])?;
+    }
+    let action = if reopened.is_some() {
+        "REOPENED"
+    } else {
+        "RESCHEDULED"
+    };
     let before = found.queue_status.as_str();
-    audit_move(c, item, "RESCHEDULED", before, "READY", author, now)?;
+    audit_move(c, item, action, before, "READY", author, now)?;
     Ok(Intervened::Yes)
 }
 
 struct Found {
     queue_status: String,
     lane: LaneName,
+    /// Since it was last declined.
     may_be_done: bool,
     was_sent: bool,
+    has_ended: bool,
+    record_status: String,
 }
 
 fn waiting(c: &Connection, item: &Item) -> rusqlite::Result<Option<Found>> {
@@ -242,10 +287,17 @@ fn waiting(c: &Connection, item: &Item) -> rusqlite::Result<Option<Found>> {
         "SELECT q.queue_status, q.lane,
                 EXISTS (SELECT 1 FROM attempt a
                         WHERE a.item_type = q.item_type AND a.item_id = q.item_id
-                          AND a.state IN ('OPEN', 'UNKNOWN', 'DONE')),
+                          AND (a.state = 'DONE' OR (a.state IN ('OPEN', 'UNKNOWN')
+                               AND a.attempt_id > t.declined))),
                 EXISTS (SELECT 1 FROM attempt a
-                        WHERE a.item_type = q.item_type AND a.item_id = q.item_id)
-         FROM item_queue q WHERE q.item_type = ?1 AND q.item_id = ?2",
+                        WHERE a.item_type = q.item_type AND a.item_id = q.item_id
+                          AND a.attempt_id > t.declined),
+                q.finished_at IS NOT NULL, r.status
+         FROM item_queue q
+         JOIN record r ON r.item_type = q.item_type AND r.item_id = q.item_id
+         CROSS JOIN (SELECT coalesce(max(attempt_id), 0) AS declined FROM attempt
+               WHERE item_type = ?1 AND item_id = ?2 AND state = 'DECLINED') t
+         WHERE q.item_type = ?1 AND q.item_id = ?2",
     )?
     .query_row(params![item.item_type.as_str(), item.id.as_str()], |row| {
         Ok(Found {
@@ -253,6 +305,8 @@ fn waiting(c: &Connection, item: &Item) -> rusqlite::Result<Option<Found>> {
             lane: LaneName::new(row.get::<_, String>(1)?),
             may_be_done: row.get(2)?,
             was_sent: row.get(3)?,
+            has_ended: row.get(4)?,
+            record_status: row.get(5)?,
         })
     })
     .optional()

@@ -110,6 +110,12 @@ async fn interventions(store: &PostgresStore) {
         let moved = store.reschedule(&other, now + HOUR, author()).await;
         assert_eq!(moved.unwrap(), Intervened::Yes);
     }
+    let (ended, item) = (
+        StatusMove::new(&["CANCELLED"], "SCHEDULED"),
+        filled(700_000),
+    );
+    let reopened = store.reopen(&item, ended, now + HOUR, author());
+    assert_eq!(reopened.await.unwrap(), Intervened::Yes);
 }
 
 async fn waiting(store: &PostgresStore) {

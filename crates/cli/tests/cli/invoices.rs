@@ -1,0 +1,388 @@
+//! Invoices over HTTP and with the commands, from their customer to their end; and kill -9 in the
+//! midst of charges, judged by the provider's own ledger.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tollgate_conformance::postgres::Cluster;
+use tollgate_sandbox::Bank;
+
+use crate::http::{Response, get, post, send};
+use crate::pair::{Pair, pair, pair_on};
+use crate::served::eventually;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn customer() -> Value {
+    json!({"customerId": "c_1", "currency": "DKK", "timeZone": "Europe/Copenhagen"})
+}
+
+fn invoice(id: &str) -> Value {
+    json!({"invoiceId": id, "customerId": "c_1", "amount": {"value": "100.00", "currency": "DKK"}, "schedule": null})
+}
+
+fn with_customer(pair: Pair) -> Pair {
+    let created = post(pair.server.address, "/customers", &customer()).unwrap();
+    assert_eq!(created.status, 201, "{}", created.body);
+    pair
+}
+
+fn put(address: SocketAddr, path: &str, body: &Value) -> Response {
+    let kind = "content-type: application/json";
+    send(address, "PUT", path, kind, &body.to_string()).unwrap()
+}
+
+fn status(address: SocketAddr, id: &str) -> String {
+    let shown = get(address, &format!("/invoices/{id}")).unwrap().body;
+    shown["status"].as_str().unwrap_or_default().to_owned()
+}
+
+/// An invoice that is due at once, on whatever engine, as it is shown after its end.
+pub(crate) fn charged_once(address: SocketAddr, provider: &Bank) -> Value {
+    assert_eq!(
+        post(address, "/customers", &customer()).unwrap().status,
+        201
+    );
+    let mut due = invoice("inv_1");
+    due["schedule"] = json!({"cron": "* * * * * *"});
+    assert_eq!(post(address, "/invoices", &due).unwrap().status, 201);
+    eventually("it is paid", PATIENCE, || {
+        (status(address, "inv_1") == "PAID").then_some(())
+    });
+    let charged = provider.ledger().effective();
+    assert_eq!(charged.get("invoice/inv_1"), Some(&1));
+    get(address, "/invoices/inv_1").unwrap().body
+}
+
+fn until_paid(pair: &Pair, id: &str) {
+    eventually("it is paid", PATIENCE, || {
+        (status(pair.server.address, id) == "PAID").then_some(())
+    });
+}
+
+#[test]
+fn an_invoice_goes_from_its_customer_to_paid_and_tells_everything() {
+    let pair = with_customer(pair(""));
+    let address = pair.server.address;
+    assert_eq!(
+        post(address, "/customers", &customer()).unwrap().status,
+        200
+    );
+    let mut other = customer();
+    other["currency"] = json!("EUR");
+    assert_eq!(post(address, "/customers", &other).unwrap().status, 409);
+
+    let created = post(address, "/invoices", &invoice("inv_1")).unwrap();
+    assert_eq!(created.status, 201, "{}", created.body);
+    assert_eq!(created.body["status"], "PENDING");
+    assert_eq!(
+        created.body["amount"],
+        json!({"value": "100.00", "currency": "DKK"})
+    );
+    let again = post(address, "/invoices", &invoice("inv_1")).unwrap();
+    assert_eq!((again.status, &again.body), (200, &created.body));
+    let mut changed = invoice("inv_1");
+    changed["amount"]["value"] = json!("100.01");
+    assert_eq!(post(address, "/invoices", &changed).unwrap().status, 409);
+
+    let moved = post(
+        address,
+        "/invoices/inv_1/reschedule",
+        &json!({"at": "2020-01-01T00:00:00Z"}),
+    );
+    assert_eq!(moved.unwrap().status, 200);
+    until_paid(&pair, "inv_1");
+    let shown = get(address, "/invoices/inv_1").unwrap().body;
+    assert_eq!(shown["attempts"][0]["outcome"], "DONE", "{shown}");
+    assert_eq!(shown["checks"][0]["verdict"], "continue", "{shown}");
+    let told = shown["timeline"].to_string();
+    for part in [
+        "taken in",
+        "rescheduled by local",
+        "checked by all",
+        "ended",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let ledger = pair.bank.ledger();
+    assert_eq!(ledger.effective().get("invoice/inv_1"), Some(&1));
+    let keys: Vec<_> = ledger
+        .entries()
+        .into_iter()
+        .filter_map(|entry| entry.key)
+        .collect();
+    assert_eq!(keys, ["invoice-inv_1-1"]);
+
+    let paid = post(address, "/invoices/inv_1/reschedule", &json!({})).unwrap();
+    assert_eq!(paid.status, 409);
+    assert!(
+        paid.body["error"].as_str().unwrap().contains("PAID"),
+        "{}",
+        paid.body
+    );
+    let totals = get(address, "/admin/totals").unwrap().body;
+    assert_eq!(totals["invoices"][0]["status"], "PAID", "{totals}");
+    let metrics = get(address, "/metrics").unwrap().text;
+    assert!(
+        metrics.contains("tollgate_invoice_checks_total{check=\"all\",verdict=\"continue\"} 1")
+    );
+}
+
+#[test]
+fn every_bad_input_is_refused_by_the_name_of_its_field() {
+    let pair = with_customer(pair(""));
+    let address = pair.server.address;
+    let with = |field: &str, value: Value| {
+        let mut body = invoice("inv_1");
+        body[field] = value;
+        body
+    };
+    let amount =
+        |value: &str, currency: &str| with("amount", json!({"value": value, "currency": currency}));
+    let schedule =
+        |cron: &str, zone: &str| json!({"cron": cron, "timeZone": zone, "calendar": null});
+    let invoices = [
+        (amount("0", "DKK"), "amount.value"),
+        (amount("-1.00", "DKK"), "amount.value"),
+        (amount("1.00", "EUR"), "amount.currency"),
+        (with("customerId", json!("c_9")), "customerId"),
+        (
+            with("schedule", schedule("0 0 31 2 *", "UTC")),
+            "schedule.cron",
+        ),
+        (
+            with("schedule", schedule("0 0 1 * *", "Mars/Base")),
+            "schedule.timeZone",
+        ),
+        (with("colour", json!("red")), "colour"),
+    ];
+    for (body, field) in invoices {
+        let answer = post(address, "/invoices", &body).unwrap();
+        assert_eq!(answer.status, 400, "{body}: {}", answer.body);
+        assert!(
+            answer.body["details"][field].is_string(),
+            "{field}: {}",
+            answer.body
+        );
+    }
+    let schedules = [
+        (schedule("0 0 31 2 *", "UTC"), "cron"),
+        (schedule("every day", "UTC"), "cron"),
+        (schedule("0 0 1 * *", "Nowhere"), "timeZone"),
+        (json!({"cron": "0 0 1 * *", "calendar": "none"}), "calendar"),
+    ];
+    for (body, field) in schedules {
+        let answer = put(address, "/billing/schedules/global", &body);
+        assert_eq!(answer.status, 400, "{body}: {}", answer.body);
+        assert!(
+            answer.body["details"][field].is_string(),
+            "{field}: {}",
+            answer.body
+        );
+    }
+    let unknown = put(
+        address,
+        "/billing/schedules/customer/c_9",
+        &schedule("0 0 1 * *", "UTC"),
+    );
+    assert_eq!(unknown.status, 404);
+    let rapid = post(
+        address,
+        "/billing/schedules/preview",
+        &json!({"cron": "* * * * * *"}),
+    )
+    .unwrap();
+    assert_eq!(rapid.status, 200);
+    assert!(
+        rapid.body["warning"]
+            .as_str()
+            .unwrap()
+            .contains("once an hour")
+    );
+    assert_eq!(rapid.body["nextOccurrences"].as_array().unwrap().len(), 5);
+    let deleted = send(
+        address,
+        "DELETE",
+        "/billing/schedules/global",
+        "accept: */*",
+        "",
+    )
+    .unwrap();
+    assert_eq!(deleted.status, 409);
+    assert!(
+        deleted.body["error"]
+            .as_str()
+            .unwrap()
+            .contains("schedule: "),
+        "{}",
+        deleted.body
+    );
+}
+
+#[test]
+fn the_commands_do_what_the_api_does() {
+    let pair = pair("");
+    let run = |words: &[&str]| pair.tollgate(words).unwrap();
+    run(&[
+        "customers",
+        "create",
+        "c_1",
+        "--currency",
+        "DKK",
+        "--time-zone",
+        "Europe/Copenhagen",
+        "--ladder",
+        "1d,3d",
+    ]);
+    assert!(run(&["customers", "show", "c_1"]).contains("Europe/Copenhagen"));
+    let daily = run(&[
+        "schedules",
+        "put",
+        "30 6 * * *",
+        "--customer",
+        "c_1",
+        "--reason",
+        "daily",
+    ]);
+    assert!(
+        daily.contains("30 6 * * *") && daily.contains("Next"),
+        "{daily}"
+    );
+    run(&[
+        "invoices",
+        "create",
+        "inv_1",
+        "--customer",
+        "c_1",
+        "--amount",
+        "10",
+        "--currency",
+        "DKK",
+    ]);
+    assert!(run(&["invoices", "list"]).contains("inv_1"));
+    run(&[
+        "invoices",
+        "reschedule",
+        "inv_1",
+        "--at",
+        "2020-01-01T00:00:00Z",
+        "--reason",
+        "now",
+    ]);
+    until_paid(&pair, "inv_1");
+    assert!(run(&["invoices", "show", "inv_1"]).contains("checked by all"));
+    assert!(run(&["schedules", "show", "--customer", "c_1"]).contains("30 6 * * *"));
+    assert!(
+        run(&[
+            "schedules",
+            "delete",
+            "--customer",
+            "c_1",
+            "--reason",
+            "monthly again"
+        ])
+        .contains("deleted")
+    );
+    assert!(run(&["schedules", "show"]).contains("0 0 1 * *"));
+    assert!(run(&["totals"]).contains("Invoices"));
+
+    let file = pair.setting.folder.path().join("invoices.ndjson");
+    let lines = [invoice("inv_2").to_string(), invoice("inv_3").to_string()].join("\n");
+    std::fs::write(&file, lines).unwrap();
+    let file = file.to_str().unwrap();
+    assert!(run(&["invoices", "import", file]).contains("2 invoices taken in"));
+    std::fs::write(file, "{\"invoiceId\":\"inv_4\"}\n").unwrap();
+    assert!(pair.tollgate(&["invoices", "import", file]).is_err());
+}
+
+#[test]
+fn an_invoice_in_doubt_is_worked_through_by_a_person() {
+    let keys = "downstream.invoices.honours_idempotency_key = false\n";
+    let pair = with_customer(pair(keys));
+    let address = pair.server.address;
+    pair.bank
+        .set_faults("sends: reset after; probes: 500".parse().unwrap());
+    let mut due = invoice("inv_1");
+    due["schedule"] = json!({"cron": "* * * * * *"});
+    assert_eq!(post(address, "/invoices", &due).unwrap().status, 201);
+    eventually("it is in doubt", PATIENCE, || {
+        (status(address, "inv_1") == "IN_DOUBT").then_some(())
+    });
+    let busy = post(address, "/invoices/inv_1/reschedule", &json!({})).unwrap();
+    assert_eq!(busy.status, 409, "{}", busy.body);
+    let listed = pair
+        .tollgate(&["in-doubt", "list", "--type", "INVOICE"])
+        .unwrap();
+    assert!(
+        listed.contains("inv_1") && listed.contains("100.00"),
+        "{listed}"
+    );
+    let words = [
+        "in-doubt",
+        "resolve",
+        "inv_1",
+        "--type",
+        "INVOICE",
+        "--outcome",
+        "done",
+        "--reason",
+        "asked",
+    ];
+    let told = eventually("it is resolved", PATIENCE, || match pair.tollgate(&words) {
+        Err(why) if why.contains("try again in a moment") => None,
+        told => Some(told.unwrap()),
+    });
+    assert!(told.contains("PAID"), "{told}");
+    assert_eq!(
+        pair.bank.ledger().effective().get("invoice/inv_1"),
+        Some(&1)
+    );
+}
+
+#[test]
+fn kill_9_in_the_midst_of_charges_loses_and_doubles_no_invoice() {
+    sweep(with_customer(pair("")));
+}
+
+#[test]
+fn kill_9_in_the_midst_of_charges_loses_and_doubles_no_invoice_on_postgresql() {
+    let cluster = Cluster::start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let url = runtime.block_on(cluster.database());
+    sweep(with_customer(pair_on(&url, "")));
+}
+
+/// The server is killed when so many requests have reached the provider, and started again.
+const KILLED_AT: [usize; 4] = [1, 7, 20, 33];
+const INVOICES: usize = 60;
+
+fn sweep(pair: Pair) {
+    let Pair {
+        runtime,
+        bank,
+        setting,
+        server,
+    } = pair;
+    let ids: Vec<String> = (0..INVOICES).map(|n| format!("inv_{n:02}")).collect();
+    for id in &ids {
+        let mut due = invoice(id);
+        due["schedule"] = json!({"cron": "* * * * * *"});
+        let created = post(server.address, "/invoices", &due).unwrap();
+        assert_eq!(created.status, 201, "{}", created.body);
+    }
+    let mut server = server;
+    for arrivals in KILLED_AT {
+        runtime.block_on(bank.ledger().wait_for_arrivals(arrivals));
+        server.kill();
+        server = setting.start("127.0.0.1:0");
+    }
+    for id in &ids {
+        eventually("it is paid", PATIENCE, || {
+            (status(server.address, id) == "PAID").then_some(())
+        });
+    }
+    let ledger = bank.ledger();
+    assert!(ledger.doubles().is_empty(), "{:?}", ledger.doubles());
+    assert_eq!(ledger.effective().len(), INVOICES, "each was charged");
+}

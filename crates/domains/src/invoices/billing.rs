@@ -1,0 +1,255 @@
+//! Taking invoices in and giving them their time; and what people do to them afterwards.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::json;
+use tollgate_core::Timestamp;
+use tollgate_core::id::{FlowId, ItemId, LaneName};
+use tollgate_core::item::QueueStatus;
+use tollgate_core::ports::{
+    Admission, Author, ItemView, NewItem, NewRecord, Placed, RecordLine, RecordsWanted, Store,
+    StoreError,
+};
+
+use super::customers::Customers;
+use super::error::{BillingError, intervened};
+use super::request::{Customer, InvoiceRequest};
+use super::schedules::Schedules;
+use super::status::{InvoiceStatus, reopened, rescued};
+use super::{document, item, item_type};
+
+/// So many invoices one look of the sweep is about.
+const SWEPT_AT_ONCE: u32 = 1000;
+
+pub struct Billing {
+    pub store: Arc<dyn Store>,
+    /// The provider's.
+    pub lane: LaneName,
+}
+
+impl std::fmt::Debug for Billing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Billing")
+            .field("lane", &self.lane)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An invoice that was taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    pub status: String,
+    pub placed: Placed,
+    /// Known already, with the same content.
+    pub repeat: bool,
+}
+
+/// What one look of the sweep has found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    pub rescued: u64,
+    /// Where the next look begins; `None` at the end.
+    pub next: Option<ItemId>,
+}
+
+impl Billing {
+    pub fn customers(&self) -> Customers {
+        Customers {
+            store: Arc::clone(&self.store),
+        }
+    }
+
+    pub fn schedules(&self) -> Schedules {
+        Schedules {
+            store: Arc::clone(&self.store),
+        }
+    }
+
+    /// Takes an invoice in: record, slot and queue row in one transaction. When this returns `Ok`,
+    /// it is durable and has its time.
+    #[tracing::instrument(skip_all, fields(item = %item(&invoice.invoice_id)))]
+    pub async fn create(&self, invoice: &InvoiceRequest) -> Result<Taken, BillingError> {
+        // Sameness first: a repeat never fails because something has changed since.
+        if let Some(known) = self.store.item(&item(&invoice.invoice_id)).await? {
+            return repeated(invoice, &known);
+        }
+        let customer = self.payer(invoice).await?;
+        let own = invoice.schedule.as_ref();
+        let schedule = self.schedules().of_invoice(None, own, &customer).await;
+        let schedule = schedule.map_err(|error| in_field("schedule", error))?;
+        let now = self.store.now().await?;
+        let at = schedule.after(now, &customer.zone()).ok_or_else(never)?;
+        let new = self.new_item(invoice, at);
+        let admitted = self.store.admit(&item_type(), vec![new]).await?.pop();
+        match admitted {
+            Some(Admission::New(placed)) => Ok(Taken {
+                status: InvoiceStatus::Pending.as_str().to_owned(),
+                placed,
+                repeat: false,
+            }),
+            // Somebody else was faster with the same.
+            Some(Admission::Repeat(_) | Admission::Conflict) => {
+                let known = self.invoice(&invoice.invoice_id).await?;
+                repeated(invoice, &known)
+            }
+            Some(Admission::Refused(why) | Admission::RefusedBy { message: why, .. }) => {
+                Err(BillingError::Refused(why))
+            }
+            None => Err(StoreError::Bug("an admission is missing".to_owned()).into()),
+        }
+    }
+
+    async fn payer(&self, invoice: &InvoiceRequest) -> Result<Customer, BillingError> {
+        let id = &invoice.customer_id;
+        let Some(customer) = self.customers().get(id).await? else {
+            let why = format!("there is no customer {id}; POST /customers first");
+            return Err(BillingError::field("customerId", why));
+        };
+        if customer.currency != invoice.money.currency {
+            let why = format!("customer {id} pays in {}", customer.currency);
+            return Err(BillingError::field("amount.currency", why));
+        }
+        Ok(customer)
+    }
+
+    fn new_item(&self, invoice: &InvoiceRequest, at: Timestamp) -> NewItem {
+        let id = &invoice.invoice_id;
+        NewItem {
+            id: id.clone(),
+            lane: self.lane.clone(),
+            requested: Some(at),
+            deadline: None,
+            hold_if_late: false,
+            record: NewRecord {
+                owner: invoice.customer_id.clone(),
+                status: InvoiceStatus::Pending.as_str().to_owned(),
+                money: invoice.money,
+                content_hash: invoice.content_hash(),
+                document: invoice.document().to_string(),
+            },
+            guards: vec![],
+            // A claim check: whoever charges it reads the invoice as it is then.
+            context_json: json!({"invoiceId": id}).to_string(),
+            // There is no flow: taking one in is one transaction.
+            init_flow: FlowId::new(format!("create-invoice-{id}")),
+        }
+    }
+
+    /// Gives an invoice that waits another time; one that has FAILED is tried again. Without a time
+    /// it is derived anew from its schedule.
+    pub async fn reschedule(
+        &self,
+        id: &ItemId,
+        at: Option<Timestamp>,
+        author: Author,
+    ) -> Result<ItemView, BillingError> {
+        let view = self.invoice(id).await?;
+        if view.status == InvoiceStatus::Paid.as_str() {
+            return Err(BillingError::Conflict(format!(
+                "invoice {id} is PAID, and is not charged again"
+            )));
+        }
+        let now = self.store.now().await?;
+        let at = match at {
+            Some(at) => at.max(now),
+            None => self.derived(&view, now).await?,
+        };
+        let item = item(id);
+        let said = if view.status == InvoiceStatus::Failed.as_str() {
+            self.store.reopen(&item, reopened(), at, author).await?
+        } else {
+            self.store.reschedule(&item, at, author).await?
+        };
+        intervened(id.as_str(), "rescheduled", said)?;
+        self.invoice(id).await
+    }
+
+    /// When its schedule wants it next.
+    pub(super) async fn derived(
+        &self,
+        view: &ItemView,
+        now: Timestamp,
+    ) -> Result<Timestamp, BillingError> {
+        let kept = document(view)?;
+        let customer = self.customers().get(&kept.customer_id).await?;
+        let customer = customer.ok_or_else(|| BillingError::no_customer(&kept.customer_id))?;
+        let (id, own) = (&view.item.id, kept.schedule.as_ref());
+        let schedule = self
+            .schedules()
+            .of_invoice(Some(id), own, &customer)
+            .await?;
+        schedule.after(now, &customer.zone()).ok_or_else(never)
+    }
+
+    pub async fn invoice(&self, id: &ItemId) -> Result<ItemView, BillingError> {
+        let view = self.store.item(&item(id)).await?;
+        view.ok_or_else(|| BillingError::no_invoice(id.as_str()))
+    }
+
+    /// Finds outstanding invoices that nothing would ever charge, and gives them their time again.
+    pub async fn sweep(&self, after: Option<ItemId>) -> Result<Swept, BillingError> {
+        let wanted = RecordsWanted {
+            status: Some(InvoiceStatus::Pending.as_str().to_owned()),
+            after,
+            ..RecordsWanted::all(item_type(), SWEPT_AT_ONCE)
+        };
+        let page = self.store.records(wanted).await?;
+        let mut swept = Swept {
+            rescued: 0,
+            next: page.next,
+        };
+        for line in page.items.iter().filter(|line| may_be_lost(line)) {
+            swept.rescued += u64::from(self.rescue(&line.id).await?);
+        }
+        Ok(swept)
+    }
+
+    async fn rescue(&self, id: &ItemId) -> Result<bool, BillingError> {
+        let view = self.invoice(id).await?;
+        if view.finished_at.is_none() {
+            return Ok(false);
+        }
+        let now = self.store.now().await?;
+        let at = self.derived(&view, now).await?;
+        let author = Author::new("sweep", "outstanding, and was not scheduled");
+        let said = self.store.reopen(&item(id), rescued(), at, author).await?;
+        Ok(intervened(id.as_str(), "rescued", said).is_ok())
+    }
+}
+
+fn may_be_lost(line: &RecordLine) -> bool {
+    matches!(
+        line.queue_status,
+        QueueStatus::Dispatched | QueueStatus::Cancelled
+    )
+}
+
+fn repeated(invoice: &InvoiceRequest, known: &ItemView) -> Result<Taken, BillingError> {
+    if known.content_hash == invoice.content_hash() {
+        return Ok(Taken {
+            status: known.status.clone(),
+            placed: known.placed(),
+            repeat: true,
+        });
+    }
+    Err(BillingError::Conflict(format!(
+        "invoice {} is known with other content; a changed invoice needs an id of its own",
+        invoice.invoice_id
+    )))
+}
+
+/// The fields of a part, by their names in the whole.
+fn in_field(field: &str, error: BillingError) -> BillingError {
+    match error {
+        BillingError::Invalid(details) => {
+            let named = |(name, why)| (format!("{field}.{name}"), why);
+            BillingError::Invalid(details.into_iter().map(named).collect::<BTreeMap<_, _>>())
+        }
+        other => other,
+    }
+}
+
+fn never() -> BillingError {
+    BillingError::Refused("its schedule never comes again".to_owned())
+}

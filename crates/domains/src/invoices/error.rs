@@ -1,0 +1,53 @@
+//! Why something about invoices was not done, by what the caller does about it.
+
+use thiserror::Error;
+use tollgate_core::ports::{Intervened, StoreError};
+
+use super::request::Details;
+
+#[derive(Debug, Error)]
+pub enum BillingError {
+    /// These fields are wrong.
+    #[error("{}", in_one_line(.0))]
+    Invalid(Details),
+    #[error("{0}")]
+    NotFound(String),
+    /// It is not in a state for that.
+    #[error("{0}")]
+    Conflict(String),
+    /// It could not be planned.
+    #[error("{0}")]
+    Refused(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+fn in_one_line(details: &Details) -> String {
+    let parts = details.iter().map(|(field, why)| format!("{field}: {why}"));
+    parts.collect::<Vec<_>>().join("; ")
+}
+
+impl BillingError {
+    pub(super) fn field(name: &str, why: impl Into<String>) -> Self {
+        Self::Invalid(Details::from([(name.to_owned(), why.into())]))
+    }
+
+    pub(super) fn no_invoice(id: &str) -> Self {
+        Self::NotFound(format!("there is no invoice {id}"))
+    }
+
+    pub(super) fn no_customer(id: &str) -> Self {
+        Self::NotFound(format!("there is no customer {id}"))
+    }
+}
+
+/// What became of a person's wish about an invoice.
+pub(super) fn intervened(id: &str, verb: &str, said: Intervened) -> Result<(), BillingError> {
+    match said {
+        Intervened::Yes => Ok(()),
+        Intervened::NoSuchItem => Err(BillingError::no_invoice(id)),
+        Intervened::Refused(why) => Err(BillingError::Conflict(format!(
+            "invoice {id} cannot be {verb}: {why}"
+        ))),
+    }
+}

@@ -1,0 +1,381 @@
+//! The exec flow of an invoice: look at it as it is now, then charge it once. What must wait, for a
+//! check, for the next rung or for an answer, has gone back to the queue before the flow ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics::counter;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tollgate_core::flow::{Call, Ctx, End, ExecInput, Flow, FlowError, Policy, Step, StepError};
+use tollgate_core::item::QueueStatus;
+use tollgate_core::outcome::AttemptState;
+use tollgate_core::ports::{
+    AttemptView, ItemView, NewAudit, Request, StatusMove, Store, StoreError, Then,
+};
+use tollgate_core::retry;
+use tollgate_core::{SignedDuration, Timestamp};
+use tollgate_dispatch::{IfDeclined, Job, Sent};
+
+use super::billing::Billing;
+use super::checks::{Finding, Subject, Verdict};
+use super::customers::Customers;
+use super::error::BillingError;
+use super::ladder::Rung;
+use super::request::Customer;
+use super::status::{as_it_is, failed, moves, paid, pending_again};
+use super::{CHECKED, Invoices, document};
+
+/// Outlives a store that is away for two minutes; then the sweeper starts it again.
+const RETRY: retry::Policy = retry::Policy {
+    max_attempts: 60,
+    first_pause: Duration::from_millis(200),
+    factor: 2,
+    longest_pause: Duration::from_secs(2),
+};
+/// However often its schedule fires, a skipped invoice rests so long.
+const SHORTEST_REST: Duration = Duration::from_mins(1);
+
+#[derive(Debug)]
+pub struct InvoiceExecFlow;
+
+impl Flow for InvoiceExecFlow {
+    const NAME: &'static str = "InvoiceExecWorkflow";
+    type In = ExecInput;
+    type Out = Billed;
+
+    async fn run<C: Ctx>(ctx: C, input: ExecInput) -> Result<End<Self>, FlowError> {
+        let checked = ctx
+            .step(CheckInvoice {
+                input: input.clone(),
+            })
+            .await?;
+        Ok(End::Done(match checked {
+            Checked::Charge => ctx.step(ChargeInvoice { input }).await?,
+            Checked::NotNow(billed) => billed,
+        }))
+    }
+}
+
+/// What became of the invoice for now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Billed {
+    Paid,
+    /// It has ended without being paid.
+    Failed(String),
+    /// It comes back as its next run: with its schedule, with the next rung, or to be asked about.
+    Waits(String),
+    /// Another run owns it.
+    Superseded(String),
+}
+
+/// What the checks say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Checked {
+    Charge,
+    NotNow(Billed),
+}
+
+/// Reads the invoice as it is now and walks the chain of checks; what follows is written down.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CheckInvoice {
+    pub input: ExecInput,
+}
+
+impl Step for CheckInvoice {
+    const NAME: &'static str = "check_invoice";
+    const SHORT: bool = true;
+    type Out = Checked;
+    type World = Invoices;
+
+    fn key(&self) -> String {
+        Self::NAME.to_owned()
+    }
+    fn policy(&self) -> Policy {
+        Policy {
+            timeout: Duration::from_secs(30),
+            retry: RETRY,
+        }
+    }
+    async fn run(&self, world: &Invoices, _: &Call) -> Result<Checked, StepError> {
+        let view = match owned(world, &self.input).await? {
+            Ok(view) => view,
+            Err(not_ours) => return Ok(Checked::NotNow(not_ours)),
+        };
+        let now = world.store.now().await.map_err(away)?;
+        let kept = document(&view).map_err(away)?;
+        let customer = payer(world, &kept.customer_id).await?;
+        let finding = world.checks.find(&Subject {
+            invoice_id: view.item.id.as_str(),
+            customer_id: &kept.customer_id,
+            status: &view.status,
+            money: view.money,
+            created_at: view.created_at,
+            declines: declined(&view).count(),
+            was_charged: of_state(&view, AttemptState::Done).next().is_some(),
+            customer: customer.as_ref(),
+            now,
+        });
+        self.record(world, &finding).await?;
+        self.follow(world, &view, finding, now).await
+    }
+}
+
+impl CheckInvoice {
+    async fn record(&self, world: &Invoices, finding: &Finding) -> Result<(), StepError> {
+        let verdict = finding.verdict.to_string();
+        counter!("tollgate_invoice_checks_total", "check" => finding.check.clone(), "verdict" => verdict.clone())
+            .increment(1);
+        let entry = NewAudit {
+            item: Some(self.input.item.clone()),
+            action: CHECKED.to_owned(),
+            actor: finding.check.clone(),
+            detail: format!("{verdict}: {}", finding.reason),
+        };
+        world.store.write_audit(entry).await.map_err(away)
+    }
+
+    async fn follow(
+        &self,
+        world: &Invoices,
+        view: &ItemView,
+        finding: Finding,
+        now: Timestamp,
+    ) -> Result<Checked, StepError> {
+        let why = format!("{}: {}", finding.check, finding.reason);
+        let billed = match finding.verdict {
+            Verdict::Continue | Verdict::Ask => return Ok(Checked::Charge),
+            Verdict::Settled => {
+                let status = if of_state(view, AttemptState::Done).next().is_some() {
+                    paid()
+                } else {
+                    as_it_is()
+                };
+                finish(world, &self.input, status, Billed::Paid).await?
+            }
+            Verdict::Fail => finish(world, &self.input, failed(), Billed::Failed(why)).await?,
+            Verdict::Postpone(pause) => put_back(world, &self.input, pause, why).await?,
+            Verdict::Skip => {
+                let billing = Billing {
+                    store: Arc::clone(&world.store),
+                    lane: view.lane.clone(),
+                };
+                let next = billing.derived(view, now).await.map_err(trouble)?;
+                let pause = until(next, now).max(SHORTEST_REST);
+                put_back(world, &self.input, pause, why).await?
+            }
+        };
+        Ok(Checked::NotNow(billed))
+    }
+}
+
+/// Charges the customer, or finds out what became of an earlier charge.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ChargeInvoice {
+    pub input: ExecInput,
+}
+
+impl Step for ChargeInvoice {
+    const NAME: &'static str = "charge_invoice";
+    type Out = Billed;
+    type World = Invoices;
+
+    fn key(&self) -> String {
+        Self::NAME.to_owned()
+    }
+    fn policy(&self) -> Policy {
+        // Covers a wait for a connection, the gate's patience and the provider's own timeout.
+        Policy {
+            timeout: Duration::from_mins(2),
+            retry: RETRY,
+        }
+    }
+    async fn run(&self, world: &Invoices, _: &Call) -> Result<Billed, StepError> {
+        let view = match owned(world, &self.input).await? {
+            Ok(view) => view,
+            Err(not_ours) => return Ok(not_ours),
+        };
+        let customer_id = document(&view).map_err(away)?.customer_id;
+        let customer = payer(world, &customer_id).await?;
+        let now = world.store.now().await.map_err(away)?;
+        match rung(world, &view, customer.as_ref(), now) {
+            Rung::Charge { number, then } => {
+                let request = charge(&view, &customer_id, number);
+                self.send(world, request, then).await
+            }
+            Rung::Wait(pause) => {
+                let why = "declined; it waits for the next rung of its ladder".to_owned();
+                put_back(world, &self.input, pause, why).await
+            }
+            Rung::Exhausted => {
+                let why = "declined on every rung of its ladder".to_owned();
+                finish(world, &self.input, failed(), Billed::Failed(why)).await
+            }
+        }
+    }
+}
+
+impl ChargeInvoice {
+    async fn send(
+        &self,
+        world: &Invoices,
+        request: Request,
+        next_rung: Option<Duration>,
+    ) -> Result<Billed, StepError> {
+        let job = Job {
+            item: self.input.item.clone(),
+            run: self.input.run,
+            request,
+            moves: moves(),
+        };
+        let if_declined = match next_rung {
+            Some(after) => IfDeclined {
+                record: pending_again(),
+                then: Then::Requeue {
+                    after,
+                    why: "declined; it waits for the next rung of its ladder".to_owned(),
+                },
+            },
+            None => IfDeclined {
+                record: failed(),
+                then: Then::Finish,
+            },
+        };
+        let sent = world.sender.send_or(&job, Some(&if_declined)).await;
+        Ok(match sent.map_err(away)? {
+            Sent::Done(_) => finish(world, &self.input, paid(), Billed::Paid).await?,
+            Sent::Declined(why) if next_rung.is_some() => Billed::Waits(why),
+            Sent::Declined(why) | Sent::Refused(why) => Billed::Failed(why),
+            Sent::Requeued(why) => Billed::Waits(why),
+            Sent::Held => Billed::Waits("held".to_owned()),
+            Sent::Superseded(why) => Billed::Superseded(why),
+        })
+    }
+}
+
+/// What goes to the provider. The key names the how-manieth charge it is: a charge whose answer was
+/// lost is sent again under its own key, and only a decline makes way for another.
+fn charge(view: &ItemView, customer_id: &str, number: u32) -> Request {
+    let id = &view.item.id;
+    let body = json!({
+        "invoiceId": id,
+        "customerId": customer_id,
+        "amount": view.money.decimal(),
+        "currency": view.money.currency,
+    });
+    Request {
+        reference: id.to_string(),
+        idempotency_key: format!("invoice-{id}-{number}"),
+        body_json: body.to_string(),
+    }
+}
+
+/// Where on its ladder the invoice stands. A charge in doubt is asked about whatever the ladder says.
+fn rung(world: &Invoices, view: &ItemView, customer: Option<&Customer>, now: Timestamp) -> Rung {
+    let ladder = customer.and_then(|customer| customer.ladder.as_ref());
+    let ladder = ladder.unwrap_or(&world.ladder);
+    let declined: Vec<_> = declined(view)
+        .map(|attempt| attempt.settled_at.unwrap_or(attempt.turn_at))
+        .collect();
+    let last = view
+        .attempts
+        .iter()
+        .rposition(|attempt| attempt.state == AttemptState::Declined);
+    let since = &view.attempts[last.map_or(0, |place| place + 1)..];
+    let wanted = if since.is_empty() {
+        view.requested
+    } else {
+        // It was begun, and is gone on with.
+        Timestamp::MAX
+    };
+    ladder.rung(&declined, wanted, now)
+}
+
+fn declined(view: &ItemView) -> impl Iterator<Item = &AttemptView> {
+    of_state(view, AttemptState::Declined)
+}
+
+fn of_state(view: &ItemView, state: AttemptState) -> impl Iterator<Item = &AttemptView> {
+    view.attempts
+        .iter()
+        .filter(move |attempt| attempt.state == state)
+}
+
+/// The invoice, if this run owns it. A flow may run before the dispatcher has claimed its item
+/// again: then it is only early.
+async fn owned(world: &Invoices, input: &ExecInput) -> Result<Result<ItemView, Billed>, StepError> {
+    let view = world.store.item(&input.item).await.map_err(away)?;
+    let Some(view) = view else {
+        return Err(StepError::last("there is no such invoice"));
+    };
+    if view.run != input.run || view.finished_at.is_some() {
+        return Ok(Err(not_ours()));
+    }
+    match view.queue_status {
+        QueueStatus::Claimed | QueueStatus::Dispatched => Ok(Ok(view)),
+        QueueStatus::Ready => Err(StepError::retryable("not claimed yet")),
+        QueueStatus::Held | QueueStatus::Dead | QueueStatus::Cancelled => Ok(Err(not_ours())),
+    }
+}
+
+async fn payer(world: &Invoices, id: &str) -> Result<Option<Customer>, StepError> {
+    let customers = Customers {
+        store: Arc::clone(&world.store),
+    };
+    customers.get(id).await.map_err(away)
+}
+
+async fn put_back(
+    world: &Invoices,
+    input: &ExecInput,
+    pause: Duration,
+    why: String,
+) -> Result<Billed, StepError> {
+    let store: &dyn Store = &*world.store;
+    let back = store.put_back(&input.item, input.run, pause, &why).await;
+    Ok(if back.map_err(away)? {
+        Billed::Waits(why)
+    } else {
+        not_ours()
+    })
+}
+
+async fn finish(
+    world: &Invoices,
+    input: &ExecInput,
+    status: StatusMove,
+    billed: Billed,
+) -> Result<Billed, StepError> {
+    let ended = world.store.finish(&input.item, input.run, status).await;
+    Ok(if ended.map_err(away)? {
+        billed
+    } else {
+        not_ours()
+    })
+}
+
+fn not_ours() -> Billed {
+    Billed::Superseded("another run owns the item".to_owned())
+}
+
+fn until(time: Timestamp, now: Timestamp) -> Duration {
+    let left: SignedDuration = time.duration_since(now);
+    Duration::try_from(left).unwrap_or_default()
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the shape that map_err wants"
+)]
+fn away(error: StoreError) -> StepError {
+    StepError::retryable(error.to_string())
+}
+
+/// A schedule or a document that cannot be read now may be put right by a person: it is tried again.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the shape that map_err wants"
+)]
+fn trouble(error: BillingError) -> StepError {
+    StepError::retryable(error.to_string())
+}

@@ -1,0 +1,100 @@
+//! Invoices: taken in with their time, looked at and charged once when it comes. The queue carries
+//! only the id; whoever executes reads the invoice as it is then.
+
+mod billing;
+mod checks;
+mod cron;
+mod customers;
+mod error;
+mod exec;
+mod ladder;
+mod request;
+mod schedule;
+mod schedules;
+mod status;
+
+use std::sync::Arc;
+
+use rust_decimal::Decimal;
+use tollgate_core::flow::{Flow, Registrar};
+use tollgate_core::id::{Item, ItemId, ItemType};
+use tollgate_core::item_type::ItemTypeConfig;
+use tollgate_core::lane::LaneChange;
+use tollgate_core::ports::{ItemView, Store, StoreError};
+use tollgate_dispatch::Sender;
+
+pub use billing::{Billing, Swept, Taken};
+pub use checks::{Chain, Check, CheckText, Finding, Subject, Verdict};
+pub use cron::Cron;
+pub use customers::Customers;
+pub use error::BillingError;
+pub use exec::{Billed, ChargeInvoice, CheckInvoice, Checked, InvoiceExecFlow};
+pub use ladder::Ladder;
+pub use request::{Customer, Details, InvoiceDocument, InvoiceRequest};
+pub use schedule::{Schedule, ScheduleText};
+pub use schedules::{Level, ScheduleInForce, Schedules};
+pub use status::{InvoiceStatus, resolution};
+
+pub const EXEC_TASK_QUEUE: &str = "invoice-exec-task-queue";
+/// What an entry of the audit trail is called that holds a verdict: `{verdict}: {reason}`, by the check.
+pub const CHECKED: &str = "CHECKED";
+
+pub fn item_type() -> ItemType {
+    ItemType::new("INVOICE")
+}
+
+pub fn item(id: &ItemId) -> Item {
+    Item::new(&item_type(), id)
+}
+
+/// What the steps of this domain need.
+pub struct Invoices {
+    pub store: Arc<dyn Store>,
+    /// To the provider.
+    pub sender: Sender,
+    pub checks: Chain,
+    /// Of customers without one of their own.
+    pub ladder: Ladder,
+}
+
+impl std::fmt::Debug for Invoices {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Invoices")
+            .field("sender", &self.sender)
+            .field("checks", &self.checks)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The whole domain, for either engine.
+pub fn register(registrar: &mut impl Registrar, world: &Arc<Invoices>) {
+    registrar
+        .flow::<InvoiceExecFlow>()
+        .step::<CheckInvoice>(world)
+        .step::<ChargeInvoice>(world);
+}
+
+/// The item type's configuration as it is before anyone changes it.
+pub fn default_config() -> ItemTypeConfig {
+    ItemTypeConfig {
+        exec_workflow_type: InvoiceExecFlow::NAME.to_owned(),
+        exec_task_queue: EXEC_TASK_QUEUE.to_owned(),
+        ..ItemTypeConfig::default()
+    }
+}
+
+/// The provider's lane as it is created: as the payments' default.
+pub fn default_lane() -> LaneChange {
+    LaneChange {
+        max_per_window: Some(100),
+        window_size_secs: Some(4),
+        max_per_second: Some(Decimal::from(50)),
+        ..LaneChange::default()
+    }
+}
+
+/// What is kept of an invoice.
+pub fn document(view: &ItemView) -> Result<InvoiceDocument, StoreError> {
+    serde_json::from_str(&view.document)
+        .map_err(|e| StoreError::Bug(format!("invoice {}: {e}", view.item.id)))
+}

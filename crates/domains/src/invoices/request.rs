@@ -1,0 +1,285 @@
+//! What callers write: customers and invoices, parsed into types that cannot be wrong, or with
+//! every wrong field named.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+use tollgate_core::id::{ItemId, check_item_id};
+use tollgate_core::money::{Currency, Money};
+
+use super::ladder::Ladder;
+use super::schedule::ScheduleText;
+
+/// What is wrong with each field, by its name.
+pub type Details = BTreeMap<String, String>;
+
+/// Who invoices are for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Customer {
+    pub customer_id: String,
+    pub currency: Currency,
+    /// Where its days and months begin, unless a schedule says otherwise.
+    pub time_zone: String,
+    /// When a declined charge is asked for again; as configured for all if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ladder: Option<Ladder>,
+}
+
+impl Customer {
+    pub fn parse(body: &Value) -> Result<Self, Details> {
+        let mut read = Reader::new(body, &["customerId", "currency", "timeZone", "ladder"])?;
+        let customer_id = read.id("customerId");
+        let currency = read
+            .text("currency")
+            .and_then(|text| read.currency("currency", &text));
+        let time_zone = read.text("timeZone").and_then(|text| {
+            let known = read_zone(&text);
+            read.kept("timeZone", known.map(|(name, _)| name))
+        });
+        let ladder = match read.fields.get("ladder") {
+            None | Some(Value::Null) => Some(None),
+            Some(given) => {
+                let given = given.clone();
+                let ladder = serde_json::from_value::<Vec<String>>(given)
+                    .map_err(|_| "must be a list of times, such as [\"1d\", \"3d\"]".to_owned())
+                    .and_then(Ladder::try_from);
+                read.kept("ladder", ladder).map(Some)
+            }
+        };
+        match (customer_id, currency, time_zone, ladder) {
+            (Some(id), Some(currency), Some(time_zone), Some(ladder)) => Ok(Self {
+                customer_id: id.to_string(),
+                currency,
+                time_zone,
+                ladder,
+            }),
+            _ => Err(read.wrong),
+        }
+    }
+
+    /// A zone that was once accepted and has gone since is read as UTC.
+    pub fn zone(&self) -> TimeZone {
+        read_zone(&self.time_zone).map_or(TimeZone::UTC, |(_, zone)| zone)
+    }
+}
+
+/// A zone and how it is written properly. The error fits behind the field's name.
+pub(super) fn read_zone(text: &str) -> Result<(String, TimeZone), String> {
+    let unknown = || format!("{text:?} is not a time zone; write it like \"Europe/Copenhagen\"");
+    let zone = TimeZone::get(text).map_err(|_| unknown())?;
+    let name = zone
+        .iana_name()
+        .map_or_else(|| text.to_owned(), str::to_owned);
+    Ok((name, zone))
+}
+
+/// An invoice as it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvoiceRequest {
+    pub invoice_id: ItemId,
+    pub customer_id: String,
+    pub money: Money,
+    pub schedule: Option<ScheduleText>,
+}
+
+impl InvoiceRequest {
+    pub fn parse(body: &Value) -> Result<Self, Details> {
+        let mut read = Reader::new(body, &["invoiceId", "customerId", "amount", "schedule"])?;
+        let invoice_id = read.id("invoiceId");
+        let customer_id = read.id("customerId");
+        let money = read.money();
+        let schedule = match read.fields.get("schedule") {
+            None | Some(Value::Null) => Some(None),
+            Some(given) => {
+                let given = given.clone();
+                let schedule = serde_json::from_value::<ScheduleText>(given);
+                let schedule = schedule.map_err(|error| error.to_string());
+                read.kept("schedule", schedule).map(Some)
+            }
+        };
+        match (invoice_id, customer_id, money, schedule) {
+            (Some(invoice_id), Some(customer), Some(money), Some(schedule)) => Ok(Self {
+                invoice_id,
+                customer_id: customer.to_string(),
+                money,
+                schedule,
+            }),
+            _ => Err(read.wrong),
+        }
+    }
+
+    /// Of what was asked for, before anything was filled in: `100.0` equals `100.00`.
+    pub fn content_hash(&self) -> String {
+        let digest = Sha256::digest(self.document().to_string());
+        digest
+            .iter()
+            .fold(String::with_capacity(64), |mut hex, byte| {
+                let _ = write!(hex, "{byte:02x}");
+                hex
+            })
+    }
+
+    /// What is kept of it.
+    pub(super) fn document(&self) -> Value {
+        json!({
+            "invoiceId": self.invoice_id,
+            "customerId": self.customer_id,
+            "amount": {"value": self.money.decimal(), "currency": self.money.currency},
+            "schedule": self.schedule,
+        })
+    }
+}
+
+/// What execution reads of a kept invoice; amount and status are the record's own.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InvoiceDocument {
+    pub customer_id: String,
+    #[serde(default)]
+    pub schedule: Option<ScheduleText>,
+}
+
+/// Reads fields, and collects what is wrong with them.
+struct Reader<'a> {
+    fields: &'a Map<String, Value>,
+    wrong: Details,
+}
+
+impl<'a> Reader<'a> {
+    fn new(body: &'a Value, known: &[&str]) -> Result<Self, Details> {
+        let Some(fields) = body.as_object() else {
+            let what = "must be a JSON object".to_owned();
+            return Err(Details::from([("body".to_owned(), what)]));
+        };
+        let mut wrong = Details::new();
+        for name in fields.keys().filter(|name| !known.contains(&name.as_str())) {
+            let what = format!("is not known; there are {}", known.join(", "));
+            wrong.insert(name.clone(), what);
+        }
+        if wrong.is_empty() {
+            return Ok(Self { fields, wrong });
+        }
+        Err(wrong)
+    }
+
+    fn kept<T>(&mut self, field: &str, read: Result<T, impl Into<String>>) -> Option<T> {
+        read.map_err(|why| self.wrong.insert(field.to_owned(), why.into()))
+            .ok()
+    }
+
+    fn text(&mut self, field: &str) -> Option<String> {
+        let text = match self.fields.get(field) {
+            None | Some(Value::Null) => Err("is missing"),
+            Some(Value::String(text)) => Ok(text.clone()),
+            Some(_) => Err("must be a string"),
+        };
+        self.kept(field, text)
+    }
+
+    fn id(&mut self, field: &str) -> Option<ItemId> {
+        let text = self.text(field)?;
+        self.kept(field, check_item_id(&text).map(|()| ItemId::new(text)))
+    }
+
+    fn currency(&mut self, field: &str, code: &str) -> Option<Currency> {
+        self.kept(field, Currency::try_from(code.to_owned()))
+    }
+
+    fn money(&mut self) -> Option<Money> {
+        const SHAPE: &str = r#"must be written like {"value": "100.00", "currency": "DKK"}"#;
+        let Some(Value::Object(amount)) = self.fields.get("amount") else {
+            return self.kept("amount", Err::<Money, _>(SHAPE));
+        };
+        let known = |name: &String| name == "value" || name == "currency";
+        let text = |name: &str| amount.get(name).and_then(Value::as_str);
+        let (Some(value), Some(code), true) =
+            (text("value"), text("currency"), amount.keys().all(known))
+        else {
+            return self.kept("amount", Err::<Money, _>(SHAPE));
+        };
+        let currency = self.currency("amount.currency", code)?;
+        self.kept("amount.value", Money::parse(value, currency))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn invoice(amount: &Value) -> Result<InvoiceRequest, Details> {
+        let body = json!({"invoiceId": "inv_1", "customerId": "c_1", "amount": amount});
+        InvoiceRequest::parse(&body)
+    }
+
+    #[test]
+    fn sameness_is_of_content_and_not_of_spelling() {
+        let hash = |value: &str| {
+            let amount = json!({"value": value, "currency": "DKK"});
+            invoice(&amount).unwrap().content_hash()
+        };
+        assert_eq!(hash("100.0"), hash("100.00"));
+        assert_eq!(hash("100"), hash("100.00"));
+        assert_ne!(hash("100.01"), hash("100.00"));
+        let with_null = json!({"invoiceId": "inv_1", "customerId": "c_1", "schedule": null,
+            "amount": {"value": "100", "currency": "DKK"}});
+        let with_null = InvoiceRequest::parse(&with_null).unwrap();
+        assert_eq!(with_null.content_hash(), hash("100"));
+    }
+
+    #[test]
+    fn every_wrong_field_of_an_invoice_is_named() {
+        let amount = |value: &str| json!({"value": value, "currency": "DKK"});
+        let table = [
+            (amount("0"), "amount.value", "greater than zero"),
+            (amount("-5.00"), "amount.value", "decimal number"),
+            (amount("1.005"), "amount.value", "2 decimal digits"),
+            (amount("a lot"), "amount.value", "decimal number"),
+            (
+                json!({"value": "1", "currency": "XYZ"}),
+                "amount.currency",
+                "ISO 4217",
+            ),
+            (
+                json!({"value": 100, "currency": "DKK"}),
+                "amount",
+                "written like",
+            ),
+            (json!("100"), "amount", "written like"),
+            (json!(null), "amount", "written like"),
+        ];
+        for (given, field, said) in table {
+            let wrong = invoice(&given).unwrap_err();
+            let why = wrong
+                .get(field)
+                .unwrap_or_else(|| panic!("{given}: {wrong:?}"));
+            assert!(why.contains(said), "{given}: {why}");
+        }
+        let wrong = InvoiceRequest::parse(&json!({})).unwrap_err();
+        let named: Vec<_> = wrong.keys().collect();
+        assert_eq!(named, ["amount", "customerId", "invoiceId"]);
+        let wrong = InvoiceRequest::parse(&json!({"colour": 1})).unwrap_err();
+        assert!(wrong["colour"].contains("not known"));
+        assert!(InvoiceRequest::parse(&json!([])).unwrap_err()["body"].contains("object"));
+    }
+
+    #[test]
+    fn a_customer_needs_a_currency_and_a_zone_that_exist() {
+        let customer = |currency: &str, zone: &str| {
+            let body = json!({"customerId": "c_1", "currency": currency, "timeZone": zone});
+            Customer::parse(&body)
+        };
+        let good = customer("DKK", "europe/copenhagen").unwrap();
+        assert_eq!(good.time_zone, "Europe/Copenhagen", "as it is written");
+        let wrong = customer("KRONER", "Europe/Nowhere").unwrap_err();
+        assert!(wrong["currency"].contains("ISO 4217"));
+        assert!(wrong["timeZone"].contains("Europe/Nowhere"));
+        let ladder =
+            json!({"customerId": "c_1", "currency": "DKK", "timeZone": "UTC", "ladder": ["1x"]});
+        assert!(Customer::parse(&ladder).unwrap_err()["ladder"].contains("1x"));
+    }
+}

@@ -1,0 +1,234 @@
+//! Schedules as settings: for all invoices, for a customer's, for one. The most specific wins, and
+//! a change is not retroactive: what is queued keeps its time unless it is rescheduled.
+
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+use tollgate_core::Timestamp;
+use tollgate_core::calendar::Calendar;
+use tollgate_core::id::ItemId;
+use tollgate_core::ports::{Author, Setting, SettingKind, Store, StoreError};
+
+use super::customers::Customers;
+use super::error::BillingError;
+use super::item;
+use super::request::{Customer, read_zone};
+use super::schedule::{Schedule, ScheduleText};
+use super::status::InvoiceStatus;
+
+/// What a schedule is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Level {
+    Global,
+    Customer(String),
+    Invoice(String),
+}
+
+impl Level {
+    /// The setting's name; an id has no slash.
+    fn name(&self) -> String {
+        match self {
+            Self::Global => "global".to_owned(),
+            Self::Customer(id) => format!("customer/{id}"),
+            Self::Invoice(id) => format!("invoice/{id}"),
+        }
+    }
+}
+
+/// A schedule in force at one level.
+#[derive(Debug, Clone)]
+pub struct ScheduleInForce {
+    pub text: ScheduleText,
+    /// `None` for the one that is there before anybody has said anything.
+    pub setting: Option<Setting>,
+    pub next: Vec<Timestamp>,
+    pub warning: Option<String>,
+}
+
+pub struct Schedules {
+    pub store: Arc<dyn Store>,
+}
+
+impl std::fmt::Debug for Schedules {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Schedules").finish_non_exhaustive()
+    }
+}
+
+impl Schedules {
+    /// What a schedule would mean, before anybody saves it. The zone is of whom it is for.
+    pub async fn preview(
+        &self,
+        text: ScheduleText,
+        zone: &TimeZone,
+    ) -> Result<ScheduleInForce, BillingError> {
+        let schedule = self.read(&text).await?;
+        let now = self.store.now().await?;
+        let next = schedule.next_few(now, zone);
+        if next.is_empty() {
+            let why = "never falls into its calendar's open time";
+            return Err(BillingError::field("cron", why));
+        }
+        Ok(ScheduleInForce {
+            text,
+            setting: None,
+            next,
+            warning: schedule.warning(now, zone),
+        })
+    }
+
+    /// Puts a schedule in force from now on.
+    pub async fn put(
+        &self,
+        level: &Level,
+        text: ScheduleText,
+        author: Author,
+    ) -> Result<ScheduleInForce, BillingError> {
+        let zone = self.zone_of(level).await?;
+        let mut saved = self.preview(text, &zone).await?;
+        saved.text.time_zone = match saved.text.time_zone.as_deref().map(read_zone) {
+            Some(Ok((name, _))) => Some(name),
+            _ => None,
+        };
+        let body = json(&Some(&saved.text))?;
+        let (kind, name) = (SettingKind::Schedule, level.name());
+        let setting = self.store.put_setting(kind, &name, body, author).await?;
+        saved.setting = Some(setting);
+        Ok(saved)
+    }
+
+    /// What is in force at one level; an error if there is nothing.
+    pub async fn get(&self, level: &Level) -> Result<ScheduleInForce, BillingError> {
+        let zone = self.zone_of(level).await?;
+        let (text, setting) = match self.at(level).await? {
+            At::Put(text, setting) => (text, Some(setting)),
+            At::Nothing | At::Deleted if *level == Level::Global => (ScheduleText::default(), None),
+            At::Nothing | At::Deleted => return Err(none(level)),
+        };
+        let shown = self.preview(text, &zone).await?;
+        Ok(ScheduleInForce { setting, ..shown })
+    }
+
+    /// Takes a schedule away. Not the global one, and not that of an invoice that still waits.
+    pub async fn delete(&self, level: &Level, author: Author) -> Result<(), BillingError> {
+        if let At::Nothing | At::Deleted = self.at(level).await?
+            && *level != Level::Global
+        {
+            return Err(none(level));
+        }
+        if let Some(why) = self.in_use(level).await? {
+            return Err(BillingError::Conflict(format!("schedule: {why}")));
+        }
+        let body = json(&None::<ScheduleText>)?;
+        let (kind, name) = (SettingKind::Schedule, level.name());
+        self.store.put_setting(kind, &name, body, author).await?;
+        Ok(())
+    }
+
+    /// By which schedule an invoice is charged. `own` is the one that it came with.
+    pub async fn of_invoice(
+        &self,
+        invoice: Option<&ItemId>,
+        own: Option<&ScheduleText>,
+        customer: &Customer,
+    ) -> Result<Schedule, BillingError> {
+        if let Some(id) = invoice {
+            match self.at(&Level::Invoice(id.to_string())).await? {
+                At::Put(text, _) => return self.read(&text).await,
+                At::Nothing => {}
+                // Taken away by a person, and with it the one that it came with.
+                At::Deleted => return self.of_invoices(customer).await,
+            }
+        }
+        match own {
+            Some(text) => self.read(text).await,
+            None => self.of_invoices(customer).await,
+        }
+    }
+
+    async fn of_invoices(&self, customer: &Customer) -> Result<Schedule, BillingError> {
+        let of_customer = Level::Customer(customer.customer_id.clone());
+        for level in [of_customer, Level::Global] {
+            if let At::Put(text, _) = self.at(&level).await? {
+                return self.read(&text).await;
+            }
+        }
+        self.read(&ScheduleText::default()).await
+    }
+
+    pub(super) async fn read(&self, text: &ScheduleText) -> Result<Schedule, BillingError> {
+        let calendar = match &text.calendar {
+            None => None,
+            Some(name) => {
+                let all = self.store.calendars().await?;
+                let found = all.into_iter().find(|one| one.name.as_str() == name);
+                let read = found.map(|found| Calendar::read(&found.text)).transpose();
+                read.map_err(BillingError::Invalid)?
+            }
+        };
+        Schedule::read(text, calendar).map_err(BillingError::Invalid)
+    }
+
+    async fn at(&self, level: &Level) -> Result<At, StoreError> {
+        let (kind, name) = (SettingKind::Schedule, level.name());
+        let Some(setting) = self.store.setting(kind, &name).await? else {
+            return Ok(At::Nothing);
+        };
+        let text: Option<ScheduleText> = serde_json::from_str(&setting.body_json)
+            .map_err(|e| StoreError::Bug(format!("schedule {name}: {e}")))?;
+        Ok(text.map_or(At::Deleted, |text| At::Put(text, setting)))
+    }
+
+    /// Where those are whom it is for: all of them are nowhere in particular.
+    async fn zone_of(&self, level: &Level) -> Result<TimeZone, BillingError> {
+        let customers = Customers {
+            store: Arc::clone(&self.store),
+        };
+        let customer = match level {
+            Level::Global => return Ok(TimeZone::UTC),
+            Level::Customer(id) => id.clone(),
+            Level::Invoice(id) => {
+                let invoice = self.store.item(&item(&ItemId::new(id.as_str()))).await?;
+                let invoice = invoice.ok_or_else(|| BillingError::no_invoice(id))?;
+                super::document(&invoice)?.customer_id
+            }
+        };
+        let known = customers.get(&customer).await?;
+        let known = known.ok_or_else(|| BillingError::no_customer(&customer))?;
+        Ok(known.zone())
+    }
+
+    async fn in_use(&self, level: &Level) -> Result<Option<String>, StoreError> {
+        Ok(match level {
+            Level::Global => Some(
+                "the global one is in use by everybody without one of their own; put another in its place".to_owned(),
+            ),
+            // What waits has its time already, and keeps it.
+            Level::Customer(_) => None,
+            Level::Invoice(id) => {
+                let invoice = self.store.item(&item(&ItemId::new(id.as_str()))).await?;
+                let ends = [InvoiceStatus::Paid, InvoiceStatus::Failed].map(InvoiceStatus::as_str);
+                let waits = invoice.is_some_and(|it| !ends.contains(&it.status.as_str()));
+                waits.then(|| format!("it is in use: invoice {id} is outstanding; put another in its place"))
+            }
+        })
+    }
+}
+
+enum At {
+    Nothing,
+    Deleted,
+    Put(ScheduleText, Setting),
+}
+
+fn none(level: &Level) -> BillingError {
+    BillingError::NotFound(match level {
+        Level::Global => "there is no global schedule".to_owned(),
+        Level::Customer(id) => format!("customer {id} has no schedule of its own"),
+        Level::Invoice(id) => format!("invoice {id} has no schedule of its own"),
+    })
+}
+
+fn json(body: &impl serde::Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(body).map_err(|e| StoreError::Bug(e.to_string()))
+}

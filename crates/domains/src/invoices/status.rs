@@ -1,0 +1,106 @@
+//! An invoice's business status, and the moves of it that a charge can cause.
+
+use tollgate_core::ports::{Resolution, Resolved, StatusMove};
+use tollgate_dispatch::Moves;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InvoiceStatus {
+    /// Outstanding: it waits for its time, or for the next rung of its ladder.
+    Pending,
+    /// Its customer was charged, once.
+    Paid,
+    /// Declined often enough, refused, or failed by a check.
+    Failed,
+    /// A charge went out, and its answer is lost.
+    InDoubt,
+}
+use InvoiceStatus::{Failed, InDoubt, Paid, Pending};
+
+impl InvoiceStatus {
+    pub const ALL: [Self; 4] = [Pending, Paid, Failed, InDoubt];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Pending => "PENDING",
+            Paid => "PAID",
+            Failed => "FAILED",
+            InDoubt => "IN_DOUBT",
+        }
+    }
+}
+
+fn to(from: &[InvoiceStatus], to: InvoiceStatus) -> StatusMove {
+    let from: Vec<_> = from.iter().map(|status| status.as_str()).collect();
+    StatusMove::new(&from, to.as_str())
+}
+
+pub(super) fn moves() -> Moves {
+    Moves {
+        done: paid(),
+        refused: failed(),
+        in_doubt: to(&[Pending], InDoubt),
+    }
+}
+
+pub(super) fn paid() -> StatusMove {
+    to(&[Pending, InDoubt], Paid)
+}
+
+pub(super) fn failed() -> StatusMove {
+    to(&[Pending, InDoubt], Failed)
+}
+
+/// Declined, and asked again later: whatever was in doubt is so no more.
+pub(super) fn pending_again() -> StatusMove {
+    to(&[InDoubt], Pending)
+}
+
+/// Nothing moves: the item alone ends.
+pub(super) fn as_it_is() -> StatusMove {
+    to(&[], Paid)
+}
+
+/// A person wants it charged after all.
+pub(super) fn reopened() -> StatusMove {
+    to(&[Failed], Pending)
+}
+
+/// It is outstanding, and nothing would ever charge it.
+pub(super) fn rescued() -> StatusMove {
+    to(&[Pending], Pending)
+}
+
+/// A person decides what became of an invoice in doubt.
+pub fn resolution(resolved: Resolved) -> Resolution {
+    let end = match resolved {
+        Resolved::Done => Paid,
+        Resolved::NotDone => Pending,
+        Resolved::Failed => Failed,
+    };
+    Resolution {
+        resolved,
+        record: to(&[InDoubt], end),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invoice_that_is_paid_stays_paid() {
+        let all = [
+            moves().done,
+            moves().refused,
+            moves().in_doubt,
+            pending_again(),
+            as_it_is(),
+            reopened(),
+            rescued(),
+            resolution(Resolved::NotDone).record,
+        ];
+        for status in all {
+            assert!(!status.from.contains(&"PAID".to_owned()), "{status:?}");
+        }
+    }
+}

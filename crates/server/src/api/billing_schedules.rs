@@ -1,0 +1,303 @@
+//! `/billing/schedules`: when invoices are charged, for all, for a customer's, for one.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+use tollgate_core::Timestamp;
+use tollgate_core::id::check_item_id;
+use tollgate_core::ports::Author;
+use tollgate_domains::invoices::{Level, ScheduleInForce, ScheduleText};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::App;
+use super::body::{Body, parse};
+use super::error::ApiError;
+use super::extract::{Path, Query};
+use super::refusals::{Changes, Finds, Takes};
+use crate::auth::Caller;
+
+/// When invoices are charged.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = Schedule)]
+pub(super) struct ScheduleBody {
+    /// Five fields (minute, hour, day, month, weekday), or six with the second first; `?` is `*`.
+    #[schema(example = "0 0 1 * *", max_length = 200)]
+    cron: String,
+    /// An IANA zone; the customer's if not given.
+    #[schema(example = "Europe/Copenhagen")]
+    time_zone: Option<String>,
+    /// What falls into this calendar's closed time is charged when it opens.
+    calendar: Option<String>,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = ScheduleChange, example = json!({"cron": "0 0 1 * *", "timeZone": "UTC", "calendar": null}))]
+struct PutRequest {
+    /// Five fields (minute, hour, day, month, weekday), or six with the second first; `?` is `*`.
+    #[schema(max_length = 200)]
+    cron: String,
+    /// An IANA zone; the customer's if not given.
+    time_zone: Option<String>,
+    /// What falls into this calendar's closed time is charged when it opens.
+    calendar: Option<String>,
+    /// What the next person should know.
+    reason: Option<String>,
+}
+
+impl PutRequest {
+    fn read(self) -> (ScheduleText, Option<String>) {
+        let text = ScheduleText {
+            cron: self.cron,
+            time_zone: self.time_zone,
+            calendar: self.calendar,
+        };
+        (text, self.reason)
+    }
+}
+
+/// A schedule, and what it means.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ScheduleInForce)]
+struct ScheduleResponse {
+    cron: String,
+    time_zone: Option<String>,
+    calendar: Option<String>,
+    /// The next five times, in the zone given, or else of whom it is for; UTC for all.
+    next_occurrences: Vec<Timestamp>,
+    /// What somebody should think about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    warning: Option<String>,
+    /// Null for what nobody has saved.
+    version: Option<i64>,
+    since: Option<Timestamp>,
+    actor: Option<String>,
+    reason: Option<String>,
+}
+
+impl From<ScheduleInForce> for ScheduleResponse {
+    fn from(told: ScheduleInForce) -> Self {
+        let setting = told.setting;
+        Self {
+            cron: told.text.cron,
+            time_zone: told.text.time_zone,
+            calendar: told.text.calendar,
+            next_occurrences: told.next,
+            warning: told.warning,
+            version: setting.as_ref().map(|setting| setting.version),
+            since: setting.as_ref().map(|setting| setting.created_at),
+            actor: setting.as_ref().map(|setting| setting.author.actor.clone()),
+            reason: setting.map(|setting| setting.author.reason),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Why {
+    /// What the next person should know.
+    reason: Option<String>,
+}
+
+type Told = Result<Json<ScheduleResponse>, ApiError>;
+
+async fn get(app: &App, level: Level) -> Told {
+    let told = app.billing.schedules().get(&level).await?;
+    Ok(Json(told.into()))
+}
+
+async fn put(app: &App, caller: &Caller, level: Level, headers: &HeaderMap, body: Body) -> Told {
+    let (text, reason) = parse::<PutRequest>(headers, body)?.read();
+    let author = author(caller, reason);
+    let told = app.billing.schedules().put(&level, text, author).await?;
+    Ok(Json(told.into()))
+}
+
+async fn delete(
+    app: &App,
+    caller: &Caller,
+    level: Level,
+    why: Why,
+) -> Result<StatusCode, ApiError> {
+    let author = author(caller, why.reason);
+    app.billing.schedules().delete(&level, author).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn author(caller: &Caller, reason: Option<String>) -> Author {
+    Author::new(
+        caller.name(),
+        reason.unwrap_or_else(|| "not said".to_owned()),
+    )
+}
+
+fn customer(id: &str) -> Result<Level, ApiError> {
+    let known = check_item_id(id).map(|()| Level::Customer(id.to_owned()));
+    known.map_err(|_| ApiError::not_found(format!("there is no customer {id}")))
+}
+
+fn invoice(id: &str) -> Result<Level, ApiError> {
+    let known = check_item_id(id).map(|()| Level::Invoice(id.to_owned()));
+    known.map_err(|_| ApiError::not_found(format!("there is no invoice {id}")))
+}
+
+/// The schedule of all who have none of their own: the first of the month, unless somebody has said
+/// otherwise.
+#[utoipa::path(
+    get, path = "/billing/schedules/global", operation_id = "getGlobalSchedule", tag = "invoices",
+    responses((status = 200, description = "The schedule in force.", body = ScheduleResponse), Finds),
+)]
+async fn get_global(State(app): State<App>) -> Told {
+    get(&app, Level::Global).await
+}
+
+/// Changes the schedule of all who have none of their own. What is queued keeps its time.
+#[utoipa::path(
+    put, path = "/billing/schedules/global", operation_id = "putGlobalSchedule", tag = "invoices",
+    request_body = PutRequest,
+    responses((status = 200, description = "In force, with the next five times.", body = ScheduleResponse), Changes),
+)]
+async fn put_global(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Body,
+) -> Told {
+    put(&app, &caller, Level::Global, &headers, body).await
+}
+
+/// Always refused: everybody without a schedule of their own uses it.
+#[utoipa::path(
+    delete, path = "/billing/schedules/global", operation_id = "deleteGlobalSchedule", tag = "invoices",
+    params(Why),
+    responses((status = 204, description = "Never."), Changes),
+)]
+async fn delete_global(
+    State(app): State<App>,
+    caller: Caller,
+    Query(why): Query<Why>,
+) -> Result<StatusCode, ApiError> {
+    delete(&app, &caller, Level::Global, why).await
+}
+
+/// A customer's own schedule.
+#[utoipa::path(
+    get, path = "/billing/schedules/customer/{id}", operation_id = "getCustomerSchedule", tag = "invoices",
+    params(("id" = String, Path, description = "The customer's id.", example = "c_1")),
+    responses((status = 200, description = "The schedule in force.", body = ScheduleResponse), Finds),
+)]
+async fn get_customer(State(app): State<App>, Path(id): Path<String>) -> Told {
+    get(&app, customer(&id)?).await
+}
+
+/// Gives a customer a schedule of its own. What is queued keeps its time.
+#[utoipa::path(
+    put, path = "/billing/schedules/customer/{id}", operation_id = "putCustomerSchedule", tag = "invoices",
+    params(("id" = String, Path, description = "The customer's id.", example = "c_1")),
+    request_body = PutRequest,
+    responses((status = 200, description = "In force, with the next five times.", body = ScheduleResponse), Changes),
+)]
+async fn put_customer(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Told {
+    put(&app, &caller, customer(&id)?, &headers, body).await
+}
+
+/// Takes a customer's own schedule away. What is queued keeps its time.
+#[utoipa::path(
+    delete, path = "/billing/schedules/customer/{id}", operation_id = "deleteCustomerSchedule", tag = "invoices",
+    params(("id" = String, Path, description = "The customer's id.", example = "c_1"), Why),
+    responses((status = 204, description = "The global one counts."), Changes),
+)]
+async fn delete_customer(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(why): Query<Why>,
+) -> Result<StatusCode, ApiError> {
+    delete(&app, &caller, customer(&id)?, why).await
+}
+
+/// An invoice's own schedule, if it was given one after it was taken in.
+#[utoipa::path(
+    get, path = "/billing/schedules/invoice/{id}", operation_id = "getInvoiceSchedule", tag = "invoices",
+    params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
+    responses((status = 200, description = "The schedule in force.", body = ScheduleResponse), Finds),
+)]
+async fn get_invoice(State(app): State<App>, Path(id): Path<String>) -> Told {
+    get(&app, invoice(&id)?).await
+}
+
+/// Gives an invoice a schedule of its own; it counts from its next time on, or when it is
+/// rescheduled.
+#[utoipa::path(
+    put, path = "/billing/schedules/invoice/{id}", operation_id = "putInvoiceSchedule", tag = "invoices",
+    params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
+    request_body = PutRequest,
+    responses((status = 200, description = "In force, with the next five times.", body = ScheduleResponse), Changes),
+)]
+async fn put_invoice(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Told {
+    put(&app, &caller, invoice(&id)?, &headers, body).await
+}
+
+/// Takes an invoice's own schedule away, once it is no longer outstanding.
+#[utoipa::path(
+    delete, path = "/billing/schedules/invoice/{id}", operation_id = "deleteInvoiceSchedule", tag = "invoices",
+    params(("id" = String, Path, description = "The invoice's id.", example = "inv_1"), Why),
+    responses((status = 204, description = "It is gone."), Changes),
+)]
+async fn delete_invoice(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Query(why): Query<Why>,
+) -> Result<StatusCode, ApiError> {
+    delete(&app, &caller, invoice(&id)?, why).await
+}
+
+/// What a schedule would mean: its next five times. Saves nothing; without a zone it is UTC.
+#[utoipa::path(
+    post, path = "/billing/schedules/preview", operation_id = "previewSchedule", tag = "invoices",
+    request_body = ScheduleBody,
+    responses((status = 200, description = "The next five times.", body = ScheduleResponse), Takes),
+)]
+async fn preview(State(app): State<App>, headers: HeaderMap, body: Body) -> Told {
+    let body: ScheduleBody = parse(&headers, body)?;
+    let text = ScheduleText {
+        cron: body.cron,
+        time_zone: body.time_zone,
+        calendar: body.calendar,
+    };
+    let told = app
+        .billing
+        .schedules()
+        .preview(text, &TimeZone::UTC)
+        .await?;
+    Ok(Json(told.into()))
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(get_global, put_global, delete_global))
+        .routes(routes!(get_customer, put_customer, delete_customer))
+        .routes(routes!(get_invoice, put_invoice, delete_invoice))
+        .routes(routes!(preview))
+}

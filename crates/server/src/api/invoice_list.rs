@@ -1,0 +1,115 @@
+//! `GET /invoices`: page by page, by status.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use tollgate_core::Timestamp;
+use tollgate_core::id::ItemId;
+use tollgate_core::item::QueueStatus;
+use tollgate_core::ports::{RecordLine, RecordsWanted};
+use tollgate_domains::invoices::{self, InvoiceStatus};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::body::{after_id, wrong};
+use super::error::ApiError;
+use super::extract::Query;
+use super::invoices::Amount;
+use super::refusals::Reads;
+use super::{App, page, words};
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ListQuery {
+    /// Only those with this status.
+    #[param(schema_with = words::invoice_status)]
+    status: Option<String>,
+    /// The next page: after this id.
+    #[param(schema_with = words::id)]
+    after: Option<String>,
+    /// 100 if not given.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+}
+
+/// Invoices in the order of their ids.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = InvoiceList)]
+struct ListResponse {
+    invoices: Vec<LineResponse>,
+    /// Ask with `after=` for the next page; null on the last one.
+    #[schema(value_type = Option<String>)]
+    next: Option<ItemId>,
+}
+
+/// An invoice in a list.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = InvoiceLine)]
+struct LineResponse {
+    #[schema(value_type = String, example = "inv_1")]
+    invoice_id: ItemId,
+    #[schema(schema_with = words::invoice_status)]
+    status: String,
+    amount: Amount,
+    #[schema(schema_with = words::queue_status)]
+    queue_status: QueueStatus,
+    run: u32,
+    /// Its slot.
+    scheduled_time: Timestamp,
+    /// When it was taken in.
+    created_at: Timestamp,
+}
+
+impl From<RecordLine> for LineResponse {
+    fn from(line: RecordLine) -> Self {
+        Self {
+            invoice_id: line.id,
+            status: line.status,
+            amount: line.money.into(),
+            queue_status: line.queue_status,
+            run: line.run,
+            scheduled_time: line.slot,
+            created_at: line.created_at,
+        }
+    }
+}
+
+/// Invoices, page by page.
+#[utoipa::path(
+    get, path = "/invoices", operation_id = "listInvoices", tag = "invoices",
+    params(ListQuery),
+    responses((status = 200, description = "A page, in the order of ids.", body = ListResponse), Reads),
+)]
+async fn list(
+    State(app): State<App>,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<ListResponse>, ApiError> {
+    let wanted = RecordsWanted {
+        status: query.status.map(known).transpose()?,
+        after: query.after.map(after_id).transpose()?,
+        ..RecordsWanted::all(invoices::item_type(), page::limit(query.limit)?)
+    };
+    let page = app.store.records(wanted).await?;
+    Ok(Json(ListResponse {
+        invoices: page.items.into_iter().map(LineResponse::from).collect(),
+        next: page.next,
+    }))
+}
+
+fn known(status: String) -> Result<String, ApiError> {
+    let all = InvoiceStatus::ALL.map(InvoiceStatus::as_str);
+    if all.contains(&status.as_str()) {
+        return Ok(status);
+    }
+    Err(wrong(
+        "status",
+        format!("must be one of {}", all.join(", ")),
+    ))
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list))
+}

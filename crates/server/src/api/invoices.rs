@@ -1,0 +1,310 @@
+//! `POST /invoices`, `GET /invoices/{id}` and `POST /invoices/{id}/reschedule`.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use tollgate_core::Timestamp;
+use tollgate_core::id::{FlowId, ItemId, LaneName, check_item_id};
+use tollgate_core::item::QueueStatus;
+use tollgate_core::money::Money;
+use tollgate_core::ports::{AuditEntry, Author, ItemView};
+use tollgate_dispatch::why_not_running;
+use tollgate_domains::invoices::{self, CHECKED, InvoiceRequest};
+use tollgate_domains::payments::parse_time;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::billing_schedules::ScheduleBody;
+use super::body::{Body, parse, wrong};
+use super::error::{ApiError, internal, json_body};
+use super::extract::Path;
+use super::payments::{AttemptResponse, attempt, dispatch};
+use super::refusals::{Admits, Changes, Finds};
+use super::{App, timeline, words};
+use crate::auth::Caller;
+
+/// So much of an invoice's audit trail is part of its timeline, the newest.
+const MOST_AUDITED: u32 = 200;
+
+/// An invoice to be charged. The domain reads it field by field.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = NewInvoice, example = json!({
+    "invoiceId": "inv_1", "customerId": "c_1",
+    "amount": {"value": "100.00", "currency": "DKK"}, "schedule": null
+}))]
+#[expect(dead_code, reason = "only its schema is used")]
+struct InvoiceBody {
+    #[schema(schema_with = words::id)]
+    invoice_id: String,
+    #[schema(schema_with = words::id)]
+    customer_id: String,
+    amount: Amount,
+    /// When it is charged; by its customer's schedule or the global one if not given.
+    schedule: Option<ScheduleBody>,
+}
+
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Amount {
+    /// A decimal number with no more digits than the currency has.
+    #[schema(pattern = r"^[0-9]+(\.[0-9]+)?$", example = "100.00")]
+    value: String,
+    /// An ISO 4217 code: the customer's.
+    #[schema(pattern = "^[A-Z]{3}$", example = "DKK")]
+    currency: String,
+}
+
+impl From<Money> for Amount {
+    fn from(money: Money) -> Self {
+        Self {
+            value: money.decimal(),
+            currency: money.currency.code().to_owned(),
+        }
+    }
+}
+
+/// What a caller is told about an invoice that was taken in.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AcceptedInvoice)]
+struct CreateResponse {
+    #[schema(value_type = String, example = "inv_1")]
+    invoice_id: ItemId,
+    #[schema(example = "c_1")]
+    customer_id: String,
+    amount: Amount,
+    #[schema(schema_with = words::invoice_status)]
+    status: String,
+    /// When it will be charged.
+    scheduled_time: Timestamp,
+}
+
+/// Takes an invoice in and says when it will be charged.
+///
+/// The same invoice again changes nothing and gets the same answer. Sameness is judged by content:
+/// `100.0` equals `100.00`.
+#[utoipa::path(
+    post, path = "/invoices", operation_id = "createInvoice", tag = "invoices",
+    request_body = InvoiceBody,
+    responses(
+        (status = 201, description = "Taken in and scheduled.", body = CreateResponse),
+        (status = 200, description = "Known already, with the same content.", body = CreateResponse),
+        Admits,
+    ),
+)]
+async fn create(
+    State(app): State<App>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let body = json_body(&headers, body)?;
+    let invoice = InvoiceRequest::parse(&body).map_err(ApiError::invalid)?;
+    let taken = app.billing.create(&invoice).await?;
+    let status = if taken.repeat {
+        StatusCode::OK
+    } else {
+        StatusCode::CREATED
+    };
+    let body = CreateResponse {
+        invoice_id: invoice.invoice_id,
+        customer_id: invoice.customer_id,
+        amount: invoice.money.into(),
+        status: taken.status,
+        scheduled_time: taken.placed.scheduled,
+    };
+    Ok((status, Json(body)).into_response())
+}
+
+/// An invoice as it is now.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Invoice)]
+pub(super) struct InvoiceResponse {
+    #[schema(value_type = String, example = "inv_1")]
+    invoice_id: ItemId,
+    #[schema(example = "c_1")]
+    customer_id: String,
+    amount: Amount,
+    #[schema(schema_with = words::invoice_status)]
+    status: String,
+    /// When it is charged next: its slot, or the next rung, or the next question; null once it has
+    /// ended.
+    scheduled_time: Option<Timestamp>,
+    #[schema(value_type = String, example = "invoices")]
+    lane: LaneName,
+    #[schema(schema_with = words::queue_status)]
+    queue_status: QueueStatus,
+    /// The how-manieth time it is executed on purpose.
+    run: u32,
+    /// What binds it, and when that lifts; null while it runs and once it has ended.
+    why_not_running: Option<String>,
+    #[schema(value_type = Option<String>)]
+    exec_workflow_id: Option<FlowId>,
+    attempts: Vec<AttemptResponse>,
+    checks: Vec<CheckResponse>,
+    timeline: Vec<timeline::Event>,
+}
+
+/// What the checks before a charge have said.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CheckVerdict)]
+struct CheckResponse {
+    at: Timestamp,
+    /// Whose verdict it is; `all` when every check let it pass.
+    #[schema(example = "not-paid")]
+    check: String,
+    #[schema(schema_with = words::verdict)]
+    verdict: String,
+    reason: String,
+}
+
+/// Everything there is to say about an invoice.
+#[utoipa::path(
+    get, path = "/invoices/{id}", operation_id = "getInvoice", tag = "invoices",
+    params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
+    responses((status = 200, description = "The invoice as it is now.", body = InvoiceResponse), Finds),
+)]
+async fn show(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Json<InvoiceResponse>, ApiError> {
+    told(&app, &id).await
+}
+
+/// An id that an invoice can have; another is no invoice's.
+pub(super) fn invoice_id(id: &str) -> Result<ItemId, ApiError> {
+    let known = check_item_id(id).map(|()| ItemId::new(id));
+    known.map_err(|_| ApiError::not_found(format!("there is no invoice {id}")))
+}
+
+/// Everything there is to say about an invoice now.
+pub(super) async fn told(app: &App, id: &str) -> Result<Json<InvoiceResponse>, ApiError> {
+    let view = app.billing.invoice(&invoice_id(id)?).await?;
+    let now = app.store.now().await?;
+    let lane = app.store.lane(&view.lane).await?;
+    let (enabled, _) = dispatch(app, &invoices::item_type()).await?;
+    let why = why_not_running(&view, lane.as_ref(), enabled, now);
+    let audit = app.store.audit(Some(&view.item), MOST_AUDITED).await?;
+    response(view, &audit, why).map(Json)
+}
+
+fn response(
+    view: ItemView,
+    audit: &[AuditEntry],
+    why: Option<String>,
+) -> Result<InvoiceResponse, ApiError> {
+    let kept = invoices::document(&view).map_err(|error| internal(&error.to_string()))?;
+    let checks = audit.iter().rev().filter(|entry| entry.action == CHECKED);
+    Ok(InvoiceResponse {
+        timeline: timeline::timeline(&view, audit),
+        checks: checks.map(check).collect(),
+        attempts: view.attempts.iter().map(attempt).collect(),
+        scheduled_time: view.finished_at.is_none().then_some(view.due),
+        invoice_id: view.item.id,
+        customer_id: kept.customer_id,
+        amount: view.money.into(),
+        status: view.status,
+        lane: view.lane,
+        queue_status: view.queue_status,
+        run: view.run,
+        why_not_running: why.filter(|_| view.finished_at.is_none()),
+        exec_workflow_id: view.exec_flow,
+    })
+}
+
+fn check(entry: &AuditEntry) -> CheckResponse {
+    let (verdict, reason) = entry.detail.split_once(": ").unwrap_or(("", &entry.detail));
+    CheckResponse {
+        at: entry.at,
+        check: entry.actor.clone(),
+        verdict: verdict.to_owned(),
+        reason: reason.to_owned(),
+    }
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = InvoiceReschedule)]
+struct RescheduleRequest {
+    /// Not before this time; derived anew from its schedule if not given.
+    #[schema(example = "2026-11-16T16:00:00-07:00")]
+    at: Option<String>,
+    /// What the next person should know.
+    reason: Option<String>,
+}
+
+/// Gives an invoice that waits another time; one that has FAILED is tried again.
+#[utoipa::path(
+    post, path = "/invoices/{id}/reschedule", operation_id = "rescheduleInvoice", tag = "invoices",
+    params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
+    request_body = RescheduleRequest,
+    responses(
+        (status = 200, description = "It has a new slot.", body = InvoiceResponse),
+        (status = 422, description = "Its schedule never comes again.", body = super::error::ErrorBody),
+        Changes,
+    ),
+)]
+async fn reschedule(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<InvoiceResponse>, ApiError> {
+    let request: RescheduleRequest = parse(&headers, body)?;
+    let at = request.at.map(|text| {
+        let example = "must be a time such as \"2026-11-16T16:00:00-07:00\"";
+        parse_time(&text).ok_or_else(|| wrong("at", example))
+    });
+    let reason = request.reason.unwrap_or_else(|| "not said".to_owned());
+    let author = Author::new(caller.name(), reason);
+    let known = invoice_id(&id)?;
+    app.billing
+        .reschedule(&known, at.transpose()?, author)
+        .await?;
+    told(&app, &id).await
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(create))
+        .routes(routes!(show))
+        .routes(routes!(reschedule))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use tollgate_domains::invoices::{Customer, InvoiceRequest};
+
+    fn schema(name: &str) -> Value {
+        let document: Value = serde_json::from_str(crate::openapi_json()).unwrap();
+        document["components"]["schemas"][name].clone()
+    }
+
+    #[test]
+    fn the_examples_are_an_invoice_and_its_customer() {
+        let invoice = InvoiceRequest::parse(&schema("NewInvoice")["example"]).unwrap();
+        let customer = Customer::parse(&schema("Customer")["example"]).unwrap();
+        assert_eq!(invoice.customer_id, customer.customer_id);
+        assert_eq!(invoice.money.currency, customer.currency);
+    }
+
+    #[test]
+    fn what_the_schema_requires_the_domain_requires_and_no_more() {
+        let nothing = Value::Object(serde_json::Map::new());
+        let invoice = InvoiceRequest::parse(&nothing).unwrap_err();
+        let customer = Customer::parse(&nothing).unwrap_err();
+        for (name, wrong) in [("NewInvoice", invoice), ("Customer", customer)] {
+            let schema = schema(name);
+            let required = schema["required"].as_array().unwrap();
+            let mut required: Vec<&str> = required.iter().filter_map(Value::as_str).collect();
+            required.sort_unstable();
+            assert_eq!(required, wrong.keys().collect::<Vec<_>>(), "{name}");
+        }
+    }
+}

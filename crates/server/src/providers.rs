@@ -1,0 +1,101 @@
+//! The configured provider that charges invoices, its lane, and the sweep over what it should charge.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::sync::watch;
+use tollgate_core::ports::{Author, Connector, Store};
+use tollgate_dispatch::{Gate, Sender};
+use tollgate_domains::invoices::{self, Billing, BillingError, Chain, Invoices};
+use tollgate_downstream::HttpConnector;
+
+use crate::banks;
+use crate::config::{Downstream, InvoicesConfig};
+
+#[derive(Debug)]
+pub(crate) struct Provider {
+    connector: HttpConnector,
+}
+
+impl Provider {
+    /// Reads secrets and certificates; connects to nothing yet.
+    pub(crate) fn connect(downstream: &Downstream) -> anyhow::Result<Self> {
+        let (key, options, access) = banks::way_to(downstream.provider())?;
+        let connector = HttpConnector::charging(options, &access)
+            .map_err(|why| anyhow::anyhow!("{key}: {why}"))?;
+        Ok(Self { connector })
+    }
+
+    /// Creates its lane if there is none yet; what an operator has changed stays.
+    pub(crate) async fn create_lane(&self, store: &dyn Store) -> anyhow::Result<()> {
+        let lane = self.connector.lane();
+        if store.lane(lane).await?.is_none() {
+            let author = Author::new("tollgate", "the provider of invoices");
+            store
+                .change_lane(lane, invoices::default_lane(), author)
+                .await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn billing(&self, store: &Arc<dyn Store>) -> Billing {
+        Billing {
+            store: Arc::clone(store),
+            lane: self.connector.lane().clone(),
+        }
+    }
+
+    /// The domain's view of it.
+    pub(crate) fn world(
+        self,
+        config: &InvoicesConfig,
+        store: &Arc<dyn Store>,
+        gate: &Arc<Gate>,
+    ) -> anyhow::Result<Invoices> {
+        let checks = Chain::read(&config.checks).map_err(|why| anyhow::anyhow!("{why}"))?;
+        let ladder = config.ladder().context("invoices.ladder")?;
+        Ok(Invoices {
+            store: Arc::clone(store),
+            sender: Sender::new(
+                Arc::clone(store),
+                Arc::clone(gate),
+                Arc::new(self.connector),
+            ),
+            checks,
+            ladder,
+        })
+    }
+}
+
+/// Looks for outstanding invoices that are not scheduled, page by page, until told to stop.
+pub(crate) async fn sweep(billing: Arc<Billing>, every: Duration, mut stop: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(every) => {}
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+        if let Err(error) = sweep_once(&billing).await {
+            tracing::warn!(%error, "the sweep over outstanding invoices was cut short");
+        }
+    }
+}
+
+async fn sweep_once(billing: &Billing) -> Result<(), BillingError> {
+    let (mut after, mut rescued) = (None, 0);
+    loop {
+        let swept = billing.sweep(after).await?;
+        rescued += swept.rescued;
+        after = swept.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    if rescued > 0 {
+        tracing::warn!(
+            rescued,
+            "outstanding invoices were not scheduled, and are again"
+        );
+    }
+    Ok(())
+}
