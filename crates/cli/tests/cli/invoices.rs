@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tollgate_conformance::postgres::Cluster;
 use tollgate_sandbox::Bank;
 
+use crate::footing::{Footing, on_both_footings};
 use crate::http::{Response, get, post, send};
 use crate::pair::{Pair, pair, pair_on};
 use crate::served::eventually;
@@ -61,9 +62,10 @@ fn until_paid(pair: &Pair, id: &str) {
     });
 }
 
-#[test]
-fn an_invoice_goes_from_its_customer_to_paid_and_tells_everything() {
-    let pair = with_customer(pair(""));
+on_both_footings!(an_invoice_goes_from_its_customer_to_paid_and_tells_everything);
+
+fn an_invoice_goes_from_its_customer_to_paid_and_tells_everything(footing: &Footing) {
+    let pair = with_customer(footing.pair(""));
     let address = pair.server.address;
     assert_eq!(
         post(address, "/customers", &customer()).unwrap().status,
