@@ -197,7 +197,11 @@ fn failures(pair: &Pair) {
     assert_eq!(result["failed"]["paypal"][0]["stage"], "IDB");
     let odd = &result["failed"]["é\r\nX-Evil: 1"][0];
     assert!(odd["error"].as_str().unwrap().contains("header"), "{odd}");
+    assert_tries(pair);
+}
 
+/// Only what may pass is tried again, three times in all.
+fn assert_tries(pair: &Pair) {
     let (lookups, checks) = (times(pair, Kind::Lookup), times(pair, Kind::Check));
     let tries = |times: &BTreeMap<String, usize>, id: &str| times.get(id).copied().unwrap_or(0);
     for (id, expected) in [
@@ -296,7 +300,7 @@ fn calls_about_a_gateway_with_a_lane_take_turns_in_it_within_their_share() {
     // A turn that was missed on a busy machine stays in the log.
     assert!(sends >= 10, "{}", proof.text);
     assert_eq!(proof.body["holds"], true, "{}", proof.text);
-    let took = *begins.last().unwrap() - begins[0];
+    let took = begins.last().unwrap().saturating_sub(begins[0]);
     // A fifth of fifty a second: ten calls are nine distances of a tenth of a second.
     assert!(took >= Duration::from_millis(800), "{took:?}");
 }
