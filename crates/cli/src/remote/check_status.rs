@@ -1,6 +1,7 @@
 //! `tollgate check-status`: has payments asked about at their gateways, shows how far it is, and what
 //! came of it.
 
+use std::fmt::Write as _;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -184,7 +185,7 @@ fn summary(done: &Value) -> String {
     }
     if failed.len() > FAILURES_SHOWN {
         let more = failed.len() - FAILURES_SHOWN;
-        text.push_str(&format!("and {more} more: --json shows all\n"));
+        let _ = writeln!(text, "and {more} more: --json shows all");
     }
     text
 }

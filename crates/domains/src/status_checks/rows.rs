@@ -361,9 +361,11 @@ fn gone() -> StepError {
 
 pub(super) fn step_error(error: StoreError) -> StepError {
     match error {
-        StoreError::Unavailable(_) | StoreError::Fenced(_) => {
-            StepError::retryable(error.to_string())
+        passing @ (StoreError::Unavailable(_) | StoreError::Fenced(_)) => {
+            StepError::retryable(passing.to_string())
         }
-        StoreError::Invalid(_) | StoreError::Bug(_) => StepError::last(error.to_string()),
+        lasting @ (StoreError::Invalid(_) | StoreError::Bug(_)) => {
+            StepError::last(lasting.to_string())
+        }
     }
 }

@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics says so")]
 
+mod service;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
@@ -37,7 +39,7 @@ struct Town {
     _folder: TempDir,
 }
 
-fn service(bank: &Bank) -> Service {
+fn connected(bank: &Bank) -> Service {
     let options = ServiceOptions {
         url: bank.url(),
         max_connections: 8,
@@ -65,7 +67,7 @@ fn scene() -> Scene<PaymentStatusCheckWorkflow, Town> {
     });
     let bank = bank.unwrap();
     let shared: Arc<dyn Store> = store.clone();
-    let [es, idb, pgi] = [service(&bank), service(&bank), service(&bank)];
+    let [es, idb, pgi] = [connected(&bank), connected(&bank), connected(&bank)];
     let world = Arc::new(World {
         gate: Arc::new(Gate::new(shared.clone(), GateOptions::default())),
         store: shared,
@@ -77,8 +79,8 @@ fn scene() -> Scene<PaymentStatusCheckWorkflow, Town> {
     status_checks::register(&mut memory, &world);
     // Two parts, as if there were more than fit into one run.
     let parts = [&IDS[..4], &IDS[4..]].map(|ids| serde_json::to_string(ids).unwrap());
-    let opened = store.open_check(&check_id(), 6, parts.to_vec());
-    assert!(RUNTIME.block_on(opened).unwrap());
+    let opened = RUNTIME.block_on(store.open_check(&check_id(), 6, parts.to_vec()));
+    assert!(opened.unwrap());
     Scene {
         memory,
         id: check_id(),

@@ -127,7 +127,7 @@ impl StatusCheck {
     }
 }
 
-fn within<T: PartialOrd + Display>(
+fn within<T: PartialOrd + Display + Copy>(
     key: &str,
     value: T,
     bounds: RangeInclusive<T>,

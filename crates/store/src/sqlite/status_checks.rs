@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{
-    CheckEnd, CheckPhase, CheckView, EndedParts, Part, PartList, StatusChecks, StoreError,
-    StoreResult,
+    CheckEnd, CheckPhase, CheckView, EndedParts, Part, PartList, StatusChecks, StoreResult,
 };
 
 use super::SqliteStore;
@@ -151,9 +151,7 @@ impl StatusChecks for SqliteStore {
 
     async fn check(&self, check: &FlowId) -> StoreResult<Option<CheckView>> {
         let check = check.clone();
-        let found = self.readers.read(move |c| view(c, &check)).await?;
-        let unknown = || StoreError::Bug("a check is in an unknown phase".to_owned());
-        found.map(|view| view.ok_or_else(unknown)).transpose()
+        self.readers.read(move |c| view(c, &check)).await
     }
 
     async fn forget_checks(&self, older_than: Duration, most: u32) -> StoreResult<u64> {
@@ -190,8 +188,7 @@ fn add(
     Ok(())
 }
 
-/// The inner one is `None` for a phase that nobody knows.
-fn view(c: &Connection, check: &FlowId) -> rusqlite::Result<Option<Option<CheckView>>> {
+fn view(c: &Connection, check: &FlowId) -> rusqlite::Result<Option<CheckView>> {
     let counts: (u32, u32, u32) = c
         .prepare_cached(
             "SELECT count(*), count(outcome), coalesce(sum(failed), 0) FROM status_check_part
@@ -210,8 +207,8 @@ fn view(c: &Connection, check: &FlowId) -> rusqlite::Result<Option<Option<CheckV
         let failed = row.get::<_, Option<String>>(5)?;
         let completed = completed.map(|result_json| CheckEnd::Completed { result_json });
         let (total, gateways, opened_at) = (row.get(1)?, row.get(2)?, row.get::<_, Us>(3)?.0);
-        Ok(CheckPhase::parse(&phase).map(|phase| CheckView {
-            phase,
+        Ok(CheckView {
+            phase: CheckPhase::parse(&phase).ok_or(FromSqlError::InvalidType)?,
             total,
             gateways,
             chunks: counts.0,
@@ -219,7 +216,7 @@ fn view(c: &Connection, check: &FlowId) -> rusqlite::Result<Option<Option<CheckV
             chunks_failed: counts.2,
             opened_at,
             end: completed.or(failed.map(|error| CheckEnd::Failed { error })),
-        }))
+        })
     })
     .optional()
 }
