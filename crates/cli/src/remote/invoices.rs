@@ -142,10 +142,11 @@ async fn import(
     let answer = json!({"accepted": told.len() - refused.len(), "refused": refused});
     shown.show(&answer, |answer| {
         let refused = answer["refused"].as_array().into_iter().flatten();
-        let refused = refused
-            .map(|line| format!("line {}: {}\n", line["line"], cell(&line["reason"])))
-            .collect::<String>();
-        format!("{refused}{} invoices taken in", answer["accepted"])
+        let mut lines: Vec<String> = refused
+            .map(|line| format!("line {}: {}", line["line"], cell(&line["reason"])))
+            .collect();
+        lines.push(format!("{} invoices taken in", answer["accepted"]));
+        lines.join("\n")
     });
     Ok(if all_well {
         ExitCode::SUCCESS

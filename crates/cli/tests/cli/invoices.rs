@@ -13,7 +13,7 @@ use crate::http::{Response, get, post, send};
 use crate::pair::{Pair, pair, pair_on};
 use crate::served::eventually;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 fn customer() -> Value {
     json!({"customerId": "c_1", "currency": "DKK", "timeZone": "Europe/Copenhagen"})
@@ -116,12 +116,12 @@ fn an_invoice_goes_from_its_customer_to_paid_and_tells_everything(footing: &Foot
         .collect();
     assert_eq!(keys, ["invoice-inv_1-1"]);
 
-    let paid = post(address, "/invoices/inv_1/reschedule", &json!({})).unwrap();
-    assert_eq!(paid.status, 409);
+    let refused = post(address, "/invoices/inv_1/reschedule", &json!({})).unwrap();
+    assert_eq!(refused.status, 409);
     assert!(
-        paid.body["error"].as_str().unwrap().contains("PAID"),
+        refused.body["error"].as_str().unwrap().contains("PAID"),
         "{}",
-        paid.body
+        refused.body
     );
     let totals = get(address, "/admin/totals").unwrap().body;
     assert_eq!(totals["invoices"][0]["status"], "PAID", "{totals}");
@@ -142,8 +142,6 @@ fn every_bad_input_is_refused_by_the_name_of_its_field() {
     };
     let amount =
         |value: &str, currency: &str| with("amount", json!({"value": value, "currency": currency}));
-    let schedule =
-        |cron: &str, zone: &str| json!({"cron": cron, "timeZone": zone, "calendar": null});
     let invoices = [
         (amount("0", "DKK"), "amount.value"),
         (amount("-1.00", "DKK"), "amount.value"),
@@ -168,6 +166,16 @@ fn every_bad_input_is_refused_by_the_name_of_its_field() {
             answer.body
         );
     }
+}
+
+fn schedule(cron: &str, zone: &str) -> Value {
+    json!({"cron": cron, "timeZone": zone, "calendar": null})
+}
+
+#[test]
+fn every_bad_schedule_is_refused_by_the_name_of_its_field() {
+    let pair = pair("");
+    let address = pair.server.address;
     let schedules = [
         (schedule("0 0 31 2 *", "UTC"), "cron"),
         (schedule("every day", "UTC"), "cron"),
@@ -288,12 +296,17 @@ fn the_commands_do_what_the_api_does() {
     );
     assert!(run(&["schedules", "show"]).contains("0 0 1 * *"));
     assert!(run(&["totals"]).contains("Invoices"));
+}
 
+#[test]
+fn a_file_of_invoices_is_taken_in_and_what_is_refused_is_told_by_its_line() {
+    let pair = with_customer(pair(""));
     let file = pair.setting.folder.path().join("invoices.ndjson");
     let lines = [invoice("inv_2").to_string(), invoice("inv_3").to_string()].join("\n");
     std::fs::write(&file, lines).unwrap();
     let file = file.to_str().unwrap();
-    assert!(run(&["invoices", "import", file]).contains("2 invoices taken in"));
+    let told = pair.tollgate(&["invoices", "import", file]).unwrap();
+    assert!(told.contains("2 invoices taken in"), "{told}");
     std::fs::write(file, "{\"invoiceId\":\"inv_4\"}\n").unwrap();
     assert!(pair.tollgate(&["invoices", "import", file]).is_err());
 }

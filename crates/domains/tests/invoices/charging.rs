@@ -46,7 +46,7 @@ fn each_rung_is_a_charge_of_its_own_and_after_the_last_the_invoice_has_failed() 
 fn a_customer_may_have_a_ladder_of_its_own() {
     let town = Town::build(Footing::Sqlite, &Plan::with_faults("sends: decline"));
     town.node.customer(
-        json!({"customerId": "c_1", "currency": "DKK", "timeZone": "UTC", "ladder": ["2h"]}),
+        &json!({"customerId": "c_1", "currency": "DKK", "timeZone": "UTC", "ladder": ["2h"]}),
     );
     town.node.invoice("inv_1");
     town.bill("inv_1");

@@ -54,7 +54,7 @@ fn invoices_of_thirty_time_zones_are_charged_once_each_under_the_limit_and_none_
         for (n, zone) in ZONES.into_iter().enumerate() {
             let customer = format!("c_{n}");
             town.node
-                .customer(json!({"customerId": customer, "currency": "EUR", "timeZone": zone}));
+                .customer(&json!({"customerId": customer, "currency": "EUR", "timeZone": zone}));
             for copy in 0..INVOICES {
                 let id = format!("inv_{n}_{copy}");
                 let body = json!({"invoiceId": id, "customerId": customer, "amount": {"value": "9.99", "currency": "EUR"}});

@@ -244,8 +244,8 @@ impl Node {
         RUNTIME.block_on(self.store.now()).unwrap()
     }
 
-    pub(crate) fn customer(&self, body: Value) {
-        let customer = Customer::parse(&body).unwrap();
+    pub(crate) fn customer(&self, body: &Value) {
+        let customer = Customer::parse(body).unwrap();
         let created = self
             .billing
             .customers()
@@ -259,7 +259,7 @@ impl Node {
         let known = self.billing.customers().get("c_1").await_now().unwrap();
         if known.is_none() {
             self.customer(
-                json!({"customerId": "c_1", "currency": "DKK", "timeZone": "Europe/Copenhagen"}),
+                &json!({"customerId": "c_1", "currency": "DKK", "timeZone": "Europe/Copenhagen"}),
             );
         }
         self.create(&json!({"invoiceId": id, "customerId": "c_1", "amount": {"value": "100.00", "currency": "DKK"}}))

@@ -3,7 +3,10 @@
 use http::{Request, StatusCode};
 use http_body_util::Full;
 use serde_json::json;
-use tollgate_sandbox::{Bank, BankOptions, Effect};
+use tollgate_sandbox::{
+    Bank, BankOptions,
+    Effect::{Declined, Found, Hidden, NotFound, Repeated, Took},
+};
 
 use crate::{
     client::{Client, Reply, effects, payment},
@@ -38,7 +41,6 @@ async fn a_charge_takes_effect_once_per_key_and_is_found_by_it() -> anyhow::Resu
     client.send("p1", &payment("42", "1.00", "EUR")).await?;
     assert!(bank.ledger().doubles().is_empty());
     assert_eq!(bank.ledger().effective()["invoice/42"], 1);
-    use Effect::{Found, NotFound, Repeated, Took};
     assert_eq!(effects(&bank), [NotFound, Took, Repeated, Found, Took]);
     charge(&mut client, "k2", "42").await?;
     assert_eq!(
@@ -59,12 +61,7 @@ async fn a_declined_charge_moves_no_money_and_stays_declined_under_its_key() -> 
     assert_eq!(client.get("/charge/k1").await?.body, no.body);
     assert!(bank.ledger().effective().is_empty());
     assert_eq!(charge(&mut client, "k2", "42").await?.body["charged"], true);
-    let expected = [
-        Effect::Declined,
-        Effect::Repeated,
-        Effect::Found,
-        Effect::Took,
-    ];
+    let expected = [Declined, Repeated, Found, Took];
     assert_eq!(effects(&bank), expected);
     Ok(())
 }
@@ -85,7 +82,6 @@ async fn what_settles_later_is_not_found_before_and_a_fault_may_deny_it() -> any
         "denied"
     );
     assert_eq!(client.get("/charge/k2").await?.status, StatusCode::OK);
-    use Effect::{Found, Hidden, Took};
     assert_eq!(effects(&bank), [Took, Hidden, Took, Hidden, Found]);
     Ok(())
 }

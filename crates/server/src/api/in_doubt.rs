@@ -22,7 +22,7 @@ use super::error::ApiError;
 use super::extract::{Path, Query};
 use super::invoices::{self, InvoiceResponse};
 use super::payments::{PaymentResponse, payment_id, told};
-use super::refusals::{Changes, Finds, Reads};
+use super::refusals::{Changes, Finds};
 use super::words;
 use crate::auth::Caller;
 
@@ -129,7 +129,7 @@ impl From<ItemView> for DoubtResponse {
 #[utoipa::path(
     get, path = "/admin/in-doubt", operation_id = "listInDoubt", tag = "worklists",
     params(After),
-    responses((status = 200, description = "A page.", body = ListResponse), Reads),
+    responses((status = 200, description = "A page.", body = ListResponse), Finds),
 )]
 async fn list(
     State(app): State<App>,

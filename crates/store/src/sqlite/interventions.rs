@@ -288,15 +288,17 @@ fn waiting(c: &Connection, item: &Item) -> rusqlite::Result<Option<Found>> {
                 EXISTS (SELECT 1 FROM attempt a
                         WHERE a.item_type = q.item_type AND a.item_id = q.item_id
                           AND (a.state = 'DONE' OR (a.state IN ('OPEN', 'UNKNOWN')
-                               AND a.attempt_id > t.declined))),
+                               AND a.attempt_id > coalesce((SELECT max(d.attempt_id) FROM attempt d
+                                    WHERE d.item_type = ?1 AND d.item_id = ?2
+                                      AND d.state = 'DECLINED'), 0)))),
                 EXISTS (SELECT 1 FROM attempt a
                         WHERE a.item_type = q.item_type AND a.item_id = q.item_id
-                          AND a.attempt_id > t.declined),
+                          AND a.attempt_id > coalesce((SELECT max(d.attempt_id) FROM attempt d
+                                    WHERE d.item_type = ?1 AND d.item_id = ?2
+                                      AND d.state = 'DECLINED'), 0)),
                 q.finished_at IS NOT NULL, r.status
          FROM item_queue q
          JOIN record r ON r.item_type = q.item_type AND r.item_id = q.item_id
-         CROSS JOIN (SELECT coalesce(max(attempt_id), 0) AS declined FROM attempt
-               WHERE item_type = ?1 AND item_id = ?2 AND state = 'DECLINED') t
          WHERE q.item_type = ?1 AND q.item_id = ?2",
     )?
     .query_row(params![item.item_type.as_str(), item.id.as_str()], |row| {
