@@ -115,18 +115,16 @@ impl Tollgate {
         let told = receivers.named();
         let routes = Arc::new(banks.routes(&store, &gate));
         let rules = rules_in_force(config, &store, &routes).await?;
-        let world = Payments {
-            routes: Arc::clone(&routes),
-            store: Arc::clone(&store),
-            receivers: told.clone(),
-            rules: Arc::clone(&rules),
-        };
-
         let checks = check_services::world(services, config, &store, &gate)?;
         let worlds = Worlds {
             status_checks: Arc::new(checks),
             store: Arc::clone(&store),
-            payments: Arc::new(world),
+            payments: Arc::new(Payments {
+                routes: Arc::clone(&routes),
+                store: Arc::clone(&store),
+                receivers: told.clone(),
+                rules: Arc::clone(&rules),
+            }),
             notifications: Arc::new(receivers.world(&store, &gate)),
             invoices: Arc::new(provider.world(&config.invoices, &store, &gate)?),
         };
@@ -136,31 +134,19 @@ impl Tollgate {
         let types = item_types().map(|(item_type, _)| item_type).to_vec();
         let planner = Arc::new(Planner::new(Arc::clone(&store), types, config.gate.margin));
         let mut background = start_background(config, &store, &engine, &planner, &stopped).await?;
-        background.spawn(telemetry::fold_histograms(stopped.clone()));
         if config.engine.does(Role::Dispatch) {
-            let every = Duration::from_secs(config.invoices.sweep_secs);
-            let sweep = providers::sweep(Arc::clone(&billing), every, stopped.clone());
-            background.spawn(sweep);
+            background.spawn(providers::sweep(config, &billing, stopped.clone()));
         }
         let fed = Wake::default();
         if config.engine.does(Role::Init) {
             background.spawn(feeder(&store, &engine.handle(), &fed).run(stopped));
         }
 
-        let intake = Arc::new(Intake {
-            store: Arc::clone(&store),
-            engine: engine.handle(),
-        });
-        let status_checks = Arc::new(StatusCheckService {
-            store: Arc::clone(&store),
-            engine: engine.handle(),
-            config: config.status_check.workflow(),
-        });
         Ok(Self {
+            intake: Arc::new(intake(&store, &engine)),
+            status_checks: Arc::new(status_checks(config, &store, &engine)),
             store,
-            intake,
             planner,
-            status_checks,
             billing,
             receivers: told.into(),
             rules,
@@ -275,6 +261,7 @@ async fn start_background(
     stopped: &watch::Receiver<bool>,
 ) -> anyhow::Result<JoinSet<()>> {
     let mut background = JoinSet::new();
+    background.spawn(telemetry::fold_histograms(stopped.clone()));
     if !config.engine.does(Role::Dispatch) {
         return Ok(background);
     }
@@ -300,6 +287,25 @@ async fn start_background(
     let gauges = telemetry::watch_lanes(Arc::clone(store), Arc::clone(planner), stopped.clone());
     background.spawn(gauges);
     Ok(background)
+}
+
+fn intake(store: &Arc<dyn Store>, engine: &RunningEngine) -> Intake {
+    Intake {
+        store: Arc::clone(store),
+        engine: engine.handle(),
+    }
+}
+
+fn status_checks(
+    config: &Config,
+    store: &Arc<dyn Store>,
+    engine: &RunningEngine,
+) -> StatusCheckService {
+    StatusCheckService {
+        store: Arc::clone(store),
+        engine: engine.handle(),
+        config: config.status_check.workflow(),
+    }
 }
 
 /// Takes in the files that were uploaded.

@@ -11,7 +11,7 @@ use tollgate_domains::invoices::{self, Billing, BillingError, Chain, Invoices};
 use tollgate_downstream::HttpConnector;
 
 use crate::banks;
-use crate::config::{Downstream, InvoicesConfig};
+use crate::config::{Config, Downstream, InvoicesConfig};
 
 #[derive(Debug)]
 pub(crate) struct Provider {
@@ -69,7 +69,16 @@ impl Provider {
 }
 
 /// Looks for outstanding invoices that are not scheduled, page by page, until told to stop.
-pub(crate) async fn sweep(billing: Arc<Billing>, every: Duration, mut stop: watch::Receiver<bool>) {
+pub(crate) fn sweep(
+    config: &Config,
+    billing: &Arc<Billing>,
+    stop: watch::Receiver<bool>,
+) -> impl Future<Output = ()> + Send + 'static {
+    let every = Duration::from_secs(config.invoices.sweep_secs);
+    sweep_every(every, Arc::clone(billing), stop)
+}
+
+async fn sweep_every(every: Duration, billing: Arc<Billing>, mut stop: watch::Receiver<bool>) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(every) => {}

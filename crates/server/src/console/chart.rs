@@ -52,15 +52,15 @@ impl Rate<'_> {
                 HEIGHT - y(value)
             );
         }
-        self.line(&mut svg, "limit", y(self.limit), self.limit);
+        Self::line(&mut svg, "limit", y(self.limit), self.limit);
         if self.plan < self.limit {
-            self.line(&mut svg, "plan", y(self.plan), self.plan);
+            Self::line(&mut svg, "plan", y(self.plan), self.plan);
         }
         svg.push_str("</svg>");
         svg
     }
 
-    fn line(&self, svg: &mut String, class: &str, y: f64, value: f64) {
+    fn line(svg: &mut String, class: &str, y: f64, value: f64) {
         let _ = write!(
             svg,
             "<line class=\"{class}\" x1=\"0\" x2=\"{:.0}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\

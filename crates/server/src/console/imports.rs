@@ -82,18 +82,21 @@ pub(super) async fn upload(
             }
         }
     };
-    let received = futures::stream::unfold(receiver, async |mut receiver| {
+    let pieces = futures::stream::unfold(receiver, async |mut receiver| {
         let chunk = receiver.recv().await?;
         Some((chunk, receiver))
     });
-    let request = request.body(Body::from_stream(received));
+    let request = request.body(Body::from_stream(pieces));
     let request = request.map_err(|_| wrong("this cannot be asked for"))?;
     let (answer, ()) = tokio::join!(console.answer(&session, request), feed);
     let bytes = axum::body::to_bytes(answer?.into_body(), 4096).await;
     let told: Option<Batch> = bytes
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let told = told.ok_or_else(|| wrong("the file was taken in, but its number was lost"))?;
+    let told = told.ok_or_else(|| {
+        let error = "the file was taken in, but its number was lost";
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error)
+    })?;
     let next = format!("/console/imports/{}", part(&told.batch_id));
     Ok(Redirect::to(&next).into_response())
 }
@@ -115,7 +118,7 @@ struct Import {
     rejected: u64,
     first_slot: Option<Timestamp>,
     last_slot: Option<Timestamp>,
-    amounts: Vec<Amount>,
+    amounts: Vec<Sum>,
     deadline: Option<Deadline>,
 }
 
@@ -129,7 +132,7 @@ impl Import {
 }
 
 #[derive(Deserialize)]
-struct Amount {
+struct Sum {
     currency: String,
     count: u64,
     amount: String,

@@ -2,7 +2,7 @@
 
 use askama::Template;
 use axum::extract::{Path, Query, State};
-use axum::http::Method;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 use serde_json::json;
@@ -41,6 +41,10 @@ impl Doubt {
     fn address(&self) -> String {
         address(&self.id)
     }
+}
+
+fn of(id: &str) -> String {
+    format!("/admin/in-doubt/PAYMENT/{}", part(id))
 }
 
 fn address(id: &str) -> String {
@@ -91,8 +95,7 @@ pub(super) async fn page(
     Path(id): Path<String>,
     Query(asked): Query<Asked>,
 ) -> Result<Response, Problem> {
-    let payment = format!("/admin/in-doubt/PAYMENT/{}", part(&id));
-    let payment: Payment = console.get(&session, &payment).await?;
+    let payment: Payment = console.get(&session, &of(&id)).await?;
     let shell = Shell::new(&session, format!("In doubt: {id}"), "In doubt", &asked.done);
     let action = address(&id);
     Ok(drawn(&Page {
@@ -104,6 +107,8 @@ pub(super) async fn page(
 
 #[derive(Deserialize)]
 pub(super) struct Decision {
+    /// The run that the page told of.
+    run: u32,
     outcome: String,
     reason: String,
     #[serde(default)]
@@ -115,11 +120,17 @@ pub(super) async fn resolve(
     Path(id): Path<String>,
     Act { session, form }: Act<Decision>,
 ) -> Result<Response, Problem> {
+    let now: Payment = console.get(&session, &of(&id)).await?;
+    if now.run != form.run {
+        // What the bank said before it was sent again says nothing about that.
+        let error = "it has been sent again since you opened the page; open it again and look";
+        return Err(Problem::new(StatusCode::CONFLICT, error));
+    }
     let mut wish = json!({"outcome": form.outcome, "reason": form.reason});
     if !form.actor.trim().is_empty() {
         wish["actor"] = form.actor.into();
     }
-    let what = format!("/admin/in-doubt/PAYMENT/{}/resolve", part(&id));
+    let what = format!("{}/resolve", of(&id));
     let told = console.act(&session, Method::POST, &what, &wish).await?;
     let next = if told["status"] == "PROPOSED" {
         format!("{}?done=proposed", address(&id))

@@ -11,7 +11,7 @@ use tollgate_core::Timestamp;
 
 use super::Console;
 use super::call::{Problem, part, query};
-use super::now::{Gate, Lane, Now};
+use super::now::{Gate, Lane, Told};
 use super::session::{Act, Session};
 use super::shell::{Shell, clock, clock_or, grouped, page as drawn};
 
@@ -30,7 +30,7 @@ pub(super) struct Asked {
 }
 
 #[derive(Deserialize)]
-struct Version {
+struct Saved {
     version: i64,
     since: Timestamp,
     actor: String,
@@ -38,7 +38,7 @@ struct Version {
     body: Value,
 }
 
-impl Version {
+impl Saved {
     /// What it said, in few words.
     fn said(&self) -> String {
         let number = |name: &str| self.body.get(name).map(Value::to_string);
@@ -86,7 +86,7 @@ struct Page {
     asked: Asked,
     answer: Option<String>,
     proposal: Option<Proposal>,
-    history: Vec<Version>,
+    history: Vec<Saved>,
 }
 
 pub(super) async fn page(
@@ -111,7 +111,7 @@ pub(super) async fn page(
 }
 
 async fn gate(console: &Console, session: &Session, name: &str) -> Result<Gate, Problem> {
-    let told: Now = console.get(session, "/admin/now").await?;
+    let told: Told = console.get(session, "/admin/now").await?;
     let (now, since) = (told.now, told.since);
     let mut lanes = told.lanes.into_iter();
     let found = lanes.find(|lane| lane.lane.config_name == name);
@@ -205,6 +205,9 @@ pub(super) struct Change {
     until: String,
     #[serde(default)]
     limit: String,
+    /// That something which waits may run much later, or never.
+    #[serde(default)]
+    confirm: String,
 }
 
 pub(super) async fn pause(
@@ -241,8 +244,15 @@ pub(super) async fn limit(
 ) -> Result<Response, Problem> {
     console.unchanged(&session, &lane, form.version).await?;
     let limit: f64 = number(&form.limit, "the limit")?;
+    let reason = form.reason.trim();
+    if reason.is_empty() {
+        return Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            "say why: the next person wants to know",
+        ));
+    }
     let wish = json!({
-        "configName": lane, "maxPerSecond": limit, "reason": form.reason, "confirm": true
+        "configName": lane, "maxPerSecond": limit, "reason": reason, "confirm": form.confirm == "yes"
     });
     let address = "/admin/rate-limit/config";
     console.act(&session, Method::POST, address, &wish).await?;

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::stream::unfold;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::Console;
@@ -21,13 +21,28 @@ const EVERY: Duration = Duration::from_secs(1);
 /// A drawing is good for so long.
 const FRESH: Duration = Duration::from_millis(900);
 
-/// The last drawing.
-#[derive(Default)]
-pub(super) struct Live(Mutex<Option<(Instant, Arc<str>)>>);
+/// More live pages than this would take connections from those who hand payments in.
+const MOST_WATCHERS: usize = 64;
+
+pub(super) struct Live {
+    /// The last drawing.
+    last: Mutex<Option<(Instant, Arc<str>)>>,
+    seats: Arc<Semaphore>,
+}
+
+impl Default for Live {
+    fn default() -> Self {
+        Self {
+            last: Mutex::default(),
+            seats: Arc::new(Semaphore::new(MOST_WATCHERS)),
+        }
+    }
+}
 
 impl Console {
-    async fn drawing(&self, session: &Session) -> Result<Arc<str>, Problem> {
-        let mut last = self.live.0.lock().await;
+    /// The first page's live part as it is now, or was less than a second ago.
+    pub(super) async fn drawing(&self, session: &Session) -> Result<Arc<str>, Problem> {
+        let mut last = self.live.last.lock().await;
         if let Some((at, text)) = &*last
             && at.elapsed() < FRESH
         {
@@ -45,11 +60,14 @@ pub(super) async fn stream(State(console): State<Console>, session: Session) -> 
     if !session.may(Needs::Read) {
         return axum::http::StatusCode::FORBIDDEN.into_response();
     }
+    let Ok(seat) = Arc::clone(&console.live.seats).try_acquire_owned() else {
+        return axum::http::StatusCode::SERVICE_UNAVAILABLE.into_response();
+    };
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let events = unfold(
-        (console, session, ticks),
-        async |(console, session, mut ticks)| {
+        (console, session, ticks, seat),
+        async |(console, session, mut ticks, seat)| {
             let mut closing = console.closing.clone();
             tokio::select! {
                 _ = ticks.tick() => {}
@@ -62,12 +80,13 @@ pub(super) async fn stream(State(console): State<Console>, session: Session) -> 
                     .event("trouble")
                     .data(one_line(&problem.error)),
             };
-            Some((Ok::<_, Infallible>(event), (console, session, ticks)))
+            Some((Ok::<_, Infallible>(event), (console, session, ticks, seat)))
         },
     );
-    Sse::new(events)
-        .keep_alive(KeepAlive::default())
-        .into_response()
+    // Or a proxy would hold them back until there are many.
+    let unbuffered = [("x-accel-buffering", "no")];
+    let events = Sse::new(events).keep_alive(KeepAlive::default());
+    (unbuffered, events).into_response()
 }
 
 fn one_line(text: &str) -> String {

@@ -68,6 +68,7 @@ impl Console {
             .route("/console/live", get(live::stream))
             .route("/console/style.css", get(style))
             .route("/console/script.js", get(script))
+            .route("/console/icon.svg", get(icon))
             .route("/console/sign-in", get(session::ask).post(session::sign_in))
             .route("/console/sign-out", post(session::sign_out))
             .route("/console/lanes/{lane}", get(lane::page))
@@ -137,6 +138,10 @@ async fn style() -> Response {
 
 async fn script() -> Response {
     asset("text/javascript; charset=utf-8", include_str!("script.js"))
+}
+
+async fn icon() -> Response {
+    asset("image/svg+xml", include_str!("icon.svg"))
 }
 
 fn asset(kind: &'static str, text: &'static str) -> Response {

@@ -1,5 +1,7 @@
 //! The first page: every lane as a gate, and what needs a person.
 
+use std::sync::Arc;
+
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -14,7 +16,7 @@ use super::shell::{Shell, clock, grouped, lasting, page as drawn};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Now {
+pub(super) struct Told {
     pub(super) now: Timestamp,
     pub(super) since: Timestamp,
     pub(super) lanes: Vec<LaneNow>,
@@ -134,7 +136,7 @@ struct Live {
 
 /// The live part, as text.
 pub(super) async fn live(console: &Console, session: &Session) -> Result<String, Problem> {
-    let told: Now = console.get(session, "/admin/now").await?;
+    let told: Told = console.get(session, "/admin/now").await?;
     let doubt: InDoubt = console.get(session, "/admin/in-doubt").await?;
     let ready = console.answer(session, ready()).await;
     let (now, since) = (told.now, told.since);
@@ -164,7 +166,7 @@ fn ready() -> axum::http::Request<axum::body::Body> {
 #[template(path = "now.html")]
 struct Page {
     shell: Shell,
-    live: String,
+    live: Arc<str>,
 }
 
 pub(super) async fn page(
@@ -177,7 +179,7 @@ pub(super) async fn page(
             axum::response::Redirect::to("/console/payments"),
         ));
     }
-    let live = live(&console, &session).await?;
+    let live = console.drawing(&session).await?;
     let shell = Shell::new(&session, "Now", "Now", "");
     Ok(drawn(&Page { shell, live }))
 }

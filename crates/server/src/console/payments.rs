@@ -100,7 +100,8 @@ pub(super) async fn list(
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Payment {
-    pub(super) payment_id: String,
+    #[serde(rename = "paymentId")]
+    pub(super) id: String,
     pub(super) status: String,
     #[serde(default)]
     pub(super) amount: String,
@@ -144,7 +145,7 @@ pub(super) struct Event {
 
 impl Payment {
     fn address(&self) -> String {
-        address(&self.payment_id)
+        address(&self.id)
     }
     /// Whether it still waits, so that a person can stop or move it.
     fn waits(&self) -> bool {

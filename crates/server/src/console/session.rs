@@ -1,19 +1,21 @@
 //! Who reads, and whether a form is ours. A session is the reader's own token in a cookie that no script
 //! and no other site can use; with it come the token's name and role, and nothing is kept here.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use axum::Form;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Query, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use subtle::ConstantTimeEq;
 
 use super::Console;
-use super::call::{Problem, part};
+use super::call::{Problem, query};
 use super::shell::SignInPage;
 use crate::api::{Needs, strange_host};
 use crate::auth::{Caller, hash};
@@ -64,24 +66,27 @@ pub(super) fn secret() -> Arc<str> {
 }
 
 impl Console {
-    fn session(&self, headers: &HeaderMap) -> Result<Session, Response> {
+    fn session(&self, headers: &HeaderMap) -> Result<Session, Refusal> {
         if !self.tokens.are_asked_for() {
             return match strange_host(headers) {
                 None => Ok(self.session_of(None, Caller::Local)),
-                Some(_) => Err(StatusCode::FORBIDDEN.into_response()),
+                Some(_) => Err(Refusal::Stranger),
             };
         }
         let token = cookie(headers).unwrap_or_default();
         match self.tokens.caller(token.as_bytes()) {
             Some(caller) => Ok(self.session_of(Some(token), caller)),
-            None => Err(Redirect::to(SIGN_IN).into_response()),
+            None => Err(Refusal::SignIn),
         }
     }
 
     fn session_of(&self, token: Option<String>, caller: Caller) -> Session {
         let seed = token.as_deref().unwrap_or(&self.secret);
         let proof = hash(format!("a form of the console for {seed}").as_bytes());
-        let csrf = proof.iter().map(|byte| format!("{byte:02x}")).collect();
+        let csrf = proof.iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
         Session {
             token,
             caller,
@@ -100,21 +105,36 @@ fn cookie(headers: &HeaderMap) -> Option<String> {
     })
 }
 
+/// Why there is no session.
+#[derive(Debug, PartialEq, Eq)]
+enum Refusal {
+    /// Not a name of this machine, where there are no tokens.
+    Stranger,
+    SignIn,
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Stranger => StatusCode::FORBIDDEN.into_response(),
+            Self::SignIn => Redirect::to(SIGN_IN).into_response(),
+        }
+    }
+}
+
 impl FromRequestParts<Console> for Session {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, console: &Console) -> Result<Self, Response> {
-        let asked = parts
-            .uri
-            .path_and_query()
-            .map(|asked| asked.as_str().to_owned());
-        console.session(&parts.headers).map_err(|refused| {
-            // A page that was read comes back after signing in; an act does not.
-            match asked.filter(|_| refused.status().is_redirection()) {
-                Some(asked) if parts.method == axum::http::Method::GET => {
-                    Redirect::to(&format!("{SIGN_IN}?next={}", part(&asked))).into_response()
+        console.session(&parts.headers).map_err(|refusal| {
+            let asked = parts.uri.path_and_query();
+            match asked.filter(|_| refusal == Refusal::SignIn) {
+                // A page that was asked for comes after signing in; an act does not.
+                Some(asked) if parts.method == Method::GET => {
+                    let next = query(&[("next", asked.as_str())]);
+                    Redirect::to(&format!("{SIGN_IN}{next}")).into_response()
                 }
-                _ => refused,
+                _ => refusal.into_response(),
             }
         })
     }
@@ -136,26 +156,32 @@ impl<T: DeserializeOwned> FromRequest<Console> for Act<T> {
     type Rejection = Response;
 
     async fn from_request(request: Request, console: &Console) -> Result<Self, Response> {
-        let session = console.session(request.headers())?;
+        let session = console.session(request.headers());
+        let session = session.map_err(IntoResponse::into_response)?;
         if from_elsewhere(request.headers()) {
             return Err(not_ours());
         }
         let bytes = Bytes::from_request(request, console).await;
         let bytes = bytes.map_err(IntoResponse::into_response)?;
-        let proof: Proof = parse(&bytes)?;
-        if proof.csrf != session.csrf {
+        let proof: Proof = parse(&bytes).map_err(IntoResponse::into_response)?;
+        if !same(&proof.csrf, &session.csrf) {
             return Err(not_ours());
         }
-        let form = parse(&bytes)?;
+        let form = parse(&bytes).map_err(IntoResponse::into_response)?;
         Ok(Self { session, form })
     }
 }
 
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Response> {
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     serde_urlencoded::from_bytes(bytes).map_err(|error| {
         let error = format!("the form cannot be read: {error}");
-        Problem::new(StatusCode::BAD_REQUEST, error).into_response()
+        Problem::new(StatusCode::BAD_REQUEST, error)
     })
+}
+
+/// Takes as long for a wrong proof as for the right one.
+fn same(given: &str, proof: &str) -> bool {
+    given.as_bytes().ct_eq(proof.as_bytes()).into()
 }
 
 fn not_ours() -> Response {
@@ -181,7 +207,7 @@ pub(super) fn from_elsewhere(headers: &HeaderMap) -> bool {
 
 /// A form with a file proves itself in its address.
 pub(super) fn is_ours(session: &Session, headers: &HeaderMap, csrf: &str) -> bool {
-    !from_elsewhere(headers) && csrf == session.csrf
+    !from_elsewhere(headers) && same(csrf, &session.csrf)
 }
 
 #[derive(Deserialize)]
@@ -229,11 +255,18 @@ pub(super) async fn sign_in(
         let page = SignInPage::new("This token is not known here.", &form.next);
         return (StatusCode::UNAUTHORIZED, page).into_response();
     }
-    // Only to a page of ours: not to another host, not to an address without a leading slash.
-    let next = Some(form.next.as_str());
-    let next = next
-        .filter(|next| next.starts_with('/') && !next.starts_with("//") && !next.contains('\\'));
-    with_cookie(&console, token, SESSION_SECS, next.unwrap_or("/"))
+    with_cookie(&console, token, SESSION_SECS, page_of_ours(&form.next))
+}
+
+/// The address, if it is one of a page here; else the first page. Browsers read `\` as `/` and take
+/// tabs and line ends out.
+fn page_of_ours(next: &str) -> &str {
+    let plain = next.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
+    if plain && next.starts_with('/') && !next.starts_with("//") {
+        next
+    } else {
+        "/"
+    }
 }
 
 pub(super) async fn sign_out(State(console): State<Console>, _: Act<Nothing>) -> Response {
@@ -280,6 +313,17 @@ mod tests {
         ];
         for (given, expected) in table {
             assert_eq!(from_elsewhere(&headers(given)), expected, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn after_signing_in_nobody_is_sent_elsewhere() {
+        assert_eq!(
+            page_of_ours("/console/audit?actor=a"),
+            "/console/audit?actor=a"
+        );
+        for elsewhere in ["", "x", "//x", "/\\x", "/\t/x", "/a\nb", "https://x"] {
+            assert_eq!(page_of_ours(elsewhere), "/", "{elsewhere:?}");
         }
     }
 

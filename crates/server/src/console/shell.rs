@@ -107,6 +107,8 @@ pub(super) fn page(template: &impl Template) -> Response {
 #[template(path = "error.html")]
 pub(super) struct ErrorPage {
     shell: Shell,
+    /// Whether it is certain that nothing was done.
+    sure: bool,
     error: String,
     details: BTreeMap<String, String>,
 }
@@ -122,6 +124,7 @@ impl ErrorPage {
         };
         page(&Self {
             shell: Shell::bare(title),
+            sure: problem.status.is_client_error(),
             error: problem.error,
             details: problem.details,
         })
@@ -157,11 +160,15 @@ pub(super) fn clock(at: &Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
-pub(super) fn clock_or(at: &Option<Timestamp>, otherwise: &str) -> String {
-    at.as_ref().map_or_else(|| otherwise.to_owned(), clock)
+pub(super) fn clock_or(at: Option<&Timestamp>, otherwise: &str) -> String {
+    at.map_or_else(|| otherwise.to_owned(), clock)
 }
 
 /// 1234567 as 1,234,567; templates hand over what they have by reference.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "templates hand over references"
+)]
 pub(super) fn grouped(number: &u64) -> String {
     crate::api::grouped(*number)
 }

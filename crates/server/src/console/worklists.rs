@@ -91,7 +91,7 @@ pub(super) async fn replay(
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Type {
+struct Kind {
     item_type: String,
     enabled: bool,
     batch_size: u32,
@@ -106,7 +106,7 @@ struct Type {
 #[template(path = "item_types.html")]
 struct TypesPage {
     shell: Shell,
-    types: Vec<Type>,
+    types: Vec<Kind>,
 }
 
 pub(super) async fn item_types(
@@ -114,7 +114,7 @@ pub(super) async fn item_types(
     session: Session,
     Query(asked): Query<Asked>,
 ) -> Result<Response, Problem> {
-    let types: Vec<Type> = console.get(&session, "/admin/item-types").await?;
+    let types: Vec<Kind> = console.get(&session, "/admin/item-types").await?;
     let shell = Shell::new(&session, "Item types", "Item types", &asked.done);
     Ok(drawn(&TypesPage { shell, types }))
 }
