@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Hands payments in, and looks up single ones.
+    /// Hands payments and invoices in, and looks up single ones.
     Ingest,
     /// Looks at everything, changes nothing.
     Read,

@@ -27,11 +27,12 @@ const AT: &str = "/openapi.json";
     ),
     tags(
         (name = "payments", description = "Taking payments in, and telling what became of them."),
+        (name = "status checks", description = "Asking the gateways what became of payments."),
         (name = "invoices", description = "Customers, invoices, and when they are charged."),
         (name = "lanes", description = "Each bank's budget: the plan, the hard limit, pauses, forecasts and the proof."),
         (name = "calendars", description = "When lanes are open."),
         (name = "item types", description = "How items are dispatched; the kill switch."),
-        (name = "worklists", description = "What waits for a person: payments in doubt, dead letters."),
+        (name = "worklists", description = "What waits for a person: payments and invoices in doubt, dead letters."),
         (name = "accounts", description = "Control totals and the audit trail."),
         (name = "service", description = "Health, metrics and this document."),
     ),

@@ -10,7 +10,7 @@ use serde_json::json;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{FlowId, Item};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
-use tollgate_core::ports::ItemView;
+use tollgate_core::ports::{ItemView, NewAudit};
 use tollgate_domains::payments;
 use tollgate_domains::status_checks::{MAX_PAYMENTS, payment_ids};
 use utoipa::ToSchema;
@@ -23,6 +23,7 @@ use super::body::{Body, parse, wrong};
 use super::error::ApiError;
 use super::refusals::Starts;
 use super::status_checks::{new_id, not_started};
+use crate::auth::Caller;
 
 /// So many are read at a time, and so many are asked about at most.
 const PAGE: u32 = 100;
@@ -65,7 +66,12 @@ struct AskResponse {
         Starts,
     ),
 )]
-async fn ask(State(app): State<App>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
+async fn ask(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
     let request: AskRequest = parse(&headers, body)?;
     let ids = match (request.payment_ids, &request.date) {
         (Some(_), Some(_)) => return Err(wrong("date", "give payments or a day, not both")),
@@ -79,6 +85,14 @@ async fn ask(State(app): State<App>, headers: HeaderMap, body: Body) -> Result<R
     for some in ids.chunks(MAX_PAYMENTS) {
         let id = new_id();
         let check = FlowId::new(&id);
+        // Before they are asked: what ends a doubt has a name behind it.
+        let entry = NewAudit {
+            action: "IN_DOUBT_ASKED".to_owned(),
+            actor: caller.name().to_owned(),
+            detail: format!("{} payments, by {id}", some.len()),
+            ..NewAudit::default()
+        };
+        app.store.write_audit(entry).await?;
         let started = app.status_checks.resolve(&check, some.to_vec()).await;
         started.map_err(|error| not_started(&id, error))?;
         workflow_ids.push(id);
