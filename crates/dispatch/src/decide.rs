@@ -6,6 +6,9 @@ use tollgate_core::Timestamp;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{Era, History, Past, Profile};
 
+/// How often a downstream is asked by a key that it may have forgotten.
+const FORGOTTEN_PAUSE: Duration = Duration::from_mins(1);
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Next {
     /// It was done before, with this answer; only the telling was lost.
@@ -53,6 +56,13 @@ impl Doubt {
     ) -> Duration {
         match self {
             Self::None => Duration::ZERO,
+            // Never by itself: a person decides, and the downstream is asked now and then.
+            Self::Since { first, .. }
+                if profile.asks_by_key
+                    && !first.is_some_and(|first| profile.remembers(first, turn_at)) =>
+            {
+                profile.settle.max(FORGOTTEN_PAUSE)
+            }
             Self::Since { era, last, .. } => {
                 let age = Duration::try_from(turn_at.duration_since(last)).unwrap_or_default();
                 let known = if era == turn_era { age } else { Duration::ZERO };
@@ -110,6 +120,13 @@ impl Lost {
     fn not_after(&self, era: Era) -> Timestamp {
         self.at.unwrap_or(era.older_turns_end())
     }
+
+    /// Whether "unknown to me", said at that time, proves that it was not done.
+    fn is_disproved(&self, profile: &Profile, era: Era, asked: Timestamp) -> bool {
+        let is_known = |at| profile.remembers(at, asked);
+        let may_be_forgotten = profile.asks_by_key && !self.at.is_some_and(is_known);
+        !may_be_forgotten && profile.has_settled(self.not_after(era), asked)
+    }
 }
 
 /// The sends without an answer, since the last probe of this era that proved that nothing had
@@ -126,7 +143,7 @@ fn lost_sends(past: &[Past], era: Era, profile: &Profile) -> Vec<Lost> {
             }
             (AttemptKind::Probe, AttemptState::Retry) if is_of_this_era => {
                 let asked = attempt.turn_at;
-                let proves = |sent: &Lost| profile.has_settled(sent.not_after(era), asked);
+                let proves = |sent: &Lost| sent.is_disproved(profile, era, asked);
                 if lost.iter().all(proves) {
                     lost.clear();
                 }
@@ -156,6 +173,7 @@ mod tests {
             settle: Duration::from_mins(1),
             timeout: Duration::from_secs(10),
             means_not_done: vec![429],
+            asks_by_key: false,
         }
     }
     /// Era 1 has been there since long ago, unless a jump has opened era 2 at this second.
@@ -345,6 +363,27 @@ mod tests {
             let said = next(&history, &profile(true));
             assert_eq!(said, expected, "{attempts:?} now={now}");
         }
+    }
+
+    /// The answer to a question by key says nothing once the key may be forgotten.
+    #[test]
+    fn a_forgotten_key_is_no_evidence() {
+        let by_key = Profile {
+            asks_by_key: true,
+            ..profile(true)
+        };
+        // Keys are kept for a thousand seconds, less the timeout of ten.
+        let asked = |secs| history(&[(Send, Unknown, 0), (Probe, Retry, secs)], secs + 1);
+        assert_eq!(next(&asked(989), &by_key), Next::Send(Doubt::None));
+        let doubt = Doubt::Since {
+            era: 1,
+            first: Some(at(0)),
+            last: at(0),
+        };
+        assert_eq!(next(&asked(990), &by_key), Next::Probe(doubt));
+        assert_eq!(next(&asked(990), &profile(true)), Next::Send(Doubt::None));
+        let rest = doubt.evidence_in(&by_key, at(990), 1);
+        assert_eq!(rest, FORGOTTEN_PAUSE, "and it is not asked all the time");
     }
 
     #[test]

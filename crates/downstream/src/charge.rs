@@ -39,6 +39,8 @@ fn charged(answer: Answer) -> Outcome {
     }
     match serde_json::from_str::<Charged>(&text) {
         Ok(said) if said.charged => Outcome::Done(text),
+        // "Accepted, not charged yet" is not a no.
+        Ok(_) if !matches!(status, 200 | 201) => unclear(),
         Ok(said) => Outcome::Declined(said.reason.map_or_else(
             || "the provider has declined the charge".to_owned(),
             |reason| {
@@ -63,6 +65,7 @@ mod tests {
             settle: Duration::from_mins(1),
             timeout: Duration::from_secs(10),
             means_not_done: vec![429],
+            asks_by_key: false,
         }
     }
     fn answered(status: u16, body: &str) -> Exchange {
@@ -92,6 +95,8 @@ mod tests {
             let silent = judged(200, r#"{"charged":false}"#);
             assert_eq!(silent, declined("the provider has declined the charge"));
         }
+        let later = sent(202, r#"{"charged":false}"#);
+        assert!(matches!(later, Outcome::Unknown(_)), "not charged yet");
         let others = [
             "",
             "OK",

@@ -49,7 +49,8 @@ impl HttpConnector {
     }
 
     /// To a provider that charges customers: `/charge` instead of `/payments`.
-    pub fn charging(options: HttpOptions, access: &Access) -> Result<Self, String> {
+    pub fn charging(mut options: HttpOptions, access: &Access) -> Result<Self, String> {
+        options.profile.asks_by_key = true;
         Self::speaking(Contract::Charges, options, access)
     }
 

@@ -178,6 +178,7 @@ mod tests {
             settle: Duration::from_mins(1),
             timeout: Duration::from_secs(10),
             means_not_done: means_not_done.into(),
+            asks_by_key: false,
         };
         judge_send(exchange, "pay_1", &profile)
     }

@@ -87,6 +87,7 @@ fn profile() -> Profile {
         settle: Duration::ZERO,
         timeout: TIMEOUT,
         means_not_done: vec![],
+        asks_by_key: false,
     }
 }
 

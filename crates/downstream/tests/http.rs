@@ -140,6 +140,7 @@ fn options(url: &str) -> HttpOptions {
             settle: Duration::from_mins(1),
             timeout: Duration::from_secs(10),
             means_not_done: vec![429],
+            asks_by_key: false,
         },
         max_connections: 4,
     }

@@ -90,14 +90,22 @@ pub struct Profile {
     /// The statuses that promise that nothing was done; `[429]` unless configured. A 5xx counts
     /// only when it also says `Retry-After`.
     pub means_not_done: Vec<u16>,
+    /// Whether questions are asked by the key. Then "unknown to me" is no evidence once the key may
+    /// be forgotten.
+    pub asks_by_key: bool,
 }
 
 impl Profile {
     /// Whether a send whose answer was lost may go out again under the same key.
     pub fn may_resend(&self, first_sent: Timestamp, now: Timestamp) -> bool {
+        self.honours_idempotency_key && self.remembers(first_sent, now)
+    }
+
+    /// Whether the key of a send is still known, as far as the downstream promises.
+    pub fn remembers(&self, first_sent: Timestamp, now: Timestamp) -> bool {
         let age = now.duration_since(first_sent);
         let promise = self.key_retention.saturating_sub(self.timeout);
-        self.honours_idempotency_key && !age.is_negative() && age.unsigned_abs() < promise
+        !age.is_negative() && age.unsigned_abs() < promise
     }
 
     /// Whether "unknown to me" is evidence yet.
@@ -149,6 +157,7 @@ mod tests {
             settle: Duration::from_mins(1),
             timeout: Duration::from_secs(10),
             means_not_done: vec![429],
+            asks_by_key: false,
         }
     }
     fn at(secs: i64) -> Timestamp {

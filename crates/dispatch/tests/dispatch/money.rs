@@ -43,6 +43,7 @@ pub(crate) fn promises(honours_idempotency_key: bool) -> Profile {
         settle: SETTLE,
         timeout: TIMEOUT,
         means_not_done: vec![429],
+        asks_by_key: false,
     }
 }
 

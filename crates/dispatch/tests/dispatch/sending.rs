@@ -78,6 +78,7 @@ fn sender(town: &Town, url: &str, honours_idempotency_key: bool) -> Sender {
         settle: SETTLE,
         timeout: Duration::from_secs(2),
         means_not_done: vec![429],
+        asks_by_key: false,
     };
     let options = HttpOptions {
         name: "bank".into(),

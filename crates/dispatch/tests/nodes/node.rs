@@ -185,6 +185,7 @@ fn sender(store: &Arc<dyn Store>, bank: String) -> Sender {
             settle: Duration::from_secs(1),
             timeout: Duration::from_secs(5),
             means_not_done: vec![429],
+            asks_by_key: false,
         },
         max_connections: IN_HAND,
     };

@@ -67,6 +67,8 @@ pub struct Subject<'a> {
     pub declines: usize,
     /// Whether one of its charges was answered with yes.
     pub was_charged: bool,
+    /// Whether a charge may have been made whose answer nobody knows.
+    pub undecided: bool,
     pub customer: Option<&'a Customer>,
     pub now: Timestamp,
 }
@@ -110,7 +112,7 @@ const BUILT_IN: [BuiltIn; 5] = [
     BuiltIn {
         name: "not-in-doubt",
         objects: |it| {
-            let in_doubt = it.status == InvoiceStatus::InDoubt.as_str();
+            let in_doubt = it.undecided || it.status == InvoiceStatus::InDoubt.as_str();
             let why = "an earlier charge is in doubt; the provider is asked about it first";
             in_doubt.then(|| (Verdict::Ask, why.to_owned()))
         },
@@ -314,6 +316,7 @@ fn sample() -> Facts {
         created_at: Timestamp::UNIX_EPOCH,
         declines: 0,
         was_charged: false,
+        undecided: false,
         customer: Some(&customer),
         now: Timestamp::UNIX_EPOCH,
     })

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tollgate_core::flow::{Call, Ctx, End, ExecInput, Flow, FlowError, Policy, Step, StepError};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::outcome::AttemptState;
+use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{
     AttemptView, ItemView, NewAudit, Request, StatusMove, Store, StoreError, Then,
 };
@@ -113,6 +113,7 @@ impl Step for CheckInvoice {
             created_at: view.created_at,
             declines: declined(&view).count(),
             was_charged: of_state(&view, AttemptState::Done).next().is_some(),
+            undecided: is_undecided(&view),
             customer: customer.as_ref(),
             now,
         });
@@ -289,6 +290,19 @@ fn rung(world: &Invoices, view: &ItemView, customer: Option<&Customer>, now: Tim
         Timestamp::MAX
     };
     ladder.rung(&declined, wanted, now)
+}
+
+/// Whether a charge since the last decline may have been made. The record learns of it only when the
+/// sender has looked.
+fn is_undecided(view: &ItemView) -> bool {
+    let may_be_made = |attempt: &&AttemptView| {
+        attempt.kind == AttemptKind::Send
+            && matches!(attempt.state, AttemptState::Open | AttemptState::Unknown)
+    };
+    let newest_first = view.attempts.iter().rev();
+    newest_first
+        .take_while(|attempt| attempt.state != AttemptState::Declined)
+        .any(|attempt| may_be_made(&attempt))
 }
 
 fn declined(view: &ItemView) -> impl Iterator<Item = &AttemptView> {

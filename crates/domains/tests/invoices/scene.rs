@@ -353,6 +353,7 @@ fn provider(bank: &Bank, honours_idempotency_key: bool) -> HttpConnector {
             settle: Duration::from_secs(1),
             timeout: Duration::from_secs(5),
             means_not_done: vec![429],
+            asks_by_key: false,
         },
         max_connections: 4,
     };

@@ -209,6 +209,7 @@ fn paying(bank: &Bank, honours_idempotency_key: bool) -> HttpConnector {
             settle: Duration::from_mins(1),
             timeout: Duration::from_secs(5),
             means_not_done: vec![429],
+            asks_by_key: false,
         },
         max_connections: 4,
     })

@@ -207,6 +207,7 @@ impl Bank {
             settle: Duration::from_secs(self.settle_secs),
             timeout: Duration::from_millis(self.timeout_ms),
             means_not_done: self.means_not_done.clone(),
+            asks_by_key: false,
         }
     }
 

@@ -23,6 +23,7 @@ fn subject(customer: Option<&Customer>) -> Subject<'_> {
         created_at: Timestamp::from_second(1_000).unwrap(),
         declines: 0,
         was_charged: false,
+        undecided: false,
         customer,
         now: Timestamp::from_second(2_000).unwrap(),
     }
@@ -65,6 +66,12 @@ fn what_may_be_charged_passes_and_each_built_in_check_objects_by_its_name() {
         ..good()
     };
     assert_eq!(told(in_doubt), is("not-in-doubt", "postpone"));
+    // Before the record says so: whoever sent it died, and the item went back to the queue.
+    let undecided = Subject {
+        undecided: true,
+        ..subject(None)
+    };
+    assert_eq!(told(undecided), is("not-in-doubt", "postpone"));
     assert_eq!(told(subject(None)), is("customer-exists", "fail"));
     let euro = Money {
         currency: Currency::from_code("EUR").unwrap(),
