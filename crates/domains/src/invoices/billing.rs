@@ -200,7 +200,12 @@ impl Billing {
             next: page.next,
         };
         for line in page.items.iter().filter(|line| may_be_lost(line)) {
-            swept.rescued += u64::from(self.rescue(&line.id).await?);
+            match self.rescue(&line.id).await {
+                Ok(rescued) => swept.rescued += u64::from(rescued),
+                Err(BillingError::Store(error)) => return Err(error.into()),
+                // One that has no time any more must not keep the others from theirs.
+                Err(error) => tracing::warn!(invoice = %line.id, %error, "it stays unscheduled"),
+            }
         }
         Ok(swept)
     }
