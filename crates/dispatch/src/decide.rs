@@ -64,9 +64,12 @@ impl Doubt {
                 profile.settle.max(FORGOTTEN_PAUSE)
             }
             Self::Since { era, last, .. } => {
-                let age = Duration::try_from(turn_at.duration_since(last)).unwrap_or_default();
-                let known = if era == turn_era { age } else { Duration::ZERO };
-                profile.settle.saturating_sub(known)
+                if era != turn_era {
+                    return profile.settle;
+                }
+                // The last of them may still lie a moment ahead.
+                let settled = last + profile.settle;
+                Duration::try_from(settled.duration_since(turn_at)).unwrap_or_default()
             }
         }
     }
@@ -415,7 +418,7 @@ mod tests {
             (0, 1, 60),
             (45, 1, 15),
             (60, 1, 0),
-            (-5, 1, 60),
+            (-5, 1, 65),
             (45, 2, 60),
         ] {
             let wait = doubt.evidence_in(&profile(true), at(secs), era);
