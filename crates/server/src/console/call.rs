@@ -42,6 +42,12 @@ impl Problem {
         }
     }
 
+    /// Whoever says so has logged why.
+    pub(super) fn internal() -> Self {
+        let error = "internal error; see the log";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, error)
+    }
+
     fn from_answer(status: StatusCode, body: &[u8]) -> Self {
         match serde_json::from_slice::<ErrorBody>(body) {
             Ok(body) => Self {
@@ -122,10 +128,7 @@ async fn read(answer: Response) -> Result<Vec<u8>, Problem> {
 fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(bytes).map_err(|error| {
         tracing::error!(%error, "the console does not understand the API");
-        Problem::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "internal error; see the log",
-        )
+        Problem::internal()
     })
 }
 

@@ -170,10 +170,7 @@ impl Console {
         let told = self.act(session, Method::POST, address, wish).await?;
         serde_json::from_value(told).map_err(|error| {
             tracing::error!(%error, "the console does not understand a forecast");
-            Problem::new(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "internal error; see the log",
-            )
+            Problem::internal()
         })
     }
 

@@ -149,10 +149,7 @@ pub(super) async fn live(console: &Console, session: &Session) -> Result<String,
     };
     live.render().map_err(|error| {
         tracing::error!(%error, "a page cannot be drawn");
-        Problem::new(
-            axum::http::StatusCode::INTERNAL_SERVER_ERROR,
-            "internal error; see the log",
-        )
+        Problem::internal()
     })
 }
 

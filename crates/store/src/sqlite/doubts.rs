@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::ports::{
-    AtRisk, Author, Doubts, Intervened, Resolution, Resolved, StoreResult, cannot_resolve,
+    AtRisk, Author, Doubts, IN_DOUBT, Intervened, Resolution, Resolved, StoreResult, cannot_resolve,
 };
 
 use super::SqliteStore;
@@ -83,13 +83,8 @@ impl Doubts for SqliteStore {
     }
 }
 
-fn resolve(
-    c: &Connection,
-    item: &Item,
-    resolution: &Resolution,
-    author: &Author,
-    now: Us,
-) -> rusqlite::Result<Intervened> {
+/// Why an item cannot be ended by what is known from outside; nothing if it can.
+pub(super) fn unresolvable(c: &Connection, item: &Item) -> rusqlite::Result<Option<Intervened>> {
     let key = params![item.item_type.as_str(), item.id.as_str()];
     let found: Option<(String, bool, bool)> = c
         .prepare_cached(
@@ -102,10 +97,21 @@ fn resolve(
         .query_row(key, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
     let Some((status, has_open_attempt, was_done)) = found else {
-        return Ok(Intervened::NoSuchItem);
+        return Ok(Some(Intervened::NoSuchItem));
     };
-    if let Some(why) = cannot_resolve(&status, has_open_attempt, was_done) {
-        return Ok(Intervened::Refused(why));
+    let why = cannot_resolve(&status, has_open_attempt, was_done);
+    Ok(why.map(Intervened::Refused))
+}
+
+fn resolve(
+    c: &Connection,
+    item: &Item,
+    resolution: &Resolution,
+    author: &Author,
+    now: Us,
+) -> rusqlite::Result<Intervened> {
+    if let Some(refusal) = unresolvable(c, item)? {
+        return Ok(refusal);
     }
     move_status(c, item, &resolution.record, now)?;
     match resolution.resolved {
@@ -116,7 +122,7 @@ fn resolve(
     let entry = Entry {
         item: Some(item),
         action: "RESOLVED",
-        before: Some(&status),
+        before: Some(IN_DOUBT),
         after: Some(&resolution.record.to),
         actor: &author.actor,
         detail: &detail,

@@ -1,10 +1,11 @@
 //! Evidence from elsewhere that an item in doubt was done.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use tollgate_core::id::Item;
-use tollgate_core::ports::{Author, Intervened, cannot_resolve};
+use tollgate_core::ports::{Author, IN_DOUBT, Intervened};
 
 use super::accounts::{Entry, audit};
+use super::doubts::unresolvable;
 use super::eras;
 use super::value::Us;
 
@@ -14,22 +15,8 @@ pub(super) fn note(
     evidence: &Author,
     now: Us,
 ) -> rusqlite::Result<Intervened> {
-    let key = params![item.item_type.as_str(), item.id.as_str()];
-    let found: Option<(String, bool, bool)> = c
-        .prepare_cached(
-            "SELECT r.status, EXISTS (SELECT 1 FROM attempt a
-                    WHERE a.item_type = r.item_type AND a.item_id = r.item_id AND a.state = 'OPEN'),
-                    EXISTS (SELECT 1 FROM attempt a
-                    WHERE a.item_type = r.item_type AND a.item_id = r.item_id AND a.state = 'DONE')
-             FROM record r WHERE r.item_type = ?1 AND r.item_id = ?2",
-        )?
-        .query_row(key, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-        .optional()?;
-    let Some((status, has_open_attempt, was_done)) = found else {
-        return Ok(Intervened::NoSuchItem);
-    };
-    if let Some(why) = cannot_resolve(&status, has_open_attempt, was_done) {
-        return Ok(Intervened::Refused(why));
+    if let Some(refusal) = unresolvable(c, item)? {
+        return Ok(refusal);
     }
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     let era = eras::current(c)?.number;
@@ -48,8 +35,8 @@ pub(super) fn note(
     let entry = Entry {
         item: Some(item),
         action: "EVIDENCE",
-        before: Some(&status),
-        after: Some(&status),
+        before: Some(IN_DOUBT),
+        after: Some(IN_DOUBT),
         actor: &evidence.actor,
         detail: &evidence.reason,
         ..Entry::default()
