@@ -27,6 +27,11 @@ pub(crate) fn post(address: SocketAddr, path: &str, body: &Value) -> std::io::Re
 }
 
 /// A post that does not wait for its answer.
+pub(crate) fn put(address: SocketAddr, path: &str, body: &Value) -> std::io::Result<Response> {
+    let kind = "content-type: application/json";
+    send(address, "PUT", path, kind, &body.to_string())
+}
+
 pub(crate) fn post_async(
     address: SocketAddr,
     path: &str,

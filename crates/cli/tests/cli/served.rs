@@ -7,8 +7,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use tempfile::TempDir;
 use tollgate_sandbox::Bank;
+
+use crate::http::put;
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_tollgate");
 
@@ -165,6 +168,15 @@ impl Drop for Served {
     }
 }
 
+/// What a killed server had claimed and not started is claimed again after three seconds, not two
+/// minutes.
+pub(crate) fn shorten_leases(address: SocketAddr, item_type: &str) {
+    let path = format!("/admin/item-types/{item_type}");
+    let change = json!({"staleClaimThresholdMins": 0.05, "reason": "it will be killed"});
+    let changed = put(address, &path, &change).unwrap();
+    assert_eq!(changed.status, 200, "{}", changed.body);
+}
+
 /// Where it serves, if this line of the log says so, as text or as JSON.
 fn address_in(line: &str) -> Option<SocketAddr> {
     let text = line.split("address=").nth(1);
@@ -175,21 +187,31 @@ fn address_in(line: &str) -> Option<SocketAddr> {
 
 /// Asks again and again until the answer is there, within a bound.
 pub(crate) fn eventually<T>(what: &str, within: Duration, mut ask: impl FnMut() -> Option<T>) -> T {
+    eventually_or(what, within, || ask().ok_or(""))
+}
+
+/// The same, and what was last seen instead is told.
+pub(crate) fn eventually_or<T, E: std::fmt::Display>(
+    what: &str,
+    within: Duration,
+    mut ask: impl FnMut() -> Result<T, E>,
+) -> T {
     #[expect(
         clippy::disallowed_methods,
         reason = "a test's own bound, outside of the program"
     )]
     let deadline = Instant::now() + within;
     loop {
-        if let Some(answer) = ask() {
-            return answer;
-        }
+        let instead = match ask() {
+            Ok(answer) => return answer,
+            Err(instead) => instead,
+        };
         #[expect(
             clippy::disallowed_methods,
             reason = "a test's own bound, outside of the program"
         )]
         let late = Instant::now() > deadline;
-        assert!(!late, "{what}: not within {within:?}");
+        assert!(!late, "{what}: not within {within:?}; {instead}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
