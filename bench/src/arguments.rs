@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::postgres::{self, Phase};
 use crate::task::Task;
 
-const USAGE: &str = "usage: tollgate-bench [sqlite|postgres|temporal] [w1|w2|w3|w4|w5|w6|w7|all] \
+const USAGE: &str = "usage: tollgate-bench [sqlite|postgres|temporal] [w1|w2|w3|w4|w5|w6|w7|w8|all] \
                      [--size small|full] [--rounds N] [--out FILE]";
 
 #[derive(Debug)]
@@ -55,6 +55,7 @@ pub(crate) enum Workload {
     W5,
     W6,
     W7,
+    W8,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +77,13 @@ impl Store {
     /// Those that are measured on it.
     fn workloads(self) -> &'static [Workload] {
         match self {
-            Self::Sqlite => &[Workload::W1, Workload::W3, Workload::W4, Workload::W5],
+            Self::Sqlite => &[
+                Workload::W1,
+                Workload::W3,
+                Workload::W4,
+                Workload::W5,
+                Workload::W8,
+            ],
             Self::Postgres => &[
                 Workload::W1,
                 Workload::W2,
@@ -107,6 +114,7 @@ impl Workload {
             "w5" => Self::W5,
             "w6" => Self::W6,
             "w7" => Self::W7,
+            "w8" => Self::W8,
             _ => return None,
         })
     }
@@ -120,6 +128,7 @@ impl Workload {
             Self::W5 => "w5",
             Self::W6 => "w6",
             Self::W7 => "w7",
+            Self::W8 => "w8",
         }
     }
 }
@@ -232,7 +241,7 @@ mod tests {
         let arguments = parse("").unwrap();
         let all = [Store::Sqlite, Store::Postgres, Store::Temporal];
         assert_eq!(arguments.stores, all);
-        assert_eq!(arguments.workloads(Store::Sqlite).len(), 4);
+        assert_eq!(arguments.workloads(Store::Sqlite).len(), 5);
         assert_eq!(arguments.workloads(Store::Postgres).len(), 5);
         assert_eq!((arguments.size, arguments.rounds), (Size::Full, 3));
         assert!(arguments.out(Store::Sqlite).ends_with("results/sqlite.md"));

@@ -52,6 +52,15 @@ impl Process {
         Self::start(command, address, "/sandbox/ledger", None)
     }
 
+    /// The services of status checks, which are as slow as these faults make them.
+    pub(crate) fn services(faults: &str) -> Result<Self> {
+        let address = free()?;
+        let mut command = Command::new(binary()?);
+        command.args(["sandbox", "--listen", &address.to_string()]);
+        command.args(["--faults", faults]).stderr(Stdio::null());
+        Self::start(command, address, "/sandbox/calls", None)
+    }
+
     fn start(
         mut command: Command,
         address: SocketAddr,

@@ -9,6 +9,8 @@ use anyhow::{Context, Result, ensure};
 use super::target::connect;
 use super::task::{Peer, Work};
 
+const TEMPORAL_SDK: &str = "temporalio==1.35.0";
+
 /// Installs and builds them; nothing that is measured.
 pub(super) fn install() -> Result<()> {
     let peers = folder();
@@ -59,6 +61,20 @@ pub(super) async fn check(peer: Peer, work: Work, url: &str, count: u32) -> Resu
     Ok(())
 }
 
+/// Temporal's limit of a task queue, in a Python environment of its own.
+pub(super) fn temporal_limit() -> Result<Command> {
+    let python = built().join("temporal");
+    if !python.join("bin/temporal-is-there").exists() {
+        succeeds(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
+        let pip = python.join("bin/pip");
+        succeeds(Command::new(pip).args(["install", "--quiet", TEMPORAL_SDK]))?;
+        std::fs::write(python.join("bin/temporal-is-there"), TEMPORAL_SDK)?;
+    }
+    let mut command = Command::new(python.join("bin/python"));
+    command.arg(folder().join("temporal_limit.py"));
+    Ok(command)
+}
+
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("peers")
 }
@@ -70,10 +86,10 @@ fn built() -> PathBuf {
     target.unwrap_or_else(ours).join("bench-peers")
 }
 
-fn succeeds(command: &mut Command) -> Result<()> {
-    let output = command
-        .output()
-        .with_context(|| format!("{command:?} cannot be run; peers need Node 20, npm and Cargo"))?;
+pub(super) fn succeeds(command: &mut Command) -> Result<()> {
+    let output = command.output().with_context(|| {
+        format!("{command:?} cannot be run; peers need Node 20, npm, Python 3 and Cargo")
+    })?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{command:?} failed: {said}");
     Ok(())

@@ -6,6 +6,7 @@ mod w1;
 mod w3;
 mod w4;
 mod w5;
+mod w8;
 
 use anyhow::Result;
 
@@ -34,6 +35,7 @@ pub(crate) fn run(arguments: &Arguments, workloads: &[Workload]) -> Result<Strin
             Workload::W3 => w3::section(&plan)?,
             Workload::W4 => w4::section(&plan)?,
             Workload::W5 => w5::section(&plan)?,
+            Workload::W8 => w8::section(&plan)?,
             Workload::W2 | Workload::W6 | Workload::W7 => {
                 unreachable!("not among SQLite's workloads")
             }

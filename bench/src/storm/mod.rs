@@ -41,8 +41,8 @@ impl Storm {
         Self {
             payments: size.pick(5_000, 100_000),
             limit,
-            watched: Duration::from_secs(size.pick(10, 60)),
-            lead: Duration::from_secs(size.pick(20, 60)),
+            watched: Duration::from_secs(size.pick(10, 30)),
+            lead: Duration::from_secs(size.pick(20, 45)),
         }
     }
 
@@ -67,7 +67,7 @@ impl Storm {
         let before = memory(&nodes)?;
         sleep(until(instant + self.watched));
         let after = memory(&nodes)?;
-        let mut seen = Seen::by(bank.address, door, self.limit)?;
+        let mut seen = Seen::by(bank.address, Some(door), self.limit)?;
         seen.memory = [before, after, peak(&nodes)?];
         Ok(seen)
     }

@@ -52,7 +52,9 @@ pub(crate) async fn run(
             Workload::W3 => w3::section(&plan).await?,
             Workload::W4 => w4::section(&plan).await?,
             Workload::W6 => w6::section(&plan).await?,
-            Workload::W5 | Workload::W7 => unreachable!("not among PostgreSQL's workloads"),
+            Workload::W5 | Workload::W7 | Workload::W8 => {
+                unreachable!("not among PostgreSQL's workloads")
+            }
         });
         keep(&sections.join("\n"))?;
     }

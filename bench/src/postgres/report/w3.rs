@@ -4,9 +4,11 @@ use anyhow::Result;
 use tollgate_conformance::temporal::TemporalServer;
 
 use super::Plan;
+use crate::postgres::peers;
 use crate::process::Process;
-use crate::storm::Storm;
+use crate::report::table::{Figures, markdown, percent, verdict, whole};
 use crate::storm::report::{Cell, section as table};
+use crate::storm::{LIMITS, Seen, Storm};
 
 const EMBEDDED: &str = "1 node, embedded engine";
 const TEMPORAL: &str = "3 nodes, Temporal's development server";
@@ -34,7 +36,53 @@ pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
             cell.add(seen)?;
         }
     }
+    let peer = peer_section(plan)?;
     let note = " Three nodes keep their flows on Temporal's development server (SQLite, one process), which can run \
                 some tens of flows a second on this machine: it is what binds there, not the gate.";
-    Ok(table(plan.size, &cells, note))
+    Ok(table(plan.size, &cells, note) + &peer)
+}
+
+/// The same limit kept by Temporal itself.
+fn peer_section(plan: &Plan<'_>) -> Result<String> {
+    let limit = LIMITS[0];
+    let payments = limit * plan.size.pick(10, 60);
+    let seen: Vec<Seen> = (0..plan.rounds)
+        .map(|_| peer(limit, payments))
+        .collect::<Result<_>>()?;
+    let of = |figure: fn(&Seen) -> f64| Figures::new(seen.iter().map(figure).collect());
+    let kept = |seen: &Seen| seen.worst_second <= f64::from(limit) && seen.refused == 0.0;
+    let row = [
+        "Temporal's limit of a task queue".to_owned(),
+        limit.to_string(),
+        of(|seen| seen.arrivals).show(whole),
+        of(|seen| seen.worst_second).show(whole),
+        of(|seen| seen.refused).show(whole),
+        verdict(seen.iter().all(kept)),
+        of(|seen| seen.utilisation).show(percent),
+    ];
+    let head = [
+        "peer",
+        "limit/s",
+        "arrivals",
+        "worst sliding second",
+        "refused by the bank",
+        "0 violations",
+        "utilisation",
+    ];
+    Ok(format!(
+        "\nBeside it, the same bank and limit with `max_task_queue_activities_per_second` of a worker (Python SDK) on \
+         Temporal's development server: {payments} payments, an activity each, a hundred to a workflow, so that \
+         the limit binds and not the server. What the bank refuses is tried again by Temporal and arrives twice.\n\n{}",
+        markdown(head, &[row]),
+        payments = whole(f64::from(payments)),
+    ))
+}
+
+fn peer(limit: u32, payments: u32) -> Result<Seen> {
+    let (temporal, bank) = (TemporalServer::start(), Process::bank(limit)?);
+    let mut command = peers::temporal_limit()?;
+    command.args([temporal.address(), bank.url()]);
+    command.args([limit.to_string(), payments.to_string()]);
+    peers::succeeds(&mut command)?;
+    Seen::by(bank.address, None, limit)
 }

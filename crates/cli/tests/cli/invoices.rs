@@ -369,7 +369,7 @@ const KILLED_AT: [usize; 4] = [1, 7, 20, 33];
 const INVOICES: usize = 60;
 
 /// Nothing that a crash leaves behind waits longer than a moment.
-const SOON: &str = "downstream.invoices.settle_secs = 1\nsweep.interval_secs = 1\n";
+const SOON: &str = "sweep.interval_secs = 1\n";
 
 fn sweep(pair: Pair) {
     shorten_leases(pair.server.address, "invoice");

@@ -81,7 +81,6 @@ fn storm(size: &Size, honours_keys: bool, on_store: impl FnOnce(&Bank, &str) -> 
     let extra = format!(
         "gate.margin = 0.1\n\
          downstream.payments.honours_idempotency_key = {honours_keys}\n\
-         downstream.payments.settle_secs = 1\n\
          sweep.interval_secs = 1\n"
     );
     let setting = on_store(&bank, &extra);

@@ -24,7 +24,7 @@ fn auditor() -> Author {
 }
 
 /// A decision with the move that belongs to it.
-fn decision(resolved: Resolved) -> Resolution {
+pub(super) fn decision(resolved: Resolved) -> Resolution {
     let to = match resolved {
         Resolved::Done => "ACCEPTED",
         Resolved::NotDone => "SCHEDULED",

@@ -2,8 +2,9 @@
 
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
-use tollgate_core::ports::{Author, IN_DOUBT, Intervened, Settlement, StatusMove, Then};
+use tollgate_core::ports::{Author, IN_DOUBT, Intervened, Resolved, Settlement, StatusMove, Then};
 
+use super::doubts::decision;
 use super::fixture::{Fixture, HOUR, TOLERANCE, claim_all, payment, plan, settlement};
 
 fn evidence() -> Author {
@@ -57,6 +58,22 @@ pub async fn evidence_is_an_answered_question_and_makes_the_item_due(f: &dyn Fix
     assert!(history.unwrap().past.iter().any(|past| done(past.state)));
     let again = f.store().note_done(&item, evidence()).await.unwrap();
     assert!(matches!(again, Intervened::Refused(_)), "once is enough");
+}
+
+pub async fn a_person_may_agree_with_evidence_and_not_decide_against_it(f: &dyn Fixture) {
+    let (item, store) = (lose_answer(f).await, f.store());
+    let noted = store.note_done(&item, evidence()).await.unwrap();
+    assert_eq!(noted, Intervened::Yes);
+    let person = || Author::new("operator", "the lane is paused");
+    for resolved in [Resolved::NotDone, Resolved::Failed] {
+        let against = store.resolve(&item, decision(resolved), person());
+        let against = against.await.unwrap();
+        assert!(matches!(against, Intervened::Refused(_)), "{against:?}");
+    }
+    let agreed = store.resolve(&item, decision(Resolved::Done), person());
+    assert_eq!(agreed.await.unwrap(), Intervened::Yes);
+    assert!(f.view(&item).await.finished_at.is_some());
+    assert_eq!(f.claim(claim_all()).await.len(), 0, "nobody pays it again");
 }
 
 pub async fn evidence_is_refused_for_what_is_not_in_doubt_or_being_asked_about(f: &dyn Fixture) {

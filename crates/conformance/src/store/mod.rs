@@ -361,6 +361,7 @@ macro_rules! store_cases {
         }
         $crate::store_case_module! { $new, evidence,
             evidence_is_an_answered_question_and_makes_the_item_due
+            a_person_may_agree_with_evidence_and_not_decide_against_it
             evidence_is_refused_for_what_is_not_in_doubt_or_being_asked_about
         }
         $crate::store_case_module! { $new, call_turns,

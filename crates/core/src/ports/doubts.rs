@@ -73,17 +73,22 @@ impl Resolved {
     }
 }
 
-/// Why an item cannot be resolved by a person.
+/// Why a doubt cannot be ended this way, by a person or by evidence. What the downstream has said
+/// to be done ends by itself; while its lane is closed or its gateway gone, a person may agree.
 pub fn cannot_resolve(
     record_status: &str,
     has_open_attempt: bool,
     was_done: bool,
+    by_person: Option<Resolved>,
 ) -> Option<String> {
     if record_status != IN_DOUBT {
         return Some(format!("it is {record_status}, not {IN_DOUBT}"));
     }
-    if was_done {
-        return Some("the downstream has said that it is done; it ends by itself".to_owned());
+    if was_done && by_person != Some(Resolved::Done) {
+        return Some(
+            "the downstream has said that it is done; it ends by itself, or is resolved as done"
+                .to_owned(),
+        );
     }
     has_open_attempt.then(|| "an answer is being awaited; try again in a moment".to_owned())
 }

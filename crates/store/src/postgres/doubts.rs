@@ -113,7 +113,7 @@ async fn resolve(
         return Ok(Intervened::NoSuchItem);
     };
     let status: &str = row.get(0);
-    if let Some(why) = cannot_resolve(status, row.get(1), row.get(2)) {
+    if let Some(why) = cannot_resolve(status, row.get(1), row.get(2), Some(resolution.resolved)) {
         return Ok(Intervened::Refused(why));
     }
     let record = &resolution.record;

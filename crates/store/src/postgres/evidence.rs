@@ -36,7 +36,7 @@ pub(super) async fn note(
         return Ok(Intervened::NoSuchItem);
     };
     let status: &str = row.get(0);
-    if let Some(why) = cannot_resolve(status, row.get(1), row.get(2)) {
+    if let Some(why) = cannot_resolve(status, row.get(1), row.get(2), None) {
         return Ok(Intervened::Refused(why));
     }
     let detail = storable(&evidence.reason);

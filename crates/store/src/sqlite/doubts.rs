@@ -84,7 +84,11 @@ impl Doubts for SqliteStore {
 }
 
 /// Why an item cannot be ended by what is known from outside; nothing if it can.
-pub(super) fn unresolvable(c: &Connection, item: &Item) -> rusqlite::Result<Option<Intervened>> {
+pub(super) fn unresolvable(
+    c: &Connection,
+    item: &Item,
+    by_person: Option<Resolved>,
+) -> rusqlite::Result<Option<Intervened>> {
     let key = params![item.item_type.as_str(), item.id.as_str()];
     let found: Option<(String, bool, bool)> = c
         .prepare_cached(
@@ -99,7 +103,7 @@ pub(super) fn unresolvable(c: &Connection, item: &Item) -> rusqlite::Result<Opti
     let Some((status, has_open_attempt, was_done)) = found else {
         return Ok(Some(Intervened::NoSuchItem));
     };
-    let why = cannot_resolve(&status, has_open_attempt, was_done);
+    let why = cannot_resolve(&status, has_open_attempt, was_done, by_person);
     Ok(why.map(Intervened::Refused))
 }
 
@@ -110,7 +114,7 @@ fn resolve(
     author: &Author,
     now: Us,
 ) -> rusqlite::Result<Intervened> {
-    if let Some(refusal) = unresolvable(c, item)? {
+    if let Some(refusal) = unresolvable(c, item, Some(resolution.resolved))? {
         return Ok(refusal);
     }
     move_status(c, item, &resolution.record, now)?;

@@ -15,7 +15,7 @@ pub(super) fn note(
     evidence: &Author,
     now: Us,
 ) -> rusqlite::Result<Intervened> {
-    if let Some(refusal) = unresolvable(c, item)? {
+    if let Some(refusal) = unresolvable(c, item, None)? {
         return Ok(refusal);
     }
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
