@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::postgres::{self, Phase};
 use crate::task::Task;
 
-const USAGE: &str = "usage: tollgate-bench [sqlite|postgres|temporal] [w1|w2|w3|w4|w5|w6|w7|w8|all] \
+const USAGE: &str = "usage: tollgate-bench [sqlite|postgres|temporal] [w1|w2|w3|w4|w5|w6|w7|w8|starts|all] \
                      [--size small|full] [--rounds N] [--out FILE]";
 
 #[derive(Debug)]
@@ -56,6 +56,8 @@ pub(crate) enum Workload {
     W6,
     W7,
     W8,
+    /// How much of Temporal's rate of starts is left when the dispatcher makes them.
+    Starts,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +93,7 @@ impl Store {
                 Workload::W4,
                 Workload::W6,
             ],
-            Self::Temporal => &[Workload::W7],
+            Self::Temporal => &[Workload::W7, Workload::Starts],
         }
     }
 
@@ -115,6 +117,7 @@ impl Workload {
             "w6" => Self::W6,
             "w7" => Self::W7,
             "w8" => Self::W8,
+            "starts" => Self::Starts,
             _ => return None,
         })
     }
@@ -129,6 +132,7 @@ impl Workload {
             Self::W6 => "w6",
             Self::W7 => "w7",
             Self::W8 => "w8",
+            Self::Starts => "starts",
         }
     }
 }

@@ -57,7 +57,7 @@ async fn report(arguments: &Arguments) -> Result<()> {
             Store::Postgres => {
                 postgres::run(arguments, &workloads, |text| write_to(&out, text)).await?
             }
-            Store::Temporal => temporal::run(arguments).await?,
+            Store::Temporal => temporal::run(arguments, &workloads).await?,
         };
         stdout().write_all(text.as_bytes())?;
         write_to(&out, &text)?;

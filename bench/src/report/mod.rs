@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &Arguments, workloads: &[Workload]) -> Result<Strin
             Workload::W4 => w4::section(&plan)?,
             Workload::W5 => w5::section(&plan)?,
             Workload::W8 => w8::section(&plan)?,
-            Workload::W2 | Workload::W6 | Workload::W7 => {
+            Workload::W2 | Workload::W6 | Workload::W7 | Workload::Starts => {
                 unreachable!("not among SQLite's workloads")
             }
         });

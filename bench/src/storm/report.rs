@@ -91,7 +91,9 @@ pub(crate) fn section(size: Size, cells: &[Cell], note: &str) -> String {
          are the bank's, by its own ledger and clock; it refuses what is above the limit in any sliding second. \
          Utilisation: arrivals over what the limit allows between the first and the last. Behind the slot: from the \
          `scheduledTime` that was promised at intake to the arrival. Memory: resident, at the instant, at the end, and the \
-         highest since the start, the intake of the file included.{note}\n\n{table}",
+         highest since the start, the intake of the file included. The gate's margin is the default, 2 %: 20 ms of every second \
+         for all that lies between a turn and the bank's own stamp, the bank's process included; where that is held up for \
+         longer, as on a machine that others use, the bank counts more than the limit in a second.{note}\n\n{table}",
         payments = whole(f64::from(storm.payments)),
         watched = storm.watched.as_secs(),
         table = markdown(HEAD, &rows),

@@ -1,7 +1,7 @@
-//! W7: what payments that wait cost a Temporal server, as sleeping workflows and in Tollgate's queue,
+//! W7: what payments that wait cost a Temporal server, as sleeping workflows and in Tollgate's queue;
 //! and how much of the server's rate of starts is left when Tollgate dispatches.
 //!
-//! One private Temporal server and one private PostgreSQL for the whole run, all in this process.
+//! A private Temporal server for each of the two, and one private PostgreSQL.
 
 mod held;
 mod rates;
@@ -10,7 +10,7 @@ use anyhow::Result;
 use tollgate_conformance::postgres::Cluster;
 use tollgate_conformance::temporal::TemporalServer;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::postgres::server::SETTINGS;
 use crate::report::machine;
 use crate::scratch::Scratch;
@@ -34,24 +34,25 @@ impl Plan<'_> {
     }
 }
 
-/// Measures and returns the whole text.
-pub(crate) async fn run(arguments: &Arguments) -> Result<String> {
+/// Measures what was asked for and returns the whole text.
+pub(crate) async fn run(arguments: &Arguments, workloads: &[Workload]) -> Result<String> {
     let scratch = Scratch::create()?;
-    let starting =
-        tokio::task::spawn_blocking(|| (TemporalServer::start(), Cluster::start_with(SETTINGS)));
-    let (temporal, postgres) = starting.await?;
-    let plan = Plan {
-        arguments,
-        scratch: &scratch,
-        temporal: &temporal,
-        postgres: &postgres,
-    };
-    let sections = [
-        header(arguments, &scratch)?,
-        held::section(&plan).await?,
-        rates::section(&plan).await?,
-        machine::load()?,
-    ];
+    let postgres = tokio::task::spawn_blocking(|| Cluster::start_with(SETTINGS)).await?;
+    let mut sections = vec![header(arguments, &scratch)?];
+    for workload in workloads {
+        let temporal = tokio::task::spawn_blocking(TemporalServer::start).await?;
+        let plan = Plan {
+            arguments,
+            scratch: &scratch,
+            temporal: &temporal,
+            postgres: &postgres,
+        };
+        sections.push(match workload {
+            Workload::Starts => rates::section(&plan).await?,
+            _ => held::section(&plan).await?,
+        });
+    }
+    sections.push(machine::load()?);
     Ok(sections.join("\n"))
 }
 
