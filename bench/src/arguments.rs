@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::postgres::{self, Phase};
 use crate::task::Task;
 
-const USAGE: &str = "usage: tollgate-bench [sqlite|postgres|temporal] [w1|w2|w3|w4|w5|w6|w7|w8|starts|all] \
+const USAGE: &str = "usage: tollgate-bench [sqlite|postgres|temporal] [w1|w2|w3|w4|w5|w6|w7|w8|starts|consoles|all] \
                      [--size small|full] [--rounds N] [--out FILE]";
 
 #[derive(Debug)]
@@ -58,6 +58,8 @@ pub(crate) enum Workload {
     W8,
     /// How much of Temporal's rate of starts is left when the dispatcher makes them.
     Starts,
+    /// What open consoles cost, and how long their pages take.
+    Consoles,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +87,7 @@ impl Store {
                 Workload::W4,
                 Workload::W5,
                 Workload::W8,
+                Workload::Consoles,
             ],
             Self::Postgres => &[
                 Workload::W1,
@@ -118,6 +121,7 @@ impl Workload {
             "w7" => Self::W7,
             "w8" => Self::W8,
             "starts" => Self::Starts,
+            "consoles" => Self::Consoles,
             _ => return None,
         })
     }
@@ -133,6 +137,7 @@ impl Workload {
             Self::W7 => "w7",
             Self::W8 => "w8",
             Self::Starts => "starts",
+            Self::Consoles => "consoles",
         }
     }
 }
@@ -245,7 +250,7 @@ mod tests {
         let arguments = parse("").unwrap();
         let all = [Store::Sqlite, Store::Postgres, Store::Temporal];
         assert_eq!(arguments.stores, all);
-        assert_eq!(arguments.workloads(Store::Sqlite).len(), 5);
+        assert_eq!(arguments.workloads(Store::Sqlite).len(), 6);
         assert_eq!(arguments.workloads(Store::Postgres).len(), 5);
         assert_eq!((arguments.size, arguments.rounds), (Size::Full, 3));
         assert!(arguments.out(Store::Sqlite).ends_with("results/sqlite.md"));

@@ -1,5 +1,6 @@
 //! The report on SQLite: which tasks belong to a workload, and how their samples read as a table.
 
+mod consoles;
 pub(crate) mod machine;
 pub(crate) mod table;
 mod w1;
@@ -36,6 +37,7 @@ pub(crate) fn run(arguments: &Arguments, workloads: &[Workload]) -> Result<Strin
             Workload::W4 => w4::section(&plan)?,
             Workload::W5 => w5::section(&plan)?,
             Workload::W8 => w8::section(&plan)?,
+            Workload::Consoles => consoles::section(&plan)?,
             Workload::W2 | Workload::W6 | Workload::W7 | Workload::Starts => {
                 unreachable!("not among SQLite's workloads")
             }

@@ -23,36 +23,36 @@ const GATEWAYS: u32 = 20;
 const LOOKUPS: u32 = 10;
 const CHUNK: u32 = 5;
 
-/// How long the services take, per call.
+/// How long the services take, per call, in milliseconds.
 const LATENCIES: [Latencies; 2] = [
     Latencies {
-        lookup_ms: 30,
-        notify_ms: 50,
-        check_ms: 50,
+        lookup: 30,
+        notify: 50,
+        check: 50,
     },
     Latencies {
-        lookup_ms: 5,
-        notify_ms: 10,
-        check_ms: 10,
+        lookup: 5,
+        notify: 10,
+        check: 10,
     },
 ];
 
 #[derive(Debug, Clone, Copy)]
 struct Latencies {
-    lookup_ms: u32,
-    notify_ms: u32,
-    check_ms: u32,
+    lookup: u32,
+    notify: u32,
+    check: u32,
 }
 
 impl Latencies {
     fn faults(self) -> String {
         let Self {
-            lookup_ms,
-            notify_ms,
-            check_ms,
+            lookup,
+            notify,
+            check,
         } = self;
         format!(
-            "lookups: latency {lookup_ms}ms; notifies: latency {notify_ms}ms; checks: latency {check_ms}ms"
+            "lookups: latency {lookup}ms; notifies: latency {notify}ms; checks: latency {check}ms"
         )
     }
 
@@ -61,8 +61,8 @@ impl Latencies {
     fn critical_path(self, ids: u32) -> Duration {
         let batches = ids.div_ceil(LOOKUPS);
         let of_one = ids.div_ceil(GATEWAYS);
-        let gateway_ms = of_one.div_ceil(CHUNK) * self.notify_ms + of_one * self.check_ms;
-        Duration::from_millis(u64::from(batches * self.lookup_ms + gateway_ms))
+        let gateway_ms = of_one.div_ceil(CHUNK) * self.notify + of_one * self.check;
+        Duration::from_millis(u64::from(batches * self.lookup + gateway_ms))
     }
 }
 
@@ -142,12 +142,12 @@ fn row(latencies: Latencies, ids: u32, taken: &[Took]) -> [String; 8] {
     let path = latencies.critical_path(ids).as_secs_f64();
     let ratio = of(|took| took.wall_secs).times(1.0 / path);
     let Latencies {
-        lookup_ms,
-        notify_ms,
-        check_ms,
+        lookup,
+        notify,
+        check,
     } = latencies;
     [
-        format!("{lookup_ms} / {notify_ms} / {check_ms}"),
+        format!("{lookup} / {notify} / {check}"),
         one_digit(path),
         of(|took| took.wall_secs).show(one_digit),
         ratio.show(two_digits),

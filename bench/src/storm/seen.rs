@@ -26,6 +26,9 @@ pub(crate) struct Seen {
     /// From the slot that was promised to the arrival.
     pub(crate) late_p50_ms: f64,
     pub(crate) late_p99_ms: f64,
+    /// How long after its exact time a turn was used, in the mean, by the first node's gate.
+    pub(crate) turn_late_ms: f64,
+    pub(crate) turns_dropped: f64,
     /// Of all nodes: at the instant, at the end, and the peak.
     pub(crate) memory: [f64; 3],
 }
@@ -43,7 +46,15 @@ impl Seen {
             .filter_map(|(id, at)| Some((began + at - slots.get(id)?) * 1000.0))
             .collect();
         late.sort_by(f64::total_cmp);
+        let gate = door
+            .map(|door| http::get_text(door, "/metrics"))
+            .transpose()?;
+        let gate = gate.unwrap_or_default();
+        let turns = metric(&gate, "tollgate_turn_lateness_seconds_count");
+        let late_secs = metric(&gate, "tollgate_turn_lateness_seconds_sum");
         Ok(Self {
+            turn_late_ms: late_secs * 1000.0 / turns.max(1.0),
+            turns_dropped: metric(&gate, "tollgate_turns_dropped_total"),
             arrivals: number(&summary, "arrivals")?,
             worst_second: number(&summary, "worstSecondCount")?,
             refused: number(&summary, "refused")?,
@@ -59,6 +70,16 @@ impl Seen {
 fn number(value: &Value, field: &str) -> Result<f64> {
     let found = value[field].as_f64();
     found.with_context(|| format!("{field} is missing in {value}"))
+}
+
+/// The sum over a metric's labels.
+fn metric(text: &str, name: &str) -> f64 {
+    let lines = text.lines().filter(|line| {
+        let rest = line.strip_prefix(name);
+        rest.is_some_and(|rest| rest.starts_with('{') || rest.starts_with(' '))
+    });
+    let values = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+    values.sum()
 }
 
 /// Payments and when they arrived, in order of arrival.
@@ -125,6 +146,12 @@ mod tests {
         assert!((utilisation(&times, 50) - 1.0).abs() < 1e-9);
         assert!((utilisation(&times, 100) - 0.5).abs() < 1e-9);
         assert!((utilisation(&[], 50)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_metric_is_summed_over_its_labels_and_is_not_its_neighbour() {
+        let text = "# TYPE a counter\na{lane=\"x\"} 2\na{lane=\"y\"} 3.5\nab 7\n";
+        assert!((metric(text, "a") - 5.5).abs() < 1e-9);
     }
 
     #[test]

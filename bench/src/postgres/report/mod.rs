@@ -52,7 +52,7 @@ pub(crate) async fn run(
             Workload::W3 => w3::section(&plan).await?,
             Workload::W4 => w4::section(&plan).await?,
             Workload::W6 => w6::section(&plan).await?,
-            Workload::W5 | Workload::W7 | Workload::W8 => {
+            Workload::W5 | Workload::W7 | Workload::W8 | Workload::Starts | Workload::Consoles => {
                 unreachable!("not among PostgreSQL's workloads")
             }
         });
