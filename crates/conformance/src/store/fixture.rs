@@ -153,6 +153,7 @@ pub(super) fn settlement(item: &Item, attempt: AttemptId, outcome: Outcome) -> S
         outcome,
         record: None,
         then: Then::Stay,
+        disproves: false,
         close_lane: None,
     }
 }

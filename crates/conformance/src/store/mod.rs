@@ -226,6 +226,9 @@ macro_rules! store_cases {
             what_was_declined_may_be_given_another_time_although_it_was_in_doubt
             what_has_ended_and_was_declined_is_tried_again_as_its_next_run
             what_may_have_been_done_is_never_tried_again_by_a_person
+            what_was_disproved_and_then_refused_is_tried_again
+            a_proof_of_a_run_that_lost_the_item_is_written_and_proves_nothing_yet
+            a_history_tells_each_attempts_key
         }
         $crate::store_case_module! { $new, doubts,
             what_is_in_doubt_is_told_page_by_page_in_the_order_of_its_ids

@@ -24,7 +24,7 @@ mod status_checks;
 pub use accounts::{Accounts, AuditEntry, AuditWanted, NewAudit, Total};
 pub use attempts::{
     Attempts, CallGiven, CallTurn, CallWanted, History, NewTurn, Past, Settlement, StatusMove,
-    Then, Turn, TurnBlock, TurnsWanted, busy_for,
+    Then, Turn, TurnBlock, TurnsWanted, busy_for, disproof,
 };
 pub use bulks::{
     BulkState, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, Closed, KnownBulk, LineError, NewChunk,

@@ -39,6 +39,7 @@ pub(super) fn moves() -> Moves {
         done: paid(),
         refused: failed(),
         in_doubt: to(&[Pending], InDoubt),
+        not_done: pending_again(),
     }
 }
 
@@ -50,7 +51,7 @@ pub(super) fn failed() -> StatusMove {
     to(&[Pending, InDoubt], Failed)
 }
 
-/// Declined, and asked again later: whatever was in doubt is so no more.
+/// Declined, or proved not to have been charged: whatever was in doubt is so no more.
 pub(super) fn pending_again() -> StatusMove {
     to(&[InDoubt], Pending)
 }
@@ -93,6 +94,7 @@ mod tests {
             moves().done,
             moves().refused,
             moves().in_doubt,
+            moves().not_done,
             pending_again(),
             as_it_is(),
             reopened(),

@@ -109,6 +109,7 @@ impl Step for Remind {
                 done: done.clone(),
                 refused: StatusMove::new(&["WAITING"], "REFUSED"),
                 in_doubt: StatusMove::new(&[], "WAITING"),
+                not_done: StatusMove::new(&[], "WAITING"),
             },
         };
         let away = |error: StoreError| StepError::retryable(error.to_string());

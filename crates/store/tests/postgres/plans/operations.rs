@@ -250,6 +250,7 @@ async fn attempts(store: &PostgresStore, dispatched: &[Item]) {
             outcome,
             record: Some(StatusMove::new(&["SCHEDULED"], "EXECUTED")),
             then,
+            disproves: false,
             close_lane,
         };
         // The second time as if its answer had been lost.
