@@ -227,6 +227,31 @@ fn every_bad_schedule_is_refused_by_the_name_of_its_field() {
 }
 
 #[test]
+fn a_schedule_in_use_is_not_deleted_and_who_uses_it_is_told() {
+    let pair = with_customer(pair(""));
+    let address = pair.server.address;
+    let path = "/billing/schedules/customer/c_1";
+    let delete = |query: &str| {
+        let path = format!("{path}{query}");
+        send(address, "DELETE", &path, "accept: */*", "").unwrap()
+    };
+    assert_eq!(delete("").status, 404, "there is none");
+    let put = put(address, path, &schedule("0 0 1 * *", "UTC")).unwrap();
+    assert_eq!(put.status, 200, "{}", put.body);
+    for id in ["inv_1", "inv_2"] {
+        assert_eq!(post(address, "/invoices", &invoice(id)).unwrap().status, 201);
+    }
+    let refused = delete("");
+    assert_eq!(refused.status, 409, "{}", refused.body);
+    let why = refused.body["error"].as_str().unwrap();
+    for part in ["schedule: ", "2 outstanding invoices", "put another", "force"] {
+        assert!(why.contains(part), "{part}: {why}");
+    }
+    assert_eq!(delete("?force=perhaps").status, 400);
+    assert_eq!(delete("?force=true&reason=monthly").status, 204);
+}
+
+#[test]
 fn the_commands_do_what_the_api_does() {
     let pair = pair("");
     let run = |words: &[&str]| pair.tollgate(words).unwrap();

@@ -84,6 +84,7 @@ pub(super) fn new_item(id: &str) -> NewItem {
         hold_if_late: false,
         record: NewRecord {
             owner: "acme".into(),
+            by_owner: false,
             status: "SCHEDULED".into(),
             money: usd(100),
             content_hash: format!("hash of {id}"),

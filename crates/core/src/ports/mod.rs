@@ -44,7 +44,7 @@ pub use plans::{Plans, Recounted, Replanned, Spot, Waiting};
 pub use queue::{
     Admission, Adrift, Claim, Claimed, DueLanes, NewItem, NewRecord, Placed, Queue, StartRecord,
 };
-pub use records::{AttemptView, ItemView, RecordLine, Records, RecordsWanted};
+pub use records::{AttemptView, ItemView, OwnedWanted, RecordLine, Records, RecordsWanted};
 pub use settings::{Author, Setting, SettingKind, Settings};
 pub use status_checks::{
     CheckEnd, CheckPhase, CheckView, EndedParts, Part, PartList, StatusChecks,

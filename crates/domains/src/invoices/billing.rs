@@ -123,6 +123,7 @@ impl Billing {
             hold_if_late: false,
             record: NewRecord {
                 owner: invoice.customer_id.clone(),
+                by_owner: true,
                 status: InvoiceStatus::Pending.as_str().to_owned(),
                 money: invoice.money,
                 content_hash: invoice.content_hash(),

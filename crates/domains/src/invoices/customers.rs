@@ -2,10 +2,16 @@
 
 use std::sync::Arc;
 
-use tollgate_core::ports::{Author, SettingKind, Store, StoreError};
+use tollgate_core::id::ItemId;
+use tollgate_core::ports::{Author, OwnedWanted, SettingKind, Store, StoreError};
 
 use super::error::BillingError;
+use super::item_type;
 use super::request::Customer;
+use super::status::InvoiceStatus;
+
+/// So many of a customer's outstanding invoices are looked at, to say how many there are.
+const MOST_COUNTED: u32 = 1000;
 
 pub struct Customers {
     pub store: Arc<dyn Store>,
@@ -37,6 +43,18 @@ impl Customers {
         )))
     }
 
+    /// A customer's invoices that have not ended; no more than [`MOST_COUNTED`] of them.
+    pub(super) async fn outstanding(&self, id: &str) -> Result<Vec<ItemId>, StoreError> {
+        let statuses = InvoiceStatus::OUTSTANDING.map(|status| status.as_str().to_owned());
+        let wanted = OwnedWanted {
+            item_type: item_type(),
+            owner: id.to_owned(),
+            statuses: statuses.into(),
+            limit: MOST_COUNTED,
+        };
+        self.store.owned(wanted).await
+    }
+
     pub async fn get(&self, id: &str) -> Result<Option<Customer>, StoreError> {
         let Some(setting) = self.store.setting(SettingKind::Customer, id).await? else {
             return Ok(None);
@@ -45,4 +63,15 @@ impl Customers {
             .map(Some)
             .map_err(|e| StoreError::Bug(format!("customer {id}: {e}")))
     }
+}
+
+/// "3 outstanding invoices", or how many at least.
+pub(super) fn told(outstanding: usize) -> String {
+    let many = if outstanding >= MOST_COUNTED as usize {
+        " or more"
+    } else {
+        ""
+    };
+    let s = if outstanding == 1 { "" } else { "s" };
+    format!("{outstanding}{many} outstanding invoice{s}")
 }

@@ -18,6 +18,8 @@ use InvoiceStatus::{Failed, InDoubt, Paid, Pending};
 
 impl InvoiceStatus {
     pub const ALL: [Self; 4] = [Pending, Paid, Failed, InDoubt];
+    /// It is to be charged, or may have been.
+    pub const OUTSTANDING: [Self; 2] = [Pending, InDoubt];
 
     pub fn as_str(self) -> &'static str {
         match self {

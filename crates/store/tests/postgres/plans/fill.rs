@@ -83,11 +83,11 @@ const RECORDS: [&str; 4] = [
      SELECT 'PAYMENT', 'debtor-' || d, 'USD', time_of(622200) / 900000000 * 900000000 - q * 900000000::bigint, 1
      FROM generate_series(0, 9999) d, generate_series(0, 39) q",
     "INSERT INTO record (item_type, item_id, owner, status, amount_minor, currency, content_hash,
-            document, created_at, updated_at, duplicate_key, counted)
+            document, created_at, updated_at, duplicate_key, counted, by_owner)
      SELECT 'PAYMENT', 'p' || 1000000 + n, 'debtor-' || n % 10000,
             CASE WHEN n <= 600000 THEN 'EXECUTED' WHEN n % 99 = 0 THEN 'CANCELLED'
                  ELSE 'SCHEDULED' END, n, 'USD', 'hash', '{}',
-            time_of(n - 400000), time_of(n), 'twin-' || n % 100000, true
+            time_of(n - 400000), time_of(n), 'twin-' || n % 100000, true, n % 10 = 0
      FROM generate_series(1, 1000000) n",
     "INSERT INTO item_context
      SELECT 'PAYMENT', 'p' || 1000000 + n, '{}' FROM generate_series(1, 1000000) n",

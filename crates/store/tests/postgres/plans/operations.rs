@@ -10,8 +10,8 @@ use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
     Accounts, Admission, Attempts, AuditWanted, Author, Boot, Claim, Claimed, DeadLetters, FlowEnd,
-    Flows, Intervened, JournalEntry, Lanes, NewAudit, NewFlow, NewItem, NewTurn, Queue, Records,
-    RecordsWanted, SettingKind, Settings, Settlement, SharedClock, StartRecord, Started,
+    Flows, Intervened, JournalEntry, Lanes, NewAudit, NewFlow, NewItem, NewTurn, OwnedWanted, Queue,
+    Records, RecordsWanted, SettingKind, Settings, Settlement, SharedClock, StartRecord, Started,
     StatusMove, Then, Turn, TurnsWanted,
 };
 use tollgate_store::postgres::PostgresStore;
@@ -375,6 +375,13 @@ async fn lists(store: &PostgresStore) {
         assert_eq!(page.items.len(), 100);
         assert!(page.next.is_some());
     }
+    let owned = OwnedWanted {
+        item_type: payments(),
+        owner: fill::debtor(0),
+        statuses: vec!["SCHEDULED".to_owned(), "IN_DOUBT".to_owned()],
+        limit: 1000,
+    };
+    assert!(store.owned(owned).await.unwrap().len() > 10);
     let dead = store.dead_letters(&payments(), None, 10).await.unwrap();
     assert_eq!(dead.items.len(), 10);
     let item = Item::new(&payments(), &dead.items[0].id);
