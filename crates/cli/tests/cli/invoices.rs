@@ -163,6 +163,52 @@ fn every_bad_input_is_refused_by_the_name_of_its_field() {
     }
 }
 
+#[test]
+fn customers_are_listed_page_by_page_and_changed_by_people() {
+    let pair = with_customer(pair(""));
+    let address = pair.server.address;
+    for n in 2..=5 {
+        let mut other = customer();
+        other["customerId"] = json!(format!("c_{n}"));
+        assert_eq!(post(address, "/customers", &other).unwrap().status, 201);
+    }
+    let page = |query: &str| {
+        let page = get(address, &format!("/customers?{query}")).unwrap();
+        assert_eq!(page.status, 200, "{}", page.body);
+        let customers = page.body["customers"].as_array().unwrap().iter();
+        let ids: Vec<_> = customers.map(|one| one["customerId"].clone()).collect();
+        (json!(ids), page.body["next"].clone())
+    };
+    assert_eq!(page("limit=3"), (json!(["c_1", "c_2", "c_3"]), json!("c_3")));
+    let rest = (json!(["c_4", "c_5"]), Value::Null);
+    assert_eq!(page("limit=3&after=c_3"), rest);
+    assert_eq!(get(address, "/customers?limit=0").unwrap().status, 400);
+
+    let change = |id: &str, body: Value| put(address, &format!("/customers/{id}"), &body).unwrap();
+    let to = |currency: &str, zone: &str| json!({"currency": currency, "timeZone": zone, "reason": "moved"});
+    assert_eq!(change("c_9", to("DKK", "UTC")).status, 404);
+    let wrong = change("c_1", to("KRONER", "Nowhere"));
+    assert_eq!(wrong.status, 400);
+    for field in ["currency", "timeZone"] {
+        assert!(wrong.body["details"][field].is_string(), "{}", wrong.body);
+    }
+    let changed = change("c_1", to("EUR", "Asia/Tokyo"));
+    assert_eq!(changed.status, 200, "{}", changed.body);
+    let shown = get(address, "/customers/c_1").unwrap().body;
+    assert_eq!(shown, changed.body);
+    assert_eq!((&shown["currency"], &shown["timeZone"]), (&json!("EUR"), &json!("Asia/Tokyo")));
+
+    // Its invoices would be in another currency than it pays in.
+    let mut owed = invoice("inv_1");
+    owed["amount"]["currency"] = json!("EUR");
+    assert_eq!(post(address, "/invoices", &owed).unwrap().status, 201);
+    let refused = change("c_1", to("DKK", "Asia/Tokyo"));
+    assert_eq!(refused.status, 409, "{}", refused.body);
+    let why = refused.body["error"].as_str().unwrap();
+    assert!(why.starts_with("currency: ") && why.contains("1 outstanding invoice in EUR"), "{why}");
+    assert_eq!(change("c_1", to("EUR", "UTC")).status, 200, "the zone alone");
+}
+
 fn schedule(cron: &str, zone: &str) -> Value {
     json!({"cron": cron, "timeZone": zone, "calendar": null})
 }
@@ -267,6 +313,12 @@ fn the_commands_do_what_the_api_does() {
         "1d,3d",
     ]);
     assert!(run(&["customers", "show", "c_1"]).contains("Europe/Copenhagen"));
+    let words = ["customers", "change", "c_1", "--reason", "moved"];
+    let moved = run(&[&words[..], &["--time-zone", "Asia/Tokyo"]].concat());
+    for part in ["Asia/Tokyo", "DKK", "3d"] {
+        assert!(moved.contains(part), "{part}: {moved}");
+    }
+    assert!(run(&["customers", "list"]).contains("Asia/Tokyo"));
     let daily = run(&[
         "schedules",
         "put",

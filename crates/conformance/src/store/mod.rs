@@ -391,6 +391,7 @@ macro_rules! store_cases {
             settings_written_at_once_become_versions_one_after_the_other
             a_setting_is_replaced_only_while_it_is_the_version_in_force
             of_many_that_replace_one_version_at_once_one_succeeds
+            settings_of_a_kind_are_listed_page_by_page_as_they_are_in_force
         }
         $crate::store_case_module! { $new, accounts,
             totals_tie_out_by_count_and_by_amount

@@ -45,7 +45,7 @@ pub use queue::{
     Admission, Adrift, Claim, Claimed, DueLanes, NewItem, NewRecord, Placed, Queue, StartRecord,
 };
 pub use records::{AttemptView, ItemView, OwnedWanted, RecordLine, Records, RecordsWanted};
-pub use settings::{Author, Setting, SettingKind, Settings};
+pub use settings::{Author, NamedSetting, Setting, SettingKind, Settings};
 pub use status_checks::{
     CheckEnd, CheckPhase, CheckView, EndedParts, Part, PartList, StatusChecks,
 };

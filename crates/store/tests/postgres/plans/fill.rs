@@ -129,6 +129,12 @@ const BULKS: [&str; 4] = [
      FROM generate_series(1, 100000) n, unnest(ARRAY['EUR', 'USD']) c",
 ];
 
+/// Fifty thousand customers, each changed once.
+const CUSTOMERS: &str = "
+    INSERT INTO setting (kind, name, version, body, actor, reason, created_at)
+    SELECT 'customer', 'c' || 1000000 + n, v, '{}', 'ops', '', time_of(n)
+    FROM generate_series(1, 50000) n, generate_series(1, 2) v";
+
 /// Lane "bank" is planned full for the next two hours and half full after that.
 const LANES: [&str; 4] = [
     "INSERT INTO setting (kind, name, version, body, actor, reason, created_at)
@@ -167,7 +173,7 @@ pub(super) async fn fill(cluster: &Cluster, url: &str) {
     cluster::sql(url, PREPARE).await;
     let queue = [QUEUE].into_iter().chain(ATTEMPTS).chain([AUDIT]);
     let others = RECORDS.into_iter().chain(FLOWS).chain(LANES);
-    let others = others.chain(BULKS).chain(CHECKS);
+    let others = others.chain(BULKS).chain(CHECKS).chain([CUSTOMERS]);
     tokio::join!(run(url, queue), run(url, others));
     cluster::sql(url, "ANALYZE").await;
 }
