@@ -118,7 +118,7 @@ fn what_was_proved_not_to_be_charged_is_checked_again_before_it_is_charged() {
         let strict = Plan {
             checks: vec![CheckText {
                 name: "nobody".to_owned(),
-                require: "false".to_owned(),
+                require: "amountMinor < 0".to_owned(),
                 otherwise: "fail".to_owned(),
                 pause: None,
                 message: "nobody is charged".to_owned(),

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::json;
-use tollgate_core::id::ItemId;
+use tollgate_core::id::{ItemId, LaneName};
 use tollgate_core::item::QueueStatus;
+use tollgate_core::lane::LaneChange;
 use tollgate_domains::invoices::{Billed, BillingError, CheckText, Level, ScheduleText, item_type};
 
 use crate::scene::{AwaitNow, BOTH, DAY, Footing, Plan, Town, test};
@@ -130,6 +131,56 @@ fn it_is_dynamically_configurable_per_customer_and_invoice_and_the_most_specific
         let level = Level::Customer("c_9".into());
         let nobody = schedules.put(&level, every("0 0 1 * *"), test());
         assert!(matches!(nobody.await_now(), Err(BillingError::NotFound(_))));
+    }
+}
+
+/// However many invoices fall due in one second, the lane's plan takes so many a window; and one that
+/// is skipped does not come back every second.
+#[test]
+fn a_cron_that_fires_every_second_is_bounded_by_the_lane_and_warned_of() {
+    for footing in BOTH {
+        let never = CheckText {
+            name: "never".to_owned(),
+            require: "amountMinor < 0".to_owned(),
+            otherwise: "skip".to_owned(),
+            pause: None,
+            message: "not this time".to_owned(),
+        };
+        let plan = Plan {
+            checks: vec![never],
+            ..Plan::default()
+        };
+        let town = Town::build(footing, &plan);
+        let change = LaneChange {
+            max_per_window: Some(10),
+            window_size_secs: Some(4),
+            ..LaneChange::default()
+        };
+        let lane = LaneName::new("invoices");
+        let changed = town.node.store.change_lane(&lane, change, test());
+        changed.await_now().unwrap();
+        town.node.invoice("inv_0");
+        let schedules = town.node.billing.schedules();
+        let put = schedules.put(&Level::Global, every("* * * * * *"), test());
+        assert!(put.await_now().unwrap().warning.is_some());
+
+        let mut windows = BTreeMap::<i64, u32>::new();
+        for n in 1..=60 {
+            let taken = town.node.invoice(&format!("inv_{n}"));
+            let at = taken.placed.scheduled;
+            *windows.entry(at.as_second() / 4).or_default() += 1;
+        }
+        assert!(windows.values().all(|used| *used <= 10), "{windows:?}");
+        assert!(windows.len() >= 6, "{windows:?}");
+        let id = ItemId::new("inv_0");
+        let now = town.node.billing.reschedule(&id, None, test());
+        let due = now.await_now().unwrap().due;
+        town.advance_to(due);
+        let executed = town.node.execute_all();
+        assert!(executed.iter().all(|it| matches!(it, Billed::Waits(_))));
+        assert!(town.keys().is_empty(), "nobody is charged");
+        let rest = town.node.view("inv_0").due.duration_since(due);
+        assert!(rest.as_secs() >= 60, "{rest}");
     }
 }
 
