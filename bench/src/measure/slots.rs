@@ -110,6 +110,7 @@ pub(crate) fn items(numbers: Range<u32>) -> Result<Vec<NewItem>> {
         hold_if_late: false,
         record: NewRecord {
             owner: "bench".to_owned(),
+            by_owner: false,
             status: "SCHEDULED".to_owned(),
             money,
             content_hash: "same".to_owned(),

@@ -8,6 +8,8 @@ use tollgate_core::ports::{Era, History, Past, Profile};
 
 /// How often a downstream is asked by a key that it may have forgotten.
 const FORGOTTEN_PAUSE: Duration = Duration::from_mins(1);
+/// How long a question rests at least that was asked while the clock was set.
+const JUMPED_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -15,6 +17,8 @@ pub(crate) enum Next {
     AlreadyDone(String),
     /// It was refused before, with this reason.
     AlreadyRefused(String),
+    /// The key that it was to go out under was declined: whoever has chosen it did not know that yet.
+    KeyIsDeclined,
     Send(Doubt),
     Probe(Doubt),
 }
@@ -46,8 +50,8 @@ impl Doubt {
         }
     }
 
-    /// How long after this turn "unknown to me" will be evidence. When the clock was set meanwhile
-    /// it knows nothing: the whole time is left.
+    /// How long after this turn "unknown to me" will be evidence; nothing if it is, and nothing
+    /// only then. When the clock was set meanwhile it knows nothing: the whole time is left.
     pub(crate) fn evidence_in(
         self,
         profile: &Profile,
@@ -65,7 +69,10 @@ impl Doubt {
             }
             Self::Since { era, last, .. } => {
                 if era != turn_era {
-                    return profile.settle;
+                    return profile.settle.max(JUMPED_PAUSE);
+                }
+                if profile.has_settled(last, turn_at) {
+                    return Duration::ZERO;
                 }
                 // The last of them may still lie a moment ahead.
                 let settled = last + profile.settle;
@@ -75,7 +82,8 @@ impl Doubt {
     }
 }
 
-pub(crate) fn next(history: &History, profile: &Profile) -> Next {
+/// `key`: under which a new send would go out.
+pub(crate) fn next(history: &History, profile: &Profile, key: &str) -> Next {
     let past = undecided(&history.past);
     let ended = |state| {
         let ended = past.iter().find(|p| p.state == state);
@@ -88,14 +96,20 @@ pub(crate) fn next(history: &History, profile: &Profile) -> Next {
         return Next::AlreadyRefused(reason);
     }
     let era = history.era;
-    let lost = lost_sends(past, era, profile);
-    let (Some(first), Some(latest)) = (lost.first(), lost.last()) else {
-        return Next::Send(Doubt::None);
+    let unanswered: Vec<&Past> = lost_sends(past).collect();
+    let last = unanswered.iter().map(|sent| not_after(sent, era)).max();
+    let (Some(first), Some(last)) = (unanswered.first(), last) else {
+        let is_declined = |p: &Past| p.state == AttemptState::Declined && p.key == key;
+        return if history.past.iter().any(is_declined) {
+            Next::KeyIsDeclined
+        } else {
+            Next::Send(Doubt::None)
+        };
     };
     let doubt = Doubt::Since {
         era: era.number,
-        first: first.at,
-        last: latest.not_after(era),
+        first: (first.era == era.number).then_some(first.turn_at),
+        last,
     };
     if doubt.permits(profile, history.now, era.number) {
         return Next::Send(doubt);
@@ -113,48 +127,28 @@ fn undecided(past: &[Past]) -> &[Past] {
     declined.map_or(past, |place| &past[place + 1..])
 }
 
-/// A send that may have been done.
-struct Lost {
-    /// By the clock of this era; None if it went out in an older one.
-    at: Option<Timestamp>,
+/// The key of what is in doubt. It is asked about, and sent again, under no other: another would be
+/// a second payment, and a question about it would be answered with "unknown to me".
+pub(crate) fn key_in_doubt(history: &History) -> Option<&str> {
+    let lost = lost_sends(undecided(&history.past)).last();
+    lost.map(|lost| lost.key.as_str())
 }
 
-impl Lost {
-    fn not_after(&self, era: Era) -> Timestamp {
-        self.at.unwrap_or(era.older_turns_end())
-    }
-
-    /// Whether "unknown to me", said at that time, proves that it was not done.
-    fn is_disproved(&self, profile: &Profile, era: Era, asked: Timestamp) -> bool {
-        let is_known = |at| profile.remembers(at, asked);
-        let may_be_forgotten = profile.asks_by_key && !self.at.is_some_and(is_known);
-        !may_be_forgotten && profile.has_settled(self.not_after(era), asked)
-    }
+/// The sends without an answer. One that was proved not to have been done is Retry, not Unknown: the
+/// proof was judged, and written down, with the answer that it was.
+fn lost_sends(past: &[Past]) -> impl Iterator<Item = &Past> {
+    past.iter().filter(|p| {
+        p.kind == AttemptKind::Send && matches!(p.state, AttemptState::Unknown | AttemptState::Open)
+    })
 }
 
-/// The sends without an answer, since the last probe of this era that proved that nothing had
-/// been done. What a probe of an older era proved is asked again: it costs a question.
-fn lost_sends(past: &[Past], era: Era, profile: &Profile) -> Vec<Lost> {
-    let mut lost: Vec<Lost> = vec![];
-    for attempt in past {
-        let is_of_this_era = attempt.era == era.number;
-        match (attempt.kind, attempt.state) {
-            (AttemptKind::Send, AttemptState::Unknown | AttemptState::Open) => {
-                lost.push(Lost {
-                    at: is_of_this_era.then_some(attempt.turn_at),
-                });
-            }
-            (AttemptKind::Probe, AttemptState::Retry) if is_of_this_era => {
-                let asked = attempt.turn_at;
-                let proves = |sent: &Lost| sent.is_disproved(profile, era, asked);
-                if lost.iter().all(proves) {
-                    lost.clear();
-                }
-            }
-            _ => {}
-        }
+/// By the clock of this era.
+fn not_after(sent: &Past, era: Era) -> Timestamp {
+    if sent.era == era.number {
+        sent.turn_at
+    } else {
+        era.older_turns_end()
     }
-    lost
 }
 
 #[cfg(test)]
@@ -185,6 +179,7 @@ mod tests {
             attempt: AttemptId(i64::try_from(n).unwrap()),
             kind: *kind,
             state: *state,
+            key: "first".into(),
             turn_at: at(*secs),
             era: 1,
             detail: "said so".into(),
@@ -240,15 +235,15 @@ mod tests {
                 995,
                 Next::Probe(doubt(900)),
             ),
-            // "Unknown to me" is evidence only after the settle time.
+            // "Unknown to me" was no evidence, or it would have been written down as such.
             (
-                vec![(Send, Unknown, 0), (Probe, Retry, 30)],
+                vec![(Send, Unknown, 0), (Probe, Retry, 60)],
                 false,
-                31,
+                61,
                 Next::Probe(doubt(0)),
             ),
             (
-                vec![(Send, Unknown, 0), (Probe, Retry, 60)],
+                vec![(Send, Retry, 0), (Probe, Retry, 60)],
                 false,
                 61,
                 Next::Send(Doubt::None),
@@ -267,7 +262,7 @@ mod tests {
             ),
         ];
         for (attempts, honours, now, expected) in table {
-            let said = next(&history(&attempts, now), &profile(honours));
+            let said = next(&history(&attempts, now), &profile(honours), "first");
             assert_eq!(said, expected, "{attempts:?} honours={honours} now={now}");
         }
     }
@@ -298,9 +293,37 @@ mod tests {
             ),
         ];
         for (attempts, expected) in table {
-            let said = next(&history(&attempts, 30), &profile(true));
+            let said = next(&history(&attempts, 30), &profile(true), "second");
             assert_eq!(said, expected, "{attempts:?}");
         }
+    }
+
+    /// Whoever chose the key had looked before the decline was known.
+    #[test]
+    fn a_key_that_was_declined_is_never_sent_under_again() {
+        let table = [
+            vec![(Send, Declined, 0)],
+            vec![(Send, Unknown, 0), (Probe, Declined, 10)],
+            vec![(Send, Declined, 0), (Send, Retry, 10)],
+        ];
+        for attempts in table {
+            let past = history(&attempts, 30);
+            let said = next(&past, &profile(true), "first");
+            assert_eq!(said, Next::KeyIsDeclined, "{attempts:?}");
+            let said = next(&past, &profile(true), "second");
+            assert_eq!(said, Next::Send(Doubt::None), "{attempts:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_doubt_keeps_its_key_whatever_key_would_be_next() {
+        let mut past = history(&[(Send, Declined, 0), (Send, Unknown, 10)], 30);
+        past.past[1].key = "second".into();
+        assert_eq!(key_in_doubt(&past), Some("second"));
+        past.past[1].state = Retry;
+        assert_eq!(key_in_doubt(&past), None);
+        let settled = history(&[(Send, Unknown, 0), (Probe, Declined, 10)], 30);
+        assert_eq!(key_in_doubt(&settled), None, "that key is done with");
     }
 
     /// A send of era 1, and what the clock of era 2 shows: it was set by an unknown amount.
@@ -314,37 +337,26 @@ mod tests {
         };
         // Its turn may have been used a little after the era had ended.
         let by_then = at(opened) + LATEST_USE;
-        let probe = |secs, era| (Probe, Retry, secs, era);
         let lost = |secs, era| (Send, Unknown, secs, era);
         let table = [
             // Seconds old by the clock, and never sent again: only asked about.
             (vec![lost(495, 1)], 501, Next::Probe(doubt(by_then))),
             (vec![lost(9_000, 1)], 501, Next::Probe(doubt(by_then))),
-            // Long ago by the clock, and still no evidence before the settle time of this era.
-            (
-                vec![lost(0, 1), probe(opened + 61, 2)],
-                opened + 61,
-                Next::Probe(doubt(by_then)),
-            ),
-            (
-                vec![lost(0, 1), probe(opened + 62, 2)],
-                opened + 62,
-                Next::Send(Doubt::None),
-            ),
-            // What was evidence by another era's clock is asked again.
-            (
-                vec![lost(0, 1), probe(400, 1)],
-                501,
-                Next::Probe(doubt(by_then)),
-            ),
             // The first is of the older era, the last of this one.
             (
-                vec![lost(0, 1), lost(510, 2), probe(565, 2)],
+                vec![lost(0, 1), lost(510, 2)],
                 566,
                 Next::Probe(doubt(at(510))),
             ),
+            // The turn of an older era may have been used after one of this era.
             (
-                vec![lost(0, 1), probe(562, 2), lost(570, 2)],
+                vec![lost(0, 1), lost(opened, 2)],
+                566,
+                Next::Probe(doubt(by_then)),
+            ),
+            // The first was disproved.
+            (
+                vec![(Send, Retry, 0, 1), lost(570, 2)],
                 571,
                 Next::Send(Doubt::Since {
                     era: 2,
@@ -363,9 +375,13 @@ mod tests {
                 number: 2,
                 since: at(opened),
             };
-            let said = next(&history, &profile(true));
+            let said = next(&history, &profile(true), "first");
             assert_eq!(said, expected, "{attempts:?} now={now}");
         }
+        // Long ago by the clock, and still no evidence before the settle time of this era.
+        let left = |secs| doubt(by_then).evidence_in(&profile(true), at(opened + secs), 2);
+        assert!(!left(61).is_zero());
+        assert_eq!(left(62), Duration::ZERO);
     }
 
     /// The answer to a question by key says nothing once the key may be forgotten.
@@ -375,18 +391,17 @@ mod tests {
             asks_by_key: true,
             ..profile(true)
         };
-        // Keys are kept for a thousand seconds, less the timeout of ten.
-        let asked = |secs| history(&[(Send, Unknown, 0), (Probe, Retry, secs)], secs + 1);
-        assert_eq!(next(&asked(989), &by_key), Next::Send(Doubt::None));
         let doubt = Doubt::Since {
             era: 1,
             first: Some(at(0)),
             last: at(0),
         };
-        assert_eq!(next(&asked(990), &by_key), Next::Probe(doubt));
-        assert_eq!(next(&asked(990), &profile(true)), Next::Send(Doubt::None));
-        let rest = doubt.evidence_in(&by_key, at(990), 1);
-        assert_eq!(rest, FORGOTTEN_PAUSE, "and it is not asked all the time");
+        let rest = |profile: &Profile, secs| doubt.evidence_in(profile, at(secs), 1);
+        // Keys are kept for a thousand seconds, less the timeout of ten.
+        assert_eq!(rest(&by_key, 989), Duration::ZERO);
+        let forgotten = rest(&by_key, 990);
+        assert_eq!(forgotten, FORGOTTEN_PAUSE, "not asked all the time");
+        assert_eq!(rest(&profile(true), 990), Duration::ZERO);
     }
 
     #[test]
@@ -424,5 +439,11 @@ mod tests {
             let wait = doubt.evidence_in(&profile(true), at(secs), era);
             assert_eq!(wait, Duration::from_secs(left), "{secs} s, era {era}");
         }
+        let settles_at_once = Profile {
+            settle: Duration::ZERO,
+            ..profile(true)
+        };
+        let wait = doubt.evidence_in(&settles_at_once, at(45), 2);
+        assert_eq!(wait, JUMPED_PAUSE, "no evidence, however soon it settles");
     }
 }

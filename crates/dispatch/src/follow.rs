@@ -20,6 +20,8 @@ pub(crate) const PAUSES: retry::Policy = retry::Policy {
 pub(crate) struct Follows {
     pub(crate) record: Option<StatusMove>,
     pub(crate) then: Then,
+    /// What was Unknown is known not to have been done.
+    pub(crate) disproves: bool,
     pub(crate) sent: Sent,
 }
 
@@ -34,8 +36,8 @@ pub(crate) fn judge(said: Outcome, doubt: Doubt) -> Outcome {
     }
 }
 
-/// `evidence_in`: how long until "unknown to me" would be evidence; for a probe. `pause`: how long
-/// the item rests otherwise.
+/// `evidence_in`: how long until "unknown to me" would be evidence, nothing if it is; for a probe.
+/// `pause`: how long the item rests otherwise.
 pub(crate) fn follow(
     job: &Job,
     if_declined: Option<&IfDeclined>,
@@ -47,29 +49,38 @@ pub(crate) fn follow(
         Outcome::Done(answer) => Follows {
             record: Some(job.moves.done.clone()),
             then: Then::Stay,
+            disproves: false,
             sent: Sent::Done(answer.clone()),
         },
         Outcome::Refused(reason) => Follows {
             record: Some(job.moves.refused.clone()),
             then: Then::Finish,
+            disproves: false,
             sent: Sent::Refused(reason.clone()),
         },
         Outcome::Declined(reason) => match if_declined {
             Some(IfDeclined { record, then }) => Follows {
                 record: Some(record.clone()),
                 then: then.clone(),
+                disproves: false,
                 sent: Sent::Declined(reason.clone()),
             },
             // Nobody has said what follows: a no like any other.
             None => Follows {
                 record: Some(job.moves.refused.clone()),
                 then: Then::Finish,
+                disproves: false,
                 sent: Sent::Declined(reason.clone()),
             },
         },
         Outcome::Unknown(why) => requeue(Some(job.moves.in_doubt.clone()), pause, why),
-        // "Unknown to me": ask again when that will be evidence; send again if it is.
+        // "Unknown to me": ask again when that will be evidence. If it is, nothing was done: the item
+        // is what it was before, and whatever is looked at before a send is looked at again.
         Outcome::Retry { why, quiet } => match (evidence_in, quiet) {
+            (Some(wait), _) if wait.is_zero() => Follows {
+                disproves: true,
+                ..requeue(Some(job.moves.not_done.clone()), wait, why)
+            },
             (Some(wait), _) => requeue(None, wait, why),
             (None, Quiet::For(time)) => requeue(None, pause.max(*time), why),
             (None, Quiet::No) => requeue(None, pause, why),
@@ -85,6 +96,7 @@ fn requeue(record: Option<StatusMove>, after: Duration, why: &str) -> Follows {
             after,
             why: why.clone(),
         },
+        disproves: false,
         sent: Sent::Requeued(why),
     }
 }

@@ -49,6 +49,16 @@ pub struct Moves {
     pub done: StatusMove,
     pub refused: StatusMove,
     pub in_doubt: StatusMove,
+    /// What was in doubt is proved not to have been done.
+    pub not_done: StatusMove,
+}
+
+impl Job {
+    fn under(&self, key: &str) -> Self {
+        let mut job = self.clone();
+        key.clone_into(&mut job.request.idempotency_key);
+        job
+    }
 }
 
 /// What follows when the downstream declines: an end, or another run under another key.
@@ -126,7 +136,8 @@ impl Sender {
     }
 
     /// The same for items that may be declined and asked again: what follows is written together
-    /// with the answer. The key of the next run must be another one.
+    /// with the answer. The key of the next run must be another one: a job under a key that was
+    /// declined meanwhile is not sent, and whoever made it looks again.
     pub async fn send_or(&self, job: &Job, if_declined: Option<&IfDeclined>) -> StoreResult<Sent> {
         let history = loop {
             let history = self
@@ -139,7 +150,8 @@ impl Sender {
                 None => break history,
             }
         };
-        let (kind, doubt) = match decide::next(&history, self.connector.profile()) {
+        let key = &job.request.idempotency_key;
+        let (kind, doubt) = match decide::next(&history, self.connector.profile(), key) {
             Next::AlreadyDone(answer) => return Ok(Sent::Done(answer)),
             Next::AlreadyRefused(reason) => {
                 // Settled by a run that no longer owned the item: the end is still to be written.
@@ -147,8 +159,20 @@ impl Sender {
                 self.store.finish(&job.item, job.run, refused).await?;
                 return Ok(Sent::Refused(reason));
             }
+            Next::KeyIsDeclined => {
+                let why = format!("{key} was declined meanwhile; it is looked at again");
+                return Err(StoreError::Unavailable(why));
+            }
             Next::Send(doubt) => (AttemptKind::Send, doubt),
             Next::Probe(doubt) => (AttemptKind::Probe, doubt),
+        };
+        let under_its_own;
+        let job = match decide::key_in_doubt(&history) {
+            Some(own) if own != key => {
+                under_its_own = job.under(own);
+                &under_its_own
+            }
+            _ => job,
         };
         // The connection comes first: failing here has sent nothing and spends no turn.
         let line = match self.connector.line().await {
@@ -265,7 +289,12 @@ impl Sender {
             AttemptKind::Probe => Some(doubt.evidence_in(profile, turn_at, era)),
         };
         let pause = self.pauses.pause_after(job.run);
-        let Follows { record, then, sent } = follow(job, if_declined, &outcome, evidence_in, pause);
+        let Follows {
+            record,
+            then,
+            disproves,
+            sent,
+        } = follow(job, if_declined, &outcome, evidence_in, pause);
         let close_lane = match &outcome {
             Outcome::Retry {
                 quiet: Quiet::For(time),
@@ -281,6 +310,7 @@ impl Sender {
             outcome,
             record,
             then,
+            disproves,
             close_lane,
         };
         if self.settle(settlement).await? {

@@ -31,6 +31,7 @@ impl Unused {
             outcome,
             record: None,
             then: Then::Stay,
+            disproves: false,
             close_lane: None,
         };
         store.settle(settlement).await.map(drop)

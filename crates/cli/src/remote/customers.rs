@@ -6,10 +6,18 @@ use serde_json::{Value, json};
 
 use super::Shown;
 use super::client::{Client, quoted};
-use super::table::fields;
+use super::table::{fields, more, query, rows, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Customers in the order of their ids, page by page.
+    List {
+        /// The next page: after this id.
+        #[arg(long, value_name = "ID")]
+        after: Option<String>,
+        #[arg(long)]
+        limit: Option<u32>,
+    },
     /// One customer.
     Show { id: String },
     /// Makes a customer known. The same again changes nothing.
@@ -25,10 +33,30 @@ pub(crate) enum Command {
         #[arg(long, value_name = "TIMES", value_delimiter = ',')]
         ladder: Option<Vec<String>>,
     },
+    /// Changes what is given, and keeps the rest. What is queued keeps its time.
+    Change {
+        id: String,
+        /// Only while it has no outstanding invoices.
+        #[arg(long)]
+        currency: Option<String>,
+        #[arg(long, value_name = "ZONE")]
+        time_zone: Option<String>,
+        #[arg(long, value_name = "TIMES", value_delimiter = ',')]
+        ladder: Option<Vec<String>>,
+        /// What the next person should know.
+        #[arg(long)]
+        reason: String,
+    },
 }
 
 pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
     let answer = match command {
+        Command::List { after, limit } => {
+            let limit = limit.map(|limit| limit.to_string());
+            let query = query(&[("after", after), ("limit", limit)]);
+            shown.show(&client.get(&format!("/customers{query}")).await?, list);
+            return Ok(());
+        }
         Command::Show { id } => client.get(&format!("/customers/{}", quoted(&id))).await?,
         Command::Create {
             id,
@@ -41,9 +69,38 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
             });
             client.send(Method::POST, "/customers", &body).await?
         }
+        Command::Change {
+            id,
+            currency,
+            time_zone,
+            ladder,
+            reason,
+        } => {
+            let path = format!("/customers/{}", quoted(&id));
+            let known = client.get(&path).await?;
+            let or_known =
+                |given: Option<Value>, field: &str| given.unwrap_or_else(|| known[field].clone());
+            let body = json!({
+                "currency": or_known(currency.map(Value::from), "currency"),
+                "timeZone": or_known(time_zone.map(Value::from), "timeZone"),
+                "ladder": or_known(ladder.map(Value::from), "ladder"),
+                "reason": reason,
+            });
+            client.send(Method::PUT, &path, &body).await?
+        }
     };
     shown.show(&answer, customer);
     Ok(())
+}
+
+fn list(answer: &Value) -> String {
+    let header = ["customer", "currency", "time zone", "ladder"];
+    let named = ["customerId", "currency", "timeZone", "ladder"];
+    let rows = rows(&answer["customers"], &named);
+    if rows.is_empty() && answer["next"].is_null() {
+        return "no customers".to_owned();
+    }
+    table(&header, &rows) + &more(&answer["next"])
 }
 
 fn customer(answer: &Value) -> String {

@@ -196,12 +196,16 @@ pub(super) fn invoice(answer: &Value) -> String {
     ];
     let amount = &answer["amount"];
     let amount = format!("{} {}", cell(&amount["value"]), cell(&amount["currency"]));
+    let warning = match answer["warning"].as_str() {
+        Some(warning) => format!("\nwarning: {warning}"),
+        None => String::new(),
+    };
     let events = answer["timeline"].as_array().into_iter().flatten();
     let events: Vec<String> = events
         .map(|event| format!("  {}  {}", cell(&event["at"]), cell(&event["what"])))
         .collect();
     format!(
-        "{}amount           {amount}\n\n{}",
+        "{}amount           {amount}{warning}\n\n{}",
         fields(answer, &named),
         events.join("\n")
     )

@@ -30,12 +30,15 @@ pub(crate) enum Command {
         #[arg(long)]
         reason: String,
     },
-    /// Takes a schedule away.
+    /// Takes a schedule away; not the global one.
     Delete {
         #[command(flatten)]
         whose: Whose,
         #[arg(long)]
         reason: String,
+        /// Although outstanding invoices go by it; they keep their times.
+        #[arg(long)]
+        force: bool,
     },
 }
 
@@ -93,8 +96,12 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
             body["reason"] = json!(reason);
             client.send(Method::PUT, &whose.path(), &body).await?
         }
-        Command::Delete { whose, reason } => {
-            let path = format!("{}?reason={}", whose.path(), quoted(&reason));
+        Command::Delete {
+            whose,
+            reason,
+            force,
+        } => {
+            let path = format!("{}?force={force}&reason={}", whose.path(), quoted(&reason));
             client.delete(&path).await?;
             shown.show(&Value::Null, |_| "deleted".to_owned());
             return Ok(());

@@ -1,17 +1,15 @@
-//! Invoices over HTTP and with the commands, from their customer to their end; and kill -9 in the
-//! midst of charges, judged by the provider's own ledger.
+//! Invoices over HTTP and with the commands, from their customer to their end.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate_conformance::postgres::Cluster;
 use tollgate_sandbox::Bank;
 
 use crate::footing::{Footing, on_both_footings};
 use crate::http::{get, post, put, send};
-use crate::pair::{Pair, pair, pair_on};
-use crate::served::{eventually, eventually_or, shorten_leases};
+use crate::pair::{Pair, pair};
+use crate::served::eventually;
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -19,11 +17,11 @@ fn customer() -> Value {
     json!({"customerId": "c_1", "currency": "DKK", "timeZone": "Europe/Copenhagen"})
 }
 
-fn invoice(id: &str) -> Value {
+pub(crate) fn invoice(id: &str) -> Value {
     json!({"invoiceId": id, "customerId": "c_1", "amount": {"value": "100.00", "currency": "DKK"}, "schedule": null})
 }
 
-fn with_customer(pair: Pair) -> Pair {
+pub(crate) fn with_customer(pair: Pair) -> Pair {
     let created = post(pair.server.address, "/customers", &customer()).unwrap();
     assert_eq!(created.status, 201, "{}", created.body);
     pair
@@ -163,6 +161,84 @@ fn every_bad_input_is_refused_by_the_name_of_its_field() {
     }
 }
 
+#[test]
+fn an_invoice_whose_schedule_fires_every_second_is_taken_in_with_a_warning() {
+    let pair = with_customer(pair(""));
+    let address = pair.server.address;
+    let mut rapid = invoice("inv_1");
+    rapid["schedule"] = json!({"cron": "* * * * * *"});
+    let first = post(address, "/invoices", &rapid).unwrap();
+    assert_eq!(first.status, 201, "{}", first.body);
+    let warning = first.body["warning"].as_str().unwrap();
+    assert!(warning.contains("once an hour"), "{warning}");
+    let again = post(address, "/invoices", &rapid).unwrap();
+    assert_eq!(
+        (again.status, &again.body["warning"]),
+        (200, &first.body["warning"])
+    );
+    let plain = post(address, "/invoices", &invoice("inv_2")).unwrap();
+    assert_eq!((plain.status, plain.body.get("warning")), (201, None));
+}
+
+#[test]
+fn customers_are_listed_page_by_page_and_changed_by_people() {
+    let pair = with_customer(pair(""));
+    let address = pair.server.address;
+    for n in 2..=5 {
+        let mut other = customer();
+        other["customerId"] = json!(format!("c_{n}"));
+        assert_eq!(post(address, "/customers", &other).unwrap().status, 201);
+    }
+    let page = |query: &str| {
+        let page = get(address, &format!("/customers?{query}")).unwrap();
+        assert_eq!(page.status, 200, "{}", page.body);
+        let customers = page.body["customers"].as_array().unwrap().iter();
+        let ids: Vec<_> = customers.map(|one| one["customerId"].clone()).collect();
+        (json!(ids), page.body["next"].clone())
+    };
+    assert_eq!(
+        page("limit=3"),
+        (json!(["c_1", "c_2", "c_3"]), json!("c_3"))
+    );
+    let rest = (json!(["c_4", "c_5"]), Value::Null);
+    assert_eq!(page("limit=3&after=c_3"), rest);
+    assert_eq!(get(address, "/customers?limit=0").unwrap().status, 400);
+
+    let change = |id: &str, body: Value| put(address, &format!("/customers/{id}"), &body).unwrap();
+    let to = |currency: &str, zone: &str| json!({"currency": currency, "timeZone": zone, "reason": "moved"});
+    assert_eq!(change("c_9", to("DKK", "UTC")).status, 404);
+    let wrong = change("c_1", to("KRONER", "Nowhere"));
+    assert_eq!(wrong.status, 400);
+    for field in ["currency", "timeZone"] {
+        assert!(wrong.body["details"][field].is_string(), "{}", wrong.body);
+    }
+    let changed = change("c_1", to("EUR", "Asia/Tokyo"));
+    assert_eq!(changed.status, 200, "{}", changed.body);
+    let shown = get(address, "/customers/c_1").unwrap().body;
+    assert_eq!(shown, changed.body);
+    assert_eq!(
+        (&shown["currency"], &shown["timeZone"]),
+        (&json!("EUR"), &json!("Asia/Tokyo"))
+    );
+
+    // Its invoices would be in another currency than it pays in.
+    let mut owed = invoice("inv_1");
+    owed["amount"]["currency"] = json!("EUR");
+    assert_eq!(post(address, "/invoices", &owed).unwrap().status, 201);
+    let refused = change("c_1", to("DKK", "Asia/Tokyo"));
+    assert_eq!(refused.status, 409, "{}", refused.body);
+    let why = refused.body["error"].as_str().unwrap();
+    assert!(
+        why.starts_with("currency: ") && why.contains("1 outstanding invoice in EUR"),
+        "{why}"
+    );
+    assert_eq!(
+        change("c_1", to("EUR", "UTC")).status,
+        200,
+        "the zone alone"
+    );
+}
+
 fn schedule(cron: &str, zone: &str) -> Value {
     json!({"cron": cron, "timeZone": zone, "calendar": null})
 }
@@ -207,6 +283,14 @@ fn every_bad_schedule_is_refused_by_the_name_of_its_field() {
             .contains("once an hour")
     );
     assert_eq!(rapid.body["nextOccurrences"].as_array().unwrap().len(), 5);
+    let saved = put(
+        address,
+        "/billing/schedules/global",
+        &json!({"cron": "* * * * * *"}),
+    )
+    .unwrap();
+    assert_eq!(saved.status, 200, "{}", saved.body);
+    assert_eq!(saved.body["warning"], rapid.body["warning"]);
     let deleted = send(
         address,
         "DELETE",
@@ -227,6 +311,39 @@ fn every_bad_schedule_is_refused_by_the_name_of_its_field() {
 }
 
 #[test]
+fn a_schedule_in_use_is_not_deleted_and_who_uses_it_is_told() {
+    let pair = with_customer(pair(""));
+    let address = pair.server.address;
+    let path = "/billing/schedules/customer/c_1";
+    let delete = |query: &str| {
+        let path = format!("{path}{query}");
+        send(address, "DELETE", &path, "accept: */*", "").unwrap()
+    };
+    assert_eq!(delete("").status, 404, "there is none");
+    let put = put(address, path, &schedule("0 0 1 * *", "UTC")).unwrap();
+    assert_eq!(put.status, 200, "{}", put.body);
+    for id in ["inv_1", "inv_2"] {
+        assert_eq!(
+            post(address, "/invoices", &invoice(id)).unwrap().status,
+            201
+        );
+    }
+    let refused = delete("");
+    assert_eq!(refused.status, 409, "{}", refused.body);
+    let why = refused.body["error"].as_str().unwrap();
+    for part in [
+        "schedule: ",
+        "2 outstanding invoices",
+        "put another",
+        "force",
+    ] {
+        assert!(why.contains(part), "{part}: {why}");
+    }
+    assert_eq!(delete("?force=perhaps").status, 400);
+    assert_eq!(delete("?force=true&reason=monthly").status, 204);
+}
+
+#[test]
 fn the_commands_do_what_the_api_does() {
     let pair = pair("");
     let run = |words: &[&str]| pair.tollgate(words).unwrap();
@@ -242,6 +359,12 @@ fn the_commands_do_what_the_api_does() {
         "1d,3d",
     ]);
     assert!(run(&["customers", "show", "c_1"]).contains("Europe/Copenhagen"));
+    let words = ["customers", "change", "c_1", "--reason", "moved"];
+    let moved = run(&[&words[..], &["--time-zone", "Asia/Tokyo"]].concat());
+    for part in ["Asia/Tokyo", "DKK", "3d"] {
+        assert!(moved.contains(part), "{part}: {moved}");
+    }
+    assert!(run(&["customers", "list"]).contains("Asia/Tokyo"));
     let daily = run(&[
         "schedules",
         "put",
@@ -349,57 +472,4 @@ fn an_invoice_in_doubt_is_worked_through_by_a_person() {
         pair.bank.ledger().effective().get("invoice/inv_1"),
         Some(&1)
     );
-}
-
-#[test]
-fn kill_9_in_the_midst_of_charges_loses_and_doubles_no_invoice() {
-    sweep(with_customer(pair(SOON)));
-}
-
-#[test]
-fn kill_9_in_the_midst_of_charges_loses_and_doubles_no_invoice_on_postgresql() {
-    let cluster = Cluster::start();
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let url = runtime.block_on(cluster.database());
-    sweep(with_customer(pair_on(&url, SOON)));
-}
-
-/// The server is killed when so many requests have reached the provider, and started again.
-const KILLED_AT: [usize; 4] = [1, 7, 20, 33];
-const INVOICES: usize = 60;
-
-/// Nothing that a crash leaves behind waits longer than a moment.
-const SOON: &str = "sweep.interval_secs = 1\n";
-
-fn sweep(pair: Pair) {
-    shorten_leases(pair.server.address, "invoice");
-    let Pair {
-        runtime,
-        bank,
-        setting,
-        server,
-    } = pair;
-    let ids: Vec<String> = (0..INVOICES).map(|n| format!("inv_{n:02}")).collect();
-    for id in &ids {
-        let mut due = invoice(id);
-        due["schedule"] = json!({"cron": "* * * * * *"});
-        let created = post(server.address, "/invoices", &due).unwrap();
-        assert_eq!(created.status, 201, "{}", created.body);
-    }
-    let mut server = server;
-    for arrivals in KILLED_AT {
-        runtime.block_on(bank.ledger().wait_for_arrivals(arrivals));
-        server.kill();
-        server = setting.start("127.0.0.1:0");
-    }
-    for id in &ids {
-        eventually_or("it is paid", PATIENCE, || {
-            let shown = get(server.address, &format!("/invoices/{id}")).unwrap();
-            let is_paid = shown.body["status"] == "PAID";
-            is_paid.then_some(()).ok_or(shown.text)
-        });
-    }
-    let ledger = bank.ledger();
-    assert!(ledger.doubles().is_empty(), "{:?}", ledger.doubles());
-    assert_eq!(ledger.effective().len(), INVOICES, "each was charged");
 }

@@ -14,7 +14,7 @@ use tollgate_conformance::postgres::Cluster;
 use tollgate_sandbox::{Bank, BankOptions};
 
 use crate::http::{get, post};
-use crate::served::{Setting, eventually, shorten_leases};
+use crate::served::{Setting, eventually};
 
 const LIMIT: u32 = 500;
 
@@ -93,7 +93,6 @@ fn storm(size: &Size, honours_keys: bool, on_store: impl FnOnce(&Bank, &str) -> 
         let address = server.address;
         if round == 0 {
             set_limit(address);
-            shorten_leases(address, "payment");
         }
         let before = ledger.arrivals();
         let kill_at = before + random.random_range(1..=size.payments as usize);

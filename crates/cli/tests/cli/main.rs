@@ -23,6 +23,7 @@ mod gateways;
 mod http;
 mod import;
 mod in_doubt;
+mod invoice_crashes;
 mod invoices;
 mod kill_storm;
 mod lanes;

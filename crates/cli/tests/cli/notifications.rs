@@ -13,7 +13,7 @@ use crate::bad_starts::refused;
 use crate::footing::{Footing, on_both_footings, take_in};
 use crate::http::{get, post};
 use crate::pair::payment;
-use crate::served::{Served, Setting, eventually, serve_with, shorten_leases};
+use crate::served::{Served, Setting, eventually, serve_with};
 
 on_both_footings!(one_receiver_in_trouble_does_not_keep_the_other_waiting,);
 
@@ -99,9 +99,6 @@ fn taken(all: &[Delivery]) -> BTreeMap<String, String> {
 
 fn money_is_not_held_up(setting: &Setting, bank: &Bank) {
     let server = setting.start("127.0.0.1:0");
-    for item_type in ["payment", "notification"] {
-        shorten_leases(server.address, item_type);
-    }
     let first = ids("a");
     pay_all(&server, &first);
     all_end(&server, &first);

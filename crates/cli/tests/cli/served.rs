@@ -172,8 +172,8 @@ impl Drop for Served {
     }
 }
 
-/// What a killed server had claimed and not started is claimed again after three seconds, not two
-/// minutes.
+/// Where other nodes may live on (Temporal), what a killed one had claimed and not started is claimed
+/// again after three seconds, not two minutes.
 pub(crate) fn shorten_leases(address: SocketAddr, item_type: &str) {
     let path = format!("/admin/item-types/{item_type}");
     let change = json!({"staleClaimThresholdMins": 0.05, "reason": "it will be killed"});

@@ -1,12 +1,13 @@
 //! What a decline leaves: an item that may be asked again under another key, moved by a person
-//! meanwhile, and tried again after its end; and never one that may have been done.
+//! meanwhile, and tried again after its end; and never one that may have been done. And what a proof
+//! leaves that nothing was done.
 
 use std::time::Duration;
 
 use tollgate_core::Timestamp;
-use tollgate_core::id::Item;
+use tollgate_core::id::{AttemptId, Item};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::outcome::{AttemptState, Outcome};
+use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
 use tollgate_core::ports::{Intervened, NewTurn, Settlement, StatusMove, Then, Turn};
 
 use super::fixture::{Fixture, HOUR, SECOND, ops, payment, plan, send, settlement};
@@ -30,6 +31,34 @@ async fn exchange(f: &dyn Fixture, item: &Item, run: u32, outcome: Outcome, then
         ..settlement(item, attempt, outcome)
     };
     assert!(f.settle(settled).await);
+}
+
+/// An item in doubt, in its second run, with an open question about it; and that question.
+async fn asked_about(f: &dyn Fixture) -> (Item, AttemptId) {
+    f.lane(plan(100, 4)).await;
+    let item = f.dispatched_one().await;
+    let lost = Outcome::Unknown("lost".into());
+    exchange(f, &item, 1, lost, after(SECOND)).await;
+    f.advance(2 * SECOND).await;
+    f.dispatch_all().await;
+    let question = NewTurn {
+        run: 2,
+        kind: AttemptKind::Probe,
+        ..send(&item)
+    };
+    let Turn::At { attempt, .. } = f.turn(question).await else {
+        panic!("{item} was given no turn")
+    };
+    (item, attempt)
+}
+
+fn proof(item: &Item, attempt: AttemptId, run: u32) -> Settlement {
+    Settlement {
+        run,
+        then: after(Duration::ZERO),
+        disproves: true,
+        ..settlement(item, attempt, Outcome::retry("unknown to me"))
+    }
 }
 
 fn after(pause: Duration) -> Then {
@@ -135,4 +164,45 @@ pub async fn what_may_have_been_done_is_never_tried_again_by_a_person(f: &dyn Fi
     let now = f.now().await;
     let answer = f.store().reopen(&nobody, again(), now, ops()).await;
     assert_eq!(answer.unwrap(), Intervened::NoSuchItem);
+}
+
+pub async fn what_was_disproved_and_then_refused_is_tried_again(f: &dyn Fixture) {
+    let (item, question) = asked_about(f).await;
+    assert!(f.settle(proof(&item, question, 2)).await);
+    let view = f.view(&item).await;
+    let states: Vec<_> = view.attempts.iter().map(|a| a.state).collect();
+    assert_eq!(states, [AttemptState::Retry, AttemptState::Retry]);
+    assert!(view.attempts[0].detail.contains("unknown to me"));
+
+    f.dispatch_all().await;
+    let refused = Outcome::Refused("no such customer".into());
+    exchange(f, &item, 3, refused, Then::Stay).await;
+    let failed = StatusMove::new(&["SCHEDULED"], "FAILED");
+    assert!(f.store().finish(&item, 3, failed).await.unwrap());
+    let now = f.now().await;
+    let answer = f.store().reopen(&item, again(), now, ops()).await;
+    assert_eq!(answer.unwrap(), Intervened::Yes);
+}
+
+pub async fn a_proof_of_a_run_that_lost_the_item_is_written_and_proves_nothing_yet(
+    f: &dyn Fixture,
+) {
+    let (item, question) = asked_about(f).await;
+    let taken = f.store().put_back(&item, 2, Duration::ZERO, "taken").await;
+    assert!(taken.unwrap());
+    assert!(!f.settle(proof(&item, question, 2)).await);
+    let view = f.view(&item).await;
+    let states: Vec<_> = view.attempts.iter().map(|a| a.state).collect();
+    assert_eq!(states, [AttemptState::Unknown, AttemptState::Retry]);
+}
+
+pub async fn a_history_tells_each_attempts_key(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let item = f.dispatched_one().await;
+    exchange(f, &item, 1, declined(), after(Duration::ZERO)).await;
+    f.dispatch_all().await;
+    exchange(f, &item, 2, declined(), Then::Stay).await;
+    let history = f.store().take_over(&item, 2, SECOND).await.unwrap();
+    let keys: Vec<_> = history.past.iter().map(|past| past.key.as_str()).collect();
+    assert_eq!(keys, ["key of run 1", "key of run 2"]);
 }

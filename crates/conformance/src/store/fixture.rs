@@ -84,6 +84,7 @@ pub(super) fn new_item(id: &str) -> NewItem {
         hold_if_late: false,
         record: NewRecord {
             owner: "acme".into(),
+            by_owner: false,
             status: "SCHEDULED".into(),
             money: usd(100),
             content_hash: format!("hash of {id}"),
@@ -153,6 +154,7 @@ pub(super) fn settlement(item: &Item, attempt: AttemptId, outcome: Outcome) -> S
         outcome,
         record: None,
         then: Then::Stay,
+        disproves: false,
         close_lane: None,
     }
 }

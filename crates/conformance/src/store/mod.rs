@@ -226,6 +226,9 @@ macro_rules! store_cases {
             what_was_declined_may_be_given_another_time_although_it_was_in_doubt
             what_has_ended_and_was_declined_is_tried_again_as_its_next_run
             what_may_have_been_done_is_never_tried_again_by_a_person
+            what_was_disproved_and_then_refused_is_tried_again
+            a_proof_of_a_run_that_lost_the_item_is_written_and_proves_nothing_yet
+            a_history_tells_each_attempts_key
         }
         $crate::store_case_module! { $new, doubts,
             what_is_in_doubt_is_told_page_by_page_in_the_order_of_its_ids
@@ -251,6 +254,7 @@ macro_rules! store_cases {
             a_line_of_a_list_tells_what_the_item_tells
             a_list_by_status_follows_the_record
             a_list_by_lane_leaves_the_others_out_and_looks_at_so_many_at_a_time
+            an_owners_items_are_found_by_their_status_if_they_were_written_to_be
         }
         $crate::store_case_module! { $new, races,
             an_item_is_cancelled_or_claimed_and_never_both
@@ -388,6 +392,7 @@ macro_rules! store_cases {
             settings_written_at_once_become_versions_one_after_the_other
             a_setting_is_replaced_only_while_it_is_the_version_in_force
             of_many_that_replace_one_version_at_once_one_succeeds
+            settings_of_a_kind_are_listed_page_by_page_as_they_are_in_force
         }
         $crate::store_case_module! { $new, accounts,
             totals_tie_out_by_count_and_by_amount

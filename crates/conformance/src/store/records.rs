@@ -1,7 +1,9 @@
 //! `Records` as lists: page by page, by status and by lane.
 
 use tollgate_core::id::{ItemId, ItemType, LaneName};
-use tollgate_core::ports::{MOST_LOOKED_AT, NewItem, RecordLine, RecordsWanted, StatusMove};
+use tollgate_core::ports::{
+    MOST_LOOKED_AT, NewItem, OwnedWanted, RecordLine, RecordsWanted, StatusMove,
+};
 
 use super::fixture::{Fixture, many, new_item, ops, payment, payments, plan};
 
@@ -115,4 +117,43 @@ pub async fn a_list_by_lane_leaves_the_others_out_and_looks_at_so_many_at_a_time
     assert_eq!(first, ["a"], "the last one lies further than a page looks");
     assert!(next.is_some_and(|next| next.starts_with('m')));
     assert_eq!(walk(f, of_other).await, ["a", "z"]);
+}
+
+pub async fn an_owners_items_are_found_by_their_status_if_they_were_written_to_be(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let of = |owner: &str, id: &str, status: &str, by_owner: bool| {
+        let mut item = new_item(id);
+        owner.clone_into(&mut item.record.owner);
+        status.clone_into(&mut item.record.status);
+        item.record.by_owner = by_owner;
+        item
+    };
+    let items = vec![
+        of("ann", "a", "PENDING", true),
+        of("ann", "b", "IN_DOUBT", true),
+        of("ann", "c", "PAID", true),
+        of("bob", "d", "PENDING", true),
+        of("ann", "e", "PENDING", false),
+    ];
+    f.place(items).await;
+    let of_another_type = vec![of("ann", "f", "PENDING", true)];
+    let invoices = ItemType::new("INVOICE");
+    f.store().admit(&invoices, of_another_type).await.unwrap();
+    let owned = async |owner: &str, statuses: &[&str], limit: u32| {
+        let wanted = OwnedWanted {
+            item_type: payments(),
+            owner: owner.to_owned(),
+            statuses: statuses.iter().map(|&it| it.to_owned()).collect(),
+            limit,
+        };
+        let ids = f.store().owned(wanted).await.unwrap();
+        let mut ids: Vec<_> = ids.iter().map(ToString::to_string).collect();
+        ids.sort();
+        ids
+    };
+    assert_eq!(owned("ann", &["PENDING", "IN_DOUBT"], 9).await, ["a", "b"]);
+    assert_eq!(owned("ann", &["PENDING", "IN_DOUBT"], 1).await.len(), 1);
+    assert_eq!(owned("bob", &["PENDING"], 9).await, ["d"]);
+    assert!(owned("nobody", &["PENDING"], 9).await.is_empty());
+    assert!(owned("ann", &[], 9).await.is_empty());
 }

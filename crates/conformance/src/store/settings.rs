@@ -108,3 +108,32 @@ pub async fn of_many_that_replace_one_version_at_once_one_succeeds(f: &dyn Fixtu
     let written = join_all(bodies.iter().map(|body| replace(f, 1, body))).await;
     assert_eq!(written.iter().flatten().count(), 1);
 }
+
+pub async fn settings_of_a_kind_are_listed_page_by_page_as_they_are_in_force(f: &dyn Fixture) {
+    let mut in_force = vec![];
+    for name in ["a", "b", "c", "d", "e"] {
+        put(f, name, "1").await;
+        in_force.push((name.to_owned(), put(f, name, "2").await));
+    }
+    let other = Author::new("maria", "because");
+    let store = f.store();
+    let kind = SettingKind::Customer;
+    let put = store.put_setting(kind, "bb", "3".into(), other);
+    put.await.unwrap();
+    for limit in 1..=6 {
+        let (mut listed, mut after): (Vec<_>, Option<String>) = (vec![], None);
+        loop {
+            let page = store.settings(SettingKind::ItemType, after.as_deref(), limit);
+            let page = page.await.unwrap();
+            assert!(page.items.len() <= limit as usize);
+            listed.extend(page.items.into_iter().map(|one| (one.name, one.setting)));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(listed, in_force, "{limit} at a time");
+    }
+    let none = store.settings(SettingKind::Rules, None, 9).await.unwrap();
+    assert!(none.items.is_empty() && none.next.is_none());
+}

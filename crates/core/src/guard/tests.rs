@@ -35,6 +35,7 @@ fn item(owner: &str, minor: i64, guards: Vec<Guard>) -> NewItem {
         hold_if_late: false,
         record: NewRecord {
             owner: owner.into(),
+            by_owner: false,
             status: "SCHEDULED".into(),
             money: Money { minor, currency },
             content_hash: "h".into(),

@@ -51,6 +51,8 @@ pub struct Past {
     pub attempt: AttemptId,
     pub kind: AttemptKind,
     pub state: AttemptState,
+    /// The idempotency key that it went out under, or asked about.
+    pub key: String,
     pub turn_at: Timestamp,
     /// Which era's clock showed `turn_at`.
     pub era: i64,
@@ -67,6 +69,11 @@ pub fn busy_for(past: &[Past], era: Era, tolerance: Duration, now: Timestamp) ->
     };
     let left = Duration::try_from(usable_until.duration_since(now)).ok()?;
     (!left.is_zero()).then_some(left)
+}
+
+/// What is said of attempts that an answer has disproved.
+pub fn disproof(answer: &str) -> String {
+    format!("not done, says a later answer: {answer}")
 }
 
 #[derive(Debug, Clone)]
@@ -168,6 +175,9 @@ pub struct Settlement {
     pub outcome: Outcome,
     pub record: Option<StatusMove>,
     pub then: Then,
+    /// It proves that what was Unknown before it was not done: for the run that owns the item, those
+    /// attempts are Retry from here on.
+    pub disproves: bool,
     /// The downstream asked for quiet: no turn of this lane until then.
     pub close_lane: Option<(LaneName, Duration)>,
 }

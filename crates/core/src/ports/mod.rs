@@ -24,7 +24,7 @@ mod status_checks;
 pub use accounts::{Accounts, AuditEntry, AuditWanted, NewAudit, Total};
 pub use attempts::{
     Attempts, CallGiven, CallTurn, CallWanted, History, NewTurn, Past, Settlement, StatusMove,
-    Then, Turn, TurnBlock, TurnsWanted, busy_for,
+    Then, Turn, TurnBlock, TurnsWanted, busy_for, disproof,
 };
 pub use bulks::{
     BulkState, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, Closed, KnownBulk, LineError, NewChunk,
@@ -44,8 +44,8 @@ pub use plans::{Plans, Recounted, Replanned, Spot, Waiting};
 pub use queue::{
     Admission, Adrift, Claim, Claimed, DueLanes, NewItem, NewRecord, Placed, Queue, StartRecord,
 };
-pub use records::{AttemptView, ItemView, RecordLine, Records, RecordsWanted};
-pub use settings::{Author, Setting, SettingKind, Settings};
+pub use records::{AttemptView, ItemView, OwnedWanted, RecordLine, Records, RecordsWanted};
+pub use settings::{Author, NamedSetting, Setting, SettingKind, Settings};
 pub use status_checks::{
     CheckEnd, CheckPhase, CheckView, EndedParts, Part, PartList, StatusChecks,
 };

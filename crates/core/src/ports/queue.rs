@@ -123,6 +123,9 @@ impl NewItem {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NewRecord {
     pub owner: String,
+    /// Whether it is ever looked for by its owner ([`super::Records::owned`]): an index has it then.
+    #[serde(default)]
+    pub by_owner: bool,
     pub status: String,
     pub money: Money,
     /// Of the canonical request, before defaults were filled in.

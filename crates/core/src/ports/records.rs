@@ -16,6 +16,18 @@ pub trait Records: Send + Sync {
 
     /// Items in the order of their ids. The status is served by an index; the lane is a filter.
     async fn records(&self, wanted: RecordsWanted) -> StoreResult<Page<RecordLine, ItemId>>;
+
+    /// An owner's items with one of these statuses, in no order: of those that were written to be
+    /// found by their owner.
+    async fn owned(&self, wanted: OwnedWanted) -> StoreResult<Vec<ItemId>>;
+}
+
+#[derive(Debug, Clone)]
+pub struct OwnedWanted {
+    pub item_type: ItemType,
+    pub owner: String,
+    pub statuses: Vec<String>,
+    pub limit: u32,
 }
 
 #[derive(Debug, Clone)]

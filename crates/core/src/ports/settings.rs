@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::StoreResult;
+use super::{Page, StoreResult};
 use crate::Timestamp;
 
 #[async_trait]
@@ -30,6 +30,15 @@ pub trait Settings: Send + Sync {
         body_json: String,
         author: Author,
     ) -> StoreResult<Option<Setting>>;
+
+    /// The settings of a kind in the order of their names, each in the version in force. Meant for kinds
+    /// whose settings have few versions each: all of them are passed over.
+    async fn settings(
+        &self,
+        kind: SettingKind,
+        after: Option<&str>,
+        limit: u32,
+    ) -> StoreResult<Page<NamedSetting, String>>;
 
     /// All versions, newest first.
     async fn setting_history(
@@ -91,4 +100,18 @@ pub struct Setting {
     pub body_json: String,
     pub author: Author,
     pub created_at: Timestamp,
+}
+
+/// A setting in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedSetting {
+    pub name: String,
+    pub setting: Setting,
+}
+
+impl NamedSetting {
+    /// What of the rows belongs on the page.
+    pub fn page(rows: Vec<Self>, asked: u32, limit: u32) -> Page<Self, String> {
+        Page::of(rows, asked, limit, |_| true, |row| row.name.clone())
+    }
 }

@@ -261,6 +261,7 @@ pub(crate) fn job(id: &str, run: u32) -> Job {
             done: StatusMove::new(&["SCHEDULED", "IN_DOUBT"], "ACCEPTED"),
             refused: StatusMove::new(&["SCHEDULED", "IN_DOUBT"], "REJECTED"),
             in_doubt: StatusMove::new(&["SCHEDULED"], "IN_DOUBT"),
+            not_done: StatusMove::new(&["IN_DOUBT"], "SCHEDULED"),
         },
     }
 }

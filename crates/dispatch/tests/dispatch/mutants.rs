@@ -56,6 +56,7 @@ async fn send_wrongly(street: &Street, mutant: Mutant, job: &Job) {
         outcome,
         record: Some(record),
         then,
+        disproves: false,
         close_lane: None,
     };
     street.town.store.settle(settlement).await.unwrap();

@@ -7,7 +7,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{BatchId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::{LaneChange, Pause};
-use tollgate_core::outcome::{AttemptKind, Outcome};
+use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
 use tollgate_core::ports::{
     Claim, NewTurn, Profile, Request, Settlement, StatusMove, StoreError, Then, Turn, TurnsWanted,
 };
@@ -106,6 +106,7 @@ fn job(run: u32) -> Job {
             done: StatusMove::new(&["SCHEDULED", "IN_DOUBT"], "ACCEPTED"),
             refused: StatusMove::new(&["SCHEDULED", "IN_DOUBT"], "REJECTED"),
             in_doubt: StatusMove::new(&["SCHEDULED"], "IN_DOUBT"),
+            not_done: StatusMove::new(&["IN_DOUBT"], "SCHEDULED"),
         },
     }
 }
@@ -167,6 +168,9 @@ async fn a_probes_404_before_the_settle_time_is_not_evidence() {
     // Asked again: 404, and now it is proof. Only then it is sent.
     assert!(matches!(post.run().await, Sent::Requeued(_)));
     assert_eq!(post.effects(), 0);
+    let view = post.town.item("a0").await;
+    assert_eq!(view.status, "SCHEDULED", "nobody doubts any more");
+    assert_eq!(view.attempts[0].state, AttemptState::Retry);
     assert!(matches!(post.run().await, Sent::Done(_)));
     assert_eq!(post.effects(), 1);
 }
@@ -271,9 +275,8 @@ async fn a_paused_lane_sends_its_items_back_to_the_queue() {
     assert_eq!(post.bank.ledger().arrivals(), 0);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_that_came_after_the_item_was_put_back_still_ends_it() {
-    let post = Post::new(BankOptions::default()).await;
+/// The first run is told this when the item has been put back already: evidence, and not its item.
+async fn hear_late(post: &Post, outcome: Outcome) {
     let store = &post.town.store;
     post.claim().await;
     let wanted = TurnsWanted {
@@ -292,25 +295,26 @@ async fn a_refusal_that_came_after_the_item_was_put_back_still_ends_it() {
     let Turn::At { attempt, .. } = store.take_turns(wanted).await.unwrap().turns[0] else {
         panic!("no turn")
     };
-    assert!(
-        store
-            .put_back(&item("a0"), 1, Duration::ZERO, "taken from it")
-            .await
-            .unwrap()
-    );
+    let mine = item("a0");
+    let taken_from_it = store.put_back(&mine, 1, Duration::ZERO, "taken from it");
+    assert!(taken_from_it.await.unwrap());
     let late = Settlement {
         attempt,
         item: item("a0"),
         run: 1,
-        outcome: Outcome::Refused("no such account".into()),
+        outcome,
         record: Some(job(1).moves.refused),
         then: Then::Finish,
+        disproves: false,
         close_lane: None,
     };
-    assert!(
-        !store.settle(late).await.unwrap(),
-        "evidence, but not this run's item"
-    );
+    assert!(!store.settle(late).await.unwrap(), "not this run's item");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_that_came_after_the_item_was_put_back_still_ends_it() {
+    let post = Post::new(BankOptions::default()).await;
+    hear_late(&post, Outcome::Refused("no such account".into())).await;
     assert!(matches!(post.run().await, Sent::Refused(_)));
     let view = post.town.item("a0").await;
     assert_eq!(
@@ -318,6 +322,46 @@ async fn a_refusal_that_came_after_the_item_was_put_back_still_ends_it() {
         ("REJECTED", true)
     );
     assert_eq!(post.bank.ledger().arrivals(), 0, "nothing was sent again");
+}
+
+/// Whoever made the job had looked before the decline came.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_was_declined_since_it_was_chosen_is_not_sent_under() {
+    let post = Post::new(BankOptions::default()).await;
+    hear_late(&post, Outcome::Declined("no funds".into())).await;
+    let run = post.claim().await;
+    let stale = post.sender.send(&job(run)).await;
+    assert!(
+        matches!(stale, Err(StoreError::Unavailable(_))),
+        "{stale:?}"
+    );
+    assert_eq!(post.bank.ledger().arrivals(), 0);
+    let mut looked_again = job(run);
+    looked_again.request.idempotency_key = "thing-a0-2".into();
+    let sent = post.sender.send(&looked_again).await.unwrap();
+    assert!(matches!(sent, Sent::Done(_)), "{sent:?}");
+    assert_eq!(post.effects(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_in_doubt_is_sent_again_and_asked_about_under_its_own_key() {
+    for honours_keys in [true, false] {
+        let post = Post::new(BankOptions {
+            faults: loses_answers(),
+            honours_keys,
+            ..BankOptions::default()
+        })
+        .await;
+        post.run().await;
+        post.bank.set_faults(Faults::default());
+        let other = |job: &mut Job| job.request.idempotency_key = "another".into();
+        let sent = post.run_with(other).await;
+        assert!(matches!(sent, Sent::Done(_)), "{sent:?}");
+        assert_eq!(post.effects(), 1);
+        let entries = post.bank.ledger().entries().into_iter();
+        let keys: Vec<_> = entries.filter_map(|entry| entry.key).collect();
+        assert!(keys.iter().all(|key| key == "thing-a0"), "{keys:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -153,6 +153,7 @@ fn new_item(id: &str, lane: &str) -> NewItem {
         hold_if_late: false,
         record: NewRecord {
             owner: "o".into(),
+            by_owner: false,
             status: "SCHEDULED".into(),
             money: Money {
                 minor: 100,

@@ -133,6 +133,7 @@ async fn in_doubt(street: &Street, run: u32) {
         outcome: tollgate_core::outcome::Outcome::Unknown("lost".into()),
         record: Some(job.moves.in_doubt),
         then: Then::Requeue { after, why },
+        disproves: false,
         close_lane: None,
     };
     assert!(store.settle(settlement).await.unwrap());

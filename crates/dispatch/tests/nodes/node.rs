@@ -210,6 +210,7 @@ fn job(id: &ItemId, run: u32) -> Job {
             done: StatusMove::new(&["SCHEDULED", "IN_DOUBT"], "ACCEPTED"),
             refused: StatusMove::new(&["SCHEDULED"], "REJECTED"),
             in_doubt: StatusMove::new(&["SCHEDULED"], "IN_DOUBT"),
+            not_done: StatusMove::new(&["IN_DOUBT"], "SCHEDULED"),
         },
     }
 }

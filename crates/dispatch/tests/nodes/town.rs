@@ -170,6 +170,7 @@ fn new_item(number: u32, due: Timestamp) -> NewItem {
         hold_if_late: false,
         record: NewRecord {
             owner: "o".into(),
+            by_owner: false,
             status: "SCHEDULED".into(),
             money: Money {
                 minor: 100,

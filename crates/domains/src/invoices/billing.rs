@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::tz::TimeZone;
 use serde_json::json;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{FlowId, ItemId, LaneName};
@@ -43,6 +44,8 @@ pub struct Taken {
     pub placed: Placed,
     /// Known already, with the same content.
     pub repeat: bool,
+    /// What somebody should think about who gave it a schedule of its own.
+    pub warning: Option<String>,
 }
 
 /// What one look of the sweep has found.
@@ -72,7 +75,7 @@ impl Billing {
     pub async fn create(&self, invoice: &InvoiceRequest) -> Result<Taken, BillingError> {
         // Sameness first: a repeat never fails because something has changed since.
         if let Some(known) = self.store.item(&item(&invoice.invoice_id)).await? {
-            return repeated(invoice, &known);
+            return self.repeated(invoice, &known).await;
         }
         let customer = self.payer(invoice).await?;
         let own = invoice.schedule.as_ref();
@@ -80,6 +83,7 @@ impl Billing {
         let schedule = schedule.map_err(|error| in_field("schedule", error))?;
         let now = self.store.now().await?;
         let at = schedule.after(now, &customer.zone()).ok_or_else(never)?;
+        let warning = own.and_then(|_| schedule.warning(now, &customer.zone()));
         let new = self.new_item(invoice, at);
         let admitted = self.store.admit(&item_type(), vec![new]).await?.pop();
         match admitted {
@@ -87,17 +91,45 @@ impl Billing {
                 status: InvoiceStatus::Pending.as_str().to_owned(),
                 placed,
                 repeat: false,
+                warning,
             }),
             // Somebody else was faster with the same.
             Some(Admission::Repeat(_) | Admission::Conflict) => {
                 let known = self.invoice(&invoice.invoice_id).await?;
-                repeated(invoice, &known)
+                self.repeated(invoice, &known).await
             }
             Some(Admission::Refused(why) | Admission::RefusedBy { message: why, .. }) => {
                 Err(BillingError::Refused(why))
             }
             None => Err(StoreError::Bug("an admission is missing".to_owned()).into()),
         }
+    }
+
+    async fn repeated(
+        &self,
+        invoice: &InvoiceRequest,
+        known: &ItemView,
+    ) -> Result<Taken, BillingError> {
+        if known.content_hash != invoice.content_hash() {
+            return Err(BillingError::Conflict(format!(
+                "invoice {} is known with other content; a changed invoice needs an id of its own",
+                invoice.invoice_id
+            )));
+        }
+        let warning = match &invoice.schedule {
+            // It is told again, if it can be; what has changed since is no reason to refuse a repeat.
+            Some(own) => match self.schedules().preview(own.clone(), &TimeZone::UTC).await {
+                Ok(told) => told.warning,
+                Err(_) => None,
+            },
+            None => None,
+        };
+        Ok(Taken {
+            status: known.status.clone(),
+            placed: known.placed(),
+            repeat: true,
+            warning,
+        })
     }
 
     async fn payer(&self, invoice: &InvoiceRequest) -> Result<Customer, BillingError> {
@@ -123,6 +155,7 @@ impl Billing {
             hold_if_late: false,
             record: NewRecord {
                 owner: invoice.customer_id.clone(),
+                by_owner: true,
                 status: InvoiceStatus::Pending.as_str().to_owned(),
                 money: invoice.money,
                 content_hash: invoice.content_hash(),
@@ -228,20 +261,6 @@ fn may_be_lost(line: &RecordLine) -> bool {
         line.queue_status,
         QueueStatus::Dispatched | QueueStatus::Cancelled
     )
-}
-
-fn repeated(invoice: &InvoiceRequest, known: &ItemView) -> Result<Taken, BillingError> {
-    if known.content_hash == invoice.content_hash() {
-        return Ok(Taken {
-            status: known.status.clone(),
-            placed: known.placed(),
-            repeat: true,
-        });
-    }
-    Err(BillingError::Conflict(format!(
-        "invoice {} is known with other content; a changed invoice needs an id of its own",
-        invoice.invoice_id
-    )))
 }
 
 /// The fields of a part, by their names in the whole.

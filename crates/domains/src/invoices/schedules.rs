@@ -9,7 +9,7 @@ use tollgate_core::calendar::Calendar;
 use tollgate_core::id::ItemId;
 use tollgate_core::ports::{Author, Setting, SettingKind, Store, StoreError};
 
-use super::customers::Customers;
+use super::customers::{self, Customers};
 use super::error::BillingError;
 use super::item;
 use super::request::{Customer, read_zone};
@@ -109,14 +109,21 @@ impl Schedules {
         Ok(ScheduleInForce { setting, ..shown })
     }
 
-    /// Takes a schedule away. Not the global one, and not that of an invoice that still waits.
-    pub async fn delete(&self, level: &Level, author: Author) -> Result<(), BillingError> {
+    /// Takes a schedule away: never the global one, and one that outstanding invoices go by only
+    /// with `force`. They keep the times that they have; the less specific one says what follows.
+    pub async fn delete(
+        &self,
+        level: &Level,
+        force: bool,
+        author: Author,
+    ) -> Result<(), BillingError> {
         if let At::Nothing | At::Deleted = self.at(level).await?
             && *level != Level::Global
         {
             return Err(none(level));
         }
-        if let Some(why) = self.in_use(level).await? {
+        let may_be_forced = force && *level != Level::Global;
+        if !may_be_forced && let Some(why) = self.in_use(level).await? {
             return Err(BillingError::Conflict(format!("schedule: {why}")));
         }
         let body = json(&None::<ScheduleText>)?;
@@ -198,19 +205,50 @@ impl Schedules {
         Ok(known.zone())
     }
 
+    /// Who goes by it, and what can be done about that.
     async fn in_use(&self, level: &Level) -> Result<Option<String>, StoreError> {
+        const REMEDY: &str = "put another in its place, or delete it with force=true: what is queued keeps its time, and the less specific schedule counts afterwards";
         Ok(match level {
             Level::Global => Some(
                 "the global one is in use by everybody without one of their own; put another in its place".to_owned(),
             ),
-            // What waits has its time already, and keeps it.
-            Level::Customer(_) => None,
+            Level::Customer(id) => {
+                let users = self.users_of_customers(id).await?;
+                (users > 0).then(|| {
+                    let users = customers::told(users);
+                    format!("it is in use by {users} of customer {id}; {REMEDY}")
+                })
+            }
             Level::Invoice(id) => {
                 let invoice = self.store.item(&item(&ItemId::new(id.as_str()))).await?;
-                let ends = [InvoiceStatus::Paid, InvoiceStatus::Failed].map(InvoiceStatus::as_str);
-                let waits = invoice.is_some_and(|it| !ends.contains(&it.status.as_str()));
-                waits.then(|| format!("it is in use: invoice {id} is outstanding; put another in its place"))
+                let waits = invoice.is_some_and(|it| {
+                    InvoiceStatus::OUTSTANDING.iter().any(|status| status.as_str() == it.status)
+                });
+                waits.then(|| format!("it is in use: invoice {id} is outstanding; {REMEDY}"))
             }
+        })
+    }
+
+    /// How many outstanding invoices of a customer go by its schedule.
+    async fn users_of_customers(&self, customer: &str) -> Result<usize, StoreError> {
+        let customers = Customers {
+            store: Arc::clone(&self.store),
+        };
+        let mut users = 0;
+        for id in customers.outstanding(customer).await? {
+            users += usize::from(!self.has_its_own(&id).await?);
+        }
+        Ok(users)
+    }
+
+    async fn has_its_own(&self, invoice: &ItemId) -> Result<bool, StoreError> {
+        Ok(match self.at(&Level::Invoice(invoice.to_string())).await? {
+            At::Put(..) => true,
+            At::Deleted => false,
+            At::Nothing => match self.store.item(&item(invoice)).await? {
+                Some(view) => super::document(&view)?.schedule.is_some(),
+                None => false,
+            },
         })
     }
 }

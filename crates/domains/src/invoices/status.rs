@@ -18,6 +18,8 @@ use InvoiceStatus::{Failed, InDoubt, Paid, Pending};
 
 impl InvoiceStatus {
     pub const ALL: [Self; 4] = [Pending, Paid, Failed, InDoubt];
+    /// It is to be charged, or may have been.
+    pub const OUTSTANDING: [Self; 2] = [Pending, InDoubt];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -39,6 +41,7 @@ pub(super) fn moves() -> Moves {
         done: paid(),
         refused: failed(),
         in_doubt: to(&[Pending], InDoubt),
+        not_done: pending_again(),
     }
 }
 
@@ -50,7 +53,7 @@ pub(super) fn failed() -> StatusMove {
     to(&[Pending, InDoubt], Failed)
 }
 
-/// Declined, and asked again later: whatever was in doubt is so no more.
+/// Declined, or proved not to have been charged: whatever was in doubt is so no more.
 pub(super) fn pending_again() -> StatusMove {
     to(&[InDoubt], Pending)
 }
@@ -93,6 +96,7 @@ mod tests {
             moves().done,
             moves().refused,
             moves().in_doubt,
+            moves().not_done,
             pending_again(),
             as_it_is(),
             reopened(),

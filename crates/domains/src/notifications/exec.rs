@@ -170,6 +170,7 @@ fn moves() -> Moves {
         done: StatusMove::new(&[PENDING], DELIVERED),
         refused: StatusMove::new(&[PENDING], REFUSED),
         in_doubt: StatusMove::new(&[], PENDING),
+        not_done: StatusMove::new(&[], PENDING),
     }
 }
 

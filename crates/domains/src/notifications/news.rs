@@ -83,6 +83,7 @@ impl News<'_> {
             hold_if_late: false,
             record: NewRecord {
                 owner: self.payment_id.to_owned(),
+                by_owner: false,
                 status: PENDING.to_owned(),
                 money: Money::NONE,
                 content_hash: hash,

@@ -104,6 +104,7 @@ pub(super) fn build(
         hold_if_late: payment.hold_if_late,
         record: NewRecord {
             owner: payment.debtor.account.clone(),
+            by_owner: false,
             status: PaymentStatus::Scheduled.as_str().to_owned(),
             money: payment.money,
             content_hash: payment.content_hash(),

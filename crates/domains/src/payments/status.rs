@@ -59,6 +59,7 @@ pub(super) fn moves() -> Moves {
         done: to(&[Scheduled, InDoubt], Accepted),
         refused: to(&[Scheduled, InDoubt], Rejected),
         in_doubt: to(&[Scheduled], InDoubt),
+        not_done: to(&[InDoubt], Scheduled),
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 use tollgate_core::id::ItemId;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{Author, Intervened, Resolved};
-use tollgate_domains::invoices::{self, Billed, BillingError};
+use tollgate_domains::invoices::{self, Billed, BillingError, CheckText};
 
 use crate::scene::{AwaitNow, BOTH, DAY, Footing, Plan, Town, test};
 
@@ -97,6 +97,60 @@ fn found_out(footing: Footing, faults: &str, honours_keys: bool, end: &str) {
     let keys = town.keys();
     let is_first = |key: &String| key == "invoice-inv_1-1";
     assert!(keys.iter().all(is_first), "{case} {keys:?}");
+}
+
+/// What is asked about, and never reached the provider.
+fn never_arrived(faults: &str) -> Plan {
+    let mut plan = Plan::with_faults(faults);
+    plan.bank.honours_keys = false;
+    plan
+}
+
+/// Somebody has configured a check meanwhile.
+#[test]
+fn what_was_proved_not_to_be_charged_is_checked_again_before_it_is_charged() {
+    for footing in BOTH {
+        let plan = never_arrived("send 1: reset before");
+        let mut town = Town::build(footing, &plan);
+        town.node.invoice("inv_1");
+        town.bill("inv_1");
+        assert_eq!(town.node.status("inv_1"), "IN_DOUBT");
+        let strict = Plan {
+            checks: vec![CheckText {
+                name: "nobody".to_owned(),
+                require: "amountMinor < 0".to_owned(),
+                otherwise: "fail".to_owned(),
+                pause: None,
+                message: "nobody is charged".to_owned(),
+            }],
+            ..plan
+        };
+        town.node = town.again(&strict);
+        town.until("inv_1", |status| status == "FAILED");
+        assert_eq!(town.charged("inv_1"), 0);
+        let verdicts = town.node.verdicts("inv_1");
+        let (check, said) = verdicts.last().unwrap();
+        assert_eq!(
+            (check.as_str(), said.as_str()),
+            ("nobody", "fail: nobody is charged")
+        );
+    }
+}
+
+#[test]
+fn what_was_proved_not_to_be_charged_and_then_refused_can_be_tried_again() {
+    for footing in BOTH {
+        let town = Town::build(footing, &never_arrived("send 1: reset before; send 2: 409"));
+        town.node.invoice("inv_1");
+        town.bill("inv_1");
+        town.until("inv_1", |status| status == "FAILED");
+        let id = ItemId::new("inv_1");
+        let again = town.node.billing.reschedule(&id, None, test());
+        again.await_now().unwrap();
+        assert_eq!(town.bill("inv_1"), [Billed::Paid]);
+        assert_eq!(town.charged("inv_1"), 1);
+        assert_eq!(town.keys().last().unwrap(), "invoice-inv_1-2");
+    }
 }
 
 #[test]

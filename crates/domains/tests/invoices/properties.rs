@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::json;
-use tollgate_core::id::ItemId;
+use tollgate_core::id::{ItemId, LaneName};
 use tollgate_core::item::QueueStatus;
+use tollgate_core::lane::LaneChange;
 use tollgate_domains::invoices::{Billed, BillingError, CheckText, Level, ScheduleText, item_type};
 
 use crate::scene::{AwaitNow, BOTH, DAY, Footing, Plan, Town, test};
@@ -124,21 +125,107 @@ fn it_is_dynamically_configurable_per_customer_and_invoice_and_the_most_specific
         let local = taken.placed.scheduled.in_tz("Europe/Copenhagen").unwrap();
         assert_eq!((local.hour(), local.minute()), (4, 40));
 
-        let deleted = |level: &Level| schedules.delete(level, test()).await_now();
-        let in_use = |said: Result<(), BillingError>| {
-            let why = said.unwrap_err().to_string();
-            assert!(
-                why.starts_with("schedule: ") && why.contains("in use"),
-                "{why}"
-            );
-        };
-        in_use(deleted(&Level::Global));
-        in_use(deleted(&Level::Invoice("inv_0".into())));
+        let deleted = |level: &Level| schedules.delete(level, false, test()).await_now();
         deleted(&Level::Customer("c_1".into())).unwrap();
         assert_eq!(minute_of("inv_1"), (4, 40), "its own is still there");
         let level = Level::Customer("c_9".into());
         let nobody = schedules.put(&level, every("0 0 1 * *"), test());
         assert!(matches!(nobody.await_now(), Err(BillingError::NotFound(_))));
+    }
+}
+
+/// However many invoices fall due in one second, the lane's plan takes so many a window; and one that
+/// is skipped does not come back every second.
+#[test]
+fn a_cron_that_fires_every_second_is_bounded_by_the_lane_and_warned_of() {
+    for footing in BOTH {
+        let never = CheckText {
+            name: "never".to_owned(),
+            require: "amountMinor < 0".to_owned(),
+            otherwise: "skip".to_owned(),
+            pause: None,
+            message: "not this time".to_owned(),
+        };
+        let plan = Plan {
+            checks: vec![never],
+            ..Plan::default()
+        };
+        let town = Town::build(footing, &plan);
+        let change = LaneChange {
+            max_per_window: Some(10),
+            window_size_secs: Some(4),
+            ..LaneChange::default()
+        };
+        let lane = LaneName::new("invoices");
+        let changed = town.node.store.change_lane(&lane, change, test());
+        changed.await_now().unwrap();
+        town.node.invoice("inv_0");
+        let schedules = town.node.billing.schedules();
+        let put = schedules.put(&Level::Global, every("* * * * * *"), test());
+        assert!(put.await_now().unwrap().warning.is_some());
+
+        let mut windows = BTreeMap::<i64, u32>::new();
+        for n in 1..=60 {
+            let taken = town.node.invoice(&format!("inv_{n}"));
+            let at = taken.placed.scheduled;
+            *windows.entry(at.as_second() / 4).or_default() += 1;
+        }
+        assert!(windows.values().all(|used| *used <= 10), "{windows:?}");
+        assert!(windows.len() >= 6, "{windows:?}");
+        let id = ItemId::new("inv_0");
+        let now = town.node.billing.reschedule(&id, None, test());
+        let due = now.await_now().unwrap().due;
+        town.advance_to(due);
+        let executed = town.node.execute_all();
+        assert!(executed.iter().all(|it| matches!(it, Billed::Waits(_))));
+        assert!(town.keys().is_empty(), "nobody is charged");
+        let rest = town.node.view("inv_0").due.duration_since(due);
+        assert!(rest.as_secs() >= 60, "{rest}");
+    }
+}
+
+#[test]
+fn a_schedule_that_outstanding_invoices_go_by_is_deleted_only_by_force() {
+    for footing in BOTH {
+        let town = Town::build(footing, &Plan::default());
+        let schedules = town.node.billing.schedules();
+        let (of_all, of_c_1) = (Level::Global, Level::Customer("c_1".into()));
+        let of_inv_2 = Level::Invoice("inv_2".into());
+        for id in ["inv_1", "inv_2", "inv_3"] {
+            town.node.invoice(id);
+        }
+        let own = json!({"invoiceId": "inv_4", "customerId": "c_1", "amount": {"value": "1", "currency": "DKK"},
+            "schedule": {"cron": "40 4 * * *"}});
+        town.node.create(&own);
+        for level in [&of_c_1, &of_inv_2] {
+            let put = schedules.put(level, every("20 2 * * *"), test());
+            put.await_now().unwrap();
+        }
+        let delete = |level: &Level, force| schedules.delete(level, force, test()).await_now();
+        let refused = |level: &Level, force, said: &str| match delete(level, force) {
+            Err(BillingError::Conflict(why)) => {
+                assert!(why.starts_with("schedule: ") && why.contains(said), "{why}");
+            }
+            other => panic!("{other:?} instead of {said}"),
+        };
+        refused(&of_all, false, "put another");
+        refused(&of_all, true, "put another");
+        refused(&of_c_1, false, "by 2 outstanding invoices of customer c_1");
+        refused(&of_inv_2, false, "invoice inv_2 is outstanding");
+        delete(&of_inv_2, true).unwrap();
+        refused(&of_c_1, false, "by 3 outstanding invoices");
+
+        // One that has ended uses nothing; forced, the others keep their times.
+        town.bill("inv_4");
+        let due = town.node.view("inv_1").due;
+        delete(&of_c_1, true).unwrap();
+        assert_eq!(town.node.view("inv_1").due, due);
+        town.advance_to(due);
+        town.advance(Duration::from_secs(5));
+        town.node.execute_all();
+        let put = schedules.put(&of_c_1, every("20 2 * * *"), test());
+        put.await_now().unwrap();
+        delete(&of_c_1, false).unwrap();
     }
 }
 

@@ -37,6 +37,7 @@ pub(crate) fn new_item(id: &str, lane: &LaneName, text: &str) -> NewItem {
         hold_if_late: false,
         record: NewRecord {
             owner: id.to_owned(),
+            by_owner: false,
             status: "WAITING".to_owned(),
             money: Money::NONE,
             content_hash: text.to_owned(),
@@ -109,6 +110,7 @@ impl Step for Remind {
                 done: done.clone(),
                 refused: StatusMove::new(&["WAITING"], "REFUSED"),
                 in_doubt: StatusMove::new(&[], "WAITING"),
+                not_done: StatusMove::new(&[], "WAITING"),
             },
         };
         let away = |error: StoreError| StepError::retryable(error.to_string());

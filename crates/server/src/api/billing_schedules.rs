@@ -102,9 +102,12 @@ impl From<ScheduleInForce> for ScheduleResponse {
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Why {
+struct Deletion {
     /// What the next person should know.
     reason: Option<String>,
+    /// Although outstanding invoices go by it: what is queued keeps its time, and the less specific
+    /// schedule counts afterwards. The global one stays nevertheless.
+    force: Option<bool>,
 }
 
 type Told = Result<Json<ScheduleResponse>, ApiError>;
@@ -125,10 +128,12 @@ async fn delete(
     app: &App,
     caller: &Caller,
     level: Level,
-    why: Why,
+    deletion: Deletion,
 ) -> Result<StatusCode, ApiError> {
-    let author = author(caller, why.reason);
-    app.billing.schedules().delete(&level, author).await?;
+    let author = author(caller, deletion.reason);
+    let force = deletion.force.unwrap_or(false);
+    let schedules = app.billing.schedules();
+    schedules.delete(&level, force, author).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -174,18 +179,18 @@ async fn put_global(
     put(&app, &caller, Level::Global, &headers, body).await
 }
 
-/// Always refused: everybody without a schedule of their own uses it.
+/// Always refused with 409: everybody without a schedule of their own goes by it. Put another in its place.
 #[utoipa::path(
     delete, path = "/billing/schedules/global", operation_id = "deleteGlobalSchedule", tag = "invoices",
-    params(Why),
+    params(Deletion),
     responses((status = 204, description = "Never."), Changes),
 )]
 async fn delete_global(
     State(app): State<App>,
     caller: Caller,
-    Query(why): Query<Why>,
+    Query(deletion): Query<Deletion>,
 ) -> Result<StatusCode, ApiError> {
-    delete(&app, &caller, Level::Global, why).await
+    delete(&app, &caller, Level::Global, deletion).await
 }
 
 /// A customer's own schedule.
@@ -216,18 +221,20 @@ async fn put_customer(
 }
 
 /// Takes a customer's own schedule away. What is queued keeps its time.
+///
+/// 409 while outstanding invoices go by it, with their number, unless `force` is true.
 #[utoipa::path(
     delete, path = "/billing/schedules/customer/{id}", operation_id = "deleteCustomerSchedule", tag = "invoices",
-    params(("id" = String, Path, description = "The customer's id.", example = "c_1"), Why),
+    params(("id" = String, Path, description = "The customer's id.", example = "c_1"), Deletion),
     responses((status = 204, description = "The global one counts."), Changes),
 )]
 async fn delete_customer(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-    Query(why): Query<Why>,
+    Query(deletion): Query<Deletion>,
 ) -> Result<StatusCode, ApiError> {
-    delete(&app, &caller, customer(&id)?, why).await
+    delete(&app, &caller, customer(&id)?, deletion).await
 }
 
 /// An invoice's own schedule, if it was given one after it was taken in.
@@ -258,19 +265,21 @@ async fn put_invoice(
     put(&app, &caller, invoice(&id)?, &headers, body).await
 }
 
-/// Takes an invoice's own schedule away, once it is no longer outstanding.
+/// Takes an invoice's own schedule away, with the one that it came with.
+///
+/// 409 while the invoice is outstanding, unless `force` is true.
 #[utoipa::path(
     delete, path = "/billing/schedules/invoice/{id}", operation_id = "deleteInvoiceSchedule", tag = "invoices",
-    params(("id" = String, Path, description = "The invoice's id.", example = "inv_1"), Why),
+    params(("id" = String, Path, description = "The invoice's id.", example = "inv_1"), Deletion),
     responses((status = 204, description = "It is gone."), Changes),
 )]
 async fn delete_invoice(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-    Query(why): Query<Why>,
+    Query(deletion): Query<Deletion>,
 ) -> Result<StatusCode, ApiError> {
-    delete(&app, &caller, invoice(&id)?, why).await
+    delete(&app, &caller, invoice(&id)?, deletion).await
 }
 
 /// What a schedule would mean: its next five times. Saves nothing; without a zone it is UTC.

@@ -1,22 +1,23 @@
-//! `POST /customers` and `GET /customers/{id}`: who invoices are for.
+//! `/customers`: who invoices are for.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use tollgate_core::id::check_item_id;
+use serde_json::Value;
+use tollgate_core::id::{ItemId, check_item_id};
 use tollgate_core::ports::Author;
 use tollgate_domains::invoices::Customer;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::body::Body;
+use super::body::{Body, after_id, wrong};
 use super::error::{ApiError, json_body};
-use super::extract::Path;
-use super::refusals::{Changes, Finds};
-use super::{App, words};
+use super::extract::{Path, Query};
+use super::refusals::{Changes, Finds, Reads};
+use super::{App, page, words};
 use crate::auth::Caller;
 
 /// Who invoices are for.
@@ -77,6 +78,113 @@ async fn create(
     Ok((status, Json(CustomerBody::from(customer))).into_response())
 }
 
+/// What a customer is changed to: all of it.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = CustomerChange, example = json!({"currency": "DKK", "timeZone": "Europe/Copenhagen", "ladder": ["1d", "3d"]}))]
+#[expect(dead_code, reason = "only its schema is used")]
+struct ChangeBody {
+    /// An ISO 4217 code. It stays while there are outstanding invoices.
+    #[schema(pattern = "^[A-Z]{3}$")]
+    currency: String,
+    /// An IANA zone: where its months begin, unless a schedule says otherwise.
+    time_zone: String,
+    /// How long after each decline the next charge follows; as configured for all if not given.
+    #[schema(max_items = 20)]
+    ladder: Option<Vec<String>>,
+    /// What the next person should know.
+    reason: Option<String>,
+}
+
+/// Changes a customer. What is queued keeps its time.
+///
+/// 409 for another currency while there are outstanding invoices.
+#[utoipa::path(
+    put, path = "/customers/{id}", operation_id = "changeCustomer", tag = "invoices",
+    params(("id" = String, Path, description = "The customer's id.", example = "c_1")),
+    request_body = ChangeBody,
+    responses((status = 200, description = "The customer as it is from now on.", body = CustomerBody), Changes),
+)]
+async fn change(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<CustomerBody>, ApiError> {
+    let (customer, reason) = changed(id, json_body(&headers, body)?)?;
+    let author = Author::new(caller.name(), reason);
+    app.billing.customers().change(&customer, author).await?;
+    Ok(Json(customer.into()))
+}
+
+/// The id is the address's; the domain reads the rest field by field.
+fn changed(id: String, mut body: Value) -> Result<(Customer, String), ApiError> {
+    let mut reason = "not said".to_owned();
+    if let Value::Object(fields) = &mut body {
+        match fields.remove("reason") {
+            None | Some(Value::Null) => {}
+            Some(Value::String(given)) => reason = given,
+            Some(_) => return Err(wrong("reason", "must be a string")),
+        }
+        if fields.contains_key("customerId") {
+            return Err(wrong(
+                "customerId",
+                "is in the address, and cannot be changed",
+            ));
+        }
+        check_item_id(&id).map_err(|_| missing(&id))?;
+        fields.insert("customerId".to_owned(), Value::String(id));
+    }
+    let customer = Customer::parse(&body).map_err(ApiError::invalid)?;
+    Ok((customer, reason))
+}
+
+fn missing(id: &str) -> ApiError {
+    ApiError::not_found(format!("there is no customer {id}"))
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ListQuery {
+    /// The next page: after this id.
+    #[param(schema_with = words::id)]
+    after: Option<String>,
+    /// 100 if not given.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+}
+
+/// Customers in the order of their ids.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CustomerList)]
+struct ListResponse {
+    customers: Vec<CustomerBody>,
+    /// Ask with `after=` for the next page; null on the last one.
+    next: Option<String>,
+}
+
+/// Customers, page by page.
+#[utoipa::path(
+    get, path = "/customers", operation_id = "listCustomers", tag = "invoices",
+    params(ListQuery),
+    responses((status = 200, description = "A page, in the order of ids.", body = ListResponse), Reads),
+)]
+async fn list(
+    State(app): State<App>,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<ListResponse>, ApiError> {
+    let after = query.after.map(after_id).transpose()?;
+    let after = after.as_ref().map(ItemId::as_str);
+    let limit = page::limit(query.limit)?;
+    let page = app.billing.customers().list(after, limit).await?;
+    Ok(Json(ListResponse {
+        customers: page.items.into_iter().map(CustomerBody::from).collect(),
+        next: page.next,
+    }))
+}
+
 /// One customer.
 #[utoipa::path(
     get, path = "/customers/{id}", operation_id = "getCustomer", tag = "invoices",
@@ -87,14 +195,13 @@ async fn show(
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> Result<Json<CustomerBody>, ApiError> {
-    let missing = || ApiError::not_found(format!("there is no customer {id}"));
-    check_item_id(&id).map_err(|_| missing())?;
+    check_item_id(&id).map_err(|_| missing(&id))?;
     let customer = app.billing.customers().get(&id).await?;
-    Ok(Json(customer.ok_or_else(missing)?.into()))
+    Ok(Json(customer.ok_or_else(|| missing(&id))?.into()))
 }
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(create))
-        .routes(routes!(show))
+        .routes(routes!(create, list))
+        .routes(routes!(show, change))
 }

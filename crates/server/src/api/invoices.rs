@@ -81,6 +81,10 @@ struct CreateResponse {
     status: String,
     /// When it will be charged.
     scheduled_time: Timestamp,
+    /// What somebody should think about: the schedule that it came with fires all the time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    warning: Option<String>,
 }
 
 /// Takes an invoice in and says when it will be charged.
@@ -115,6 +119,7 @@ async fn create(
         amount: invoice.money.into(),
         status: taken.status,
         scheduled_time: taken.placed.scheduled,
+        warning: taken.warning,
     };
     Ok((status, Json(body)).into_response())
 }

@@ -68,6 +68,8 @@ CREATE TABLE record (
     -- What a rule about twins, and one about daily totals, finds it by; only while there is one.
     duplicate_key text COLLATE "C",
     counted      boolean NOT NULL DEFAULT false,
+    -- Whether it is looked for by its owner.
+    by_owner     boolean NOT NULL DEFAULT false,
     PRIMARY KEY (item_type, item_id)
 ) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05);
 
@@ -78,6 +80,8 @@ CREATE INDEX record_twin ON record (item_type, duplicate_key, created_at)
 -- By status: what is asked for are the few that were withdrawn.
 CREATE INDEX record_counted ON record (item_type, owner, currency, status, created_at)
     WHERE counted;
+CREATE INDEX record_owner ON record (item_type, owner, status)
+    WHERE by_owner;
 
 -- What owners had taken in, by quarters of an hour, whatever became of it; for daily totals.
 CREATE TABLE owner_total (

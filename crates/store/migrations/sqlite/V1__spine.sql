@@ -46,6 +46,8 @@ CREATE TABLE record (
     -- What a rule about twins, and one about daily totals, finds it by; only while there is one.
     duplicate_key TEXT,
     counted      INTEGER NOT NULL DEFAULT 0,
+    -- Whether it is looked for by its owner.
+    by_owner     INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (item_type, item_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -56,6 +58,8 @@ CREATE INDEX record_twin ON record (item_type, duplicate_key, created_at)
 -- By status: what is asked for are the few that were withdrawn.
 CREATE INDEX record_counted ON record (item_type, owner, currency, status, created_at)
     WHERE counted = 1;
+CREATE INDEX record_owner ON record (item_type, owner, status)
+    WHERE by_owner = 1;
 
 -- What owners had taken in, by quarters of an hour, whatever became of it; for daily totals.
 CREATE TABLE owner_total (

@@ -83,13 +83,14 @@ impl Batch<'_> {
     /// The ids that were not known before.
     async fn write_records(&self, items: &[&NewItem], now: Us) -> StoreResult<HashSet<ItemId>> {
         const RECORDS: &str = "INSERT INTO record (item_type, item_id, owner, status, amount_minor,
-                 currency, content_hash, document, created_at, updated_at, duplicate_key, counted)
+                 currency, content_hash, document, created_at, updated_at, duplicate_key, counted,
+                 by_owner)
              SELECT $1, n.item_id, n.owner, n.status, n.amount_minor, n.currency,
-                    n.content_hash, n.document, $2, $2, n.duplicate_key, n.counted
+                    n.content_hash, n.document, $2, $2, n.duplicate_key, n.counted, n.by_owner
              FROM unnest($3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[],
-                         $8::text[], $9::text[], $10::text[], $11::boolean[])
+                         $8::text[], $9::text[], $10::text[], $11::boolean[], $12::boolean[])
                   AS n (item_id, owner, status, amount_minor, currency, content_hash, document,
-                        duplicate_key, counted)
+                        duplicate_key, counted, by_owner)
              ON CONFLICT (item_type, item_id) DO NOTHING
              RETURNING item_id";
         if items.is_empty() {
@@ -101,6 +102,7 @@ impl Batch<'_> {
         let amounts: Vec<i64> = sorted.iter().map(|i| i.record.money.minor).collect();
         let twins: Vec<Option<&str>> = sorted.iter().map(|i| i.duplicate_key()).collect();
         let counted: Vec<bool> = sorted.iter().map(|i| i.is_counted()).collect();
+        let by_owner: Vec<bool> = sorted.iter().map(|i| i.record.by_owner).collect();
         let params: Params<'_> = &[
             &self.item_type.as_str(),
             &now,
@@ -113,6 +115,7 @@ impl Batch<'_> {
             &texts(|i| &i.record.document),
             &twins,
             &counted,
+            &by_owner,
         ];
         let rows = all(self.tx, RECORDS, params).await?;
         Ok(rows

@@ -99,7 +99,7 @@ async fn abandon(
 /// Always one row at least, for the time.
 async fn history(c: &impl GenericClient, item: &Item, tolerance: Duration) -> StoreResult<History> {
     const HISTORY: &str = "SELECT tg_now(), e.number, e.since, a.attempt_id, a.kind, a.state,
-                a.turn_at, a.era, a.detail
+                a.turn_at, a.era, a.detail, a.idempotency_key
          FROM clock_era e
          LEFT JOIN attempt a ON a.item_type = $1 AND a.item_id = $2
          WHERE e.one = 1 ORDER BY a.attempt_id";
@@ -126,6 +126,7 @@ fn past_from(row: &Row) -> Option<Past> {
         attempt: AttemptId(attempt?),
         kind: AttemptKind::parse(row.get(4)).unwrap_or(AttemptKind::Send),
         state: AttemptState::parse(row.get(5)).unwrap_or(AttemptState::Unknown),
+        key: row.get(9),
         turn_at: row.get::<_, Us>(6).0,
         era: row.get(7),
         detail: row.get(8),

@@ -8,12 +8,12 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{
-    AttemptView, ItemView, Page, RecordLine, Records, RecordsWanted, StoreError, StoreResult,
-    rows_needed,
+    AttemptView, ItemView, OwnedWanted, Page, RecordLine, Records, RecordsWanted, StoreError,
+    StoreResult, rows_needed,
 };
 
 use super::PostgresStore;
-use super::run::{Urgency, all};
+use super::run::{Params, Urgency, all};
 use super::value::{Count, Us, storable};
 
 /// One statement is one consistent read: a row per attempt, or one row without.
@@ -57,6 +57,23 @@ impl Records for PostgresStore {
                     let rows = lines(c, &wanted, asked).await?;
                     let rows = rows.iter().map(line_from).collect::<StoreResult<_>>()?;
                     Ok(wanted.page(rows, asked))
+                })
+            })
+            .await
+    }
+
+    async fn owned(&self, wanted: OwnedWanted) -> StoreResult<Vec<ItemId>> {
+        const OWNED: &str = "SELECT item_id FROM record
+             WHERE by_owner AND item_type = $1 AND owner = $2 AND status = ANY($3) LIMIT $4";
+        self.runner
+            .read(Urgency::Normal, move |c| {
+                Box::pin(async move {
+                    let kind = wanted.item_type.as_str();
+                    let (owner, limit) = (storable(&wanted.owner), i64::from(wanted.limit));
+                    let params: Params<'_> = &[&kind, &&*owner, &wanted.statuses, &limit];
+                    let rows = all(c, OWNED, params).await?;
+                    let id = |row: &Row| ItemId::new(row.get::<_, String>(0));
+                    Ok(rows.iter().map(id).collect())
                 })
             })
             .await

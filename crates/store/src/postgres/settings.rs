@@ -4,10 +4,13 @@ use async_trait::async_trait;
 use deadpool_postgres::{GenericClient, Transaction};
 use tokio_postgres::Row;
 use tollgate_core::id::LaneName;
-use tollgate_core::ports::{Author, Setting, SettingKind, Settings, StoreError, StoreResult};
+use tollgate_core::ports::{
+    Author, NamedSetting, Page, Setting, SettingKind, Settings, StoreError, StoreResult,
+    rows_needed,
+};
 
 use super::accounts::{Entry, audit};
-use super::run::{Urgency, all, lock_name, one};
+use super::run::{Params, Urgency, all, lock_name, one};
 use super::value::{Us, storable};
 use super::{PostgresStore, lanes};
 
@@ -58,6 +61,44 @@ impl Settings for PostgresStore {
                         return Ok(None);
                     }
                     put(tx, kind, &name, body_json, author).await.map(Some)
+                })
+            })
+            .await
+    }
+
+    async fn settings(
+        &self,
+        kind: SettingKind,
+        after: Option<&str>,
+        limit: u32,
+    ) -> StoreResult<Page<NamedSetting, String>> {
+        // From name to name by the index. As one query with a limit it was planned as a sort of all names.
+        const NAMED: &str = "WITH RECURSIVE named AS (
+                 (SELECT name, 1::bigint AS place FROM setting
+                  WHERE kind = $1 AND name > $2 ORDER BY name LIMIT 1)
+                 UNION ALL
+                 SELECT (SELECT s.name FROM setting s WHERE s.kind = $1 AND s.name > n.name
+                         ORDER BY s.name LIMIT 1), n.place + 1
+                 FROM named n WHERE n.name IS NOT NULL AND n.place < $3
+             )
+             SELECT s.version, s.body, s.actor, s.reason, s.created_at, s.name FROM named n
+             CROSS JOIN LATERAL (SELECT * FROM setting s
+                   WHERE s.kind = $1 AND s.name = n.name ORDER BY s.version DESC LIMIT 1) s
+             ORDER BY n.place";
+        let after = after.unwrap_or_default().to_owned();
+        let asked = rows_needed(limit, false);
+        self.runner
+            .read(Urgency::Normal, move |c| {
+                Box::pin(async move {
+                    let after = storable(&after);
+                    let params: Params<'_> = &[&kind.as_str(), &&*after, &i64::from(asked)];
+                    let rows = all(c, NAMED, params).await?;
+                    let named = |row: &Row| NamedSetting {
+                        name: row.get(5),
+                        setting: setting_from(row),
+                    };
+                    let rows = rows.iter().map(named).collect();
+                    Ok(NamedSetting::page(rows, asked, limit))
                 })
             })
             .await

@@ -3,7 +3,7 @@
 use deadpool_postgres::{GenericClient, Transaction};
 use futures::future::try_join_all;
 use tollgate_core::outcome::Outcome;
-use tollgate_core::ports::{Settlement, StoreResult, Then};
+use tollgate_core::ports::{Settlement, StoreResult, Then, disproof};
 
 use super::error::store_error;
 use super::group::Job;
@@ -31,6 +31,7 @@ const FINISH: &str = "WITH settled AS (
      )
      SELECT EXISTS (SELECT 1 FROM settled), EXISTS (SELECT 1 FROM owned)";
 
+/// What is proved not to have been done goes back to the queue, so only this one has proofs.
 const REQUEUE: &str = "WITH settled AS (
          UPDATE attempt SET state = $5, detail = $6, settled_at = tg_now()
          WHERE attempt_id = $4 AND state = 'OPEN' RETURNING attempt_id
@@ -45,6 +46,10 @@ const REQUEUE: &str = "WITH settled AS (
      ), moved AS (
          UPDATE record SET status = $7, updated_at = tg_now()
          WHERE item_type = $1 AND item_id = $2 AND status = ANY($8)
+           AND EXISTS (SELECT 1 FROM owned)
+     ), disproved AS (
+         UPDATE attempt SET state = 'RETRY', detail = $12
+         WHERE $11 AND item_type = $1 AND item_id = $2 AND state = 'UNKNOWN'
            AND EXISTS (SELECT 1 FROM owned)
      ), audited AS (
          INSERT INTO audit_log (item_type, item_id, action, status_after, actor, detail, created_at)
@@ -172,8 +177,20 @@ async fn write(c: &impl GenericClient, s: &Settlement) -> StoreResult<Written> {
         Then::Requeue { after, why } => {
             let (after, why) = (micros(*after), storable(why));
             let why = &*why;
+            let proof = disproof(detail);
             let params: Params<'_> = &[
-                &kind, &id, &run, &attempt, &state, &detail, &to, &from, &after, &why,
+                &kind,
+                &id,
+                &run,
+                &attempt,
+                &state,
+                &detail,
+                &to,
+                &from,
+                &after,
+                &why,
+                &s.disproves,
+                &proof,
             ];
             one(c, REQUEUE, params).await?
         }

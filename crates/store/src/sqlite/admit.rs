@@ -112,8 +112,8 @@ impl Batch<'_> {
             .prepare_cached(
                 "INSERT INTO record (item_type, item_id, owner, status, amount_minor, currency,
                                      content_hash, document, created_at, updated_at,
-                                     duplicate_key, counted)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11)",
+                                     duplicate_key, counted, by_owner)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12)",
             )?
             .execute(params![
                 kind,
@@ -126,7 +126,8 @@ impl Batch<'_> {
                 record.document,
                 now,
                 item.duplicate_key(),
-                item.is_counted()
+                item.is_counted(),
+                record.by_owner
             ])?;
         self.c
             .prepare_cached(

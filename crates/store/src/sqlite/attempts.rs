@@ -9,7 +9,7 @@ use tollgate_core::id::{AttemptId, Item};
 use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
 use tollgate_core::ports::{
     Attempts, CallTurn, CallWanted, History, Past, Settlement, StoreResult, Then, TurnBlock,
-    TurnsWanted, busy_for,
+    TurnsWanted, busy_for, disproof,
 };
 
 use super::SqliteStore;
@@ -92,7 +92,7 @@ fn history(
 ) -> rusqlite::Result<History> {
     let attempts: Vec<Past> = c
         .prepare_cached(
-            "SELECT attempt_id, kind, state, turn_at, era, detail FROM attempt
+            "SELECT attempt_id, kind, state, turn_at, era, detail, idempotency_key FROM attempt
              WHERE item_type = ?1 AND item_id = ?2 ORDER BY attempt_id",
         )?
         .query_map(params![item.item_type.as_str(), item.id.as_str()], |row| {
@@ -101,6 +101,7 @@ fn history(
                 kind: AttemptKind::parse(&row.get::<_, String>(1)?).unwrap_or(AttemptKind::Send),
                 state: AttemptState::parse(&row.get::<_, String>(2)?)
                     .unwrap_or(AttemptState::Unknown),
+                key: row.get(6)?,
                 turn_at: row.get::<_, Us>(3)?.0,
                 era: row.get(4)?,
                 detail: row.get(5)?,
@@ -143,6 +144,9 @@ fn settle(c: &Connection, s: &Settlement, now: Us) -> rusqlite::Result<bool> {
     if owned && let Some(status) = &s.record {
         move_status(c, &s.item, status, now)?;
     }
+    if owned && s.disproves {
+        disprove(c, &s.item, &disproof(s.outcome.detail()))?;
+    }
     if !matches!(s.outcome, Outcome::Done(_)) {
         let after = s.record.as_ref().map(|status| status.to.as_str());
         let entry = Entry {
@@ -156,6 +160,16 @@ fn settle(c: &Connection, s: &Settlement, now: Us) -> rusqlite::Result<bool> {
         audit(c, now, &entry)?;
     }
     Ok(owned)
+}
+
+/// What was unknown is known not to have been done.
+pub(super) fn disprove(c: &Connection, item: &Item, proof: &str) -> rusqlite::Result<()> {
+    c.prepare_cached(
+        "UPDATE attempt SET state = 'RETRY', detail = ?3
+         WHERE item_type = ?1 AND item_id = ?2 AND state = 'UNKNOWN'",
+    )?
+    .execute(params![item.item_type.as_str(), item.id.as_str(), proof])
+    .map(drop)
 }
 
 fn is_owner(c: &Connection, item: &Item, run: u32) -> rusqlite::Result<bool> {

@@ -9,6 +9,7 @@ use tollgate_core::ports::{
 
 use super::SqliteStore;
 use super::accounts::{Entry, audit};
+use super::attempts::disprove;
 use super::error::store_error;
 use super::evidence;
 use super::records::move_status;
@@ -151,11 +152,7 @@ fn end(c: &Connection, item: &Item, now: Us) -> rusqlite::Result<()> {
 fn send_again(c: &Connection, item: &Item, author: &Author, now: Us) -> rusqlite::Result<()> {
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     let word = format!("not done, says {}: {}", author.actor, author.reason);
-    c.prepare_cached(
-        "UPDATE attempt SET state = 'RETRY', detail = ?3
-         WHERE item_type = ?1 AND item_id = ?2 AND state = 'UNKNOWN'",
-    )?
-    .execute(params![kind, id, word])?;
+    disprove(c, item, &word)?;
     c.prepare_cached(
         "UPDATE item_queue SET queue_status = 'READY', run = run + 1, scheduled_exec_time = ?3,
                 finished_at = NULL, claimed_at = NULL, dispatched_at = NULL, hold_after = NULL,

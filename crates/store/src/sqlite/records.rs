@@ -7,8 +7,8 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{
-    AttemptView, ItemView, Page, RecordLine, Records, RecordsWanted, StatusMove, StoreResult,
-    rows_needed,
+    AttemptView, ItemView, OwnedWanted, Page, RecordLine, Records, RecordsWanted, StatusMove,
+    StoreResult, rows_needed,
 };
 
 use super::SqliteStore;
@@ -48,6 +48,28 @@ impl Records for SqliteStore {
         let read = move |c: &Connection| {
             let asked = rows_needed(wanted.limit, wanted.lane.is_some());
             Ok(wanted.page(lines(c, &wanted, asked)?, asked))
+        };
+        self.readers.read(read).await
+    }
+
+    async fn owned(&self, wanted: OwnedWanted) -> StoreResult<Vec<ItemId>> {
+        let read = move |c: &Connection| {
+            let statuses = texts(&wanted.statuses)?;
+            c.prepare_cached(
+                "SELECT item_id FROM record INDEXED BY record_owner
+                 WHERE by_owner = 1 AND item_type = ?1 AND owner = ?2
+                   AND status IN (SELECT value FROM json_each(?3)) LIMIT ?4",
+            )?
+            .query_map(
+                params![
+                    wanted.item_type.as_str(),
+                    wanted.owner,
+                    statuses,
+                    wanted.limit
+                ],
+                |row| row.get::<_, String>(0).map(ItemId::new),
+            )?
+            .collect()
         };
         self.readers.read(read).await
     }
@@ -109,6 +131,11 @@ fn unreadable(column: usize, what: &str) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, what.into())
 }
 
+/// As a parameter.
+fn texts(list: &[String]) -> rusqlite::Result<String> {
+    serde_json::to_string(list).map_err(|e| rusqlite::Error::ToSqlConversionFailure(e.into()))
+}
+
 /// Moves a record's status if it is one of those it may move from; otherwise it stays.
 pub(super) fn move_status(
     c: &Connection,
@@ -116,8 +143,7 @@ pub(super) fn move_status(
     status: &StatusMove,
     now: Us,
 ) -> rusqlite::Result<usize> {
-    let from = serde_json::to_string(&status.from)
-        .map_err(|e| rusqlite::Error::ToSqlConversionFailure(e.into()))?;
+    let from = texts(&status.from)?;
     c.prepare_cached(
         "UPDATE record SET status = ?3, updated_at = ?5
          WHERE item_type = ?1 AND item_id = ?2

@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use tollgate_core::ports::{Author, Setting, SettingKind, Settings, StoreResult};
+use tollgate_core::ports::{
+    Author, NamedSetting, Page, Setting, SettingKind, Settings, StoreResult, rows_needed,
+};
 
 use super::SqliteStore;
 use super::accounts::{Entry, audit};
@@ -53,6 +55,21 @@ impl Settings for SqliteStore {
             .await
     }
 
+    async fn settings(
+        &self,
+        kind: SettingKind,
+        after: Option<&str>,
+        limit: u32,
+    ) -> StoreResult<Page<NamedSetting, String>> {
+        let after = after.unwrap_or_default().to_owned();
+        let asked = rows_needed(limit, false);
+        let read = move |c: &Connection| {
+            let rows = named(c, kind, &after, asked)?;
+            Ok(NamedSetting::page(rows, asked, limit))
+        };
+        self.readers.read(read).await
+    }
+
     async fn setting_history(
         &self,
         kind: SettingKind,
@@ -88,6 +105,28 @@ pub(super) fn history(
     c.prepare_cached(COLUMNS)?
         .query_map(params![kind.as_str(), name, limit], from_row)?
         .collect()
+}
+
+fn named(
+    c: &Connection,
+    kind: SettingKind,
+    after: &str,
+    limit: u32,
+) -> rusqlite::Result<Vec<NamedSetting>> {
+    c.prepare_cached(
+        "SELECT s.version, s.body, s.actor, s.reason, s.created_at, s.name FROM setting s
+         WHERE s.kind = ?1 AND s.name > ?2
+           AND s.version = (SELECT max(v.version) FROM setting v
+                            WHERE v.kind = s.kind AND v.name = s.name)
+         ORDER BY s.name LIMIT ?3",
+    )?
+    .query_map(params![kind.as_str(), after, limit], |row| {
+        Ok(NamedSetting {
+            name: row.get(5)?,
+            setting: from_row(row)?,
+        })
+    })?
+    .collect()
 }
 
 pub(super) fn names(c: &Connection, kind: SettingKind) -> rusqlite::Result<Vec<String>> {

@@ -124,6 +124,7 @@ fn item(id: &str) -> NewItem {
         hold_if_late: false,
         record: NewRecord {
             owner: "acme".into(),
+            by_owner: false,
             status: "SCHEDULED".into(),
             money: Money {
                 minor: 1,

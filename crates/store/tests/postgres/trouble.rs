@@ -33,6 +33,7 @@ pub(crate) fn item(id: &str) -> NewItem {
         hold_if_late: false,
         record: NewRecord {
             owner: "acme".into(),
+            by_owner: false,
             status: "SCHEDULED".into(),
             money: Money {
                 minor: 1,

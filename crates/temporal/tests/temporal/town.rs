@@ -212,6 +212,7 @@ fn new_item(id: &str, context_json: &str) -> NewItem {
         hold_if_late: false,
         record: NewRecord {
             owner: "o".into(),
+            by_owner: false,
             status: "SCHEDULED".into(),
             money: Money {
                 minor: 100,

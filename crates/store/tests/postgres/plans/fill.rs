@@ -83,11 +83,11 @@ const RECORDS: [&str; 4] = [
      SELECT 'PAYMENT', 'debtor-' || d, 'USD', time_of(622200) / 900000000 * 900000000 - q * 900000000::bigint, 1
      FROM generate_series(0, 9999) d, generate_series(0, 39) q",
     "INSERT INTO record (item_type, item_id, owner, status, amount_minor, currency, content_hash,
-            document, created_at, updated_at, duplicate_key, counted)
+            document, created_at, updated_at, duplicate_key, counted, by_owner)
      SELECT 'PAYMENT', 'p' || 1000000 + n, 'debtor-' || n % 10000,
             CASE WHEN n <= 600000 THEN 'EXECUTED' WHEN n % 99 = 0 THEN 'CANCELLED'
                  ELSE 'SCHEDULED' END, n, 'USD', 'hash', '{}',
-            time_of(n - 400000), time_of(n), 'twin-' || n % 100000, true
+            time_of(n - 400000), time_of(n), 'twin-' || n % 100000, true, n % 10 = 0
      FROM generate_series(1, 1000000) n",
     "INSERT INTO item_context
      SELECT 'PAYMENT', 'p' || 1000000 + n, '{}' FROM generate_series(1, 1000000) n",
@@ -129,6 +129,12 @@ const BULKS: [&str; 4] = [
      FROM generate_series(1, 100000) n, unnest(ARRAY['EUR', 'USD']) c",
 ];
 
+/// Fifty thousand customers, each changed once.
+const CUSTOMERS: &str = "
+    INSERT INTO setting (kind, name, version, body, actor, reason, created_at)
+    SELECT 'customer', 'c' || 1000000 + n, v, '{}', 'ops', '', time_of(n)
+    FROM generate_series(1, 50000) n, generate_series(1, 2) v";
+
 /// Lane "bank" is planned full for the next two hours and half full after that.
 const LANES: [&str; 4] = [
     "INSERT INTO setting (kind, name, version, body, actor, reason, created_at)
@@ -167,7 +173,7 @@ pub(super) async fn fill(cluster: &Cluster, url: &str) {
     cluster::sql(url, PREPARE).await;
     let queue = [QUEUE].into_iter().chain(ATTEMPTS).chain([AUDIT]);
     let others = RECORDS.into_iter().chain(FLOWS).chain(LANES);
-    let others = others.chain(BULKS).chain(CHECKS);
+    let others = others.chain(BULKS).chain(CHECKS).chain([CUSTOMERS]);
     tokio::join!(run(url, queue), run(url, others));
     cluster::sql(url, "ANALYZE").await;
 }

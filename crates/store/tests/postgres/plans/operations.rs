@@ -10,9 +10,9 @@ use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
     Accounts, Admission, Attempts, AuditWanted, Author, Boot, Claim, Claimed, DeadLetters, FlowEnd,
-    Flows, Intervened, JournalEntry, Lanes, NewAudit, NewFlow, NewItem, NewTurn, Queue, Records,
-    RecordsWanted, SettingKind, Settings, Settlement, SharedClock, StartRecord, Started,
-    StatusMove, Then, Turn, TurnsWanted,
+    Flows, Intervened, JournalEntry, Lanes, NewAudit, NewFlow, NewItem, NewTurn, OwnedWanted,
+    Queue, Records, RecordsWanted, SettingKind, Settings, Settlement, SharedClock, StartRecord,
+    Started, StatusMove, Then, Turn, TurnsWanted,
 };
 use tollgate_store::postgres::PostgresStore;
 
@@ -93,6 +93,10 @@ async fn settings(store: &PostgresStore) {
     let current = store.setting(kind, "PAYMENT").await.unwrap().unwrap();
     let replaced = store.replace_setting(kind, "PAYMENT", current.version, "{}".into(), author());
     assert!(replaced.await.unwrap().is_some());
+    let page = store.settings(SettingKind::Customer, Some("c1025000"), 1000);
+    let page = page.await.unwrap();
+    assert_eq!(page.items.len(), 1000);
+    assert_eq!(page.items[0].setting.version, 2);
     let versions = store.setting_history(SettingKind::Lane, "bank", 100).await;
     assert_eq!(versions.unwrap().len(), 100);
 }
@@ -250,6 +254,7 @@ async fn attempts(store: &PostgresStore, dispatched: &[Item]) {
             outcome,
             record: Some(StatusMove::new(&["SCHEDULED"], "EXECUTED")),
             then,
+            disproves: false,
             close_lane,
         };
         // The second time as if its answer had been lost.
@@ -374,6 +379,13 @@ async fn lists(store: &PostgresStore) {
         assert_eq!(page.items.len(), 100);
         assert!(page.next.is_some());
     }
+    let owned = OwnedWanted {
+        item_type: payments(),
+        owner: fill::debtor(0),
+        statuses: vec!["SCHEDULED".to_owned(), "IN_DOUBT".to_owned()],
+        limit: 1000,
+    };
+    assert!(store.owned(owned).await.unwrap().len() > 10);
     let dead = store.dead_letters(&payments(), None, 10).await.unwrap();
     assert_eq!(dead.items.len(), 10);
     let item = Item::new(&payments(), &dead.items[0].id);
