@@ -9,9 +9,10 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tollgate_core::id::LaneName;
 use tollgate_core::lane_in_force::LaneInForce;
-use tollgate_core::ports::{Store, StoreResult};
+use tollgate_core::ports::{AtRisk, Store, StoreResult};
 use tollgate_core::{SignedDuration, Timestamp};
 use tollgate_dispatch::Planner;
+use tollgate_domains::{invoices, payments};
 
 /// So far back the rate is told.
 pub(crate) const HISTORY: SignedDuration = SignedDuration::from_mins(3);
@@ -19,6 +20,8 @@ pub(crate) const HISTORY: SignedDuration = SignedDuration::from_mins(3);
 const FRESH: Duration = Duration::from_millis(900);
 /// Counting what waits costs more the more waits: it is done less often.
 const COUNT_EVERY: Duration = Duration::from_secs(5);
+/// So many that are planned late are counted on a lane; more is no other news.
+pub(crate) const MOST_LATE: u32 = 1000;
 /// A turn is logged before it is used, and may be logged late: the last seconds are read again.
 const AGAIN: SignedDuration = SignedDuration::from_secs(2);
 
@@ -27,6 +30,14 @@ const AGAIN: SignedDuration = SignedDuration::from_secs(2);
 pub(crate) struct Beat {
     pub(crate) now: Timestamp,
     pub(crate) lanes: Vec<LanePulse>,
+    pub(crate) doubt: InDoubt,
+}
+
+/// What is in doubt, by currency.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct InDoubt {
+    pub(crate) payments: Vec<AtRisk>,
+    pub(crate) invoices: Vec<AtRisk>,
 }
 
 #[derive(Debug)]
@@ -34,6 +45,8 @@ pub(crate) struct LanePulse {
     pub(crate) lane: LaneInForce,
     pub(crate) waiting: u64,
     pub(crate) overdue: u64,
+    /// Of what waits, what has its slot after its deadline.
+    pub(crate) planned_late: u64,
     /// When what waits now has been sent, as things stand; `None` if nobody can say.
     pub(crate) drained_at: Option<Timestamp>,
     /// Seconds in which something was sent, with the number of sends, in order.
@@ -52,6 +65,7 @@ pub(crate) struct Pulse {
 struct State {
     last: Option<(Instant, Arc<Beat>)>,
     lanes: HashMap<LaneName, Seen>,
+    doubt: Option<(Instant, InDoubt)>,
 }
 
 /// What is remembered of a lane between two looks.
@@ -62,6 +76,7 @@ struct Seen {
     counted: Option<Instant>,
     waiting: u64,
     overdue: u64,
+    planned_late: u64,
 }
 
 impl Pulse {
@@ -81,21 +96,36 @@ impl Pulse {
         {
             return Ok(Arc::clone(beat));
         }
-        let beat = Arc::new(self.look(&mut state.lanes).await?);
+        let beat = Arc::new(self.look(&mut state).await?);
         state.last = Some((Instant::now(), Arc::clone(&beat)));
         Ok(beat)
     }
 
-    async fn look(&self, seen: &mut HashMap<LaneName, Seen>) -> StoreResult<Beat> {
+    async fn look(&self, state: &mut State) -> StoreResult<Beat> {
         let now = self.store.now().await?;
         let mut lanes = vec![];
         for lane in self.store.lanes().await? {
-            let seen = seen.entry(lane.name.clone()).or_default();
+            let seen = state.lanes.entry(lane.name.clone()).or_default();
             self.count(&lane, seen, now).await?;
             self.read_sends(&lane, seen, now).await?;
             lanes.push(self.told(lane, seen, now));
         }
-        Ok(Beat { now, lanes })
+        let doubt = self.doubt(&mut state.doubt).await?;
+        Ok(Beat { now, lanes, doubt })
+    }
+
+    async fn doubt(&self, known: &mut Option<(Instant, InDoubt)>) -> StoreResult<InDoubt> {
+        if let Some((at, doubt)) = known
+            && at.elapsed() < COUNT_EVERY
+        {
+            return Ok(doubt.clone());
+        }
+        let doubt = InDoubt {
+            payments: self.store.at_risk(&payments::item_type()).await?,
+            invoices: self.store.at_risk(&invoices::item_type()).await?,
+        };
+        *known = Some((Instant::now(), doubt.clone()));
+        Ok(doubt)
     }
 
     async fn count(&self, lane: &LaneInForce, seen: &mut Seen, now: Timestamp) -> StoreResult<()> {
@@ -105,6 +135,7 @@ impl Pulse {
         let all = Timestamp::MAX;
         seen.waiting = self.store.backlog(&lane.name, all, u32::MAX).await?;
         seen.overdue = self.store.backlog(&lane.name, now, u32::MAX).await?;
+        seen.planned_late = self.store.planned_late(&lane.name, MOST_LATE).await?;
         seen.counted = Some(Instant::now());
         Ok(())
     }
@@ -146,6 +177,7 @@ impl Pulse {
             lane,
             waiting: seen.waiting,
             overdue: seen.overdue,
+            planned_late: seen.planned_late,
             drained_at,
             worst_second: seconds
                 .clone()

@@ -14,7 +14,7 @@ use crate::tokens::{auth, token};
 
 const FORM: &str = "content-type: application/x-www-form-urlencoded";
 
-fn header<'a>(response: &'a Response, name: &str) -> &'a str {
+pub(crate) fn header<'a>(response: &'a Response, name: &str) -> &'a str {
     let lines = response.head.lines();
     let found = lines
         .filter_map(|line| line.split_once(": "))
@@ -23,18 +23,18 @@ fn header<'a>(response: &'a Response, name: &str) -> &'a str {
 }
 
 /// A reader's cookie, or none where nobody signs in.
-struct Reader {
+pub(crate) struct Reader {
     address: SocketAddr,
     cookie: String,
 }
 
 impl Reader {
-    fn local(address: SocketAddr) -> Self {
+    pub(crate) fn local(address: SocketAddr) -> Self {
         let cookie = String::new();
         Self { address, cookie }
     }
 
-    fn signed_in(address: SocketAddr, token: &str) -> Self {
+    pub(crate) fn signed_in(address: SocketAddr, token: &str) -> Self {
         let answer = send(
             address,
             "POST",
@@ -61,17 +61,17 @@ impl Reader {
         }
     }
 
-    fn page(&self, path: &str) -> Response {
+    pub(crate) fn page(&self, path: &str) -> Response {
         send(self.address, "GET", path, &self.headers(), "").unwrap()
     }
 
-    fn form(&self, path: &str, fields: &str) -> Response {
+    pub(crate) fn form(&self, path: &str, fields: &str) -> Response {
         let headers = format!("{}\r\n{FORM}", self.headers());
         send(self.address, "POST", path, &headers, fields).unwrap()
     }
 
     /// What a form of ours carries.
-    fn csrf(&self) -> String {
+    pub(crate) fn csrf(&self) -> String {
         let page = self.page("/console/item-types").text;
         let (_, rest) = page.split_once("name=\"csrf\" value=\"").unwrap();
         rest.split('"').next().unwrap().to_owned()
@@ -87,12 +87,17 @@ fn each_role_sees_its_own_pages_and_nobody_sees_any_without_signing_in() {
     let roles = ["ingest", "read", "operate"].map(|role| token(&format!("a-{role}"), role));
     let pair = pair(&auth(&roles.each_ref()));
     let address = pair.server.address;
-    let pages: [(&str, [u16; 3]); 10] = [
+    let pages: [(&str, [u16; 3]); 15] = [
         ("/", [303, 200, 200]),
         ("/console/lanes/default", [403, 200, 200]),
         ("/console/lanes/none", [403, 404, 404]),
         ("/console/payments", [200, 200, 200]),
+        ("/console/invoices", [200, 200, 200]),
+        ("/console/invoices/none", [404, 404, 404]),
+        ("/console/schedules", [403, 200, 200]),
+        ("/console/status-checks", [200, 200, 200]),
         ("/console/in-doubt", [403, 200, 200]),
+        ("/console/in-doubt?type=INVOICE", [403, 200, 200]),
         ("/console/imports", [200, 200, 200]),
         ("/console/dead-letters", [403, 200, 200]),
         ("/console/item-types", [403, 200, 200]),
@@ -259,13 +264,12 @@ fn a_file_from_the_browser_goes_in_line_by_line() {
     let (address, reader) = (pair.server.address, Reader::local(pair.server.address));
     let csrf = reader.csrf();
     let lines = format!("{}\n{{\"paymentId\":\"bad\"}}\n", payment("good"));
-    let part = "content-disposition: form-data; name=\"file\"; filename=\"night.ndjson\"";
-    let body = format!("--x\r\n{part}\r\n\r\n{lines}\r\n--x--\r\n");
+    let part = |what: &str| format!("--x\r\ncontent-disposition: form-data; {what}\r\n\r\n");
+    let proof = part("name=\"csrf\"");
+    let file = part("name=\"file\"; filename=\"night.ndjson\"");
+    let body = format!("{proof}{csrf}\r\n{file}{lines}\r\n--x--\r\n");
     let kind = "content-type: multipart/form-data; boundary=x";
-    let refused = send(address, "POST", "/console/imports?csrf=00", kind, &body).unwrap();
-    assert_eq!(refused.status, 403);
-    let path = format!("/console/imports?csrf={csrf}");
-    let taken = send(address, "POST", &path, kind, &body).unwrap();
+    let taken = send(address, "POST", "/console/imports", kind, &body).unwrap();
     assert_eq!(taken.status, 303, "{}", taken.text);
     let page = eventually("both lines are decided", Duration::from_secs(30), || {
         let page = reader.page(header(&taken, "location")).text;

@@ -92,6 +92,13 @@ fn the_document_is_served_with_a_page_to_read_it_on() {
     assert!(document.head.contains("content-type: application/json"));
     let page = get(address, "/docs/").unwrap();
     assert_eq!(page.status, 200);
+    let policy = "content-security-policy: default-src 'none'; script-src 'self';";
+    assert!(page.head.contains(policy), "{}", page.head);
+    assert!(
+        !page.text.contains("<script>"),
+        "none of its own: {}",
+        page.text
+    );
     let script = get(address, "/docs/swagger-initializer.js").unwrap();
     assert!(script.text.contains("/openapi.json"), "{}", script.text);
 }

@@ -14,6 +14,7 @@ mod bulk;
 mod cable;
 mod completions;
 mod console;
+mod console_pages;
 mod contract;
 mod database_away;
 mod database_trouble;

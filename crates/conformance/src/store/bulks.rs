@@ -355,3 +355,42 @@ pub async fn uploads_that_were_given_up_or_left_are_removed_some_chunks_at_a_tim
     assert_eq!(f.to_do(9).await.len(), 2, "what runs is nobody's to remove");
     assert_eq!(f.bulk(&running).await.state, BulkState::Running);
 }
+
+pub async fn bulks_are_told_page_by_page_the_newest_first(f: &dyn Fixture) {
+    let page = async |after, limit| {
+        let page = f.store().bulks(&payments(), after, limit).await.unwrap();
+        let names = page.items.iter().map(|line| line.bulk.to_string());
+        (names.collect::<Vec<_>>(), page.next)
+    };
+    assert_eq!(page(None, 2).await, (vec![], None));
+    let done = f.closed("b2", 1).await;
+    f.advance(MINUTE).await;
+    f.closed("b3", 2).await;
+    f.advance(MINUTE).await;
+    let gone = f.uploaded("b4", 1).await;
+    f.uploaded("b1", 3).await;
+    f.store().drop_upload(&gone).await.unwrap();
+    let invoices = ItemType::new("INVOICE");
+    assert!(f.store().open_bulk(&id("b9"), &invoices).await.unwrap());
+    let chunk = chunk_id(&done, 1);
+    let ended = f.store().finish_chunk(&chunk, ten_lines(1)).await;
+    assert!(ended.unwrap());
+
+    let (first, next) = page(None, 2).await;
+    assert_eq!(
+        first,
+        ["b1", "b3"],
+        "nothing given up, nothing of another type"
+    );
+    assert!(next.is_some());
+    assert_eq!(page(next, 2).await, (vec!["b2".to_owned()], None));
+    assert_eq!(page(None, 3).await.1, None, "exactly full");
+    let lines = f.store().bulks(&payments(), None, 9).await.unwrap().items;
+    let states = lines.iter().map(|line| line.state);
+    let expected = [BulkState::Uploading, BulkState::Running, BulkState::Done];
+    assert!(states.eq(expected));
+    let told = &lines[2];
+    assert_eq!((told.lines, told.accepted), (10, 5));
+    assert_eq!((told.duplicate, told.rejected), (2, 3));
+    assert!(told.ended_at.is_some() && told.opened_at < lines[1].opened_at);
+}

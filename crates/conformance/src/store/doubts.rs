@@ -7,8 +7,8 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
 use tollgate_core::ports::{
-    Author, IN_DOUBT, Intervened, ItemView, NewItem, NewTurn, Resolution, Resolved, Settlement,
-    StatusMove, Then, Turn,
+    Author, Bookmark, DoubtOrder, IN_DOUBT, Intervened, ItemView, NewItem, NewTurn, Resolution,
+    Resolved, Settlement, StatusMove, Then, Turn,
 };
 
 use super::fixture::{
@@ -96,6 +96,59 @@ pub async fn what_is_in_doubt_is_told_page_by_page_in_the_order_of_its_ids(f: &d
     assert_eq!(f.store().in_doubt(&invoices, None, 9).await.unwrap(), []);
     resolve(f, &payment("c"), Resolved::Done).await;
     assert_eq!(page(None, 100).await, ["a", "b", "d", "e"]);
+}
+
+/// All ids in an order, some at a time.
+async fn in_order(f: &dyn Fixture, order: &DoubtOrder, at_once: u32) -> Vec<String> {
+    let (mut ids, mut after) = (vec![], None::<Bookmark>);
+    loop {
+        let (store, kind) = (f.store(), payments());
+        let page = store.in_doubt_by(&kind, order.clone(), after, at_once);
+        let page = page.await.unwrap();
+        assert!(page.items.len() <= at_once as usize);
+        ids.extend(page.items.iter().map(ToString::to_string));
+        after = page.next;
+        if after.is_none() {
+            return ids;
+        }
+    }
+}
+
+pub async fn what_is_in_doubt_is_told_the_oldest_or_the_largest_first(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let amounts = [
+        ("a", 500, "USD"),
+        ("b", 70_000, "JPY"),
+        ("c", 900, "USD"),
+        ("d", 900, "USD"),
+        ("e", 100, "USD"),
+    ];
+    let items = amounts.map(|(id, minor, code)| {
+        let mut item: NewItem = new_item(id);
+        let currency = Currency::from_code(code).unwrap();
+        item.record.money = Money { minor, currency };
+        item
+    });
+    f.place(items.to_vec()).await;
+    f.place(vec![new_item("calm")]).await;
+    f.dispatch_all().await;
+    let in_time = ["d", "b", "a", "e", "c"];
+    for id in in_time {
+        lose_answer(f, &payment(id)).await;
+        f.advance(SECOND).await;
+    }
+    let largest = |code: &str| DoubtOrder::Largest {
+        currency: code.to_owned(),
+    };
+    for at_once in [1, 2, 100] {
+        assert_eq!(in_order(f, &DoubtOrder::Oldest, at_once).await, in_time);
+        let dollars = in_order(f, &largest("USD"), at_once).await;
+        assert_eq!(dollars, ["d", "c", "a", "e"], "{at_once} at once");
+        assert_eq!(in_order(f, &largest("JPY"), at_once).await, ["b"]);
+    }
+    assert_eq!(in_order(f, &largest("EUR"), 9).await, Vec::<String>::new());
+    resolve(f, &payment("d"), Resolved::Done).await;
+    assert_eq!(in_order(f, &DoubtOrder::Oldest, 9).await, in_time[1..]);
 }
 
 pub async fn what_is_at_risk_is_summed_by_currency_since_the_oldest(f: &dyn Fixture) {

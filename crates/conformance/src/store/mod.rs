@@ -232,6 +232,7 @@ macro_rules! store_cases {
         }
         $crate::store_case_module! { $new, doubts,
             what_is_in_doubt_is_told_page_by_page_in_the_order_of_its_ids
+            what_is_in_doubt_is_told_the_oldest_or_the_largest_first
             what_is_at_risk_is_summed_by_currency_since_the_oldest
             only_what_is_in_doubt_is_resolved
             nothing_is_resolved_while_an_answer_is_awaited
@@ -270,6 +271,7 @@ macro_rules! store_cases {
             a_replan_after_a_raised_limit_finishes_earlier
             a_replan_after_a_lowered_limit_overfills_nothing
             a_replan_closes_the_gaps_that_cancelled_items_left
+            what_is_planned_after_its_deadline_is_counted_while_it_waits
             a_backlog_is_placed_from_now_on
             a_replanned_jitter_is_spread_and_a_second_replan_moves_nothing
             what_is_under_way_or_was_attempted_stays_where_it_is
@@ -362,6 +364,7 @@ macro_rules! store_cases {
             what_was_accepted_is_summed_by_lane_and_currency
             rejected_lines_are_told_page_by_page
             uploads_that_were_given_up_or_left_are_removed_some_chunks_at_a_time
+            bulks_are_told_page_by_page_the_newest_first
         }
         $crate::store_case_module! { $new, evidence,
             evidence_is_an_answered_question_and_makes_the_item_due
@@ -383,6 +386,9 @@ macro_rules! store_cases {
             a_check_moves_on_and_never_back
             the_first_end_of_a_check_stays
             old_checks_are_forgotten_some_parts_at_a_time_the_oldest_first
+            checks_are_told_page_by_page_the_newest_first
+            checks_of_one_moment_are_all_on_some_page
+            a_check_tells_how_far_it_is_with_each_gateway
         }
         $crate::store_case_module! { $new, settings,
             the_version_in_force_is_the_newest

@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use tollgate_core::id::FlowId;
-use tollgate_core::ports::{CheckEnd, CheckPhase, CheckView, EndedParts, PartList};
+use tollgate_core::ports::{Bookmark, CheckEnd, CheckPhase, CheckView, EndedParts, PartList};
 
 use super::fixture::{Fixture, HOUR, MINUTE};
 
@@ -189,4 +189,98 @@ pub async fn old_checks_are_forgotten_some_parts_at_a_time_the_oldest_first(f: &
     assert_eq!(f.read(&old, PartList::Lookups).await, []);
     assert_eq!(forget().await, 0);
     assert_eq!(f.read(&newer, PartList::Lookups).await.len(), 1);
+}
+
+pub async fn checks_are_told_page_by_page_the_newest_first(f: &dyn Fixture) {
+    let page = async |after: Option<Bookmark>, limit| {
+        let page = f.store().checks(after, limit).await.unwrap();
+        let names = page.items.iter().map(|line| line.check.to_string());
+        (names.collect::<Vec<_>>(), page.next)
+    };
+    assert_eq!(page(None, 2).await, (vec![], None));
+    let before = f.now().await;
+    for name in ["c2", "c3", "c1"] {
+        f.open(name, &[]).await;
+        f.advance(MINUTE).await;
+    }
+    let (first, next) = page(None, 2).await;
+    assert_eq!(first, ["c1", "c3"], "not in the order of ids");
+    assert!(next.is_some());
+    assert_eq!(page(next, 2).await, (vec!["c2".to_owned()], None));
+    assert_eq!(page(None, 3).await.1, None, "exactly full");
+
+    let error = "it broke".to_owned();
+    f.store().begin_gateways(&id("c1"), 4).await.unwrap();
+    let ends = [
+        ("c2", CheckEnd::Failed { error }),
+        (
+            "c3",
+            CheckEnd::Completed {
+                result_json: "{}".into(),
+            },
+        ),
+    ];
+    for (name, end) in ends {
+        f.store().end_check(&id(name), end).await.unwrap();
+    }
+    let lines = f.store().checks(None, 9).await.unwrap().items;
+    let ended = lines
+        .iter()
+        .map(|line| (line.ended_at.is_some(), line.failed));
+    assert!(ended.eq([(false, false), (true, false), (true, true)]));
+    let running = &lines[0];
+    assert_eq!(running.phase, CheckPhase::GatewayProcessing);
+    assert_eq!((running.total, running.gateways), (7, 4));
+    assert!(running.opened_at > before + 2 * MINUTE);
+}
+
+/// Opened at once, by many: none is lost between two pages.
+pub async fn checks_of_one_moment_are_all_on_some_page(f: &dyn Fixture) {
+    let names: Vec<String> = (0..7).map(|n| format!("c{n}")).collect();
+    for name in &names {
+        f.open(name, &[]).await;
+    }
+    let (mut seen, mut after) = (vec![], None);
+    loop {
+        let page = f.store().checks(after, 2).await.unwrap();
+        seen.extend(page.items.into_iter().map(|line| line.check.to_string()));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, names);
+}
+
+pub async fn a_check_tells_how_far_it_is_with_each_gateway(f: &dyn Fixture) {
+    let check = f.open("c1", &["l1"]).await;
+    f.open("c2", &["l2"]).await;
+    let gateway = |gateway| PartList::Chunks { gateway };
+    f.add(&check, gateway(0), 0, &["a0", "a1", "a2"]).await;
+    f.add(&check, gateway(3), 0, &["b0"]).await;
+    f.add(&check, gateway(4), 0, &["c0", "c1"]).await;
+    f.add(&id("c2"), gateway(0), 0, &["other"]).await;
+    f.end(&check, ended(gateway(0), 0..1, "ok", false)).await;
+    f.end(&check, ended(gateway(0), 1..2, "no", true)).await;
+    f.end(&check, ended(gateway(4), 0..2, "ok", false)).await;
+    let page = async |after, limit| {
+        let store = f.store();
+        let page = store.check_gateways(&check, after, limit).await.unwrap();
+        let told = page.items.into_iter().map(|view| {
+            let counts = (view.chunks, view.chunks_ended, view.chunks_failed);
+            (view.gateway, view.first_chunk_json, counts)
+        });
+        (told.collect::<Vec<_>>(), page.next)
+    };
+    let all = [
+        (0, "a0".to_owned(), (3, 2, 1)),
+        (3, "b0".to_owned(), (1, 0, 0)),
+        (4, "c0".to_owned(), (2, 2, 0)),
+    ];
+    assert_eq!(page(None, 3).await, (all.to_vec(), None));
+    assert_eq!(page(None, 1).await, (all[..1].to_vec(), Some(0)));
+    assert_eq!(page(Some(0), 9).await, (all[1..].to_vec(), None));
+    let nobody = f.store().check_gateways(&id("c9"), None, 9).await.unwrap();
+    assert_eq!(nobody.items, []);
 }

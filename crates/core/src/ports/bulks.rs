@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::StoreResult;
+use super::{Bookmark, Page, StoreResult};
 use crate::Timestamp;
 use crate::id::{BulkId, FlowId, ItemType, LaneName};
 
@@ -51,6 +51,14 @@ pub trait Bulks: Send + Sync {
     async fn finish_chunk(&self, chunk: &ChunkId, end: ChunkEnd) -> StoreResult<bool>;
 
     async fn bulk(&self, bulk: &BulkId) -> StoreResult<Option<BulkView>>;
+
+    /// All bulks of a type that were not given up, the newest first.
+    async fn bulks(
+        &self,
+        item_type: &ItemType,
+        after: Option<Bookmark>,
+        limit: u32,
+    ) -> StoreResult<Page<BulkLine, Bookmark>>;
 
     /// The rejected lines after a line, in their order.
     async fn bulk_errors(
@@ -185,4 +193,24 @@ pub struct BulkView {
     pub ended_at: Option<Timestamp>,
     /// By lane and currency.
     pub sums: Vec<BulkSum>,
+}
+
+/// A bulk in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BulkLine {
+    pub bulk: BulkId,
+    pub state: BulkState,
+    /// Uploaded so far.
+    pub lines: u64,
+    pub accepted: u64,
+    pub duplicate: u64,
+    pub rejected: u64,
+    pub opened_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+}
+
+impl BulkLine {
+    pub fn bookmark(&self) -> Bookmark {
+        Bookmark::new(self.opened_at.as_microsecond(), &self.bulk)
+    }
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{Author, Intervened, StatusMove, StoreResult};
+use super::{Author, Bookmark, Intervened, Page, StatusMove, StoreResult};
 use crate::Timestamp;
 use crate::id::{Item, ItemId, ItemType};
 
@@ -16,6 +16,15 @@ pub trait Doubts: Send + Sync {
         after: Option<&ItemId>,
         limit: u32,
     ) -> StoreResult<Vec<ItemId>>;
+
+    /// The same in another order, after a place in it.
+    async fn in_doubt_by(
+        &self,
+        item_type: &ItemType,
+        order: DoubtOrder,
+        after: Option<Bookmark>,
+        limit: u32,
+    ) -> StoreResult<Page<ItemId, Bookmark>>;
 
     /// What is at risk, by currency.
     async fn at_risk(&self, item_type: &ItemType) -> StoreResult<Vec<AtRisk>>;
@@ -32,6 +41,15 @@ pub trait Doubts: Send + Sync {
         resolution: Resolution,
         author: Author,
     ) -> StoreResult<Intervened>;
+}
+
+/// What comes first when people work through it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DoubtOrder {
+    /// What is in doubt for the longest time.
+    Oldest,
+    /// The largest amount; those of two currencies do not compare.
+    Largest { currency: String },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

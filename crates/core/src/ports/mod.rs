@@ -27,19 +27,20 @@ pub use attempts::{
     Then, Turn, TurnBlock, TurnsWanted, busy_for, disproof,
 };
 pub use bulks::{
-    BulkState, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, Closed, KnownBulk, LineError, NewChunk,
+    BulkLine, BulkState, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, Closed, KnownBulk, LineError,
+    NewChunk,
 };
 pub use check_services::{CallError, CheckServices, GatewayAnswer, TakeTurn};
 pub use clock::{Boot, Era, Reading, SharedClock};
 pub use connector::{Connector, Health, Heard, Line, NoLine, Permit, Profile, Request};
 pub use dead_letters::{DeadLetter, DeadLetters, cannot_replay};
-pub use doubts::{AtRisk, Doubts, IN_DOUBT, Resolution, Resolved, cannot_resolve};
+pub use doubts::{AtRisk, DoubtOrder, Doubts, IN_DOUBT, Resolution, Resolved, cannot_resolve};
 pub use engine::{Engine, FlowView, Memo, Start, Started, Unreachable};
 pub use error::{StoreError, StoreResult};
 pub use flows::{DueFlow, DueFlows, FlowEnd, Flows, JournalEntry, NewFlow};
 pub use interventions::{Intervened, Interventions, cannot_move, cannot_reopen};
 pub use lanes::{CalendarInForce, Lanes, WindowUse};
-pub use page::{MOST_LOOKED_AT, Page, rows_needed};
+pub use page::{Bookmark, MOST_LOOKED_AT, Page, rows_needed};
 pub use plans::{Plans, Recounted, Replanned, Spot, Waiting};
 pub use queue::{
     Admission, Adrift, Claim, Claimed, DueLanes, NewItem, NewRecord, Placed, Queue, StartRecord,
@@ -47,7 +48,8 @@ pub use queue::{
 pub use records::{AttemptView, ItemView, OwnedWanted, RecordLine, Records, RecordsWanted};
 pub use settings::{Author, NamedSetting, Setting, SettingKind, Settings};
 pub use status_checks::{
-    CheckEnd, CheckPhase, CheckView, EndedParts, Part, PartList, StatusChecks,
+    CheckEnd, CheckLine, CheckPhase, CheckView, EndedParts, GatewayView, Part, PartList,
+    StatusChecks,
 };
 
 /// Everything a store offers.

@@ -1,5 +1,9 @@
 //! Pages: so many of what is wanted, and where the next one begins.
 
+use std::fmt;
+
+use crate::id::check_item_id;
+
 /// A page with a filter that no index serves looks at so many rows and no more: it may be short, or
 /// even empty, and still have a next one.
 pub const MOST_LOOKED_AT: u32 = 1000;
@@ -48,9 +52,68 @@ impl<T, K> Page<T, K> {
     }
 }
 
+impl<T, K> Page<T, K> {
+    /// The same page of something else.
+    pub fn map<U>(self, of: impl FnMut(T) -> U) -> Page<U, K> {
+        let items = self.items.into_iter().map(of).collect();
+        let next = self.next;
+        Page { items, next }
+    }
+}
+
+/// Where a list that is not in the order of its ids goes on: after what has this rank and this id. A
+/// client hands it back as it was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bookmark {
+    pub rank: i64,
+    pub id: String,
+}
+
+impl Bookmark {
+    /// Before everything, where ranks fall.
+    pub const ABOVE_ALL: Self = Self {
+        rank: i64::MAX,
+        id: String::new(),
+    };
+    /// Before everything, where ranks rise.
+    pub const BELOW_ALL: Self = Self {
+        rank: i64::MIN,
+        id: String::new(),
+    };
+
+    pub fn new(rank: i64, id: impl fmt::Display) -> Self {
+        let id = id.to_string();
+        Self { rank, id }
+    }
+
+    /// As it is written; `None` if nobody has written it.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (rank, id) = text.split_once('.')?;
+        check_item_id(id).ok()?;
+        Some(Self::new(rank.parse().ok()?, id))
+    }
+}
+
+impl fmt::Display for Bookmark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.rank, self.id)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bookmark_is_read_as_it_was_written_and_nothing_else_is_one() {
+        for (rank, id) in [(0, "a"), (-7, "a.b:c-d"), (i64::MAX, "7")] {
+            let told = Bookmark::new(rank, id);
+            assert_eq!(Bookmark::parse(&told.to_string()), Some(told));
+        }
+        for bad in ["", "7", "7.", ".a", "x.a", "7.\0", "99999999999999999999.a"] {
+            assert_eq!(Bookmark::parse(bad), None, "{bad:?}");
+        }
+    }
 
     /// Of the numbers from 1 to `count`, those that divide by `by`.
     fn page(count: u32, by: u32, limit: u32) -> (Vec<u32>, Option<u32>) {

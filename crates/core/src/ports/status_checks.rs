@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::StoreResult;
+use super::{Bookmark, Page, StoreResult};
 use crate::Timestamp;
 use crate::id::FlowId;
 
@@ -49,6 +49,21 @@ pub trait StatusChecks: Send + Sync {
     async fn end_check(&self, check: &FlowId, end: CheckEnd) -> StoreResult<()>;
 
     async fn check(&self, check: &FlowId) -> StoreResult<Option<CheckView>>;
+
+    /// All checks, the newest first.
+    async fn checks(
+        &self,
+        after: Option<Bookmark>,
+        limit: u32,
+    ) -> StoreResult<Page<CheckLine, Bookmark>>;
+
+    /// How far a check is with each gateway that has chunks, by its number, after one of them.
+    async fn check_gateways(
+        &self,
+        check: &FlowId,
+        after: Option<u32>,
+        limit: u32,
+    ) -> StoreResult<Page<GatewayView, u32>>;
 
     /// Removes what is older than this, at most so many parts at a time, the oldest check first.
     /// Returns how many rows it removed; none when there is nothing left to remove.
@@ -145,4 +160,34 @@ pub struct CheckView {
     pub chunks_failed: u32,
     pub opened_at: Timestamp,
     pub end: Option<CheckEnd>,
+}
+
+/// A check in a list, as its own row tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckLine {
+    pub check: FlowId,
+    pub phase: CheckPhase,
+    pub total: u32,
+    pub gateways: u32,
+    pub opened_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+    /// Ended, and not by its completion.
+    pub failed: bool,
+}
+
+impl CheckLine {
+    pub fn bookmark(&self) -> Bookmark {
+        Bookmark::new(self.opened_at.as_microsecond(), &self.check)
+    }
+}
+
+/// A gateway of a check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatewayView {
+    pub gateway: u32,
+    /// Its first chunk, which says whose it is.
+    pub first_chunk_json: String,
+    pub chunks: u32,
+    pub chunks_ended: u32,
+    pub chunks_failed: u32,
 }

@@ -32,7 +32,7 @@ pub use rows::{
     RecordLookups,
 };
 pub use rules::{CheckStatusResult, FailedChunk, ProgressInfo, Stage};
-pub use service::{Report, ReportStatus, StartError, StatusCheckService};
+pub use service::{GatewayProgress, Report, ReportStatus, StartError, StatusCheckService};
 
 /// Apart from those of payments, so that a check of ten thousand delays none.
 pub const TASK_QUEUE: &str = "status-check-task-queue";

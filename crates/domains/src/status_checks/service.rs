@@ -7,11 +7,12 @@ use std::time::Duration;
 use tollgate_core::flow::Flow;
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{
-    CheckEnd, CheckView, Engine, FlowView, Memo, Start, Started, Store, StoreError, StoreResult,
+    CheckEnd, CheckPhase, CheckView, Engine, FlowView, GatewayView, Memo, Page, Start, Started,
+    Store, StoreError, StoreResult,
 };
 
 use super::parent::{CheckInput, PaymentStatusCheckWorkflow, Place};
-use super::rules::{CheckStatusResult, ProgressInfo, parts, without_twins};
+use super::rules::{CheckStatusResult, Chunk, ProgressInfo, parts, without_twins};
 use super::{TASK_QUEUE, WorkflowConfig};
 
 pub struct StatusCheckService {
@@ -61,6 +62,16 @@ pub enum ReportStatus {
     Running,
     Completed(CheckStatusResult),
     Failed(String),
+}
+
+/// How far a check is with one gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatewayProgress {
+    pub gateway: String,
+    pub chunks_total: u32,
+    /// With or without success.
+    pub chunks_completed: u32,
+    pub chunks_failed: u32,
 }
 
 impl StatusCheckService {
@@ -153,6 +164,42 @@ impl StatusCheckService {
         };
         told(&view, failed).map(Some)
     }
+
+    /// How far a check is with each gateway, after the one of this number; `None` if nobody knows the
+    /// check. None of them while payments are looked up.
+    pub async fn gateways(
+        &self,
+        check: &FlowId,
+        after: Option<u32>,
+        limit: u32,
+    ) -> StoreResult<Option<Page<GatewayProgress, u32>>> {
+        let Some(view) = self.store.check(check).await? else {
+            return Ok(None);
+        };
+        if view.phase == CheckPhase::EsLookup {
+            let (items, next) = (vec![], None);
+            return Ok(Some(Page { items, next }));
+        }
+        let page = self.store.check_gateways(check, after, limit).await?;
+        let items = page
+            .items
+            .into_iter()
+            .map(gateway)
+            .collect::<Result<_, _>>()?;
+        let next = page.next;
+        Ok(Some(Page { items, next }))
+    }
+}
+
+fn gateway(view: GatewayView) -> StoreResult<GatewayProgress> {
+    let first: Chunk = serde_json::from_str(&view.first_chunk_json)
+        .map_err(|e| StoreError::Bug(format!("a chunk is none: {e}")))?;
+    Ok(GatewayProgress {
+        gateway: first.gateway,
+        chunks_total: view.chunks,
+        chunks_completed: view.chunks_ended,
+        chunks_failed: view.chunks_failed,
+    })
 }
 
 fn told(view: &CheckView, failed: Option<String>) -> StoreResult<Report> {

@@ -3,8 +3,9 @@
 use std::sync::OnceLock;
 
 use axum::Router;
-use axum::http::header;
-use axum::response::IntoResponse;
+use axum::http::{HeaderValue, header};
+use axum::middleware::map_response;
+use axum::response::{IntoResponse, Response};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -70,7 +71,20 @@ pub(super) fn router() -> OpenApiRouter<App> {
 
 /// A page for people, at `/docs`; no part of the contract.
 pub(super) fn page() -> Router<App> {
-    SwaggerUi::new("/docs").config(Config::from(AT)).into()
+    let page: Router<App> = SwaggerUi::new("/docs").config(Config::from(AT)).into();
+    page.layer(map_response(guarded))
+}
+
+/// Nothing from elsewhere and in nobody's frame; the page styles itself as it is drawn.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+    img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
+    frame-ancestors 'none'";
+
+async fn guarded(mut response: Response) -> Response {
+    let policy = HeaderValue::from_static(POLICY);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    response
 }
 
 #[cfg(test)]

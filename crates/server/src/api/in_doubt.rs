@@ -1,4 +1,4 @@
-//! The worklist of what nobody knows the outcome of: `/admin/in-doubt`.
+//! One of what nobody knows the outcome of, and a person's word about it: `/admin/in-doubt/{type}/{id}`.
 
 use axum::Json;
 use axum::extract::State;
@@ -6,154 +6,22 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tollgate_core::Timestamp;
-use tollgate_core::id::{Item, ItemId, ItemType};
-use tollgate_core::money::{Currency, Money};
-use tollgate_core::outcome::{AttemptKind, AttemptState};
-use tollgate_core::ports::{AtRisk, Author, IN_DOUBT, Intervened, ItemView, Resolved, SettingKind};
+use tollgate_core::id::{Item, ItemType};
+use tollgate_core::ports::{Author, IN_DOUBT, Intervened, Resolved, SettingKind};
 use tollgate_domains::{invoices as bills, payments};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::body::{Body, after_id, author, parse, wrong};
+use super::body::{Body, author, parse, wrong};
 use super::error::ApiError;
-use super::extract::{Path, Query};
+use super::extract::Path;
 use super::invoices::{self, InvoiceResponse};
 use super::payments::{PaymentResponse, payment_id, told};
 use super::refusals::{Changes, Finds};
 use super::words;
 use crate::auth::Caller;
-
-const PAGE: u32 = 100;
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct After {
-    /// `PAYMENT` or `INVOICE`; payments if not given.
-    #[serde(rename = "type")]
-    #[param(example = "PAYMENT")]
-    item_type: Option<String>,
-    /// The next page: after this id.
-    #[param(schema_with = words::id)]
-    after: Option<String>,
-}
-
-/// What is in doubt, and how much is at risk.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = InDoubtList)]
-struct ListResponse {
-    at_risk: Vec<RiskResponse>,
-    items: Vec<DoubtResponse>,
-    /// Ask with `?after=` for the next page; null on the last one.
-    #[schema(value_type = Option<String>)]
-    next_after: Option<ItemId>,
-}
-
-/// What is in doubt in one currency.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = AtRisk)]
-struct RiskResponse {
-    currency: String,
-    count: u64,
-    amount: String,
-    /// Since when the oldest is in doubt.
-    since: Timestamp,
-}
-
-impl From<AtRisk> for RiskResponse {
-    fn from(risk: AtRisk) -> Self {
-        let money = |currency| Money {
-            minor: risk.amount_minor,
-            currency,
-        };
-        let amount = Currency::from_code(&risk.currency).map(|currency| money(currency).decimal());
-        Self {
-            amount: amount.unwrap_or_else(|| risk.amount_minor.to_string()),
-            currency: risk.currency,
-            count: risk.count,
-            since: risk.since,
-        }
-    }
-}
-
-/// What was sent, when, what was heard of it, and what happens next.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = InDoubt)]
-struct DoubtResponse {
-    #[schema(example = "PAYMENT")]
-    item_type: String,
-    #[schema(value_type = String, example = "pay_001")]
-    id: ItemId,
-    amount: String,
-    currency: &'static str,
-    lane: String,
-    first_sent: Option<Timestamp>,
-    last_sent: Option<Timestamp>,
-    sends: usize,
-    questions: usize,
-    last_heard: Option<String>,
-    /// When it is asked about or sent again, as things stand.
-    next_at: Timestamp,
-}
-
-impl From<ItemView> for DoubtResponse {
-    fn from(view: ItemView) -> Self {
-        let of = |kind| {
-            view.attempts
-                .iter()
-                .filter(move |attempt| attempt.kind == kind)
-        };
-        let lost = |kind| of(kind).filter(|attempt| attempt.state == AttemptState::Unknown);
-        Self {
-            first_sent: lost(AttemptKind::Send).map(|attempt| attempt.turn_at).min(),
-            last_sent: of(AttemptKind::Send).map(|attempt| attempt.turn_at).max(),
-            sends: of(AttemptKind::Send).count(),
-            questions: of(AttemptKind::Probe).count(),
-            last_heard: view.attempts.last().map(|attempt| attempt.detail.clone()),
-            item_type: view.item.item_type.to_string(),
-            amount: view.money.decimal(),
-            currency: view.money.currency.code(),
-            lane: view.lane.to_string(),
-            next_at: view.due,
-            id: view.item.id,
-        }
-    }
-}
-
-/// What nobody knows the outcome of, in the order of ids.
-#[utoipa::path(
-    get, path = "/admin/in-doubt", operation_id = "listInDoubt", tag = "worklists",
-    params(After),
-    responses((status = 200, description = "A page.", body = ListResponse), Finds),
-)]
-async fn list(
-    State(app): State<App>,
-    Query(query): Query<After>,
-) -> Result<Json<ListResponse>, ApiError> {
-    let item_type = match &query.item_type {
-        Some(name) => of_money(name)?,
-        None => payments::item_type(),
-    };
-    let after = query.after.map(after_id).transpose()?;
-    let ids = app.store.in_doubt(&item_type, after.as_ref(), PAGE).await?;
-    let next_after = (ids.len() == PAGE as usize).then(|| ids.last().cloned());
-    let mut items = vec![];
-    for id in &ids {
-        let view = app.store.item(&Item::new(&item_type, id)).await?;
-        items.extend(view.map(DoubtResponse::from));
-    }
-    let at_risk = app.store.at_risk(&item_type).await?;
-    Ok(Json(ListResponse {
-        at_risk: at_risk.into_iter().map(RiskResponse::from).collect(),
-        items,
-        next_after: next_after.flatten(),
-    }))
-}
 
 /// One of them: what was sent, what was heard, what happens next.
 #[utoipa::path(
@@ -195,7 +63,7 @@ async fn as_it_is(
 }
 
 /// Only payments and invoices are ever in doubt.
-fn of_money(name: &str) -> Result<ItemType, ApiError> {
+pub(super) fn of_money(name: &str) -> Result<ItemType, ApiError> {
     let known = App::item_type_named(name)?;
     if [payments::item_type(), bills::item_type()].contains(&known) {
         return Ok(known);
@@ -335,7 +203,6 @@ impl App {
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(list))
         .routes(routes!(show))
         .routes(routes!(resolve))
 }

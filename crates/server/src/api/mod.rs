@@ -7,6 +7,7 @@ mod audit;
 mod billing_schedules;
 mod body;
 mod bulk;
+mod bulk_list;
 mod bulk_views;
 mod calendar_body;
 mod calendars;
@@ -20,7 +21,9 @@ mod forecast;
 mod health;
 mod in_doubt;
 mod in_doubt_ask;
+mod in_doubt_list;
 mod invoice_list;
+mod invoice_occurrences;
 mod invoices;
 mod item_types;
 mod lanes;
@@ -38,6 +41,7 @@ mod refusals;
 mod rules;
 mod rules_body;
 mod shift;
+mod status_check_list;
 mod status_checks;
 mod timeline;
 mod words;
@@ -114,10 +118,13 @@ fn resources() -> OpenApiRouter<App> {
         .merge(payment_list::router())
         .merge(payment_changes::router())
         .merge(bulk::router())
+        .merge(bulk_list::router())
         .merge(status_checks::router())
+        .merge(status_check_list::router())
         .merge(customers::router())
         .merge(invoices::router())
         .merge(invoice_list::router())
+        .merge(invoice_occurrences::router())
         .merge(billing_schedules::router())
         .merge(rate_limit::router())
         .merge(forecast::router())
@@ -126,6 +133,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(calendars::router())
         .merge(item_types::router())
         .merge(in_doubt::router())
+        .merge(in_doubt_list::router())
         .merge(in_doubt_ask::router())
         .merge(rules::router())
         .merge(dead_letters::router())

@@ -5,12 +5,14 @@ use axum::extract::State;
 use rust_decimal::Decimal;
 use serde::Serialize;
 use tollgate_core::Timestamp;
+use tollgate_core::ports::AtRisk;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
 use super::error::ApiError;
+use super::in_doubt_list::RiskResponse;
 use super::rate_limit::ConfigResponse;
 use super::refusals::Reads;
 use crate::pulse::{HISTORY, LanePulse};
@@ -24,6 +26,9 @@ struct NowResponse {
     /// From here on sends are told second by second.
     since: Timestamp,
     lanes: Vec<LaneResponse>,
+    /// By currency; counted every few seconds.
+    payments_in_doubt: Vec<RiskResponse>,
+    invoices_in_doubt: Vec<RiskResponse>,
 }
 
 /// A lane, and what it does.
@@ -39,6 +44,8 @@ struct LaneResponse {
     waiting: u64,
     /// Of these, what was due before now.
     overdue: u64,
+    /// Of what waits, what the plan gives a slot after its deadline; counted no further than 1000.
+    planned_late: u64,
     /// When what waits now has been sent, as things stand; null if nobody can say.
     drained_at: Option<Timestamp>,
     /// The most sends in any sliding second since then.
@@ -67,6 +74,7 @@ impl LaneResponse {
             planned_per_second: planned.min(lane.max_per_second).round_dp(3),
             waiting: pulse.waiting,
             overdue: pulse.overdue,
+            planned_late: pulse.planned_late,
             drained_at: pulse.drained_at,
             worst_second: pulse.worst_second,
             seconds: pulse.seconds.iter().map(second).collect(),
@@ -82,12 +90,15 @@ impl LaneResponse {
 async fn now(State(app): State<App>) -> Result<Json<NowResponse>, ApiError> {
     let beat = app.pulse.now().await?;
     let lanes = beat.lanes.iter();
+    let told = |risks: &[AtRisk]| risks.iter().cloned().map(RiskResponse::from).collect();
     Ok(Json(NowResponse {
         now: beat.now,
         since: beat.now - HISTORY,
         lanes: lanes
             .map(|pulse| LaneResponse::new(pulse, beat.now))
             .collect(),
+        payments_in_doubt: told(&beat.doubt.payments),
+        invoices_in_doubt: told(&beat.doubt.invoices),
     }))
 }
 

@@ -1,4 +1,6 @@
-//! How much a page shows.
+//! How much a page shows, and where it begins.
+
+use tollgate_core::ports::Bookmark;
 
 use super::body::wrong;
 use super::error::ApiError;
@@ -13,4 +15,10 @@ pub(super) fn limit(asked: Option<u32>) -> Result<u32, ApiError> {
         return Ok(limit);
     }
     Err(wrong("limit", format!("must be between 1 and {MOST}")))
+}
+
+/// Where a page begins that is not in the order of ids.
+pub(super) fn bookmark(after: &str) -> Result<Bookmark, ApiError> {
+    let what = "must be the \"next\" of the page before, as it was told";
+    Bookmark::parse(after).ok_or_else(|| wrong("after", what))
 }

@@ -210,6 +210,12 @@ pub(super) fn new_id() -> String {
     format!("{PREFIX}{}", Uuid::new_v4())
 }
 
+/// What is no id of a check is nobody's, without asking the store.
+pub(super) fn is_id(text: &str) -> bool {
+    let uuid = text.strip_prefix(PREFIX);
+    uuid.is_some_and(|uuid| Uuid::try_parse(uuid).is_ok())
+}
+
 pub(super) fn not_started(id: &str, error: StartError) -> ApiError {
     match error {
         StartError::Known => ApiError::conflict(format!("{id} exists already")),
@@ -232,10 +238,7 @@ async fn show(
     State(app): State<App>,
     Path(workflow_id): Path<String>,
 ) -> Result<Response, ApiError> {
-    // What is no id of a check is nobody's, without asking the store.
-    let uuid = workflow_id.strip_prefix(PREFIX);
-    let is_id = uuid.is_some_and(|uuid| Uuid::try_parse(uuid).is_ok());
-    let report = if is_id {
+    let report = if is_id(&workflow_id) {
         app.status_checks.report(&FlowId::new(&workflow_id)).await?
     } else {
         None

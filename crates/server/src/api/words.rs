@@ -48,6 +48,9 @@ pub(super) fn attempt_kind() -> Object {
 pub(super) fn resolved() -> Object {
     one_of(Resolved::ALL.map(Resolved::as_str))
 }
+pub(super) fn doubt_order() -> Object {
+    one_of(["id", "oldest", "largest"])
+}
 pub(super) fn bulk_state() -> Object {
     one_of(["UPLOADING", "RUNNING", "DONE"])
 }
@@ -85,6 +88,13 @@ const SPREADS: [&str; 2] = ["even", "jitter"];
 pub(super) fn id() -> Object {
     let text = ObjectBuilder::new().schema_type(Type::String);
     text.pattern(Some(ID_PATTERN)).build()
+}
+
+/// Where a page begins that is not in the order of ids.
+pub(super) fn bookmark() -> Object {
+    let text = ObjectBuilder::new().schema_type(Type::String);
+    let pattern = r"^-?[0-9]{1,18}\.[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$";
+    text.pattern(Some(pattern)).build()
 }
 
 fn one_of<const N: usize>(words: [&'static str; N]) -> Object {

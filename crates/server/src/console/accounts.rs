@@ -8,8 +8,9 @@ use tollgate_core::Timestamp;
 
 use super::Console;
 use super::call::{Problem, query};
+use super::in_doubt::MONEY;
 use super::session::Session;
-use super::shell::{Shell, clock, grouped, page as drawn};
+use super::shell::{Shell, Tab, clock, grouped, page as drawn, tabs};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -69,6 +70,8 @@ pub(super) async fn audit(
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct Day {
+    #[serde(rename = "type")]
+    item_type: String,
     date: String,
     zone: String,
 }
@@ -78,6 +81,7 @@ struct Totals {
     from: Timestamp,
     to: Timestamp,
     payments: Vec<Bucket>,
+    invoices: Vec<Bucket>,
 }
 
 #[derive(Deserialize)]
@@ -92,8 +96,22 @@ struct Bucket {
 #[template(path = "totals.html")]
 struct TotalsPage {
     shell: Shell,
+    tabs: Vec<Tab>,
     asked: Day,
     totals: Totals,
+}
+
+impl TotalsPage {
+    fn is_of_invoices(&self) -> bool {
+        self.asked.item_type == MONEY[1]
+    }
+    fn buckets(&self) -> &[Bucket] {
+        if self.is_of_invoices() {
+            &self.totals.invoices
+        } else {
+            &self.totals.payments
+        }
+    }
 }
 
 pub(super) async fn totals(
@@ -101,12 +119,19 @@ pub(super) async fn totals(
     session: Session,
     Query(asked): Query<Day>,
 ) -> Result<Response, Problem> {
-    let wanted = query(&[("date", asked.date.trim()), ("zone", asked.zone.trim())]);
+    let day = [("date", asked.date.trim()), ("zone", asked.zone.trim())];
+    let wanted = query(&day);
+    let by_type = |name: &str| {
+        let asked = query(&[("type", name), day[0], day[1]]);
+        format!("/console/totals{asked}")
+    };
+    let tabs = tabs(&MONEY, &asked.item_type, by_type);
     let totals: Totals = console
         .get(&session, &format!("/admin/totals{wanted}"))
         .await?;
     Ok(drawn(&TotalsPage {
         shell: Shell::new(&session, "Totals", "Totals", ""),
+        tabs,
         asked,
         totals,
     }))

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use axum::body::Body;
+use axum::extract::multipart::Field;
 use axum::extract::{Multipart, Path, Query, State};
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -12,8 +13,8 @@ use tollgate_core::Timestamp;
 
 use super::Console;
 use super::call::{Problem, part, query};
-use super::session::{Session, is_ours};
-use super::shell::{Shell, clock_or, grouped, page as drawn};
+use super::session::{PROOF, Session, from_elsewhere};
+use super::shell::{Shell, clock, clock_or, grouped, page as drawn};
 use crate::api::Needs;
 
 #[derive(Deserialize, Default)]
@@ -23,46 +24,113 @@ pub(super) struct Asked {
     after: String,
 }
 
-#[derive(Template)]
-#[template(path = "imports.html")]
-struct AskPage {
-    shell: Shell,
-    hands_in: bool,
-}
-
-pub(super) async fn ask(session: Session, Query(asked): Query<Asked>) -> Response {
-    let batch = asked.batch.trim();
-    if !batch.is_empty() {
-        let next = format!("/console/imports/{}", part(batch));
-        return Redirect::to(&next).into_response();
-    }
-    drawn(&AskPage {
-        shell: Shell::new(&session, "Imports", "Imports", ""),
-        hands_in: session.may(Needs::Ingest),
-    })
+#[derive(Deserialize)]
+struct Imports {
+    batches: Vec<Line>,
+    next: Option<String>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Proof {
-    #[serde(default)]
-    csrf: String,
+#[serde(rename_all = "camelCase")]
+struct Line {
+    batch_id: String,
+    state: String,
+    lines: u64,
+    accepted: u64,
+    duplicate: u64,
+    rejected: u64,
+    opened_at: Timestamp,
+}
+
+impl Line {
+    fn address(&self) -> String {
+        address(&self.batch_id)
+    }
+    fn decided(&self) -> u64 {
+        self.accepted + self.duplicate + self.rejected
+    }
+}
+
+fn address(batch: &str) -> String {
+    format!("/console/imports/{}", part(batch))
+}
+
+#[derive(Template)]
+#[template(path = "imports.html")]
+struct ListPage {
+    shell: Shell,
+    hands_in: bool,
+    /// Whether the reader may look at all of them, or at single ones only.
+    lists: bool,
+    imports: Vec<Line>,
+    next: Option<String>,
+}
+
+pub(super) async fn list(
+    State(console): State<Console>,
+    session: Session,
+    Query(asked): Query<Asked>,
+) -> Result<Response, Problem> {
+    let batch = asked.batch.trim();
+    if !batch.is_empty() {
+        return Ok(Redirect::to(&address(batch)).into_response());
+    }
+    let lists = session.may(Needs::Read);
+    let (mut imports, mut next) = (vec![], None);
+    if lists {
+        let wanted = format!("/payments/bulk{}", query(&[("after", &asked.after)]));
+        let found: Imports = console.get(&session, &wanted).await?;
+        (imports, next) = (found.batches, found.next);
+    }
+    Ok(drawn(&ListPage {
+        shell: Shell::new(&session, "Imports", "Imports", ""),
+        hands_in: session.may(Needs::Ingest),
+        lists,
+        imports,
+        next: next.map(|after| format!("/console/imports{}", query(&[("after", &after)]))),
+    }))
+}
+
+fn wrong(error: &str) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, error)
+}
+
+/// The next part of the form.
+async fn next_field(form: &mut Multipart) -> Result<Option<Field<'_>>, Problem> {
+    let field = form.next_field().await;
+    field.map_err(|_| wrong("the upload broke off; nothing of it was taken in"))
+}
+
+/// The proof comes before the file, so nothing of a file from elsewhere is read on.
+async fn is_proven(form: &mut Multipart, session: &Session) -> Result<bool, Problem> {
+    let Some(mut field) = next_field(form).await? else {
+        return Ok(false);
+    };
+    if field.name() != Some(PROOF) {
+        return Ok(false);
+    }
+    // However it comes in pieces, it is as long as ours or it is another.
+    let mut given = vec![];
+    while let Ok(Some(piece)) = field.chunk().await {
+        given.extend_from_slice(&piece);
+        if given.len() > session.csrf.len() {
+            return Ok(false);
+        }
+    }
+    Ok(session.is_proof(&given))
 }
 
 /// The file streams through to the API; nothing of it is kept here.
 pub(super) async fn upload(
     State(console): State<Console>,
     session: Session,
-    Query(proof): Query<Proof>,
     headers: HeaderMap,
     mut form: Multipart,
 ) -> Result<Response, Problem> {
-    let wrong = |error: &str| Problem::new(StatusCode::BAD_REQUEST, error);
-    if !is_ours(&session, &headers, &proof.csrf) {
-        let error = "this form is old or from elsewhere; open the page again";
-        return Err(Problem::new(StatusCode::FORBIDDEN, error));
+    if from_elsewhere(&headers) || !is_proven(&mut form, &session).await? {
+        return Err(Problem::not_ours());
     }
-    let file = form.next_field().await;
-    let file = file.map_err(|_| wrong("the upload broke off; nothing of it was taken in"))?;
+    let file = next_field(&mut form).await?;
     let mut file = file.ok_or_else(|| wrong("no file was chosen"))?;
     let name = file.file_name().unwrap_or_default().to_ascii_lowercase();
     let kind = match name.rsplit_once('.').map(|(_, end)| end) {
@@ -97,8 +165,7 @@ pub(super) async fn upload(
         let error = "the file was taken in, but its number was lost";
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error)
     })?;
-    let next = format!("/console/imports/{}", part(&told.batch_id));
-    Ok(Redirect::to(&next).into_response())
+    Ok(Redirect::to(&address(&told.batch_id)).into_response())
 }
 
 #[derive(Deserialize)]
@@ -173,13 +240,13 @@ pub(super) async fn page(
     Path(batch): Path<String>,
     Query(asked): Query<Asked>,
 ) -> Result<Response, Problem> {
-    let address = format!("/payments/bulk/{}", part(&batch));
-    let import: Import = console.get(&session, &address).await?;
-    let errors = format!("{address}/errors{}", query(&[("after", &asked.after)]));
+    let at = format!("/payments/bulk/{}", part(&batch));
+    let import: Import = console.get(&session, &at).await?;
+    let errors = format!("{at}/errors{}", query(&[("after", &asked.after)]));
     let errors: Errors = console.get(&session, &errors).await?;
     let next = errors.next_after.map(|after| {
         let asked = query(&[("after", &after.to_string())]);
-        format!("/console/imports/{}{asked}", part(&batch))
+        format!("{}{asked}", address(&batch))
     });
     Ok(drawn(&Page {
         shell: Shell::new(&session, format!("Import {batch}"), "Imports", ""),

@@ -1,19 +1,19 @@
-//! The worklist of what nobody knows the outcome of, and deciding one.
+//! The worklist of what nobody knows the outcome of.
 
 use askama::Template;
-use axum::extract::{Path, Query, State};
-use axum::http::{Method, StatusCode};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::extract::{Query, State};
+use axum::response::Response;
 use serde::Deserialize;
-use serde_json::json;
 use tollgate_core::Timestamp;
 
 use super::Console;
 use super::call::{Problem, part, query};
 use super::now::Risk;
-use super::payments::Payment;
-use super::session::{Act, Session};
-use super::shell::{Shell, clock, clock_or, grouped, page as drawn};
+use super::session::Session;
+use super::shell::{Shell, Tab, clock, clock_or, grouped, page as drawn, tabs};
+
+/// What can be in doubt.
+pub(super) const MONEY: [&str; 2] = ["PAYMENT", "INVOICE"];
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -26,6 +26,7 @@ struct Worklist {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Doubt {
+    item_type: String,
     id: String,
     amount: String,
     currency: String,
@@ -39,31 +40,64 @@ struct Doubt {
 
 impl Doubt {
     fn address(&self) -> String {
-        address(&self.id)
+        address(&self.item_type, &self.id, "")
     }
 }
 
-fn of(id: &str) -> String {
-    format!("/admin/in-doubt/PAYMENT/{}", part(id))
-}
-
-fn address(id: &str) -> String {
-    format!("/console/in-doubt/{}", part(id))
+/// A payment's page has no type in its address: it is the type that is meant when none is asked for.
+pub(super) fn address(item_type: &str, id: &str, done: &str) -> String {
+    let item_type = if item_type == MONEY[0] { "" } else { item_type };
+    let asked = query(&[("type", item_type), ("done", done)]);
+    format!("/console/in-doubt/{}{asked}", part(id))
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct Asked {
+    #[serde(rename = "type")]
+    item_type: String,
+    /// The currency whose largest come first; the oldest do if there is none.
+    largest: String,
     after: String,
     done: String,
+}
+
+impl Asked {
+    fn of_the_api(&self) -> String {
+        let order = if self.largest.is_empty() {
+            "oldest"
+        } else {
+            "largest"
+        };
+        let asked = query(&[
+            ("type", &self.item_type),
+            ("order", order),
+            ("currency", &self.largest),
+            ("after", &self.after),
+        ]);
+        format!("/admin/in-doubt{asked}")
+    }
+    fn of_the_console(&self, largest: &str, after: &str) -> String {
+        let asked = query(&[
+            ("type", &self.item_type),
+            ("largest", largest),
+            ("after", after),
+        ]);
+        format!("/console/in-doubt{asked}")
+    }
 }
 
 #[derive(Template)]
 #[template(path = "in_doubt.html")]
 struct ListPage {
     shell: Shell,
+    tabs: Vec<Tab>,
+    /// What may come first.
+    orders: Vec<Tab>,
     list: Worklist,
     next: Option<String>,
+    /// Whether their gateways can be asked: invoices have none.
+    asks: bool,
 }
 
 pub(super) async fn list(
@@ -71,71 +105,32 @@ pub(super) async fn list(
     session: Session,
     Query(asked): Query<Asked>,
 ) -> Result<Response, Problem> {
-    let address = format!("/admin/in-doubt{}", query(&[("after", &asked.after)]));
-    let mut list: Worklist = console.get(&session, &address).await?;
-    // The oldest first, within what one page holds.
-    list.items.sort_by_key(|doubt| doubt.first_sent);
+    let list: Worklist = console.get(&session, &asked.of_the_api()).await?;
     let next = list.next_after.as_ref();
-    let next = next.map(|after| format!("/console/in-doubt{}", query(&[("after", after)])));
+    let next = next.map(|after| asked.of_the_console(&asked.largest, after));
+    let by_type = |name: &str| format!("/console/in-doubt{}", query(&[("type", name)]));
     let shell = Shell::new(&session, "In doubt", "In doubt", &asked.done);
-    Ok(drawn(&ListPage { shell, list, next }))
-}
-
-#[derive(Template)]
-#[template(path = "doubt.html")]
-struct Page {
-    shell: Shell,
-    payment: Payment,
-    action: String,
-}
-
-pub(super) async fn page(
-    State(console): State<Console>,
-    session: Session,
-    Path(id): Path<String>,
-    Query(asked): Query<Asked>,
-) -> Result<Response, Problem> {
-    let payment: Payment = console.get(&session, &of(&id)).await?;
-    let shell = Shell::new(&session, format!("In doubt: {id}"), "In doubt", &asked.done);
-    let action = address(&id);
-    Ok(drawn(&Page {
+    Ok(drawn(&ListPage {
+        asks: shell.operates && ["", MONEY[0]].contains(&asked.item_type.as_str()),
         shell,
-        payment,
-        action,
+        tabs: tabs(&MONEY, &asked.item_type, by_type),
+        orders: orders(&asked, &list.at_risk),
+        list,
+        next,
     }))
 }
 
-#[derive(Deserialize)]
-pub(super) struct Decision {
-    /// The run that the page told of.
-    run: u32,
-    outcome: String,
-    reason: String,
-    #[serde(default)]
-    actor: String,
-}
-
-pub(super) async fn resolve(
-    State(console): State<Console>,
-    Path(id): Path<String>,
-    Act { session, form }: Act<Decision>,
-) -> Result<Response, Problem> {
-    let now: Payment = console.get(&session, &of(&id)).await?;
-    if now.run != form.run {
-        // What the bank said before it was sent again says nothing about that.
-        let error = "it has been sent again since you opened the page; open it again and look";
-        return Err(Problem::new(StatusCode::CONFLICT, error));
-    }
-    let mut wish = json!({"outcome": form.outcome, "reason": form.reason});
-    if !form.actor.trim().is_empty() {
-        wish["actor"] = form.actor.into();
-    }
-    let what = format!("{}/resolve", of(&id));
-    let told = console.act(&session, Method::POST, &what, &wish).await?;
-    let next = if told["status"] == "PROPOSED" {
-        format!("{}?done=proposed", address(&id))
-    } else {
-        "/console/in-doubt?done=resolved".to_owned()
+/// The oldest, or the largest of a currency.
+fn orders(asked: &Asked, at_risk: &[Risk]) -> Vec<Tab> {
+    let oldest = Tab {
+        name: "the oldest first".to_owned(),
+        address: asked.of_the_console("", ""),
+        here: asked.largest.is_empty(),
     };
-    Ok(Redirect::to(&next).into_response())
+    let largest = at_risk.iter().map(|risk| Tab {
+        name: format!("the largest in {} first", risk.currency),
+        address: asked.of_the_console(&risk.currency, ""),
+        here: asked.largest == risk.currency,
+    });
+    std::iter::once(oldest).chain(largest).collect()
 }

@@ -241,13 +241,8 @@ pub(super) async fn limit(
 ) -> Result<Response, Problem> {
     console.unchanged(&session, &lane, form.version).await?;
     let limit: f64 = number(&form.limit, "the limit")?;
+    super::must_say_why(&form.reason)?;
     let reason = form.reason.trim();
-    if reason.is_empty() {
-        return Err(Problem::new(
-            StatusCode::BAD_REQUEST,
-            "say why: the next person wants to know",
-        ));
-    }
     let wish = json!({
         "configName": lane, "maxPerSecond": limit, "reason": reason, "confirm": form.confirm == "yes"
     });

@@ -5,14 +5,18 @@
 mod accounts;
 mod call;
 mod chart;
+mod doubt;
 mod imports;
 mod in_doubt;
+mod invoices;
 mod lane;
 mod live;
 mod now;
 mod payments;
+mod schedules;
 mod session;
 mod shell;
+mod status_checks;
 mod worklists;
 
 use std::sync::Arc;
@@ -20,13 +24,14 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use tokio::sync::watch;
 
 use crate::auth::Tokens;
+use call::Problem;
 
 /// What pages work with.
 #[derive(Clone)]
@@ -86,13 +91,29 @@ impl Console {
                 "/console/payments/{id}/reschedule",
                 post(payments::reschedule),
             )
+            .route("/console/invoices", get(invoices::list))
+            .route("/console/invoices/{id}", get(invoices::page))
+            .route(
+                "/console/invoices/{id}/reschedule",
+                post(invoices::reschedule),
+            )
+            .route(
+                "/console/schedules",
+                get(schedules::page).post(schedules::save),
+            )
             .route("/console/in-doubt", get(in_doubt::list))
             .route(
                 "/console/in-doubt/{id}",
-                get(in_doubt::page).post(in_doubt::resolve),
+                get(doubt::page).post(doubt::resolve),
             )
-            .route("/console/imports", get(imports::ask).merge(upload))
+            .route("/console/ask", post(doubt::ask))
+            .route("/console/imports", get(imports::list).merge(upload))
             .route("/console/imports/{batch}", get(imports::page))
+            .route(
+                "/console/status-checks",
+                get(status_checks::list).post(status_checks::begin),
+            )
+            .route("/console/status-checks/{id}", get(status_checks::page))
             .route("/console/dead-letters", get(worklists::dead_letters))
             .route(
                 "/console/dead-letters/{item_type}/{id}/replay",
@@ -107,6 +128,15 @@ impl Console {
             .with_state(self.clone());
         self.api.merge(pages)
     }
+}
+
+/// Where the API takes an act without a reason, a person still says one.
+fn must_say_why(reason: &str) -> Result<(), Problem> {
+    if reason.trim().is_empty() {
+        let error = "say why: the next person wants to know";
+        return Err(Problem::new(StatusCode::BAD_REQUEST, error));
+    }
+    Ok(())
 }
 
 /// Nothing from elsewhere, no script but our own, and in nobody's frame.

@@ -13,6 +13,7 @@ use super::call::{Problem, part};
 use super::chart::Rate;
 use super::session::Session;
 use super::shell::{Shell, clock, grouped, lasting, page as drawn};
+use crate::pulse::MOST_LATE;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -20,6 +21,8 @@ pub(super) struct Told {
     pub(super) now: Timestamp,
     pub(super) since: Timestamp,
     pub(super) lanes: Vec<LaneNow>,
+    payments_in_doubt: Vec<Risk>,
+    invoices_in_doubt: Vec<Risk>,
 }
 
 #[derive(Deserialize)]
@@ -29,6 +32,7 @@ pub(super) struct LaneNow {
     planned_per_second: f64,
     pub(super) waiting: u64,
     pub(super) overdue: u64,
+    planned_late: u64,
     drained_at: Option<Timestamp>,
     worst_second: u32,
     seconds: Vec<Second>,
@@ -76,9 +80,10 @@ pub(super) struct Risk {
     pub(super) since: Timestamp,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// What is in doubt of one type.
 struct InDoubt {
+    what: &'static str,
+    address: &'static str,
     at_risk: Vec<Risk>,
 }
 
@@ -118,6 +123,18 @@ impl Gate {
 }
 
 impl Gate {
+    /// Deadlines that the plan misses; they are counted no further than the API counts them.
+    pub(super) fn late(&self) -> String {
+        let late = grouped(&self.now.planned_late);
+        if self.now.planned_late < u64::from(MOST_LATE) {
+            late
+        } else {
+            format!("{late} or more")
+        }
+    }
+    pub(super) fn is_late(&self) -> bool {
+        self.now.planned_late > 0
+    }
     /// Below one a second a single send is within the limit.
     fn is_over(&self) -> bool {
         f64::from(self.now.worst_second) > self.now.lane.max_per_second.max(1.0)
@@ -130,21 +147,35 @@ impl Gate {
 struct Live {
     now: Timestamp,
     gates: Vec<Gate>,
-    at_risk: Vec<Risk>,
+    in_doubt: Vec<InDoubt>,
     trouble: Option<String>,
 }
 
 /// The live part, as text.
 pub(super) async fn live(console: &Console, session: &Session) -> Result<String, Problem> {
     let told: Told = console.get(session, "/admin/now").await?;
-    let doubt: InDoubt = console.get(session, "/admin/in-doubt").await?;
     let ready = console.answer(session, ready()).await;
     let (now, since) = (told.now, told.since);
     let gate = |lane| Gate::new(lane, now, since);
+    let in_doubt = [
+        InDoubt {
+            what: "payments",
+            address: "/console/in-doubt",
+            at_risk: told.payments_in_doubt,
+        },
+        InDoubt {
+            what: "invoices",
+            address: "/console/in-doubt?type=INVOICE",
+            at_risk: told.invoices_in_doubt,
+        },
+    ];
     let live = Live {
         now,
         gates: told.lanes.into_iter().map(gate).collect(),
-        at_risk: doubt.at_risk,
+        in_doubt: in_doubt
+            .into_iter()
+            .filter(|one| !one.at_risk.is_empty())
+            .collect(),
         trouble: ready.err().map(|problem| problem.error),
     };
     live.render().map_err(|error| {

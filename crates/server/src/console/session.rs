@@ -21,7 +21,11 @@ use crate::api::{Needs, strange_host};
 use crate::auth::{Caller, hash};
 
 pub(super) const SIGN_IN: &str = "/console/sign-in";
+/// The field of a form that proves that it is ours.
+pub(super) const PROOF: &str = "csrf";
 const COOKIE: &str = "tollgate_session";
+/// By TLS: browsers take a cookie of this name from this very host only, and never without TLS.
+const COOKIE_BY_TLS: &str = "__Host-tollgate_session";
 /// A shift, and the hours around it.
 const SESSION_SECS: u32 = 12 * 3600;
 /// The longest token that is tried.
@@ -52,6 +56,11 @@ impl Session {
         self.token.is_some()
     }
 
+    /// Whether a form carries what ours do.
+    pub(super) fn is_proof(&self, given: &[u8]) -> bool {
+        same(given, &self.csrf)
+    }
+
     pub(super) fn authorization(&self) -> Option<HeaderValue> {
         let token = self.token.as_ref()?;
         let mut value = HeaderValue::from_str(&format!("Bearer {token}")).ok()?;
@@ -73,11 +82,15 @@ impl Console {
                 Some(_) => Err(Refusal::Stranger),
             };
         }
-        let token = cookie(headers).unwrap_or_default();
+        let token = cookie(headers, self.cookie_name()).unwrap_or_default();
         match self.tokens.caller(token.as_bytes()) {
             Some(caller) => Ok(self.session_of(Some(token), caller)),
             None => Err(Refusal::SignIn),
         }
+    }
+
+    fn cookie_name(&self) -> &'static str {
+        if self.by_tls { COOKIE_BY_TLS } else { COOKIE }
     }
 
     fn session_of(&self, token: Option<String>, caller: Caller) -> Session {
@@ -95,13 +108,13 @@ impl Console {
     }
 }
 
-fn cookie(headers: &HeaderMap) -> Option<String> {
+fn cookie(headers: &HeaderMap, wanted: &str) -> Option<String> {
     let all = headers.get_all(header::COOKIE).iter();
     let pairs = all.filter_map(|value| value.to_str().ok());
     let mut pairs = pairs.flat_map(|value| value.split(';'));
     pairs.find_map(|pair| {
         let (name, value) = pair.trim().split_once('=')?;
-        (name == COOKIE).then(|| value.to_owned())
+        (name == wanted).then(|| value.to_owned())
     })
 }
 
@@ -159,13 +172,13 @@ impl<T: DeserializeOwned> FromRequest<Console> for Act<T> {
         let session = console.session(request.headers());
         let session = session.map_err(IntoResponse::into_response)?;
         if from_elsewhere(request.headers()) {
-            return Err(not_ours());
+            return Err(Problem::not_ours().into_response());
         }
         let bytes = Bytes::from_request(request, console).await;
         let bytes = bytes.map_err(IntoResponse::into_response)?;
         let proof: Proof = parse(&bytes).map_err(IntoResponse::into_response)?;
-        if !same(&proof.csrf, &session.csrf) {
-            return Err(not_ours());
+        if !session.is_proof(proof.csrf.as_bytes()) {
+            return Err(Problem::not_ours().into_response());
         }
         let form = parse(&bytes).map_err(IntoResponse::into_response)?;
         Ok(Self { session, form })
@@ -180,13 +193,16 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 }
 
 /// Takes as long for a wrong proof as for the right one.
-fn same(given: &str, proof: &str) -> bool {
-    given.as_bytes().ct_eq(proof.as_bytes()).into()
+fn same(given: &[u8], proof: &str) -> bool {
+    given.ct_eq(proof.as_bytes()).into()
 }
 
-fn not_ours() -> Response {
-    let error = "this form is old or from elsewhere; open the page again and send it from there";
-    Problem::new(StatusCode::FORBIDDEN, error).into_response()
+impl Problem {
+    pub(super) fn not_ours() -> Self {
+        let error =
+            "this form is old or from elsewhere; open the page again and send it from there";
+        Self::new(StatusCode::FORBIDDEN, error)
+    }
 }
 
 /// What browsers say about where a request comes from.
@@ -203,11 +219,6 @@ pub(super) fn from_elsewhere(headers: &HeaderMap) -> bool {
         (None, _) => false,
         (Some(origin), host) => origin.split_once("://").map(|(_, at)| at) != host,
     }
-}
-
-/// A form with a file proves itself in its address.
-pub(super) fn is_ours(session: &Session, headers: &HeaderMap, csrf: &str) -> bool {
-    !from_elsewhere(headers) && same(csrf, &session.csrf)
 }
 
 #[derive(Deserialize)]
@@ -243,7 +254,7 @@ pub(super) async fn sign_in(
     Form(form): Form<SignIn>,
 ) -> Response {
     if from_elsewhere(&headers) {
-        return not_ours();
+        return Problem::not_ours().into_response();
     }
     let token = form.token.trim();
     let fits = token.len() <= MAX_TOKEN_BYTES && token.bytes().all(|b| b.is_ascii_graphic());
@@ -277,9 +288,12 @@ pub(super) async fn sign_out(State(console): State<Console>, _: Act<Nothing>) ->
 pub(super) struct Nothing {}
 
 fn with_cookie(console: &Console, token: &str, secs: u32, next: &str) -> Response {
-    let secure = if console.by_tls { "; Secure" } else { "" };
+    let (name, secure) = (
+        console.cookie_name(),
+        if console.by_tls { "; Secure" } else { "" },
+    );
     let cookie =
-        format!("{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict; Max-Age={secs}{secure}");
+        format!("{name}={token}; Path=/; HttpOnly; SameSite=Strict; Max-Age={secs}{secure}");
     let mut response = Redirect::to(next).into_response();
     if let Ok(mut cookie) = HeaderValue::from_str(&cookie) {
         cookie.set_sensitive(true);
@@ -329,8 +343,30 @@ mod tests {
 
     #[test]
     fn the_cookie_is_found_among_others() {
-        let found = cookie(&headers(&[("cookie", "a=1; tollgate_session=tg_x; b=2")]));
-        assert_eq!(found.as_deref(), Some("tg_x"));
-        assert_eq!(cookie(&headers(&[("cookie", "tollgate_sessions=1")])), None);
+        let found = |text: &str, name| cookie(&headers(&[("cookie", text)]), name);
+        let two = "a=1; tollgate_session=tg_x; __Host-tollgate_session=tg_y";
+        assert_eq!(found(two, COOKIE).as_deref(), Some("tg_x"));
+        assert_eq!(found(two, COOKIE_BY_TLS).as_deref(), Some("tg_y"));
+        assert_eq!(found("tollgate_sessions=1", COOKIE), None);
+        assert_eq!(found("tollgate_session=1", COOKIE_BY_TLS), None);
+    }
+
+    #[test]
+    fn by_tls_the_cookie_is_of_this_host_alone_and_never_travels_without() {
+        let told = |by_tls| {
+            let (_, closing) = tokio::sync::watch::channel(false);
+            let console = Console::new(axum::Router::new(), Arc::default(), by_tls, closing);
+            let response = with_cookie(&console, "tg_x", 60, "/");
+            let cookie = &response.headers()[header::SET_COOKIE];
+            cookie.to_str().unwrap().to_owned()
+        };
+        assert_eq!(
+            told(true),
+            "__Host-tollgate_session=tg_x; Path=/; HttpOnly; SameSite=Strict; Max-Age=60; Secure"
+        );
+        assert_eq!(
+            told(false),
+            "tollgate_session=tg_x; Path=/; HttpOnly; SameSite=Strict; Max-Age=60"
+        );
     }
 }

@@ -12,17 +12,37 @@ use super::session::Session;
 use crate::api::Needs;
 
 /// A page in the menu, and whom it is for.
-const MENU: [(&str, &str, Needs); 9] = [
+const MENU: [(&str, &str, Needs); 11] = [
     ("Now", "/", Needs::Read),
     ("Payments", "/console/payments", Needs::AnyRole),
+    ("Invoices", "/console/invoices", Needs::AnyRole),
     ("In doubt", "/console/in-doubt", Needs::Read),
     ("Imports", "/console/imports", Needs::AnyRole),
+    ("Status checks", "/console/status-checks", Needs::AnyRole),
     ("Dead letters", "/console/dead-letters", Needs::Read),
     ("Item types", "/console/item-types", Needs::Read),
     ("Totals", "/console/totals", Needs::Read),
     ("Audit", "/console/audit", Needs::Read),
     ("API", "/docs/", Needs::Nothing),
 ];
+
+/// One of a few pages beside each other, such as one per item type.
+pub(super) struct Tab {
+    pub(super) name: String,
+    pub(super) address: String,
+    pub(super) here: bool,
+}
+
+/// A tab for each item type; the first is meant when none is asked for.
+pub(super) fn tabs(types: &[&str], asked: &str, address: impl Fn(&str) -> String) -> Vec<Tab> {
+    let here = if asked.is_empty() { types[0] } else { asked };
+    let tab = |name: &&str| Tab {
+        name: (*name).to_owned(),
+        address: address(name),
+        here: *name == here,
+    };
+    types.iter().map(tab).collect()
+}
 
 pub(super) struct MenuItem {
     pub(super) name: &'static str,
@@ -84,9 +104,13 @@ fn notice(done: &str) -> &'static str {
         "cancelled" => "The payment is cancelled.",
         "released" => "The payment is released and goes on.",
         "rescheduled" => "The payment is rescheduled.",
-        "resolved" => "Recorded. The payment is no longer in doubt.",
+        "resolved" => "Recorded. It is no longer in doubt.",
+        "nothing" => "Nothing that was last sent on that day is in doubt.",
         "proposed" => "Proposed. A second person must decide the same.",
         "replayed" => "Replayed: it is back in the queue, as its next run.",
+        "moved" => "The invoice has another time.",
+        "scheduled" => "The schedule is in force. What is queued keeps its time.",
+        "asked" => "The gateways are being asked.",
         "switched" => "Recorded, and in force on every node.",
         _ => "",
     }

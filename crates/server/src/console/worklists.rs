@@ -11,11 +11,16 @@ use tollgate_core::Timestamp;
 use super::Console;
 use super::call::{Problem, part, query};
 use super::session::{Act, Session};
-use super::shell::{Shell, clock, page as drawn};
+use super::shell::{Shell, Tab, clock, page as drawn, tabs};
+
+/// What can be given up.
+const LETTERS: [&str; 3] = ["PAYMENT", "INVOICE", "NOTIFICATION"];
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct Asked {
+    #[serde(rename = "type")]
+    item_type: String,
     after: String,
     done: String,
 }
@@ -53,6 +58,7 @@ impl Letter {
 #[template(path = "dead_letters.html")]
 struct LettersPage {
     shell: Shell,
+    tabs: Vec<Tab>,
     letters: Vec<Letter>,
     next: Option<String>,
 }
@@ -62,11 +68,15 @@ pub(super) async fn dead_letters(
     session: Session,
     Query(asked): Query<Asked>,
 ) -> Result<Response, Problem> {
-    let address = format!("/admin/dead-letters{}", query(&[("after", &asked.after)]));
+    let of_type = ("type", &*asked.item_type);
+    let wanted = query(&[of_type, ("after", &asked.after)]);
+    let address = format!("/admin/dead-letters{wanted}");
     let found: Letters = console.get(&session, &address).await?;
-    let next = found.next.map(|after| query(&[("after", &after)]));
+    let next = found.next.map(|after| query(&[of_type, ("after", &after)]));
+    let by_type = |name: &str| format!("/console/dead-letters{}", query(&[("type", name)]));
     Ok(drawn(&LettersPage {
         shell: Shell::new(&session, "Dead letters", "Dead letters", &asked.done),
+        tabs: tabs(&LETTERS, &asked.item_type, by_type),
         letters: found.dead_letters,
         next: next.map(|asked| format!("/console/dead-letters{asked}")),
     }))
@@ -82,11 +92,12 @@ pub(super) async fn replay(
     Path((item_type, id)): Path<(String, String)>,
     Act { session, form }: Act<Because>,
 ) -> Result<Response, Problem> {
-    let (item_type, id) = (part(&item_type), part(&id));
-    let what = format!("/admin/dead-letters/{item_type}/{id}/replay");
+    let (of_type, id) = (part(&item_type), part(&id));
+    let what = format!("/admin/dead-letters/{of_type}/{id}/replay");
     let wish = json!({"reason": form.reason});
     console.act(&session, Method::POST, &what, &wish).await?;
-    Ok(Redirect::to("/console/dead-letters?done=replayed").into_response())
+    let asked = query(&[("type", &item_type), ("done", "replayed")]);
+    Ok(Redirect::to(&format!("/console/dead-letters{asked}")).into_response())
 }
 
 #[derive(Deserialize)]

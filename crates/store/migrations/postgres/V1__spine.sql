@@ -75,6 +75,11 @@ CREATE TABLE record (
 
 -- Lists by status, and the worklist of what nobody knows the outcome of.
 CREATE INDEX record_status ON record (item_type, status, item_id);
+-- That worklist as people go through it: the oldest first, or the largest of a currency.
+CREATE INDEX record_doubt_age ON record (item_type, updated_at, item_id)
+    WHERE status = 'IN_DOUBT';
+CREATE INDEX record_doubt_amount ON record (item_type, currency, amount_minor, item_id)
+    WHERE status = 'IN_DOUBT';
 CREATE INDEX record_twin ON record (item_type, duplicate_key, created_at)
     WHERE duplicate_key IS NOT NULL;
 -- By status: what is asked for are the few that were withdrawn.
@@ -111,6 +116,8 @@ CREATE TABLE slot (
     generation     bigint NOT NULL,
     PRIMARY KEY (item_type, item_id)
 );
+-- What is planned too late, which should be little.
+CREATE INDEX slot_late ON slot (lane, scheduled_time) WHERE scheduled_time > deadline;
 
 CREATE TABLE lane_window (
     lane         text   COLLATE "C" NOT NULL,
@@ -269,6 +276,7 @@ CREATE TABLE bulk (
 ) WITH (fillfactor = 50);
 CREATE UNIQUE INDEX bulk_key ON bulk (item_type, idempotency_key)
     WHERE idempotency_key IS NOT NULL;
+CREATE INDEX bulk_age ON bulk (item_type, opened_at, bulk_id) WHERE state <> 'DISCARDED';
 CREATE INDEX bulk_running ON bulk (item_type, bulk_id) WHERE state = 'RUNNING';
 CREATE INDEX bulk_uploading ON bulk (touched_at) WHERE state = 'UPLOADING';
 CREATE INDEX bulk_discarded ON bulk (bulk_id) WHERE state = 'DISCARDED';
@@ -322,7 +330,7 @@ CREATE TABLE status_check (
     result    text,
     error     text
 );
-CREATE INDEX status_check_age ON status_check (opened_at);
+CREATE INDEX status_check_age ON status_check (opened_at, check_id);
 
 -- List 0 has the payments to look up, list n the chunks of the n-th gateway.
 CREATE TABLE status_check_part (

@@ -4,7 +4,8 @@ use deadpool_postgres::GenericClient;
 use tokio_postgres::Row;
 use tollgate_core::id::{BulkId, ItemType, LaneName};
 use tollgate_core::ports::{
-    BulkState, BulkSum, BulkView, ChunkId, LineError, StoreError, StoreResult,
+    Bookmark, BulkLine, BulkState, BulkSum, BulkView, ChunkId, LineError, Page, StoreError,
+    StoreResult, rows_needed,
 };
 
 use super::run::{Params, all};
@@ -45,6 +46,49 @@ pub(super) async fn view(c: &impl GenericClient, bulk: &BulkId) -> StoreResult<O
     Ok(Some(view))
 }
 
+pub(super) async fn lines(
+    c: &impl GenericClient,
+    item_type: &ItemType,
+    after: &Bookmark,
+    limit: u32,
+) -> StoreResult<Page<BulkLine, Bookmark>> {
+    const LINES: &str = "SELECT bulk_id, state, lines, accepted, duplicate, rejected, opened_at,
+                ended_at
+         FROM bulk
+         WHERE item_type = $1 AND state <> 'DISCARDED' AND (opened_at, bulk_id) < ($2, $3)
+         ORDER BY opened_at DESC, bulk_id DESC LIMIT $4";
+    let asked = rows_needed(limit, false);
+    let params: Params<'_> = &[
+        &item_type.as_str(),
+        &after.rank,
+        &after.id,
+        &i64::from(asked),
+    ];
+    let rows = all(c, LINES, params).await?;
+    let rows = rows.iter().map(line_from).collect::<StoreResult<_>>()?;
+    Ok(Page::of(rows, asked, limit, |_| true, BulkLine::bookmark))
+}
+
+fn line_from(row: &Row) -> StoreResult<BulkLine> {
+    let bulk = BulkId::new(row.get::<_, String>(0));
+    Ok(BulkLine {
+        state: state(row, &bulk)?,
+        bulk,
+        lines: count(row, 2),
+        accepted: count(row, 3),
+        duplicate: count(row, 4),
+        rejected: count(row, 5),
+        opened_at: row.get::<_, Us>(6).0,
+        ended_at: row.get::<_, Option<Us>>(7).map(|us| us.0),
+    })
+}
+
+/// In the second column.
+fn state(row: &Row, bulk: &BulkId) -> StoreResult<BulkState> {
+    let unknown = || StoreError::Bug(format!("bulk {bulk}: unknown state"));
+    BulkState::parse(row.get(1)).ok_or_else(unknown)
+}
+
 pub(super) async fn errors(
     c: &impl GenericClient,
     bulk: &BulkId,
@@ -73,12 +117,11 @@ fn count(row: &Row, column: usize) -> u64 {
 }
 
 fn view_from(row: &Row, bulk: &BulkId) -> StoreResult<BulkView> {
-    let unknown = || StoreError::Bug(format!("bulk {bulk}: unknown state"));
     let maybe_time = |column: usize| row.get::<_, Option<Us>>(column).map(|us| us.0);
     Ok(BulkView {
         bulk: bulk.clone(),
         item_type: ItemType::new(row.get::<_, String>(0)),
-        state: BulkState::parse(row.get(1)).ok_or_else(unknown)?,
+        state: state(row, bulk)?,
         lines: count(row, 2),
         accepted: count(row, 3),
         duplicate: count(row, 4),

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use deadpool_postgres::{GenericClient, Transaction};
 use tollgate_core::id::{BulkId, ItemType};
 use tollgate_core::ports::{
-    BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, Closed, KnownBulk, LineError, NewChunk,
-    StoreError, StoreResult,
+    Bookmark, BulkLine, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, Closed, KnownBulk, LineError,
+    NewChunk, Page, StoreError, StoreResult,
 };
 
 use super::PostgresStore;
@@ -125,6 +125,21 @@ impl Bulks for PostgresStore {
         self.runner
             .read(Urgency::Normal, move |c| {
                 Box::pin(async move { bulk_views::view(&*c, &bulk).await })
+            })
+            .await
+    }
+
+    async fn bulks(
+        &self,
+        item_type: &ItemType,
+        after: Option<Bookmark>,
+        limit: u32,
+    ) -> StoreResult<Page<BulkLine, Bookmark>> {
+        let item_type = item_type.clone();
+        let after = after.unwrap_or(Bookmark::ABOVE_ALL);
+        self.runner
+            .read(Urgency::Normal, move |c| {
+                Box::pin(async move { bulk_views::lines(&*c, &item_type, &after, limit).await })
             })
             .await
     }

@@ -1,11 +1,12 @@
 //! What is in doubt, and what people decide about it.
 
 use async_trait::async_trait;
-use deadpool_postgres::Transaction;
+use deadpool_postgres::{GenericClient, Transaction};
 use tokio_postgres::Row;
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::ports::{
-    AtRisk, Author, Doubts, Intervened, Resolution, Resolved, StoreResult, cannot_resolve,
+    AtRisk, Author, Bookmark, DoubtOrder, Doubts, Intervened, Page, Resolution, Resolved,
+    StoreResult, cannot_resolve, rows_needed,
 };
 
 use super::PostgresStore;
@@ -34,6 +35,26 @@ impl Doubts for PostgresStore {
                     let rows = all(c, IN_DOUBT, params).await?;
                     let id = |row: &Row| ItemId::new(row.get::<_, String>(0));
                     Ok(rows.iter().map(id).collect())
+                })
+            })
+            .await
+    }
+
+    async fn in_doubt_by(
+        &self,
+        item_type: &ItemType,
+        order: DoubtOrder,
+        after: Option<Bookmark>,
+        limit: u32,
+    ) -> StoreResult<Page<ItemId, Bookmark>> {
+        let item_type = item_type.clone();
+        self.runner
+            .read(Urgency::Normal, move |c| {
+                Box::pin(async move {
+                    let asked = rows_needed(limit, false);
+                    let rows = ordered(&*c, &item_type, &order, after, asked).await?;
+                    let page = Page::of(rows, asked, limit, |_| true, Clone::clone);
+                    Ok(page.map(|place: Bookmark| ItemId::new(place.id)))
                 })
             })
             .await
@@ -77,6 +98,36 @@ impl Doubts for PostgresStore {
             })
             .await
     }
+}
+
+/// Each with its place in the order.
+async fn ordered(
+    c: &impl GenericClient,
+    item_type: &ItemType,
+    order: &DoubtOrder,
+    after: Option<Bookmark>,
+    asked: u32,
+) -> StoreResult<Vec<Bookmark>> {
+    const OLDEST: &str = "SELECT updated_at, item_id FROM record
+         WHERE item_type = $1 AND status = 'IN_DOUBT' AND (updated_at, item_id) > ($2, $3)
+         ORDER BY updated_at, item_id LIMIT $4";
+    const LARGEST: &str = "SELECT amount_minor, item_id FROM record
+         WHERE item_type = $1 AND status = 'IN_DOUBT' AND currency = $5
+           AND (amount_minor, item_id) < ($2, $3)
+         ORDER BY amount_minor DESC, item_id DESC LIMIT $4";
+    let (kind, asked) = (item_type.as_str(), i64::from(asked));
+    let rows = match order {
+        DoubtOrder::Oldest => {
+            let Bookmark { rank, id } = after.unwrap_or(Bookmark::BELOW_ALL);
+            all(c, OLDEST, &[&kind, &rank, &id, &asked]).await?
+        }
+        DoubtOrder::Largest { currency } => {
+            let Bookmark { rank, id } = after.unwrap_or(Bookmark::ABOVE_ALL);
+            all(c, LARGEST, &[&kind, &rank, &id, &asked, currency]).await?
+        }
+    };
+    let place = |row: &Row| Bookmark::new(row.get(0), row.get::<_, String>(1));
+    Ok(rows.iter().map(place).collect())
 }
 
 fn at_risk_from(row: &Row) -> AtRisk {

@@ -11,6 +11,7 @@ mod bulks;
 mod calendars;
 mod call_turns;
 mod certificate;
+mod check_lists;
 mod claim;
 mod connect;
 mod counters;

@@ -7,11 +7,12 @@ use deadpool_postgres::{GenericClient, Transaction};
 use tokio_postgres::Row;
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{
-    CheckEnd, CheckPhase, CheckView, EndedParts, Part, PartList, StatusChecks, StoreError,
-    StoreResult,
+    Bookmark, CheckEnd, CheckLine, CheckPhase, CheckView, EndedParts, GatewayView, Page, Part,
+    PartList, StatusChecks, StoreError, StoreResult,
 };
 
 use super::PostgresStore;
+use super::check_lists;
 use super::run::{Params, Urgency, all, execute, one, optional};
 use super::value::{Count, Us, micros, storable};
 
@@ -150,6 +151,33 @@ impl StatusChecks for PostgresStore {
         self.runner
             .read(Urgency::Normal, move |c| {
                 Box::pin(async move { view(&*c, &check).await })
+            })
+            .await
+    }
+
+    async fn checks(
+        &self,
+        after: Option<Bookmark>,
+        limit: u32,
+    ) -> StoreResult<Page<CheckLine, Bookmark>> {
+        let after = after.unwrap_or(Bookmark::ABOVE_ALL);
+        self.runner
+            .read(Urgency::Normal, move |c| {
+                Box::pin(async move { check_lists::lines(&*c, &after, limit).await })
+            })
+            .await
+    }
+
+    async fn check_gateways(
+        &self,
+        check: &FlowId,
+        after: Option<u32>,
+        limit: u32,
+    ) -> StoreResult<Page<GatewayView, u32>> {
+        let check = check.clone();
+        self.runner
+            .read(Urgency::Normal, move |c| {
+                Box::pin(async move { check_lists::gateways(&*c, &check, after, limit).await })
             })
             .await
     }

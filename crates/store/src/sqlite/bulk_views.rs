@@ -3,7 +3,9 @@
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tollgate_core::id::{BulkId, ItemType, LaneName};
-use tollgate_core::ports::{BulkState, BulkSum, BulkView, ChunkId, LineError};
+use tollgate_core::ports::{
+    Bookmark, BulkLine, BulkState, BulkSum, BulkView, ChunkId, LineError, Page, rows_needed,
+};
 
 use super::value::Us;
 
@@ -50,6 +52,49 @@ pub(super) fn view(c: &Connection, bulk: &BulkId) -> rusqlite::Result<Option<Bul
     Ok(Some(view))
 }
 
+pub(super) fn lines(
+    c: &Connection,
+    item_type: &ItemType,
+    after: &Bookmark,
+    limit: u32,
+) -> rusqlite::Result<Page<BulkLine, Bookmark>> {
+    let asked = rows_needed(limit, false);
+    let rows = c
+        .prepare_cached(
+            "SELECT bulk_id, state, lines, accepted, duplicate, rejected, opened_at, ended_at
+             FROM bulk INDEXED BY bulk_age
+             WHERE item_type = ?1 AND state <> 'DISCARDED' AND (opened_at, bulk_id) < (?2, ?3)
+             ORDER BY opened_at DESC, bulk_id DESC LIMIT ?4",
+        )?
+        .query_map(
+            params![item_type.as_str(), after.rank, after.id, asked],
+            line_from,
+        )?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(Page::of(rows, asked, limit, |_| true, BulkLine::bookmark))
+}
+
+fn line_from(row: &Row<'_>) -> rusqlite::Result<BulkLine> {
+    Ok(BulkLine {
+        bulk: BulkId::new(row.get::<_, String>(0)?),
+        state: state(row)?,
+        lines: count(row, 2)?,
+        accepted: count(row, 3)?,
+        duplicate: count(row, 4)?,
+        rejected: count(row, 5)?,
+        opened_at: row.get::<_, Us>(6)?.0,
+        ended_at: row.get::<_, Option<Us>>(7)?.map(|us| us.0),
+    })
+}
+
+/// In the second column.
+fn state(row: &Row<'_>) -> rusqlite::Result<BulkState> {
+    let state: String = row.get(1)?;
+    let unknown =
+        || rusqlite::Error::FromSqlConversionFailure(1, Type::Text, "an unknown state".into());
+    BulkState::parse(&state).ok_or_else(unknown)
+}
+
 pub(super) fn errors(
     c: &Connection,
     bulk: &BulkId,
@@ -79,14 +124,11 @@ fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
 }
 
 fn view_from(row: &Row<'_>, bulk: &BulkId) -> rusqlite::Result<BulkView> {
-    let state: String = row.get(1)?;
-    let unknown =
-        || rusqlite::Error::FromSqlConversionFailure(1, Type::Text, "an unknown state".into());
     let maybe_time = |column: usize| row.get::<_, Option<Us>>(column).map(|us| us.map(|us| us.0));
     Ok(BulkView {
         bulk: bulk.clone(),
         item_type: ItemType::new(row.get::<_, String>(0)?),
-        state: BulkState::parse(&state).ok_or_else(unknown)?,
+        state: state(row)?,
         lines: count(row, 2)?,
         accepted: count(row, 3)?,
         duplicate: count(row, 4)?,

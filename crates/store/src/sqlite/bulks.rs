@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::id::{BulkId, ItemType};
 use tollgate_core::ports::{
-    BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, Closed, KnownBulk, LineError, NewChunk,
-    StoreResult,
+    Bookmark, BulkLine, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, Closed, KnownBulk, LineError,
+    NewChunk, Page, StoreResult,
 };
 
 use super::SqliteStore;
@@ -99,6 +99,19 @@ impl Bulks for SqliteStore {
     async fn bulk(&self, bulk: &BulkId) -> StoreResult<Option<BulkView>> {
         let bulk = bulk.clone();
         self.readers.read(move |c| bulk_views::view(c, &bulk)).await
+    }
+
+    async fn bulks(
+        &self,
+        item_type: &ItemType,
+        after: Option<Bookmark>,
+        limit: u32,
+    ) -> StoreResult<Page<BulkLine, Bookmark>> {
+        let item_type = item_type.clone();
+        let after = after.unwrap_or(Bookmark::ABOVE_ALL);
+        self.readers
+            .read(move |c| bulk_views::lines(c, &item_type, &after, limit))
+            .await
     }
 
     async fn bulk_errors(

@@ -1,10 +1,11 @@
 //! What is in doubt, and what people decide about it.
 
 use async_trait::async_trait;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::ports::{
-    AtRisk, Author, Doubts, IN_DOUBT, Intervened, Resolution, Resolved, StoreResult, cannot_resolve,
+    AtRisk, Author, Bookmark, DoubtOrder, Doubts, IN_DOUBT, Intervened, Page, Resolution, Resolved,
+    StoreResult, cannot_resolve, rows_needed,
 };
 
 use super::SqliteStore;
@@ -36,6 +37,23 @@ impl Doubts for SqliteStore {
                 row.get::<_, String>(0).map(ItemId::new)
             })?
             .collect()
+        };
+        self.readers.read(read).await
+    }
+
+    async fn in_doubt_by(
+        &self,
+        item_type: &ItemType,
+        order: DoubtOrder,
+        after: Option<Bookmark>,
+        limit: u32,
+    ) -> StoreResult<Page<ItemId, Bookmark>> {
+        let item_type = item_type.clone();
+        let read = move |c: &Connection| {
+            let asked = rows_needed(limit, false);
+            let rows = ordered(c, &item_type, &order, after, asked)?;
+            let page = Page::of(rows, asked, limit, |_| true, Clone::clone);
+            Ok(page.map(|place: Bookmark| ItemId::new(place.id)))
         };
         self.readers.read(read).await
     }
@@ -81,6 +99,39 @@ impl Doubts for SqliteStore {
         self.writer
             .write(Urgency::Normal, move |c| write(c).map_err(store_error))
             .await
+    }
+}
+
+/// Each with its place in the order.
+fn ordered(
+    c: &Connection,
+    item_type: &ItemType,
+    order: &DoubtOrder,
+    after: Option<Bookmark>,
+    asked: u32,
+) -> rusqlite::Result<Vec<Bookmark>> {
+    const OLDEST: &str = "SELECT updated_at, item_id FROM record INDEXED BY record_doubt_age
+         WHERE item_type = ?1 AND status = 'IN_DOUBT' AND (updated_at, item_id) > (?2, ?3)
+         ORDER BY updated_at, item_id LIMIT ?4";
+    const LARGEST: &str = "SELECT amount_minor, item_id FROM record INDEXED BY record_doubt_amount
+         WHERE item_type = ?1 AND status = 'IN_DOUBT' AND currency = ?5
+           AND (amount_minor, item_id) < (?2, ?3)
+         ORDER BY amount_minor DESC, item_id DESC LIMIT ?4";
+    let kind = item_type.as_str();
+    let place = |row: &Row<'_>| Ok(Bookmark::new(row.get(0)?, row.get::<_, String>(1)?));
+    match order {
+        DoubtOrder::Oldest => {
+            let Bookmark { rank, id } = after.unwrap_or(Bookmark::BELOW_ALL);
+            c.prepare_cached(OLDEST)?
+                .query_map(params![kind, rank, id, asked], place)?
+                .collect()
+        }
+        DoubtOrder::Largest { currency } => {
+            let Bookmark { rank, id } = after.unwrap_or(Bookmark::ABOVE_ALL);
+            c.prepare_cached(LARGEST)?
+                .query_map(params![kind, rank, id, asked, currency], place)?
+                .collect()
+        }
     }
 }
 

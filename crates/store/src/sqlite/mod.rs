@@ -8,6 +8,7 @@ mod bulks;
 mod calendars;
 mod call_turns;
 mod certificate;
+mod check_lists;
 mod claim;
 mod counters;
 mod dead_letters;

@@ -7,10 +7,12 @@ use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{
-    CheckEnd, CheckPhase, CheckView, EndedParts, Part, PartList, StatusChecks, StoreResult,
+    Bookmark, CheckEnd, CheckLine, CheckPhase, CheckView, EndedParts, GatewayView, Page, Part,
+    PartList, StatusChecks, StoreResult,
 };
 
 use super::SqliteStore;
+use super::check_lists;
 use super::error::store_error;
 use super::value::{Us, micros};
 use super::writer::Urgency;
@@ -152,6 +154,29 @@ impl StatusChecks for SqliteStore {
     async fn check(&self, check: &FlowId) -> StoreResult<Option<CheckView>> {
         let check = check.clone();
         self.readers.read(move |c| view(c, &check)).await
+    }
+
+    async fn checks(
+        &self,
+        after: Option<Bookmark>,
+        limit: u32,
+    ) -> StoreResult<Page<CheckLine, Bookmark>> {
+        let after = after.unwrap_or(Bookmark::ABOVE_ALL);
+        self.readers
+            .read(move |c| check_lists::lines(c, &after, limit))
+            .await
+    }
+
+    async fn check_gateways(
+        &self,
+        check: &FlowId,
+        after: Option<u32>,
+        limit: u32,
+    ) -> StoreResult<Page<GatewayView, u32>> {
+        let check = check.clone();
+        self.readers
+            .read(move |c| check_lists::gateways(c, &check, after, limit))
+            .await
     }
 
     async fn forget_checks(&self, older_than: Duration, most: u32) -> StoreResult<u64> {

@@ -32,6 +32,9 @@ pub(super) async fn run_all(store: &PostgresStore) {
     let by_key = store.bulk_by_key(&payments(), "key-77").await.unwrap();
     assert_eq!(by_key.map(|known| known.bulk), Some(known));
     assert_eq!(store.bulks_running(&payments()).await.unwrap(), 20);
+    let page = store.bulks(&payments(), None, 100).await.unwrap();
+    let next = store.bulks(&payments(), page.next, 100).await.unwrap();
+    assert_eq!((page.items.len(), next.items.len()), (100, 100));
     let to_do = store.chunks_to_do(&payments(), 8).await.unwrap();
     assert_eq!(to_do.len(), 8);
 

@@ -93,7 +93,7 @@ const RECORDS: [&str; 4] = [
      SELECT 'PAYMENT', 'p' || 1000000 + n, '{}' FROM generate_series(1, 1000000) n",
     "INSERT INTO slot
      SELECT 'PAYMENT', 'p' || 1000000 + n, lane_of(n), time_of(n) - time_of(n) % 4000000,
-            time_of(n), time_of(n), NULL, 0
+            time_of(n), time_of(n), CASE WHEN n % 40 = 0 THEN time_of(n) - 1 END, 0
      FROM generate_series(1, 1000000) n",
 ];
 

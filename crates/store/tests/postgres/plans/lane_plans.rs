@@ -8,8 +8,8 @@ use tollgate_core::calendar::{Blackout, CalendarText};
 use tollgate_core::id::{CalendarName, LaneName};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{
-    Admission, Doubts, IN_DOUBT, Intervened, Interventions, Lanes, NewItem, Plans, Queue,
-    Resolution, Resolved, SharedClock, Spot, StatusMove, Waiting,
+    Admission, DoubtOrder, Doubts, IN_DOUBT, Intervened, Interventions, Lanes, NewItem, Plans,
+    Queue, Resolution, Resolved, SharedClock, Spot, StatusMove, Waiting,
 };
 use tollgate_store::postgres::PostgresStore;
 
@@ -27,6 +27,7 @@ pub(super) async fn run_all(store: &PostgresStore) {
     never(store).await;
     interventions(store).await;
     waiting(store).await;
+    late(store).await;
     replan(store).await;
     assert_eq!(store.recount(&bank()).await.unwrap().windows, 0);
     // The fill counted windows without regard to slots.
@@ -44,6 +45,11 @@ async fn doubts(store: &PostgresStore) {
         assert!(store.finish(&item, 1, lost).await.unwrap());
         assert_eq!(store.in_doubt(&payments(), None, 9).await.unwrap().len(), 1);
         assert_eq!(store.at_risk(&payments()).await.unwrap().len(), 1);
+        let currency = "USD".to_owned();
+        for order in [DoubtOrder::Oldest, DoubtOrder::Largest { currency }] {
+            let page = store.in_doubt_by(&payments(), order, None, 100).await;
+            assert_eq!(page.unwrap().items.len(), 1);
+        }
         let record = StatusMove::new(&[IN_DOUBT], "SCHEDULED");
         let resolution = Resolution { resolved, record };
         let done = store.resolve(&item, resolution, author()).await.unwrap();
@@ -136,6 +142,12 @@ async fn waiting(store: &PostgresStore) {
             .unwrap(),
         0
     );
+}
+
+async fn late(store: &PostgresStore) {
+    assert_eq!(store.planned_late(&bank(), 500).await.unwrap(), 500);
+    let nowhere = LaneName::new("nowhere");
+    assert_eq!(store.planned_late(&nowhere, 500).await.unwrap(), 0);
 }
 
 async fn replan(store: &PostgresStore) {

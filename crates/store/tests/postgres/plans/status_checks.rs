@@ -41,8 +41,18 @@ pub(super) async fn run_all(store: &PostgresStore) {
     store.end_check(&check, end).await.unwrap();
     let known = FlowId::new("payment-check-77");
     assert_eq!(store.check(&known).await.unwrap().unwrap().chunks, 200);
+    lists(store, &known).await;
     let forget = async || store.forget_checks(Duration::from_hours(24), 500).await;
     assert_eq!(forget().await.unwrap(), 251, "a whole check");
+}
+
+async fn lists(store: &PostgresStore, known: &FlowId) {
+    let page = store.checks(None, 100).await.unwrap();
+    assert_eq!(page.items.len(), 100);
+    let next = store.checks(page.next, 100).await.unwrap();
+    assert_eq!(next.items.len(), 100);
+    let gateways = store.check_gateways(known, Some(4), 100).await.unwrap();
+    assert_eq!(gateways.items.len(), 5);
 }
 
 /// The lane may have given turns a moment ago.

@@ -1,0 +1,99 @@
+//! `GET /payments/bulk`: the files that were handed in, page by page.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use tollgate_core::Timestamp;
+use tollgate_core::id::BulkId;
+use tollgate_core::ports::{BulkLine, BulkState};
+use tollgate_domains::payments;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::error::ApiError;
+use super::extract::Query;
+use super::page::{self, bookmark};
+use super::refusals::Reads;
+use super::{App, words};
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ListQuery {
+    /// The next page: the `next` of the one before.
+    #[param(schema_with = words::bookmark)]
+    after: Option<String>,
+    /// 100 if not given.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+}
+
+/// Files of payments, the newest first.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BulkList)]
+struct ListResponse {
+    batches: Vec<LineResponse>,
+    /// Ask with `after=` for the next page; null on the last one.
+    next: Option<String>,
+}
+
+/// A file in a list.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = BulkLine)]
+struct LineResponse {
+    #[schema(value_type = String)]
+    batch_id: BulkId,
+    #[schema(schema_with = words::bulk_state)]
+    state: BulkState,
+    /// That are not blank; while it is uploading, so far.
+    lines: u64,
+    accepted: u64,
+    duplicate: u64,
+    rejected: u64,
+    /// When the upload began.
+    opened_at: Timestamp,
+    ended_at: Option<Timestamp>,
+}
+
+impl From<BulkLine> for LineResponse {
+    fn from(line: BulkLine) -> Self {
+        Self {
+            batch_id: line.bulk,
+            state: line.state,
+            lines: line.lines,
+            accepted: line.accepted,
+            duplicate: line.duplicate,
+            rejected: line.rejected,
+            opened_at: line.opened_at,
+            ended_at: line.ended_at,
+        }
+    }
+}
+
+/// Files of payments, page by page.
+#[utoipa::path(
+    get, path = "/payments/bulk", operation_id = "listBulks", tag = "bulk",
+    params(ListQuery),
+    responses((status = 200, description = "A page, the newest first.", body = ListResponse), Reads),
+)]
+async fn list(
+    State(app): State<App>,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<ListResponse>, ApiError> {
+    let after = query.after.as_deref().map(bookmark).transpose()?;
+    let limit = page::limit(query.limit)?;
+    let page = app
+        .store
+        .bulks(&payments::item_type(), after, limit)
+        .await?;
+    Ok(Json(ListResponse {
+        batches: page.items.into_iter().map(LineResponse::from).collect(),
+        next: page.next.map(|next| next.to_string()),
+    }))
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list))
+}

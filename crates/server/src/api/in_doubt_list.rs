@@ -1,0 +1,235 @@
+//! The worklist of what nobody knows the outcome of: `GET /admin/in-doubt`.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use tollgate_core::Timestamp;
+use tollgate_core::id::{Item, ItemId, ItemType};
+use tollgate_core::money::{Currency, Money};
+use tollgate_core::outcome::{AttemptKind, AttemptState};
+use tollgate_core::ports::{AtRisk, DoubtOrder, ItemView};
+use tollgate_domains::payments;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::body::{after_id, wrong};
+use super::error::ApiError;
+use super::extract::Query;
+use super::in_doubt::of_money;
+use super::page::bookmark;
+use super::refusals::Finds;
+use super::{App, words};
+
+const PAGE: u32 = 100;
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ListQuery {
+    /// `PAYMENT` or `INVOICE`; payments if not given.
+    #[serde(rename = "type")]
+    #[param(example = "PAYMENT")]
+    item_type: Option<String>,
+    /// What comes first; by id if not given. `largest` needs a currency.
+    #[param(schema_with = words::doubt_order)]
+    order: Option<String>,
+    /// Only with `order=largest`: amounts of two currencies do not compare.
+    #[param(pattern = "^[A-Z]{3}$")]
+    currency: Option<String>,
+    /// The next page: the `nextAfter` of the one before.
+    #[param(max_length = 160)]
+    after: Option<String>,
+}
+
+/// What is in doubt, and how much is at risk.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = InDoubtList)]
+struct ListResponse {
+    at_risk: Vec<RiskResponse>,
+    items: Vec<DoubtResponse>,
+    /// Ask with `?after=` for the next page; null on the last one.
+    next_after: Option<String>,
+}
+
+/// What is in doubt in one currency.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AtRisk)]
+pub(super) struct RiskResponse {
+    currency: String,
+    count: u64,
+    amount: String,
+    /// Since when the oldest is in doubt.
+    since: Timestamp,
+}
+
+impl From<AtRisk> for RiskResponse {
+    fn from(risk: AtRisk) -> Self {
+        let money = |currency| Money {
+            minor: risk.amount_minor,
+            currency,
+        };
+        let amount = Currency::from_code(&risk.currency).map(|currency| money(currency).decimal());
+        Self {
+            amount: amount.unwrap_or_else(|| risk.amount_minor.to_string()),
+            currency: risk.currency,
+            count: risk.count,
+            since: risk.since,
+        }
+    }
+}
+
+/// What was sent, when, what was heard of it, and what happens next.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = InDoubt)]
+struct DoubtResponse {
+    #[schema(example = "PAYMENT")]
+    item_type: String,
+    #[schema(value_type = String, example = "pay_001")]
+    id: ItemId,
+    amount: String,
+    currency: &'static str,
+    lane: String,
+    first_sent: Option<Timestamp>,
+    last_sent: Option<Timestamp>,
+    sends: usize,
+    questions: usize,
+    last_heard: Option<String>,
+    /// When it is asked about or sent again, as things stand.
+    next_at: Timestamp,
+}
+
+impl From<ItemView> for DoubtResponse {
+    fn from(view: ItemView) -> Self {
+        let of = |kind| {
+            view.attempts
+                .iter()
+                .filter(move |attempt| attempt.kind == kind)
+        };
+        let lost = |kind| of(kind).filter(|attempt| attempt.state == AttemptState::Unknown);
+        Self {
+            first_sent: lost(AttemptKind::Send).map(|attempt| attempt.turn_at).min(),
+            last_sent: of(AttemptKind::Send).map(|attempt| attempt.turn_at).max(),
+            sends: of(AttemptKind::Send).count(),
+            questions: of(AttemptKind::Probe).count(),
+            last_heard: view.attempts.last().map(|attempt| attempt.detail.clone()),
+            item_type: view.item.item_type.to_string(),
+            amount: view.money.decimal(),
+            currency: view.money.currency.code(),
+            lane: view.lane.to_string(),
+            next_at: view.due,
+            id: view.item.id,
+        }
+    }
+}
+
+/// What nobody knows the outcome of, page by page.
+#[utoipa::path(
+    get, path = "/admin/in-doubt", operation_id = "listInDoubt", tag = "worklists",
+    params(ListQuery),
+    responses((status = 200, description = "A page.", body = ListResponse), Finds),
+)]
+async fn list(
+    State(app): State<App>,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<ListResponse>, ApiError> {
+    let item_type = match &query.item_type {
+        Some(name) => of_money(name)?,
+        None => payments::item_type(),
+    };
+    let (ids, next_after) = app.doubts(&item_type, &query).await?;
+    let mut items = vec![];
+    for id in &ids {
+        let view = app.store.item(&Item::new(&item_type, id)).await?;
+        items.extend(view.map(DoubtResponse::from));
+    }
+    let at_risk = app.store.at_risk(&item_type).await?;
+    Ok(Json(ListResponse {
+        at_risk: at_risk.into_iter().map(RiskResponse::from).collect(),
+        items,
+        next_after,
+    }))
+}
+
+impl App {
+    /// A page of ids, and where the next one begins.
+    async fn doubts(
+        &self,
+        item_type: &ItemType,
+        query: &ListQuery,
+    ) -> Result<(Vec<ItemId>, Option<String>), ApiError> {
+        let Some(order) = order_in(query)? else {
+            let after = query.after.clone().map(after_id).transpose()?;
+            let ids = self.store.in_doubt(item_type, after.as_ref(), PAGE).await?;
+            let is_full = ids.len() == PAGE as usize;
+            let next = ids.last().filter(|_| is_full).map(ToString::to_string);
+            return Ok((ids, next));
+        };
+        let after = query.after.as_deref().map(bookmark).transpose()?;
+        let page = self.store.in_doubt_by(item_type, order, after, PAGE);
+        let page = page.await?;
+        Ok((page.items, page.next.map(|next| next.to_string())))
+    }
+}
+
+/// None is the order of ids.
+fn order_in(query: &ListQuery) -> Result<Option<DoubtOrder>, ApiError> {
+    let currency = query.currency.as_deref();
+    match (query.order.as_deref().unwrap_or("id"), currency) {
+        ("id", None) => Ok(None),
+        ("oldest", None) => Ok(Some(DoubtOrder::Oldest)),
+        ("largest", Some(code)) => {
+            let known = Currency::from_code(code);
+            let known = known.ok_or_else(|| wrong("currency", "must be an ISO 4217 code"))?;
+            let currency = known.code().to_owned();
+            Ok(Some(DoubtOrder::Largest { currency }))
+        }
+        ("largest", None) => {
+            let what = "is needed: amounts of two currencies do not compare";
+            Err(wrong("currency", what))
+        }
+        ("id" | "oldest", Some(_)) => Err(wrong("currency", "goes with order=largest only")),
+        _ => Err(wrong("order", "must be id, oldest or largest")),
+    }
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(order: Option<&str>, currency: Option<&str>) -> Result<Option<DoubtOrder>, ()> {
+        let query = ListQuery {
+            order: order.map(str::to_owned),
+            currency: currency.map(str::to_owned),
+            ..ListQuery::default()
+        };
+        order_in(&query).map_err(drop)
+    }
+
+    #[test]
+    fn an_order_by_amount_says_in_which_currency() {
+        let dollars = DoubtOrder::Largest {
+            currency: "USD".to_owned(),
+        };
+        let table = [
+            (None, None, Ok(None)),
+            (Some("id"), None, Ok(None)),
+            (Some("oldest"), None, Ok(Some(DoubtOrder::Oldest))),
+            (Some("largest"), Some("USD"), Ok(Some(dollars))),
+            (Some("largest"), None, Err(())),
+            (Some("largest"), Some("US\0"), Err(())),
+            (Some("oldest"), Some("USD"), Err(())),
+            (None, Some("USD"), Err(())),
+            (Some("first"), None, Err(())),
+        ];
+        for (order, currency, expected) in table {
+            assert_eq!(asked(order, currency), expected, "{order:?} {currency:?}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! `GET /payments/check-status`: the checks page by page, and how far one is with each gateway.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use tollgate_core::Timestamp;
+use tollgate_core::id::FlowId;
+use tollgate_core::ports::CheckLine;
+use tollgate_domains::status_checks::GatewayProgress;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::error::ApiError;
+use super::extract::{Path, Query};
+use super::page::{self, bookmark};
+use super::refusals::{Finds, Reads};
+use super::status_checks::is_id;
+use super::{App, words};
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ListQuery {
+    /// The next page: the `next` of the one before.
+    #[param(schema_with = words::bookmark)]
+    after: Option<String>,
+    /// 100 if not given.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+}
+
+/// Status checks, the newest first.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CheckList)]
+struct ListResponse {
+    checks: Vec<LineResponse>,
+    /// Ask with `after=` for the next page; null on the last one.
+    next: Option<String>,
+}
+
+/// A status check in a list.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = CheckLine)]
+struct LineResponse {
+    #[schema(value_type = String)]
+    workflow_id: FlowId,
+    /// As its row tells it; one whose workflow is gone without a word is told as failed by its own
+    /// address only.
+    #[schema(schema_with = words::check_status)]
+    status: &'static str,
+    #[schema(schema_with = words::check_phase)]
+    current_phase: &'static str,
+    total_payments: u32,
+    gateways_identified: u32,
+    started_at: Timestamp,
+    ended_at: Option<Timestamp>,
+}
+
+impl From<CheckLine> for LineResponse {
+    fn from(line: CheckLine) -> Self {
+        Self {
+            status: match (line.ended_at, line.failed) {
+                (None, _) => "RUNNING",
+                (Some(_), false) => "COMPLETED",
+                (Some(_), true) => "FAILED",
+            },
+            workflow_id: line.check,
+            current_phase: line.phase.as_str(),
+            total_payments: line.total,
+            gateways_identified: line.gateways,
+            started_at: line.opened_at,
+            ended_at: line.ended_at,
+        }
+    }
+}
+
+/// Status checks, page by page, as long as they are kept.
+#[utoipa::path(
+    get, path = "/payments/check-status", operation_id = "listStatusChecks", tag = "status checks",
+    params(ListQuery),
+    responses((status = 200, description = "A page, the newest first.", body = ListResponse), Reads),
+)]
+async fn list(
+    State(app): State<App>,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<ListResponse>, ApiError> {
+    let after = query.after.as_deref().map(bookmark).transpose()?;
+    let page = app.store.checks(after, page::limit(query.limit)?).await?;
+    Ok(Json(ListResponse {
+        checks: page.items.into_iter().map(LineResponse::from).collect(),
+        next: page.next.map(|next| next.to_string()),
+    }))
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct GatewaysQuery {
+    /// The next page: the `next` of the one before.
+    after: Option<u32>,
+    /// 100 if not given.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+}
+
+/// The gateways of a check, in the order in which its payments name them.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CheckGateways)]
+struct GatewaysResponse {
+    /// None of them while payments are looked up.
+    gateways: Vec<GatewayResponse>,
+    /// Ask with `after=` for the next page; null on the last one.
+    next: Option<u32>,
+}
+
+/// How far a check is with one gateway.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = CheckGateway)]
+struct GatewayResponse {
+    #[schema(example = "stripe")]
+    gateway: String,
+    chunks_total: u32,
+    /// With or without success.
+    chunks_completed: u32,
+    /// With at least one failure.
+    chunks_failed: u32,
+}
+
+impl From<GatewayProgress> for GatewayResponse {
+    fn from(progress: GatewayProgress) -> Self {
+        Self {
+            gateway: progress.gateway,
+            chunks_total: progress.chunks_total,
+            chunks_completed: progress.chunks_completed,
+            chunks_failed: progress.chunks_failed,
+        }
+    }
+}
+
+/// How far a check is with each gateway.
+#[utoipa::path(
+    get, path = "/payments/check-status/{workflow_id}/gateways", operation_id = "listStatusCheckGateways",
+    tag = "status checks",
+    params(
+        ("workflow_id" = String, Path, description = "As the start has answered it."),
+        GatewaysQuery,
+    ),
+    responses((status = 200, description = "A page.", body = GatewaysResponse), Finds),
+)]
+async fn gateways(
+    State(app): State<App>,
+    Path(workflow_id): Path<String>,
+    Query(query): Query<GatewaysQuery>,
+) -> Result<Json<GatewaysResponse>, ApiError> {
+    let limit = page::limit(query.limit)?;
+    let check = FlowId::new(&workflow_id);
+    let found = if is_id(&workflow_id) {
+        app.status_checks
+            .gateways(&check, query.after, limit)
+            .await?
+    } else {
+        None
+    };
+    let missing = || ApiError::not_found(format!("there is no status check {workflow_id}"));
+    let page = found.ok_or_else(missing)?;
+    Ok(Json(GatewaysResponse {
+        gateways: page.items.into_iter().map(GatewayResponse::from).collect(),
+        next: page.next,
+    }))
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(gateways))
+}

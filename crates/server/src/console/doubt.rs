@@ -1,0 +1,196 @@
+//! One of what nobody knows the outcome of: having its gateway asked, or deciding it.
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Console;
+use super::call::{Problem, part, query};
+use super::in_doubt::{MONEY, address};
+use super::invoices::Invoice;
+use super::payments::Payment;
+use super::session::{Act, Session};
+use super::shell::{Shell, clock, clock_or, page as drawn};
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Asked {
+    #[serde(rename = "type")]
+    item_type: String,
+    done: String,
+}
+
+impl Asked {
+    fn item_type(&self) -> &str {
+        match self.item_type.as_str() {
+            "" => MONEY[0],
+            name => name,
+        }
+    }
+}
+
+fn of(item_type: &str, id: &str) -> String {
+    format!("/admin/in-doubt/{}/{}", part(item_type), part(id))
+}
+
+/// As the API tells it.
+enum Facts {
+    Payment(Box<Payment>),
+    Invoice(Box<Invoice>),
+}
+
+impl Facts {
+    fn amount(&self) -> String {
+        match self {
+            Self::Payment(it) => format!("{} {}", it.amount, it.currency),
+            Self::Invoice(it) => format!("{} {}", it.amount.value, it.amount.currency),
+        }
+    }
+    fn run(&self) -> u32 {
+        match self {
+            Self::Payment(it) => it.run,
+            Self::Invoice(it) => it.run,
+        }
+    }
+    fn is_in_doubt(&self) -> bool {
+        let status = match self {
+            Self::Payment(it) => &it.status,
+            Self::Invoice(it) => &it.status,
+        };
+        status == "IN_DOUBT"
+    }
+    /// Invoices have no gateway that could be asked.
+    fn has_gateway(&self) -> bool {
+        matches!(self, Self::Payment(_))
+    }
+}
+
+impl Console {
+    async fn doubtful(
+        &self,
+        session: &Session,
+        item_type: &str,
+        id: &str,
+    ) -> Result<Facts, Problem> {
+        let address = of(item_type, id);
+        if item_type == MONEY[0] {
+            let payment = self.get(session, &address).await?;
+            return Ok(Facts::Payment(Box::new(payment)));
+        }
+        let invoice = self.get(session, &address).await?;
+        Ok(Facts::Invoice(Box::new(invoice)))
+    }
+}
+
+#[derive(Template)]
+#[template(path = "doubt.html")]
+struct Page {
+    shell: Shell,
+    id: String,
+    facts: Facts,
+    action: String,
+}
+
+pub(super) async fn page(
+    State(console): State<Console>,
+    session: Session,
+    Path(id): Path<String>,
+    Query(asked): Query<Asked>,
+) -> Result<Response, Problem> {
+    let facts = console.doubtful(&session, asked.item_type(), &id).await?;
+    Ok(drawn(&Page {
+        shell: Shell::new(&session, format!("In doubt: {id}"), "In doubt", &asked.done),
+        action: address(asked.item_type(), &id, ""),
+        id,
+        facts,
+    }))
+}
+
+#[derive(Deserialize)]
+pub(super) struct Decision {
+    /// The run that the page told of.
+    run: u32,
+    outcome: String,
+    reason: String,
+    #[serde(default)]
+    actor: String,
+}
+
+pub(super) async fn resolve(
+    State(console): State<Console>,
+    Path(id): Path<String>,
+    Query(asked): Query<Asked>,
+    Act { session, form }: Act<Decision>,
+) -> Result<Response, Problem> {
+    let item_type = asked.item_type();
+    let now = console.doubtful(&session, item_type, &id).await?;
+    if now.run() != form.run {
+        // What the bank said before it was sent again says nothing about that.
+        let error = "it has been sent again since you opened the page; open it again and look";
+        return Err(Problem::new(StatusCode::CONFLICT, error));
+    }
+    let mut wish = json!({"outcome": form.outcome, "reason": form.reason});
+    if !form.actor.trim().is_empty() {
+        wish["actor"] = form.actor.into();
+    }
+    let what = format!("{}/resolve", of(item_type, &id));
+    let told = console.act(&session, Method::POST, &what, &wish).await?;
+    let next = if told["status"] == "PROPOSED" {
+        address(item_type, &id, "proposed")
+    } else {
+        let asked = query(&[("type", &asked.item_type), ("done", "resolved")]);
+        format!("/console/in-doubt{asked}")
+    };
+    Ok(Redirect::to(&next).into_response())
+}
+
+#[derive(Deserialize)]
+pub(super) struct Question {
+    /// One payment; all of a day if empty.
+    #[serde(default)]
+    id: String,
+    #[serde(default)]
+    date: String,
+    #[serde(default)]
+    zone: String,
+}
+
+impl Question {
+    fn wish(&self) -> Value {
+        if !self.id.is_empty() {
+            return json!({"paymentIds": [self.id]});
+        }
+        let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+        json!({"date": given(&self.date), "zone": given(&self.zone)})
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Questions {
+    workflow_ids: Vec<String>,
+}
+
+/// What is heard is on the page of the status check.
+pub(super) async fn ask(
+    State(console): State<Console>,
+    Act { session, form }: Act<Question>,
+) -> Result<Response, Problem> {
+    let what = "/admin/in-doubt/ask";
+    let told = console
+        .act(&session, Method::POST, what, &form.wish())
+        .await?;
+    let told: Questions = serde_json::from_value(told).map_err(|error| {
+        tracing::error!(%error, "the console does not understand what was asked");
+        Problem::internal()
+    })?;
+    let next = match &told.workflow_ids[..] {
+        [] => "/console/in-doubt?done=nothing".to_owned(),
+        [one] => format!("/console/status-checks/{}?done=asked", part(one)),
+        _ => "/console/status-checks?done=asked".to_owned(),
+    };
+    Ok(Redirect::to(&next).into_response())
+}

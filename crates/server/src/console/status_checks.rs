@@ -1,0 +1,267 @@
+//! Status checks: all that are kept, and one with its gateways and what came of it; beginning another.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+use serde_json::json;
+use tollgate_core::Timestamp;
+
+use super::Console;
+use super::call::{Problem, part, query};
+use super::session::{Act, Session};
+use super::shell::{Shell, clock, clock_or, grouped, page as drawn};
+use crate::api::Needs;
+
+/// So many payments or failures of one kind are on a page; the API has all of them.
+const MOST_SHOWN: usize = 100;
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Asked {
+    id: String,
+    after: String,
+    done: String,
+}
+
+#[derive(Deserialize)]
+struct Checks {
+    checks: Vec<Line>,
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    workflow_id: String,
+    status: String,
+    current_phase: String,
+    total_payments: u64,
+    gateways_identified: u64,
+    started_at: Timestamp,
+    ended_at: Option<Timestamp>,
+}
+
+impl Line {
+    fn address(&self) -> String {
+        address(&self.workflow_id)
+    }
+}
+
+fn address(id: &str) -> String {
+    format!("/console/status-checks/{}", part(id))
+}
+
+#[derive(Template)]
+#[template(path = "status_checks.html")]
+struct ListPage {
+    shell: Shell,
+    /// Whether the reader may look at all of them, and may begin one.
+    lists: bool,
+    begins: bool,
+    checks: Vec<Line>,
+    next: Option<String>,
+}
+
+pub(super) async fn list(
+    State(console): State<Console>,
+    session: Session,
+    Query(asked): Query<Asked>,
+) -> Result<Response, Problem> {
+    let id = asked.id.trim();
+    if !id.is_empty() {
+        return Ok(Redirect::to(&address(id)).into_response());
+    }
+    let lists = session.may(Needs::Read);
+    let (mut checks, mut next) = (vec![], None);
+    if lists {
+        let wanted = query(&[("after", &asked.after)]);
+        let wanted = format!("/payments/check-status{wanted}");
+        let found: Checks = console.get(&session, &wanted).await?;
+        (checks, next) = (found.checks, found.next);
+    }
+    Ok(drawn(&ListPage {
+        shell: Shell::new(&session, "Status checks", "Status checks", &asked.done),
+        lists,
+        begins: session.may(Needs::Ingest),
+        checks,
+        next: next.map(|after| format!("/console/status-checks{}", query(&[("after", &after)]))),
+    }))
+}
+
+#[derive(Deserialize)]
+pub(super) struct Wish {
+    ids: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Started {
+    workflow_id: String,
+}
+
+pub(super) async fn begin(
+    State(console): State<Console>,
+    Act { session, form }: Act<Wish>,
+) -> Result<Response, Problem> {
+    let wish = json!({"paymentIds": pasted(&form.ids)});
+    let what = "/payments/check-status";
+    let told = console.act(&session, Method::POST, what, &wish).await?;
+    let told: Started = serde_json::from_value(told).map_err(|error| {
+        tracing::error!(%error, "the console does not understand the start of a check");
+        Problem::internal()
+    })?;
+    let next = format!("{}?done=asked", address(&told.workflow_id));
+    Ok(Redirect::to(&next).into_response())
+}
+
+/// Ids as people paste them: one per line, or between commas or spaces.
+fn pasted(text: &str) -> Vec<&str> {
+    let ids = text.split(|c: char| c.is_whitespace() || c == ',' || c == ';');
+    ids.filter(|id| !id.is_empty()).collect()
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Check {
+    workflow_id: String,
+    status: String,
+    progress: Progress,
+    result: Option<Outcome>,
+    error: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Progress {
+    total_payments: u64,
+    gateways_identified: u64,
+    chunks_total: u64,
+    chunks_completed: u64,
+    chunks_failed: u64,
+    current_phase: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Outcome {
+    successful: BTreeMap<String, Vec<String>>,
+    failed: BTreeMap<String, Vec<Failure>>,
+    gateway_lookup_failed: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Failure {
+    chunk_index: u32,
+    payment_ids: Vec<String>,
+    error: String,
+    stage: String,
+}
+
+impl Outcome {
+    fn asked(&self) -> Vec<(&String, &Vec<String>)> {
+        self.successful.iter().take(MOST_SHOWN).collect()
+    }
+    /// The first of all gateways' failures.
+    fn failures(&self) -> Vec<(&String, &Failure)> {
+        let all = self.failed.iter();
+        let all = all.flat_map(|(gateway, some)| some.iter().map(move |one| (gateway, one)));
+        all.take(MOST_SHOWN).collect()
+    }
+    fn failures_left(&self) -> u64 {
+        left(self.failed.values().map(Vec::len).sum())
+    }
+}
+
+/// The first of them, between commas, and how many there are beside these.
+fn some(ids: &[String]) -> String {
+    let shown = ids[..ids.len().min(MOST_SHOWN)].join(", ");
+    match left(ids.len()) {
+        0 => shown,
+        left => format!(
+            "{shown} … and {} more; the API tells all of them",
+            grouped(&left)
+        ),
+    }
+}
+
+fn left(count: usize) -> u64 {
+    count.saturating_sub(MOST_SHOWN) as u64
+}
+
+#[derive(Deserialize)]
+struct Gateways {
+    gateways: Vec<Gateway>,
+    next: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Gateway {
+    gateway: String,
+    chunks_total: u64,
+    chunks_completed: u64,
+    chunks_failed: u64,
+}
+
+#[derive(Template)]
+#[template(path = "status_check.html")]
+struct Page {
+    shell: Shell,
+    check: Check,
+    gateways: Vec<Gateway>,
+    next: Option<String>,
+}
+
+pub(super) async fn page(
+    State(console): State<Console>,
+    session: Session,
+    Path(id): Path<String>,
+    Query(asked): Query<Asked>,
+) -> Result<Response, Problem> {
+    let at = format!("/payments/check-status/{}", part(&id));
+    let check: Check = console.get(&session, &at).await.map_err(|problem| {
+        // The contract tells an unknown check like a known one, which is no error to show.
+        if problem.status != StatusCode::NOT_FOUND {
+            return problem;
+        }
+        let error = format!("there is no status check {id}; it may be older than they are kept");
+        Problem::new(StatusCode::NOT_FOUND, error)
+    })?;
+    let wanted = format!("{at}/gateways{}", query(&[("after", &asked.after)]));
+    let gateways: Gateways = console.get(&session, &wanted).await?;
+    let next = gateways.next.map(|after| after.to_string());
+    Ok(drawn(&Page {
+        shell: Shell::new(&session, "A status check", "Status checks", &asked.done),
+        next: next.map(|after| format!("{}{}", address(&id), query(&[("after", &after)]))),
+        check,
+        gateways: gateways.gateways,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_read_however_they_were_pasted() {
+        assert_eq!(pasted("a\r\nb, c;d  e\t,\n"), ["a", "b", "c", "d", "e"]);
+        assert!(pasted(" \n,").is_empty());
+    }
+
+    #[test]
+    fn a_page_shows_some_and_says_how_many_are_left() {
+        let ids: Vec<String> = (0..102).map(|n| n.to_string()).collect();
+        assert_eq!(some(&ids[..2]), "0, 1");
+        assert_eq!(some(&ids[..100]).split(", ").count(), 100);
+        let all = some(&ids);
+        assert!(
+            all.contains("99 … and 2 more") && !all.contains("100"),
+            "{all}"
+        );
+    }
+}
