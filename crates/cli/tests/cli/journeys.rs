@@ -228,7 +228,7 @@ fn one_in_doubt_is_resolved_with_a_reason(pair: &Pair, browser: &Browser) {
     pair.bank.set_faults(silent.parse().unwrap());
     pair.pay(&payment("unsure"));
     browser.open("/");
-    browser.sees("1 payments, 125.50 USD");
+    browser.sees("1 payment, 125.50 USD");
     browser.is_whole();
     let busy = "try again in a moment";
     browser.until("nobody asks the bank meanwhile", || {

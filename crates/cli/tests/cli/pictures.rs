@@ -34,6 +34,7 @@ fn pictures_of_the_console_under_load() {
     let pages = [
         ("now", "/"),
         ("lane", "/console/lanes/default"),
+        ("lane-proof", "/console/lanes/default#Windows"),
         ("lane-limit", what_if),
         ("payments", "/console/payments"),
         ("payment", "/console/payments/run-00012"),
@@ -43,7 +44,7 @@ fn pictures_of_the_console_under_load() {
         ("dead-letters", "/console/dead-letters"),
         ("item-types", "/console/item-types"),
         ("totals", "/console/totals"),
-        ("audit", "/console/audit"),
+        ("audit", "/console/audit?actor=local"),
     ];
     browser.dark(false);
     browser.sized(DESK);
@@ -61,6 +62,10 @@ fn pictures_of_the_console_under_load() {
 fn taken(browser: &Browser, name: &str, path: &str) {
     browser.open(path);
     browser.is_whole();
+    if let Some((_, heading)) = path.split_once('#') {
+        let there = "[...document.querySelectorAll('section')].find(it => it.innerText.startsWith";
+        browser.script(&format!("{there}('{heading}')).scrollIntoView()"));
+    }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/console");
     std::fs::create_dir_all(&folder).unwrap();
     let picture = BASE64_STANDARD.decode(browser.picture()).unwrap();
@@ -77,11 +82,11 @@ fn load(pair: &Pair, url: &str) -> String {
     let limit = json!({"configName": "default", "maxPerSecond": 50, "maxPerWindow": 200,
                        "windowSizeSecs": 4, "reason": "agreed with the bank"});
     put("/admin/rate-limit/config", &limit);
-    let acme = json!({"configName": "acme", "maxPerSecond": 20, "maxPerWindow": 80,
+    let second = json!({"configName": "night-bank", "maxPerSecond": 20, "maxPerWindow": 80,
                       "windowSizeSecs": 4, "reason": "a new gateway"});
-    put("/admin/rate-limit/config", &acme);
+    put("/admin/rate-limit/config", &second);
     put(
-        "/admin/lanes/acme/pause",
+        "/admin/lanes/night-bank/pause",
         &json!({"reason": "maintenance at their side, ticket 4711"}),
     );
     one_dies(pair, url);
