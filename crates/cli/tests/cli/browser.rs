@@ -59,11 +59,6 @@ impl Browser {
         result.unwrap_or_else(|why| panic!("{what}: {}", Instead { browser: self, why }))
     }
 
-    fn instead(&self) -> Instead<'_> {
-        let why = String::new();
-        Instead { browser: self, why }
-    }
-
     /// Asks until it is so.
     pub(crate) fn until<T>(&self, what: &str, mut ask: impl FnMut() -> Result<T, String>) -> T {
         eventually_or(what, LONG, || {
@@ -176,22 +171,31 @@ impl Browser {
         picture.as_str().unwrap().to_owned()
     }
 
-    /// The page has nothing on it that is not ours, all its pictures, and fits into the window.
+    /// The page is all there, has nothing on it that is not ours, and fits into the window.
     pub(crate) fn is_whole(&self) {
-        let found = self.script(
-            "const page = document.documentElement, all = css => [...document.querySelectorAll(css)];
-             return {
-               scripts: all('script').map(it => it.getAttribute('src')),
-               handlers: all('*').filter(it => [...it.attributes].some(a => a.name.startsWith('on'))).length,
-               strange: all('img').filter(it => !it.src.startsWith(location.origin + '/console/')).length,
-               unseen: all('img').filter(it => it.complete && !it.naturalWidth).length,
-               ran: window.ran ?? 0,
-               tooWide: Math.max(0, page.scrollWidth - page.clientWidth),
-             }",
-        );
-        let ours = json!({"scripts": ["/console/script.js"], "handlers": 0, "strange": 0, "unseen": 0,
-                          "ran": 0, "tooWide": 0});
-        assert_eq!(found, ours, "{}", self.instead());
+        let script = "
+            const page = document.documentElement, all = css => [...document.querySelectorAll(css)];
+            const acts = it => [...it.attributes].some(a => a.name.startsWith('on'));
+            const ours = location.origin + '/console/';
+            return {
+              state: document.readyState,
+              styles: [...document.styleSheets].map(it => it.cssRules.length > 0),
+              scripts: all('script').map(it => it.getAttribute('src')),
+              handlers: all('*').filter(acts).length,
+              strange: all('img').filter(it => !it.src.startsWith(ours)).length,
+              unseen: all('img').filter(it => !it.naturalWidth).length,
+              ran: window.ran ?? 0,
+              tooWide: Math.max(0, page.scrollWidth - page.clientWidth),
+            }";
+        let whole = json!({"state": "complete", "styles": [true], "scripts": ["/console/script.js"],
+            "handlers": 0, "strange": 0, "unseen": 0, "ran": 0, "tooWide": 0});
+        self.until("the page is whole", || {
+            let found = self.run(script, &[])?;
+            if found == whole {
+                return Ok(());
+            }
+            Err(found.to_string())
+        });
     }
 
     /// What the browser complained about since it was last asked, but for what was to be expected.

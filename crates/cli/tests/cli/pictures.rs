@@ -15,7 +15,7 @@ use crate::http::{post, post_raw};
 use crate::pair::{Pair, pair_on, payment};
 use crate::served::eventually;
 
-const PAYMENTS: usize = 9000;
+const PAYMENTS: usize = 15_000;
 /// A minute and a half of the storm, so that there is something to see.
 const SENT: usize = 4500;
 

@@ -26,6 +26,7 @@ pub(crate) struct Driver {
     /// Kept open, for chromedriver would die of writing to nobody.
     _said: BufReader<ChildStdout>,
     address: SocketAddr,
+    /// Where its commands go.
     session: String,
     profile: TempDir,
 }
@@ -44,16 +45,18 @@ impl Driver {
         let port = port(&mut said).expect(
             "chromedriver did not start: chromium and chromium-driver come with ./dev setup",
         );
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        // From here on, whatever fails ends it.
         let mut driver = Self {
             guard,
             _said: said,
-            address: SocketAddr::from(([127, 0, 0, 1], port)),
+            address,
             session: String::new(),
             profile,
         };
         let wish = driver.capabilities();
-        let told = exchange(driver.address, "POST", "/session", &wish).unwrap();
-        driver.session = told["sessionId"].as_str().unwrap().to_owned();
+        let told = exchange(address, "POST", "/session", &wish).unwrap();
+        driver.session = format!("/session/{}", told["sessionId"].as_str().unwrap());
         driver
     }
 
@@ -78,17 +81,17 @@ impl Driver {
     }
 
     pub(crate) fn get(&self, command: &str) -> Result<Value, String> {
-        let path = format!("/session/{}/{command}", self.session);
+        let path = format!("{}/{command}", self.session);
         exchange(self.address, "GET", &path, &Value::Null)
     }
 
     pub(crate) fn post(&self, command: &str, body: &Value) -> Result<Value, String> {
-        let path = format!("/session/{}/{command}", self.session);
+        let path = format!("{}/{command}", self.session);
         exchange(self.address, "POST", &path, body)
     }
 
     pub(crate) fn delete(&self, command: &str) -> Result<Value, String> {
-        let path = format!("/session/{}/{command}", self.session);
+        let path = format!("{}/{command}", self.session);
         exchange(self.address, "DELETE", &path, &Value::Null)
     }
 }
