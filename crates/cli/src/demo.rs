@@ -1,21 +1,27 @@
 //! `tollgate demo`: a storm of payments on a sandbox bank, watched live and proved at the end.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use rust_decimal::Decimal;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tollgate_core::id::{FlowId, LaneName};
 use tollgate_core::lane::LaneChange;
-use tollgate_core::ports::Author;
+use tollgate_core::ports::{Author, Store};
 use tollgate_core::{SignedDuration, Timestamp};
-use tollgate_domains::payments::{self, Verdict};
+use tollgate_domains::payments::{self, Intake, Verdict};
 use tollgate_sandbox::{Bank, BankOptions, Ledger};
 use tollgate_server::{Config, Tollgate};
 
 use crate::feed::Feed;
 use crate::report::Report;
+use crate::serve::asked_to_stop;
 
 const WINDOW_SECS: u32 = 4;
 const LANE: &str = "default";
@@ -39,6 +45,9 @@ pub(crate) struct Args {
     /// The same seed makes the same feed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Keeps the console open after the proof, until Ctrl-C.
+    #[arg(long)]
+    stay: bool,
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -52,31 +61,86 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     config.downstream.send_all_to(&bank.url());
     config.downstream.payments.lane = LaneName::new(LANE);
     let tollgate = Tollgate::start(&config).await?;
-    set_limit(&tollgate, args.limit).await?;
+    let (store, intake) = (Arc::clone(&tollgate.store), Arc::clone(&tollgate.intake));
+    set_limit(&*store, args.limit).await?;
+    let console = Console::open(tollgate).await?;
 
     say(&format!(
         "{} payments, all due in the same second, for a bank that takes {} a second (seed {})",
         args.payments, args.limit, args.seed
     ));
-    let started = tollgate.store.now().await?;
+    say(&format!("watch it at {}", console.url));
+    let started = store.now().await?;
     let due = Timestamp::from_second(started.as_second() + LEAD_SECS)?;
-    let last_slot = take_in(&tollgate, &args, due).await?;
+    let last_slot = take_in(&intake, &args, due).await?;
     let planned = last_slot.duration_since(due);
     say(&format!(
         "due at {due}, planned finish {last_slot} ({:.0} s later)",
         planned.as_secs_f64()
     ));
-    watch(&tollgate, bank.ledger(), &args, started, last_slot).await?;
+    watch(&*store, bank.ledger(), &args, started, last_slot).await?;
 
-    let report = Report::make(&tollgate, bank.ledger(), &args.expected(started)).await?;
+    let report = Report::make(&*store, bank.ledger(), &args.expected(started)).await?;
     report.print();
-    tollgate.shutdown().await;
+    if args.stay {
+        console.stay().await?;
+    } else {
+        console.close().await?;
+    }
     bank.stop().await;
     Ok(if report.all_well() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// What serves the console meanwhile, at a free port: another Tollgate may have the usual one.
+struct Console {
+    url: String,
+    served: JoinHandle<anyhow::Result<()>>,
+    stop: oneshot::Sender<()>,
+}
+
+impl Console {
+    async fn open(tollgate: Tollgate) -> anyhow::Result<Self> {
+        let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let listener = TcpListener::bind(free)
+            .await
+            .context("a port for the console")?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let (stop, stopped) = oneshot::channel();
+        let served = tollgate.serve(listener, async {
+            let _ = stopped.await;
+        });
+        Ok(Self {
+            url,
+            served: tokio::spawn(served),
+            stop,
+        })
+    }
+
+    /// Until somebody ends it.
+    async fn stay(mut self) -> anyhow::Result<()> {
+        let stop = asked_to_stop()?;
+        say(&format!(
+            "the console stays open at {}; Ctrl-C ends it",
+            self.url
+        ));
+        let ended = tokio::select! {
+            () = stop => None,
+            ended = &mut self.served => Some(ended),
+        };
+        match ended {
+            None => self.close().await,
+            Some(ended) => ended?,
+        }
+    }
+
+    async fn close(self) -> anyhow::Result<()> {
+        let _ = self.stop.send(());
+        self.served.await?
+    }
 }
 
 impl Args {
@@ -90,7 +154,7 @@ impl Args {
     }
 }
 
-async fn set_limit(tollgate: &Tollgate, limit: u32) -> anyhow::Result<()> {
+async fn set_limit(store: &dyn Store, limit: u32) -> anyhow::Result<()> {
     let change = LaneChange {
         max_per_window: Some(limit * WINDOW_SECS),
         window_size_secs: Some(WINDOW_SECS),
@@ -98,15 +162,14 @@ async fn set_limit(tollgate: &Tollgate, limit: u32) -> anyhow::Result<()> {
         ..LaneChange::default()
     };
     let author = Author::new("demo", "the bank's limit");
-    tollgate
-        .store
+    store
         .change_lane(&LaneName::new(LANE), change, author)
         .await?;
     Ok(())
 }
 
 /// Takes the feed in, in batches; returns the last slot that was given.
-async fn take_in(tollgate: &Tollgate, args: &Args, due: Timestamp) -> anyhow::Result<Timestamp> {
+async fn take_in(intake: &Intake, args: &Args, due: Timestamp) -> anyhow::Result<Timestamp> {
     let bar = bar(args.payments, "intake {bar:40} {pos}/{len} {msg}");
     let mut feed = Feed::new(args.seed, args.payments, due);
     let mut last_slot = due;
@@ -117,8 +180,7 @@ async fn take_in(tollgate: &Tollgate, args: &Args, due: Timestamp) -> anyhow::Re
         }
         let flow = FlowId::new(format!("init-payment-demo-batch-{number}"));
         let size = batch.len() as u64;
-        let answers = tollgate
-            .intake
+        let answers = intake
             .accept_batch(&flow, batch, Duration::from_mins(1))
             .await?;
         for answer in answers.context("intake did not answer within a minute")? {
@@ -135,7 +197,7 @@ async fn take_in(tollgate: &Tollgate, args: &Args, due: Timestamp) -> anyhow::Re
 
 /// Shows the storm until every payment has ended.
 async fn watch(
-    tollgate: &Tollgate,
+    store: &dyn Store,
     ledger: &Ledger,
     args: &Args,
     started: Timestamp,
@@ -154,11 +216,10 @@ async fn watch(
                 args.payments, args.limit
             ));
         }
-        if sent >= args.payments as usize && ended(tollgate, &expected).await? == expected.payments
-        {
+        if sent >= args.payments as usize && ended(store, &expected).await? == expected.payments {
             break;
         }
-        if tollgate.store.now().await? > give_up_at {
+        if store.now().await? > give_up_at {
             say("not all payments have ended in time; what follows says which promise is broken");
             break;
         }
@@ -168,9 +229,8 @@ async fn watch(
     Ok(())
 }
 
-async fn ended(tollgate: &Tollgate, expected: &crate::report::Expected) -> anyhow::Result<u64> {
-    let totals = tollgate
-        .store
+async fn ended(store: &dyn Store, expected: &crate::report::Expected) -> anyhow::Result<u64> {
+    let totals = store
         .totals(&payments::item_type(), expected.since, Timestamp::MAX)
         .await?;
     let processing = payments::PaymentStatus::Processing.as_str();

@@ -6,10 +6,9 @@ use tollgate_core::Timestamp;
 use tollgate_core::certificate::Certificate;
 use tollgate_core::id::LaneName;
 use tollgate_core::money::{Currency, Money};
-use tollgate_core::ports::Total;
+use tollgate_core::ports::{Store, Total};
 use tollgate_domains::payments;
 use tollgate_sandbox::Ledger;
-use tollgate_server::Tollgate;
 
 /// What the demo set out to do.
 #[derive(Debug)]
@@ -39,11 +38,10 @@ struct BankSays {
 
 impl Report {
     pub(crate) async fn make(
-        tollgate: &Tollgate,
+        store: &dyn Store,
         ledger: &Ledger,
         expected: &Expected,
     ) -> anyhow::Result<Self> {
-        let store = &tollgate.store;
         let now = store.now().await?;
         let certificate = store
             .certificate(&expected.lane, expected.since, now)

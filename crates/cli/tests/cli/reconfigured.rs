@@ -206,12 +206,12 @@ impl Pair {
     }
 
     /// By the bank's own ledger.
-    fn paid(&self) -> BTreeSet<String> {
+    pub(crate) fn paid(&self) -> BTreeSet<String> {
         self.bank.ledger().effective().into_keys().collect()
     }
 
     /// Until so many more are paid.
-    fn goes_on(&self, more: usize) {
+    pub(crate) fn goes_on(&self, more: usize) {
         let enough = self.paid().len() + more;
         eventually("it goes on", PATIENCE, || {
             (self.paid().len() >= enough).then_some(())
@@ -231,7 +231,7 @@ impl Pair {
     }
 
     /// Until the dispatcher has ended so many cycles; the second of them has begun after now.
-    fn cycles(&self, more: u64) {
+    pub(crate) fn cycles(&self, more: u64) {
         let enough = self.cycles_so_far() + more;
         eventually("the dispatcher cycles", PATIENCE, || {
             (self.cycles_so_far() >= enough).then_some(())

@@ -115,12 +115,17 @@ async fn gate(console: &Console, session: &Session, name: &str) -> Result<Gate, 
     let (now, since) = (told.now, told.since);
     let mut lanes = told.lanes.into_iter();
     let found = lanes.find(|lane| lane.lane.config_name == name);
-    let lane = found.ok_or_else(|| {
+    let mut lane = found.ok_or_else(|| {
         Problem::new(
             StatusCode::NOT_FOUND,
             format!("there is no lane \"{name}\""),
         )
     })?;
+    // What was told may be a second old; what a form is drawn from must not be, or whoever has just
+    // changed the lane would be refused for it.
+    if let Some(fresh) = console.lane(session, name).await? {
+        lane.lane = fresh;
+    }
     Ok(Gate::new(lane, now, since))
 }
 
@@ -174,10 +179,15 @@ impl Console {
         })
     }
 
+    /// The lane as it is now.
+    async fn lane(&self, session: &Session, name: &str) -> Result<Option<Lane>, Problem> {
+        let lanes: Vec<Lane> = self.get(session, "/admin/rate-limit/config").await?;
+        Ok(lanes.into_iter().find(|lane| lane.config_name == name))
+    }
+
     /// Somebody else's change in between must be seen before it is overwritten.
     async fn unchanged(&self, session: &Session, name: &str, version: i64) -> Result<(), Problem> {
-        let lanes: Vec<Lane> = self.get(session, "/admin/rate-limit/config").await?;
-        let lane = lanes.iter().find(|lane| lane.config_name == name);
+        let lane = self.lane(session, name).await?;
         if lane.is_some_and(|lane| lane.version == version) {
             return Ok(());
         }
