@@ -244,6 +244,7 @@ pub async fn checks_of_one_moment_are_all_on_some_page(f: &dyn Fixture) {
     loop {
         let page = f.store().checks(after, 2).await.unwrap();
         seen.extend(page.items.into_iter().map(|line| line.check.to_string()));
+        assert!(seen.len() <= names.len(), "it does not go on: {seen:?}");
         after = page.next;
         if after.is_none() {
             break;

@@ -181,17 +181,14 @@ impl StatusCheckService {
             return Ok(Some(Page { items, next }));
         }
         let page = self.store.check_gateways(check, after, limit).await?;
-        let items = page
-            .items
-            .into_iter()
-            .map(gateway)
-            .collect::<Result<_, _>>()?;
+        let items = page.items.iter().map(gateway);
+        let items = items.collect::<Result<_, _>>()?;
         let next = page.next;
         Ok(Some(Page { items, next }))
     }
 }
 
-fn gateway(view: GatewayView) -> StoreResult<GatewayProgress> {
+fn gateway(view: &GatewayView) -> StoreResult<GatewayProgress> {
     let first: Chunk = serde_json::from_str(&view.first_chunk_json)
         .map_err(|e| StoreError::Bug(format!("a chunk is none: {e}")))?;
     Ok(GatewayProgress {

@@ -115,12 +115,12 @@ pub(super) struct Invoice {
     pub(super) why_not_running: Option<String>,
     exec_workflow_id: Option<String>,
     pub(super) attempts: Vec<Attempt>,
-    pub(super) checks: Vec<Verdict>,
+    pub(super) checks: Vec<Judged>,
     pub(super) timeline: Vec<Event>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Verdict {
+pub(super) struct Judged {
     pub(super) at: Timestamp,
     pub(super) check: String,
     pub(super) verdict: String,

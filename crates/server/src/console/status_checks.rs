@@ -195,13 +195,13 @@ fn left(count: usize) -> u64 {
 
 #[derive(Deserialize)]
 struct Gateways {
-    gateways: Vec<Gateway>,
+    gateways: Vec<GatewayLine>,
     next: Option<u32>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Gateway {
+struct GatewayLine {
     gateway: String,
     chunks_total: u64,
     chunks_completed: u64,
@@ -213,7 +213,7 @@ struct Gateway {
 struct Page {
     shell: Shell,
     check: Check,
-    gateways: Vec<Gateway>,
+    gateways: Vec<GatewayLine>,
     next: Option<String>,
 }
 
