@@ -1,4 +1,5 @@
-//! Benchmarks of both stores and the embedded engine, with the physical limit beside each.
+//! Benchmarks of both stores, both engines and the binary from outside, with the physical limit
+//! beside each.
 //!
 //! The parent only arranges and reports; every measurement is a fresh process of this same
 //! binary, so that peaks of memory and warm caches do not mix. No timing is asserted anywhere.

@@ -59,6 +59,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut config = Config::load(None)?;
     config.store.url = format!("sqlite:{}", folder.path().join("demo.db").display());
     config.downstream.send_all_to(&bank.url());
+    config.check_at(&bank.url());
     config.downstream.payments.lane = LaneName::new(LANE);
     let tollgate = Tollgate::start(&config).await?;
     let (store, intake) = (Arc::clone(&tollgate.store), Arc::clone(&tollgate.intake));

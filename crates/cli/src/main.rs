@@ -27,7 +27,7 @@ struct Cli {
 enum Command {
     /// See it work: a storm of payments, a sandbox bank, and the proof. Needs no set-up.
     Demo(demo::Args),
-    /// Run the service: HTTP API, dispatcher and engine.
+    /// Run the service: HTTP API, console, dispatcher and engine.
     Serve(serve::Args),
     /// Run the fake bank alone, with faults of your choice and a ledger of its own.
     Sandbox(sandbox::Args),

@@ -12,9 +12,10 @@ use crate::serve::asked_to_stop;
 
 const SPEC_HELP: &str = "\
 A fault is WHICH: FAULT; several are separated by ';' or line ends (reference: docs/sandbox.md).
-  WHICH  [1 in N] sends|probes|webhooks|all [N | N-M | N-] [of payment ID | of each payment]
-  FAULT  latency TIME, work TIME, settle TIME, forget-key TIME with TIME as 20ms, 2s or 5m; or
-         STATUS, reset, stall, half, garbage, wrong-id, huge, each [before|after] the work";
+  WHICH  [1 in N] sends|probes|webhooks|lookups|notifies|checks|all [N | N-M | N-] [of payment ID | of each payment]
+  FAULT  latency TIME, work TIME, settle TIME, forget-key TIME with TIME as 20ms, 2s or 5m;
+         decline (charges only); or
+         STATUS, reset, stall, half, garbage, empty, wrong-id, huge, each [before|after] the work";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = SPEC_HELP)]

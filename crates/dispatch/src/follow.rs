@@ -74,14 +74,16 @@ pub(crate) fn follow(
             },
         },
         Outcome::Unknown(why) => requeue(Some(job.moves.in_doubt.clone()), pause, why),
-        // "Unknown to me": ask again when that will be evidence. If it is, nothing was done: the item
-        // is what it was before, and whatever is looked at before a send is looked at again.
+        // "Unknown to me": ask again when that will be evidence, and until then it is in doubt, also
+        // if the one who sent it died before he could write that down. If it is evidence, nothing was
+        // done: the item is what it was before, and whatever is looked at before a send is looked at
+        // again.
         Outcome::Retry { why, quiet } => match (evidence_in, quiet) {
             (Some(wait), _) if wait.is_zero() => Follows {
                 disproves: true,
                 ..requeue(Some(job.moves.not_done.clone()), wait, why)
             },
-            (Some(wait), _) => requeue(None, wait, why),
+            (Some(wait), _) => requeue(Some(job.moves.in_doubt.clone()), wait, why),
             (None, Quiet::For(time)) => requeue(None, pause.max(*time), why),
             (None, Quiet::No) => requeue(None, pause, why),
         },

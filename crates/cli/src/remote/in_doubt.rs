@@ -20,7 +20,7 @@ pub(crate) enum Command {
         #[arg(long, value_name = "ID")]
         after: Option<String>,
     },
-    /// One payment: what was sent, what was heard, what happens next.
+    /// One of them: what was sent, what was heard, what happens next.
     Show {
         id: String,
         #[command(flatten)]
@@ -41,7 +41,7 @@ pub(crate) enum Command {
         #[arg(long)]
         zone: Option<String>,
     },
-    /// Decides what became of a payment. Ask the bank first.
+    /// Decides what became of one of them. Ask the bank, or the provider, first.
     Resolve {
         id: String,
         #[command(flatten)]

@@ -42,7 +42,8 @@ pub(crate) enum Command {
         /// Such as DKK.
         #[arg(long)]
         currency: String,
-        /// When it is charged, such as "0 0 1 * *"; by its customer's schedule if not given.
+        /// When it is charged, such as "0 0 1 * *"; by its customer's schedule, or else the global
+        /// one, if not given.
         #[arg(long)]
         cron: Option<String>,
     },

@@ -102,7 +102,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         asked: audit::Asked,
     },
-    /// Control totals of a day: every payment taken in, in exactly one bucket.
+    /// Control totals of a day: every payment and every invoice taken in, each in exactly one bucket.
     Totals {
         #[command(flatten)]
         args: Args,

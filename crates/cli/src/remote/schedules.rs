@@ -66,8 +66,8 @@ impl Whose {
 pub(crate) struct Schedule {
     /// Such as "0 0 1 * *" for the first of every month.
     cron: String,
-    /// The customer's if not given.
-    #[arg(long, value_name = "ZONE")]
+    /// The customer's if not given; a preview is then in UTC.
+    #[arg(long, value_name = "ZONE", alias = "zone")]
     time_zone: Option<String>,
     /// What falls into its closed time is charged when it opens.
     #[arg(long, value_name = "NAME")]

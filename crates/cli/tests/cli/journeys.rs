@@ -43,7 +43,10 @@ fn an_empty_system_says_so_and_fits(browser: &Browser) {
         ("/console/lanes/default", "always open"),
         ("/console/payments", "There are none."),
         ("/console/in-doubt", "Nothing is in doubt."),
-        ("/console/imports", "A file of payments"),
+        ("/console/imports", "No file was handed in yet."),
+        ("/console/invoices", "There are none."),
+        ("/console/schedules", "0 0 1 * *"),
+        ("/console/status-checks", "There are no status checks"),
         ("/console/dead-letters", "There are no dead letters."),
         ("/console/item-types", "dispatched"),
         ("/console/audit", "who"),
@@ -231,7 +234,7 @@ fn one_in_doubt_is_resolved_with_a_reason(pair: &Pair, browser: &Browser) {
     browser.is_whole();
     // The bank is asked meanwhile, again and again, and each question makes an older page worthless.
     let told = [
-        "Recorded. The payment is no longer in doubt.",
+        "Recorded. It is no longer in doubt.",
         "try again in a moment",
         "since you opened the page",
     ];

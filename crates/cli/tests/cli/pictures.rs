@@ -1,6 +1,7 @@
 //! The pictures of docs/console.md: every page under load, as a reader sees it. Run by hand when pages change.
 
 use std::fmt::Write;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use base64::Engine;
@@ -11,7 +12,7 @@ use tollgate_conformance::postgres as cluster;
 use crate::browser::{Browser, DESK, PHONE};
 use crate::bulk::later;
 use crate::footing::{LONG, database};
-use crate::http::{post, post_raw};
+use crate::http::{get, post, post_raw};
 use crate::pair::{Pair, pair_on, payment};
 use crate::served::eventually;
 
@@ -31,6 +32,8 @@ fn pictures_of_the_console_under_load() {
     let browser = Browser::at(pair.server.address);
     let what_if = "/console/lanes/default?whatIf=60&reason=agreed+with+the+bank";
     let import = format!("/console/imports/{batch}");
+    let check = format!("/console/status-checks/{}", checked(&pair));
+    let what_cron = "/console/schedules?cron=0+9+15+*+*&zone=Europe%2FCopenhagen";
     let pages = [
         ("now", "/"),
         ("lane", "/console/lanes/default"),
@@ -40,7 +43,12 @@ fn pictures_of_the_console_under_load() {
         ("payment", "/console/payments/run-00012"),
         ("in-doubt", "/console/in-doubt"),
         ("doubt", "/console/in-doubt/unsure-2"),
+        ("imports", "/console/imports"),
         ("import", &import),
+        ("invoices", "/console/invoices"),
+        ("invoice", "/console/invoices/inv_2"),
+        ("schedules", what_cron),
+        ("status-check", &check),
         ("dead-letters", "/console/dead-letters"),
         ("item-types", "/console/item-types"),
         ("totals", "/console/totals"),
@@ -89,11 +97,15 @@ fn load(pair: &Pair, url: &str) -> String {
         "/admin/lanes/night-bank/pause",
         &json!({"reason": "maintenance at their side, ticket 4711"}),
     );
+    billed(address);
     one_dies(pair, url);
     let unsure = ["unsure-1", "unsure-2", "unsure-3"];
     let faults = unsure.map(|id| format!("sends of payment {id}: reset after; "));
-    pair.bank
-        .set_faults((faults.concat() + "probes: 500").parse().unwrap());
+    pair.bank.set_faults(
+        (faults.concat() + "probes: 500; checks: latency 100ms")
+            .parse()
+            .unwrap(),
+    );
     for id in unsure {
         put("/payments", &payment(id));
     }
@@ -107,6 +119,39 @@ fn load(pair: &Pair, url: &str) -> String {
         (pair.bank.ledger().arrivals() >= SENT).then_some(())
     });
     taken.body["batchId"].as_str().unwrap().to_owned()
+}
+
+/// A customer with invoices: some charged by now, some that wait.
+fn billed(address: SocketAddr) {
+    let put = |path: &str, body: &Value| {
+        let answer = post(address, path, body).unwrap();
+        assert!(answer.status < 300, "{path}: {}", answer.text);
+    };
+    let customer = json!({"customerId": "c_1", "currency": "DKK", "timeZone": "Europe/Copenhagen"});
+    put("/customers", &customer);
+    for n in 1..=6 {
+        let soon = json!({"cron": "* * * * * *"});
+        let schedule = if n < 4 { soon } else { Value::Null };
+        let amount = json!({"value": format!("{}.00", n * 100), "currency": "DKK"});
+        let invoice = json!({"invoiceId": format!("inv_{n}"), "customerId": "c_1",
+                             "amount": amount, "schedule": schedule});
+        put("/invoices", &invoice);
+    }
+}
+
+/// The number of a check that has asked some gateways about some payments.
+fn checked(pair: &Pair) -> String {
+    let gateways = ["acme", "nordbank", "sepa"];
+    let ids = (0..300).map(|n| format!("{}:{n}", gateways[n % 3]));
+    let check = json!({"paymentIds": ids.collect::<Vec<_>>()});
+    let begun = post(pair.server.address, "/payments/check-status", &check).unwrap();
+    let id = begun.body["workflowId"].as_str().unwrap().to_owned();
+    let path = format!("/payments/check-status/{id}");
+    eventually("its gateways are known", LONG, || {
+        let shown = get(pair.server.address, &path).unwrap().body;
+        (shown["progress"]["gatewaysIdentified"] == 3).then_some(())
+    });
+    id
 }
 
 fn one_dies(pair: &Pair, url: &str) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_core::Timestamp;
-use tollgate_core::id::{BatchId, LaneName};
+use tollgate_core::id::{AttemptId, BatchId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
@@ -275,9 +275,8 @@ async fn a_paused_lane_sends_its_items_back_to_the_queue() {
     assert_eq!(post.bank.ledger().arrivals(), 0);
 }
 
-/// The first run is told this when the item has been put back already: evidence, and not its item.
-async fn hear_late(post: &Post, outcome: Outcome) {
-    let store = &post.town.store;
+/// The first run has its turn, and nobody knows whether it was used.
+async fn take_a_turn(post: &Post) -> AttemptId {
     post.claim().await;
     let wanted = TurnsWanted {
         lane: LaneName::new("default"),
@@ -292,9 +291,32 @@ async fn hear_late(post: &Post, outcome: Outcome) {
             may_be_late: false,
         }],
     };
-    let Turn::At { attempt, .. } = store.take_turns(wanted).await.unwrap().turns[0] else {
+    let block = post.town.store.take_turns(wanted).await.unwrap();
+    let Turn::At { attempt, .. } = block.turns[0] else {
         panic!("no turn")
     };
+    attempt
+}
+
+/// Whoever sent it died before he could write it down: it is on the worklist nevertheless.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_dead_process_may_have_sent_is_in_doubt_while_a_404_proves_nothing() {
+    let post = Post::new(BankOptions {
+        honours_keys: false,
+        ..BankOptions::default()
+    })
+    .await;
+    take_a_turn(&post).await;
+    let asked = post.sender.send(&job(1)).await.unwrap();
+    assert!(matches!(asked, Sent::Requeued(_)), "{asked:?}");
+    assert_eq!(post.town.item("a0").await.status, "IN_DOUBT");
+    assert_eq!(post.effects(), 0);
+}
+
+/// The first run is told this when the item has been put back already: evidence, and not its item.
+async fn hear_late(post: &Post, outcome: Outcome) {
+    let store = &post.town.store;
+    let attempt = take_a_turn(post).await;
     let mine = item("a0");
     let taken_from_it = store.put_back(&mine, 1, Duration::ZERO, "taken from it");
     assert!(taken_from_it.await.unwrap());

@@ -112,9 +112,8 @@ const BUILT_IN: [BuiltIn; 5] = [
     BuiltIn {
         name: "not-in-doubt",
         objects: |it| {
-            let in_doubt = it.undecided || it.status == InvoiceStatus::InDoubt.as_str();
             let why = "an earlier charge is in doubt; the provider is asked about it first";
-            in_doubt.then(|| (Verdict::Ask, why.to_owned()))
+            it.undecided.then(|| (Verdict::Ask, why.to_owned()))
         },
     },
     BuiltIn {

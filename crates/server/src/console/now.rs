@@ -159,12 +159,12 @@ pub(super) async fn live(console: &Console, session: &Session) -> Result<String,
     let gate = |lane| Gate::new(lane, now, since);
     let in_doubt = [
         InDoubt {
-            what: "payments",
+            what: "payment",
             address: "/console/in-doubt",
             at_risk: told.payments_in_doubt,
         },
         InDoubt {
-            what: "invoices",
+            what: "invoice",
             address: "/console/in-doubt?type=INVOICE",
             at_risk: told.invoices_in_doubt,
         },

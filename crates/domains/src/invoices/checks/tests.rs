@@ -61,17 +61,17 @@ fn what_may_be_charged_passes_and_each_built_in_check_objects_by_its_name() {
         ..good()
     };
     assert_eq!(told(charged), is("not-charged-already", "skip"));
-    let in_doubt = Subject {
-        status: "IN_DOUBT",
-        ..good()
-    };
-    assert_eq!(told(in_doubt), is("not-in-doubt", "postpone"));
-    // Before the record says so: whoever sent it died, and the item went back to the queue.
-    let undecided = Subject {
-        undecided: true,
-        ..subject(None)
-    };
-    assert_eq!(told(undecided), is("not-in-doubt", "postpone"));
+    // Whatever the record says: whoever sent it may have died, or heard a decline too late.
+    for status in ["PENDING", "IN_DOUBT"] {
+        let undecided = Subject {
+            undecided: true,
+            status,
+            ..subject(None)
+        };
+        assert_eq!(told(undecided), is("not-in-doubt", "postpone"));
+        let decided = Subject { status, ..good() };
+        assert_eq!(told(decided), is("all", "continue"));
+    }
     assert_eq!(told(subject(None)), is("customer-exists", "fail"));
     let euro = Money {
         currency: Currency::from_code("EUR").unwrap(),
