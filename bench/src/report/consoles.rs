@@ -9,13 +9,14 @@ use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
 
 use anyhow::Result;
+use serde_json::json;
 
 use super::Plan;
 use super::table::{Figures, markdown, one_digit, percent, two_digits, whole};
 use crate::http;
 use crate::measure::http::{NO_BANK, import};
 use crate::payments::{self, Ids};
-use crate::process::{PACE, Process};
+use crate::process::Process;
 use crate::stopwatch::{Lap, day_ahead};
 use crate::storm::{LIMITS, Seen, Storm};
 
@@ -25,7 +26,7 @@ const TURNED_EVERY: Duration = Duration::from_secs(2);
 /// How often each page is asked for.
 const LOOKS: u32 = 20;
 
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 14] = [
     "/",
     "/console/lanes/default",
     "/console/lanes/default/windows.svg",
@@ -33,6 +34,9 @@ const PAGES: [&str; 11] = [
     "/console/payments",
     "/console/in-doubt",
     "/console/imports",
+    "/console/invoices",
+    "/console/schedules",
+    "/console/status-checks",
     "/console/dead-letters",
     "/console/item-types",
     "/console/audit",
@@ -178,8 +182,10 @@ fn pages(plan: &Plan<'_>) -> Result<String> {
     payments::write_for(&input, count, Ids::Ascending, &day_ahead())?;
     let store = format!("sqlite:{}", folder.path().join("pages.db").display());
     let server = Process::serve(&store, NO_BANK, "")?;
+    let one_each = json!({"configName": "default", "maxPerSecond": 1, "maxPerWindow": 1,
+                          "windowSizeSecs": 1, "reason": "as many windows as payments"});
+    http::post(server.address, "/admin/rate-limit/config", &one_each)?;
     import(&server, &input, count)?;
-    sleep(PACE);
     let rows = PAGES
         .iter()
         .map(|page| timed(server.address, page))
@@ -187,8 +193,8 @@ fn pages(plan: &Plan<'_>) -> Result<String> {
     let head = ["page", "KiB", "ms"];
     Ok(format!(
         "## Pages\n\n\
-         {LOOKS} looks at each page, one after the other, while {count} payments wait in the queue of one lane; a connection \
-         each, median (least–most).\n\n{table}",
+         {LOOKS} looks at each page, one after the other, while {count} payments wait in the queue of one lane, each in a \
+         window of its own; a connection each, median (least–most).\n\n{table}",
         count = whole(f64::from(count)),
         table = markdown(head, &rows),
     ))

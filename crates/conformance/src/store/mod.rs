@@ -237,7 +237,7 @@ macro_rules! store_cases {
             only_what_is_in_doubt_is_resolved
             nothing_is_resolved_while_an_answer_is_awaited
             what_a_person_has_ended_can_be_paid_by_nobody_any_more
-            what_the_downstream_has_said_is_done_is_nobodys_to_decide
+            what_the_downstream_has_said_is_done_is_nobodys_to_deny
             what_a_person_says_was_not_done_is_sent_again_at_once
             a_decision_is_on_record_with_who_and_why
             an_item_is_decided_or_given_its_turn_and_never_both
