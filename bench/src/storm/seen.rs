@@ -79,7 +79,8 @@ fn metric(text: &str, name: &str) -> f64 {
         rest.is_some_and(|rest| rest.starts_with('{') || rest.starts_with(' '))
     });
     let values = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
-    values.sum()
+    // The sum of nothing would be minus zero.
+    values.fold(0.0, |sum, value| sum + value)
 }
 
 /// Payments and when they arrived, in order of arrival.

@@ -38,6 +38,7 @@ use crate::listener::Listener;
 use crate::providers::{self, Provider};
 use crate::pulse::Pulse;
 use crate::receivers::Receivers;
+use crate::totals::Totals;
 use crate::{telemetry, tls};
 
 /// The lane that exists from the start, with 100 items per 4 seconds.
@@ -193,6 +194,7 @@ impl Tollgate {
             two_persons: self.two_persons,
             lane: self.lane.clone(),
             pulse: Arc::new(Pulse::new(&self.store, &self.planner)),
+            totals: Arc::new(Totals::new(&self.store)),
             engine: self.engine.readiness(),
         };
         let tokens = Arc::new(std::mem::take(&mut self.tokens));

@@ -17,6 +17,7 @@ mod replays;
 mod schedules;
 mod telemetry;
 mod tls;
+mod totals;
 
 pub use api::{Needs, ROUTES, openapi_json};
 pub use assemble::Tollgate;

@@ -18,8 +18,10 @@ use tollgate_domains::{invoices, payments};
 pub(crate) const HISTORY: SignedDuration = SignedDuration::from_mins(3);
 /// A look is good for so long.
 const FRESH: Duration = Duration::from_millis(900);
-/// Counting what waits costs more the more waits: it is done less often.
+/// Counting what waits costs more the more waits: it is done less often, and takes one part of so
+/// many of the time at most.
 const COUNT_EVERY: Duration = Duration::from_secs(5);
+const COUNT_SHARE: u32 = 20;
 /// So many that are planned late are counted on a lane; more is no other news.
 pub(crate) const MOST_LATE: u32 = 1000;
 /// A turn is logged before it is used, and may be logged late: the last seconds are read again.
@@ -73,7 +75,7 @@ struct State {
 struct Seen {
     until: Option<Timestamp>,
     seconds: BTreeMap<i64, (u32, u32)>,
-    counted: Option<Instant>,
+    count_again: Option<Instant>,
     waiting: u64,
     overdue: u64,
     planned_late: u64,
@@ -129,14 +131,16 @@ impl Pulse {
     }
 
     async fn count(&self, lane: &LaneInForce, seen: &mut Seen, now: Timestamp) -> StoreResult<()> {
-        if seen.counted.is_some_and(|at| at.elapsed() < COUNT_EVERY) {
+        let begun = Instant::now();
+        if seen.count_again.is_some_and(|at| begun < at) {
             return Ok(());
         }
         let all = Timestamp::MAX;
         seen.waiting = self.store.backlog(&lane.name, all, u32::MAX).await?;
         seen.overdue = self.store.backlog(&lane.name, now, u32::MAX).await?;
         seen.planned_late = self.store.planned_late(&lane.name, MOST_LATE).await?;
-        seen.counted = Some(Instant::now());
+        let rest = COUNT_EVERY.max(begun.elapsed() * COUNT_SHARE);
+        seen.count_again = Some(Instant::now() + rest);
         Ok(())
     }
 

@@ -38,9 +38,9 @@ pub(super) async fn totals(client: &Client, shown: &Shown, day: &Day) -> anyhow:
             .flatten()
             .filter_map(|bucket| bucket["count"].as_u64())
             .sum();
-        let (from, to) = (text(&answer["from"]), text(&answer["to"]));
+        let [from, to, as_of] = ["from", "to", "asOf"].map(|name| text(&answer[name]));
         let paid = format!(
-            "{}{count} payments taken in from {from} to {to}",
+            "{}{count} payments taken in from {from} to {to}, as of {as_of}",
             table(&fields, &rows)
         );
         let billed = super::table::rows(&answer["invoices"], &fields);

@@ -49,6 +49,9 @@ pub(crate) enum Command {
         /// What the bank says.
         #[arg(long)]
         outcome: Outcome,
+        /// How often it had been sent when you looked, as the list tells; refused if it was sent since.
+        #[arg(long)]
+        sends: u32,
         /// How you know.
         #[arg(long)]
         reason: String,
@@ -121,11 +124,13 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
             id,
             of,
             outcome,
+            sends,
             reason,
             actor,
         } => {
             let path = format!("{}/resolve", of.path(&id));
-            let body = json!({"outcome": outcome.as_str(), "reason": reason, "actor": actor});
+            let outcome = outcome.as_str();
+            let body = json!({"outcome": outcome, "sends": sends, "reason": reason, "actor": actor});
             shown.show(&client.send(Method::POST, &path, &body).await?, resolved);
         }
     }
@@ -150,6 +155,7 @@ fn list(answer: &Value) -> String {
         "currency",
         "lane",
         "first sent",
+        "sends",
         "asked",
         "next",
         "last heard",
@@ -160,6 +166,7 @@ fn list(answer: &Value) -> String {
         "currency",
         "lane",
         "firstSent",
+        "sends",
         "questions",
         "nextAt",
         "lastHeard",
@@ -189,6 +196,7 @@ pub(super) fn payment(answer: &Value) -> String {
         ("currency", "currency"),
         ("lane", "lane"),
         ("in the queue", "queueStatus"),
+        ("sends", "sends"),
         ("slot", "scheduledTime"),
         ("estimate", "estimate"),
         ("deadline", "deadline"),

@@ -193,6 +193,7 @@ pub(super) fn invoice(answer: &Value) -> String {
         ("status", "status"),
         ("charged at", "scheduledTime"),
         ("in the queue", "queueStatus"),
+        ("sends", "sends"),
         ("why not running", "whyNotRunning"),
     ];
     let amount = &answer["amount"];

@@ -25,11 +25,15 @@ fn in_doubt(footing: &Footing, extra: &str) -> Pair {
     pair
 }
 
-/// Tried until no question is under way.
+/// Tried until no question is under way. It was sent once, and is only asked about.
 fn resolve(pair: &Pair, words: &[&str]) -> String {
+    resolve_after("1", pair, words)
+}
+
+fn resolve_after(sends: &str, pair: &Pair, words: &[&str]) -> String {
     eventually("it is resolved", LONG, || {
         let base = ["in-doubt", "resolve", "p1", "--reason", "asked the bank"];
-        match pair.tollgate(&[&base[..], words].concat()) {
+        match pair.tollgate(&[&base[..], &["--sends", sends], words].concat()) {
             Ok(told) => Some(told),
             Err(why) if why.contains("try again in a moment") => None,
             Err(why) => Some(why),
@@ -47,6 +51,8 @@ fn a_persons_word_ends_a_payment_in_doubt_and_nobody_pays_it_again(footing: &Foo
     assert!(listed.contains("125.50"), "{listed}");
     let shown = pair.tollgate(&["in-doubt", "show", "p1"]).unwrap();
     assert!(shown.contains("no answer; in doubt"), "{shown}");
+    let hasty = resolve_after("0", &pair, &["--outcome", "not-done"]);
+    assert!(hasty.contains("they are 1 by now; look again"), "{hasty}");
     let told = resolve(&pair, &["--outcome", "done"]);
     assert!(told.contains("PROCESSING"), "{told}");
     assert!(
@@ -76,5 +82,10 @@ fn where_two_must_agree_one_is_not_enough(footing: &Footing) {
     );
     let other = resolve(&pair, &["--outcome", "failed", "--actor", "bob"]);
     assert!(other.contains("proposed"), "they do not agree: {other}");
+    let hasty = resolve_after("2", &pair, &["--outcome", "failed", "--actor", "ann"]);
+    assert!(hasty.contains("look again"), "about another send: {hasty}");
     assert_eq!(pair.shown("p1")["status"], Value::from("IN_DOUBT"));
+    let agreed = resolve(&pair, &["--outcome", "failed", "--actor", "ann"]);
+    assert!(agreed.contains("proposed by bob"), "{agreed}");
+    assert_eq!(pair.shown("p1")["status"], Value::from("FAILED"));
 }

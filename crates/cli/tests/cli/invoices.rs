@@ -460,6 +460,8 @@ fn an_invoice_in_doubt_is_worked_through_by_a_person() {
         "INVOICE",
         "--outcome",
         "done",
+        "--sends",
+        "1",
         "--reason",
         "asked",
     ];

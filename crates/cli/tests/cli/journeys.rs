@@ -232,11 +232,11 @@ fn one_in_doubt_is_resolved_with_a_reason(pair: &Pair, browser: &Browser) {
     browser.open("/");
     browser.sees("1 payment, 125.50 USD");
     browser.is_whole();
-    // The bank is asked meanwhile, again and again, and each question makes an older page worthless.
+    // The bank is asked meanwhile, or it is sent again under its key, which makes an older page worthless.
     let told = [
         "Recorded. It is no longer in doubt.",
         "try again in a moment",
-        "since you opened the page",
+        "look again",
     ];
     browser.until("nobody asks the bank meanwhile", || {
         browser.open("/console/in-doubt");

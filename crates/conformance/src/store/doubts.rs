@@ -7,8 +7,8 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
 use tollgate_core::ports::{
-    Author, Bookmark, DoubtOrder, IN_DOUBT, Intervened, ItemView, NewItem, NewTurn, Resolution,
-    Resolved, Settlement, StatusMove, Then, Turn,
+    Author, Bookmark, DoubtOrder, IN_DOUBT, Intervened, ItemView, LONGEST_SEND, NewItem, NewTurn,
+    Resolution, Resolved, Settlement, StatusMove, Then, Turn,
 };
 
 use super::fixture::{
@@ -23,7 +23,7 @@ fn auditor() -> Author {
     Author::new("auditor", "the statement says so")
 }
 
-/// A decision with the move that belongs to it.
+/// A decision about one send, with the move that belongs to it.
 pub(super) fn decision(resolved: Resolved) -> Resolution {
     let to = match resolved {
         Resolved::Done => "ACCEPTED",
@@ -31,7 +31,11 @@ pub(super) fn decision(resolved: Resolved) -> Resolution {
         Resolved::Failed => "FAILED",
     };
     let record = StatusMove::new(&[IN_DOUBT], to);
-    Resolution { resolved, record }
+    Resolution {
+        resolved,
+        sends: 1,
+        record,
+    }
 }
 
 async fn resolve(f: &dyn Fixture, item: &Item, resolved: Resolved) -> Intervened {
@@ -235,6 +239,67 @@ pub async fn nothing_is_resolved_while_an_answer_is_awaited(f: &dyn Fixture) {
     assert_eq!(resolve(f, &item, Resolved::Done).await, Intervened::Yes);
 }
 
+/// One sender was killed while it asked, and its lane stays closed: nobody else takes it over.
+pub async fn what_a_dead_sender_left_open_keeps_people_waiting_no_longer_than_an_answer_may_take(
+    f: &dyn Fixture,
+) {
+    f.lane(plan(100, 4)).await;
+    for (id, new_era) in [("p", false), ("q", true)] {
+        let item = in_doubt(f, &[id]).await.remove(0);
+        f.dispatch_all().await;
+        let turn = f.turn(turn_of(&item, RUN, AttemptKind::Probe)).await;
+        assert!(matches!(turn, Turn::At { .. }), "{turn:?}");
+        if new_era {
+            f.store().open_era(None).await.unwrap();
+        }
+        f.advance(LONGEST_SEND).await;
+        let early = resolve(f, &item, Resolved::NotDone).await;
+        assert!(
+            matches!(&early, Intervened::Refused(why) if why.contains("awaited")),
+            "{early:?}"
+        );
+        f.advance(SECOND * 2).await;
+        assert_eq!(resolve(f, &item, Resolved::NotDone).await, Intervened::Yes);
+        let view = f.view(&item).await;
+        let states: Vec<_> = view.attempts.iter().map(|it| it.state).collect();
+        assert_eq!(states, [AttemptState::Retry; 2], "none is open");
+        assert_eq!(view.queue_status, QueueStatus::Ready);
+    }
+}
+
+/// A person looks, it is sent again and its answer is lost again, and only then they speak.
+pub async fn a_persons_word_is_about_the_sends_they_looked_at(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let item = in_doubt(f, &["p"]).await.remove(0);
+    f.dispatch_all().await;
+    for kind in [AttemptKind::Probe, AttemptKind::Send] {
+        let Turn::At { attempt, .. } = f.turn(turn_of(&item, RUN, kind)).await else {
+            panic!("no turn")
+        };
+        let lost = Settlement {
+            run: RUN,
+            ..settlement(&item, attempt, Outcome::Unknown("reset".into()))
+        };
+        assert!(f.settle(lost).await);
+    }
+    let before = (seen(&f.view(&item).await), f.trail(&item).await);
+    for resolved in Resolved::ALL {
+        let answer = resolve(f, &item, resolved).await;
+        assert!(
+            matches!(&answer, Intervened::Refused(why) if why.contains("look again")),
+            "{answer:?}"
+        );
+    }
+    let after = (seen(&f.view(&item).await), f.trail(&item).await);
+    assert_eq!(after, before);
+    let both = Resolution {
+        sends: 2,
+        ..decision(Resolved::NotDone)
+    };
+    let answer = f.store().resolve(&item, both, auditor()).await;
+    assert_eq!(answer.unwrap(), Intervened::Yes, "a question is no send");
+}
+
 /// Whether it waits or a flow is at work on it.
 pub async fn what_a_person_has_ended_can_be_paid_by_nobody_any_more(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
@@ -305,6 +370,8 @@ pub async fn what_a_person_says_was_not_done_is_sent_again_at_once(f: &dyn Fixtu
         if at_work {
             f.dispatch_all().await;
         }
+        f.advance(SECOND).await;
+        let said = f.now().await;
         assert_eq!(resolve(f, &item, Resolved::NotDone).await, Intervened::Yes);
         let view = f.view(&item).await;
         assert_eq!((view.status.as_str(), view.run), ("SCHEDULED", RUN + 1));
@@ -315,6 +382,7 @@ pub async fn what_a_person_says_was_not_done_is_sent_again_at_once(f: &dyn Fixtu
         let word = &view.attempts[0];
         assert_eq!(word.state, AttemptState::Retry, "known not to be done");
         assert!(word.detail.contains("auditor"), "{}", word.detail);
+        assert!(word.settled_at >= Some(said), "known since then");
         let zombie = f.turn(turn_of(&item, RUN, AttemptKind::Send)).await;
         assert!(matches!(zombie, Turn::NotYours(_)), "{zombie:?}");
         f.dispatch_all().await;

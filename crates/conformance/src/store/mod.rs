@@ -236,6 +236,8 @@ macro_rules! store_cases {
             what_is_at_risk_is_summed_by_currency_since_the_oldest
             only_what_is_in_doubt_is_resolved
             nothing_is_resolved_while_an_answer_is_awaited
+            what_a_dead_sender_left_open_keeps_people_waiting_no_longer_than_an_answer_may_take
+            a_persons_word_is_about_the_sends_they_looked_at
             what_a_person_has_ended_can_be_paid_by_nobody_any_more
             what_the_downstream_has_said_is_done_is_nobodys_to_deny
             what_a_person_says_was_not_done_is_sent_again_at_once

@@ -59,15 +59,33 @@ pub struct Past {
     pub detail: String,
 }
 
+impl History {
+    /// How often it was sent, whatever became of it.
+    pub fn sends(&self) -> u32 {
+        let sends = |past: &&Past| past.kind == AttemptKind::Send;
+        self.past.iter().filter(sends).fold(0, |sum, _| sum + 1)
+    }
+}
+
+impl Past {
+    /// Until when its turn can be used.
+    pub fn usable_until(&self, era: Era, tolerance: Duration) -> Timestamp {
+        if self.era == era.number {
+            self.turn_at + tolerance
+        } else {
+            era.older_turns_end()
+        }
+    }
+}
+
+/// How long a step that sends may take: until it has a line and its turn, and for the answer.
+pub const LONGEST_SEND: Duration = Duration::from_mins(2);
+
 /// How long the turn of an open attempt may still be used.
 pub fn busy_for(past: &[Past], era: Era, tolerance: Duration, now: Timestamp) -> Option<Duration> {
     let open = past.iter().find(|past| past.state == AttemptState::Open)?;
-    let usable_until = if open.era == era.number {
-        open.turn_at + tolerance
-    } else {
-        era.older_turns_end()
-    };
-    let left = Duration::try_from(usable_until.duration_since(now)).ok()?;
+    let left = open.usable_until(era, tolerance).duration_since(now);
+    let left = Duration::try_from(left).ok()?;
     (!left.is_zero()).then_some(left)
 }
 

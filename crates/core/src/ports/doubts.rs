@@ -3,9 +3,13 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{Author, Bookmark, Intervened, Page, StatusMove, StoreResult};
+use super::{
+    Author, Bookmark, History, Intervened, LONGEST_SEND, Page, Past, StatusMove, StoreResult,
+};
 use crate::Timestamp;
+use crate::gate::MAX_TOLERANCE;
 use crate::id::{Item, ItemId, ItemType};
+use crate::outcome::AttemptState;
 
 #[async_trait]
 pub trait Doubts: Send + Sync {
@@ -30,11 +34,12 @@ pub trait Doubts: Send + Sync {
     async fn at_risk(&self, item_type: &ItemType) -> StoreResult<Vec<AtRisk>>;
 
     /// Writes down evidence from elsewhere that an item in doubt was done, as a question that was
-    /// answered, and makes the item due: its own flow ends it. Not while an attempt is under way.
+    /// answered, and makes the item due: its own flow ends it. Not while an answer is awaited.
     async fn note_done(&self, item: &Item, evidence: Author) -> StoreResult<Intervened>;
 
     /// A person decides what became of an item in doubt; recorded with who and why. Not while an
-    /// attempt is under way. Whoever else works on the item finds it taken.
+    /// answer is awaited, nor when it was sent since they looked. Whoever else works on the item
+    /// finds it taken, and what a dead sender left open is Unknown from here on.
     async fn resolve(
         &self,
         item: &Item,
@@ -65,6 +70,8 @@ pub struct AtRisk {
 #[derive(Debug, Clone)]
 pub struct Resolution {
     pub resolved: Resolved,
+    /// How often the item had been sent when the person looked: their word is about those sends.
+    pub sends: u32,
     pub record: StatusMove,
 }
 
@@ -91,25 +98,66 @@ impl Resolved {
     }
 }
 
-/// Why a doubt cannot be ended this way, by a person or by evidence. What the downstream has said
-/// to be done ends by itself; while its lane is closed or its gateway gone, a person may agree.
-pub fn cannot_resolve(
-    record_status: &str,
-    has_open_attempt: bool,
-    was_done: bool,
-    by_person: Option<Resolved>,
-) -> Option<String> {
-    if record_status != IN_DOUBT {
-        return Some(format!("it is {record_status}, not {IN_DOUBT}"));
-    }
-    if was_done && by_person != Some(Resolved::Done) {
-        return Some(
-            "the downstream has said that it is done; it ends by itself, or is resolved as done"
-                .to_owned(),
-        );
-    }
-    has_open_attempt.then(|| "an answer is being awaited; try again in a moment".to_owned())
+/// What decides whether a doubt can be ended from outside, read while nobody can open an attempt.
+#[derive(Debug, Clone)]
+pub struct Doubt {
+    pub record_status: String,
+    pub history: History,
 }
+
+impl Doubt {
+    /// Why evidence from elsewhere cannot end it.
+    pub fn refuses_evidence(&self) -> Option<String> {
+        self.not_in_doubt()
+            .or_else(|| self.was_done().then(|| DONE.to_owned()))
+            .or_else(|| self.is_awaited().then(|| AWAITED.to_owned()))
+    }
+
+    /// Why a person's word cannot. What the downstream has said to be done ends by itself; while
+    /// its lane is closed or its gateway gone, a person may agree.
+    pub fn refuses(&self, resolution: &Resolution) -> Option<String> {
+        let is_against = self.was_done() && resolution.resolved != Resolved::Done;
+        self.not_in_doubt()
+            .or_else(|| is_against.then(|| DONE.to_owned()))
+            .or_else(|| sent_since(resolution.sends, self.history.sends()))
+            .or_else(|| self.is_awaited().then(|| AWAITED.to_owned()))
+    }
+
+    /// What is left of a sender that is gone, unless an answer is awaited.
+    pub fn open(&self) -> Option<&Past> {
+        let mut past = self.history.past.iter();
+        past.find(|past| past.state == AttemptState::Open)
+    }
+
+    fn not_in_doubt(&self) -> Option<String> {
+        let status = &self.record_status;
+        (status != IN_DOUBT).then(|| format!("it is {status}, not {IN_DOUBT}"))
+    }
+
+    fn was_done(&self) -> bool {
+        let mut past = self.history.past.iter();
+        past.any(|past| past.state == AttemptState::Done)
+    }
+
+    /// Longer than a step may take, nobody waits for an answer.
+    fn is_awaited(&self) -> bool {
+        let History { era, now, .. } = self.history;
+        let answered_by = |open: &Past| open.usable_until(era, MAX_TOLERANCE) + LONGEST_SEND;
+        self.open().is_some_and(|open| now < answered_by(open))
+    }
+}
+
+/// Why a person's word is not about all sends: what was heard of an earlier one says nothing about
+/// a later one.
+pub fn sent_since(seen: u32, sends: u32) -> Option<String> {
+    let why = || format!("you say its sends are {seen}, and they are {sends} by now; look again");
+    (sends != seen).then(why)
+}
+
+/// Told, too, when the answer comes while a doubt is being ended.
+pub const AWAITED: &str = "an answer is being awaited; try again in a moment";
+const DONE: &str =
+    "the downstream has said that it is done; it ends by itself, or is resolved as done";
 
 /// The record's status while nobody knows whether it was done.
 pub const IN_DOUBT: &str = "IN_DOUBT";

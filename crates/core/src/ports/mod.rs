@@ -23,8 +23,8 @@ mod status_checks;
 
 pub use accounts::{Accounts, AuditEntry, AuditWanted, NewAudit, Total};
 pub use attempts::{
-    Attempts, CallGiven, CallTurn, CallWanted, History, NewTurn, Past, Settlement, StatusMove,
-    Then, Turn, TurnBlock, TurnsWanted, busy_for, disproof,
+    Attempts, CallGiven, CallTurn, CallWanted, History, LONGEST_SEND, NewTurn, Past, Settlement,
+    StatusMove, Then, Turn, TurnBlock, TurnsWanted, busy_for, disproof,
 };
 pub use bulks::{
     BulkLine, BulkState, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, Closed, KnownBulk, LineError,
@@ -34,7 +34,7 @@ pub use check_services::{CallError, CheckServices, GatewayAnswer, TakeTurn};
 pub use clock::{Boot, Era, Reading, SharedClock};
 pub use connector::{Connector, Health, Heard, Line, NoLine, Permit, Profile, Request};
 pub use dead_letters::{DeadLetter, DeadLetters, cannot_replay};
-pub use doubts::{AtRisk, DoubtOrder, Doubts, IN_DOUBT, Resolution, Resolved, cannot_resolve};
+pub use doubts::{AWAITED, AtRisk, Doubt, DoubtOrder, Doubts, IN_DOUBT, Resolution, Resolved, sent_since};
 pub use engine::{Engine, FlowView, Memo, Start, Started, Unreachable};
 pub use error::{StoreError, StoreResult};
 pub use flows::{DueFlow, DueFlows, FlowEnd, Flows, JournalEntry, NewFlow};

@@ -50,9 +50,7 @@ impl<T, K> Page<T, K> {
         }
         Self { items, next }
     }
-}
 
-impl<T, K> Page<T, K> {
     /// The same page of something else.
     pub fn map<U>(self, of: impl FnMut(T) -> U) -> Page<U, K> {
         let items = self.items.into_iter().map(of).collect();

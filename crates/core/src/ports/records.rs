@@ -101,6 +101,12 @@ pub struct ItemView {
 }
 
 impl ItemView {
+    /// How often it was sent, whatever became of it.
+    pub fn sends(&self) -> u32 {
+        let sends = |attempt: &&AttemptView| attempt.kind == AttemptKind::Send;
+        self.attempts.iter().filter(sends).fold(0, |sum, _| sum + 1)
+    }
+
     /// The answer its admission got.
     pub fn placed(&self) -> Placed {
         let (lane, init_flow) = (self.lane.clone(), self.init_flow.clone());

@@ -11,7 +11,7 @@ use tollgate_core::flow::{Call, Ctx, End, ExecInput, Flow, FlowError, Policy, St
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{
-    AttemptView, ItemView, NewAudit, Request, StatusMove, Store, StoreError, Then,
+    AttemptView, ItemView, LONGEST_SEND, NewAudit, Request, StatusMove, Store, StoreError, Then,
 };
 use tollgate_core::retry;
 use tollgate_core::{SignedDuration, Timestamp};
@@ -185,9 +185,8 @@ impl Step for ChargeInvoice {
         Self::NAME.to_owned()
     }
     fn policy(&self) -> Policy {
-        // Covers a wait for a connection, the gate's patience and the provider's own timeout.
         Policy {
-            timeout: Duration::from_mins(2),
+            timeout: LONGEST_SEND,
             retry: RETRY,
         }
     }

@@ -74,7 +74,7 @@ pub(super) fn rescued() -> StatusMove {
 }
 
 /// A person decides what became of an invoice in doubt.
-pub fn resolution(resolved: Resolved) -> Resolution {
+pub fn resolution(resolved: Resolved, sends: u32) -> Resolution {
     let end = match resolved {
         Resolved::Done => Paid,
         Resolved::NotDone => Pending,
@@ -82,6 +82,7 @@ pub fn resolution(resolved: Resolved) -> Resolution {
     };
     Resolution {
         resolved,
+        sends,
         record: to(&[InDoubt], end),
     }
 }

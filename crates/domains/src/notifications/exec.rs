@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tollgate_core::flow::{Call, Ctx, End, ExecInput, Flow, FlowError, Policy, Step, StepError};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{Request, StatusMove, StoreError};
+use tollgate_core::ports::{LONGEST_SEND, Request, StatusMove, StoreError};
 use tollgate_core::retry;
 use tollgate_dispatch::{Job, Moves, Sender, Sent};
 
@@ -68,7 +68,7 @@ impl Step for Deliver {
     }
     fn policy(&self) -> Policy {
         Policy {
-            timeout: Duration::from_mins(2),
+            timeout: LONGEST_SEND,
             retry: RETRY,
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tollgate_core::flow::{Call, Ctx, End, ExecInput, Flow, FlowError, Policy, Step, StepError};
-use tollgate_core::ports::{NewAudit, Request};
+use tollgate_core::ports::{LONGEST_SEND, NewAudit, Request};
 use tollgate_core::retry;
 use tollgate_dispatch::{Job, Sent};
 
@@ -75,9 +75,8 @@ impl Step for ExecutePayment {
         Self::NAME.to_owned()
     }
     fn policy(&self) -> Policy {
-        // Covers a wait for a connection, the gate's patience and the bank's own timeout.
         Policy {
-            timeout: Duration::from_mins(2),
+            timeout: LONGEST_SEND,
             retry: RETRY,
         }
     }

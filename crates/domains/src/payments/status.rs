@@ -79,7 +79,7 @@ pub fn cancelled() -> StatusMove {
 }
 
 /// A person decides what became of a payment in doubt.
-pub fn resolution(resolved: Resolved) -> Resolution {
+pub fn resolution(resolved: Resolved, sends: u32) -> Resolution {
     let to = match resolved {
         Resolved::Done => PaymentStatus::Processing,
         Resolved::NotDone => PaymentStatus::Scheduled,
@@ -87,6 +87,7 @@ pub fn resolution(resolved: Resolved) -> Resolution {
     };
     Resolution {
         resolved,
+        sends,
         record: StatusMove::new(&[PaymentStatus::InDoubt.as_str()], to.as_str()),
     }
 }

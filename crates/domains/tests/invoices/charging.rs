@@ -210,7 +210,7 @@ fn a_person_may_decide_what_became_of_an_invoice_in_doubt() {
             town.node.invoice("inv_1");
             town.bill("inv_1");
             let item = invoices::item(&ItemId::new("inv_1"));
-            let resolution = invoices::resolution(resolved);
+            let resolution = invoices::resolution(resolved, 1);
             let author = Author::new("ann", "asked the provider");
             let said = town
                 .node

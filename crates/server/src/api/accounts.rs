@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::ports::Total;
-use tollgate_domains::{invoices, payments};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -61,10 +60,13 @@ impl Day {
 
 /// Every payment and every invoice taken in on that day, each in exactly one bucket.
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 #[schema(as = Totals)]
 struct TotalsResponse {
     from: Timestamp,
     to: Timestamp,
+    /// When they were summed up: now, or some seconds ago where that takes long.
+    as_of: Timestamp,
     payments: Vec<Bucket>,
     invoices: Vec<Bucket>,
 }
@@ -80,8 +82,8 @@ struct Bucket {
     amount: String,
 }
 
-impl From<Total> for Bucket {
-    fn from(total: Total) -> Self {
+impl From<&Total> for Bucket {
+    fn from(total: &Total) -> Self {
         let amount = match Currency::from_code(&total.currency) {
             Some(currency) => Money {
                 minor: total.amount_minor,
@@ -91,8 +93,8 @@ impl From<Total> for Bucket {
             None => total.amount_minor.to_string(),
         };
         Self {
-            status: total.status,
-            currency: total.currency,
+            status: total.status.clone(),
+            currency: total.currency.clone(),
             count: total.count,
             amount,
         }
@@ -110,13 +112,13 @@ async fn totals(
     Query(day): Query<Day>,
 ) -> Result<Json<TotalsResponse>, ApiError> {
     let (from, to) = day.range(app.store.now().await?)?;
-    let paid = app.store.totals(&payments::item_type(), from, to).await?;
-    let billed = app.store.totals(&invoices::item_type(), from, to).await?;
+    let day = app.totals.of(from, to).await?;
     Ok(Json(TotalsResponse {
         from,
         to,
-        payments: paid.into_iter().map(Bucket::from).collect(),
-        invoices: billed.into_iter().map(Bucket::from).collect(),
+        as_of: day.as_of,
+        payments: day.payments.iter().map(Bucket::from).collect(),
+        invoices: day.invoices.iter().map(Bucket::from).collect(),
     }))
 }
 

@@ -2,32 +2,20 @@
 
 use axum::Json;
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tollgate_core::Timestamp;
 use tollgate_core::id::BulkId;
 use tollgate_core::ports::{BulkLine, BulkState};
 use tollgate_domains::payments;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::ApiError;
 use super::extract::Query;
-use super::page::{self, bookmark};
+use super::page::NewestFirst;
 use super::refusals::Reads;
 use super::{App, words};
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct ListQuery {
-    /// The next page: the `next` of the one before.
-    #[param(schema_with = words::bookmark)]
-    after: Option<String>,
-    /// 100 if not given.
-    #[param(minimum = 1, maximum = 1000)]
-    limit: Option<u32>,
-}
 
 /// Files of payments, the newest first.
 #[derive(Debug, Serialize, ToSchema)]
@@ -75,15 +63,14 @@ impl From<BulkLine> for LineResponse {
 /// Files of payments, page by page.
 #[utoipa::path(
     get, path = "/payments/bulk", operation_id = "listBulks", tag = "bulk",
-    params(ListQuery),
+    params(NewestFirst),
     responses((status = 200, description = "A page, the newest first.", body = ListResponse), Reads),
 )]
 async fn list(
     State(app): State<App>,
-    Query(query): Query<ListQuery>,
+    Query(query): Query<NewestFirst>,
 ) -> Result<Json<ListResponse>, ApiError> {
-    let after = query.after.as_deref().map(bookmark).transpose()?;
-    let limit = page::limit(query.limit)?;
+    let (after, limit) = query.read()?;
     let page = app
         .store
         .bulks(&payments::item_type(), after, limit)

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tollgate_core::id::{Item, ItemType};
-use tollgate_core::ports::{Author, IN_DOUBT, Intervened, Resolved, SettingKind};
+use tollgate_core::ports::{Author, IN_DOUBT, Intervened, Resolved, SettingKind, sent_since};
 use tollgate_domains::{invoices as bills, payments};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -80,6 +80,8 @@ struct ResolveRequest {
     /// it any more.
     #[schema(schema_with = words::resolved)]
     outcome: Resolved,
+    /// How often it had been sent when you looked; refused if it was sent since.
+    sends: u32,
     /// How you know.
     #[schema(min_length = 1)]
     reason: String,
@@ -118,13 +120,13 @@ async fn resolve(
 ) -> Result<Response, ApiError> {
     let item_type = of_money(&item_type)?;
     let request: ResolveRequest = parse(&headers, body)?;
-    let mut author = author(&caller, request.reason)?;
+    let mut author = author(&caller, request.reason.clone())?;
     author.actor = actor(&caller, request.actor.as_deref(), app.two_persons)?;
     let no_item = || ApiError::not_found(format!("there is no {item_type} {id}"));
     let known = payment_id(&id).map_err(|_| no_item())?;
     let item = Item::new(&item_type, &known);
     if app.two_persons {
-        match app.second_person(&item, request.outcome, &author).await? {
+        match app.second_person(&item, &request, &author).await? {
             None => {
                 let body = ProposedResponse {
                     status: "PROPOSED",
@@ -139,17 +141,19 @@ async fn resolve(
         }
     }
     let resolution = if item_type == bills::item_type() {
-        bills::resolution(request.outcome)
+        bills::resolution(request.outcome, request.sends)
     } else {
-        payments::resolution(request.outcome)
+        payments::resolution(request.outcome, request.sends)
     };
     match app.store.resolve(&item, resolution, author).await? {
         Intervened::Yes => Ok(as_it_is(&app, &item_type, &id).await?.into_response()),
         Intervened::NoSuchItem => Err(no_item()),
-        Intervened::Refused(why) => Err(ApiError::conflict(format!(
-            "{item} cannot be resolved: {why}"
-        ))),
+        Intervened::Refused(why) => Err(unresolvable(&item, &why)),
     }
+}
+
+fn unresolvable(item: &Item, why: &str) -> ApiError {
+    ApiError::conflict(format!("{item} cannot be resolved: {why}"))
 }
 
 /// Who decides. With tokens that is the token's name, and nobody can say otherwise.
@@ -171,23 +175,25 @@ fn actor(caller: &Caller, said: Option<&str>, must_say: bool) -> Result<String, 
 
 impl App {
     /// Who proposed the same before, if that was somebody else; else this becomes the proposal. It
-    /// holds for this run only: what was sent again is another question.
+    /// holds for these sends only: what was sent again is another question.
     async fn second_person(
         &self,
         item: &Item,
-        outcome: Resolved,
+        request: &ResolveRequest,
         author: &Author,
     ) -> Result<Option<Author>, ApiError> {
         let view = self.store.item(item).await?;
         let view = view.ok_or_else(|| ApiError::not_found(format!("there is no {item}")))?;
         if view.status != IN_DOUBT {
-            let status = view.status;
-            return Err(ApiError::conflict(format!(
-                "{item} cannot be resolved: it is {status}, not {IN_DOUBT}"
-            )));
+            let why = format!("it is {}, not {IN_DOUBT}", view.status);
+            return Err(unresolvable(item, &why));
+        }
+        if let Some(why) = sent_since(request.sends, view.sends()) {
+            return Err(unresolvable(item, &why));
         }
         let (kind, name) = (SettingKind::Proposal, item.to_string());
-        let wish = json!({"outcome": outcome.as_str(), "run": view.run}).to_string();
+        let wish = json!({"outcome": request.outcome.as_str(), "sends": request.sends});
+        let wish = wish.to_string();
         let proposed = self.store.setting(kind, &name).await?;
         if let Some(first) = proposed
             && first.body_json == wish

@@ -94,7 +94,8 @@ struct DoubtResponse {
     lane: String,
     first_sent: Option<Timestamp>,
     last_sent: Option<Timestamp>,
-    sends: usize,
+    /// A person's word about it says this number.
+    sends: u32,
     questions: usize,
     last_heard: Option<String>,
     /// When it is asked about or sent again, as things stand.
@@ -112,7 +113,7 @@ impl From<ItemView> for DoubtResponse {
         Self {
             first_sent: lost(AttemptKind::Send).map(|attempt| attempt.turn_at).min(),
             last_sent: of(AttemptKind::Send).map(|attempt| attempt.turn_at).max(),
-            sends: of(AttemptKind::Send).count(),
+            sends: view.sends(),
             questions: of(AttemptKind::Probe).count(),
             last_heard: view.attempts.last().map(|attempt| attempt.detail.clone()),
             item_type: view.item.item_type.to_string(),

@@ -145,6 +145,8 @@ pub(super) struct InvoiceResponse {
     queue_status: QueueStatus,
     /// The how-manieth time it is executed on purpose.
     run: u32,
+    /// How often it was sent; a person's word about it says this number.
+    sends: u32,
     /// What binds it, and when that lifts; null while it runs and once it has ended.
     why_not_running: Option<String>,
     #[schema(value_type = Option<String>)]
@@ -206,6 +208,7 @@ fn response(
     let checks = audit.iter().rev().filter(|entry| entry.action == CHECKED);
     Ok(InvoiceResponse {
         timeline: timeline::timeline(&view, audit),
+        sends: view.sends(),
         checks: checks.map(check).collect(),
         attempts: view.attempts.iter().map(attempt).collect(),
         scheduled_time: view.finished_at.is_none().then_some(view.due),

@@ -66,6 +66,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::auth::Tokens;
 use crate::engines::Readiness;
 use crate::pulse::Pulse;
+use crate::totals::Totals;
 use error::ApiError;
 
 pub(crate) use access::strange_host;
@@ -98,6 +99,7 @@ pub(crate) struct App {
     /// The lane of the payments' bank.
     pub(crate) lane: LaneName,
     pub(crate) pulse: Arc<Pulse>,
+    pub(crate) totals: Arc<Totals>,
     /// Whether flows can be started.
     pub(crate) engine: Readiness,
 }

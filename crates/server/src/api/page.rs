@@ -1,12 +1,36 @@
 //! How much a page shows, and where it begins.
 
+use serde::Deserialize;
 use tollgate_core::ports::Bookmark;
+use utoipa::IntoParams;
 
 use super::body::wrong;
 use super::error::ApiError;
+use super::words;
 
 const DEFAULT_LIMIT: u32 = 100;
 const MOST: u32 = 1000;
+
+/// What is asked of a list that has no filter and is not in the order of ids.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct NewestFirst {
+    /// The next page: the `next` of the one before.
+    #[param(schema_with = words::bookmark)]
+    after: Option<String>,
+    /// 100 if not given.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+}
+
+impl NewestFirst {
+    /// Where the page begins, and how much it shows.
+    pub(super) fn read(&self) -> Result<(Option<Bookmark>, u32), ApiError> {
+        let after = self.after.as_deref().map(bookmark).transpose()?;
+        Ok((after, limit(self.limit)?))
+    }
+}
 
 /// So many as were asked for, or the default.
 pub(super) fn limit(asked: Option<u32>) -> Result<u32, ApiError> {

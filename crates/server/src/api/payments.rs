@@ -184,6 +184,8 @@ pub(super) struct KnownPayment {
     queue_status: QueueStatus,
     /// The how-manieth time it is executed on purpose.
     run: u32,
+    /// How often it was sent; a person's word about it says this number.
+    sends: u32,
     /// Its slot.
     scheduled_time: Timestamp,
     /// When it will run as things stand; null while nobody can say, and once it has run.
@@ -290,6 +292,7 @@ fn response(
 ) -> KnownPayment {
     KnownPayment {
         timeline: timeline::timeline(&view, audit),
+        sends: view.sends(),
         meets_deadline: view.deadline.map(|deadline| view.slot <= deadline),
         payment_id: view.item.id,
         status: view.status,

@@ -13,22 +13,10 @@ use utoipa_axum::routes;
 
 use super::error::ApiError;
 use super::extract::{Path, Query};
-use super::page::{self, bookmark};
+use super::page::{self, NewestFirst};
 use super::refusals::{Finds, Reads};
 use super::status_checks::is_id;
 use super::{App, words};
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct ListQuery {
-    /// The next page: the `next` of the one before.
-    #[param(schema_with = words::bookmark)]
-    after: Option<String>,
-    /// 100 if not given.
-    #[param(minimum = 1, maximum = 1000)]
-    limit: Option<u32>,
-}
 
 /// Status checks, the newest first.
 #[derive(Debug, Serialize, ToSchema)]
@@ -79,15 +67,15 @@ impl From<CheckLine> for LineResponse {
 /// Status checks, page by page, as long as they are kept.
 #[utoipa::path(
     get, path = "/payments/check-status", operation_id = "listStatusChecks", tag = "status checks",
-    params(ListQuery),
+    params(NewestFirst),
     responses((status = 200, description = "A page, the newest first.", body = ListResponse), Reads),
 )]
 async fn list(
     State(app): State<App>,
-    Query(query): Query<ListQuery>,
+    Query(query): Query<NewestFirst>,
 ) -> Result<Json<ListResponse>, ApiError> {
-    let after = query.after.as_deref().map(bookmark).transpose()?;
-    let page = app.store.checks(after, page::limit(query.limit)?).await?;
+    let (after, limit) = query.read()?;
+    let page = app.store.checks(after, limit).await?;
     Ok(Json(ListResponse {
         checks: page.items.into_iter().map(LineResponse::from).collect(),
         next: page.next.map(|next| next.to_string()),

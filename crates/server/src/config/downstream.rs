@@ -8,14 +8,14 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 use tollgate_core::id::{LaneName, check_item_id};
-use tollgate_core::ports::Profile;
+use tollgate_core::ports::{LONGEST_SEND, Profile};
 use tollgate_domains::payments::DEFAULT_GATEWAY;
 
 use super::header_source::HeaderSource;
 use super::notifications::Notifications;
 
-/// How long a step that sends may take, and a part of it (`downstream`, `domains::payments`).
-const LONGEST_STEP_MS: u64 = 120_000;
+/// How long a step that sends may take, and a part of it (`downstream`).
+const LONGEST_SEND_MS: u64 = LONGEST_SEND.as_secs() * 1000;
 const CONNECT_MS: u64 = 3_000;
 /// As in a payment's `gateway`.
 const MAX_GATEWAY_CHARS: usize = 64;
@@ -224,9 +224,9 @@ impl Bank {
             .saturating_add(patience_secs.saturating_mul(1000))
             .saturating_add(CONNECT_MS);
         ensure!(
-            longest < LONGEST_STEP_MS,
+            longest < LONGEST_SEND_MS,
             "{key}.timeout_ms twice and gate.patience_secs must stay below {} s together; lower one of them",
-            (LONGEST_STEP_MS - CONNECT_MS) / 1000
+            (LONGEST_SEND_MS - CONNECT_MS) / 1000
         );
         self.validate_promises(key)
     }

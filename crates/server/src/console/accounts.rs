@@ -77,9 +77,11 @@ pub(super) struct Day {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Totals {
     from: Timestamp,
     to: Timestamp,
+    as_of: Timestamp,
     payments: Vec<Bucket>,
     invoices: Vec<Bucket>,
 }

@@ -2,7 +2,7 @@
 
 use askama::Template;
 use axum::extract::{Path, Query, State};
-use axum::http::{Method, StatusCode};
+use axum::http::Method;
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use super::in_doubt::{MONEY, address};
 use super::invoices::Invoice;
 use super::payments::Payment;
 use super::session::{Act, Session};
-use super::shell::{Shell, clock, clock_or, page as drawn};
+use super::shell::{Shell, clock, clock_or, page as drawn, times};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -49,10 +49,10 @@ impl Facts {
             Self::Invoice(it) => format!("{} {}", it.amount.value, it.amount.currency),
         }
     }
-    fn run(&self) -> u32 {
+    fn sends(&self) -> u32 {
         match self {
-            Self::Payment(it) => it.run,
-            Self::Invoice(it) => it.run,
+            Self::Payment(it) => it.sends,
+            Self::Invoice(it) => it.sends,
         }
     }
     fn is_in_doubt(&self) -> bool {
@@ -111,8 +111,8 @@ pub(super) async fn page(
 
 #[derive(Deserialize)]
 pub(super) struct Decision {
-    /// The run that the page told of.
-    run: u32,
+    /// As many as the page told of.
+    sends: u32,
     outcome: String,
     reason: String,
     #[serde(default)]
@@ -126,13 +126,7 @@ pub(super) async fn resolve(
     Act { session, form }: Act<Decision>,
 ) -> Result<Response, Problem> {
     let item_type = asked.item_type();
-    let now = console.doubtful(&session, item_type, &id).await?;
-    if now.run() != form.run {
-        // What the bank said before it was sent again says nothing about that.
-        let error = "it has been sent again since you opened the page; open it again and look";
-        return Err(Problem::new(StatusCode::CONFLICT, error));
-    }
-    let mut wish = json!({"outcome": form.outcome, "reason": form.reason});
+    let mut wish = json!({"outcome": form.outcome, "sends": form.sends, "reason": form.reason});
     if !form.actor.trim().is_empty() {
         wish["actor"] = form.actor.into();
     }

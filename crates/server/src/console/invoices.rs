@@ -13,7 +13,7 @@ use super::Console;
 use super::call::{Problem, part, query};
 use super::payments::{Attempt, Event};
 use super::session::{Act, Session};
-use super::shell::{Shell, clock, clock_or, page as drawn};
+use super::shell::{Shell, clock, clock_or, page as drawn, times};
 use crate::api::Needs;
 
 #[derive(Deserialize, Default)]
@@ -112,6 +112,7 @@ pub(super) struct Invoice {
     pub(super) lane: String,
     pub(super) queue_status: String,
     pub(super) run: u32,
+    pub(super) sends: u32,
     pub(super) why_not_running: Option<String>,
     exec_workflow_id: Option<String>,
     pub(super) attempts: Vec<Attempt>,

@@ -12,7 +12,7 @@ use tollgate_domains::payments::PaymentStatus;
 use super::Console;
 use super::call::{Problem, part, query};
 use super::session::{Act, Session};
-use super::shell::{Shell, clock, clock_or, page as drawn};
+use super::shell::{Shell, clock, clock_or, page as drawn, times};
 use crate::api::Needs;
 
 #[derive(Deserialize, Default)]
@@ -113,6 +113,8 @@ pub(super) struct Payment {
     pub(super) queue_status: String,
     #[serde(default)]
     pub(super) run: u32,
+    #[serde(default)]
+    pub(super) sends: u32,
     pub(super) scheduled_time: Option<Timestamp>,
     pub(super) estimate: Option<Timestamp>,
     pub(super) deadline: Option<Timestamp>,

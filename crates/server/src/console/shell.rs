@@ -1,5 +1,6 @@
 //! What all pages share: the frame around them, and the few pages that are only words.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use askama::Template;
@@ -195,6 +196,16 @@ pub(super) fn clock_or(at: Option<&Timestamp>, otherwise: &str) -> String {
 )]
 pub(super) fn grouped(number: &u64) -> String {
     crate::api::grouped(*number)
+}
+
+/// How often: once, twice, 3 times.
+pub(super) fn times(number: impl Borrow<u32>) -> String {
+    match number.borrow() {
+        0 => "never".to_owned(),
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        more => format!("{more} times"),
+    }
 }
 
 /// How long that is, to two parts: 2 d 3 h, 5 min 20 s.

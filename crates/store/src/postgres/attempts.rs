@@ -37,7 +37,7 @@ impl Attempts for PostgresStore {
         self.runner
             .write(Urgency::Urgent, move |tx| {
                 Box::pin(async move {
-                    abandon(tx, &item, run, tolerance).await?;
+                    abandon_passed(tx, &item, run, tolerance).await?;
                     history(tx, &item, tolerance).await
                 })
             })
@@ -70,7 +70,7 @@ impl Attempts for PostgresStore {
 /// An open attempt whose turn has passed will never be answered. Nothing is locked between looking
 /// and writing: no other attempt can be opened while this one is open, and if its turn has been
 /// given anew meanwhile it is not the one that was seen.
-async fn abandon(
+async fn abandon_passed(
     tx: &Transaction<'_>,
     item: &Item,
     run: u32,
@@ -79,25 +79,35 @@ async fn abandon(
     const OWNER: &str = "SELECT 1 FROM item_queue
          WHERE item_type = $1 AND item_id = $2 AND run = $3
            AND queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL";
-    const ABANDON: &str = "UPDATE attempt SET state = 'UNKNOWN', settled_at = tg_now(),
-                detail = 'the sender ended before an answer was recorded'
-         WHERE item_type = $1 AND item_id = $2 AND attempt_id = $3 AND turn_at = $4
-           AND state = 'OPEN'";
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     let owner = optional(tx, OWNER, &[&kind, &id, &i64::from(run)]).await?;
     let left = history(tx, item, tolerance).await?;
     let open = |past: &&Past| past.state == AttemptState::Open;
     match left.past.iter().find(open) {
         Some(open) if owner.is_some() && left.busy_for.is_none() => {
-            let as_seen: Params<'_> = &[&kind, &id, &open.attempt.0, &Us(open.turn_at)];
-            execute(tx, ABANDON, as_seen).await.map(drop)
+            abandon(tx, item, open).await.map(drop)
         }
         _ => Ok(()),
     }
 }
 
+/// Nobody will record an answer to this attempt; whether it was still open, as it was seen.
+pub(super) async fn abandon(tx: &Transaction<'_>, item: &Item, open: &Past) -> StoreResult<bool> {
+    const ABANDON: &str = "UPDATE attempt SET state = 'UNKNOWN', settled_at = tg_now(),
+                detail = 'the sender ended before an answer was recorded'
+         WHERE item_type = $1 AND item_id = $2 AND attempt_id = $3 AND turn_at = $4
+           AND state = 'OPEN'";
+    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
+    let as_seen: Params<'_> = &[&kind, &id, &open.attempt.0, &Us(open.turn_at)];
+    Ok(execute(tx, ABANDON, as_seen).await? == 1)
+}
+
 /// Always one row at least, for the time.
-async fn history(c: &impl GenericClient, item: &Item, tolerance: Duration) -> StoreResult<History> {
+pub(super) async fn history(
+    c: &impl GenericClient,
+    item: &Item,
+    tolerance: Duration,
+) -> StoreResult<History> {
     const HISTORY: &str = "SELECT tg_now(), e.number, e.since, a.attempt_id, a.kind, a.state,
                 a.turn_at, a.era, a.detail, a.idempotency_key
          FROM clock_era e

@@ -1,16 +1,19 @@
 //! What is in doubt, and what people decide about it.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use deadpool_postgres::{GenericClient, Transaction};
 use tokio_postgres::Row;
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::ports::{
-    AtRisk, Author, Bookmark, DoubtOrder, Doubts, Intervened, Page, Resolution, Resolved,
-    StoreResult, cannot_resolve, rows_needed,
+    AWAITED, AtRisk, Author, Bookmark, Doubt, DoubtOrder, Doubts, IN_DOUBT, Intervened, Page,
+    Resolution, Resolved, StoreResult, rows_needed,
 };
 
 use super::PostgresStore;
 use super::accounts::{Entry, audit};
+use super::attempts::{abandon, history};
 use super::evidence;
 use super::run::{Params, Urgency, all, execute, optional};
 use super::value::{Us, storable};
@@ -23,7 +26,7 @@ impl Doubts for PostgresStore {
         after: Option<&ItemId>,
         limit: u32,
     ) -> StoreResult<Vec<ItemId>> {
-        const IN_DOUBT: &str = "SELECT item_id FROM record
+        const PAGE: &str = "SELECT item_id FROM record
              WHERE item_type = $1 AND item_id > $2 AND status = 'IN_DOUBT'
              ORDER BY item_id LIMIT $3";
         let (item_type, limit) = (item_type.clone(), i64::from(limit));
@@ -32,7 +35,7 @@ impl Doubts for PostgresStore {
             .read(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let params: Params<'_> = &[&item_type.as_str(), &after, &limit];
-                    let rows = all(c, IN_DOUBT, params).await?;
+                    let rows = all(c, PAGE, params).await?;
                     let id = |row: &Row| ItemId::new(row.get::<_, String>(0));
                     Ok(rows.iter().map(id).collect())
                 })
@@ -139,45 +142,69 @@ fn at_risk_from(row: &Row) -> AtRisk {
     }
 }
 
-/// The queue row is held first: a turn checks its owner under the same lock, so no attempt is
-/// opened between the look and the decision.
+/// What is known about an item; nothing if there is none. The queue row is held first: a turn checks
+/// its owner under the same lock, so no attempt is opened between the look and the word.
+pub(super) async fn hold(tx: &Transaction<'_>, item: &Item) -> StoreResult<Option<Doubt>> {
+    const HOLD: &str = "SELECT 1 FROM item_queue WHERE item_type = $1 AND item_id = $2 FOR UPDATE";
+    const STATUS: &str =
+        "SELECT status FROM record WHERE item_type = $1 AND item_id = $2 FOR UPDATE";
+    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
+    let key: Params<'_> = &[&kind, &id];
+    if optional(tx, HOLD, key).await?.is_none() {
+        return Ok(None);
+    }
+    let Some(row) = optional(tx, STATUS, key).await? else {
+        return Ok(None);
+    };
+    Ok(Some(Doubt {
+        record_status: row.get(0),
+        history: history(tx, item, Duration::ZERO).await?,
+    }))
+}
+
+/// Lets go of what a dead sender left open. Why that cannot be: an answer came just now.
+pub(super) async fn let_go(
+    tx: &Transaction<'_>,
+    item: &Item,
+    doubt: &Doubt,
+) -> StoreResult<Option<Intervened>> {
+    match doubt.open() {
+        Some(open) if !abandon(tx, item, open).await? => {
+            Ok(Some(Intervened::Refused(AWAITED.to_owned())))
+        }
+        _ => Ok(None),
+    }
+}
+
 async fn resolve(
     tx: &Transaction<'_>,
     item: &Item,
     resolution: &Resolution,
     author: &Author,
 ) -> StoreResult<Intervened> {
-    const HOLD: &str = "SELECT 1 FROM item_queue WHERE item_type = $1 AND item_id = $2 FOR UPDATE";
-    const FOUND: &str = "SELECT r.status, EXISTS (SELECT 1 FROM attempt a
-                WHERE a.item_type = r.item_type AND a.item_id = r.item_id AND a.state = 'OPEN'),
-                EXISTS (SELECT 1 FROM attempt a
-                WHERE a.item_type = r.item_type AND a.item_id = r.item_id AND a.state = 'DONE')
-         FROM record r WHERE r.item_type = $1 AND r.item_id = $2 FOR UPDATE OF r";
     const MOVE: &str = "UPDATE record SET status = $3, updated_at = tg_now()
          WHERE item_type = $1 AND item_id = $2 AND status = ANY($4)";
-    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
-    let key: Params<'_> = &[&kind, &id];
-    if optional(tx, HOLD, key).await?.is_none() {
-        return Ok(Intervened::NoSuchItem);
-    }
-    let Some(row) = optional(tx, FOUND, key).await? else {
+    let Some(doubt) = hold(tx, item).await? else {
         return Ok(Intervened::NoSuchItem);
     };
-    let status: &str = row.get(0);
-    if let Some(why) = cannot_resolve(status, row.get(1), row.get(2), Some(resolution.resolved)) {
+    if let Some(why) = doubt.refuses(resolution) {
         return Ok(Intervened::Refused(why));
     }
+    if let Some(too_early) = let_go(tx, item, &doubt).await? {
+        return Ok(too_early);
+    }
+    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     let record = &resolution.record;
     execute(tx, MOVE, &[&kind, &id, &record.to, &record.from]).await?;
     match resolution.resolved {
-        Resolved::Done | Resolved::Failed => end(tx, key).await?,
+        Resolved::Done | Resolved::Failed => end(tx, &[&kind, &id]).await?,
         Resolved::NotDone => send_again(tx, item, author).await?,
     }
     let detail = format!("{}: {}", resolution.resolved.as_str(), author.reason);
     let entry = Entry {
         item: Some(item),
         action: "RESOLVED",
-        before: Some(status),
+        before: Some(IN_DOUBT),
         after: Some(&record.to),
         actor: &author.actor,
         detail: &detail,
@@ -198,7 +225,7 @@ async fn end(tx: &Transaction<'_>, key: Params<'_>) -> StoreResult<()> {
 
 /// What was unknown is known not to have been done, by a person's word.
 async fn send_again(tx: &Transaction<'_>, item: &Item, author: &Author) -> StoreResult<()> {
-    const KNOWN: &str = "UPDATE attempt SET state = 'RETRY', detail = $3
+    const KNOWN: &str = "UPDATE attempt SET state = 'RETRY', detail = $3, settled_at = tg_now()
          WHERE item_type = $1 AND item_id = $2 AND state = 'UNKNOWN'";
     const AGAIN: &str = "UPDATE item_queue SET queue_status = 'READY', run = run + 1,
                 scheduled_exec_time = tg_now(), finished_at = NULL, claimed_at = NULL,

@@ -2,24 +2,18 @@
 
 use deadpool_postgres::Transaction;
 use tollgate_core::id::Item;
-use tollgate_core::ports::{Author, Intervened, StoreResult, cannot_resolve};
+use tollgate_core::ports::{Author, IN_DOUBT, Intervened, StoreResult};
 
 use super::accounts::{Entry, audit};
-use super::run::{Params, execute, optional};
+use super::doubts::{hold, let_go};
+use super::run::{Params, execute};
 use super::value::storable;
 
-/// The queue row is held first: no attempt is opened between the look and the note.
 pub(super) async fn note(
     tx: &Transaction<'_>,
     item: &Item,
     evidence: &Author,
 ) -> StoreResult<Intervened> {
-    const HOLD: &str = "SELECT 1 FROM item_queue WHERE item_type = $1 AND item_id = $2 FOR UPDATE";
-    const FOUND: &str = "SELECT r.status, EXISTS (SELECT 1 FROM attempt a
-                WHERE a.item_type = r.item_type AND a.item_id = r.item_id AND a.state = 'OPEN'),
-                EXISTS (SELECT 1 FROM attempt a
-                WHERE a.item_type = r.item_type AND a.item_id = r.item_id AND a.state = 'DONE')
-         FROM record r WHERE r.item_type = $1 AND r.item_id = $2 FOR UPDATE OF r";
     const NOTE: &str = "INSERT INTO attempt (item_type, item_id, run, kind, state, lane,
                 idempotency_key, turn_at, era, settled_at, detail)
          SELECT q.item_type, q.item_id, q.run, 'PROBE', 'DONE', q.lane, '', t.at, e.number, t.at, $3
@@ -29,15 +23,14 @@ pub(super) async fn note(
          WHERE item_type = $1 AND item_id = $2 AND queue_status = 'READY'";
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     let key: Params<'_> = &[&kind, &id];
-    if optional(tx, HOLD, key).await?.is_none() {
-        return Ok(Intervened::NoSuchItem);
-    }
-    let Some(row) = optional(tx, FOUND, key).await? else {
+    let Some(doubt) = hold(tx, item).await? else {
         return Ok(Intervened::NoSuchItem);
     };
-    let status: &str = row.get(0);
-    if let Some(why) = cannot_resolve(status, row.get(1), row.get(2), None) {
+    if let Some(why) = doubt.refuses_evidence() {
         return Ok(Intervened::Refused(why));
+    }
+    if let Some(too_early) = let_go(tx, item, &doubt).await? {
+        return Ok(too_early);
     }
     let detail = storable(&evidence.reason);
     execute(tx, NOTE, &[&kind, &id, &&*detail]).await?;
@@ -45,8 +38,8 @@ pub(super) async fn note(
     let entry = Entry {
         item: Some(item),
         action: "EVIDENCE",
-        before: Some(status),
-        after: Some(status),
+        before: Some(IN_DOUBT),
+        after: Some(IN_DOUBT),
         actor: &evidence.actor,
         detail: &evidence.reason,
         ..Entry::default()

@@ -48,7 +48,7 @@ const REQUEUE: &str = "WITH settled AS (
          WHERE item_type = $1 AND item_id = $2 AND status = ANY($8)
            AND EXISTS (SELECT 1 FROM owned)
      ), disproved AS (
-         UPDATE attempt SET state = 'RETRY', detail = $12
+         UPDATE attempt SET state = 'RETRY', detail = $12, settled_at = tg_now()
          WHERE $11 AND item_type = $1 AND item_id = $2 AND state = 'UNKNOWN'
            AND EXISTS (SELECT 1 FROM owned)
      ), audited AS (

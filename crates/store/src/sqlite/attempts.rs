@@ -42,12 +42,7 @@ impl Attempts for SqliteStore {
             if left.busy_for.is_some() || !is_owner(c, &item, run)? {
                 return Ok(left);
             }
-            c.prepare_cached(
-                "UPDATE attempt SET state = 'UNKNOWN', settled_at = ?3,
-                        detail = 'the sender ended before an answer was recorded'
-                 WHERE item_type = ?1 AND item_id = ?2 AND state = 'OPEN'",
-            )?
-            .execute(params![item.item_type.as_str(), item.id.as_str(), Us(now)])?;
+            abandon(c, &item, Us(now))?;
             history(c, &item, tolerance, now)
         };
         self.writer
@@ -83,8 +78,19 @@ impl Attempts for SqliteStore {
     }
 }
 
+/// Nobody will record an answer to what is open.
+pub(super) fn abandon(c: &Connection, item: &Item, now: Us) -> rusqlite::Result<()> {
+    c.prepare_cached(
+        "UPDATE attempt SET state = 'UNKNOWN', settled_at = ?3,
+                detail = 'the sender ended before an answer was recorded'
+         WHERE item_type = ?1 AND item_id = ?2 AND state = 'OPEN'",
+    )?
+    .execute(params![item.item_type.as_str(), item.id.as_str(), now])
+    .map(drop)
+}
+
 /// Open attempts whose turn may still be used are not past: they make the item busy.
-fn history(
+pub(super) fn history(
     c: &Connection,
     item: &Item,
     tolerance: Duration,
@@ -145,7 +151,7 @@ fn settle(c: &Connection, s: &Settlement, now: Us) -> rusqlite::Result<bool> {
         move_status(c, &s.item, status, now)?;
     }
     if owned && s.disproves {
-        disprove(c, &s.item, &disproof(s.outcome.detail()))?;
+        disprove(c, &s.item, &disproof(s.outcome.detail()), now)?;
     }
     if !matches!(s.outcome, Outcome::Done(_)) {
         let after = s.record.as_ref().map(|status| status.to.as_str());
@@ -162,13 +168,19 @@ fn settle(c: &Connection, s: &Settlement, now: Us) -> rusqlite::Result<bool> {
     Ok(owned)
 }
 
-/// What was unknown is known not to have been done.
-pub(super) fn disprove(c: &Connection, item: &Item, proof: &str) -> rusqlite::Result<()> {
+/// What was unknown is known not to have been done, from now on.
+pub(super) fn disprove(
+    c: &Connection,
+    item: &Item,
+    proof: &str,
+    now: Us,
+) -> rusqlite::Result<()> {
+    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     c.prepare_cached(
-        "UPDATE attempt SET state = 'RETRY', detail = ?3
+        "UPDATE attempt SET state = 'RETRY', detail = ?3, settled_at = ?4
          WHERE item_type = ?1 AND item_id = ?2 AND state = 'UNKNOWN'",
     )?
-    .execute(params![item.item_type.as_str(), item.id.as_str(), proof])
+    .execute(params![kind, id, proof, now])
     .map(drop)
 }
 

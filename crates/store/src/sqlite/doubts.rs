@@ -1,16 +1,18 @@
 //! What is in doubt, and what people decide about it.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::ports::{
-    AtRisk, Author, Bookmark, DoubtOrder, Doubts, IN_DOUBT, Intervened, Page, Resolution, Resolved,
-    StoreResult, cannot_resolve, rows_needed,
+    AtRisk, Author, Bookmark, Doubt, DoubtOrder, Doubts, IN_DOUBT, Intervened, Page, Resolution,
+    Resolved, StoreResult, rows_needed,
 };
 
 use super::SqliteStore;
 use super::accounts::{Entry, audit};
-use super::attempts::disprove;
+use super::attempts::{abandon, disprove, history};
 use super::error::store_error;
 use super::evidence;
 use super::records::move_status;
@@ -135,28 +137,20 @@ fn ordered(
     }
 }
 
-/// Why an item cannot be ended by what is known from outside; nothing if it can.
-pub(super) fn unresolvable(
-    c: &Connection,
-    item: &Item,
-    by_person: Option<Resolved>,
-) -> rusqlite::Result<Option<Intervened>> {
+/// What is known about an item; nothing if there is none.
+pub(super) fn doubt(c: &Connection, item: &Item, now: Us) -> rusqlite::Result<Option<Doubt>> {
     let key = params![item.item_type.as_str(), item.id.as_str()];
-    let found: Option<(String, bool, bool)> = c
-        .prepare_cached(
-            "SELECT r.status, EXISTS (SELECT 1 FROM attempt a
-                    WHERE a.item_type = r.item_type AND a.item_id = r.item_id AND a.state = 'OPEN'),
-                    EXISTS (SELECT 1 FROM attempt a
-                    WHERE a.item_type = r.item_type AND a.item_id = r.item_id AND a.state = 'DONE')
-             FROM record r WHERE r.item_type = ?1 AND r.item_id = ?2",
-        )?
-        .query_row(key, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+    let status = c
+        .prepare_cached("SELECT status FROM record WHERE item_type = ?1 AND item_id = ?2")?
+        .query_row(key, |row| row.get(0))
         .optional()?;
-    let Some((status, has_open_attempt, was_done)) = found else {
-        return Ok(Some(Intervened::NoSuchItem));
+    let Some(record_status) = status else {
+        return Ok(None);
     };
-    let why = cannot_resolve(&status, has_open_attempt, was_done, by_person);
-    Ok(why.map(Intervened::Refused))
+    Ok(Some(Doubt {
+        record_status,
+        history: history(c, item, Duration::ZERO, now.0)?,
+    }))
 }
 
 fn resolve(
@@ -166,9 +160,13 @@ fn resolve(
     author: &Author,
     now: Us,
 ) -> rusqlite::Result<Intervened> {
-    if let Some(refusal) = unresolvable(c, item, Some(resolution.resolved))? {
-        return Ok(refusal);
+    let Some(doubt) = doubt(c, item, now)? else {
+        return Ok(Intervened::NoSuchItem);
+    };
+    if let Some(why) = doubt.refuses(resolution) {
+        return Ok(Intervened::Refused(why));
     }
+    abandon(c, item, now)?;
     move_status(c, item, &resolution.record, now)?;
     match resolution.resolved {
         Resolved::Done | Resolved::Failed => end(c, item, now)?,
@@ -203,7 +201,7 @@ fn end(c: &Connection, item: &Item, now: Us) -> rusqlite::Result<()> {
 fn send_again(c: &Connection, item: &Item, author: &Author, now: Us) -> rusqlite::Result<()> {
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     let word = format!("not done, says {}: {}", author.actor, author.reason);
-    disprove(c, item, &word)?;
+    disprove(c, item, &word, now)?;
     c.prepare_cached(
         "UPDATE item_queue SET queue_status = 'READY', run = run + 1, scheduled_exec_time = ?3,
                 finished_at = NULL, claimed_at = NULL, dispatched_at = NULL, hold_after = NULL,

@@ -5,7 +5,8 @@ use tollgate_core::id::Item;
 use tollgate_core::ports::{Author, IN_DOUBT, Intervened};
 
 use super::accounts::{Entry, audit};
-use super::doubts::unresolvable;
+use super::attempts::abandon;
+use super::doubts::doubt;
 use super::eras;
 use super::value::Us;
 
@@ -15,9 +16,13 @@ pub(super) fn note(
     evidence: &Author,
     now: Us,
 ) -> rusqlite::Result<Intervened> {
-    if let Some(refusal) = unresolvable(c, item, None)? {
-        return Ok(refusal);
+    let Some(doubt) = doubt(c, item, now)? else {
+        return Ok(Intervened::NoSuchItem);
+    };
+    if let Some(why) = doubt.refuses_evidence() {
+        return Ok(Intervened::Refused(why));
     }
+    abandon(c, item, now)?;
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     let era = eras::current(c)?.number;
     c.prepare_cached(

@@ -51,7 +51,11 @@ async fn doubts(store: &PostgresStore) {
             assert_eq!(page.unwrap().items.len(), 1);
         }
         let record = StatusMove::new(&[IN_DOUBT], "SCHEDULED");
-        let resolution = Resolution { resolved, record };
+        let resolution = Resolution {
+            resolved,
+            sends: 0,
+            record,
+        };
         let done = store.resolve(&item, resolution, author()).await.unwrap();
         assert_eq!(done, Intervened::Yes);
     }
