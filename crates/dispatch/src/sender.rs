@@ -140,9 +140,10 @@ impl Sender {
     /// declined meanwhile is not sent, and whoever made it looks again.
     pub async fn send_or(&self, job: &Job, if_declined: Option<&IfDeclined>) -> StoreResult<Sent> {
         let history = loop {
+            let (tolerance, in_doubt) = (self.gate.tolerance(), &job.moves.in_doubt);
             let history = self
                 .store
-                .take_over(&job.item, job.run, self.gate.tolerance())
+                .take_over(&job.item, job.run, tolerance, in_doubt)
                 .await?;
             match history.busy_for {
                 // Bounded by the gate's `LATEST_USE`.

@@ -10,7 +10,7 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
 use tollgate_core::ports::{Intervened, NewTurn, Settlement, StatusMove, Then, Turn};
 
-use super::fixture::{Fixture, HOUR, SECOND, ops, payment, plan, send, settlement};
+use super::fixture::{Fixture, HOUR, SECOND, lost, ops, payment, plan, send, settlement};
 use super::planning::secs;
 
 const DAY: Duration = Duration::from_hours(24);
@@ -202,7 +202,7 @@ pub async fn a_history_tells_each_attempts_key(f: &dyn Fixture) {
     exchange(f, &item, 1, declined(), after(Duration::ZERO)).await;
     f.dispatch_all().await;
     exchange(f, &item, 2, declined(), Then::Stay).await;
-    let history = f.store().take_over(&item, 2, SECOND).await.unwrap();
+    let history = f.store().take_over(&item, 2, SECOND, &lost()).await.unwrap();
     let keys: Vec<_> = history.past.iter().map(|past| past.key.as_str()).collect();
     assert_eq!(keys, ["key of run 1", "key of run 2"]);
 }

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use tollgate_core::gate::LATEST_USE;
+use tollgate_core::lane_in_force::Standing;
 use tollgate_core::outcome::AttemptState;
 use tollgate_core::ports::{Boot, Era, NewTurn, Turn};
 use tollgate_core::{SignedDuration, Timestamp};
 
-use super::fixture::{Fixture, HOUR, TOLERANCE, payment, plan, send, signed};
+use super::fixture::{Fixture, HOUR, TOLERANCE, bank, lost, ops, payment, plan, send, signed};
 
 fn boot(id: &str, began_ms: i64) -> Boot {
     Boot {
@@ -17,7 +18,7 @@ fn boot(id: &str, began_ms: i64) -> Boot {
 }
 async fn era(f: &dyn Fixture) -> Era {
     let nobody = payment("nobody");
-    let history = f.store().take_over(&nobody, 1, TOLERANCE).await;
+    let history = f.store().take_over(&nobody, 1, TOLERANCE, &lost()).await;
     history.unwrap().era
 }
 async fn vouch(f: &dyn Fixture, boot: Option<Boot>) -> i64 {
@@ -64,6 +65,19 @@ pub async fn a_jump_opens_an_era_that_begins_now_and_only_its_finder_vouches_for
     assert_eq!(vouch(f, Some(boot("a", 0))).await, first + 2);
 }
 
+pub async fn a_lane_that_was_closed_by_another_eras_clock_is_open(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let closed = async || {
+        let lane = f.store().lane(&bank()).await.unwrap().unwrap();
+        matches!(lane.standing(f.now().await), Standing::Closed { .. })
+    };
+    f.store().close_lane(&bank(), HOUR, ops()).await.unwrap();
+    assert!(closed().await);
+    f.turn_back(HOUR).await;
+    f.store().open_era(None).await.unwrap();
+    assert!(!closed().await, "for two hours");
+}
+
 pub async fn an_attempt_belongs_to_the_era_of_its_turn(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     let item = f.dispatched_one().await;
@@ -74,7 +88,7 @@ pub async fn an_attempt_belongs_to_the_era_of_its_turn(f: &dyn Fixture) {
         panic!("no turn: {block:?}")
     };
     f.store().open_era(None).await.unwrap();
-    let told = f.store().take_over(&item, 1, HOUR).await.unwrap();
+    let told = f.store().take_over(&item, 1, HOUR, &lost()).await.unwrap();
     assert_eq!((told.past[0].era, told.era.number), (first, first + 1));
     // The turn that was dropped is given anew, by the clock as it runs now.
     let again = NewTurn {
@@ -82,7 +96,7 @@ pub async fn an_attempt_belongs_to_the_era_of_its_turn(f: &dyn Fixture) {
         ..send(&item)
     };
     assert_eq!(f.turns(vec![again]).await.era, first + 1);
-    let told = f.store().take_over(&item, 1, HOUR).await.unwrap();
+    let told = f.store().take_over(&item, 1, HOUR, &lost()).await.unwrap();
     assert_eq!(told.past[0].era, first + 1);
 }
 
@@ -94,12 +108,12 @@ pub async fn a_turn_of_an_older_era_is_soon_past_however_far_the_clock_was_set_b
     f.sent(&item).await;
     f.turn_back(HOUR).await;
     f.store().open_era(None).await.unwrap();
-    let busy = f.store().take_over(&item, 1, TOLERANCE).await.unwrap();
+    let busy = f.store().take_over(&item, 1, TOLERANCE, &lost()).await.unwrap();
     let left = busy.busy_for.expect("others may not have seen the jump");
     assert!(left <= LATEST_USE, "{left:?}");
     assert_eq!(busy.past[0].state, AttemptState::Open);
     f.advance(left).await;
-    let past = f.store().take_over(&item, 1, TOLERANCE).await.unwrap();
+    let past = f.store().take_over(&item, 1, TOLERANCE, &lost()).await.unwrap();
     assert_eq!(past.past[0].state, AttemptState::Unknown);
     assert_eq!((past.busy_for, past.past.len()), (None, 1));
     let since = past.now.duration_since(past.era.since);

@@ -5,7 +5,7 @@ use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
 use tollgate_core::ports::{Author, IN_DOUBT, Intervened, Resolved, Settlement, StatusMove, Then};
 
 use super::doubts::decision;
-use super::fixture::{Fixture, HOUR, TOLERANCE, claim_all, payment, plan, settlement};
+use super::fixture::{Fixture, HOUR, TOLERANCE, claim_all, lost, payment, plan, settlement};
 
 fn evidence() -> Author {
     Author::new("status-check", "{\"status\":\"completed\"}")
@@ -53,7 +53,7 @@ pub async fn evidence_is_an_answered_question_and_makes_the_item_due(f: &dyn Fix
         ..claim_all()
     };
     assert_eq!(f.claim(now).await.len(), 1, "due at once");
-    let history = f.store().take_over(&item, before.run, TOLERANCE).await;
+    let history = f.store().take_over(&item, before.run, TOLERANCE, &lost()).await;
     let done = |state| state == AttemptState::Done;
     assert!(history.unwrap().past.iter().any(|past| done(past.state)));
     let again = f.store().note_done(&item, evidence()).await.unwrap();

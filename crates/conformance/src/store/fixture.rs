@@ -12,8 +12,8 @@ use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
-    Admission, Author, Claim, Claimed, ItemView, NewItem, NewRecord, NewTurn, Placed, Settlement,
-    StartRecord, Started, Store, Then, Turn, TurnBlock, TurnsWanted, WindowUse,
+    Admission, Author, Claim, Claimed, IN_DOUBT, ItemView, NewItem, NewRecord, NewTurn, Placed,
+    Settlement, StartRecord, Started, StatusMove, Store, Then, Turn, TurnBlock, TurnsWanted, WindowUse,
 };
 use tollgate_core::{SignedDuration, Timestamp};
 
@@ -57,6 +57,11 @@ pub(super) fn payment(id: &str) -> Item {
 }
 pub(super) fn ops() -> Author {
     Author::new("ops", "because")
+}
+
+/// How a record moves when nobody knows what became of its item.
+pub(super) fn lost() -> StatusMove {
+    StatusMove::new(&["SCHEDULED"], IN_DOUBT)
 }
 
 /// A plan of so many items per window, and everything else by default.

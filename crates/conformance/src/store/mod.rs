@@ -52,6 +52,7 @@ macro_rules! store_cases {
             the_era_goes_on_for_a_boot_that_has_seen_its_clock_run_evenly
             whoever_cannot_vouch_for_the_clock_opens_a_new_era
             a_jump_opens_an_era_that_begins_now_and_only_its_finder_vouches_for
+            a_lane_that_was_closed_by_another_eras_clock_is_open
             an_attempt_belongs_to_the_era_of_its_turn
             a_turn_of_an_older_era_is_soon_past_however_far_the_clock_was_set_back
         }
@@ -166,7 +167,9 @@ macro_rules! store_cases {
             settling_may_finish_the_item_and_move_its_record_together
             settling_may_send_the_item_back_as_its_next_run
             settling_may_let_the_flow_go_on_with_its_record_moved
-            an_outcome_after_a_takeover_changes_nothing
+            an_outcome_after_a_takeover_changes_nothing_but_that_it_was_done
+            that_it_was_done_is_written_even_when_it_was_disproved
+            nothing_is_sent_after_it_was_done_by_whatever_run
             an_outcome_is_written_once
             evidence_is_written_even_when_the_run_no_longer_owns_the_item
             a_record_that_may_not_move_stays_while_the_outcome_is_written

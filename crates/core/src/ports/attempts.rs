@@ -17,8 +17,15 @@ pub trait Attempts: Send + Sync {
     /// All attempts of an item, oldest first, after taking over what a dead sender left: an open
     /// attempt whose turn has passed is Unknown from here on. One whose turn may still be used
     /// stays open and is reported as `busy_for`. A turn of an older era can be used until
-    /// [`Era::older_turns_end`]. A run that does not own the item takes nothing over.
-    async fn take_over(&self, item: &Item, run: u32, tolerance: Duration) -> StoreResult<History>;
+    /// [`Era::older_turns_end`]. A run that does not own the item takes nothing over. The record
+    /// moves to `in_doubt` with what is taken over, whatever comes of the sender's next steps.
+    async fn take_over(
+        &self,
+        item: &Item,
+        run: u32,
+        tolerance: Duration,
+        in_doubt: &StatusMove,
+    ) -> StoreResult<History>;
 
     /// In one transaction for a block of waiting attempts: checks each owner's run, opens its
     /// attempt, moves the lane's cursor and logs the exact time of each turn. When this returns
@@ -31,7 +38,8 @@ pub trait Attempts: Send + Sync {
 
     /// Writes an attempt's outcome, moves the record and finishes or requeues the item, together.
     /// An outcome is evidence and is written whoever owns the item now; record and queue move
-    /// only for the run that owns it, and the answer says whether it did.
+    /// only for the run that owns it, and the answer says whether it did. That it was done is
+    /// written, too, where its attempt was taken over, or disproved, before the answer came.
     async fn settle(&self, settlement: Settlement) -> StoreResult<bool>;
 }
 

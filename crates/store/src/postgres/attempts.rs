@@ -8,17 +8,24 @@ use tokio_postgres::Row;
 use tollgate_core::id::{AttemptId, Item};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{
-    Attempts, CallTurn, CallWanted, Era, History, Past, Settlement, StoreError, StoreResult,
+    Attempts, CallTurn, CallWanted, Era, History, Past, Settlement, StatusMove, StoreError, StoreResult,
     TurnBlock, TurnsWanted, busy_for,
 };
 
+use super::records::move_status;
 use super::run::{Params, Urgency, all, execute, optional};
 use super::value::Us;
 use super::{PostgresStore, call_turns, turns};
 
 #[async_trait]
 impl Attempts for PostgresStore {
-    async fn take_over(&self, item: &Item, run: u32, tolerance: Duration) -> StoreResult<History> {
+    async fn take_over(
+        &self,
+        item: &Item,
+        run: u32,
+        tolerance: Duration,
+        in_doubt: &StatusMove,
+    ) -> StoreResult<History> {
         let mine = item.clone();
         let before = self
             .runner
@@ -33,11 +40,13 @@ impl Attempts for PostgresStore {
         {
             return Ok(before);
         }
-        let item = item.clone();
+        let (item, in_doubt) = (item.clone(), in_doubt.clone());
         self.runner
             .write(Urgency::Urgent, move |tx| {
                 Box::pin(async move {
-                    abandon_passed(tx, &item, run, tolerance).await?;
+                    if abandon_passed(tx, &item, run, tolerance).await? {
+                        move_status(tx, &item, &in_doubt).await?;
+                    }
                     history(tx, &item, tolerance).await
                 })
             })
@@ -75,7 +84,7 @@ async fn abandon_passed(
     item: &Item,
     run: u32,
     tolerance: Duration,
-) -> StoreResult<()> {
+) -> StoreResult<bool> {
     const OWNER: &str = "SELECT 1 FROM item_queue
          WHERE item_type = $1 AND item_id = $2 AND run = $3
            AND queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL";
@@ -85,9 +94,9 @@ async fn abandon_passed(
     let open = |past: &&Past| past.state == AttemptState::Open;
     match left.past.iter().find(open) {
         Some(open) if owner.is_some() && left.busy_for.is_none() => {
-            abandon(tx, item, open).await.map(drop)
+            abandon(tx, item, open).await
         }
-        _ => Ok(()),
+        _ => Ok(false),
     }
 }
 

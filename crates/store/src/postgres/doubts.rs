@@ -15,6 +15,7 @@ use super::PostgresStore;
 use super::accounts::{Entry, audit};
 use super::attempts::{abandon, history};
 use super::evidence;
+use super::records::move_status;
 use super::run::{Params, Urgency, all, execute, optional};
 use super::value::{Us, storable};
 
@@ -182,8 +183,6 @@ async fn resolve(
     resolution: &Resolution,
     author: &Author,
 ) -> StoreResult<Intervened> {
-    const MOVE: &str = "UPDATE record SET status = $3, updated_at = tg_now()
-         WHERE item_type = $1 AND item_id = $2 AND status = ANY($4)";
     let Some(doubt) = hold(tx, item).await? else {
         return Ok(Intervened::NoSuchItem);
     };
@@ -195,7 +194,7 @@ async fn resolve(
     }
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     let record = &resolution.record;
-    execute(tx, MOVE, &[&kind, &id, &record.to, &record.from]).await?;
+    move_status(tx, item, record).await?;
     match resolution.resolved {
         Resolved::Done | Resolved::Failed => end(tx, &[&kind, &id]).await?,
         Resolved::NotDone => send_again(tx, item, author).await?,

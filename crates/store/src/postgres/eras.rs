@@ -32,13 +32,17 @@ pub(super) async fn vouch(tx: &Transaction<'_>, boot: Option<&Boot>) -> StoreRes
     open(tx, boot).await
 }
 
-/// Whoever vouched for the era before knows nothing about this one.
+/// Whoever vouched for the era before knows nothing about this one, and until when a lane was closed
+/// was said by another clock: it opens, and is closed again if its downstream says so again.
 pub(super) async fn open(tx: &Transaction<'_>, boot: Option<&Boot>) -> StoreResult<()> {
     const NEXT: &str = "UPDATE clock_era SET number = number + 1, since = tg_now() WHERE one = 1";
     const FORGET: &str = "DELETE FROM clock_boot";
+    const REOPEN: &str =
+        "UPDATE lane_cursor SET closed_until = NULL WHERE closed_until IS NOT NULL";
     const VOUCH: &str = "INSERT INTO clock_boot (boot_id, began) VALUES ($1, $2)";
     execute(tx, NEXT, &[]).await?;
     execute(tx, FORGET, &[]).await?;
+    execute(tx, REOPEN, &[]).await?;
     if let Some(boot) = boot {
         execute(tx, VOUCH, &[&boot.id, &Us(boot.began)]).await?;
     }

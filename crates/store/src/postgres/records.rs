@@ -8,12 +8,12 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{
-    AttemptView, ItemView, OwnedWanted, Page, RecordLine, Records, RecordsWanted, StoreError,
-    StoreResult, rows_needed,
+    AttemptView, ItemView, OwnedWanted, Page, RecordLine, Records, RecordsWanted, StatusMove,
+    StoreError, StoreResult, rows_needed,
 };
 
 use super::PostgresStore;
-use super::run::{Params, Urgency, all};
+use super::run::{Params, Urgency, all, execute};
 use super::value::{Count, Us, storable};
 
 /// One statement is one consistent read: a row per attempt, or one row without.
@@ -177,4 +177,17 @@ fn attempt_from(row: &Row) -> Option<AttemptView> {
         settled_at: row.get::<_, Option<Us>>(25).map(|us| us.0),
         detail: row.get(26),
     })
+}
+
+/// Moves a record's status, if it is one of those that it may move from.
+pub(super) async fn move_status(
+    c: &impl GenericClient,
+    item: &Item,
+    status: &StatusMove,
+) -> StoreResult<()> {
+    const MOVE: &str = "UPDATE record SET status = $3, updated_at = tg_now()
+         WHERE item_type = $1 AND item_id = $2 AND status = ANY($4)";
+    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
+    let params: Params<'_> = &[&kind, &id, &status.to, &status.from];
+    execute(c, MOVE, params).await.map(drop)
 }

@@ -13,7 +13,9 @@ use super::value::{micros, storable};
 
 const FINISH: &str = "WITH settled AS (
          UPDATE attempt SET state = $5, detail = $6, settled_at = tg_now()
-         WHERE attempt_id = $4 AND state = 'OPEN' RETURNING attempt_id
+         WHERE attempt_id = $4
+           AND (state = 'OPEN' OR ($5 = 'DONE' AND state IN ('UNKNOWN', 'RETRY')))
+         RETURNING attempt_id
      ), owned AS (
          UPDATE item_queue SET queue_status = 'DISPATCHED', finished_at = tg_now(),
                 dispatched_at = coalesce(dispatched_at, tg_now())
@@ -34,7 +36,9 @@ const FINISH: &str = "WITH settled AS (
 /// What is proved not to have been done goes back to the queue, so only this one has proofs.
 const REQUEUE: &str = "WITH settled AS (
          UPDATE attempt SET state = $5, detail = $6, settled_at = tg_now()
-         WHERE attempt_id = $4 AND state = 'OPEN' RETURNING attempt_id
+         WHERE attempt_id = $4
+           AND (state = 'OPEN' OR ($5 = 'DONE' AND state IN ('UNKNOWN', 'RETRY')))
+         RETURNING attempt_id
      ), owned AS (
          UPDATE item_queue SET queue_status = 'READY', run = run + 1,
                 scheduled_exec_time = tg_now() + $9, last_error = $10,
@@ -60,7 +64,9 @@ const REQUEUE: &str = "WITH settled AS (
 /// The queue row stays as it is, and is held so that nobody takes the item meanwhile.
 const STAY: &str = "WITH settled AS (
          UPDATE attempt SET state = $5, detail = $6, settled_at = tg_now()
-         WHERE attempt_id = $4 AND state = 'OPEN' RETURNING attempt_id
+         WHERE attempt_id = $4
+           AND (state = 'OPEN' OR ($5 = 'DONE' AND state IN ('UNKNOWN', 'RETRY')))
+         RETURNING attempt_id
      ), owned AS (
          SELECT item_id FROM item_queue
          WHERE item_type = $1 AND item_id = $2 AND run = $3

@@ -62,7 +62,9 @@ async fn lock_cursor(tx: &Transaction<'_>, lane: &LaneName) -> StoreResult<Optio
 
 /// An attempt that may go out.
 struct Owned {
-    /// But not after this time.
+    /// But not before this time.
+    due: Timestamp,
+    /// And not after this one.
     hold_after: Option<Timestamp>,
 }
 
@@ -84,8 +86,7 @@ async fn give(
     let asking = wanted.attempts.iter().zip(owned);
     let planned: Vec<Timestamp> = asking
         .clone()
-        .filter(|(_, owned)| owned.is_ok())
-        .map(|(attempt, _)| attempt.planned)
+        .filter_map(|(attempt, owned)| Some(attempt.planned.max(owned.as_ref().ok()?.due)))
         .collect();
     let mut times = give_turns(pace, moment, &planned).into_iter();
     let asking: Vec<(&NewTurn, Result<Given, &String>)> = asking
@@ -132,7 +133,10 @@ async fn give(
 /// Who owns the items now, held until the turns are given, in the order of their keys.
 async fn owners(tx: &Transaction<'_>, attempts: &[NewTurn]) -> StoreResult<HashMap<i64, Row>> {
     const OWNERS: &str =
-        "SELECT w.n, q.queue_status, q.run, q.finished_at IS NOT NULL, a.attempt_id, q.hold_after
+        "SELECT w.n, q.queue_status, q.run, q.finished_at IS NOT NULL, a.attempt_id, q.hold_after,
+                q.scheduled_exec_time, EXISTS (SELECT 1 FROM attempt d
+                    WHERE d.item_type = q.item_type AND d.item_id = q.item_id
+                      AND d.state = 'DONE')
          FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS w (item_type, item_id, n)
          JOIN item_queue q ON q.item_type = w.item_type AND q.item_id = w.item_id
          LEFT JOIN attempt a ON a.item_type = q.item_type AND a.item_id = q.item_id
@@ -172,6 +176,9 @@ fn is_owned(attempt: &NewTurn, owner: Option<&Row>) -> Result<Owned, String> {
     if !is_theirs || row.get(3) {
         return lost(format!("{status}, run {run}"));
     }
+    if row.get(7) {
+        return Err("an attempt has done it".to_owned());
+    }
     match (row.get::<_, Option<i64>>(4), attempt.missed) {
         (Some(open), Some(missed)) if open == missed.0 => {}
         (None, None) => {}
@@ -180,5 +187,6 @@ fn is_owned(attempt: &NewTurn, owner: Option<&Row>) -> Result<Owned, String> {
     }
     let hold_after = row.get::<_, Option<Us>>(5).filter(|_| !attempt.may_be_late);
     let hold_after = hold_after.map(|us| us.0);
-    Ok(Owned { hold_after })
+    let due = row.get::<_, Us>(6).0;
+    Ok(Owned { due, hold_after })
 }

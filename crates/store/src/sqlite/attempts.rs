@@ -8,7 +8,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{AttemptId, Item};
 use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
 use tollgate_core::ports::{
-    Attempts, CallTurn, CallWanted, History, Past, Settlement, StoreResult, Then, TurnBlock,
+    Attempts, CallTurn, CallWanted, History, Past, Settlement, StatusMove, StoreResult, Then, TurnBlock,
     TurnsWanted, busy_for, disproof,
 };
 
@@ -22,7 +22,13 @@ use super::{call_turns, eras, lanes, queue, turns};
 
 #[async_trait]
 impl Attempts for SqliteStore {
-    async fn take_over(&self, item: &Item, run: u32, tolerance: Duration) -> StoreResult<History> {
+    async fn take_over(
+        &self,
+        item: &Item,
+        run: u32,
+        tolerance: Duration,
+        in_doubt: &StatusMove,
+    ) -> StoreResult<History> {
         let (mine, now) = (item.clone(), self.clock.now());
         let before = self
             .readers
@@ -35,7 +41,7 @@ impl Attempts for SqliteStore {
         if !abandoned {
             return Ok(before);
         }
-        let (item, clock) = (item.clone(), self.clock.clone());
+        let (item, in_doubt, clock) = (item.clone(), in_doubt.clone(), self.clock.clone());
         let write = move |c: &Connection| {
             let now = clock.now();
             let left = history(c, &item, tolerance, now)?;
@@ -43,6 +49,7 @@ impl Attempts for SqliteStore {
                 return Ok(left);
             }
             abandon(c, &item, Us(now))?;
+            move_status(c, &item, &in_doubt, Us(now))?;
             history(c, &item, tolerance, now)
         };
         self.writer
@@ -128,7 +135,8 @@ fn settle(c: &Connection, s: &Settlement, now: Us) -> rusqlite::Result<bool> {
     let written = c
         .prepare_cached(
             "UPDATE attempt SET state = ?2, detail = ?3, settled_at = ?4
-             WHERE attempt_id = ?1 AND state = 'OPEN'",
+             WHERE attempt_id = ?1
+               AND (state = 'OPEN' OR (?2 = 'DONE' AND state IN ('UNKNOWN', 'RETRY')))",
         )?
         .execute(params![
             s.attempt.0,

@@ -28,11 +28,14 @@ pub(super) fn vouch(c: &Connection, boot: Option<&Boot>, now: Us) -> rusqlite::R
     open(c, boot, now)
 }
 
-/// Whoever vouched for the era before knows nothing about this one.
+/// Whoever vouched for the era before knows nothing about this one, and until when a lane was closed
+/// was said by another clock: it opens, and is closed again if its downstream says so again.
 pub(super) fn open(c: &Connection, boot: Option<&Boot>, now: Us) -> rusqlite::Result<()> {
     c.prepare_cached("UPDATE clock_era SET number = number + 1, since = ?1 WHERE one = 1")?
         .execute([now])?;
     c.prepare_cached("DELETE FROM clock_boot")?.execute([])?;
+    c.prepare_cached("UPDATE lane_cursor SET closed_until = NULL WHERE closed_until IS NOT NULL")?
+        .execute([])?;
     if let Some(boot) = boot {
         c.prepare_cached("INSERT INTO clock_boot (boot_id, began) VALUES (?1, ?2)")?
             .execute(params![boot.id, Us(boot.began)])?;

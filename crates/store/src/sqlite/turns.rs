@@ -58,8 +58,7 @@ fn give(
         .attempts
         .iter()
         .zip(&owned)
-        .filter(|(_, owned)| owned.is_ok())
-        .map(|(attempt, _)| attempt.planned)
+        .filter_map(|(attempt, owned)| Some(attempt.planned.max(owned.as_ref().ok()?.due)))
         .collect();
     let moment = Moment {
         last_turn,
@@ -102,45 +101,53 @@ fn give(
 
 /// An attempt that may go out.
 struct Owned {
-    /// But not after this time.
+    /// But not before this time.
+    due: Timestamp,
+    /// And not after this one.
     hold_after: Option<Timestamp>,
 }
 
 /// Or why it may not: the owner's token is checked here, when the turn is taken.
 fn owned(c: &Connection, attempt: &NewTurn) -> rusqlite::Result<Result<Owned, String>> {
     let item = params![attempt.item.item_type.as_str(), attempt.item.id.as_str()];
-    let row: Option<(String, u32, bool, Option<Us>)> = c
+    let row: Option<(String, u32, bool, Option<Us>, Us)> = c
         .prepare_cached(
-            "SELECT queue_status, run, finished_at IS NOT NULL, hold_after FROM item_queue
-             WHERE item_type = ?1 AND item_id = ?2",
+            "SELECT queue_status, run, finished_at IS NOT NULL, hold_after, scheduled_exec_time
+             FROM item_queue WHERE item_type = ?1 AND item_id = ?2",
         )?
         .query_row(item, |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            let (status, run, ended) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok((status, run, ended, row.get(3)?, row.get(4)?))
         })
         .optional()?;
-    let is_theirs = matches!(&row, Some((status, run, false, _))
-        if *run == attempt.run && matches!(status.as_str(), "CLAIMED" | "DISPATCHED"));
-    if !is_theirs {
-        let now = row.map_or("gone".to_owned(), |(status, run, ..)| {
-            format!("{status}, run {run}")
-        });
-        return Ok(Err(format!(
-            "run {} no longer owns the item, which is {now}",
-            attempt.run
-        )));
+    let lost = |now: String| {
+        let run = attempt.run;
+        Ok(Err(format!("run {run} no longer owns the item, which is {now}")))
+    };
+    let Some((status, run, has_ended, hold_after, due)) = row else {
+        return lost("gone".to_owned());
+    };
+    let is_theirs = run == attempt.run && matches!(status.as_str(), "CLAIMED" | "DISPATCHED");
+    if !is_theirs || has_ended {
+        return lost(format!("{status}, run {run}"));
     }
-    let hold_after = row.and_then(|(.., hold_after)| hold_after);
-    let hold_after = hold_after.filter(|_| !attempt.may_be_late).map(|us| us.0);
-    let open: Option<i64> = c
+    let owned = Owned {
+        due: due.0,
+        hold_after: hold_after.filter(|_| !attempt.may_be_late).map(|us| us.0),
+    };
+    let found: Option<(i64, bool)> = c
         .prepare_cached(
-            "SELECT attempt_id FROM attempt
-             WHERE item_type = ?1 AND item_id = ?2 AND state = 'OPEN'",
+            "SELECT attempt_id, state = 'DONE' FROM attempt
+             WHERE item_type = ?1 AND item_id = ?2 AND state IN ('OPEN', 'DONE')",
         )?
-        .query_row(item, |row| row.get(0))
+        .query_row(item, |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    Ok(match (open, attempt.missed) {
-        (None, None) => Ok(Owned { hold_after }),
-        (Some(open), Some(missed)) if open == missed.0 => Ok(Owned { hold_after }),
+    if let Some((done, true)) = found {
+        return Ok(Err(format!("attempt {done} has done it")));
+    }
+    Ok(match (found.map(|(open, _)| open), attempt.missed) {
+        (None, None) => Ok(owned),
+        (Some(open), Some(missed)) if open == missed.0 => Ok(owned),
         (Some(open), _) => Err(format!("attempt {open} is open")),
         (None, Some(missed)) => Err(format!("attempt {} was taken over", missed.0)),
     })
