@@ -65,6 +65,28 @@ async fn open(f: &dyn Fixture) -> LaneName {
     other
 }
 
+/// The first of a file that passes its checks is taken.
+pub async fn of_two_contents_of_one_id_the_one_that_no_guard_refuses_is_new(f: &dyn Fixture) {
+    open(f).await;
+    let content = |item: NewItem, hash: &str| {
+        let mut item = item;
+        item.record.content_hash = hash.into();
+        item
+    };
+    let batch = vec![
+        content(daily("p", "ann", 0), "dear"),
+        content(daily("p", "ann", 0), "dear"),
+        content(daily("p", "ann", 0), "dearer"),
+        content(daily("p", "ann", 1), "cheap"),
+        content(daily("p", "ann", 1), "cheap"),
+    ];
+    let answers = f.admit(batch).await;
+    let no = Some("daily");
+    assert_eq!(verdicts(&answers[..3]), [no; 3], "{answers:?}");
+    assert!(is_new(&answers[3]), "{answers:?}");
+    assert!(matches!(answers[4], Admission::Repeat(_)), "{answers:?}");
+}
+
 pub async fn a_daily_total_is_reached_and_not_passed(f: &dyn Fixture) {
     open(f).await;
     let batch = ["a", "b", "c"].map(|id| daily(id, "ann", 2)).into();

@@ -78,6 +78,7 @@ macro_rules! store_cases {
             a_caller_that_hangs_up_leaves_all_of_an_item_or_nothing
         }
         $crate::store_case_module! { $new, guards,
+            of_two_contents_of_one_id_the_one_that_no_guard_refuses_is_new
             a_daily_total_is_reached_and_not_passed
             what_a_guard_refuses_leaves_nothing_behind_and_its_id_is_free
             a_new_day_has_a_new_total

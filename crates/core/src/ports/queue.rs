@@ -149,6 +149,13 @@ pub enum Admission {
     },
 }
 
+impl Admission {
+    /// Nothing was written for it.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Refused(_) | Self::RefusedBy { .. })
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Placed {

@@ -52,16 +52,45 @@ impl Won<'_> {
 }
 
 impl Batch<'_> {
+    /// Of two contents of one id, the later is judged, too, if the earlier was refused.
     pub(super) async fn admit(
         &self,
         items: &[NewItem],
+        plans: &mut BTreeMap<LaneName, Plan>,
+    ) -> StoreResult<Vec<Admission>> {
+        let mut answers: Vec<Option<Admission>> = vec![None; items.len()];
+        let mut left: Vec<usize> = (0..items.len()).collect();
+        while !left.is_empty() {
+            let asking: Vec<&NewItem> = left.iter().map(|n| &items[*n]).collect();
+            let said = self.admit_first(&asking, plans).await?;
+            let mut first: HashMap<&ItemId, &str> = HashMap::new();
+            let mut later = vec![];
+            for (n, said) in left.into_iter().zip(said) {
+                let content = items[n].record.content_hash.as_str();
+                let judged = *first.entry(&items[n].id).or_insert(content) == content;
+                if judged || !said.is_refusal() {
+                    answers[n] = Some(said);
+                } else {
+                    later.push(n);
+                }
+            }
+            left = later;
+        }
+        Ok(answers.into_iter().flatten().collect())
+    }
+
+    /// The first of each id that has a lane is judged; what others are told goes by that.
+    async fn admit_first(
+        &self,
+        items: &[&NewItem],
         plans: &mut BTreeMap<LaneName, Plan>,
     ) -> StoreResult<Vec<Admission>> {
         let now = now(self.tx).await?;
         let mut seen = HashSet::new();
         let admissible: Vec<&NewItem> = items
             .iter()
-            .filter(|i| plans.contains_key(&i.lane) && is_storable(i) && seen.insert(&i.id))
+            .copied()
+            .filter(|item| is_admissible(item, plans) && seen.insert(&item.id))
             .collect();
         // Before the records are written, so that they do not count themselves.
         let mut tally = guards::tally(self.tx, self.item_type, &admissible, now.0).await?;
@@ -236,7 +265,7 @@ impl Batch<'_> {
     /// is stored under it.
     async fn answer(
         &self,
-        items: &[NewItem],
+        items: &[&NewItem],
         judged: &Judged<'_>,
         plans: &BTreeMap<LaneName, Plan>,
     ) -> StoreResult<Vec<Admission>> {
@@ -248,7 +277,7 @@ impl Batch<'_> {
         };
         let known = self.known(&others).await?;
         let winner = |item: &NewItem| new.get(&item.id).filter(|w| std::ptr::eq(w.item, item));
-        let answers = items.iter().map(|item| match winner(item) {
+        let answers = items.iter().map(|&item| match winner(item) {
             Some(won) => Admission::New(won.placed()),
             None => match known.get(&item.id) {
                 Some(known) if known.content_hash == item.record.content_hash => {
@@ -256,11 +285,11 @@ impl Batch<'_> {
                 }
                 Some(_) => Admission::Conflict,
                 None => match judged.refused.get(&item.id) {
-                    Some(guard) => Admission::RefusedBy {
+                    Some(guard) if is_admissible(item, plans) => Admission::RefusedBy {
                         rule: guard.rule.clone(),
                         message: guard.message.clone(),
                     },
-                    None => Admission::Refused(refusal(item, plans)),
+                    _ => Admission::Refused(refusal(item, plans)),
                 },
             },
         });
@@ -299,6 +328,10 @@ fn known_from(row: &Row) -> (ItemId, Known) {
         ),
     };
     (ItemId::new(row.get::<_, String>(0)), known)
+}
+
+fn is_admissible(item: &NewItem, plans: &BTreeMap<LaneName, Plan>) -> bool {
+    plans.contains_key(&item.lane) && is_storable(item)
 }
 
 /// One bad item harms no other: PostgreSQL would refuse the whole statement.
