@@ -62,9 +62,7 @@ async fn lock_cursor(tx: &Transaction<'_>, lane: &LaneName) -> StoreResult<Optio
 
 /// An attempt that may go out.
 struct Owned {
-    /// But not before this time.
-    due: Timestamp,
-    /// And not after this one.
+    /// But not after this time.
     hold_after: Option<Timestamp>,
 }
 
@@ -86,7 +84,8 @@ async fn give(
     let asking = wanted.attempts.iter().zip(owned);
     let planned: Vec<Timestamp> = asking
         .clone()
-        .filter_map(|(attempt, owned)| Some(attempt.planned.max(owned.as_ref().ok()?.due)))
+        .filter(|(_, owned)| owned.is_ok())
+        .map(|(attempt, _)| attempt.planned)
         .collect();
     let mut times = give_turns(pace, moment, &planned).into_iter();
     let asking: Vec<(&NewTurn, Result<Given, &String>)> = asking
@@ -134,7 +133,7 @@ async fn give(
 async fn owners(tx: &Transaction<'_>, attempts: &[NewTurn]) -> StoreResult<HashMap<i64, Row>> {
     const OWNERS: &str =
         "SELECT w.n, q.queue_status, q.run, q.finished_at IS NOT NULL, a.attempt_id, q.hold_after,
-                q.scheduled_exec_time, EXISTS (SELECT 1 FROM attempt d
+                EXISTS (SELECT 1 FROM attempt d
                     WHERE d.item_type = q.item_type AND d.item_id = q.item_id
                       AND d.state = 'DONE')
          FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS w (item_type, item_id, n)
@@ -176,7 +175,7 @@ fn is_owned(attempt: &NewTurn, owner: Option<&Row>) -> Result<Owned, String> {
     if !is_theirs || row.get(3) {
         return lost(format!("{status}, run {run}"));
     }
-    if row.get(7) {
+    if row.get(6) {
         return Err("an attempt has done it".to_owned());
     }
     match (row.get::<_, Option<i64>>(4), attempt.missed) {
@@ -187,6 +186,5 @@ fn is_owned(attempt: &NewTurn, owner: Option<&Row>) -> Result<Owned, String> {
     }
     let hold_after = row.get::<_, Option<Us>>(5).filter(|_| !attempt.may_be_late);
     let hold_after = hold_after.map(|us| us.0);
-    let due = row.get::<_, Us>(6).0;
-    Ok(Owned { due, hold_after })
+    Ok(Owned { hold_after })
 }

@@ -58,7 +58,8 @@ fn give(
         .attempts
         .iter()
         .zip(&owned)
-        .filter_map(|(attempt, owned)| Some(attempt.planned.max(owned.as_ref().ok()?.due)))
+        .filter(|(_, owned)| owned.is_ok())
+        .map(|(attempt, _)| attempt.planned)
         .collect();
     let moment = Moment {
         last_turn,
@@ -101,30 +102,27 @@ fn give(
 
 /// An attempt that may go out.
 struct Owned {
-    /// But not before this time.
-    due: Timestamp,
-    /// And not after this one.
+    /// But not after this time.
     hold_after: Option<Timestamp>,
 }
 
 /// Or why it may not: the owner's token is checked here, when the turn is taken.
 fn owned(c: &Connection, attempt: &NewTurn) -> rusqlite::Result<Result<Owned, String>> {
     let item = params![attempt.item.item_type.as_str(), attempt.item.id.as_str()];
-    let row: Option<(String, u32, bool, Option<Us>, Us)> = c
+    let row: Option<(String, u32, bool, Option<Us>)> = c
         .prepare_cached(
-            "SELECT queue_status, run, finished_at IS NOT NULL, hold_after, scheduled_exec_time
-             FROM item_queue WHERE item_type = ?1 AND item_id = ?2",
+            "SELECT queue_status, run, finished_at IS NOT NULL, hold_after FROM item_queue
+             WHERE item_type = ?1 AND item_id = ?2",
         )?
         .query_row(item, |row| {
-            let (status, run, ended) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            Ok((status, run, ended, row.get(3)?, row.get(4)?))
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
         })
         .optional()?;
     let lost = |now: String| {
         let run = attempt.run;
         Ok(Err(format!("run {run} no longer owns the item, which is {now}")))
     };
-    let Some((status, run, has_ended, hold_after, due)) = row else {
+    let Some((status, run, has_ended, hold_after)) = row else {
         return lost("gone".to_owned());
     };
     let is_theirs = run == attempt.run && matches!(status.as_str(), "CLAIMED" | "DISPATCHED");
@@ -132,7 +130,6 @@ fn owned(c: &Connection, attempt: &NewTurn) -> rusqlite::Result<Result<Owned, St
         return lost(format!("{status}, run {run}"));
     }
     let owned = Owned {
-        due: due.0,
         hold_after: hold_after.filter(|_| !attempt.may_be_late).map(|us| us.0),
     };
     let found: Option<(i64, bool)> = c
