@@ -23,6 +23,8 @@ const TROUBLE_PAUSE: Duration = Duration::from_millis(200);
 const AWAY_PAUSE: Duration = Duration::from_secs(1);
 /// While turns are out, the shared clock is looked at so often.
 const LOOK_EVERY: Duration = HORIZON.checked_div(2).expect("two is not zero");
+/// And at rest, so that a jump does not pass for the drift of a long time.
+const LOOK_AT_REST: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(crate) struct Waiting {
@@ -101,15 +103,16 @@ impl LaneQueue {
 
     /// Whoever comes next. Meanwhile a jump of the clock voids the turns that are still out.
     async fn next(&self, arrivals: &mut mpsc::Receiver<Waiting>) -> Option<Waiting> {
-        while self.last_out.is_some_and(|last| last > Instant::now()) {
-            if let Ok(next) = tokio::time::timeout(LOOK_EVERY, arrivals.recv()).await {
+        loop {
+            let is_out = self.last_out.is_some_and(|last| last > Instant::now());
+            let pause = if is_out { LOOK_EVERY } else { LOOK_AT_REST };
+            if let Ok(next) = tokio::time::timeout(pause, arrivals.recv()).await {
                 return next;
             }
             if let Err(error) = self.watch.look(&*self.store).await {
                 tracing::warn!(lane = %self.lane, %error, "the shared clock cannot be seen");
             }
         }
-        arrivals.recv().await
     }
 
     /// Asks for a block of turns and hands them out; returns when to ask again.
