@@ -22,7 +22,11 @@ pub async fn an_item_never_sent_has_no_history(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     let item = f.dispatched_one().await;
     let before = f.now().await;
-    let history = f.store().take_over(&item, 1, TOLERANCE, &lost()).await.unwrap();
+    let history = f
+        .store()
+        .take_over(&item, 1, TOLERANCE, &lost())
+        .await
+        .unwrap();
     assert_eq!((history.past, history.busy_for), (vec![], None));
     assert!(history.now >= before);
 }
@@ -31,7 +35,11 @@ pub async fn an_open_attempt_whose_turn_may_still_be_used_makes_the_item_busy(f:
     f.lane(plan(100, 4)).await;
     let item = f.dispatched_one().await;
     f.sent(&item).await;
-    let history = f.store().take_over(&item, 1, MINUTE, &lost()).await.unwrap();
+    let history = f
+        .store()
+        .take_over(&item, 1, MINUTE, &lost())
+        .await
+        .unwrap();
     let busy = history.busy_for.expect("its turn may still be used");
     assert!(busy <= MINUTE + SECOND && busy > MINUTE / 2, "{busy:?}");
     assert_eq!(history.past[0].state, AttemptState::Open);
@@ -41,7 +49,11 @@ pub async fn an_open_attempt_whose_turn_may_still_be_used_makes_the_item_busy(f:
         "nothing was changed"
     );
     f.advance(busy).await;
-    let history = f.store().take_over(&item, 1, MINUTE, &lost()).await.unwrap();
+    let history = f
+        .store()
+        .take_over(&item, 1, MINUTE, &lost())
+        .await
+        .unwrap();
     assert_eq!(history.busy_for, None);
     assert_eq!(history.past[0].state, AttemptState::Unknown);
 }
@@ -51,7 +63,11 @@ pub async fn an_open_attempt_whose_turn_has_passed_is_unknown(f: &dyn Fixture) {
     let item = f.dispatched_one().await;
     let (attempt, at) = f.sent(&item).await;
     f.advance(SECOND).await;
-    let history = f.store().take_over(&item, 1, TOLERANCE, &lost()).await.unwrap();
+    let history = f
+        .store()
+        .take_over(&item, 1, TOLERANCE, &lost())
+        .await
+        .unwrap();
     assert_eq!(history.busy_for, None);
     let past = &history.past[0];
     assert_eq!(
@@ -74,7 +90,11 @@ pub async fn a_history_tells_all_attempts_oldest_first(f: &dyn Fixture) {
             .await;
         attempts.push(attempt);
     }
-    let history = f.store().take_over(&item, 1, TOLERANCE, &lost()).await.unwrap();
+    let history = f
+        .store()
+        .take_over(&item, 1, TOLERANCE, &lost())
+        .await
+        .unwrap();
     let told: Vec<AttemptId> = history.past.iter().map(|past| past.attempt).collect();
     assert_eq!(told, attempts);
     let details: Vec<_> = history.past.iter().map(|p| p.detail.as_str()).collect();
@@ -165,7 +185,11 @@ pub async fn an_outcome_after_a_takeover_changes_nothing_but_that_it_was_done(f:
     f.advance(SECOND).await;
     let store = f.store();
     store.take_over(&item, 1, TOLERANCE, &lost()).await.unwrap();
-    assert_eq!(f.view(&item).await.status, IN_DOUBT, "and nobody says so later");
+    assert_eq!(
+        f.view(&item).await.status,
+        IN_DOUBT,
+        "and nobody says so later"
+    );
     let late = |outcome| Settlement {
         record: Some(StatusMove::new(&[IN_DOUBT], "ENDED")),
         then: Then::Finish,
@@ -180,7 +204,10 @@ pub async fn an_outcome_after_a_takeover_changes_nothing_but_that_it_was_done(f:
     }
     let closed_until = store.lane(&bank()).await.unwrap().unwrap().closed_until;
     assert_eq!(closed_until, None);
-    assert!(f.settle(late(Outcome::Done("ok".into()))).await, "its own run");
+    assert!(
+        f.settle(late(Outcome::Done("ok".into()))).await,
+        "its own run"
+    );
     let view = f.view(&item).await;
     assert_eq!(view.attempts[0].state, AttemptState::Done);
     assert_eq!(view.status, "ENDED");
@@ -205,12 +232,27 @@ pub async fn that_it_was_done_is_written_even_when_it_was_disproved(f: &dyn Fixt
     assert!(!f.settle(late).await, "not its run's any more");
     let view = f.view(&item).await;
     assert_eq!(view.attempts[0].state, AttemptState::Done);
-    assert_eq!((view.status.as_str(), view.finished_at), ("SCHEDULED", None));
+    assert_eq!(
+        (view.status.as_str(), view.finished_at),
+        ("SCHEDULED", None)
+    );
     f.dispatch_all().await;
     let history = store.take_over(&item, 2, TOLERANCE, &lost()).await.unwrap();
-    assert_eq!(history.past[0].state, AttemptState::Done, "the next run finds it");
-    let again = f.turn(NewTurn { run: 2, ..send(&item) }).await;
-    assert!(matches!(again, Turn::NotYours(_)), "nothing is sent after it: {again:?}");
+    assert_eq!(
+        history.past[0].state,
+        AttemptState::Done,
+        "the next run finds it"
+    );
+    let again = f
+        .turn(NewTurn {
+            run: 2,
+            ..send(&item)
+        })
+        .await;
+    assert!(
+        matches!(again, Turn::NotYours(_)),
+        "nothing is sent after it: {again:?}"
+    );
 }
 
 /// Two senders of one run, as after a takeover of the engine: one has read the history before the
@@ -225,7 +267,12 @@ pub async fn nothing_is_sent_after_it_was_done_by_whatever_run(f: &dyn Fixture) 
     };
     assert!(f.settle(done).await);
     for kind in [AttemptKind::Send, AttemptKind::Probe] {
-        let second = f.turn(NewTurn { kind, ..send(&item) }).await;
+        let second = f
+            .turn(NewTurn {
+                kind,
+                ..send(&item)
+            })
+            .await;
         assert!(matches!(second, Turn::NotYours(_)), "{kind:?}: {second:?}");
     }
     assert_eq!(f.logged().await, 1, "and nothing else is in the log");
@@ -332,7 +379,12 @@ pub async fn a_sender_and_who_takes_over_from_it_cannot_both_have_their_way(f: &
         let (sender, other, mine) = (f.store(), f.store(), item.clone());
         let (settled, history) = tokio::join!(
             tokio::spawn(async move { sender.settle(done).await.unwrap() }),
-            tokio::spawn(async move { other.take_over(&mine, 1, Duration::ZERO, &lost()).await.unwrap() }),
+            tokio::spawn(async move {
+                other
+                    .take_over(&mine, 1, Duration::ZERO, &lost())
+                    .await
+                    .unwrap()
+            }),
         );
         let told = history.unwrap().past[0].state;
         let state = f.view(&payment(item.id.as_str())).await.attempts[0].state;
@@ -351,7 +403,11 @@ pub async fn a_run_that_does_not_own_the_item_takes_nothing_over(f: &dyn Fixture
     f.sent(&item).await;
     f.advance(SECOND).await;
     for run in [0, 2] {
-        let history = f.store().take_over(&item, run, TOLERANCE, &lost()).await.unwrap();
+        let history = f
+            .store()
+            .take_over(&item, run, TOLERANCE, &lost())
+            .await
+            .unwrap();
         assert_eq!(history.past[0].state, AttemptState::Open, "run {run}");
     }
     let view = f.view(&item).await;
@@ -360,10 +416,18 @@ pub async fn a_run_that_does_not_own_the_item_takes_nothing_over(f: &dyn Fixture
     let back = f.store().put_back(&item, 1, Duration::ZERO, "again").await;
     assert!(back.unwrap());
     for run in [1, 2] {
-        let history = f.store().take_over(&item, run, TOLERANCE, &lost()).await.unwrap();
+        let history = f
+            .store()
+            .take_over(&item, run, TOLERANCE, &lost())
+            .await
+            .unwrap();
         assert_eq!(history.past[0].state, AttemptState::Open, "run {run}");
     }
     f.dispatch_all().await;
-    let history = f.store().take_over(&item, 2, TOLERANCE, &lost()).await.unwrap();
+    let history = f
+        .store()
+        .take_over(&item, 2, TOLERANCE, &lost())
+        .await
+        .unwrap();
     assert_eq!(history.past[0].state, AttemptState::Unknown);
 }

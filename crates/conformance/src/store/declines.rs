@@ -202,7 +202,11 @@ pub async fn a_history_tells_each_attempts_key(f: &dyn Fixture) {
     exchange(f, &item, 1, declined(), after(Duration::ZERO)).await;
     f.dispatch_all().await;
     exchange(f, &item, 2, declined(), Then::Stay).await;
-    let history = f.store().take_over(&item, 2, SECOND, &lost()).await.unwrap();
+    let history = f
+        .store()
+        .take_over(&item, 2, SECOND, &lost())
+        .await
+        .unwrap();
     let keys: Vec<_> = history.past.iter().map(|past| past.key.as_str()).collect();
     assert_eq!(keys, ["key of run 1", "key of run 2"]);
 }

@@ -108,12 +108,20 @@ pub async fn a_turn_of_an_older_era_is_soon_past_however_far_the_clock_was_set_b
     f.sent(&item).await;
     f.turn_back(HOUR).await;
     f.store().open_era(None).await.unwrap();
-    let busy = f.store().take_over(&item, 1, TOLERANCE, &lost()).await.unwrap();
+    let busy = f
+        .store()
+        .take_over(&item, 1, TOLERANCE, &lost())
+        .await
+        .unwrap();
     let left = busy.busy_for.expect("others may not have seen the jump");
     assert!(left <= LATEST_USE, "{left:?}");
     assert_eq!(busy.past[0].state, AttemptState::Open);
     f.advance(left).await;
-    let past = f.store().take_over(&item, 1, TOLERANCE, &lost()).await.unwrap();
+    let past = f
+        .store()
+        .take_over(&item, 1, TOLERANCE, &lost())
+        .await
+        .unwrap();
     assert_eq!(past.past[0].state, AttemptState::Unknown);
     assert_eq!((past.busy_for, past.past.len()), (None, 1));
     let since = past.now.duration_since(past.era.since);

@@ -53,7 +53,10 @@ pub async fn evidence_is_an_answered_question_and_makes_the_item_due(f: &dyn Fix
         ..claim_all()
     };
     assert_eq!(f.claim(now).await.len(), 1, "due at once");
-    let history = f.store().take_over(&item, before.run, TOLERANCE, &lost()).await;
+    let history = f
+        .store()
+        .take_over(&item, before.run, TOLERANCE, &lost())
+        .await;
     let done = |state| state == AttemptState::Done;
     assert!(history.unwrap().past.iter().any(|past| done(past.state)));
     let again = f.store().note_done(&item, evidence()).await.unwrap();

@@ -13,7 +13,8 @@ use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
     Admission, Author, Claim, Claimed, IN_DOUBT, ItemView, NewItem, NewRecord, NewTurn, Placed,
-    Settlement, StartRecord, Started, StatusMove, Store, Then, Turn, TurnBlock, TurnsWanted, WindowUse,
+    Settlement, StartRecord, Started, StatusMove, Store, Then, Turn, TurnBlock, TurnsWanted,
+    WindowUse,
 };
 use tollgate_core::{SignedDuration, Timestamp};
 

@@ -11,8 +11,8 @@ use tollgate_core::ports::{NewTurn, Settlement, StatusMove, Turn, TurnsWanted};
 use tollgate_core::{SignedDuration, Timestamp};
 
 use super::fixture::{
-    Fixture, HOUR, MINUTE, SECOND, TOLERANCE, bank, given, hard_limit, lost, new_item, ops, payment,
-    plan, send, settlement, signed, wanted,
+    Fixture, HOUR, MINUTE, SECOND, TOLERANCE, bank, given, hard_limit, lost, new_item, ops,
+    payment, plan, send, settlement, signed, wanted,
 };
 
 async fn spacing(f: &dyn Fixture) -> SignedDuration {
@@ -59,7 +59,11 @@ pub async fn an_attempt_and_its_turn_are_on_record_when_the_turn_is_given(f: &dy
     f.lane(plan(100, 4)).await;
     let item = f.dispatched_one().await;
     let (attempt, at) = f.sent(&item).await;
-    let history = f.store().take_over(&item, 1, MINUTE, &lost()).await.unwrap();
+    let history = f
+        .store()
+        .take_over(&item, 1, MINUTE, &lost())
+        .await
+        .unwrap();
     let past = &history.past[0];
     assert_eq!((past.attempt, past.turn_at), (attempt, at));
     assert_eq!(
@@ -280,7 +284,10 @@ pub async fn a_missed_turn_that_was_taken_over_is_not_given_again(f: &dyn Fixtur
     let item = f.dispatched_one().await;
     let (attempt, _) = f.sent(&item).await;
     f.advance(SECOND).await;
-    f.store().take_over(&item, 1, TOLERANCE, &lost()).await.unwrap();
+    f.store()
+        .take_over(&item, 1, TOLERANCE, &lost())
+        .await
+        .unwrap();
     let again = NewTurn {
         missed: Some(attempt),
         ..send(&item)

@@ -8,8 +8,8 @@ use tokio_postgres::Row;
 use tollgate_core::id::{AttemptId, Item};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{
-    Attempts, CallTurn, CallWanted, Era, History, Past, Settlement, StatusMove, StoreError, StoreResult,
-    TurnBlock, TurnsWanted, busy_for,
+    Attempts, CallTurn, CallWanted, Era, History, Past, Settlement, StatusMove, StoreError,
+    StoreResult, TurnBlock, TurnsWanted, busy_for,
 };
 
 use super::records::move_status;
@@ -93,9 +93,7 @@ async fn abandon_passed(
     let left = history(tx, item, tolerance).await?;
     let open = |past: &&Past| past.state == AttemptState::Open;
     match left.past.iter().find(open) {
-        Some(open) if owner.is_some() && left.busy_for.is_none() => {
-            abandon(tx, item, open).await
-        }
+        Some(open) if owner.is_some() && left.busy_for.is_none() => abandon(tx, item, open).await,
         _ => Ok(false),
     }
 }

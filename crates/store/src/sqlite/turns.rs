@@ -120,7 +120,9 @@ fn owned(c: &Connection, attempt: &NewTurn) -> rusqlite::Result<Result<Owned, St
         .optional()?;
     let lost = |now: String| {
         let run = attempt.run;
-        Ok(Err(format!("run {run} no longer owns the item, which is {now}")))
+        Ok(Err(format!(
+            "run {run} no longer owns the item, which is {now}"
+        )))
     };
     let Some((status, run, has_ended, hold_after)) = row else {
         return lost("gone".to_owned());

@@ -220,12 +220,25 @@ async fn ends(store: &PostgresStore) {
 }
 
 async fn attempts(store: &PostgresStore, dispatched: &[Item]) {
-    let finished = store.take_over(&filled(1), 1, TOLERANCE, &StatusMove::new(&["SCHEDULED"], "IN_DOUBT")).await.unwrap();
+    let finished = store
+        .take_over(
+            &filled(1),
+            1,
+            TOLERANCE,
+            &StatusMove::new(&["SCHEDULED"], "IN_DOUBT"),
+        )
+        .await
+        .unwrap();
     assert_eq!(finished.past.len(), 2);
     let left_open = filled(*RUNNING.start() + 3);
     assert_eq!(
         store
-            .take_over(&left_open, 1, TOLERANCE, &StatusMove::new(&["SCHEDULED"], "IN_DOUBT"))
+            .take_over(
+                &left_open,
+                1,
+                TOLERANCE,
+                &StatusMove::new(&["SCHEDULED"], "IN_DOUBT")
+            )
             .await
             .unwrap()
             .past
