@@ -175,7 +175,7 @@ macro_rules! store_cases {
             evidence_is_written_even_when_the_run_no_longer_owns_the_item
             a_record_that_may_not_move_stays_while_the_outcome_is_written
             a_shorter_wish_for_quiet_never_shortens_a_longer_one
-            a_sender_and_who_takes_over_from_it_cannot_both_have_their_way
+            whoever_takes_over_from_a_sender_does_not_lose_its_answer
             a_run_that_does_not_own_the_item_takes_nothing_over
         }
         $crate::store_case_module! { $new, lanes,

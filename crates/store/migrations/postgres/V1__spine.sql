@@ -75,6 +75,8 @@ CREATE TABLE record (
 
 -- Lists by status, and the worklist of what nobody knows the outcome of.
 CREATE INDEX record_status ON record (item_type, status, item_id);
+-- The totals of a day read that day, however many there were.
+CREATE INDEX record_created ON record (item_type, created_at);
 -- That worklist as people go through it: the oldest first, or the largest of a currency.
 CREATE INDEX record_doubt_age ON record (item_type, updated_at, item_id)
     WHERE status = 'IN_DOUBT';

@@ -9,8 +9,8 @@ use rusqlite::config::DbConfig;
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 /// What a plan may read from end to end, whatever the statement: no table at all, a parameter, and
-/// tables with one row, or with one for each machine.
-const SMALL: [&str; 4] = ["CONSTANT", "json_each", "node", "clock_boot"];
+/// tables with one row, or with one for each machine or lane.
+const SMALL: [&str; 5] = ["CONSTANT", "json_each", "node", "clock_boot", "lane_cursor"];
 
 /// A statement that may read a whole table or index, and why.
 struct Allowed {
