@@ -8,7 +8,7 @@ use super::table::{rows, table};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Day {
-    /// Such as 2026-11-16; today if not given.
+    /// The day, such as 2026-11-16; today if not given.
     #[arg(long)]
     date: Option<String>,
     /// The day's IANA time zone.

@@ -20,6 +20,7 @@ pub(crate) struct Asked {
     /// The next page: older than the entry with this id.
     #[arg(long, value_name = "ID")]
     after: Option<i64>,
+    /// How many a page has at most, up to 1000; 100 if not given.
     #[arg(long)]
     limit: Option<u32>,
 }

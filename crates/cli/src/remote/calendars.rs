@@ -16,10 +16,15 @@ pub(crate) enum Command {
     /// All calendars and the lanes that keep to them.
     List,
     /// One calendar, with its next openings.
-    Show { name: String },
+    Show {
+        /// The calendar's name.
+        name: String,
+    },
     /// Writes a calendar from a JSON file: zone, weekly, holidays, blackouts.
     Put {
+        /// The calendar's name.
         name: String,
+        /// Its JSON. With weekly, days that it does not name are closed; without, every day is open.
         #[arg(value_name = "FILE")]
         file: PathBuf,
         #[command(flatten)]
@@ -27,14 +32,19 @@ pub(crate) enum Command {
     },
     /// Replaces a calendar's holidays by those of a file: a date and a name per line.
     Holidays {
+        /// The calendar's name.
         name: String,
+        /// Such as "2026-12-25 Christmas Day" on every line.
         #[arg(value_name = "FILE")]
         file: PathBuf,
         #[command(flatten)]
         why: Why,
     },
     /// Every version, newest first.
-    History { name: String },
+    History {
+        /// The calendar's name.
+        name: String,
+    },
 }
 
 #[derive(Debug, clap::Args)]

@@ -15,13 +15,18 @@ pub(crate) enum Command {
         /// The next page: after this id.
         #[arg(long, value_name = "ID")]
         after: Option<String>,
+        /// How many a page has at most, up to 1000; 100 if not given.
         #[arg(long)]
         limit: Option<u32>,
     },
     /// One customer.
-    Show { id: String },
+    Show {
+        /// The customer's id.
+        id: String,
+    },
     /// Makes a customer known. The same again changes nothing.
     Create {
+        /// The customer's id.
         id: String,
         /// What its invoices are in, such as DKK.
         #[arg(long)]
@@ -35,12 +40,15 @@ pub(crate) enum Command {
     },
     /// Changes what is given, and keeps the rest. What is queued keeps its time.
     Change {
+        /// The customer's id.
         id: String,
         /// Only while it has no outstanding invoices.
         #[arg(long)]
         currency: Option<String>,
+        /// Where its months begin, such as Europe/Copenhagen.
         #[arg(long, value_name = "ZONE")]
         time_zone: Option<String>,
+        /// When a declined charge is asked for again, such as 1d,3d,7d.
         #[arg(long, value_name = "TIMES", value_delimiter = ',')]
         ladder: Option<Vec<String>>,
         /// What the next person should know.

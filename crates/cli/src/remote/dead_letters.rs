@@ -12,17 +12,21 @@ use super::table::{cell, more, query, rows, table};
 pub(crate) enum Command {
     /// What was given up, and why.
     List {
+        /// PAYMENT, INVOICE or NOTIFICATION.
         #[arg(long = "type", value_name = "TYPE", default_value = "PAYMENT")]
         item_type: String,
         /// The next page: after this id.
         #[arg(long, value_name = "ID")]
         after: Option<String>,
+        /// How many a page has at most, up to 1000; 100 if not given.
         #[arg(long)]
         limit: Option<u32>,
     },
     /// Has one of them tried again, at once.
     Replay {
+        /// The item's id.
         id: String,
+        /// PAYMENT, INVOICE or NOTIFICATION.
         #[arg(long = "type", value_name = "TYPE", default_value = "PAYMENT")]
         item_type: String,
         /// What was put right.

@@ -22,6 +22,7 @@ pub(crate) enum Command {
     },
     /// One of them: what was sent, what was heard, what happens next.
     Show {
+        /// The id of the payment, or of the invoice.
         id: String,
         #[command(flatten)]
         of: Of,
@@ -29,6 +30,7 @@ pub(crate) enum Command {
     /// Has payments in doubt asked about at their gateways: those named, or all that were last sent on
     /// a day. A gateway's word that one is completed ends its doubt.
     Ask {
+        /// The payments to ask about.
         #[arg(value_name = "ID", required_unless_present_any = ["today", "date"])]
         ids: Vec<String>,
         /// All of today.
@@ -43,13 +45,15 @@ pub(crate) enum Command {
     },
     /// Decides what became of one of them. Ask the bank, or the provider, first.
     Resolve {
+        /// The id of the payment, or of the invoice.
         id: String,
         #[command(flatten)]
         of: Of,
         /// What the bank says.
         #[arg(long)]
         outcome: Outcome,
-        /// How often it had been sent when you looked, as the list tells; refused if it was sent since.
+        /// The number of sends you asked the bank about, as the list tells it. Refused if it was sent
+        /// again since, or while an answer may still come (up to two minutes).
         #[arg(long)]
         sends: u32,
         /// How you know.

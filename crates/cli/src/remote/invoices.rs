@@ -26,15 +26,21 @@ pub(crate) enum Command {
         /// The next page: after this id.
         #[arg(long, value_name = "ID")]
         after: Option<String>,
+        /// How many a page has at most, up to 1000; 100 if not given.
         #[arg(long)]
         limit: Option<u32>,
     },
     /// One invoice: when it is charged, and what happened to it.
-    Show { id: String },
+    Show {
+        /// The invoice's id.
+        id: String,
+    },
     /// Takes an invoice in. The same again changes nothing.
     Create {
+        /// The invoice's id.
         id: String,
-        #[arg(long)]
+        /// Who is charged.
+        #[arg(long, value_name = "ID")]
         customer: String,
         /// Such as 100.00.
         #[arg(long)]
@@ -49,16 +55,19 @@ pub(crate) enum Command {
     },
     /// Gives an invoice that waits another time; one that has FAILED is tried again.
     Reschedule {
+        /// The invoice's id.
         id: String,
         /// Not before this time; derived anew from its schedule if not given.
         #[arg(long, value_name = "TIME")]
         at: Option<String>,
+        /// What the next person should know.
         #[arg(long)]
         reason: String,
     },
     /// Takes a file of invoices in, one JSON object a line. A line that was taken in before changes
     /// nothing, so a file that broke off is imported again. Exits with 1 if some lines were refused.
     Import {
+        /// NDJSON: an invoice as JSON on every line.
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },

@@ -16,9 +16,11 @@ pub(crate) enum Command {
     List,
     /// Changes a lane, or creates it. What is left out keeps its value.
     Set {
+        /// The lane's name.
         name: String,
         #[command(flatten)]
         change: Change,
+        /// What the next person should know.
         #[arg(long)]
         reason: String,
         /// Even if it strands what waits.
@@ -27,27 +29,37 @@ pub(crate) enum Command {
     },
     /// Stops a lane's sends: now or at a time, until a time or until it is resumed.
     Pause {
+        /// The lane's name.
         name: String,
+        /// What the next person should know.
         #[arg(long)]
         reason: String,
+        /// When it begins, such as 2026-11-16T16:00:00-07:00; now if not given.
         #[arg(long, value_name = "TIME")]
         from: Option<String>,
+        /// When it ends; if not given, when the lane is resumed.
         #[arg(long, value_name = "TIME")]
         until: Option<String>,
     },
     /// Lets a paused lane go on, now or at a time.
     Resume {
+        /// The lane's name.
         name: String,
+        /// What the next person should know.
         #[arg(long)]
         reason: String,
+        /// When it goes on; now if not given.
         #[arg(long, value_name = "TIME")]
         at: Option<String>,
     },
     /// Places everything that waits anew, or only says what that would do.
     Replan {
+        /// The lane's name.
         name: String,
+        /// What the next person should know; not needed with --preview.
         #[arg(long, required_unless_present = "preview")]
         reason: Option<String>,
+        /// Says what it would do, and changes nothing.
         #[arg(long)]
         preview: bool,
     },
@@ -55,7 +67,9 @@ pub(crate) enum Command {
     Forecast(Imagined),
     /// How full the next windows are.
     Windows {
+        /// The lane's name.
         name: String,
+        /// How many windows.
         #[arg(long, default_value_t = 20)]
         limit: u32,
         /// The picture instead of the table.
@@ -64,6 +78,7 @@ pub(crate) enum Command {
     },
     /// The proof of a day's rate.
     Certificate {
+        /// The lane's name.
         name: String,
         #[command(flatten)]
         day: Day,
@@ -72,19 +87,28 @@ pub(crate) enum Command {
         svg: bool,
     },
     /// Counts the windows anew from the slots in them.
-    Reconcile { name: String },
+    Reconcile {
+        /// The lane's name.
+        name: String,
+    },
     /// Every version, newest first.
-    History { name: String },
+    History {
+        /// The lane's name.
+        name: String,
+    },
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Imagined {
+    /// The lane's name.
     name: String,
+    /// How many items the feed has; without it the real queue is looked at.
     #[arg(long)]
     count: Option<u64>,
     /// When the feed falls due; now if not given.
     #[arg(long, value_name = "TIME", requires = "count")]
     at: Option<String>,
+    /// By when they should have run: how many would be late, and which limit would be enough.
     #[arg(long, value_name = "TIME", requires = "count")]
     deadline: Option<String>,
     /// As if the lane were changed first.
@@ -100,11 +124,13 @@ pub(crate) struct Change {
     /// The plan: so many items per window.
     #[arg(long)]
     max_per_window: Option<u32>,
+    /// How long a window is.
     #[arg(long)]
     window_size_secs: Option<u32>,
-    /// The hard limit.
+    /// The hard limit: no second has more sends than this.
     #[arg(long)]
     max_per_second: Option<f64>,
+    /// How slots lie within a window.
     #[arg(long)]
     spread: Option<Spread>,
     /// The calendar that the lane keeps to; "none" takes it off.
@@ -114,7 +140,9 @@ pub(crate) struct Change {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Spread {
+    /// Evenly.
     Even,
+    /// At random.
     Jitter,
 }
 

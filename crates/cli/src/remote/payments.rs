@@ -22,13 +22,18 @@ pub(crate) enum Command {
         /// The next page: after this id.
         #[arg(long, value_name = "ID")]
         after: Option<String>,
+        /// How many a page has at most, up to 1000; 100 if not given.
         #[arg(long)]
         limit: Option<u32>,
     },
     /// One payment: where it is, what happened to it, and why it is not running.
-    Show { id: String },
+    Show {
+        /// The payment's id.
+        id: String,
+    },
     /// Withdraws a payment that waits.
     Cancel {
+        /// The payment's id.
         id: String,
         /// What the next person should know.
         #[arg(long)]
@@ -36,16 +41,20 @@ pub(crate) enum Command {
     },
     /// Gives a payment that waits another time.
     Reschedule {
+        /// The payment's id.
         id: String,
         /// Not before this time, such as 2026-11-16T16:00:00-07:00.
         #[arg(long, value_name = "TIME")]
         at: String,
+        /// What the next person should know.
         #[arg(long)]
         reason: String,
     },
     /// Lets a payment go that was held because its deadline has passed.
     Release {
+        /// The payment's id.
         id: String,
+        /// What the next person should know.
         #[arg(long)]
         reason: String,
     },

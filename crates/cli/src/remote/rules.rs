@@ -23,6 +23,7 @@ pub(crate) enum Command {
     },
     /// Tries the rules and routes of a configuration file, without a trace.
     Try {
+        /// The configuration file; only its rules and routes are read.
         #[arg(value_name = "FILE")]
         file: PathBuf,
         /// A JSON file with a list of payments to try them on, instead of those that wait.

@@ -34,6 +34,7 @@ pub(crate) enum Command {
     Delete {
         #[command(flatten)]
         whose: Whose,
+        /// What the next person should know.
         #[arg(long)]
         reason: String,
         /// Although outstanding invoices go by it; they keep their times.
@@ -46,8 +47,10 @@ pub(crate) enum Command {
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
 pub(crate) struct Whose {
+    /// This customer's, instead of the global one.
     #[arg(long, value_name = "ID")]
     customer: Option<String>,
+    /// This invoice's, instead of the global one.
     #[arg(long, value_name = "ID")]
     invoice: Option<String>,
 }

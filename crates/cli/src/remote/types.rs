@@ -15,34 +15,42 @@ pub(crate) enum Command {
     List,
     /// One item type, with all that can be set.
     Show {
+        /// PAYMENT, INVOICE or NOTIFICATION.
         #[arg(value_name = "TYPE")]
         name: String,
     },
     /// Changes an item type. What is left out keeps its value.
     Set {
+        /// PAYMENT, INVOICE or NOTIFICATION.
         #[arg(value_name = "TYPE")]
         name: String,
         #[command(flatten)]
         change: Change,
+        /// What the next person should know.
         #[arg(long)]
         reason: String,
     },
     /// Lets items be dispatched again.
     Enable {
+        /// PAYMENT, INVOICE or NOTIFICATION.
         #[arg(value_name = "TYPE")]
         name: String,
+        /// What the next person should know.
         #[arg(long)]
         reason: String,
     },
     /// The kill switch: nothing more is dispatched, and nothing is lost.
     Disable {
+        /// PAYMENT, INVOICE or NOTIFICATION.
         #[arg(value_name = "TYPE")]
         name: String,
+        /// What the next person should know.
         #[arg(long)]
         reason: String,
     },
     /// Every version, newest first.
     History {
+        /// PAYMENT, INVOICE or NOTIFICATION.
         #[arg(value_name = "TYPE")]
         name: String,
     },
@@ -54,19 +62,19 @@ pub(crate) struct Change {
     /// Items per claim.
     #[arg(long)]
     batch_size: Option<u32>,
-    /// The longest time between two full cycles.
+    /// The longest time between two full cycles, in seconds.
     #[arg(long)]
     dispatch_interval_secs: Option<u32>,
-    /// Later runs are started at random within this time.
+    /// Later runs are started at random within this time, in milliseconds.
     #[arg(long)]
     jitter_window_ms: Option<u32>,
-    /// How far ahead of its time an item is claimed.
+    /// How far ahead of its time an item is claimed, in minutes.
     #[arg(long)]
     pre_start_buffer_mins: Option<f64>,
     /// After so many failed starts an item is DEAD.
     #[arg(long)]
     max_dispatch_retries: Option<u32>,
-    /// A claim older than this is claimed again.
+    /// A claim older than this is claimed again, in minutes.
     #[arg(long)]
     stale_claim_threshold_mins: Option<f64>,
 }
