@@ -4,5 +4,6 @@ mod clock;
 pub mod postgres;
 pub mod sqlite;
 mod telemetry;
+mod value;
 
 pub use clock::MovableTime;

@@ -13,7 +13,7 @@ use tollgate_core::ports::{
 };
 
 use super::run::{Params, Urgency, all, execute, optional};
-use super::value::Us;
+use super::value::{Us, word};
 use super::{PostgresStore, call_turns, turns};
 
 #[async_trait]
@@ -115,7 +115,8 @@ pub(super) async fn history(
          WHERE e.one = 1 ORDER BY a.attempt_id";
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     let rows = all(c, HISTORY, &[&kind, &id]).await?;
-    let past: Vec<Past> = rows.iter().filter_map(past_from).collect();
+    let past = rows.iter().filter_map(|row| past_from(row).transpose());
+    let past = past.collect::<StoreResult<Vec<Past>>>()?;
     let Some(first) = rows.first() else {
         return Err(StoreError::Bug("clock_era is empty".into()));
     };
@@ -130,15 +131,18 @@ pub(super) async fn history(
     })
 }
 
-fn past_from(row: &Row) -> Option<Past> {
-    let attempt: Option<i64> = row.get(3);
-    Some(Past {
-        attempt: AttemptId(attempt?),
-        kind: AttemptKind::parse(row.get(4)).unwrap_or(AttemptKind::Send),
-        state: AttemptState::parse(row.get(5)).unwrap_or(AttemptState::Unknown),
+/// Nothing in the one row of an item without attempts.
+fn past_from(row: &Row) -> StoreResult<Option<Past>> {
+    let Some(attempt) = row.get::<_, Option<i64>>(3) else {
+        return Ok(None);
+    };
+    Ok(Some(Past {
+        attempt: AttemptId(attempt),
+        kind: word(row, 4, AttemptKind::parse)?,
+        state: word(row, 5, AttemptState::parse)?,
         key: row.get(9),
         turn_at: row.get::<_, Us>(6).0,
         era: row.get(7),
         detail: row.get(8),
-    })
+    }))
 }

@@ -8,13 +8,13 @@ use tokio_postgres::Row;
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{
     Bookmark, CheckEnd, CheckLine, CheckPhase, CheckView, EndedParts, GatewayView, Page, Part,
-    PartList, StatusChecks, StoreError, StoreResult,
+    PartList, StatusChecks, StoreResult,
 };
 
 use super::PostgresStore;
 use super::check_lists;
 use super::run::{Params, Urgency, all, execute, one, optional};
-use super::value::{Count, Us, micros, storable};
+use super::value::{Count, Us, micros, storable, word};
 
 #[async_trait]
 impl StatusChecks for PostgresStore {
@@ -216,13 +216,11 @@ async fn view(c: &impl GenericClient, check: &FlowId) -> StoreResult<Option<Chec
     };
     let counts = one(c, COUNTS, &[&check.as_str()]).await?;
     let count = |column: usize| counts.get::<_, Count>(column).0;
-    let phase = CheckPhase::parse(row.get(0))
-        .ok_or_else(|| StoreError::Bug("a check is in an unknown phase".to_owned()))?;
     let completed: Option<String> = row.get(4);
     let failed: Option<String> = row.get(5);
     let completed = completed.map(|result_json| CheckEnd::Completed { result_json });
     Ok(Some(CheckView {
-        phase,
+        phase: word(&row, 0, CheckPhase::parse)?,
         total: row.get::<_, Count>(1).0,
         gateways: row.get::<_, Count>(2).0,
         chunks: count(0),

@@ -4,10 +4,14 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::time::Duration;
 
+use tokio_postgres::Row;
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 use tollgate_core::Timestamp;
+use tollgate_core::ports::{StoreError, StoreResult};
 use tollgate_core::window::END_OF_TIME;
+
+use crate::value::unknown_word;
 
 /// A time, as microseconds since 1970; what lies after the end of time lies at it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,6 +51,15 @@ impl<'a> FromSql<'a> for Count {
         Ok(Self(u32::try_from(i64::from_sql(ty, raw)?)?))
     }
     accepts!(INT8);
+}
+
+/// One of our words; a row that holds another was not written by this release.
+pub(super) fn word<T>(row: &Row, column: usize, parse: fn(&str) -> Option<T>) -> StoreResult<T> {
+    let text: &str = row.get(column);
+    parse(text).ok_or_else(|| {
+        let name = row.columns().get(column).map_or("", |column| column.name());
+        StoreError::Bug(unknown_word(name, text))
+    })
 }
 
 /// A stretch of time, in microseconds.

@@ -16,7 +16,7 @@ use super::SqliteStore;
 use super::accounts::{Entry, audit};
 use super::error::store_error;
 use super::records::move_status;
-use super::value::Us;
+use super::value::{Us, word};
 use super::writer::Urgency;
 use super::{call_turns, eras, lanes, queue, turns};
 
@@ -104,9 +104,8 @@ pub(super) fn history(
         .query_map(params![item.item_type.as_str(), item.id.as_str()], |row| {
             Ok(Past {
                 attempt: AttemptId(row.get(0)?),
-                kind: AttemptKind::parse(&row.get::<_, String>(1)?).unwrap_or(AttemptKind::Send),
-                state: AttemptState::parse(&row.get::<_, String>(2)?)
-                    .unwrap_or(AttemptState::Unknown),
+                kind: word(row, 1, AttemptKind::parse)?,
+                state: word(row, 2, AttemptState::parse)?,
                 key: row.get(6)?,
                 turn_at: row.get::<_, Us>(3)?.0,
                 era: row.get(4)?,

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{
@@ -14,7 +13,7 @@ use tollgate_core::ports::{
 use super::SqliteStore;
 use super::check_lists;
 use super::error::store_error;
-use super::value::{Us, micros};
+use super::value::{Us, micros, word};
 use super::writer::Urgency;
 
 #[async_trait]
@@ -227,13 +226,12 @@ fn view(c: &Connection, check: &FlowId) -> rusqlite::Result<Option<CheckView>> {
          WHERE check_id = ?1",
     )?
     .query_row([check.as_str()], |row| {
-        let phase: String = row.get(0)?;
         let completed = row.get::<_, Option<String>>(4)?;
         let failed = row.get::<_, Option<String>>(5)?;
         let completed = completed.map(|result_json| CheckEnd::Completed { result_json });
         let (total, gateways, opened_at) = (row.get(1)?, row.get(2)?, row.get::<_, Us>(3)?.0);
         Ok(CheckView {
-            phase: CheckPhase::parse(&phase).ok_or(FromSqlError::InvalidType)?,
+            phase: word(row, 0, CheckPhase::parse)?,
             total,
             gateways,
             chunks: counts.0,
