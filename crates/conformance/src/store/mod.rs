@@ -24,6 +24,7 @@ pub mod guards;
 pub mod hours;
 pub mod interventions;
 pub mod lanes;
+pub mod moves;
 pub mod pauses;
 mod planning;
 pub mod plans;
@@ -222,6 +223,9 @@ macro_rules! store_cases {
             cancelling_moves_the_record_from_where_it_may
             a_cancelled_item_gives_its_room_back_even_behind_full_windows
             a_rescheduled_item_moves_with_its_slot_its_counters_and_its_queue_row
+        }
+        $crate::store_case_module! { $new, moves,
+            every_event_moves_an_item_as_the_table_says
         }
         $crate::store_case_module! { $new, declines,
             what_was_declined_may_be_given_another_time_although_it_was_in_doubt

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use deadpool_postgres::Transaction;
 use tokio_postgres::Row;
 use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
+use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{
     Author, DeadLetter, DeadLetters, Intervened, Page, StoreResult, cannot_replay, rows_needed,
 };
@@ -12,7 +13,7 @@ use super::PostgresStore;
 use super::accounts::{Entry, audit};
 use super::records::money_from;
 use super::run::{Params, Urgency, all, execute, optional};
-use super::value::{Count, Us};
+use super::value::{Count, Us, word};
 
 #[async_trait]
 impl DeadLetters for PostgresStore {
@@ -84,7 +85,7 @@ async fn replay(tx: &Transaction<'_>, item: &Item, author: &Author) -> StoreResu
     let Some(row) = optional(tx, FOUND, key).await? else {
         return Ok(Intervened::NoSuchItem);
     };
-    let status: &str = row.get(0);
+    let status = word(&row, 0, QueueStatus::parse)?;
     if let Some(why) = cannot_replay(status) {
         return Ok(Intervened::Refused(why));
     }
@@ -92,7 +93,7 @@ async fn replay(tx: &Transaction<'_>, item: &Item, author: &Author) -> StoreResu
     let entry = Entry {
         item: Some(item),
         action: "REPLAYED",
-        before: Some(status),
+        before: Some(status.as_str()),
         after: Some("READY"),
         actor: &author.actor,
         detail: &author.reason,

@@ -8,10 +8,11 @@ use deadpool_postgres::{GenericClient, Transaction};
 use rust_decimal::Decimal;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemType, LaneName};
+use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::LARGEST_WINDOW_SECS;
 use tollgate_core::lane_in_force::{never_opens, no_such_lane};
 use tollgate_core::ports::{
-    Author, Intervened, Interventions, StatusMove, StoreResult, cannot_move, cannot_reopen,
+    Author, Found, Intervened, Interventions, StatusMove, StoreResult,
 };
 use tollgate_core::slot::steady_random;
 
@@ -19,7 +20,7 @@ use super::PostgresStore;
 use super::accounts::{Entry, audit};
 use super::counters::{Plan, lock_plans, write_back};
 use super::run::{Params, Urgency, execute, now, optional};
-use super::value::Us;
+use super::value::{Us, word};
 
 const TOO_LATE: &str = "its deadline has passed and it must not run late";
 
@@ -140,10 +141,10 @@ async fn release(tx: &Transaction<'_>, item: &Item, author: &Author) -> StoreRes
     let Some(found) = found(tx, item).await? else {
         return Ok(Intervened::NoSuchItem);
     };
-    if execute(tx, RELEASE, &[&item.item_type.as_str(), &item.id.as_str()]).await? == 0 {
-        let status = found.queue_status;
-        return Ok(Intervened::Refused(format!("it is {status}, not HELD")));
+    if let Some(why) = found.refuses_release() {
+        return Ok(Intervened::Refused(why));
     }
+    execute(tx, RELEASE, &[&item.item_type.as_str(), &item.id.as_str()]).await?;
     audit_move(tx, item, "RELEASED", &found, "READY", author).await?;
     Ok(Intervened::Yes)
 }
@@ -164,7 +165,7 @@ async fn cancel(
     let Some((found, _)) = hold_plan_and_row(tx, item, margin).await? else {
         return Ok(Intervened::NoSuchItem);
     };
-    if let Some(why) = cannot_move(&found.queue_status, found.may_be_done) {
+    if let Some(why) = found.refuses_cancel() {
         return Ok(Intervened::Refused(why));
     }
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
@@ -202,11 +203,8 @@ async fn place_anew(
         return Ok(Intervened::NoSuchItem);
     };
     let refusal = match reopened {
-        None => cannot_move(&found.queue_status, found.may_be_done || found.was_sent),
-        Some(status) => {
-            let (status_now, may_be_done) = (&found.record_status, found.may_be_done);
-            cannot_reopen(found.has_ended, status_now, status, may_be_done)
-        }
+        None => found.refuses_reschedule(),
+        Some(status) => found.refuses_reopen(status),
     };
     if let Some(why) = refusal {
         return Ok(Intervened::Refused(why));
@@ -250,16 +248,6 @@ async fn place_anew(
     Ok(Intervened::Yes)
 }
 
-struct Found {
-    queue_status: String,
-    lane: LaneName,
-    /// Since it was last declined.
-    may_be_done: bool,
-    was_sent: bool,
-    has_ended: bool,
-    record_status: String,
-}
-
 async fn hold_plan_and_row(
     tx: &Transaction<'_>,
     item: &Item,
@@ -291,14 +279,17 @@ async fn found(c: &impl GenericClient, item: &Item) -> StoreResult<Option<Found>
                WHERE item_type = $1 AND item_id = $2 AND state = 'DECLINED') t
          WHERE q.item_type = $1 AND q.item_id = $2 FOR UPDATE OF q";
     let row = optional(c, FOUND, &[&item.item_type.as_str(), &item.id.as_str()]).await?;
-    Ok(row.map(|row| Found {
-        queue_status: row.get(0),
-        lane: LaneName::new(row.get::<_, String>(1)),
-        may_be_done: row.get(2),
-        was_sent: row.get(3),
-        has_ended: row.get(4),
-        record_status: row.get(5),
-    }))
+    row.map(|row| {
+        Ok(Found {
+            queue_status: word(&row, 0, QueueStatus::parse)?,
+            lane: LaneName::new(row.get::<_, String>(1)),
+            may_be_done: row.get(2),
+            was_sent: row.get(3),
+            has_ended: row.get(4),
+            record_status: row.get(5),
+        })
+    })
+    .transpose()
 }
 
 /// The room of an item's slot comes back, if its window lies ahead; whoever pointed past that
@@ -335,7 +326,7 @@ async fn audit_move(
     let entry = Entry {
         item: Some(item),
         action,
-        before: Some(&found.queue_status),
+        before: Some(found.queue_status.as_str()),
         after: Some(after),
         actor: &author.actor,
         detail: &author.reason,

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
+use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{
     Author, DeadLetter, DeadLetters, Intervened, Page, StoreResult, cannot_replay, rows_needed,
 };
@@ -11,7 +12,7 @@ use super::SqliteStore;
 use super::accounts::{Entry, audit};
 use super::error::store_error;
 use super::records::money_from;
-use super::value::Us;
+use super::value::{Us, word};
 use super::writer::Urgency;
 
 #[async_trait]
@@ -71,16 +72,16 @@ fn letter_from(row: &Row<'_>) -> rusqlite::Result<DeadLetter> {
 
 fn replay(c: &Connection, item: &Item, author: &Author, now: Us) -> rusqlite::Result<Intervened> {
     let key = params![item.item_type.as_str(), item.id.as_str()];
-    let status: Option<String> = c
+    let status: Option<QueueStatus> = c
         .prepare_cached(
             "SELECT queue_status FROM item_queue WHERE item_type = ?1 AND item_id = ?2",
         )?
-        .query_row(key, |row| row.get(0))
+        .query_row(key, |row| word(row, 0, QueueStatus::parse))
         .optional()?;
     let Some(status) = status else {
         return Ok(Intervened::NoSuchItem);
     };
-    if let Some(why) = cannot_replay(&status) {
+    if let Some(why) = cannot_replay(status) {
         return Ok(Intervened::Refused(why));
     }
     c.prepare_cached(
@@ -93,7 +94,7 @@ fn replay(c: &Connection, item: &Item, author: &Author, now: Us) -> rusqlite::Re
     let entry = Entry {
         item: Some(item),
         action: "REPLAYED",
-        before: Some(&status),
+        before: Some(status.as_str()),
         after: Some("READY"),
         actor: &author.actor,
         detail: &author.reason,

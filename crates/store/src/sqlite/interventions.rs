@@ -5,10 +5,11 @@ use rusqlite::{Connection, OptionalExtension, params};
 use rust_decimal::Decimal;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
+use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::LARGEST_WINDOW_SECS;
 use tollgate_core::lane_in_force::{never_opens, no_such_lane};
 use tollgate_core::ports::{
-    Author, Intervened, Interventions, StatusMove, StoreResult, cannot_move, cannot_reopen,
+    Author, Found, Intervened, Interventions, StatusMove, StoreResult,
 };
 use tollgate_core::slot::steady_random;
 
@@ -18,7 +19,7 @@ use super::counters::Plan;
 use super::error::store_error;
 use super::lanes;
 use super::records::move_status;
-use super::value::Us;
+use super::value::{Us, word};
 use super::writer::Urgency;
 
 #[async_trait]
@@ -153,19 +154,18 @@ fn hold(c: &Connection, item: &Item, run: u32, now: Us) -> rusqlite::Result<bool
 }
 
 fn release(c: &Connection, item: &Item, author: &Author, now: Us) -> rusqlite::Result<Intervened> {
-    let released = c
-        .prepare_cached(
-            "UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = ?3,
-                    hold_after = NULL, last_error = NULL
-             WHERE item_type = ?1 AND item_id = ?2 AND queue_status = 'HELD'",
-        )?
-        .execute(params![item.item_type.as_str(), item.id.as_str(), now])?;
-    if released == 0 {
-        return Ok(match waiting(c, item)? {
-            None => Intervened::NoSuchItem,
-            Some(found) => Intervened::Refused(format!("it is {}, not HELD", found.queue_status)),
-        });
+    let Some(found) = found(c, item)? else {
+        return Ok(Intervened::NoSuchItem);
+    };
+    if let Some(why) = found.refuses_release() {
+        return Ok(Intervened::Refused(why));
     }
+    c.prepare_cached(
+        "UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = ?3,
+                hold_after = NULL, last_error = NULL
+         WHERE item_type = ?1 AND item_id = ?2 AND queue_status = 'HELD'",
+    )?
+    .execute(params![item.item_type.as_str(), item.id.as_str(), now])?;
     audit_move(c, item, "RELEASED", "HELD", "READY", author, now)?;
     Ok(Intervened::Yes)
 }
@@ -177,10 +177,10 @@ fn cancel(
     author: &Author,
     now: Us,
 ) -> rusqlite::Result<Intervened> {
-    let Some(found) = waiting(c, item)? else {
+    let Some(found) = found(c, item)? else {
         return Ok(Intervened::NoSuchItem);
     };
-    if let Some(why) = cannot_move(&found.queue_status, found.may_be_done) {
+    if let Some(why) = found.refuses_cancel() {
         return Ok(Intervened::Refused(why));
     }
     c.prepare_cached(
@@ -205,15 +205,12 @@ fn place_anew(
     margin: Decimal,
     now: Us,
 ) -> rusqlite::Result<Intervened> {
-    let Some(found) = waiting(c, item)? else {
+    let Some(found) = found(c, item)? else {
         return Ok(Intervened::NoSuchItem);
     };
     let refusal = match reopened {
-        None => cannot_move(&found.queue_status, found.may_be_done || found.was_sent),
-        Some(status) => {
-            let (status_now, may_be_done) = (&found.record_status, found.may_be_done);
-            cannot_reopen(found.has_ended, status_now, status, may_be_done)
-        }
+        None => found.refuses_reschedule(),
+        Some(status) => found.refuses_reopen(status),
     };
     if let Some(why) = refusal {
         return Ok(Intervened::Refused(why));
@@ -272,17 +269,7 @@ fn place_anew(
     Ok(Intervened::Yes)
 }
 
-struct Found {
-    queue_status: String,
-    lane: LaneName,
-    /// Since it was last declined.
-    may_be_done: bool,
-    was_sent: bool,
-    has_ended: bool,
-    record_status: String,
-}
-
-fn waiting(c: &Connection, item: &Item) -> rusqlite::Result<Option<Found>> {
+fn found(c: &Connection, item: &Item) -> rusqlite::Result<Option<Found>> {
     c.prepare_cached(
         "SELECT q.queue_status, q.lane,
                 EXISTS (SELECT 1 FROM attempt a
@@ -303,7 +290,7 @@ fn waiting(c: &Connection, item: &Item) -> rusqlite::Result<Option<Found>> {
     )?
     .query_row(params![item.item_type.as_str(), item.id.as_str()], |row| {
         Ok(Found {
-            queue_status: row.get(0)?,
+            queue_status: word(row, 0, QueueStatus::parse)?,
             lane: LaneName::new(row.get::<_, String>(1)?),
             may_be_done: row.get(2)?,
             was_sent: row.get(3)?,
