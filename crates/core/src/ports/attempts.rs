@@ -120,6 +120,7 @@ pub struct CallTurn {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallGiven {
     At(Timestamp),
+    /// Not within reach yet; nothing was changed.
     AskAgainIn(Duration),
     /// The lane sends nothing.
     Closed {
