@@ -27,7 +27,7 @@ impl Accounts for PostgresStore {
              GROUP BY status, currency ORDER BY status, currency";
         let item_type = item_type.clone();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let kind = item_type.as_str();
                     let rows = all(c, TOTALS, &[&kind, &Us(from), &Us(to)]).await?;
@@ -54,7 +54,7 @@ impl Accounts for PostgresStore {
                   WHERE lane = p.lane AND item_type = $1 AND queue_status = 'HELD') AS held) d";
         let item_type = item_type.clone();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let rows = all(c, DEPTHS, &[&item_type.as_str()]).await?;
                     // Without a lane there is nothing to sum up.
@@ -70,7 +70,7 @@ impl Accounts for PostgresStore {
 
     async fn write_audit(&self, entry: NewAudit) -> StoreResult<()> {
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let entry = Entry {
                         item: entry.item.as_ref(),
@@ -87,7 +87,7 @@ impl Accounts for PostgresStore {
 
     async fn audit_log(&self, wanted: AuditWanted) -> StoreResult<Page<AuditEntry, i64>> {
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let asked = rows_needed(wanted.limit, wanted.is_filtered());
                     let rows = entries(c, &wanted, asked).await?;

@@ -22,7 +22,7 @@ impl Attempts for PostgresStore {
         let mine = item.clone();
         let before = self
             .runner
-            .read(Urgency::Urgent, move |c| {
+            .autocommit(Urgency::Urgent, move |c| {
                 Box::pin(async move { history(c, &mine, tolerance).await })
             })
             .await?;
@@ -35,7 +35,7 @@ impl Attempts for PostgresStore {
         }
         let item = item.clone();
         self.runner
-            .write(Urgency::Urgent, move |tx| {
+            .in_transaction(Urgency::Urgent, move |tx| {
                 Box::pin(async move {
                     abandon_passed(tx, &item, run, tolerance).await?;
                     history(tx, &item, tolerance).await
@@ -47,7 +47,7 @@ impl Attempts for PostgresStore {
     async fn take_turns(&self, wanted: TurnsWanted) -> StoreResult<TurnBlock> {
         let margin = self.gate_margin;
         self.runner
-            .write(Urgency::Urgent, move |tx| {
+            .in_transaction(Urgency::Urgent, move |tx| {
                 Box::pin(async move { turns::take(tx, &wanted, margin).await })
             })
             .await
@@ -56,7 +56,7 @@ impl Attempts for PostgresStore {
     async fn take_call_turn(&self, wanted: CallWanted) -> StoreResult<CallTurn> {
         let margin = self.gate_margin;
         self.runner
-            .write(Urgency::Urgent, move |tx| {
+            .in_transaction(Urgency::Urgent, move |tx| {
                 Box::pin(async move { call_turns::take(tx, &wanted, margin).await })
             })
             .await

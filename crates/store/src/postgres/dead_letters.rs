@@ -34,7 +34,7 @@ impl DeadLetters for PostgresStore {
         let (item_type, asked) = (item_type.clone(), rows_needed(limit, false));
         let after = after.map_or(String::new(), ToString::to_string);
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let params: Params<'_> = &[&item_type.as_str(), &after, &i64::from(asked)];
                     let rows = all(c, DEAD, params).await?;
@@ -54,7 +54,7 @@ impl DeadLetters for PostgresStore {
     async fn replay(&self, item: &Item, author: Author) -> StoreResult<Intervened> {
         let item = item.clone();
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { replay(tx, &item, &author).await })
             })
             .await

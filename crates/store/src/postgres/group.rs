@@ -130,7 +130,7 @@ impl<J: Job> Writer<J> {
     async fn write_together(&self, jobs: Vec<J>) -> StoreResult<Answers<J>> {
         let work = Arc::clone(&self.work);
         self.runner
-            .write(self.urgency, move |tx| work(tx, jobs))
+            .in_transaction(self.urgency, move |tx| work(tx, jobs))
             .await
     }
 }

@@ -46,7 +46,7 @@ impl Interventions for PostgresStore {
              SELECT item_type, item_id, 'HELD', 'READY', 'HELD', 'sweeper', $3, tg_now() FROM held";
         let (item_type, limit) = (item_type.clone(), i64::from(limit));
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     execute(c, HOLD, &[&item_type.as_str(), &limit, &TOO_LATE]).await
                 })
@@ -68,7 +68,7 @@ impl Interventions for PostgresStore {
              FROM held";
         let (item, run) = (item.clone(), i64::from(run));
         self.runner
-            .read(Urgency::Urgent, move |c| {
+            .autocommit(Urgency::Urgent, move |c| {
                 Box::pin(async move {
                     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
                     Ok(execute(c, HOLD, &[&kind, &id, &run, &TOO_LATE]).await? == 1)
@@ -80,7 +80,7 @@ impl Interventions for PostgresStore {
     async fn release_held(&self, item: &Item, author: Author) -> StoreResult<Intervened> {
         let item = item.clone();
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { release(tx, &item, &author).await })
             })
             .await
@@ -94,7 +94,7 @@ impl Interventions for PostgresStore {
     ) -> StoreResult<Intervened> {
         let (item, margin) = (item.clone(), self.gate_margin);
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { cancel(tx, &item, &status, &author, margin).await })
             })
             .await
@@ -108,7 +108,7 @@ impl Interventions for PostgresStore {
     ) -> StoreResult<Intervened> {
         let (item, margin) = (item.clone(), self.gate_margin);
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(
                     async move { place_anew(tx, &item, None, requested, &author, margin).await },
                 )
@@ -125,7 +125,7 @@ impl Interventions for PostgresStore {
     ) -> StoreResult<Intervened> {
         let (item, margin) = (item.clone(), self.gate_margin);
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move {
                     place_anew(tx, &item, Some(&status), requested, &author, margin).await
                 })

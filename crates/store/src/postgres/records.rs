@@ -35,7 +35,7 @@ impl Records for PostgresStore {
     async fn item(&self, item: &Item) -> StoreResult<Option<ItemView>> {
         let item = item.clone();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let rows = all(c, ITEM, &[&item.item_type.as_str(), &item.id.as_str()]).await?;
                     let Some(first) = rows.first() else {
@@ -52,7 +52,7 @@ impl Records for PostgresStore {
 
     async fn records(&self, wanted: RecordsWanted) -> StoreResult<Page<RecordLine, ItemId>> {
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let asked = rows_needed(wanted.limit, wanted.lane.is_some());
                     let rows = lines(c, &wanted, asked).await?;
@@ -67,7 +67,7 @@ impl Records for PostgresStore {
         const OWNED: &str = "SELECT item_id FROM record
              WHERE by_owner AND item_type = $1 AND owner = $2 AND status = ANY($3) LIMIT $4";
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let kind = wanted.item_type.as_str();
                     let (owner, limit) = (storable(&wanted.owner), i64::from(wanted.limit));

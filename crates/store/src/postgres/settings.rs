@@ -19,7 +19,7 @@ impl Settings for PostgresStore {
     async fn setting(&self, kind: SettingKind, name: &str) -> StoreResult<Option<Setting>> {
         let name = name.to_owned();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move { current(c, kind, &name).await })
             })
             .await
@@ -34,7 +34,7 @@ impl Settings for PostgresStore {
     ) -> StoreResult<Setting> {
         let name = name.to_owned();
         self.runner
-            .write(Urgency::Urgent, move |tx| {
+            .in_transaction(Urgency::Urgent, move |tx| {
                 Box::pin(async move {
                     lock(tx, kind, &name).await?;
                     put(tx, kind, &name, body_json, author).await
@@ -53,7 +53,7 @@ impl Settings for PostgresStore {
     ) -> StoreResult<Option<Setting>> {
         let name = name.to_owned();
         self.runner
-            .write(Urgency::Urgent, move |tx| {
+            .in_transaction(Urgency::Urgent, move |tx| {
                 Box::pin(async move {
                     lock(tx, kind, &name).await?;
                     let in_force = current(tx, kind, &name).await?;
@@ -88,7 +88,7 @@ impl Settings for PostgresStore {
         let after = after.unwrap_or_default().to_owned();
         let asked = rows_needed(limit, false);
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let after = storable(&after);
                     let params: Params<'_> = &[&kind.as_str(), &&*after, &i64::from(asked)];
@@ -112,7 +112,7 @@ impl Settings for PostgresStore {
     ) -> StoreResult<Vec<Setting>> {
         let name = name.to_owned();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move { history(c, kind, &name, limit).await })
             })
             .await
