@@ -10,7 +10,6 @@ use tollgate_core::ports::{
 };
 
 use super::SqliteStore;
-use super::error::store_error;
 use super::value::Us;
 use super::writer::Urgency;
 
@@ -74,7 +73,7 @@ impl Accounts for SqliteStore {
                 detail: &entry.detail,
                 ..Entry::default()
             };
-            audit(c, Us(clock.now()), &entry).map_err(store_error)
+            audit(c, Us(clock.now()), &entry)
         };
         self.writer.write(Urgency::Normal, write).await
     }

@@ -14,7 +14,6 @@ use tollgate_core::ports::{
 
 use super::SqliteStore;
 use super::accounts::{Entry, audit};
-use super::error::store_error;
 use super::records::move_status;
 use super::value::{Us, word};
 use super::writer::Urgency;
@@ -45,35 +44,27 @@ impl Attempts for SqliteStore {
             abandon(c, &item, Us(now))?;
             history(c, &item, tolerance, now)
         };
-        self.writer
-            .write(Urgency::Urgent, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Urgent, write).await
     }
 
     async fn take_turns(&self, wanted: TurnsWanted) -> StoreResult<TurnBlock> {
         let (clock, margin) = (self.clock.clone(), self.options.gate_margin);
         self.writer
-            .write(Urgency::Urgent, move |c| {
-                turns::take(c, &wanted, margin, clock.now()).map_err(store_error)
-            })
+            .write(Urgency::Urgent, move |c| turns::take(c, &wanted, margin, clock.now()))
             .await
     }
 
     async fn take_call_turn(&self, wanted: CallWanted) -> StoreResult<CallTurn> {
         let (clock, margin) = (self.clock.clone(), self.options.gate_margin);
         self.writer
-            .write(Urgency::Urgent, move |c| {
-                call_turns::take(c, &wanted, margin, clock.now()).map_err(store_error)
-            })
+            .write(Urgency::Urgent, move |c| call_turns::take(c, &wanted, margin, clock.now()))
             .await
     }
 
     async fn settle(&self, settlement: Settlement) -> StoreResult<bool> {
         let clock = self.clock.clone();
         self.writer
-            .write(Urgency::Urgent, move |c| {
-                settle(c, &settlement, Us(clock.now())).map_err(store_error)
-            })
+            .write(Urgency::Urgent, move |c| settle(c, &settlement, Us(clock.now())))
             .await
     }
 }

@@ -10,7 +10,6 @@ use tollgate_core::ports::{
 
 use super::SqliteStore;
 use super::accounts::{Entry, audit};
-use super::error::store_error;
 use super::records::money_from;
 use super::value::{Us, word};
 use super::writer::Urgency;
@@ -51,9 +50,7 @@ impl DeadLetters for SqliteStore {
     async fn replay(&self, item: &Item, author: Author) -> StoreResult<Intervened> {
         let (item, clock) = (item.clone(), self.clock.clone());
         let write = move |c: &Connection| replay(c, &item, &author, Us(clock.now()));
-        self.writer
-            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Normal, write).await
     }
 }
 

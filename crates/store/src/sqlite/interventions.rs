@@ -16,7 +16,6 @@ use tollgate_core::slot::steady_random;
 use super::SqliteStore;
 use super::accounts::{Entry, audit};
 use super::counters::Plan;
-use super::error::store_error;
 use super::lanes;
 use super::records::move_status;
 use super::value::{Us, word};
@@ -27,25 +26,19 @@ impl Interventions for SqliteStore {
     async fn hold_late(&self, item_type: &ItemType, limit: u32) -> StoreResult<u64> {
         let (item_type, clock) = (item_type.clone(), self.clock.clone());
         let write = move |c: &Connection| hold_late(c, &item_type, limit, Us(clock.now()));
-        self.writer
-            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Normal, write).await
     }
 
     async fn hold(&self, item: &Item, run: u32) -> StoreResult<bool> {
         let (item, clock) = (item.clone(), self.clock.clone());
         let write = move |c: &Connection| hold(c, &item, run, Us(clock.now()));
-        self.writer
-            .write(Urgency::Urgent, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Urgent, write).await
     }
 
     async fn release_held(&self, item: &Item, author: Author) -> StoreResult<Intervened> {
         let (item, clock) = (item.clone(), self.clock.clone());
         let write = move |c: &Connection| release(c, &item, &author, Us(clock.now()));
-        self.writer
-            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Normal, write).await
     }
 
     async fn cancel(
@@ -56,9 +49,7 @@ impl Interventions for SqliteStore {
     ) -> StoreResult<Intervened> {
         let (item, clock) = (item.clone(), self.clock.clone());
         let write = move |c: &Connection| cancel(c, &item, &status, &author, Us(clock.now()));
-        self.writer
-            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Normal, write).await
     }
 
     async fn reschedule(
@@ -72,9 +63,7 @@ impl Interventions for SqliteStore {
         let write = move |c: &Connection| {
             place_anew(c, &item, None, requested, &author, margin, Us(clock.now()))
         };
-        self.writer
-            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Normal, write).await
     }
 
     async fn reopen(
@@ -90,9 +79,7 @@ impl Interventions for SqliteStore {
             let (status, now) = (Some(&status), Us(clock.now()));
             place_anew(c, &item, status, requested, &author, margin, now)
         };
-        self.writer
-            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Normal, write).await
     }
 }
 

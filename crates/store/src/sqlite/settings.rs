@@ -8,7 +8,6 @@ use tollgate_core::ports::{
 
 use super::SqliteStore;
 use super::accounts::{Entry, audit};
-use super::error::store_error;
 use super::value::Us;
 use super::writer::Urgency;
 
@@ -28,9 +27,7 @@ impl Settings for SqliteStore {
     ) -> StoreResult<Setting> {
         let (name, clock) = (name.to_owned(), self.clock.clone());
         self.writer
-            .write(Urgency::Urgent, move |c| {
-                put(c, kind, &name, body_json, author, Us(clock.now())).map_err(store_error)
-            })
+            .write(Urgency::Urgent, move |c| put(c, kind, &name, body_json, author, Us(clock.now())))
             .await
     }
 
@@ -50,9 +47,7 @@ impl Settings for SqliteStore {
             }
             put(c, kind, &name, body_json, author, Us(clock.now())).map(Some)
         };
-        self.writer
-            .write(Urgency::Urgent, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Urgent, write).await
     }
 
     async fn settings(

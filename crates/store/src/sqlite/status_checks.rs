@@ -12,7 +12,6 @@ use tollgate_core::ports::{
 
 use super::SqliteStore;
 use super::check_lists;
-use super::error::store_error;
 use super::value::{Us, micros, word};
 use super::writer::Urgency;
 
@@ -25,7 +24,7 @@ impl StatusChecks for SqliteStore {
         lookups: Vec<String>,
     ) -> StoreResult<bool> {
         let (check, clock) = (check.clone(), self.clock.clone());
-        self.write_check(move |c| {
+        let write = move |c: &Connection| -> rusqlite::Result<bool> {
             let opened = c
                 .prepare_cached(
                     "INSERT INTO status_check (check_id, phase, total, opened_at)
@@ -36,8 +35,8 @@ impl StatusChecks for SqliteStore {
                 add(c, &check, PartList::Lookups, 0, &lookups)?;
             }
             Ok(opened == 1)
-        })
-        .await
+        };
+        self.writer.write(Urgency::Normal, write).await
     }
 
     async fn add_parts(
@@ -48,7 +47,7 @@ impl StatusChecks for SqliteStore {
         bodies: Vec<String>,
     ) -> StoreResult<()> {
         let check = check.clone();
-        self.write_check(move |c| add(c, &check, list, from, &bodies))
+        self.writer.write(Urgency::Normal, move |c| add(c, &check, list, from, &bodies))
             .await
     }
 
@@ -79,7 +78,7 @@ impl StatusChecks for SqliteStore {
 
     async fn end_parts(&self, check: &FlowId, ended: EndedParts) -> StoreResult<()> {
         let check = check.clone();
-        self.write_check(move |c| {
+        self.writer.write(Urgency::Normal, move |c| {
             c.prepare_cached(
                 "UPDATE status_check_part SET outcome = ?5, failed = ?6
                  WHERE check_id = ?1 AND list_no = ?2 AND part_no >= ?3 AND part_no < ?4
@@ -100,7 +99,7 @@ impl StatusChecks for SqliteStore {
 
     async fn begin_gateways(&self, check: &FlowId, gateways: u32) -> StoreResult<()> {
         let check = check.clone();
-        self.write_check(move |c| {
+        self.writer.write(Urgency::Normal, move |c| {
             c.prepare_cached(
                 "UPDATE status_check SET phase = 'GATEWAY_PROCESSING', gateways = ?2
                  WHERE check_id = ?1 AND phase = 'ES_LOOKUP' AND ended_at IS NULL",
@@ -113,7 +112,7 @@ impl StatusChecks for SqliteStore {
 
     async fn begin_aggregation(&self, check: &FlowId) -> StoreResult<()> {
         let check = check.clone();
-        self.write_check(move |c| {
+        self.writer.write(Urgency::Normal, move |c| {
             c.prepare_cached(
                 "UPDATE status_check SET phase = 'AGGREGATING'
                  WHERE check_id = ?1 AND phase = 'GATEWAY_PROCESSING' AND ended_at IS NULL",
@@ -126,7 +125,7 @@ impl StatusChecks for SqliteStore {
 
     async fn end_check(&self, check: &FlowId, end: CheckEnd) -> StoreResult<()> {
         let (check, clock) = (check.clone(), self.clock.clone());
-        self.write_check(move |c| {
+        self.writer.write(Urgency::Normal, move |c| {
             let (phase, result, error) = match &end {
                 CheckEnd::Completed { result_json } => {
                     (Some("COMPLETED"), Some(result_json.as_str()), None)
@@ -180,20 +179,10 @@ impl StatusChecks for SqliteStore {
 
     async fn forget_checks(&self, older_than: Duration, most: u32) -> StoreResult<u64> {
         let before = self.clock.now_us().saturating_sub(micros(older_than));
-        self.write_check(move |c| forget(c, before, most)).await
+        self.writer.write(Urgency::Normal, move |c| forget(c, before, most)).await
     }
 }
 
-impl SqliteStore {
-    async fn write_check<T: Send + 'static>(
-        &self,
-        write: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> StoreResult<T> {
-        self.writer
-            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
-            .await
-    }
-}
 
 fn add(
     c: &Connection,

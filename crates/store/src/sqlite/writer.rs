@@ -14,7 +14,7 @@ use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{Semaphore, oneshot};
 use tollgate_core::ports::{StoreError, StoreResult};
 
-use super::error::store_error;
+use super::error::{Failed, store_error};
 use crate::clock::Clock;
 
 /// So many use cases may wait for the writer; more wait outside.
@@ -88,10 +88,10 @@ impl Writer {
     }
 
     /// Runs one use case; returns after its commit, or with the reason why nothing was written.
-    pub(super) async fn write<T: Send + 'static>(
+    pub(super) async fn write<T: Send + 'static, E: Into<Failed>>(
         &self,
         urgency: Urgency,
-        work: impl FnOnce(&Connection) -> StoreResult<T> + Send + 'static,
+        work: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
     ) -> StoreResult<T> {
         let closed = || StoreError::Unavailable("the store is closed".into());
         let permit = Arc::clone(&self.room)
@@ -207,16 +207,24 @@ fn fill_group(connection: &Connection, clock: &Clock, shared: &Shared, first: Jo
     replies
 }
 
-fn in_savepoint<T>(
+fn in_savepoint<T, E: Into<Failed>>(
     connection: &Connection,
-    work: impl FnOnce(&Connection) -> StoreResult<T>,
+    work: impl FnOnce(&Connection) -> Result<T, E>,
 ) -> StoreResult<T> {
     connection
         .execute_batch("SAVEPOINT use_case")
         .map_err(store_error)?;
     // A panic is our own bug; it must not take the writer, and with it everybody else, along.
-    let done = catch_unwind(AssertUnwindSafe(|| work(connection)))
-        .unwrap_or_else(|_| Err(StoreError::Bug("a use case panicked; see the log".into())));
+    let done = catch_unwind(AssertUnwindSafe(|| work(connection)));
+    let done = done.map_or_else(
+        |_| Err(StoreError::Bug("a use case panicked; see the log".into())),
+        |done| {
+            done.map_err(|why| {
+                let Failed(why) = why.into();
+                why
+            })
+        },
+    );
     match done {
         Ok(done) => {
             connection
