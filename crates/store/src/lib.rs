@@ -1,9 +1,12 @@
 //! Adapters of the store ports. They hold SQL and no rule: every decision is made by `core`.
 
+mod audit;
 mod clock;
 pub mod postgres;
+mod replan;
 pub mod sqlite;
 mod telemetry;
+mod urgency;
 mod value;
 
 pub use clock::MovableTime;

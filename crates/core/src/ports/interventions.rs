@@ -60,6 +60,9 @@ pub enum Intervened {
     Refused(String),
 }
 
+/// Why a deadline holds an item.
+pub const TOO_LATE: &str = "its deadline has passed and it must not run late";
+
 /// An item as whoever would move it finds it, read while nobody else can move it.
 #[derive(Debug, Clone)]
 pub struct Found {

@@ -11,8 +11,10 @@ use tollgate_core::ports::{
 };
 
 use super::PostgresStore;
-use super::run::{Params, Urgency, all, execute};
+use super::run::{Params, all, execute};
 use super::value::{Us, storable};
+use crate::urgency::Urgency;
+use crate::audit::Entry;
 
 #[async_trait]
 impl Accounts for PostgresStore {
@@ -122,18 +124,6 @@ async fn entries(
         (None, Some(actor)) => all(c, OF_ACTOR, &[&&*storable(actor), &before, &asked]).await,
         (None, None) => all(c, OF_ALL, &[&before, &asked]).await,
     }
-}
-
-/// One line of the audit log.
-#[derive(Debug, Default)]
-pub(super) struct Entry<'a> {
-    pub(super) batch: Option<&'a str>,
-    pub(super) item: Option<&'a Item>,
-    pub(super) action: &'a str,
-    pub(super) before: Option<&'a str>,
-    pub(super) after: Option<&'a str>,
-    pub(super) actor: &'a str,
-    pub(super) detail: &'a str,
 }
 
 pub(super) async fn audit(c: &impl GenericClient, entry: &Entry<'_>) -> StoreResult<()> {

@@ -12,9 +12,10 @@ use tollgate_core::ports::{
     TurnBlock, TurnsWanted, busy_for,
 };
 
-use super::run::{Params, Urgency, all, execute, optional};
+use super::run::{Params, all, execute, optional};
 use super::value::{Us, word};
 use super::{PostgresStore, call_turns, turns};
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Attempts for PostgresStore {

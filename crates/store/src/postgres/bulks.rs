@@ -12,9 +12,11 @@ use tollgate_core::ports::{
 
 use super::PostgresStore;
 use super::bulk_views;
-use super::run::{Params, Urgency, execute, lock_name, one, optional};
-use super::value::{Us, micros, storable};
+use super::run::{Params, execute, lock_name, one, optional};
+use super::value::{Us, storable};
 use crate::telemetry::Lines;
+use crate::urgency::Urgency;
+use crate::value::micros;
 
 #[async_trait]
 impl Bulks for PostgresStore {

@@ -10,10 +10,12 @@ use tollgate_core::ports::{
 };
 
 use super::PostgresStore;
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::records::money_from;
-use super::run::{Params, Urgency, all, execute, optional};
+use super::run::{Params, all, execute, optional};
 use super::value::{Count, Us, word};
+use crate::urgency::Urgency;
+use crate::audit::Entry;
 
 #[async_trait]
 impl DeadLetters for PostgresStore {

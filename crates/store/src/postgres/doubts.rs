@@ -12,11 +12,13 @@ use tollgate_core::ports::{
 };
 
 use super::PostgresStore;
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::attempts::{abandon, history};
 use super::evidence;
-use super::run::{Params, Urgency, all, execute, optional};
+use super::run::{Params, all, execute, optional};
 use super::value::{Us, storable};
+use crate::urgency::Urgency;
+use crate::audit::Entry;
 
 #[async_trait]
 impl Doubts for PostgresStore {

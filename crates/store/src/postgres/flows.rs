@@ -14,8 +14,9 @@ use tollgate_core::ports::{
 
 use super::PostgresStore;
 use super::flow_writes::{FlowWrite, Write};
-use super::run::{Params, Urgency, all, execute, lock_name, one, optional};
-use super::value::{micros, until};
+use super::run::{Params, all, execute, lock_name, one, optional};
+use crate::urgency::Urgency;
+use crate::value::{micros, until};
 
 #[async_trait]
 impl Flows for PostgresStore {

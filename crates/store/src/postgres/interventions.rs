@@ -12,17 +12,17 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::LARGEST_WINDOW_SECS;
 use tollgate_core::lane_in_force::{never_opens, no_such_lane};
 use tollgate_core::ports::{
-    Author, Found, Intervened, Interventions, StatusMove, StoreResult,
+    Author, Found, Intervened, Interventions, StatusMove, StoreResult, TOO_LATE,
 };
 use tollgate_core::slot::steady_random;
 
 use super::PostgresStore;
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::counters::{Plan, lock_plans, write_back};
-use super::run::{Params, Urgency, execute, now, optional};
+use super::run::{Params, execute, now, optional};
 use super::value::{Us, word};
-
-const TOO_LATE: &str = "its deadline has passed and it must not run late";
+use crate::urgency::Urgency;
+use crate::audit::Entry;
 
 #[async_trait]
 impl Interventions for PostgresStore {

@@ -17,11 +17,14 @@ use tollgate_core::ports::{
     Author, CalendarInForce, Lanes, SettingKind, StoreError, StoreResult, WindowUse,
 };
 
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::certificate::certify;
-use super::run::{Urgency, all, execute};
-use super::value::{Count, Us, micros};
+use super::run::{all, execute};
+use super::value::{Count, Us};
 use super::{PostgresStore, calendars, settings};
+use crate::urgency::Urgency;
+use crate::value::micros;
+use crate::audit::Entry;
 
 #[async_trait]
 impl Lanes for PostgresStore {

@@ -53,12 +53,13 @@ use tollgate_core::gate::DEFAULT_MARGIN;
 use tollgate_core::ports::{Boot, Reading, Settlement, SharedClock, StoreResult};
 
 use crate::clock::MovableTime;
+use crate::urgency::Urgency;
 use admissions::Admit;
 use finish::Finish;
 use flow_writes::FlowWrite;
 use flows::Handouts;
 use group::Group;
-use run::{Runner, Urgency, one};
+use run::{Runner, one};
 use value::Us;
 
 /// What can be set about a PostgreSQL store.

@@ -7,9 +7,10 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{ItemId, ItemType, LaneName};
 use tollgate_core::ports::{Author, Plans, Recounted, Replanned, Spot, StoreResult, Waiting};
 
-use super::run::{Params, Urgency, all, one, optional};
+use super::run::{Params, all, one, optional};
 use super::value::Us;
 use super::{PostgresStore, recount, replan};
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Plans for PostgresStore {

@@ -13,10 +13,12 @@ use tollgate_core::ports::{
 
 use super::admissions::Admit;
 use super::finish::Finish;
-use super::run::{Params, Urgency, all, execute};
-use super::value::{Count, Us, micros, storable};
+use super::run::{Params, all, execute};
+use super::value::{Count, Us, storable};
 use super::{PostgresStore, claim, lanes, starts};
 use crate::telemetry;
+use crate::urgency::Urgency;
+use crate::value::micros;
 
 #[async_trait]
 impl Queue for PostgresStore {

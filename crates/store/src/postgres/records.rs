@@ -13,8 +13,9 @@ use tollgate_core::ports::{
 };
 
 use super::PostgresStore;
-use super::run::{Params, Urgency, all};
+use super::run::{Params, all};
 use super::value::{Count, Us, storable, word};
+use crate::urgency::Urgency;
 
 /// One statement is one consistent read: a row per attempt, or one row without.
 const ITEM: &str = "SELECT r.status, r.amount_minor, r.currency, r.content_hash, r.document,

@@ -16,13 +16,7 @@ use tollgate_core::ports::{StoreError, StoreResult};
 use super::away::Away;
 use super::error::{pool_error, store_error};
 use crate::clock::MovableTime;
-
-/// What cannot wait behind bulk intake: turns and what follows from them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Urgency {
-    Urgent,
-    Normal,
-}
+use crate::urgency::Urgency;
 
 /// So many connections are kept for what is urgent, where there are more than that: turns,
 /// settlements (two) and what flows write.

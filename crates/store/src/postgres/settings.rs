@@ -9,10 +9,12 @@ use tollgate_core::ports::{
     rows_needed,
 };
 
-use super::accounts::{Entry, audit};
-use super::run::{Params, Urgency, all, lock_name, one};
+use super::accounts::audit;
+use super::run::{Params, all, lock_name, one};
 use super::value::{Us, storable};
 use super::{PostgresStore, lanes};
+use crate::urgency::Urgency;
+use crate::audit::Entry;
 
 #[async_trait]
 impl Settings for PostgresStore {

@@ -13,8 +13,10 @@ use tollgate_core::ports::{
 
 use super::PostgresStore;
 use super::check_lists;
-use super::run::{Params, Urgency, all, execute, one, optional};
-use super::value::{Count, Us, micros, storable, word};
+use super::run::{Params, all, execute, one, optional};
+use super::value::{Count, Us, storable, word};
+use crate::urgency::Urgency;
+use crate::value::micros;
 
 #[async_trait]
 impl StatusChecks for PostgresStore {

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::error::Error;
-use std::time::Duration;
 
 use tokio_postgres::Row;
 use tokio_postgres::types::private::BytesMut;
@@ -60,16 +59,6 @@ pub(super) fn word<T>(row: &Row, column: usize, parse: fn(&str) -> Option<T>) ->
         let name = row.columns().get(column).map_or("", |column| column.name());
         StoreError::Bug(unknown_word(name, text))
     })
-}
-
-/// A stretch of time, in microseconds.
-pub(super) fn micros(time: Duration) -> i64 {
-    i64::try_from(time.as_micros()).unwrap_or(i64::MAX / 4)
-}
-
-/// How long from `now` until `then`; zero when it has passed.
-pub(super) fn until(now: i64, then: i64) -> Duration {
-    Duration::from_micros(u64::try_from(then.saturating_sub(now)).unwrap_or(0))
 }
 
 /// Text from outside, such as a downstream's answer: PostgreSQL stores no NUL.

@@ -13,11 +13,12 @@ use tollgate_core::ports::{
 };
 
 use super::SqliteStore;
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::records::move_status;
 use super::value::{Us, word};
-use super::writer::Urgency;
 use super::{call_turns, eras, lanes, queue, turns};
+use crate::urgency::Urgency;
+use crate::audit::Entry;
 
 #[async_trait]
 impl Attempts for SqliteStore {

@@ -12,9 +12,10 @@ use tollgate_core::ports::{
 
 use super::SqliteStore;
 use super::bulk_views;
-use super::value::{Us, micros};
-use super::writer::Urgency;
+use super::value::Us;
 use crate::telemetry::Lines;
+use crate::urgency::Urgency;
+use crate::value::micros;
 
 #[async_trait]
 impl Bulks for SqliteStore {

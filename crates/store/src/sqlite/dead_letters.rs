@@ -9,10 +9,11 @@ use tollgate_core::ports::{
 };
 
 use super::SqliteStore;
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::records::money_from;
 use super::value::{Us, word};
-use super::writer::Urgency;
+use crate::urgency::Urgency;
+use crate::audit::Entry;
 
 #[async_trait]
 impl DeadLetters for SqliteStore {

@@ -11,12 +11,13 @@ use tollgate_core::ports::{
 };
 
 use super::SqliteStore;
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::attempts::{abandon, disprove, history};
 use super::evidence;
 use super::records::move_status;
 use super::value::Us;
-use super::writer::Urgency;
+use crate::urgency::Urgency;
+use crate::audit::Entry;
 
 #[async_trait]
 impl Doubts for SqliteStore {

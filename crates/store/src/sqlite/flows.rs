@@ -9,8 +9,8 @@ use tollgate_core::ports::{
 
 use super::SqliteStore;
 use super::error::Failed;
-use super::value::{micros, until};
-use super::writer::Urgency;
+use crate::urgency::Urgency;
+use crate::value::{micros, until};
 
 #[async_trait]
 impl Flows for SqliteStore {

@@ -9,17 +9,18 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::LARGEST_WINDOW_SECS;
 use tollgate_core::lane_in_force::{never_opens, no_such_lane};
 use tollgate_core::ports::{
-    Author, Found, Intervened, Interventions, StatusMove, StoreResult,
+    Author, Found, Intervened, Interventions, StatusMove, StoreResult, TOO_LATE,
 };
 use tollgate_core::slot::steady_random;
 
 use super::SqliteStore;
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::counters::Plan;
 use super::lanes;
 use super::records::move_status;
 use super::value::{Us, word};
-use super::writer::Urgency;
+use crate::urgency::Urgency;
+use crate::audit::Entry;
 
 #[async_trait]
 impl Interventions for SqliteStore {
@@ -82,8 +83,6 @@ impl Interventions for SqliteStore {
         self.writer.write(Urgency::Normal, write).await
     }
 }
-
-const TOO_LATE: &str = "its deadline has passed and it must not run late";
 
 fn hold_late(c: &Connection, item_type: &ItemType, limit: u32, now: Us) -> rusqlite::Result<u64> {
     let held: Vec<String> = c

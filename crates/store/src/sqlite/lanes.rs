@@ -15,12 +15,14 @@ use tollgate_core::ports::{
     Author, CalendarInForce, Lanes, SettingKind, StoreError, StoreResult, WindowUse,
 };
 
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::certificate::certify;
 use super::error::Failed;
-use super::value::{Us, micros};
-use super::writer::Urgency;
+use super::value::Us;
 use super::{SqliteStore, calendars, settings};
+use crate::urgency::Urgency;
+use crate::value::micros;
+use crate::audit::Entry;
 
 #[async_trait]
 impl Lanes for SqliteStore {

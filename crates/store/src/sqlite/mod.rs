@@ -43,9 +43,10 @@ use tollgate_core::gate::DEFAULT_MARGIN;
 use tollgate_core::ports::{Boot, Reading, SharedClock, StoreResult};
 
 use crate::clock::{Clock, MovableTime};
+use crate::urgency::Urgency;
 use reader::Readers;
 use value::Us;
-use writer::{Urgency, Writer};
+use writer::Writer;
 
 /// What can be set about a SQLite store.
 #[derive(Debug, Clone)]

@@ -8,8 +8,8 @@ use tollgate_core::ports::{Author, Plans, Recounted, Replanned, Spot, StoreResul
 
 use super::error::Failed;
 use super::value::Us;
-use super::writer::Urgency;
 use super::{SqliteStore, recount, replan};
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Plans for SqliteStore {

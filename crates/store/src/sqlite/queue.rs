@@ -11,13 +11,15 @@ use tollgate_core::ports::{
 };
 
 use super::SqliteStore;
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::admit::Batch;
 use super::records::move_status;
-use super::value::{Us, micros};
-use super::writer::Urgency;
+use super::value::Us;
 use super::{claim, lanes, starts};
 use crate::telemetry;
+use crate::urgency::Urgency;
+use crate::value::micros;
+use crate::audit::Entry;
 
 #[async_trait]
 impl Queue for SqliteStore {

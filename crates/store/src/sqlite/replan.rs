@@ -9,14 +9,13 @@ use tollgate_core::lane_in_force::no_such_lane;
 use tollgate_core::ports::{Author, Replanned, StoreError, Waiting};
 use tollgate_core::slot::steady_random;
 
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::counters::Plan;
 use super::error::Failed;
 use super::lanes;
 use super::value::Us;
-
-/// Counters of older generations are forgotten so many at a time.
-const FORGOTTEN_AT_ONCE: u32 = 10_000;
+use crate::audit::Entry;
+use crate::replan::{FORGOTTEN_AT_ONCE, another_replan};
 
 pub(super) fn begin(
     c: &Connection,
@@ -87,8 +86,7 @@ pub(super) fn same_generation(
     if now == Some(generation) {
         return Ok(());
     }
-    let why = format!("another replan of lane \"{lane}\" has begun");
-    Err(StoreError::Invalid(why).into())
+    Err(another_replan(lane).into())
 }
 
 pub(super) fn place(

@@ -7,9 +7,10 @@ use tollgate_core::ports::{
 };
 
 use super::SqliteStore;
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::value::Us;
-use super::writer::Urgency;
+use crate::urgency::Urgency;
+use crate::audit::Entry;
 
 #[async_trait]
 impl Settings for SqliteStore {

@@ -12,8 +12,9 @@ use tollgate_core::ports::{
 
 use super::SqliteStore;
 use super::check_lists;
-use super::value::{Us, micros, word};
-use super::writer::Urgency;
+use super::value::{Us, word};
+use crate::urgency::Urgency;
+use crate::value::micros;
 
 #[async_trait]
 impl StatusChecks for SqliteStore {

@@ -1,7 +1,5 @@
 //! How our types lie in SQLite's columns.
 
-use std::time::Duration;
-
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Type, ValueRef};
 use rusqlite::{Error, Row};
 use tollgate_core::Timestamp;
@@ -43,14 +41,4 @@ pub(super) fn word<T>(
         Type::Text,
         why.into(),
     ))
-}
-
-/// A stretch of time, in microseconds.
-pub(super) fn micros(time: Duration) -> i64 {
-    i64::try_from(time.as_micros()).unwrap_or(i64::MAX / 4)
-}
-
-/// How long from `now` until `then`; zero when it has passed.
-pub(super) fn until(now: i64, then: i64) -> Duration {
-    Duration::from_micros(u64::try_from(then.saturating_sub(now)).unwrap_or(0))
 }

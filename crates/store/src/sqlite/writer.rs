@@ -16,6 +16,7 @@ use tollgate_core::ports::{StoreError, StoreResult};
 
 use super::error::{Failed, store_error};
 use crate::clock::Clock;
+use crate::urgency::Urgency;
 
 /// So many use cases may wait for the writer; more wait outside.
 const MAX_WAITING: usize = 4096;
@@ -23,13 +24,6 @@ const MAX_WAITING: usize = 4096;
 const MAX_GROUP: usize = 512;
 /// … and takes no further one once it has been open for this long.
 const MAX_GROUP_US: i64 = 5_000;
-
-/// What cannot wait behind bulk intake: turns and what follows from them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Urgency {
-    Urgent,
-    Normal,
-}
 
 /// Runs inside the transaction (or learns why there is none), and returns what is to be said
 /// after the commit.
