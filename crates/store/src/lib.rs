@@ -1,5 +1,6 @@
 //! Adapters of the store ports. They hold SQL and no rule: every decision is made by `core`.
 
+mod anew;
 mod audit;
 mod clock;
 pub mod postgres;

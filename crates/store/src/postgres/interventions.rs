@@ -1,8 +1,6 @@
 //! Interventions that people and deadlines make. Whoever gives room back holds the lane's plan first, then
 //! the item's row.
 
-use std::collections::BTreeMap;
-
 use async_trait::async_trait;
 use deadpool_postgres::{GenericClient, Transaction};
 use rust_decimal::Decimal;
@@ -10,18 +8,17 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemType, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::LARGEST_WINDOW_SECS;
-use tollgate_core::lane_in_force::{never_opens, no_such_lane};
 use tollgate_core::ports::{
     Author, Found, Intervened, Interventions, StatusMove, StoreResult, TOO_LATE,
 };
-use tollgate_core::slot::steady_random;
 
-use super::PostgresStore;
+use super::{PostgresStore, anew};
 use super::accounts::audit;
-use super::counters::{Plan, lock_plans, write_back};
-use super::run::{Params, execute, now, optional};
+use super::counters::{Plan, lock_plans};
+use super::run::{Params, execute, optional};
 use super::value::{Us, word};
 use crate::urgency::Urgency;
+use crate::anew::Anew;
 use crate::audit::Entry;
 
 #[async_trait]
@@ -106,14 +103,14 @@ impl Interventions for PostgresStore {
         requested: Timestamp,
         author: Author,
     ) -> StoreResult<Intervened> {
-        let (item, margin) = (item.clone(), self.gate_margin);
-        self.runner
-            .in_transaction(Urgency::Normal, move |tx| {
-                Box::pin(
-                    async move { place_anew(tx, &item, None, requested, &author, margin).await },
-                )
-            })
-            .await
+        let item = item.clone();
+        self.place_anew(Anew {
+            item,
+            requested,
+            reopened: None,
+            author,
+        })
+        .await
     }
 
     async fn reopen(
@@ -123,12 +120,23 @@ impl Interventions for PostgresStore {
         requested: Timestamp,
         author: Author,
     ) -> StoreResult<Intervened> {
-        let (item, margin) = (item.clone(), self.gate_margin);
+        let item = item.clone();
+        self.place_anew(Anew {
+            item,
+            requested,
+            reopened: Some(status),
+            author,
+        })
+        .await
+    }
+}
+
+impl PostgresStore {
+    async fn place_anew(&self, anew: Anew) -> StoreResult<Intervened> {
+        let margin = self.gate_margin;
         self.runner
             .in_transaction(Urgency::Normal, move |tx| {
-                Box::pin(async move {
-                    place_anew(tx, &item, Some(&status), requested, &author, margin).await
-                })
+                Box::pin(async move { anew::place(tx, &anew, margin).await })
             })
             .await
     }
@@ -175,80 +183,7 @@ async fn cancel(
     Ok(Intervened::Yes)
 }
 
-/// Gives what waits another slot; or, with a move of its record, what has ended.
-async fn place_anew(
-    tx: &Transaction<'_>,
-    item: &Item,
-    reopened: Option<&StatusMove>,
-    requested: Timestamp,
-    author: &Author,
-    margin: Decimal,
-) -> StoreResult<Intervened> {
-    const MOVE: &str = "WITH moved AS (
-             UPDATE slot SET window_start = $3, scheduled_time = $4, requested_time = $5,
-                    generation = $6
-             WHERE item_type = $1 AND item_id = $2
-         ), back AS (
-             UPDATE record SET status = $8, updated_at = tg_now()
-             WHERE item_type = $1 AND item_id = $2 AND status = ANY($9)
-         ), asked_again AS (
-             UPDATE attempt SET state = 'DECLINED'
-             WHERE item_type = $1 AND item_id = $2 AND state = 'REFUSED' AND $7::bigint = 1
-         )
-         UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = $4, last_error = NULL,
-                hold_after = CASE queue_status WHEN 'HELD' THEN NULL ELSE hold_after END,
-                run = run + $7::bigint, finished_at = NULL, claimed_at = NULL, dispatched_at = NULL
-         WHERE item_type = $1 AND item_id = $2";
-    let Some((found, plan)) = hold_plan_and_row(tx, item, margin).await? else {
-        return Ok(Intervened::NoSuchItem);
-    };
-    let refusal = match reopened {
-        None => found.refuses_reschedule(),
-        Some(status) => found.refuses_reopen(status),
-    };
-    if let Some(why) = refusal {
-        return Ok(Intervened::Refused(why));
-    }
-    let Some(mut plan) = plan else {
-        return Ok(Intervened::Refused(no_such_lane(&found.lane)));
-    };
-    let from = requested.max(now(tx).await?.0);
-    let Some(place) = plan
-        .place(tx, &found.lane, from, steady_random(&item.id))
-        .await?
-    else {
-        return Ok(Intervened::Refused(never_opens(&found.lane, requested)));
-    };
-    let generation = plan.generation;
-    write_back(tx, BTreeMap::from([(found.lane.clone(), plan)]).iter()).await?;
-    give_back(tx, item).await?;
-    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
-    let (window, scheduled, requested) = (Us(place.window), Us(place.scheduled), Us(requested));
-    let raised = i64::from(reopened.is_some());
-    let to = reopened.map(|status| status.to.as_str());
-    let from: &[String] = reopened.map_or(&[], |status| &status.from);
-    let params: Params<'_> = &[
-        &kind,
-        &id,
-        &window,
-        &scheduled,
-        &requested,
-        &generation,
-        &raised,
-        &to,
-        &from,
-    ];
-    execute(tx, MOVE, params).await?;
-    let action = if reopened.is_some() {
-        "REOPENED"
-    } else {
-        "RESCHEDULED"
-    };
-    audit_move(tx, item, action, &found, "READY", author).await?;
-    Ok(Intervened::Yes)
-}
-
-async fn hold_plan_and_row(
+pub(super) async fn hold_plan_and_row(
     tx: &Transaction<'_>,
     item: &Item,
     margin: Decimal,
@@ -294,7 +229,7 @@ async fn found(c: &impl GenericClient, item: &Item) -> StoreResult<Option<Found>
 
 /// The room of an item's slot comes back, if its window lies ahead; whoever pointed past that
 /// window points to it.
-async fn give_back(tx: &Transaction<'_>, item: &Item) -> StoreResult<()> {
+pub(super) async fn give_back(tx: &Transaction<'_>, item: &Item) -> StoreResult<()> {
     const SLOT: &str = "SELECT lane, generation, window_start FROM slot
          WHERE item_type = $1 AND item_id = $2 AND scheduled_time > (SELECT tg_now())";
     const RETURN: &str = "UPDATE lane_window SET used = greatest(used - 1, 0)
@@ -315,7 +250,7 @@ async fn give_back(tx: &Transaction<'_>, item: &Item) -> StoreResult<()> {
         .map(drop)
 }
 
-async fn audit_move(
+pub(super) async fn audit_move(
     tx: &Transaction<'_>,
     item: &Item,
     action: &str,

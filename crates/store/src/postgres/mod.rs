@@ -4,6 +4,7 @@
 mod accounts;
 mod admissions;
 mod admit;
+mod anew;
 mod attempts;
 mod away;
 mod bulk_views;

@@ -2,24 +2,20 @@
 
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
-use rust_decimal::Decimal;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::LARGEST_WINDOW_SECS;
-use tollgate_core::lane_in_force::{never_opens, no_such_lane};
 use tollgate_core::ports::{
     Author, Found, Intervened, Interventions, StatusMove, StoreResult, TOO_LATE,
 };
-use tollgate_core::slot::steady_random;
 
-use super::SqliteStore;
+use super::{SqliteStore, anew};
 use super::accounts::audit;
-use super::counters::Plan;
-use super::lanes;
 use super::records::move_status;
 use super::value::{Us, word};
 use crate::urgency::Urgency;
+use crate::anew::Anew;
 use crate::audit::Entry;
 
 #[async_trait]
@@ -59,12 +55,14 @@ impl Interventions for SqliteStore {
         requested: Timestamp,
         author: Author,
     ) -> StoreResult<Intervened> {
-        let (item, clock) = (item.clone(), self.clock.clone());
-        let margin = self.options.gate_margin;
-        let write = move |c: &Connection| {
-            place_anew(c, &item, None, requested, &author, margin, Us(clock.now()))
-        };
-        self.writer.write(Urgency::Normal, write).await
+        let item = item.clone();
+        self.place_anew(Anew {
+            item,
+            requested,
+            reopened: None,
+            author,
+        })
+        .await
     }
 
     async fn reopen(
@@ -74,12 +72,21 @@ impl Interventions for SqliteStore {
         requested: Timestamp,
         author: Author,
     ) -> StoreResult<Intervened> {
-        let (item, clock) = (item.clone(), self.clock.clone());
-        let margin = self.options.gate_margin;
-        let write = move |c: &Connection| {
-            let (status, now) = (Some(&status), Us(clock.now()));
-            place_anew(c, &item, status, requested, &author, margin, now)
-        };
+        let item = item.clone();
+        self.place_anew(Anew {
+            item,
+            requested,
+            reopened: Some(status),
+            author,
+        })
+        .await
+    }
+}
+
+impl SqliteStore {
+    async fn place_anew(&self, anew: Anew) -> StoreResult<Intervened> {
+        let (clock, margin) = (self.clock.clone(), self.options.gate_margin);
+        let write = move |c: &Connection| anew::place(c, &anew, margin, Us(clock.now()));
         self.writer.write(Urgency::Normal, write).await
     }
 }
@@ -181,81 +188,7 @@ fn cancel(
     Ok(Intervened::Yes)
 }
 
-/// Gives what waits another slot; or, with a move of its record, what has ended.
-fn place_anew(
-    c: &Connection,
-    item: &Item,
-    reopened: Option<&StatusMove>,
-    requested: Timestamp,
-    author: &Author,
-    margin: Decimal,
-    now: Us,
-) -> rusqlite::Result<Intervened> {
-    let Some(found) = found(c, item)? else {
-        return Ok(Intervened::NoSuchItem);
-    };
-    let refusal = match reopened {
-        None => found.refuses_reschedule(),
-        Some(status) => found.refuses_reopen(status),
-    };
-    if let Some(why) = refusal {
-        return Ok(Intervened::Refused(why));
-    }
-    let Some(lane) = lanes::in_force(c, &found.lane)? else {
-        return Ok(Intervened::Refused(no_such_lane(&found.lane)));
-    };
-    let mut plan = Plan::of(c, &lane, margin)?;
-    let Some(place) = plan.place(requested.max(now.0), steady_random(&item.id))? else {
-        return Ok(Intervened::Refused(never_opens(&found.lane, requested)));
-    };
-    let generation = plan.generation();
-    plan.write_back()?;
-    give_back(c, item, now)?;
-    let key = params![
-        item.item_type.as_str(),
-        item.id.as_str(),
-        Us(place.window),
-        Us(place.scheduled),
-        Us(requested),
-        generation
-    ];
-    c.prepare_cached(
-        "UPDATE slot SET window_start = ?3, scheduled_time = ?4, requested_time = ?5,
-                generation = ?6
-         WHERE item_type = ?1 AND item_id = ?2",
-    )?
-    .execute(key)?;
-    c.prepare_cached(
-        "UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = ?3, last_error = NULL,
-                hold_after = CASE queue_status WHEN 'HELD' THEN NULL ELSE hold_after END,
-                run = run + ?4, finished_at = NULL, claimed_at = NULL, dispatched_at = NULL
-         WHERE item_type = ?1 AND item_id = ?2",
-    )?
-    .execute(params![
-        item.item_type.as_str(),
-        item.id.as_str(),
-        Us(place.scheduled),
-        u32::from(reopened.is_some())
-    ])?;
-    if let Some(status) = reopened {
-        move_status(c, item, status, now)?;
-        c.prepare_cached(
-            "UPDATE attempt SET state = 'DECLINED'
-             WHERE item_type = ?1 AND item_id = ?2 AND state = 'REFUSED'",
-        )?
-        .execute(params![item.item_type.as_str(), item.id.as_str()])?;
-    }
-    let action = if reopened.is_some() {
-        "REOPENED"
-    } else {
-        "RESCHEDULED"
-    };
-    let before = found.queue_status.as_str();
-    audit_move(c, item, action, before, "READY", author, now)?;
-    Ok(Intervened::Yes)
-}
-
-fn found(c: &Connection, item: &Item) -> rusqlite::Result<Option<Found>> {
+pub(super) fn found(c: &Connection, item: &Item) -> rusqlite::Result<Option<Found>> {
     c.prepare_cached(
         "SELECT q.queue_status, q.lane,
                 EXISTS (SELECT 1 FROM attempt a
@@ -289,7 +222,7 @@ fn found(c: &Connection, item: &Item) -> rusqlite::Result<Option<Found>> {
 
 /// The room of an item's slot comes back, if its window lies ahead; whoever pointed past that
 /// window points to it.
-fn give_back(c: &Connection, item: &Item, now: Us) -> rusqlite::Result<()> {
+pub(super) fn give_back(c: &Connection, item: &Item, now: Us) -> rusqlite::Result<()> {
     let slot: Option<(String, i64, Us)> = c
         .prepare_cached(
             "SELECT lane, generation, window_start FROM slot
@@ -323,7 +256,7 @@ fn machine(who: &str) -> Author {
     Author::new(who, TOO_LATE)
 }
 
-fn audit_move(
+pub(super) fn audit_move(
     c: &Connection,
     item: &Item,
     action: &str,

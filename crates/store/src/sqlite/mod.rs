@@ -2,6 +2,7 @@
 
 mod accounts;
 mod admit;
+mod anew;
 mod attempts;
 mod bulk_views;
 mod bulks;
