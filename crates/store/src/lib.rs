@@ -5,6 +5,7 @@ mod audit;
 mod clock;
 pub mod postgres;
 mod replan;
+mod schema;
 pub mod sqlite;
 mod telemetry;
 mod urgency;
