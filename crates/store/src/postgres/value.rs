@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::error::Error;
 
-use tokio_postgres::Row;
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
+use tokio_postgres::{Column, Row};
 use tollgate_core::Timestamp;
 use tollgate_core::ports::{StoreError, StoreResult};
 use tollgate_core::window::END_OF_TIME;
@@ -56,7 +56,7 @@ impl<'a> FromSql<'a> for Count {
 pub(super) fn word<T>(row: &Row, column: usize, parse: fn(&str) -> Option<T>) -> StoreResult<T> {
     let text: &str = row.get(column);
     parse(text).ok_or_else(|| {
-        let name = row.columns().get(column).map_or("", |column| column.name());
+        let name = row.columns().get(column).map_or("", Column::name);
         StoreError::Bug(unknown_word(name, text))
     })
 }
