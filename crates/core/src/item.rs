@@ -83,6 +83,10 @@ impl QueueStatus {
         Self::Dead,
     ];
 
+    #[expect(
+        clippy::match_same_arms,
+        reason = "a table reads by its reasons, not by its results"
+    )]
     /// The transition table. `None` means: this cannot happen to an item in this state. An event
     /// has conditions of its own besides: whose run or claim it is, whether the item has ended,
     /// whether it may have been done.
