@@ -95,7 +95,9 @@ fn allowed(attempts: &[NewTurn], owners: &[Option<Owner>]) -> Vec<Result<Allowed
 fn is_allowed(attempt: &NewTurn, owner: Option<&Owner>) -> Result<Allowed, String> {
     let lost = |state: String| {
         let run = attempt.run;
-        Err(format!("run {run} no longer owns the item, which is {state}"))
+        Err(format!(
+            "run {run} no longer owns the item, which is {state}"
+        ))
     };
     let Some(owner) = owner else {
         return lost("gone".to_owned());
@@ -173,7 +175,10 @@ mod tests {
             missed: open,
             ..new.clone()
         };
-        let other = NewTurn { run: 1, ..new.clone() };
+        let other = NewTurn {
+            run: 1,
+            ..new.clone()
+        };
         let opened = Owner { open, ..OWNER };
         let another = Owner {
             open: Some(AttemptId(8)),
@@ -197,7 +202,9 @@ mod tests {
             (&missed, Some(another), "attempt 8 is open"),
             (&missed, Some(OWNER), "attempt 7 was taken over"),
         ] {
-            let turn = block(std::slice::from_ref(attempt), &[owner]).turns.remove(0);
+            let turn = block(std::slice::from_ref(attempt), &[owner])
+                .turns
+                .remove(0);
             match turn {
                 Ok(turn) => assert_eq!((turn, refusal), (at(0), ""), "{attempt:?} {owner:?}"),
                 Err(Turn::NotYours(why)) if !refusal.is_empty() => {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use tollgate_core::id::{BatchId, Fence, Item, LaneName};
 use tollgate_core::item::{Event, QueueStatus};
 use tollgate_core::ports::{
-    Claim, IN_DOUBT, Intervened, NewItem, NewRecord, Resolution, Resolved, StartRecord, Started, StatusMove,
+    Claim, IN_DOUBT, Intervened, NewItem, NewRecord, Resolution, Resolved, StartRecord, Started,
+    StatusMove,
 };
 
 use super::fixture::{Fixture, SECOND, claim_all, new_item, ops, payment, payments, plan};
@@ -75,8 +76,16 @@ async fn cause(f: &dyn Fixture, item: &Item, fence: Fence, event: Event) {
             store.release(&kind, claims).await.unwrap();
         }
         Event::Started => start(f, item, fence, Started::New).await,
-        Event::Finish => store.finish(item, run, withdrawn()).await.map(drop).unwrap(),
-        Event::Requeue => store.put_back(item, run, SECOND, "busy").await.map(drop).unwrap(),
+        Event::Finish => store
+            .finish(item, run, withdrawn())
+            .await
+            .map(drop)
+            .unwrap(),
+        Event::Requeue => store
+            .put_back(item, run, SECOND, "busy")
+            .await
+            .map(drop)
+            .unwrap(),
         Event::GiveUp => {
             f.lose_context(item).await;
             claim(f, id).await;
@@ -87,7 +96,11 @@ async fn cause(f: &dyn Fixture, item: &Item, fence: Fence, event: Event) {
             store.hold(item, run).await.unwrap();
             store.hold_late(&kind, 1000).await.unwrap();
         }
-        Event::Cancel => store.cancel(item, withdrawn(), ops()).await.map(drop).unwrap(),
+        Event::Cancel => store
+            .cancel(item, withdrawn(), ops())
+            .await
+            .map(drop)
+            .unwrap(),
         Event::Reschedule => store.reschedule(item, soon, ops()).await.map(drop).unwrap(),
         Event::Release => store.release_held(item, ops()).await.map(drop).unwrap(),
         Event::Replay => store.replay(item, ops()).await.map(drop).unwrap(),

@@ -13,8 +13,8 @@ use tollgate_core::ports::{
 use super::PostgresStore;
 use super::run::{Params, all, execute};
 use super::value::{Us, storable};
-use crate::urgency::Urgency;
 use crate::audit::Entry;
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Accounts for PostgresStore {

@@ -14,8 +14,8 @@ use super::accounts::audit;
 use super::records::money_from;
 use super::run::{Params, all, execute, optional};
 use super::value::{Count, Us, word};
-use crate::urgency::Urgency;
 use crate::audit::Entry;
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl DeadLetters for PostgresStore {

@@ -17,8 +17,8 @@ use super::attempts::{abandon, history};
 use super::evidence;
 use super::run::{Params, all, execute, optional};
 use super::value::{Us, storable};
-use crate::urgency::Urgency;
 use crate::audit::Entry;
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Doubts for PostgresStore {

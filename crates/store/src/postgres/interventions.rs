@@ -12,14 +12,14 @@ use tollgate_core::ports::{
     Author, Found, Intervened, Interventions, StatusMove, StoreResult, TOO_LATE,
 };
 
-use super::{PostgresStore, anew};
 use super::accounts::audit;
 use super::counters::{Plan, lock_plans};
 use super::run::{Params, execute, optional};
 use super::value::{Us, word};
-use crate::urgency::Urgency;
+use super::{PostgresStore, anew};
 use crate::anew::Anew;
 use crate::audit::Entry;
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Interventions for PostgresStore {

@@ -22,9 +22,9 @@ use super::certificate::certify;
 use super::run::{all, execute};
 use super::value::{Count, Us};
 use super::{PostgresStore, calendars, settings};
+use crate::audit::Entry;
 use crate::urgency::Urgency;
 use crate::value::micros;
-use crate::audit::Entry;
 
 #[async_trait]
 impl Lanes for PostgresStore {

@@ -14,9 +14,9 @@ use super::lanes;
 use super::plans::waiting;
 use super::run::{Params, execute, now, optional};
 use super::value::Us;
-use crate::value::micros;
 use crate::audit::Entry;
 use crate::replan::{FORGOTTEN_AT_ONCE, another_replan};
+use crate::value::micros;
 
 pub(super) async fn begin(
     tx: &Transaction<'_>,

@@ -13,8 +13,8 @@ use super::accounts::audit;
 use super::run::{Params, all, lock_name, one};
 use super::value::{Us, storable};
 use super::{PostgresStore, lanes};
-use crate::urgency::Urgency;
 use crate::audit::Entry;
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Settings for PostgresStore {

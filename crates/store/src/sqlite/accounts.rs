@@ -11,8 +11,8 @@ use tollgate_core::ports::{
 
 use super::SqliteStore;
 use super::value::Us;
-use crate::urgency::Urgency;
 use crate::audit::Entry;
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Accounts for SqliteStore {

@@ -17,8 +17,8 @@ use super::accounts::audit;
 use super::records::move_status;
 use super::value::{Us, word};
 use super::{call_turns, eras, lanes, queue, turns};
-use crate::urgency::Urgency;
 use crate::audit::Entry;
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Attempts for SqliteStore {
@@ -51,21 +51,27 @@ impl Attempts for SqliteStore {
     async fn take_turns(&self, wanted: TurnsWanted) -> StoreResult<TurnBlock> {
         let (clock, margin) = (self.clock.clone(), self.options.gate_margin);
         self.writer
-            .write(Urgency::Urgent, move |c| turns::take(c, &wanted, margin, clock.now()))
+            .write(Urgency::Urgent, move |c| {
+                turns::take(c, &wanted, margin, clock.now())
+            })
             .await
     }
 
     async fn take_call_turn(&self, wanted: CallWanted) -> StoreResult<CallTurn> {
         let (clock, margin) = (self.clock.clone(), self.options.gate_margin);
         self.writer
-            .write(Urgency::Urgent, move |c| call_turns::take(c, &wanted, margin, clock.now()))
+            .write(Urgency::Urgent, move |c| {
+                call_turns::take(c, &wanted, margin, clock.now())
+            })
             .await
     }
 
     async fn settle(&self, settlement: Settlement) -> StoreResult<bool> {
         let clock = self.clock.clone();
         self.writer
-            .write(Urgency::Urgent, move |c| settle(c, &settlement, Us(clock.now())))
+            .write(Urgency::Urgent, move |c| {
+                settle(c, &settlement, Us(clock.now()))
+            })
             .await
     }
 }
@@ -160,12 +166,7 @@ fn settle(c: &Connection, s: &Settlement, now: Us) -> rusqlite::Result<bool> {
 }
 
 /// What was unknown is known not to have been done, from now on.
-pub(super) fn disprove(
-    c: &Connection,
-    item: &Item,
-    proof: &str,
-    now: Us,
-) -> rusqlite::Result<()> {
+pub(super) fn disprove(c: &Connection, item: &Item, proof: &str, now: Us) -> rusqlite::Result<()> {
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     c.prepare_cached(
         "UPDATE attempt SET state = 'RETRY', detail = ?3, settled_at = ?4

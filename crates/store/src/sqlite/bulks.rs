@@ -138,7 +138,6 @@ impl Bulks for SqliteStore {
     }
 }
 
-
 fn add_chunk(c: &Connection, bulk: &BulkId, chunk: &NewChunk, now: i64) -> rusqlite::Result<bool> {
     let is_open = c
         .prepare_cached("SELECT 1 FROM bulk WHERE bulk_id = ?1 AND state = 'UPLOADING'")?

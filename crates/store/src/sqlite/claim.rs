@@ -8,8 +8,8 @@ use tollgate_core::ports::{Claim, Claimed, DueLanes};
 use super::accounts::audit;
 use super::lanes;
 use super::value::Us;
-use crate::value::{micros, until};
 use crate::audit::Entry;
+use crate::value::{micros, until};
 
 #[derive(Clone, Copy)]
 pub(super) struct Look {

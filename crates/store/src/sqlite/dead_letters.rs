@@ -12,8 +12,8 @@ use super::SqliteStore;
 use super::accounts::audit;
 use super::records::money_from;
 use super::value::{Us, word};
-use crate::urgency::Urgency;
 use crate::audit::Entry;
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl DeadLetters for SqliteStore {

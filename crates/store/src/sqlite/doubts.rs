@@ -16,8 +16,8 @@ use super::attempts::{abandon, disprove, history};
 use super::evidence;
 use super::records::move_status;
 use super::value::Us;
-use crate::urgency::Urgency;
 use crate::audit::Entry;
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Doubts for SqliteStore {

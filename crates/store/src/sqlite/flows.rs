@@ -96,8 +96,10 @@ impl Flows for SqliteStore {
         let flow = flow.clone();
         let write = move |c: &Connection| -> Result<(), Failed> {
             check_epoch(c, epoch)?;
-            c.prepare_cached("UPDATE flow SET progress = ?2 WHERE flow_id = ?1 AND state = 'LIVE'")?
-                .execute(params![flow.as_str(), progress])?;
+            c.prepare_cached(
+                "UPDATE flow SET progress = ?2 WHERE flow_id = ?1 AND state = 'LIVE'",
+            )?
+            .execute(params![flow.as_str(), progress])?;
             Ok(())
         };
         self.writer.write(Urgency::Normal, write).await
@@ -146,10 +148,7 @@ fn check_epoch(c: &Connection, epoch: Epoch) -> Result<(), Failed> {
     if current == epoch.0 {
         return Ok(());
     }
-    let why = format!(
-        "this node's epoch is {}, the store's is {current}",
-        epoch.0
-    );
+    let why = format!("this node's epoch is {}, the store's is {current}", epoch.0);
     Err(StoreError::Fenced(why).into())
 }
 

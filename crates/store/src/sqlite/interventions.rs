@@ -10,13 +10,13 @@ use tollgate_core::ports::{
     Author, Found, Intervened, Interventions, StatusMove, StoreResult, TOO_LATE,
 };
 
-use super::{SqliteStore, anew};
 use super::accounts::audit;
 use super::records::move_status;
 use super::value::{Us, word};
-use crate::urgency::Urgency;
+use super::{SqliteStore, anew};
 use crate::anew::Anew;
 use crate::audit::Entry;
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Interventions for SqliteStore {

@@ -20,9 +20,9 @@ use super::certificate::certify;
 use super::error::Failed;
 use super::value::Us;
 use super::{SqliteStore, calendars, settings};
+use crate::audit::Entry;
 use crate::urgency::Urgency;
 use crate::value::micros;
-use crate::audit::Entry;
 
 #[async_trait]
 impl Lanes for SqliteStore {

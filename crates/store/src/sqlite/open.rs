@@ -25,8 +25,7 @@ impl SqliteStore {
         let connection = prepare(&options).map_err(|e| explain(&path, e))?;
         let readers = Readers::open(&path).map_err(|e| explain(&path, e))?;
         let clock = Clock::anchored_now(options.time.clone());
-        let writer =
-            Writer::start(connection, clock.clone()).map_err(|e| explain(&path, e))?;
+        let writer = Writer::start(connection, clock.clone()).map_err(|e| explain(&path, e))?;
         Ok(Self {
             writer,
             readers,

@@ -16,10 +16,10 @@ use super::admit::Batch;
 use super::records::move_status;
 use super::value::Us;
 use super::{claim, lanes, starts};
+use crate::audit::Entry;
 use crate::telemetry;
 use crate::urgency::Urgency;
 use crate::value::micros;
-use crate::audit::Entry;
 
 #[async_trait]
 impl Queue for SqliteStore {

@@ -9,8 +9,8 @@ use tollgate_core::ports::{
 use super::SqliteStore;
 use super::accounts::audit;
 use super::value::Us;
-use crate::urgency::Urgency;
 use crate::audit::Entry;
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Settings for SqliteStore {
@@ -28,7 +28,9 @@ impl Settings for SqliteStore {
     ) -> StoreResult<Setting> {
         let (name, clock) = (name.to_owned(), self.clock.clone());
         self.writer
-            .write(Urgency::Urgent, move |c| put(c, kind, &name, body_json, author, Us(clock.now())))
+            .write(Urgency::Urgent, move |c| {
+                put(c, kind, &name, body_json, author, Us(clock.now()))
+            })
             .await
     }
 

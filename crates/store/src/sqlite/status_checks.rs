@@ -48,7 +48,10 @@ impl StatusChecks for SqliteStore {
         bodies: Vec<String>,
     ) -> StoreResult<()> {
         let check = check.clone();
-        self.writer.write(Urgency::Normal, move |c| add(c, &check, list, from, &bodies))
+        self.writer
+            .write(Urgency::Normal, move |c| {
+                add(c, &check, list, from, &bodies)
+            })
             .await
     }
 
@@ -79,75 +82,79 @@ impl StatusChecks for SqliteStore {
 
     async fn end_parts(&self, check: &FlowId, ended: EndedParts) -> StoreResult<()> {
         let check = check.clone();
-        self.writer.write(Urgency::Normal, move |c| {
-            c.prepare_cached(
-                "UPDATE status_check_part SET outcome = ?5, failed = ?6
+        self.writer
+            .write(Urgency::Normal, move |c| {
+                c.prepare_cached(
+                    "UPDATE status_check_part SET outcome = ?5, failed = ?6
                  WHERE check_id = ?1 AND list_no = ?2 AND part_no >= ?3 AND part_no < ?4
                    AND outcome IS NULL",
-            )?
-            .execute(params![
-                check.as_str(),
-                ended.list.number(),
-                ended.from,
-                ended.to,
-                ended.outcome_json,
-                ended.failed
-            ])
-            .map(drop)
-        })
-        .await
+                )?
+                .execute(params![
+                    check.as_str(),
+                    ended.list.number(),
+                    ended.from,
+                    ended.to,
+                    ended.outcome_json,
+                    ended.failed
+                ])
+                .map(drop)
+            })
+            .await
     }
 
     async fn begin_gateways(&self, check: &FlowId, gateways: u32) -> StoreResult<()> {
         let check = check.clone();
-        self.writer.write(Urgency::Normal, move |c| {
-            c.prepare_cached(
-                "UPDATE status_check SET phase = 'GATEWAY_PROCESSING', gateways = ?2
+        self.writer
+            .write(Urgency::Normal, move |c| {
+                c.prepare_cached(
+                    "UPDATE status_check SET phase = 'GATEWAY_PROCESSING', gateways = ?2
                  WHERE check_id = ?1 AND phase = 'ES_LOOKUP' AND ended_at IS NULL",
-            )?
-            .execute(params![check.as_str(), gateways])
-            .map(drop)
-        })
-        .await
+                )?
+                .execute(params![check.as_str(), gateways])
+                .map(drop)
+            })
+            .await
     }
 
     async fn begin_aggregation(&self, check: &FlowId) -> StoreResult<()> {
         let check = check.clone();
-        self.writer.write(Urgency::Normal, move |c| {
-            c.prepare_cached(
-                "UPDATE status_check SET phase = 'AGGREGATING'
+        self.writer
+            .write(Urgency::Normal, move |c| {
+                c.prepare_cached(
+                    "UPDATE status_check SET phase = 'AGGREGATING'
                  WHERE check_id = ?1 AND phase = 'GATEWAY_PROCESSING' AND ended_at IS NULL",
-            )?
-            .execute([check.as_str()])
-            .map(drop)
-        })
-        .await
+                )?
+                .execute([check.as_str()])
+                .map(drop)
+            })
+            .await
     }
 
     async fn end_check(&self, check: &FlowId, end: CheckEnd) -> StoreResult<()> {
         let (check, clock) = (check.clone(), self.clock.clone());
-        self.writer.write(Urgency::Normal, move |c| {
-            let (phase, result, error) = match &end {
-                CheckEnd::Completed { result_json } => {
-                    (Some("COMPLETED"), Some(result_json.as_str()), None)
-                }
-                CheckEnd::Failed { error } => (None, None, Some(error.as_str())),
-            };
-            c.prepare_cached(
-                "UPDATE status_check SET phase = coalesce(?2, phase), result = ?3, error = ?4,
+        self.writer
+            .write(Urgency::Normal, move |c| {
+                let (phase, result, error) = match &end {
+                    CheckEnd::Completed { result_json } => {
+                        (Some("COMPLETED"), Some(result_json.as_str()), None)
+                    }
+                    CheckEnd::Failed { error } => (None, None, Some(error.as_str())),
+                };
+                c.prepare_cached(
+                    "UPDATE status_check SET phase = coalesce(?2, phase), result = ?3, error = ?4,
                         ended_at = ?5
                  WHERE check_id = ?1 AND ended_at IS NULL",
-            )?
-            .execute(params![
-                check.as_str(),
-                phase,
-                result,
-                error,
-                clock.now_us()
-            ])
-            .map(drop)
-        })
-        .await
+                )?
+                .execute(params![
+                    check.as_str(),
+                    phase,
+                    result,
+                    error,
+                    clock.now_us()
+                ])
+                .map(drop)
+            })
+            .await
     }
 
     async fn check(&self, check: &FlowId) -> StoreResult<Option<CheckView>> {
@@ -180,10 +187,11 @@ impl StatusChecks for SqliteStore {
 
     async fn forget_checks(&self, older_than: Duration, most: u32) -> StoreResult<u64> {
         let before = self.clock.now_us().saturating_sub(micros(older_than));
-        self.writer.write(Urgency::Normal, move |c| forget(c, before, most)).await
+        self.writer
+            .write(Urgency::Normal, move |c| forget(c, before, most))
+            .await
     }
 }
-
 
 fn add(
     c: &Connection,
