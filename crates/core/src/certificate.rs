@@ -6,7 +6,6 @@ use std::fmt;
 
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
-use serde::{Deserialize, Serialize};
 
 use crate::lane::Lane;
 use crate::ports::Author;
@@ -15,8 +14,7 @@ use crate::{SignedDuration, Timestamp};
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
 /// The proof for one lane and one stretch of time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Certificate {
     pub lane: String,
     pub from: Timestamp,
@@ -35,7 +33,6 @@ pub struct Certificate {
     /// The versions that applied, oldest first.
     pub limits: Vec<LimitInForce>,
     /// For the picture: minutes in which something was sent, seconds where the stretch is short.
-    #[serde(skip)]
     pub parts: Vec<Part>,
 }
 
@@ -53,8 +50,7 @@ impl Certificate {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peak {
     pub sends: u32,
     /// The first send of that second, or the start of that window.
@@ -63,8 +59,7 @@ pub struct Peak {
     pub limit: Decimal,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitInForce {
     pub version: i64,
     pub since: Timestamp,

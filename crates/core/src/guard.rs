@@ -5,12 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
-use serde::{Deserialize, Serialize};
 
 use crate::ports::NewItem;
 use crate::{SignedDuration, Timestamp};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guard {
     /// The rule's name and message: what a refusal says.
     pub rule: String,
@@ -20,7 +19,7 @@ pub struct Guard {
     pub uncounted: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Limit {
     /// No other item with this key was taken in within this time.
     NoTwin { key: String, within_secs: u32 },

@@ -94,13 +94,11 @@ impl fmt::Display for Item {
 
 /// The token of one claim. A later claim of the same item has a higher one, and a writer that
 /// holds a lower one changes nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fence(pub i64);
 
 /// One recorded intent to send.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AttemptId(pub i64);
 
 /// Which start of a node wrote something; a higher one has taken over from all lower ones.

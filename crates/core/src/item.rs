@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum QueueStatus {
     /// Waits for its time.
@@ -24,17 +24,44 @@ pub enum QueueStatus {
 /// What moves an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
+    /// A dispatcher takes it; again, once the claim on it is stale.
     Claim,
-    Reclaim,
+    /// Its claim is given up: its start failed, or whoever took it stops.
+    LetGo,
     Started,
-    StartFailed,
-    GiveUp,
-    Requeue,
     Finish,
-    Cancel,
-    Replay,
+    /// Its flow waits in the queue, or was lost: another run.
+    Requeue,
+    GiveUp,
     Hold,
+    /// What people do.
+    Cancel,
+    Reschedule,
     Release,
+    Replay,
+    Reopen,
+    /// What people say of an item in doubt: it has ended, or is sent again.
+    ResolveEnded,
+    ResolveAgain,
+}
+
+impl Event {
+    pub const ALL: [Self; 14] = [
+        Self::Claim,
+        Self::LetGo,
+        Self::Started,
+        Self::Finish,
+        Self::Requeue,
+        Self::GiveUp,
+        Self::Hold,
+        Self::Cancel,
+        Self::Reschedule,
+        Self::Release,
+        Self::Replay,
+        Self::Reopen,
+        Self::ResolveEnded,
+        Self::ResolveAgain,
+    ];
 }
 
 impl QueueStatus {
@@ -60,21 +87,28 @@ impl QueueStatus {
         clippy::match_same_arms,
         reason = "a table reads by its reasons, not by its results"
     )]
-    /// The transition table. `None` means: this cannot happen to an item in this state.
+    /// The transition table. `None` means: this cannot happen to an item in this state. An event
+    /// has conditions of its own besides: whose run or claim it is, whether the item has ended,
+    /// whether it may have been done.
     pub fn after(self, event: Event) -> Option<Self> {
         use Event as E;
         use QueueStatus::{Cancelled, Claimed, Dead, Dispatched, Held, Ready};
         match (self, event) {
-            (Ready, E::Claim) | (Claimed, E::Reclaim) => Some(Claimed),
-            (Claimed, E::Started) | (Dispatched, E::Finish) => Some(Dispatched),
-            (Claimed, E::StartFailed) | (Dispatched, E::Requeue) | (Dead, E::Replay) => Some(Ready),
-            (Ready | Claimed | Dispatched, E::GiveUp) => Some(Dead),
-            (Ready | Held, E::Cancel) => Some(Cancelled),
-            (Ready | Claimed | Dispatched, E::Hold) => Some(Held),
-            (Held, E::Release) => Some(Ready),
+            (Ready | Claimed, E::Claim) => Some(Claimed),
+            (Claimed, E::Started) => Some(Dispatched),
+            (Claimed, E::LetGo) => Some(Ready),
             // A flow may act before its start has been recorded.
-            (Claimed, E::Finish) => Some(Dispatched),
-            (Claimed, E::Requeue) => Some(Ready),
+            (Claimed | Dispatched, E::Finish) => Some(Dispatched),
+            (Claimed | Dispatched, E::Requeue) => Some(Ready),
+            (Ready | Claimed | Dispatched, E::GiveUp) => Some(Dead),
+            (Ready | Claimed | Dispatched, E::Hold) => Some(Held),
+            (Ready | Held, E::Cancel) => Some(Cancelled),
+            (Ready | Held, E::Reschedule) | (Held, E::Release) | (Dead, E::Replay) => Some(Ready),
+            // What has ended only.
+            (Dispatched | Cancelled, E::Reopen) => Some(Ready),
+            // In doubt is the record's word, wherever the queue has the item.
+            (_, E::ResolveEnded) => Some(Dispatched),
+            (_, E::ResolveAgain) => Some(Ready),
             _ => None,
         }
     }
@@ -106,34 +140,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_item_ends_only_where_it_should() {
+    fn what_has_come_to_rest_is_moved_by_people_only() {
         use Event as E;
-        let events = [
-            E::Claim,
-            E::Reclaim,
-            E::Started,
-            E::StartFailed,
-            E::GiveUp,
-            E::Requeue,
-            E::Finish,
-            E::Cancel,
-            E::Replay,
-            E::Hold,
-            E::Release,
-        ];
-        let moves = |s: QueueStatus| events.iter().filter(|e| s.after(**e).is_some()).count();
-        assert_eq!(moves(QueueStatus::Cancelled), 0, "cancelled is final");
-        assert_eq!(moves(QueueStatus::Dead), 1, "dead can only be replayed");
-        assert_eq!(
-            QueueStatus::Dispatched.after(E::Cancel),
-            None,
-            "too late to cancel"
-        );
-        assert_eq!(
-            QueueStatus::Dispatched.after(E::Claim),
-            None,
-            "never claimed twice"
-        );
+        let moved_by = |status: QueueStatus| -> Vec<Event> {
+            let moves = |event: &Event| status.after(*event).is_some();
+            Event::ALL.into_iter().filter(moves).collect()
+        };
+        let resolved = [E::ResolveEnded, E::ResolveAgain];
+        let held = [E::Cancel, E::Reschedule, E::Release];
+        for (status, events) in [
+            (QueueStatus::Held, &held[..]),
+            (QueueStatus::Dead, &[E::Replay]),
+            (QueueStatus::Cancelled, &[E::Reopen]),
+        ] {
+            assert_eq!(moved_by(status), [events, &resolved].concat(), "{status}");
+        }
+    }
+
+    #[test]
+    fn what_is_under_way_is_neither_claimed_nor_withdrawn() {
+        for event in [Event::Claim, Event::Cancel, Event::Reschedule] {
+            assert_eq!(QueueStatus::Dispatched.after(event), None, "{event:?}");
+        }
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub mod outcome;
 pub mod ports;
 pub mod retry;
 pub mod slot;
+pub mod turns;
 pub mod window;
 
 pub use jiff::{SignedDuration, Timestamp};

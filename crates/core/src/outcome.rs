@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The downstream did it; its answer.
     Done(String),
@@ -49,7 +49,7 @@ impl Outcome {
 }
 
 /// How long the whole lane should stay quiet after an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quiet {
     No,
     /// As the downstream asked.
@@ -57,7 +57,7 @@ pub enum Quiet {
 }
 
 /// An attempt is open from the moment its turn is taken until its outcome is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum AttemptState {
     Open,
@@ -95,7 +95,7 @@ impl AttemptState {
 }
 
 /// What an attempt asks of the downstream. Both take a turn at the gate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum AttemptKind {
     /// Do it.

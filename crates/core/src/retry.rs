@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
     /// Tries in all; the first counts.
     pub max_attempts: u32,

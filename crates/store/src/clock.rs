@@ -7,6 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tollgate_core::Timestamp;
 
+use crate::value::micros;
+
 #[derive(Debug, Clone)]
 pub(crate) struct Clock {
     anchor_us: i64,
@@ -53,8 +55,4 @@ impl Clock {
     pub(crate) fn now(&self) -> Timestamp {
         Timestamp::from_microsecond(self.now_us()).unwrap_or(Timestamp::MAX)
     }
-}
-
-fn micros(time: Duration) -> i64 {
-    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }

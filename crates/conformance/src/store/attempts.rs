@@ -6,7 +6,8 @@ use tollgate_core::id::AttemptId;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
 use tollgate_core::ports::{
-    IN_DOUBT, Intervened, NewTurn, Resolution, Resolved, Settlement, StatusMove, Then, Turn,
+    IN_DOUBT, Intervened, NewTurn, Resolution, Resolved, Settlement, StatusMove, StoreError, Then,
+    Turn,
 };
 
 use super::fixture::{
@@ -99,6 +100,29 @@ pub async fn a_history_tells_all_attempts_oldest_first(f: &dyn Fixture) {
     assert_eq!(told, attempts);
     let details: Vec<_> = history.past.iter().map(|p| p.detail.as_str()).collect();
     assert_eq!(details, ["first", "second", "third"]);
+}
+
+/// An attempt that is taken for another kind, or another outcome, could be sent twice.
+pub async fn an_attempt_with_a_word_that_nobody_knows_is_told_as_a_bug(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    for (column, id) in [("kind", "k"), ("state", "s")] {
+        let item = f.dispatched(&[id]).await.remove(0);
+        f.sent(&item).await;
+        f.damage(&format!(
+            "UPDATE attempt SET {column} = 'WAVED' WHERE item_id = '{id}'"
+        ))
+        .await;
+        let told = [
+            f.store().take_over(&item, 1, TOLERANCE).await.map(drop),
+            f.store().item(&item).await.map(drop),
+        ];
+        for told in told {
+            let Err(StoreError::Bug(why)) = told else {
+                panic!("{column}: {told:?}")
+            };
+            assert!(why.contains(column) && why.contains("WAVED"), "{why}");
+        }
+    }
 }
 
 pub async fn every_outcome_is_written_to_its_attempt(f: &dyn Fixture) {

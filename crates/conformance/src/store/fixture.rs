@@ -43,8 +43,8 @@ pub trait Fixture: Send + Sync {
     /// Ends every node and starts again on the same data. The case holds no store meanwhile.
     async fn restart(&self);
 
-    /// Damage that no port can do: an item loses its context.
-    async fn lose_context(&self, item: &Item);
+    /// Damage that no port can do, as a statement that every backend understands.
+    async fn damage(&self, sql: &str);
 }
 
 pub(super) fn payments() -> ItemType {
@@ -230,6 +230,14 @@ impl dyn Fixture + '_ {
     pub(super) async fn view(&self, item: &Item) -> ItemView {
         let view = self.store().item(item).await.unwrap();
         view.unwrap_or_else(|| panic!("{item} is gone"))
+    }
+
+    /// An item without its context.
+    pub(super) async fn lose_context(&self, item: &Item) {
+        let (kind, id) = (&item.item_type, &item.id);
+        let lose =
+            format!("DELETE FROM item_context WHERE item_type = '{kind}' AND item_id = '{id}'");
+        self.damage(&lose).await;
     }
 
     pub(super) async fn windows(&self) -> Vec<WindowUse> {

@@ -24,6 +24,7 @@ pub mod guards;
 pub mod hours;
 pub mod interventions;
 pub mod lanes;
+pub mod moves;
 pub mod pauses;
 mod planning;
 pub mod plans;
@@ -164,6 +165,7 @@ macro_rules! store_cases {
             an_open_attempt_whose_turn_may_still_be_used_makes_the_item_busy
             an_open_attempt_whose_turn_has_passed_is_unknown
             a_history_tells_all_attempts_oldest_first
+            an_attempt_with_a_word_that_nobody_knows_is_told_as_a_bug
             every_outcome_is_written_to_its_attempt
             settling_may_finish_the_item_and_move_its_record_together
             settling_may_send_the_item_back_as_its_next_run
@@ -225,6 +227,9 @@ macro_rules! store_cases {
             cancelling_moves_the_record_from_where_it_may
             a_cancelled_item_gives_its_room_back_even_behind_full_windows
             a_rescheduled_item_moves_with_its_slot_its_counters_and_its_queue_row
+        }
+        $crate::store_case_module! { $new, moves,
+            every_event_moves_an_item_as_the_table_says
         }
         $crate::store_case_module! { $new, declines,
             what_was_declined_may_be_given_another_time_although_it_was_in_doubt

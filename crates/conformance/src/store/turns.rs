@@ -233,6 +233,17 @@ pub async fn an_item_named_twice_in_one_block_gets_one_turn(f: &dyn Fixture) {
     assert!(matches!(first, Turn::At { .. }), "{first:?}");
     assert!(matches!(second, Turn::NotYours(_)), "{second:?}");
     assert!(matches!(third, Turn::At { .. }), "{third:?}");
+    let items = f.dispatched(&["c"]).await;
+    let stale = NewTurn {
+        run: 0,
+        ..send(&items[0])
+    };
+    let block = f.turns(vec![stale, send(&items[0])]).await;
+    let [stale, owner] = &block.turns[..] else {
+        panic!("{block:?}")
+    };
+    assert!(matches!(stale, Turn::NotYours(_)), "{stale:?}");
+    assert!(matches!(owner, Turn::At { .. }), "not kept by who is late");
 }
 
 pub async fn senders_at_once_for_one_item_get_one_turn(f: &dyn Fixture) {

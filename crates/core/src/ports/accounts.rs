@@ -1,7 +1,6 @@
 //! Accounts: control totals and the audit trail.
 
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
 
 use super::{Page, StoreResult};
 use crate::Timestamp;
@@ -65,8 +64,7 @@ impl AuditWanted {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Total {
     pub status: String,
     pub currency: String,

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rust_decimal::Decimal;
-use serde::{Deserialize, Serialize};
 
 use super::{Era, StoreResult};
 use crate::Timestamp;
@@ -128,6 +127,7 @@ pub struct CallTurn {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallGiven {
     At(Timestamp),
+    /// Not within reach yet; nothing was changed.
     AskAgainIn(Duration),
     /// The lane sends nothing.
     Closed {
@@ -209,7 +209,7 @@ pub struct Settlement {
 }
 
 /// A compare-and-set of a record's status.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusMove {
     /// Moves only from one of these; from any other it stays.
     pub from: Vec<String>,

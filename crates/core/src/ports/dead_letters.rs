@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::{Author, Intervened, Page, StoreResult};
 use crate::Timestamp;
 use crate::id::{Item, ItemId, ItemType, LaneName};
-use crate::item::QueueStatus;
+use crate::item::{Event, QueueStatus};
 use crate::money::Money;
 
 #[async_trait]
@@ -39,7 +39,7 @@ pub struct DeadLetter {
 }
 
 /// Why an item cannot be replayed.
-pub fn cannot_replay(queue_status: &str) -> Option<String> {
-    let dead = QueueStatus::Dead.as_str();
-    (queue_status != dead).then(|| format!("it is {queue_status}, not {dead}"))
+pub fn cannot_replay(status: QueueStatus) -> Option<String> {
+    let is_dead = status.after(Event::Replay).is_some();
+    (!is_dead).then(|| format!("it is {status}, not {}", QueueStatus::Dead))
 }

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
 
 use super::{FlowView, StoreResult};
 use crate::id::{Epoch, FlowId};
@@ -59,7 +58,7 @@ pub struct DueFlow {
     pub journal: Vec<JournalEntry>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalEntry {
     pub key: String,
     pub result_json: String,

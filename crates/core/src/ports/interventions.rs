@@ -4,7 +4,8 @@ use async_trait::async_trait;
 
 use super::{Author, StatusMove, StoreResult};
 use crate::Timestamp;
-use crate::id::{Item, ItemType};
+use crate::id::{Item, ItemType, LaneName};
+use crate::item::{Event, QueueStatus};
 
 #[async_trait]
 pub trait Interventions: Send + Sync {
@@ -59,30 +60,67 @@ pub enum Intervened {
     Refused(String),
 }
 
-/// Why an item cannot be tried again by a person.
-pub fn cannot_reopen(
-    has_ended: bool,
-    record_status: &str,
-    status: &StatusMove,
-    may_be_done: bool,
-) -> Option<String> {
-    if !status.from.iter().any(|from| from == record_status) {
-        let from = status.from.join(" or ");
-        return Some(format!("it is {record_status}, not {from}"));
-    }
-    if !has_ended {
-        return Some("it has not ended".into());
-    }
-    may_be_done.then(|| "it was sent, and may have been done".into())
+/// Why a deadline holds an item.
+pub const TOO_LATE: &str = "its deadline has passed and it must not run late";
+
+/// An item as whoever would move it finds it, read while nobody else can move it.
+#[derive(Debug, Clone)]
+pub struct Found {
+    pub queue_status: QueueStatus,
+    pub lane: LaneName,
+    /// Since it was last declined.
+    pub may_be_done: bool,
+    pub was_sent: bool,
+    pub has_ended: bool,
+    pub record_status: String,
 }
 
-/// Why an item cannot be moved by a person any more, or not yet.
-pub fn cannot_move(queue_status: &str, may_be_done: bool) -> Option<String> {
-    match queue_status {
-        "READY" | "HELD" if may_be_done => Some("it was sent, and may have been done".into()),
-        "READY" | "HELD" => None,
-        "CLAIMED" | "DISPATCHED" => Some("it is being executed, or was".into()),
-        "DEAD" => Some("it is DEAD; replay it instead".into()),
-        other => Some(format!("it is {other} already")),
+impl Found {
+    /// Why it cannot be withdrawn any more, or not yet.
+    pub fn refuses_cancel(&self) -> Option<String> {
+        self.must_wait(Event::Cancel)
+            .or_else(|| self.may_be_done.then(|| SENT.to_owned()))
+    }
+
+    /// Why it cannot be given another time.
+    pub fn refuses_reschedule(&self) -> Option<String> {
+        let was_sent = self.was_sent || self.may_be_done;
+        self.must_wait(Event::Reschedule)
+            .or_else(|| was_sent.then(|| SENT.to_owned()))
+    }
+
+    /// Why there is nothing to let go.
+    pub fn refuses_release(&self) -> Option<String> {
+        let status = self.queue_status;
+        let is_held = status.after(Event::Release).is_some();
+        (!is_held).then(|| format!("it is {status}, not {}", QueueStatus::Held))
+    }
+
+    /// Why it cannot be tried again.
+    pub fn refuses_reopen(&self, status: &StatusMove) -> Option<String> {
+        if !status.from.contains(&self.record_status) {
+            let from = status.from.join(" or ");
+            return Some(format!("it is {}, not {from}", self.record_status));
+        }
+        if !self.has_ended || self.queue_status.after(Event::Reopen).is_none() {
+            return Some("it has not ended".into());
+        }
+        self.may_be_done.then(|| SENT.to_owned())
+    }
+
+    fn must_wait(&self, event: Event) -> Option<String> {
+        let status = self.queue_status;
+        if status.after(event).is_some() {
+            return None;
+        }
+        Some(match status {
+            QueueStatus::Claimed | QueueStatus::Dispatched => "it is being executed, or was".into(),
+            QueueStatus::Dead => "it is DEAD; replay it instead".into(),
+            QueueStatus::Ready | QueueStatus::Held | QueueStatus::Cancelled => {
+                format!("it is {status} already")
+            }
+        })
     }
 }
+
+const SENT: &str = "it was sent, and may have been done";

@@ -40,7 +40,7 @@ pub use doubts::{
 pub use engine::{Engine, FlowView, Memo, Start, Started, Unreachable};
 pub use error::{StoreError, StoreResult};
 pub use flows::{DueFlow, DueFlows, FlowEnd, Flows, JournalEntry, NewFlow};
-pub use interventions::{Intervened, Interventions, cannot_move, cannot_reopen};
+pub use interventions::{Found, Intervened, Interventions, TOO_LATE};
 pub use lanes::{CalendarInForce, Lanes, WindowUse};
 pub use page::{Bookmark, MOST_LOOKED_AT, Page, rows_needed};
 pub use plans::{Plans, Recounted, Replanned, Spot, Waiting};

@@ -85,7 +85,7 @@ pub trait Queue: Send + Sync {
     ) -> StoreResult<bool>;
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct NewItem {
     pub id: ItemId,
     pub lane: LaneName,
@@ -93,11 +93,9 @@ pub struct NewItem {
     pub requested: Option<Timestamp>,
     pub deadline: Option<Timestamp>,
     /// Rather wait for a person than run after the deadline.
-    #[serde(default)]
     pub hold_if_late: bool,
     pub record: NewRecord,
     /// What must still hold when it is written.
-    #[serde(default)]
     pub guards: Vec<Guard>,
     pub context_json: String,
     pub init_flow: FlowId,
@@ -120,11 +118,10 @@ impl NewItem {
 }
 
 /// The business state of a new item.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct NewRecord {
     pub owner: String,
     /// Whether it is ever looked for by its owner ([`super::Records::owned`]): an index has it then.
-    #[serde(default)]
     pub by_owner: bool,
     pub status: String,
     pub money: Money,
@@ -133,7 +130,7 @@ pub struct NewRecord {
     pub document: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Admission {
     New(Placed),
     /// Known already, with the same content: the same answer.

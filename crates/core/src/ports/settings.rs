@@ -1,7 +1,6 @@
 //! Settings: whatever is configured at runtime. Every version stays readable, with its author.
 
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
 
 use super::{Page, StoreResult};
 use crate::Timestamp;
@@ -79,7 +78,7 @@ impl SettingKind {
 }
 
 /// Who changes something, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Author {
     pub actor: String,
     pub reason: String,

@@ -71,7 +71,7 @@ pub trait StatusChecks: Send + Sync {
 }
 
 /// One list of a check's parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartList {
     /// The payments to look up, some hundred a part.
     Lookups,

@@ -11,8 +11,10 @@ use tollgate_core::ports::{
 };
 
 use super::PostgresStore;
-use super::run::{Params, Urgency, all, execute};
+use super::run::{Params, all, execute};
 use super::value::{Us, storable};
+use crate::audit::Entry;
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Accounts for PostgresStore {
@@ -27,7 +29,7 @@ impl Accounts for PostgresStore {
              GROUP BY status, currency ORDER BY status, currency";
         let item_type = item_type.clone();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let kind = item_type.as_str();
                     let rows = all(c, TOTALS, &[&kind, &Us(from), &Us(to)]).await?;
@@ -54,7 +56,7 @@ impl Accounts for PostgresStore {
                   WHERE lane = p.lane AND item_type = $1 AND queue_status = 'HELD') AS held) d";
         let item_type = item_type.clone();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let rows = all(c, DEPTHS, &[&item_type.as_str()]).await?;
                     // Without a lane there is nothing to sum up.
@@ -70,7 +72,7 @@ impl Accounts for PostgresStore {
 
     async fn write_audit(&self, entry: NewAudit) -> StoreResult<()> {
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let entry = Entry {
                         item: entry.item.as_ref(),
@@ -87,7 +89,7 @@ impl Accounts for PostgresStore {
 
     async fn audit_log(&self, wanted: AuditWanted) -> StoreResult<Page<AuditEntry, i64>> {
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let asked = rows_needed(wanted.limit, wanted.is_filtered());
                     let rows = entries(c, &wanted, asked).await?;
@@ -122,18 +124,6 @@ async fn entries(
         (None, Some(actor)) => all(c, OF_ACTOR, &[&&*storable(actor), &before, &asked]).await,
         (None, None) => all(c, OF_ALL, &[&before, &asked]).await,
     }
-}
-
-/// One line of the audit log.
-#[derive(Debug, Default)]
-pub(super) struct Entry<'a> {
-    pub(super) batch: Option<&'a str>,
-    pub(super) item: Option<&'a Item>,
-    pub(super) action: &'a str,
-    pub(super) before: Option<&'a str>,
-    pub(super) after: Option<&'a str>,
-    pub(super) actor: &'a str,
-    pub(super) detail: &'a str,
 }
 
 pub(super) async fn audit(c: &impl GenericClient, entry: &Entry<'_>) -> StoreResult<()> {

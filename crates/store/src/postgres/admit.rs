@@ -106,7 +106,7 @@ impl Batch<'_> {
         if judged.won.len() < new.len() {
             self.forget_losers(&new, &judged.won).await?;
         }
-        self.answer(items, &judged, plans).await
+        self.answer(items, &judged, plans, now.0).await
     }
 
     /// The ids that were not known before.
@@ -268,6 +268,7 @@ impl Batch<'_> {
         items: &[&NewItem],
         judged: &Judged<'_>,
         plans: &BTreeMap<LaneName, Plan>,
+        now: Timestamp,
     ) -> StoreResult<Vec<Admission>> {
         let new: HashMap<&ItemId, &Won<'_>> = judged.won.iter().map(|w| (&w.item.id, w)).collect();
         let others: Vec<&str> = if new.len() == items.len() {
@@ -289,7 +290,7 @@ impl Batch<'_> {
                         rule: guard.rule.clone(),
                         message: guard.message.clone(),
                     },
-                    _ => Admission::Refused(refusal(item, plans)),
+                    _ => Admission::Refused(refusal(item, plans, now)),
                 },
             },
         });
@@ -349,12 +350,13 @@ pub(super) fn is_storable(item: &NewItem) -> bool {
     !texts.iter().any(|text| text.contains('\0'))
 }
 
-fn refusal(item: &NewItem, plans: &BTreeMap<LaneName, Plan>) -> String {
+fn refusal(item: &NewItem, plans: &BTreeMap<LaneName, Plan>, now: Timestamp) -> String {
     if !is_storable(item) {
         return "a text with a NUL character cannot be stored; remove it".to_owned();
     }
-    match item.requested {
-        Some(requested) if plans.contains_key(&item.lane) => never_opens(&item.lane, requested),
-        _ => no_such_lane(&item.lane),
+    if plans.contains_key(&item.lane) {
+        never_opens(&item.lane, item.requested.unwrap_or(now))
+    } else {
+        no_such_lane(&item.lane)
     }
 }

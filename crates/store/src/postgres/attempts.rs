@@ -13,9 +13,10 @@ use tollgate_core::ports::{
 };
 
 use super::records::move_status;
-use super::run::{Params, Urgency, all, execute, optional};
-use super::value::Us;
+use super::run::{Params, all, execute, optional};
+use super::value::{Us, word};
 use super::{PostgresStore, call_turns, turns};
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Attempts for PostgresStore {
@@ -29,7 +30,7 @@ impl Attempts for PostgresStore {
         let mine = item.clone();
         let before = self
             .runner
-            .read(Urgency::Urgent, move |c| {
+            .autocommit(Urgency::Urgent, move |c| {
                 Box::pin(async move { history(c, &mine, tolerance).await })
             })
             .await?;
@@ -42,7 +43,7 @@ impl Attempts for PostgresStore {
         }
         let (item, in_doubt) = (item.clone(), in_doubt.clone());
         self.runner
-            .write(Urgency::Urgent, move |tx| {
+            .in_transaction(Urgency::Urgent, move |tx| {
                 Box::pin(async move {
                     if abandon_passed(tx, &item, run, tolerance).await? {
                         move_status(tx, &item, &in_doubt).await?;
@@ -56,7 +57,7 @@ impl Attempts for PostgresStore {
     async fn take_turns(&self, wanted: TurnsWanted) -> StoreResult<TurnBlock> {
         let margin = self.gate_margin;
         self.runner
-            .write(Urgency::Urgent, move |tx| {
+            .in_transaction(Urgency::Urgent, move |tx| {
                 Box::pin(async move { turns::take(tx, &wanted, margin).await })
             })
             .await
@@ -65,7 +66,7 @@ impl Attempts for PostgresStore {
     async fn take_call_turn(&self, wanted: CallWanted) -> StoreResult<CallTurn> {
         let margin = self.gate_margin;
         self.runner
-            .write(Urgency::Urgent, move |tx| {
+            .in_transaction(Urgency::Urgent, move |tx| {
                 Box::pin(async move { call_turns::take(tx, &wanted, margin).await })
             })
             .await
@@ -122,7 +123,8 @@ pub(super) async fn history(
          WHERE e.one = 1 ORDER BY a.attempt_id";
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     let rows = all(c, HISTORY, &[&kind, &id]).await?;
-    let past: Vec<Past> = rows.iter().filter_map(past_from).collect();
+    let past = rows.iter().filter_map(|row| past_from(row).transpose());
+    let past = past.collect::<StoreResult<Vec<Past>>>()?;
     let Some(first) = rows.first() else {
         return Err(StoreError::Bug("clock_era is empty".into()));
     };
@@ -137,15 +139,18 @@ pub(super) async fn history(
     })
 }
 
-fn past_from(row: &Row) -> Option<Past> {
-    let attempt: Option<i64> = row.get(3);
-    Some(Past {
-        attempt: AttemptId(attempt?),
-        kind: AttemptKind::parse(row.get(4)).unwrap_or(AttemptKind::Send),
-        state: AttemptState::parse(row.get(5)).unwrap_or(AttemptState::Unknown),
+/// Nothing in the one row of an item without attempts.
+fn past_from(row: &Row) -> StoreResult<Option<Past>> {
+    let Some(attempt) = row.get::<_, Option<i64>>(3) else {
+        return Ok(None);
+    };
+    Ok(Some(Past {
+        attempt: AttemptId(attempt),
+        kind: word(row, 4, AttemptKind::parse)?,
+        state: word(row, 5, AttemptState::parse)?,
         key: row.get(9),
         turn_at: row.get::<_, Us>(6).0,
         era: row.get(7),
         detail: row.get(8),
-    })
+    }))
 }

@@ -9,7 +9,7 @@ use tollgate_core::ports::{
 };
 
 use super::run::{Params, all};
-use super::value::{Count, Us};
+use super::value::{Count, Us, word};
 
 pub(super) async fn to_do(
     c: &impl GenericClient,
@@ -72,7 +72,7 @@ pub(super) async fn lines(
 fn line_from(row: &Row) -> StoreResult<BulkLine> {
     let bulk = BulkId::new(row.get::<_, String>(0));
     Ok(BulkLine {
-        state: state(row, &bulk)?,
+        state: word(row, 1, BulkState::parse)?,
         bulk,
         lines: count(row, 2),
         accepted: count(row, 3),
@@ -81,12 +81,6 @@ fn line_from(row: &Row) -> StoreResult<BulkLine> {
         opened_at: row.get::<_, Us>(6).0,
         ended_at: row.get::<_, Option<Us>>(7).map(|us| us.0),
     })
-}
-
-/// In the second column.
-fn state(row: &Row, bulk: &BulkId) -> StoreResult<BulkState> {
-    let unknown = || StoreError::Bug(format!("bulk {bulk}: unknown state"));
-    BulkState::parse(row.get(1)).ok_or_else(unknown)
 }
 
 pub(super) async fn errors(
@@ -121,7 +115,7 @@ fn view_from(row: &Row, bulk: &BulkId) -> StoreResult<BulkView> {
     Ok(BulkView {
         bulk: bulk.clone(),
         item_type: ItemType::new(row.get::<_, String>(0)),
-        state: state(row, bulk)?,
+        state: word(row, 1, BulkState::parse)?,
         lines: count(row, 2),
         accepted: count(row, 3),
         duplicate: count(row, 4),

@@ -12,9 +12,11 @@ use tollgate_core::ports::{
 
 use super::PostgresStore;
 use super::bulk_views;
-use super::run::{Params, Urgency, execute, lock_name, one, optional};
-use super::value::{Us, micros, storable};
+use super::run::{Params, execute, lock_name, one, optional};
+use super::value::{Us, storable};
 use crate::telemetry::Lines;
+use crate::urgency::Urgency;
+use crate::value::micros;
 
 #[async_trait]
 impl Bulks for PostgresStore {
@@ -25,7 +27,7 @@ impl Bulks for PostgresStore {
              ON CONFLICT (bulk_id) DO NOTHING";
         let (bulk, item_type) = (bulk.clone(), item_type.clone());
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move {
                     let params: Params<'_> = &[&bulk.as_str(), &item_type.as_str()];
                     Ok(execute(tx, OPEN, params).await? == 1)
@@ -37,7 +39,7 @@ impl Bulks for PostgresStore {
     async fn add_chunk(&self, bulk: &BulkId, chunk: NewChunk) -> StoreResult<bool> {
         let bulk = bulk.clone();
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { add_chunk(tx, &bulk, &chunk).await })
             })
             .await
@@ -51,7 +53,7 @@ impl Bulks for PostgresStore {
     ) -> StoreResult<Closed> {
         let bulk = bulk.clone();
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { close(tx, &bulk, key.as_deref(), &digest).await })
             })
             .await
@@ -60,7 +62,7 @@ impl Bulks for PostgresStore {
     async fn bulk_by_key(&self, item_type: &ItemType, key: &str) -> StoreResult<Option<KnownBulk>> {
         let (item_type, key) = (item_type.clone(), key.to_owned());
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move { by_key(&*c, item_type.as_str(), &key).await })
             })
             .await
@@ -69,7 +71,7 @@ impl Bulks for PostgresStore {
     async fn drop_upload(&self, bulk: &BulkId) -> StoreResult<()> {
         let bulk = bulk.clone();
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { discard(tx, &bulk).await })
             })
             .await
@@ -77,7 +79,7 @@ impl Bulks for PostgresStore {
 
     async fn sweep_uploads(&self, idle: Duration, most: u32) -> StoreResult<u64> {
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { sweep(tx, idle, most).await })
             })
             .await
@@ -86,7 +88,7 @@ impl Bulks for PostgresStore {
     async fn chunks_to_do(&self, item_type: &ItemType, limit: u32) -> StoreResult<Vec<ChunkId>> {
         let item_type = item_type.clone();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move { bulk_views::to_do(&*c, &item_type, limit).await })
             })
             .await
@@ -96,7 +98,7 @@ impl Bulks for PostgresStore {
         const TEXT: &str = "SELECT text FROM bulk_chunk WHERE bulk_id = $1 AND chunk_no = $2";
         let chunk = chunk.clone();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let number = i64::from(chunk.number);
                     let row = optional(c, TEXT, &[&chunk.bulk.as_str(), &number]).await?;
@@ -110,7 +112,7 @@ impl Bulks for PostgresStore {
         let (chunk, lines) = (chunk.clone(), Lines::of(&end));
         let finished = self
             .runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { finish(tx, &chunk, &end).await })
             })
             .await?;
@@ -123,7 +125,7 @@ impl Bulks for PostgresStore {
     async fn bulk(&self, bulk: &BulkId) -> StoreResult<Option<BulkView>> {
         let bulk = bulk.clone();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move { bulk_views::view(&*c, &bulk).await })
             })
             .await
@@ -138,7 +140,7 @@ impl Bulks for PostgresStore {
         let item_type = item_type.clone();
         let after = after.unwrap_or(Bookmark::ABOVE_ALL);
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move { bulk_views::lines(&*c, &item_type, &after, limit).await })
             })
             .await
@@ -152,7 +154,7 @@ impl Bulks for PostgresStore {
     ) -> StoreResult<Vec<LineError>> {
         let bulk = bulk.clone();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move { bulk_views::errors(&*c, &bulk, after_line, limit).await })
             })
             .await
@@ -163,7 +165,7 @@ impl Bulks for PostgresStore {
             "SELECT count(*) FROM bulk WHERE item_type = $1 AND state = 'RUNNING'";
         let item_type = item_type.clone();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let row = one(c, RUNNING, &[&item_type.as_str()]).await?;
                     Ok(row.get::<_, i64>(0).unsigned_abs())

@@ -3,9 +3,9 @@
 use deadpool_postgres::Transaction;
 use rust_decimal::Decimal;
 use tollgate_core::Timestamp;
-use tollgate_core::call_turn::{GivenCall, give_call_turn};
+use tollgate_core::call_turn::give_call_turn;
 use tollgate_core::gate::Moment;
-use tollgate_core::lane_in_force::Standing;
+use tollgate_core::lane_in_force::{Standing, no_such_lane};
 use tollgate_core::ports::{CallGiven, CallTurn, CallWanted, StoreResult};
 
 use super::run::{execute, optional};
@@ -19,29 +19,27 @@ pub(super) async fn take(
 ) -> StoreResult<CallTurn> {
     let (last_turn, last_call) = lock_cursor(tx, wanted.lane.as_str()).await?;
     let (lane, (now, _)) = futures::try_join!(lanes::lane(tx, &wanted.lane), eras::now(tx))?;
-    let given = match (
-        lane.as_ref(),
-        Standing::of(lane.as_ref(), &wanted.lane, now),
-    ) {
-        (Some(lane), Standing::Open { until }) => {
-            let moment = Moment {
-                last_turn,
-                now,
-                lead: wanted.lead,
-                closes_at: until,
-            };
-            let pace = lane.lane.pace(margin);
-            match give_call_turn(pace, wanted.share, moment, last_call) {
-                GivenCall::At(at) => {
-                    log(tx, wanted.lane.as_str(), Us(at)).await?;
-                    CallGiven::At(at)
-                }
-                GivenCall::AskAgainIn(pause) => CallGiven::AskAgainIn(pause),
-            }
-        }
-        (_, Standing::Closed { why, .. }) => CallGiven::Closed { why },
-        (None, Standing::Open { .. }) => unreachable!("a missing lane is closed"),
+    let closed = |why| CallTurn {
+        now,
+        given: CallGiven::Closed { why },
     };
+    let Some(lane) = lane else {
+        return Ok(closed(no_such_lane(&wanted.lane)));
+    };
+    let closes_at = match lane.standing(now) {
+        Standing::Open { until } => until,
+        Standing::Closed { why, .. } => return Ok(closed(why)),
+    };
+    let moment = Moment {
+        last_turn,
+        now,
+        lead: wanted.lead,
+        closes_at,
+    };
+    let given = give_call_turn(lane.lane.pace(margin), wanted.share, moment, last_call);
+    if let CallGiven::At(at) = given {
+        log(tx, wanted.lane.as_str(), Us(at)).await?;
+    }
     Ok(CallTurn { now, given })
 }
 

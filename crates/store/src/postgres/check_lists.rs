@@ -4,11 +4,11 @@ use deadpool_postgres::GenericClient;
 use tokio_postgres::Row;
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{
-    Bookmark, CheckLine, CheckPhase, GatewayView, Page, StoreError, StoreResult, rows_needed,
+    Bookmark, CheckLine, CheckPhase, GatewayView, Page, StoreResult, rows_needed,
 };
 
 use super::run::{Params, all};
-use super::value::{Count, Us};
+use super::value::{Count, Us, word};
 
 pub(super) async fn lines(
     c: &impl GenericClient,
@@ -27,11 +27,9 @@ pub(super) async fn lines(
 }
 
 fn line_from(row: &Row) -> StoreResult<CheckLine> {
-    let phase = CheckPhase::parse(row.get(1))
-        .ok_or_else(|| StoreError::Bug("a check is in an unknown phase".to_owned()))?;
     Ok(CheckLine {
         check: FlowId::new(row.get::<_, String>(0)),
-        phase,
+        phase: word(row, 1, CheckPhase::parse)?,
         total: row.get::<_, Count>(2).0,
         gateways: row.get::<_, Count>(3).0,
         opened_at: row.get::<_, Us>(4).0,

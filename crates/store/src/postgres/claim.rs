@@ -8,7 +8,8 @@ use tollgate_core::ports::{Claim, Claimed, StoreResult};
 
 use super::lanes;
 use super::run::{Params, all, lock_name, one};
-use super::value::{Count, micros, until};
+use super::value::Count;
+use crate::value::{micros, until};
 
 /// The materialised part is what keeps a claim within its limit: as a sub-select the planner may
 /// run it again and again, each time with other rows.

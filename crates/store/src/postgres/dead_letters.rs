@@ -4,15 +4,18 @@ use async_trait::async_trait;
 use deadpool_postgres::Transaction;
 use tokio_postgres::Row;
 use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
+use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{
     Author, DeadLetter, DeadLetters, Intervened, Page, StoreResult, cannot_replay, rows_needed,
 };
 
 use super::PostgresStore;
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::records::money_from;
-use super::run::{Params, Urgency, all, execute, optional};
-use super::value::{Count, Us};
+use super::run::{Params, all, execute, optional};
+use super::value::{Count, Us, word};
+use crate::audit::Entry;
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl DeadLetters for PostgresStore {
@@ -33,7 +36,7 @@ impl DeadLetters for PostgresStore {
         let (item_type, asked) = (item_type.clone(), rows_needed(limit, false));
         let after = after.map_or(String::new(), ToString::to_string);
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let params: Params<'_> = &[&item_type.as_str(), &after, &i64::from(asked)];
                     let rows = all(c, DEAD, params).await?;
@@ -53,7 +56,7 @@ impl DeadLetters for PostgresStore {
     async fn replay(&self, item: &Item, author: Author) -> StoreResult<Intervened> {
         let item = item.clone();
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { replay(tx, &item, &author).await })
             })
             .await
@@ -84,7 +87,7 @@ async fn replay(tx: &Transaction<'_>, item: &Item, author: &Author) -> StoreResu
     let Some(row) = optional(tx, FOUND, key).await? else {
         return Ok(Intervened::NoSuchItem);
     };
-    let status: &str = row.get(0);
+    let status = word(&row, 0, QueueStatus::parse)?;
     if let Some(why) = cannot_replay(status) {
         return Ok(Intervened::Refused(why));
     }
@@ -92,7 +95,7 @@ async fn replay(tx: &Transaction<'_>, item: &Item, author: &Author) -> StoreResu
     let entry = Entry {
         item: Some(item),
         action: "REPLAYED",
-        before: Some(status),
+        before: Some(status.as_str()),
         after: Some("READY"),
         actor: &author.actor,
         detail: &author.reason,

@@ -12,12 +12,14 @@ use tollgate_core::ports::{
 };
 
 use super::PostgresStore;
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::attempts::{abandon, history};
 use super::evidence;
 use super::records::move_status;
-use super::run::{Params, Urgency, all, execute, optional};
+use super::run::{Params, all, execute, optional};
 use super::value::{Us, storable};
+use crate::audit::Entry;
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Doubts for PostgresStore {
@@ -33,7 +35,7 @@ impl Doubts for PostgresStore {
         let (item_type, limit) = (item_type.clone(), i64::from(limit));
         let after = after.map_or(String::new(), ToString::to_string);
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let params: Params<'_> = &[&item_type.as_str(), &after, &limit];
                     let rows = all(c, PAGE, params).await?;
@@ -53,7 +55,7 @@ impl Doubts for PostgresStore {
     ) -> StoreResult<Page<ItemId, Bookmark>> {
         let item_type = item_type.clone();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let asked = rows_needed(limit, false);
                     let rows = ordered(&*c, &item_type, &order, after, asked).await?;
@@ -71,7 +73,7 @@ impl Doubts for PostgresStore {
              GROUP BY currency ORDER BY currency";
         let item_type = item_type.clone();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let rows = all(c, AT_RISK, &[&item_type.as_str()]).await?;
                     Ok(rows.iter().map(at_risk_from).collect())
@@ -83,7 +85,7 @@ impl Doubts for PostgresStore {
     async fn note_done(&self, item: &Item, evidence: Author) -> StoreResult<Intervened> {
         let item = item.clone();
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { evidence::note(tx, &item, &evidence).await })
             })
             .await
@@ -97,7 +99,7 @@ impl Doubts for PostgresStore {
     ) -> StoreResult<Intervened> {
         let item = item.clone();
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { resolve(tx, &item, &resolution, &author).await })
             })
             .await

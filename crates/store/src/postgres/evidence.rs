@@ -4,10 +4,11 @@ use deadpool_postgres::Transaction;
 use tollgate_core::id::Item;
 use tollgate_core::ports::{Author, IN_DOUBT, Intervened, StoreResult};
 
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::doubts::{hold, let_go};
 use super::run::{Params, execute};
 use super::value::storable;
+use crate::audit::Entry;
 
 pub(super) async fn note(
     tx: &Transaction<'_>,

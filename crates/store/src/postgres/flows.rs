@@ -14,14 +14,15 @@ use tollgate_core::ports::{
 
 use super::PostgresStore;
 use super::flow_writes::{FlowWrite, Write};
-use super::run::{Params, Urgency, all, execute, lock_name, one, optional};
-use super::value::{micros, until};
+use super::run::{Params, all, execute, lock_name, one, optional};
+use crate::urgency::Urgency;
+use crate::value::{micros, until};
 
 #[async_trait]
 impl Flows for PostgresStore {
     async fn take_node(&self) -> StoreResult<Epoch> {
         self.runner
-            .write(Urgency::Urgent, |tx| {
+            .in_transaction(Urgency::Urgent, |tx| {
                 Box::pin(async move { take_node(tx).await })
             })
             .await
@@ -29,7 +30,7 @@ impl Flows for PostgresStore {
 
     async fn start_flows(&self, flows: Vec<NewFlow>) -> StoreResult<Vec<bool>> {
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move { start_flows(c, &flows).await })
             })
             .await
@@ -41,7 +42,7 @@ impl Flows for PostgresStore {
         let given = lost.clone();
         let due = self
             .runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { due_flows(tx, epoch, limit, handout, &lost).await })
             })
             .await?;
@@ -79,7 +80,7 @@ impl Flows for PostgresStore {
         const FLOW: &str = "SELECT state, progress, result FROM flow WHERE flow_id = $1";
         let id = id.clone();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let row = optional(c, FLOW, &[&id.as_str()]).await?;
                     Ok(row.map_or(FlowView::NotFound, |row| view_from(&row)))

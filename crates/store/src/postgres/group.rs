@@ -10,7 +10,8 @@ use futures::future::BoxFuture;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tollgate_core::ports::{StoreError, StoreResult};
 
-use super::run::{Runner, Urgency};
+use super::run::Runner;
+use crate::urgency::Urgency;
 
 /// So much goes into a transaction at most, unless one write alone weighs more.
 const MAX_WEIGHT: usize = 1000;
@@ -130,7 +131,7 @@ impl<J: Job> Writer<J> {
     async fn write_together(&self, jobs: Vec<J>) -> StoreResult<Answers<J>> {
         let work = Arc::clone(&self.work);
         self.runner
-            .write(self.urgency, move |tx| work(tx, jobs))
+            .in_transaction(self.urgency, move |tx| work(tx, jobs))
             .await
     }
 }

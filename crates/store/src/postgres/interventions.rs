@@ -1,27 +1,25 @@
 //! Interventions that people and deadlines make. Whoever gives room back holds the lane's plan first, then
 //! the item's row.
 
-use std::collections::BTreeMap;
-
 use async_trait::async_trait;
 use deadpool_postgres::{GenericClient, Transaction};
 use rust_decimal::Decimal;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemType, LaneName};
+use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::LARGEST_WINDOW_SECS;
-use tollgate_core::lane_in_force::{never_opens, no_such_lane};
 use tollgate_core::ports::{
-    Author, Intervened, Interventions, StatusMove, StoreResult, cannot_move, cannot_reopen,
+    Author, Found, Intervened, Interventions, StatusMove, StoreResult, TOO_LATE,
 };
-use tollgate_core::slot::steady_random;
 
-use super::PostgresStore;
-use super::accounts::{Entry, audit};
-use super::counters::{Plan, lock_plans, write_back};
-use super::run::{Params, Urgency, execute, now, optional};
-use super::value::Us;
-
-const TOO_LATE: &str = "its deadline has passed and it must not run late";
+use super::accounts::audit;
+use super::counters::{Plan, lock_plans};
+use super::run::{Params, execute, optional};
+use super::value::{Us, word};
+use super::{PostgresStore, anew};
+use crate::anew::Anew;
+use crate::audit::Entry;
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Interventions for PostgresStore {
@@ -45,7 +43,7 @@ impl Interventions for PostgresStore {
              SELECT item_type, item_id, 'HELD', 'READY', 'HELD', 'sweeper', $3, tg_now() FROM held";
         let (item_type, limit) = (item_type.clone(), i64::from(limit));
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     execute(c, HOLD, &[&item_type.as_str(), &limit, &TOO_LATE]).await
                 })
@@ -67,7 +65,7 @@ impl Interventions for PostgresStore {
              FROM held";
         let (item, run) = (item.clone(), i64::from(run));
         self.runner
-            .read(Urgency::Urgent, move |c| {
+            .autocommit(Urgency::Urgent, move |c| {
                 Box::pin(async move {
                     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
                     Ok(execute(c, HOLD, &[&kind, &id, &run, &TOO_LATE]).await? == 1)
@@ -79,7 +77,7 @@ impl Interventions for PostgresStore {
     async fn release_held(&self, item: &Item, author: Author) -> StoreResult<Intervened> {
         let item = item.clone();
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { release(tx, &item, &author).await })
             })
             .await
@@ -93,7 +91,7 @@ impl Interventions for PostgresStore {
     ) -> StoreResult<Intervened> {
         let (item, margin) = (item.clone(), self.gate_margin);
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { cancel(tx, &item, &status, &author, margin).await })
             })
             .await
@@ -105,14 +103,14 @@ impl Interventions for PostgresStore {
         requested: Timestamp,
         author: Author,
     ) -> StoreResult<Intervened> {
-        let (item, margin) = (item.clone(), self.gate_margin);
-        self.runner
-            .write(Urgency::Normal, move |tx| {
-                Box::pin(
-                    async move { place_anew(tx, &item, None, requested, &author, margin).await },
-                )
-            })
-            .await
+        let item = item.clone();
+        self.place_anew(Anew {
+            item,
+            requested,
+            reopened: None,
+            author,
+        })
+        .await
     }
 
     async fn reopen(
@@ -122,12 +120,23 @@ impl Interventions for PostgresStore {
         requested: Timestamp,
         author: Author,
     ) -> StoreResult<Intervened> {
-        let (item, margin) = (item.clone(), self.gate_margin);
+        let item = item.clone();
+        self.place_anew(Anew {
+            item,
+            requested,
+            reopened: Some(status),
+            author,
+        })
+        .await
+    }
+}
+
+impl PostgresStore {
+    async fn place_anew(&self, anew: Anew) -> StoreResult<Intervened> {
+        let margin = self.gate_margin;
         self.runner
-            .write(Urgency::Normal, move |tx| {
-                Box::pin(async move {
-                    place_anew(tx, &item, Some(&status), requested, &author, margin).await
-                })
+            .in_transaction(Urgency::Normal, move |tx| {
+                Box::pin(async move { anew::place(tx, &anew, margin).await })
             })
             .await
     }
@@ -140,10 +149,10 @@ async fn release(tx: &Transaction<'_>, item: &Item, author: &Author) -> StoreRes
     let Some(found) = found(tx, item).await? else {
         return Ok(Intervened::NoSuchItem);
     };
-    if execute(tx, RELEASE, &[&item.item_type.as_str(), &item.id.as_str()]).await? == 0 {
-        let status = found.queue_status;
-        return Ok(Intervened::Refused(format!("it is {status}, not HELD")));
+    if let Some(why) = found.refuses_release() {
+        return Ok(Intervened::Refused(why));
     }
+    execute(tx, RELEASE, &[&item.item_type.as_str(), &item.id.as_str()]).await?;
     audit_move(tx, item, "RELEASED", &found, "READY", author).await?;
     Ok(Intervened::Yes)
 }
@@ -164,7 +173,7 @@ async fn cancel(
     let Some((found, _)) = hold_plan_and_row(tx, item, margin).await? else {
         return Ok(Intervened::NoSuchItem);
     };
-    if let Some(why) = cannot_move(&found.queue_status, found.may_be_done) {
+    if let Some(why) = found.refuses_cancel() {
         return Ok(Intervened::Refused(why));
     }
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
@@ -174,93 +183,7 @@ async fn cancel(
     Ok(Intervened::Yes)
 }
 
-/// Gives what waits another slot; or, with a move of its record, what has ended.
-async fn place_anew(
-    tx: &Transaction<'_>,
-    item: &Item,
-    reopened: Option<&StatusMove>,
-    requested: Timestamp,
-    author: &Author,
-    margin: Decimal,
-) -> StoreResult<Intervened> {
-    const MOVE: &str = "WITH moved AS (
-             UPDATE slot SET window_start = $3, scheduled_time = $4, requested_time = $5,
-                    generation = $6
-             WHERE item_type = $1 AND item_id = $2
-         ), back AS (
-             UPDATE record SET status = $8, updated_at = tg_now()
-             WHERE item_type = $1 AND item_id = $2 AND status = ANY($9)
-         ), asked_again AS (
-             UPDATE attempt SET state = 'DECLINED'
-             WHERE item_type = $1 AND item_id = $2 AND state = 'REFUSED' AND $7::bigint = 1
-         )
-         UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = $4, last_error = NULL,
-                hold_after = CASE queue_status WHEN 'HELD' THEN NULL ELSE hold_after END,
-                run = run + $7::bigint, finished_at = NULL, claimed_at = NULL, dispatched_at = NULL
-         WHERE item_type = $1 AND item_id = $2";
-    let Some((found, plan)) = hold_plan_and_row(tx, item, margin).await? else {
-        return Ok(Intervened::NoSuchItem);
-    };
-    let refusal = match reopened {
-        None => cannot_move(&found.queue_status, found.may_be_done || found.was_sent),
-        Some(status) => {
-            let (status_now, may_be_done) = (&found.record_status, found.may_be_done);
-            cannot_reopen(found.has_ended, status_now, status, may_be_done)
-        }
-    };
-    if let Some(why) = refusal {
-        return Ok(Intervened::Refused(why));
-    }
-    let Some(mut plan) = plan else {
-        return Ok(Intervened::Refused(no_such_lane(&found.lane)));
-    };
-    let from = requested.max(now(tx).await?.0);
-    let Some(place) = plan
-        .place(tx, &found.lane, from, steady_random(&item.id))
-        .await?
-    else {
-        return Ok(Intervened::Refused(never_opens(&found.lane, requested)));
-    };
-    let generation = plan.generation;
-    write_back(tx, BTreeMap::from([(found.lane.clone(), plan)]).iter()).await?;
-    give_back(tx, item).await?;
-    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
-    let (window, scheduled, requested) = (Us(place.window), Us(place.scheduled), Us(requested));
-    let raised = i64::from(reopened.is_some());
-    let to = reopened.map(|status| status.to.as_str());
-    let from: &[String] = reopened.map_or(&[], |status| &status.from);
-    let params: Params<'_> = &[
-        &kind,
-        &id,
-        &window,
-        &scheduled,
-        &requested,
-        &generation,
-        &raised,
-        &to,
-        &from,
-    ];
-    execute(tx, MOVE, params).await?;
-    let action = if reopened.is_some() {
-        "REOPENED"
-    } else {
-        "RESCHEDULED"
-    };
-    audit_move(tx, item, action, &found, "READY", author).await?;
-    Ok(Intervened::Yes)
-}
-
-struct Found {
-    queue_status: String,
-    lane: LaneName,
-    /// Since it was last declined.
-    may_be_done: bool,
-    was_sent: bool,
-    has_ended: bool,
-    record_status: String,
-}
-
-async fn hold_plan_and_row(
+pub(super) async fn hold_plan_and_row(
     tx: &Transaction<'_>,
     item: &Item,
     margin: Decimal,
@@ -291,19 +214,22 @@ async fn found(c: &impl GenericClient, item: &Item) -> StoreResult<Option<Found>
                WHERE item_type = $1 AND item_id = $2 AND state = 'DECLINED') t
          WHERE q.item_type = $1 AND q.item_id = $2 FOR UPDATE OF q";
     let row = optional(c, FOUND, &[&item.item_type.as_str(), &item.id.as_str()]).await?;
-    Ok(row.map(|row| Found {
-        queue_status: row.get(0),
-        lane: LaneName::new(row.get::<_, String>(1)),
-        may_be_done: row.get(2),
-        was_sent: row.get(3),
-        has_ended: row.get(4),
-        record_status: row.get(5),
-    }))
+    row.map(|row| {
+        Ok(Found {
+            queue_status: word(&row, 0, QueueStatus::parse)?,
+            lane: LaneName::new(row.get::<_, String>(1)),
+            may_be_done: row.get(2),
+            was_sent: row.get(3),
+            has_ended: row.get(4),
+            record_status: row.get(5),
+        })
+    })
+    .transpose()
 }
 
 /// The room of an item's slot comes back, if its window lies ahead; whoever pointed past that
 /// window points to it.
-async fn give_back(tx: &Transaction<'_>, item: &Item) -> StoreResult<()> {
+pub(super) async fn give_back(tx: &Transaction<'_>, item: &Item) -> StoreResult<()> {
     const SLOT: &str = "SELECT lane, generation, window_start FROM slot
          WHERE item_type = $1 AND item_id = $2 AND scheduled_time > (SELECT tg_now())";
     const RETURN: &str = "UPDATE lane_window SET used = greatest(used - 1, 0)
@@ -324,7 +250,7 @@ async fn give_back(tx: &Transaction<'_>, item: &Item) -> StoreResult<()> {
         .map(drop)
 }
 
-async fn audit_move(
+pub(super) async fn audit_move(
     tx: &Transaction<'_>,
     item: &Item,
     action: &str,
@@ -335,7 +261,7 @@ async fn audit_move(
     let entry = Entry {
         item: Some(item),
         action,
-        before: Some(&found.queue_status),
+        before: Some(found.queue_status.as_str()),
         after: Some(after),
         actor: &author.actor,
         detail: &author.reason,

@@ -17,18 +17,21 @@ use tollgate_core::ports::{
     Author, CalendarInForce, Lanes, SettingKind, StoreError, StoreResult, WindowUse,
 };
 
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::certificate::certify;
-use super::run::{Urgency, all, execute};
-use super::value::{Count, Us, micros};
+use super::run::{all, execute};
+use super::value::{Count, Us};
 use super::{PostgresStore, calendars, settings};
+use crate::audit::Entry;
+use crate::urgency::Urgency;
+use crate::value::micros;
 
 #[async_trait]
 impl Lanes for PostgresStore {
     async fn lane(&self, name: &LaneName) -> StoreResult<Option<LaneInForce>> {
         let name = name.clone();
         self.runner
-            .read(Urgency::Urgent, move |c| {
+            .autocommit(Urgency::Urgent, move |c| {
                 Box::pin(async move { lane(c, &name).await })
             })
             .await
@@ -36,7 +39,7 @@ impl Lanes for PostgresStore {
 
     async fn lanes(&self) -> StoreResult<Vec<LaneInForce>> {
         self.runner
-            .read(Urgency::Normal, |c| {
+            .autocommit(Urgency::Normal, |c| {
                 Box::pin(async move { in_force(c, None).await })
             })
             .await
@@ -50,7 +53,7 @@ impl Lanes for PostgresStore {
     ) -> StoreResult<LaneInForce> {
         let name = name.clone();
         self.runner
-            .write(Urgency::Urgent, move |tx| {
+            .in_transaction(Urgency::Urgent, move |tx| {
                 Box::pin(async move { change_lane(tx, name, change, author).await })
             })
             .await
@@ -59,7 +62,7 @@ impl Lanes for PostgresStore {
     async fn close_lane(&self, name: &LaneName, time: Duration, author: Author) -> StoreResult<()> {
         let name = name.clone();
         self.runner
-            .write(Urgency::Urgent, move |tx| {
+            .in_transaction(Urgency::Urgent, move |tx| {
                 Box::pin(async move {
                     close_for(tx, &name, time).await?;
                     let detail = format!("lane {name} for {time:?}: {}", author.reason);
@@ -77,7 +80,7 @@ impl Lanes for PostgresStore {
 
     async fn calendars(&self) -> StoreResult<Vec<CalendarInForce>> {
         self.runner
-            .read(Urgency::Normal, |c| {
+            .autocommit(Urgency::Normal, |c| {
                 Box::pin(async move { calendars::in_force(c).await })
             })
             .await
@@ -91,7 +94,7 @@ impl Lanes for PostgresStore {
     ) -> StoreResult<CalendarInForce> {
         let name = name.clone();
         self.runner
-            .write(Urgency::Urgent, move |tx| {
+            .in_transaction(Urgency::Urgent, move |tx| {
                 Box::pin(async move { calendars::put(tx, name, text, author).await })
             })
             .await
@@ -109,7 +112,7 @@ impl Lanes for PostgresStore {
              ORDER BY window_start LIMIT $3";
         let name = name.clone();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let limit = i64::from(limit);
                     let rows = all(c, WINDOWS, &[&name.as_str(), &Us(from), &limit]).await?;
@@ -131,7 +134,7 @@ impl Lanes for PostgresStore {
     ) -> StoreResult<Certificate> {
         let name = name.clone();
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { certify(tx, &name, from, to).await })
             })
             .await

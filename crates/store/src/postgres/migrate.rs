@@ -6,6 +6,8 @@ use refinery::Runner;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error};
 
+use crate::schema::newest;
+
 mod embedded {
     refinery::embed_migrations!("migrations/postgres");
 }
@@ -53,14 +55,6 @@ async fn run(runner: &Runner, client: &mut Client) -> Result<(), Trouble> {
             code: cause.and_then(Error::code).cloned(),
         }
     })
-}
-
-fn newest(runner: &Runner) -> i64 {
-    let versions = runner
-        .get_migrations()
-        .iter()
-        .map(|m| i64::from(m.version()));
-    versions.max().unwrap_or(0)
 }
 
 async fn applied(client: &Client) -> Result<Option<i64>, Error> {

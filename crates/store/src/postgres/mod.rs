@@ -4,6 +4,7 @@
 mod accounts;
 mod admissions;
 mod admit;
+mod anew;
 mod attempts;
 mod away;
 mod bulk_views;
@@ -53,12 +54,13 @@ use tollgate_core::gate::DEFAULT_MARGIN;
 use tollgate_core::ports::{Boot, Reading, Settlement, SharedClock, StoreResult};
 
 use crate::clock::MovableTime;
+use crate::urgency::Urgency;
 use admissions::Admit;
 use finish::Finish;
 use flow_writes::FlowWrite;
 use flows::Handouts;
 use group::Group;
-use run::{Runner, Urgency, one};
+use run::{Runner, one};
 use value::Us;
 
 /// What can be set about a PostgreSQL store.
@@ -139,7 +141,7 @@ impl SharedClock for PostgresStore {
         const READ: &str = "SELECT tg_now(), CASE WHEN pg_is_in_recovery() THEN '0'
              ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END";
         self.runner
-            .read(Urgency::Urgent, |c| {
+            .autocommit(Urgency::Urgent, |c| {
                 Box::pin(async move {
                     let row = one(c, READ, &[]).await?;
                     let timeline = u32::from_str_radix(row.get(1), 16);
@@ -154,7 +156,7 @@ impl SharedClock for PostgresStore {
 
     async fn vouch(&self, boot: Option<Boot>) -> StoreResult<()> {
         self.runner
-            .write(Urgency::Urgent, move |tx| {
+            .in_transaction(Urgency::Urgent, move |tx| {
                 Box::pin(async move { eras::vouch(tx, boot.as_ref()).await })
             })
             .await
@@ -162,7 +164,7 @@ impl SharedClock for PostgresStore {
 
     async fn open_era(&self, boot: Option<Boot>) -> StoreResult<()> {
         self.runner
-            .write(Urgency::Urgent, move |tx| {
+            .in_transaction(Urgency::Urgent, move |tx| {
                 Box::pin(async move { eras::open(tx, boot.as_ref()).await })
             })
             .await

@@ -15,10 +15,11 @@ use super::flow_writes::{FlowWrite, write_flows};
 use super::flows::Handouts;
 use super::group::{Group, Work};
 use super::migrate::{Trouble, migrate};
-use super::run::{Runner, Urgency};
+use super::run::Runner;
 use super::settle::settle_all;
 use super::tls::refused_certificate;
 use super::{PostgresOptions, PostgresStore};
+use crate::urgency::Urgency;
 
 /// Older servers get no fixes any more, and nothing here is tested on them.
 const OLDEST_SERVER: i32 = 140_000;

@@ -7,9 +7,10 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{ItemId, ItemType, LaneName};
 use tollgate_core::ports::{Author, Plans, Recounted, Replanned, Spot, StoreResult, Waiting};
 
-use super::run::{Params, Urgency, all, one, optional};
+use super::run::{Params, all, one, optional};
 use super::value::Us;
 use super::{PostgresStore, recount, replan};
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Plans for PostgresStore {
@@ -22,7 +23,7 @@ impl Plans for PostgresStore {
     ) -> StoreResult<Vec<Waiting>> {
         let (lane, item_type) = (lane.clone(), item_type.clone());
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move { waiting(c, &lane, &item_type, i64::MAX, after, limit).await })
             })
             .await
@@ -44,7 +45,7 @@ impl Plans for PostgresStore {
                     AND scheduled_exec_time < $2 LIMIT $3) few) due";
         let (lane, at_most) = (lane.clone(), i64::from(at_most));
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let row = one(c, BACKLOG, &[&lane.as_str(), &Us(before), &at_most]).await?;
                     Ok(row.get::<_, i64>(0).unsigned_abs())
@@ -65,7 +66,7 @@ impl Plans for PostgresStore {
                  ORDER BY s.scheduled_time LIMIT $2) late";
         let (lane, at_most) = (lane.clone(), i64::from(at_most));
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let row = one(c, LATE, &[&lane.as_str(), &at_most]).await?;
                     Ok(row.get::<_, i64>(0).unsigned_abs())
@@ -77,7 +78,7 @@ impl Plans for PostgresStore {
     async fn begin_replan(&self, lane: &LaneName, author: Author) -> StoreResult<i64> {
         let lane = lane.clone();
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { replan::begin(tx, &lane, &author).await })
             })
             .await
@@ -93,7 +94,7 @@ impl Plans for PostgresStore {
     ) -> StoreResult<Vec<Replanned>> {
         let (lane, item_type, margin) = (lane.clone(), item_type.clone(), self.gate_margin);
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move {
                     let chunk = replan::Chunk {
                         lane: &lane,
@@ -115,13 +116,13 @@ impl Plans for PostgresStore {
     ) -> StoreResult<()> {
         let name = lane.clone();
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { replan::end(tx, &name, generation, &summary, &author).await })
             })
             .await?;
         loop {
             let lane = lane.clone();
-            let forget = self.runner.read(Urgency::Normal, move |c| {
+            let forget = self.runner.autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move { replan::forget(c, &lane, generation).await })
             });
             if forget.await? == 0 {
@@ -135,7 +136,7 @@ impl Plans for PostgresStore {
             "SELECT generation FROM lane_plan WHERE lane = $1 AND replan_since IS NOT NULL";
         let lane = lane.clone();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let row = optional(c, OPEN, &[&lane.as_str()]).await?;
                     Ok(row.map(|row| row.get(0)))
@@ -147,7 +148,7 @@ impl Plans for PostgresStore {
     async fn recount(&self, lane: &LaneName) -> StoreResult<Recounted> {
         let lane = lane.clone();
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { recount::recount(tx, &lane).await })
             })
             .await

@@ -13,10 +13,12 @@ use tollgate_core::ports::{
 
 use super::admissions::Admit;
 use super::finish::Finish;
-use super::run::{Params, Urgency, all, execute};
-use super::value::{Count, Us, micros, storable};
+use super::run::{Params, all, execute};
+use super::value::{Count, Us, storable};
 use super::{PostgresStore, claim, lanes, starts};
 use crate::telemetry;
+use crate::urgency::Urgency;
+use crate::value::micros;
 
 #[async_trait]
 impl Queue for PostgresStore {
@@ -57,7 +59,7 @@ impl Queue for PostgresStore {
         let item_type = item_type.clone();
         let (ahead, stale_after) = (micros(ahead), micros(stale_after));
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let rows = all(c, LANES, &[&item_type.as_str()]).await?;
                     due_from(&rows, ahead, stale_after)
@@ -69,7 +71,7 @@ impl Queue for PostgresStore {
     async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>> {
         let margin = self.gate_margin;
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { claim::claim(tx, &claim, margin).await })
             })
             .await
@@ -84,7 +86,7 @@ impl Queue for PostgresStore {
     ) -> StoreResult<u64> {
         let (item_type, batch) = (item_type.clone(), batch.clone());
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move {
                     starts::record(tx, &item_type, &batch, &starts, max_retries).await
                 })
@@ -99,7 +101,7 @@ impl Queue for PostgresStore {
     ) -> StoreResult<u64> {
         let item_type = item_type.clone();
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { starts::release(tx, &item_type, &claims).await })
             })
             .await
@@ -125,7 +127,7 @@ impl Queue for PostgresStore {
              SELECT item_type, item_id, 'PUT_BACK', 'READY', 'sender', $5, tg_now() FROM moved";
         let (item, run, why) = (item.clone(), i64::from(run), storable(why).into_owned());
         self.runner
-            .read(Urgency::Urgent, move |c| {
+            .autocommit(Urgency::Urgent, move |c| {
                 Box::pin(async move {
                     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
                     let params: Params<'_> = &[&kind, &id, &run, &micros(pause), &why];
@@ -156,7 +158,7 @@ impl Queue for PostgresStore {
              ORDER BY q.dispatched_at LIMIT $3";
         let (item_type, limit) = (item_type.clone(), i64::from(limit));
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let older = micros(older_than);
                     let rows = all(c, ADRIFT, &[&item_type.as_str(), &older, &limit]).await?;
@@ -191,7 +193,7 @@ impl Queue for PostgresStore {
         let (item, why) = (item.clone(), storable(why).into_owned());
         let (run, retries) = (i64::from(run), i64::from(max_retries));
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
                     let params: Params<'_> = &[&kind, &id, &run, &retries, &why, &micros(pause)];

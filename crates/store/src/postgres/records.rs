@@ -9,12 +9,13 @@ use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{
     AttemptView, ItemView, OwnedWanted, Page, RecordLine, Records, RecordsWanted, StatusMove,
-    StoreError, StoreResult, rows_needed,
+    StoreResult, rows_needed,
 };
 
 use super::PostgresStore;
-use super::run::{Params, Urgency, all, execute};
-use super::value::{Count, Us, storable};
+use super::run::{Params, all, execute};
+use super::value::{Count, Us, storable, word};
+use crate::urgency::Urgency;
 
 /// One statement is one consistent read: a row per attempt, or one row without.
 const ITEM: &str = "SELECT r.status, r.amount_minor, r.currency, r.content_hash, r.document,
@@ -35,14 +36,15 @@ impl Records for PostgresStore {
     async fn item(&self, item: &Item) -> StoreResult<Option<ItemView>> {
         let item = item.clone();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let rows = all(c, ITEM, &[&item.item_type.as_str(), &item.id.as_str()]).await?;
                     let Some(first) = rows.first() else {
                         return Ok(None);
                     };
                     let mut view = view_from(first, &item)?;
-                    view.attempts = rows.iter().filter_map(attempt_from).collect();
+                    let attempts = rows.iter().filter_map(|row| attempt_from(row).transpose());
+                    view.attempts = attempts.collect::<StoreResult<_>>()?;
                     Ok(Some(view))
                 })
             })
@@ -51,7 +53,7 @@ impl Records for PostgresStore {
 
     async fn records(&self, wanted: RecordsWanted) -> StoreResult<Page<RecordLine, ItemId>> {
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let asked = rows_needed(wanted.limit, wanted.lane.is_some());
                     let rows = lines(c, &wanted, asked).await?;
@@ -66,7 +68,7 @@ impl Records for PostgresStore {
         const OWNED: &str = "SELECT item_id FROM record
              WHERE by_owner AND item_type = $1 AND owner = $2 AND status = ANY($3) LIMIT $4";
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let kind = wanted.item_type.as_str();
                     let (owner, limit) = (storable(&wanted.owner), i64::from(wanted.limit));
@@ -114,14 +116,12 @@ async fn lines(
 }
 
 fn line_from(row: &Row) -> StoreResult<RecordLine> {
-    let queue_status = QueueStatus::parse(row.get(5));
     Ok(RecordLine {
         id: ItemId::new(row.get::<_, String>(0)),
         status: row.get(1),
         money: money_from(row, 2)?,
         lane: LaneName::new(row.get::<_, String>(4)),
-        queue_status: queue_status
-            .ok_or_else(|| StoreError::Bug("unknown queue status".to_owned()))?,
+        queue_status: word(row, 5, QueueStatus::parse)?,
         run: row.get::<_, Count>(6).0,
         slot: row.get::<_, Us>(7).0,
         deadline: row.get::<_, Option<Us>>(8).map(|us| us.0),
@@ -131,8 +131,7 @@ fn line_from(row: &Row) -> StoreResult<RecordLine> {
 
 /// An amount, from its column and the currency's in the next.
 pub(super) fn money_from(row: &Row, column: usize) -> StoreResult<Money> {
-    let currency = Currency::from_code(row.get(column + 1));
-    let currency = currency.ok_or_else(|| StoreError::Bug("unknown currency".to_owned()))?;
+    let currency = word(row, column + 1, Currency::from_code)?;
     let minor = row.get(column);
     Ok(Money { minor, currency })
 }
@@ -140,7 +139,6 @@ pub(super) fn money_from(row: &Row, column: usize) -> StoreResult<Money> {
 fn view_from(row: &Row, item: &Item) -> StoreResult<ItemView> {
     let time = |column: usize| row.get::<_, Us>(column).0;
     let maybe_time = |column: usize| row.get::<_, Option<Us>>(column).map(|us| us.0);
-    let unknown = |what: &str| StoreError::Bug(format!("{item}: unknown {what}"));
     Ok(ItemView {
         item: item.clone(),
         status: row.get(0),
@@ -148,7 +146,7 @@ fn view_from(row: &Row, item: &Item) -> StoreResult<ItemView> {
         content_hash: row.get(3),
         document: row.get(4),
         lane: LaneName::new(row.get::<_, String>(5)),
-        queue_status: QueueStatus::parse(row.get(6)).ok_or_else(|| unknown("status"))?,
+        queue_status: word(row, 6, QueueStatus::parse)?,
         run: row.get::<_, Count>(7).0,
         slot: time(8),
         requested: time(9),
@@ -167,16 +165,19 @@ fn view_from(row: &Row, item: &Item) -> StoreResult<ItemView> {
     })
 }
 
-fn attempt_from(row: &Row) -> Option<AttemptView> {
-    let kind: Option<&str> = row.get(21);
-    Some(AttemptView {
-        kind: AttemptKind::parse(kind?).unwrap_or(AttemptKind::Send),
-        state: AttemptState::parse(row.get(22)).unwrap_or(AttemptState::Unknown),
+/// Nothing where the item has no attempt.
+fn attempt_from(row: &Row) -> StoreResult<Option<AttemptView>> {
+    if row.get::<_, Option<&str>>(21).is_none() {
+        return Ok(None);
+    }
+    Ok(Some(AttemptView {
+        kind: word(row, 21, AttemptKind::parse)?,
+        state: word(row, 22, AttemptState::parse)?,
         run: row.get::<_, Count>(23).0,
         turn_at: row.get::<_, Us>(24).0,
         settled_at: row.get::<_, Option<Us>>(25).map(|us| us.0),
         detail: row.get(26),
-    })
+    }))
 }
 
 /// Moves a record's status, if it is one of those that it may move from.

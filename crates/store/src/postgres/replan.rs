@@ -8,15 +8,15 @@ use tollgate_core::lane_in_force::no_such_lane;
 use tollgate_core::ports::{Author, Replanned, Spot, StoreError, StoreResult};
 use tollgate_core::slot::steady_random;
 
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::counters::{lock_plans, write_back};
 use super::lanes;
 use super::plans::waiting;
 use super::run::{Params, execute, now, optional};
-use super::value::{Us, micros};
-
-/// Counters of older generations are forgotten so many at a time.
-const FORGOTTEN_AT_ONCE: i64 = 10_000;
+use super::value::Us;
+use crate::audit::Entry;
+use crate::replan::{FORGOTTEN_AT_ONCE, another_replan};
+use crate::value::micros;
 
 pub(super) async fn begin(
     tx: &Transaction<'_>,
@@ -141,10 +141,6 @@ impl Chunk<'_> {
     }
 }
 
-fn another_replan(lane: &LaneName) -> StoreError {
-    StoreError::Invalid(format!("another replan of lane \"{lane}\" has begun"))
-}
-
 pub(super) async fn end(
     tx: &Transaction<'_>,
     lane: &LaneName,
@@ -170,7 +166,8 @@ pub(super) async fn forget(
     const FORGET: &str = "DELETE FROM lane_window WHERE ctid = ANY (ARRAY(
              SELECT ctid FROM lane_window WHERE lane = $1 AND generation < $2
              ORDER BY lane, generation, window_start LIMIT $3))";
-    let params: Params<'_> = &[&lane.as_str(), &generation, &FORGOTTEN_AT_ONCE];
+    let most = i64::from(FORGOTTEN_AT_ONCE);
+    let params: Params<'_> = &[&lane.as_str(), &generation, &most];
     execute(c, FORGET, params).await
 }
 

@@ -16,13 +16,7 @@ use tollgate_core::ports::{StoreError, StoreResult};
 use super::away::Away;
 use super::error::{pool_error, store_error};
 use crate::clock::MovableTime;
-
-/// What cannot wait behind bulk intake: turns and what follows from them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Urgency {
-    Urgent,
-    Normal,
-}
+use crate::urgency::Urgency;
 
 /// So many connections are kept for what is urgent, where there are more than that: turns,
 /// settlements (two) and what flows write.
@@ -64,12 +58,12 @@ impl Runner {
 
     /// Runs one use case as one transaction; returns after its commit. An error means that
     /// nothing was written, or that nobody knows: then it is `Unavailable`.
-    pub(super) async fn write<T: Send + 'static>(
+    pub(super) async fn in_transaction<T: Send + 'static>(
         &self,
         urgency: Urgency,
         work: impl for<'t> FnOnce(&'t Transaction<'t>) -> BoxFuture<'t, StoreResult<T>> + Send + 'static,
     ) -> StoreResult<T> {
-        self.read(urgency, |c| {
+        self.autocommit(urgency, |c| {
             Box::pin(async move {
                 let tx = c.transaction().await.map_err(store_error)?;
                 // Dropped without a commit, it is rolled back before anything else is sent.
@@ -81,8 +75,8 @@ impl Runner {
         .await
     }
 
-    /// Runs single statements, each of which is a transaction of its own.
-    pub(super) async fn read<T: Send + 'static>(
+    /// Runs statements of which each is a transaction of its own.
+    pub(super) async fn autocommit<T: Send + 'static>(
         &self,
         urgency: Urgency,
         work: impl for<'c> FnOnce(&'c mut Client) -> BoxFuture<'c, StoreResult<T>> + Send + 'static,

@@ -9,17 +9,19 @@ use tollgate_core::ports::{
     rows_needed,
 };
 
-use super::accounts::{Entry, audit};
-use super::run::{Params, Urgency, all, lock_name, one};
+use super::accounts::audit;
+use super::run::{Params, all, lock_name, one};
 use super::value::{Us, storable};
 use super::{PostgresStore, lanes};
+use crate::audit::Entry;
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Settings for PostgresStore {
     async fn setting(&self, kind: SettingKind, name: &str) -> StoreResult<Option<Setting>> {
         let name = name.to_owned();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move { current(c, kind, &name).await })
             })
             .await
@@ -34,7 +36,7 @@ impl Settings for PostgresStore {
     ) -> StoreResult<Setting> {
         let name = name.to_owned();
         self.runner
-            .write(Urgency::Urgent, move |tx| {
+            .in_transaction(Urgency::Urgent, move |tx| {
                 Box::pin(async move {
                     lock(tx, kind, &name).await?;
                     put(tx, kind, &name, body_json, author).await
@@ -53,7 +55,7 @@ impl Settings for PostgresStore {
     ) -> StoreResult<Option<Setting>> {
         let name = name.to_owned();
         self.runner
-            .write(Urgency::Urgent, move |tx| {
+            .in_transaction(Urgency::Urgent, move |tx| {
                 Box::pin(async move {
                     lock(tx, kind, &name).await?;
                     let in_force = current(tx, kind, &name).await?;
@@ -88,7 +90,7 @@ impl Settings for PostgresStore {
         let after = after.unwrap_or_default().to_owned();
         let asked = rows_needed(limit, false);
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let after = storable(&after);
                     let params: Params<'_> = &[&kind.as_str(), &&*after, &i64::from(asked)];
@@ -112,7 +114,7 @@ impl Settings for PostgresStore {
     ) -> StoreResult<Vec<Setting>> {
         let name = name.to_owned();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move { history(c, kind, &name, limit).await })
             })
             .await

@@ -9,7 +9,8 @@ use super::error::store_error;
 use super::group::Job;
 use super::lanes;
 use super::run::{Params, one, optional};
-use super::value::{micros, storable};
+use super::value::storable;
+use crate::value::micros;
 
 const FINISH: &str = "WITH settled AS (
          UPDATE attempt SET state = $5, detail = $6, settled_at = tg_now()

@@ -5,9 +5,10 @@ use deadpool_postgres::Transaction;
 use tollgate_core::id::{BatchId, Fence, ItemId, ItemType};
 use tollgate_core::ports::{StartRecord, Started, StoreResult};
 
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::run::execute;
 use super::value::storable;
+use crate::audit::Entry;
 
 pub(super) async fn record(
     tx: &Transaction<'_>,

@@ -8,13 +8,15 @@ use tokio_postgres::Row;
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{
     Bookmark, CheckEnd, CheckLine, CheckPhase, CheckView, EndedParts, GatewayView, Page, Part,
-    PartList, StatusChecks, StoreError, StoreResult,
+    PartList, StatusChecks, StoreResult,
 };
 
 use super::PostgresStore;
 use super::check_lists;
-use super::run::{Params, Urgency, all, execute, one, optional};
-use super::value::{Count, Us, micros, storable};
+use super::run::{Params, all, execute, one, optional};
+use super::value::{Count, Us, storable, word};
+use crate::urgency::Urgency;
+use crate::value::micros;
 
 #[async_trait]
 impl StatusChecks for PostgresStore {
@@ -28,7 +30,7 @@ impl StatusChecks for PostgresStore {
              VALUES ($1, 'ES_LOOKUP', $2, tg_now()) ON CONFLICT (check_id) DO NOTHING";
         let check = check.clone();
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move {
                     let params: Params<'_> = &[&check.as_str(), &i64::from(total)];
                     let is_new = execute(tx, OPEN, params).await? == 1;
@@ -50,7 +52,7 @@ impl StatusChecks for PostgresStore {
     ) -> StoreResult<()> {
         let check = check.clone();
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { add(tx, &check, list, from, &bodies).await })
             })
             .await
@@ -67,7 +69,7 @@ impl StatusChecks for PostgresStore {
              WHERE check_id = $1 AND list_no = $2 AND part_no >= $3 ORDER BY part_no LIMIT $4";
         let check = check.clone();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let (from, limit) = (i64::from(from), i64::from(limit));
                     let params: Params<'_> = &[&check.as_str(), &list.number(), &from, &limit];
@@ -88,7 +90,7 @@ impl StatusChecks for PostgresStore {
                AND outcome IS NULL";
         let check = check.clone();
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move {
                     let (from, to) = (i64::from(ended.from), i64::from(ended.to));
                     let (list, outcome) = (ended.list.number(), storable(&ended.outcome_json));
@@ -105,7 +107,7 @@ impl StatusChecks for PostgresStore {
              WHERE check_id = $1 AND phase = 'ES_LOOKUP' AND ended_at IS NULL";
         let check = check.clone();
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move {
                     let params: Params<'_> = &[&check.as_str(), &i64::from(gateways)];
                     execute(tx, BEGIN, params).await.map(drop)
@@ -119,7 +121,7 @@ impl StatusChecks for PostgresStore {
              WHERE check_id = $1 AND phase = 'GATEWAY_PROCESSING' AND ended_at IS NULL";
         let check = check.clone();
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { execute(tx, BEGIN, &[&check.as_str()]).await.map(drop) })
             })
             .await
@@ -131,7 +133,7 @@ impl StatusChecks for PostgresStore {
              WHERE check_id = $1 AND ended_at IS NULL";
         let check = check.clone();
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move {
                     let (phase, result, error) = match &end {
                         CheckEnd::Completed { result_json } => {
@@ -149,7 +151,7 @@ impl StatusChecks for PostgresStore {
     async fn check(&self, check: &FlowId) -> StoreResult<Option<CheckView>> {
         let check = check.clone();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move { view(&*c, &check).await })
             })
             .await
@@ -162,7 +164,7 @@ impl StatusChecks for PostgresStore {
     ) -> StoreResult<Page<CheckLine, Bookmark>> {
         let after = after.unwrap_or(Bookmark::ABOVE_ALL);
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move { check_lists::lines(&*c, &after, limit).await })
             })
             .await
@@ -176,7 +178,7 @@ impl StatusChecks for PostgresStore {
     ) -> StoreResult<Page<GatewayView, u32>> {
         let check = check.clone();
         self.runner
-            .read(Urgency::Normal, move |c| {
+            .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move { check_lists::gateways(&*c, &check, after, limit).await })
             })
             .await
@@ -184,7 +186,7 @@ impl StatusChecks for PostgresStore {
 
     async fn forget_checks(&self, older_than: Duration, most: u32) -> StoreResult<u64> {
         self.runner
-            .write(Urgency::Normal, move |tx| {
+            .in_transaction(Urgency::Normal, move |tx| {
                 Box::pin(async move { forget(tx, older_than, most).await })
             })
             .await
@@ -216,13 +218,11 @@ async fn view(c: &impl GenericClient, check: &FlowId) -> StoreResult<Option<Chec
     };
     let counts = one(c, COUNTS, &[&check.as_str()]).await?;
     let count = |column: usize| counts.get::<_, Count>(column).0;
-    let phase = CheckPhase::parse(row.get(0))
-        .ok_or_else(|| StoreError::Bug("a check is in an unknown phase".to_owned()))?;
     let completed: Option<String> = row.get(4);
     let failed: Option<String> = row.get(5);
     let completed = completed.map(|result_json| CheckEnd::Completed { result_json });
     Ok(Some(CheckView {
-        phase,
+        phase: word(&row, 0, CheckPhase::parse)?,
         total: row.get::<_, Count>(1).0,
         gateways: row.get::<_, Count>(2).0,
         chunks: count(0),

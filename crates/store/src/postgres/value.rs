@@ -2,12 +2,15 @@
 
 use std::borrow::Cow;
 use std::error::Error;
-use std::time::Duration;
 
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
+use tokio_postgres::{Column, Row};
 use tollgate_core::Timestamp;
+use tollgate_core::ports::{StoreError, StoreResult};
 use tollgate_core::window::END_OF_TIME;
+
+use crate::value::unknown_word;
 
 /// A time, as microseconds since 1970; what lies after the end of time lies at it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,14 +52,13 @@ impl<'a> FromSql<'a> for Count {
     accepts!(INT8);
 }
 
-/// A stretch of time, in microseconds.
-pub(super) fn micros(time: Duration) -> i64 {
-    i64::try_from(time.as_micros()).unwrap_or(i64::MAX / 4)
-}
-
-/// How long from `now` until `then`; zero when it has passed.
-pub(super) fn until(now: i64, then: i64) -> Duration {
-    Duration::from_micros(u64::try_from(then.saturating_sub(now)).unwrap_or(0))
+/// One of our words; a row that holds another was not written by this release.
+pub(super) fn word<T>(row: &Row, column: usize, parse: fn(&str) -> Option<T>) -> StoreResult<T> {
+    let text: &str = row.get(column);
+    parse(text).ok_or_else(|| {
+        let name = row.columns().get(column).map_or("", Column::name);
+        StoreError::Bug(unknown_word(name, text))
+    })
 }
 
 /// Text from outside, such as a downstream's answer: PostgreSQL stores no NUL.

@@ -10,9 +10,9 @@ use tollgate_core::ports::{
 };
 
 use super::SqliteStore;
-use super::error::store_error;
 use super::value::Us;
-use super::writer::Urgency;
+use crate::audit::Entry;
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Accounts for SqliteStore {
@@ -74,7 +74,7 @@ impl Accounts for SqliteStore {
                 detail: &entry.detail,
                 ..Entry::default()
             };
-            audit(c, Us(clock.now()), &entry).map_err(store_error)
+            audit(c, Us(clock.now()), &entry)
         };
         self.writer.write(Urgency::Normal, write).await
     }
@@ -116,18 +116,6 @@ fn entries(c: &Connection, wanted: &AuditWanted, asked: u32) -> rusqlite::Result
             .query_map(params![before, asked], from_row)?
             .collect(),
     }
-}
-
-/// One line of the audit log.
-#[derive(Debug, Default)]
-pub(super) struct Entry<'a> {
-    pub(super) batch: Option<&'a str>,
-    pub(super) item: Option<&'a Item>,
-    pub(super) action: &'a str,
-    pub(super) before: Option<&'a str>,
-    pub(super) after: Option<&'a str>,
-    pub(super) actor: &'a str,
-    pub(super) detail: &'a str,
 }
 
 pub(super) fn audit(c: &Connection, now: Us, entry: &Entry<'_>) -> rusqlite::Result<()> {

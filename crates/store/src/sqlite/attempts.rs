@@ -13,12 +13,12 @@ use tollgate_core::ports::{
 };
 
 use super::SqliteStore;
-use super::accounts::{Entry, audit};
-use super::error::store_error;
+use super::accounts::audit;
 use super::records::move_status;
-use super::value::Us;
-use super::writer::Urgency;
+use super::value::{Us, word};
 use super::{call_turns, eras, lanes, queue, turns};
+use crate::audit::Entry;
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Attempts for SqliteStore {
@@ -52,16 +52,14 @@ impl Attempts for SqliteStore {
             move_status(c, &item, &in_doubt, Us(now))?;
             history(c, &item, tolerance, now)
         };
-        self.writer
-            .write(Urgency::Urgent, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Urgent, write).await
     }
 
     async fn take_turns(&self, wanted: TurnsWanted) -> StoreResult<TurnBlock> {
         let (clock, margin) = (self.clock.clone(), self.options.gate_margin);
         self.writer
             .write(Urgency::Urgent, move |c| {
-                turns::take(c, &wanted, margin, clock.now()).map_err(store_error)
+                turns::take(c, &wanted, margin, clock.now())
             })
             .await
     }
@@ -70,7 +68,7 @@ impl Attempts for SqliteStore {
         let (clock, margin) = (self.clock.clone(), self.options.gate_margin);
         self.writer
             .write(Urgency::Urgent, move |c| {
-                call_turns::take(c, &wanted, margin, clock.now()).map_err(store_error)
+                call_turns::take(c, &wanted, margin, clock.now())
             })
             .await
     }
@@ -79,7 +77,7 @@ impl Attempts for SqliteStore {
         let clock = self.clock.clone();
         self.writer
             .write(Urgency::Urgent, move |c| {
-                settle(c, &settlement, Us(clock.now())).map_err(store_error)
+                settle(c, &settlement, Us(clock.now()))
             })
             .await
     }
@@ -111,9 +109,8 @@ pub(super) fn history(
         .query_map(params![item.item_type.as_str(), item.id.as_str()], |row| {
             Ok(Past {
                 attempt: AttemptId(row.get(0)?),
-                kind: AttemptKind::parse(&row.get::<_, String>(1)?).unwrap_or(AttemptKind::Send),
-                state: AttemptState::parse(&row.get::<_, String>(2)?)
-                    .unwrap_or(AttemptState::Unknown),
+                kind: word(row, 1, AttemptKind::parse)?,
+                state: word(row, 2, AttemptState::parse)?,
                 key: row.get(6)?,
                 turn_at: row.get::<_, Us>(3)?.0,
                 era: row.get(4)?,

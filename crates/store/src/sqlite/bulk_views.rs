@@ -7,7 +7,7 @@ use tollgate_core::ports::{
     Bookmark, BulkLine, BulkState, BulkSum, BulkView, ChunkId, LineError, Page, rows_needed,
 };
 
-use super::value::Us;
+use super::value::{Us, word};
 
 pub(super) fn to_do(
     c: &Connection,
@@ -77,7 +77,7 @@ pub(super) fn lines(
 fn line_from(row: &Row<'_>) -> rusqlite::Result<BulkLine> {
     Ok(BulkLine {
         bulk: BulkId::new(row.get::<_, String>(0)?),
-        state: state(row)?,
+        state: word(row, 1, BulkState::parse)?,
         lines: count(row, 2)?,
         accepted: count(row, 3)?,
         duplicate: count(row, 4)?,
@@ -85,14 +85,6 @@ fn line_from(row: &Row<'_>) -> rusqlite::Result<BulkLine> {
         opened_at: row.get::<_, Us>(6)?.0,
         ended_at: row.get::<_, Option<Us>>(7)?.map(|us| us.0),
     })
-}
-
-/// In the second column.
-fn state(row: &Row<'_>) -> rusqlite::Result<BulkState> {
-    let state: String = row.get(1)?;
-    let unknown =
-        || rusqlite::Error::FromSqlConversionFailure(1, Type::Text, "an unknown state".into());
-    BulkState::parse(&state).ok_or_else(unknown)
 }
 
 pub(super) fn errors(
@@ -128,7 +120,7 @@ fn view_from(row: &Row<'_>, bulk: &BulkId) -> rusqlite::Result<BulkView> {
     Ok(BulkView {
         bulk: bulk.clone(),
         item_type: ItemType::new(row.get::<_, String>(0)?),
-        state: state(row)?,
+        state: word(row, 1, BulkState::parse)?,
         lines: count(row, 2)?,
         accepted: count(row, 3)?,
         duplicate: count(row, 4)?,

@@ -12,10 +12,10 @@ use tollgate_core::ports::{
 
 use super::SqliteStore;
 use super::bulk_views;
-use super::error::store_error;
-use super::value::{Us, micros};
-use super::writer::Urgency;
+use super::value::Us;
 use crate::telemetry::Lines;
+use crate::urgency::Urgency;
+use crate::value::micros;
 
 #[async_trait]
 impl Bulks for SqliteStore {
@@ -31,14 +31,14 @@ impl Bulks for SqliteStore {
             )?
             .execute(params![bulk.as_str(), item_type.as_str(), clock.now_us()])
         };
-        let opened = self.write_bulk(write).await?;
+        let opened = self.writer.write(Urgency::Normal, write).await?;
         Ok(opened == 1)
     }
 
     async fn add_chunk(&self, bulk: &BulkId, chunk: NewChunk) -> StoreResult<bool> {
         let (bulk, clock) = (bulk.clone(), self.clock.clone());
         let write = move |c: &Connection| add_chunk(c, &bulk, &chunk, clock.now_us());
-        self.write_bulk(write).await
+        self.writer.write(Urgency::Normal, write).await
     }
 
     async fn close_bulk(
@@ -49,7 +49,7 @@ impl Bulks for SqliteStore {
     ) -> StoreResult<Closed> {
         let (bulk, clock) = (bulk.clone(), self.clock.clone());
         let write = move |c: &Connection| close(c, &bulk, key.as_deref(), &digest, clock.now_us());
-        self.write_bulk(write).await
+        self.writer.write(Urgency::Normal, write).await
     }
 
     async fn bulk_by_key(&self, item_type: &ItemType, key: &str) -> StoreResult<Option<KnownBulk>> {
@@ -61,13 +61,13 @@ impl Bulks for SqliteStore {
     async fn drop_upload(&self, bulk: &BulkId) -> StoreResult<()> {
         let bulk = bulk.clone();
         let write = move |c: &Connection| discard(c, &bulk);
-        self.write_bulk(write).await
+        self.writer.write(Urgency::Normal, write).await
     }
 
     async fn sweep_uploads(&self, idle: Duration, most: u32) -> StoreResult<u64> {
         let before = self.clock.now_us().saturating_sub(micros(idle));
         let write = move |c: &Connection| sweep(c, before, most);
-        self.write_bulk(write).await
+        self.writer.write(Urgency::Normal, write).await
     }
 
     async fn chunks_to_do(&self, item_type: &ItemType, limit: u32) -> StoreResult<Vec<ChunkId>> {
@@ -89,7 +89,7 @@ impl Bulks for SqliteStore {
     async fn finish_chunk(&self, chunk: &ChunkId, end: ChunkEnd) -> StoreResult<bool> {
         let (chunk, clock, lines) = (chunk.clone(), self.clock.clone(), Lines::of(&end));
         let write = move |c: &Connection| finish(c, &chunk, &end, clock.now_us());
-        let finished = self.write_bulk(write).await?;
+        let finished = self.writer.write(Urgency::Normal, write).await?;
         if finished {
             lines.count();
         }
@@ -135,17 +135,6 @@ impl Bulks for SqliteStore {
             .query_row([item_type.as_str()], |row| row.get::<_, i64>(0))
         };
         self.readers.read(read).await.map(i64::unsigned_abs)
-    }
-}
-
-impl SqliteStore {
-    async fn write_bulk<T: Send + 'static>(
-        &self,
-        write: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> StoreResult<T> {
-        self.writer
-            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
-            .await
     }
 }
 

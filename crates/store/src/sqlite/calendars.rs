@@ -7,11 +7,9 @@ use tollgate_core::Timestamp;
 use tollgate_core::calendar::{Calendar, CalendarText, in_one_line, no_such_calendar};
 use tollgate_core::gate::HORIZON;
 use tollgate_core::id::CalendarName;
-use tollgate_core::ports::{
-    Author, CalendarInForce, Setting, SettingKind, StoreError, StoreResult,
-};
+use tollgate_core::ports::{Author, CalendarInForce, Setting, SettingKind, StoreError};
 
-use super::error::store_error;
+use super::error::Failed;
 use super::value::Us;
 use super::{lanes, settings};
 
@@ -21,29 +19,20 @@ pub(super) fn put(
     text: &CalendarText,
     author: Author,
     now: Timestamp,
-) -> StoreResult<CalendarInForce> {
+) -> Result<CalendarInForce, Failed> {
     let calendar = Calendar::read(text).and_then(|calendar| calendar.opening_soon(now));
     calendar.map_err(|faults| {
         StoreError::Invalid(format!("calendar \"{name}\": {}", in_one_line(&faults)))
     })?;
     let body = serde_json::to_string(text).map_err(|e| StoreError::Bug(e.to_string()))?;
-    let follow = || {
-        let setting = settings::put(
-            c,
-            SettingKind::Calendar,
-            name.as_str(),
-            body,
-            author,
-            Us(now),
-        )?;
-        for lane in lanes::all(c)? {
-            if lane.lane.calendar.as_ref() == Some(name) {
-                lanes::forget_pointers(c, &lane.name)?;
-            }
+    let (kind, now) = (SettingKind::Calendar, Us(now));
+    let setting = settings::put(c, kind, name.as_str(), body, author, now)?;
+    for lane in lanes::all(c)? {
+        if lane.lane.calendar.as_ref() == Some(name) {
+            lanes::forget_pointers(c, &lane.name)?;
         }
-        version(name.clone(), &setting)
-    };
-    follow().map_err(store_error)
+    }
+    Ok(version(name.clone(), &setting)?)
 }
 
 pub(super) fn all(c: &Connection) -> rusqlite::Result<Vec<CalendarInForce>> {
@@ -83,11 +72,9 @@ pub(super) fn in_force(
     Ok(Some(Arc::new(calendar)))
 }
 
-pub(super) fn must_exist(c: &Connection, name: &CalendarName) -> StoreResult<()> {
-    let setting =
-        settings::current(c, SettingKind::Calendar, name.as_str()).map_err(store_error)?;
-    match setting {
+pub(super) fn must_exist(c: &Connection, name: &CalendarName) -> Result<(), Failed> {
+    match settings::current(c, SettingKind::Calendar, name.as_str())? {
         Some(_) => Ok(()),
-        None => Err(StoreError::Invalid(no_such_calendar(name))),
+        None => Err(StoreError::Invalid(no_such_calendar(name)).into()),
     }
 }

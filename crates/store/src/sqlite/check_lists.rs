@@ -1,11 +1,10 @@
 //! Status checks as people look through them: all of them, and the gateways of one.
 
-use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, Row, params};
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{Bookmark, CheckLine, CheckPhase, GatewayView, Page, rows_needed};
 
-use super::value::Us;
+use super::value::{Us, word};
 
 pub(super) fn lines(
     c: &Connection,
@@ -25,10 +24,9 @@ pub(super) fn lines(
 }
 
 fn line_from(row: &Row<'_>) -> rusqlite::Result<CheckLine> {
-    let phase: String = row.get(1)?;
     Ok(CheckLine {
         check: FlowId::new(row.get::<_, String>(0)?),
-        phase: CheckPhase::parse(&phase).ok_or(FromSqlError::InvalidType)?,
+        phase: word(row, 1, CheckPhase::parse)?,
         total: row.get(2)?,
         gateways: row.get(3)?,
         opened_at: row.get::<_, Us>(4)?.0,

@@ -5,9 +5,11 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{Fence, Item, ItemId, ItemType, LaneName};
 use tollgate_core::ports::{Claim, Claimed, DueLanes};
 
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::lanes;
-use super::value::{Us, micros, until};
+use super::value::Us;
+use crate::audit::Entry;
+use crate::value::{micros, until};
 
 #[derive(Clone, Copy)]
 pub(super) struct Look {

@@ -3,16 +3,17 @@
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
+use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{
     Author, DeadLetter, DeadLetters, Intervened, Page, StoreResult, cannot_replay, rows_needed,
 };
 
 use super::SqliteStore;
-use super::accounts::{Entry, audit};
-use super::error::store_error;
+use super::accounts::audit;
 use super::records::money_from;
-use super::value::Us;
-use super::writer::Urgency;
+use super::value::{Us, word};
+use crate::audit::Entry;
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl DeadLetters for SqliteStore {
@@ -50,9 +51,7 @@ impl DeadLetters for SqliteStore {
     async fn replay(&self, item: &Item, author: Author) -> StoreResult<Intervened> {
         let (item, clock) = (item.clone(), self.clock.clone());
         let write = move |c: &Connection| replay(c, &item, &author, Us(clock.now()));
-        self.writer
-            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Normal, write).await
     }
 }
 
@@ -71,16 +70,16 @@ fn letter_from(row: &Row<'_>) -> rusqlite::Result<DeadLetter> {
 
 fn replay(c: &Connection, item: &Item, author: &Author, now: Us) -> rusqlite::Result<Intervened> {
     let key = params![item.item_type.as_str(), item.id.as_str()];
-    let status: Option<String> = c
+    let status: Option<QueueStatus> = c
         .prepare_cached(
             "SELECT queue_status FROM item_queue WHERE item_type = ?1 AND item_id = ?2",
         )?
-        .query_row(key, |row| row.get(0))
+        .query_row(key, |row| word(row, 0, QueueStatus::parse))
         .optional()?;
     let Some(status) = status else {
         return Ok(Intervened::NoSuchItem);
     };
-    if let Some(why) = cannot_replay(&status) {
+    if let Some(why) = cannot_replay(status) {
         return Ok(Intervened::Refused(why));
     }
     c.prepare_cached(
@@ -93,7 +92,7 @@ fn replay(c: &Connection, item: &Item, author: &Author, now: Us) -> rusqlite::Re
     let entry = Entry {
         item: Some(item),
         action: "REPLAYED",
-        before: Some(&status),
+        before: Some(status.as_str()),
         after: Some("READY"),
         actor: &author.actor,
         detail: &author.reason,

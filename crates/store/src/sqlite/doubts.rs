@@ -11,13 +11,13 @@ use tollgate_core::ports::{
 };
 
 use super::SqliteStore;
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::attempts::{abandon, disprove, history};
-use super::error::store_error;
 use super::evidence;
 use super::records::move_status;
 use super::value::Us;
-use super::writer::Urgency;
+use crate::audit::Entry;
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Doubts for SqliteStore {
@@ -85,9 +85,7 @@ impl Doubts for SqliteStore {
     async fn note_done(&self, item: &Item, evidence: Author) -> StoreResult<Intervened> {
         let (item, clock) = (item.clone(), self.clock.clone());
         let write = move |c: &Connection| evidence::note(c, &item, &evidence, Us(clock.now()));
-        self.writer
-            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Normal, write).await
     }
 
     async fn resolve(
@@ -98,9 +96,7 @@ impl Doubts for SqliteStore {
     ) -> StoreResult<Intervened> {
         let (item, clock) = (item.clone(), self.clock.clone());
         let write = move |c: &Connection| resolve(c, &item, &resolution, &author, Us(clock.now()));
-        self.writer
-            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Normal, write).await
     }
 }
 

@@ -3,6 +3,22 @@
 use rusqlite::ErrorCode;
 use tollgate_core::ports::StoreError;
 
+/// Why a use case failed, be it SQLite's word or ours: `?` takes both.
+#[derive(Debug)]
+pub(super) struct Failed(pub(super) StoreError);
+
+impl From<rusqlite::Error> for Failed {
+    fn from(error: rusqlite::Error) -> Self {
+        Self(store_error(error))
+    }
+}
+
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Self {
+        Self(error)
+    }
+}
+
 #[expect(
     clippy::needless_pass_by_value,
     reason = "the shape that map_err wants"

@@ -4,11 +4,12 @@ use rusqlite::{Connection, params};
 use tollgate_core::id::Item;
 use tollgate_core::ports::{Author, IN_DOUBT, Intervened};
 
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::attempts::abandon;
 use super::doubts::doubt;
 use super::eras;
 use super::value::Us;
+use crate::audit::Entry;
 
 pub(super) fn note(
     c: &Connection,

@@ -8,9 +8,9 @@ use tollgate_core::ports::{
 };
 
 use super::SqliteStore;
-use super::error::store_error;
-use super::value::{micros, until};
-use super::writer::Urgency;
+use super::error::Failed;
+use crate::urgency::Urgency;
+use crate::value::{micros, until};
 
 #[async_trait]
 impl Flows for SqliteStore {
@@ -33,10 +33,7 @@ impl Flows for SqliteStore {
                 |row| row.get(0),
             )
         };
-        let epoch = self
-            .writer
-            .write(Urgency::Urgent, move |c| write(c).map_err(store_error))
-            .await?;
+        let epoch = self.writer.write(Urgency::Urgent, write).await?;
         Ok(Epoch(epoch))
     }
 
@@ -64,36 +61,30 @@ impl Flows for SqliteStore {
                 })
                 .collect::<rusqlite::Result<Vec<bool>>>()
         };
-        self.writer
-            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Normal, write).await
     }
 
     async fn due_flows(&self, epoch: Epoch, limit: u32) -> StoreResult<DueFlows> {
         let clock = self.clock.clone();
-        self.writer
-            .write(Urgency::Normal, move |c| {
-                check_epoch(c, epoch)?;
-                due_flows(c, limit, clock.now_us()).map_err(store_error)
-            })
-            .await
+        let write = move |c: &Connection| -> Result<DueFlows, Failed> {
+            check_epoch(c, epoch)?;
+            Ok(due_flows(c, limit, clock.now_us())?)
+        };
+        self.writer.write(Urgency::Normal, write).await
     }
 
     async fn journal(&self, epoch: Epoch, flow: &FlowId, entry: JournalEntry) -> StoreResult<()> {
         let flow = flow.clone();
-        let write = move |c: &Connection| {
+        let write = move |c: &Connection| -> Result<(), Failed> {
+            check_epoch(c, epoch)?;
             c.prepare_cached(
                 "INSERT INTO journal (flow_id, key, result) VALUES (?1, ?2, ?3)
                  ON CONFLICT (flow_id, key) DO NOTHING",
             )?
-            .execute(params![flow.as_str(), entry.key, entry.result_json])
+            .execute(params![flow.as_str(), entry.key, entry.result_json])?;
+            Ok(())
         };
-        self.writer
-            .write(Urgency::Urgent, move |c| {
-                check_epoch(c, epoch)?;
-                write(c).map(drop).map_err(store_error)
-            })
-            .await
+        self.writer.write(Urgency::Urgent, write).await
     }
 
     async fn flow_progress(
@@ -103,26 +94,24 @@ impl Flows for SqliteStore {
         progress: String,
     ) -> StoreResult<()> {
         let flow = flow.clone();
-        let write = move |c: &Connection| {
-            c.prepare_cached("UPDATE flow SET progress = ?2 WHERE flow_id = ?1 AND state = 'LIVE'")?
-                .execute(params![flow.as_str(), progress])
+        let write = move |c: &Connection| -> Result<(), Failed> {
+            check_epoch(c, epoch)?;
+            c.prepare_cached(
+                "UPDATE flow SET progress = ?2 WHERE flow_id = ?1 AND state = 'LIVE'",
+            )?
+            .execute(params![flow.as_str(), progress])?;
+            Ok(())
         };
-        self.writer
-            .write(Urgency::Normal, move |c| {
-                check_epoch(c, epoch)?;
-                write(c).map(drop).map_err(store_error)
-            })
-            .await
+        self.writer.write(Urgency::Normal, write).await
     }
 
     async fn end_flow(&self, epoch: Epoch, flow: &FlowId, end: FlowEnd) -> StoreResult<()> {
         let (flow, clock) = (flow.clone(), self.clock.clone());
-        self.writer
-            .write(Urgency::Urgent, move |c| {
-                check_epoch(c, epoch)?;
-                end_flow(c, &flow, &end, clock.now_us()).map_err(store_error)
-            })
-            .await
+        let write = move |c: &Connection| -> Result<(), Failed> {
+            check_epoch(c, epoch)?;
+            Ok(end_flow(c, &flow, &end, clock.now_us())?)
+        };
+        self.writer.write(Urgency::Urgent, write).await
     }
 
     async fn flow(&self, id: &FlowId) -> StoreResult<FlowView> {
@@ -152,18 +141,15 @@ impl Flows for SqliteStore {
 }
 
 /// A node that was taken over from writes nothing more.
-fn check_epoch(c: &Connection, epoch: Epoch) -> StoreResult<()> {
+fn check_epoch(c: &Connection, epoch: Epoch) -> Result<(), Failed> {
     let current: i64 = c
-        .prepare_cached("SELECT epoch FROM node")
-        .and_then(|mut s| s.query_row([], |row| row.get(0)))
-        .map_err(store_error)?;
+        .prepare_cached("SELECT epoch FROM node")?
+        .query_row([], |row| row.get(0))?;
     if current == epoch.0 {
         return Ok(());
     }
-    Err(StoreError::Fenced(format!(
-        "this node's epoch is {}, the store's is {current}",
-        epoch.0
-    )))
+    let why = format!("this node's epoch is {}, the store's is {current}", epoch.0);
+    Err(StoreError::Fenced(why).into())
 }
 
 fn due_flows(c: &Connection, limit: u32, now: i64) -> rusqlite::Result<DueFlows> {

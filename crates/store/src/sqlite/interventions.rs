@@ -2,49 +2,40 @@
 
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
-use rust_decimal::Decimal;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
+use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::LARGEST_WINDOW_SECS;
-use tollgate_core::lane_in_force::{never_opens, no_such_lane};
 use tollgate_core::ports::{
-    Author, Intervened, Interventions, StatusMove, StoreResult, cannot_move, cannot_reopen,
+    Author, Found, Intervened, Interventions, StatusMove, StoreResult, TOO_LATE,
 };
-use tollgate_core::slot::steady_random;
 
-use super::SqliteStore;
-use super::accounts::{Entry, audit};
-use super::counters::Plan;
-use super::error::store_error;
-use super::lanes;
+use super::accounts::audit;
 use super::records::move_status;
-use super::value::Us;
-use super::writer::Urgency;
+use super::value::{Us, word};
+use super::{SqliteStore, anew};
+use crate::anew::Anew;
+use crate::audit::Entry;
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Interventions for SqliteStore {
     async fn hold_late(&self, item_type: &ItemType, limit: u32) -> StoreResult<u64> {
         let (item_type, clock) = (item_type.clone(), self.clock.clone());
         let write = move |c: &Connection| hold_late(c, &item_type, limit, Us(clock.now()));
-        self.writer
-            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Normal, write).await
     }
 
     async fn hold(&self, item: &Item, run: u32) -> StoreResult<bool> {
         let (item, clock) = (item.clone(), self.clock.clone());
         let write = move |c: &Connection| hold(c, &item, run, Us(clock.now()));
-        self.writer
-            .write(Urgency::Urgent, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Urgent, write).await
     }
 
     async fn release_held(&self, item: &Item, author: Author) -> StoreResult<Intervened> {
         let (item, clock) = (item.clone(), self.clock.clone());
         let write = move |c: &Connection| release(c, &item, &author, Us(clock.now()));
-        self.writer
-            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Normal, write).await
     }
 
     async fn cancel(
@@ -55,9 +46,7 @@ impl Interventions for SqliteStore {
     ) -> StoreResult<Intervened> {
         let (item, clock) = (item.clone(), self.clock.clone());
         let write = move |c: &Connection| cancel(c, &item, &status, &author, Us(clock.now()));
-        self.writer
-            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Normal, write).await
     }
 
     async fn reschedule(
@@ -66,14 +55,14 @@ impl Interventions for SqliteStore {
         requested: Timestamp,
         author: Author,
     ) -> StoreResult<Intervened> {
-        let (item, clock) = (item.clone(), self.clock.clone());
-        let margin = self.options.gate_margin;
-        let write = move |c: &Connection| {
-            place_anew(c, &item, None, requested, &author, margin, Us(clock.now()))
-        };
-        self.writer
-            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
-            .await
+        let item = item.clone();
+        self.place_anew(Anew {
+            item,
+            requested,
+            reopened: None,
+            author,
+        })
+        .await
     }
 
     async fn reopen(
@@ -83,19 +72,24 @@ impl Interventions for SqliteStore {
         requested: Timestamp,
         author: Author,
     ) -> StoreResult<Intervened> {
-        let (item, clock) = (item.clone(), self.clock.clone());
-        let margin = self.options.gate_margin;
-        let write = move |c: &Connection| {
-            let (status, now) = (Some(&status), Us(clock.now()));
-            place_anew(c, &item, status, requested, &author, margin, now)
-        };
-        self.writer
-            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
-            .await
+        let item = item.clone();
+        self.place_anew(Anew {
+            item,
+            requested,
+            reopened: Some(status),
+            author,
+        })
+        .await
     }
 }
 
-const TOO_LATE: &str = "its deadline has passed and it must not run late";
+impl SqliteStore {
+    async fn place_anew(&self, anew: Anew) -> StoreResult<Intervened> {
+        let (clock, margin) = (self.clock.clone(), self.options.gate_margin);
+        let write = move |c: &Connection| anew::place(c, &anew, margin, Us(clock.now()));
+        self.writer.write(Urgency::Normal, write).await
+    }
+}
 
 fn hold_late(c: &Connection, item_type: &ItemType, limit: u32, now: Us) -> rusqlite::Result<u64> {
     let held: Vec<String> = c
@@ -153,19 +147,18 @@ fn hold(c: &Connection, item: &Item, run: u32, now: Us) -> rusqlite::Result<bool
 }
 
 fn release(c: &Connection, item: &Item, author: &Author, now: Us) -> rusqlite::Result<Intervened> {
-    let released = c
-        .prepare_cached(
-            "UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = ?3,
-                    hold_after = NULL, last_error = NULL
-             WHERE item_type = ?1 AND item_id = ?2 AND queue_status = 'HELD'",
-        )?
-        .execute(params![item.item_type.as_str(), item.id.as_str(), now])?;
-    if released == 0 {
-        return Ok(match waiting(c, item)? {
-            None => Intervened::NoSuchItem,
-            Some(found) => Intervened::Refused(format!("it is {}, not HELD", found.queue_status)),
-        });
+    let Some(found) = found(c, item)? else {
+        return Ok(Intervened::NoSuchItem);
+    };
+    if let Some(why) = found.refuses_release() {
+        return Ok(Intervened::Refused(why));
     }
+    c.prepare_cached(
+        "UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = ?3,
+                hold_after = NULL, last_error = NULL
+         WHERE item_type = ?1 AND item_id = ?2 AND queue_status = 'HELD'",
+    )?
+    .execute(params![item.item_type.as_str(), item.id.as_str(), now])?;
     audit_move(c, item, "RELEASED", "HELD", "READY", author, now)?;
     Ok(Intervened::Yes)
 }
@@ -177,10 +170,10 @@ fn cancel(
     author: &Author,
     now: Us,
 ) -> rusqlite::Result<Intervened> {
-    let Some(found) = waiting(c, item)? else {
+    let Some(found) = found(c, item)? else {
         return Ok(Intervened::NoSuchItem);
     };
-    if let Some(why) = cannot_move(&found.queue_status, found.may_be_done) {
+    if let Some(why) = found.refuses_cancel() {
         return Ok(Intervened::Refused(why));
     }
     c.prepare_cached(
@@ -195,94 +188,7 @@ fn cancel(
     Ok(Intervened::Yes)
 }
 
-/// Gives what waits another slot; or, with a move of its record, what has ended.
-fn place_anew(
-    c: &Connection,
-    item: &Item,
-    reopened: Option<&StatusMove>,
-    requested: Timestamp,
-    author: &Author,
-    margin: Decimal,
-    now: Us,
-) -> rusqlite::Result<Intervened> {
-    let Some(found) = waiting(c, item)? else {
-        return Ok(Intervened::NoSuchItem);
-    };
-    let refusal = match reopened {
-        None => cannot_move(&found.queue_status, found.may_be_done || found.was_sent),
-        Some(status) => {
-            let (status_now, may_be_done) = (&found.record_status, found.may_be_done);
-            cannot_reopen(found.has_ended, status_now, status, may_be_done)
-        }
-    };
-    if let Some(why) = refusal {
-        return Ok(Intervened::Refused(why));
-    }
-    let Some(lane) = lanes::in_force(c, &found.lane)? else {
-        return Ok(Intervened::Refused(no_such_lane(&found.lane)));
-    };
-    let mut plan = Plan::of(c, &lane, margin)?;
-    let Some(place) = plan.place(requested.max(now.0), steady_random(&item.id))? else {
-        return Ok(Intervened::Refused(never_opens(&found.lane, requested)));
-    };
-    let generation = plan.generation();
-    plan.write_back()?;
-    give_back(c, item, now)?;
-    let key = params![
-        item.item_type.as_str(),
-        item.id.as_str(),
-        Us(place.window),
-        Us(place.scheduled),
-        Us(requested),
-        generation
-    ];
-    c.prepare_cached(
-        "UPDATE slot SET window_start = ?3, scheduled_time = ?4, requested_time = ?5,
-                generation = ?6
-         WHERE item_type = ?1 AND item_id = ?2",
-    )?
-    .execute(key)?;
-    c.prepare_cached(
-        "UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = ?3, last_error = NULL,
-                hold_after = CASE queue_status WHEN 'HELD' THEN NULL ELSE hold_after END,
-                run = run + ?4, finished_at = NULL, claimed_at = NULL, dispatched_at = NULL
-         WHERE item_type = ?1 AND item_id = ?2",
-    )?
-    .execute(params![
-        item.item_type.as_str(),
-        item.id.as_str(),
-        Us(place.scheduled),
-        u32::from(reopened.is_some())
-    ])?;
-    if let Some(status) = reopened {
-        move_status(c, item, status, now)?;
-        c.prepare_cached(
-            "UPDATE attempt SET state = 'DECLINED'
-             WHERE item_type = ?1 AND item_id = ?2 AND state = 'REFUSED'",
-        )?
-        .execute(params![item.item_type.as_str(), item.id.as_str()])?;
-    }
-    let action = if reopened.is_some() {
-        "REOPENED"
-    } else {
-        "RESCHEDULED"
-    };
-    let before = found.queue_status.as_str();
-    audit_move(c, item, action, before, "READY", author, now)?;
-    Ok(Intervened::Yes)
-}
-
-struct Found {
-    queue_status: String,
-    lane: LaneName,
-    /// Since it was last declined.
-    may_be_done: bool,
-    was_sent: bool,
-    has_ended: bool,
-    record_status: String,
-}
-
-fn waiting(c: &Connection, item: &Item) -> rusqlite::Result<Option<Found>> {
+pub(super) fn found(c: &Connection, item: &Item) -> rusqlite::Result<Option<Found>> {
     c.prepare_cached(
         "SELECT q.queue_status, q.lane,
                 EXISTS (SELECT 1 FROM attempt a
@@ -303,7 +209,7 @@ fn waiting(c: &Connection, item: &Item) -> rusqlite::Result<Option<Found>> {
     )?
     .query_row(params![item.item_type.as_str(), item.id.as_str()], |row| {
         Ok(Found {
-            queue_status: row.get(0)?,
+            queue_status: word(row, 0, QueueStatus::parse)?,
             lane: LaneName::new(row.get::<_, String>(1)?),
             may_be_done: row.get(2)?,
             was_sent: row.get(3)?,
@@ -316,7 +222,7 @@ fn waiting(c: &Connection, item: &Item) -> rusqlite::Result<Option<Found>> {
 
 /// The room of an item's slot comes back, if its window lies ahead; whoever pointed past that
 /// window points to it.
-fn give_back(c: &Connection, item: &Item, now: Us) -> rusqlite::Result<()> {
+pub(super) fn give_back(c: &Connection, item: &Item, now: Us) -> rusqlite::Result<()> {
     let slot: Option<(String, i64, Us)> = c
         .prepare_cached(
             "SELECT lane, generation, window_start FROM slot
@@ -350,7 +256,7 @@ fn machine(who: &str) -> Author {
     Author::new(who, TOO_LATE)
 }
 
-fn audit_move(
+pub(super) fn audit_move(
     c: &Connection,
     item: &Item,
     action: &str,

@@ -15,12 +15,14 @@ use tollgate_core::ports::{
     Author, CalendarInForce, Lanes, SettingKind, StoreError, StoreResult, WindowUse,
 };
 
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::certificate::certify;
-use super::error::store_error;
-use super::value::{Us, micros};
-use super::writer::Urgency;
+use super::error::Failed;
+use super::value::Us;
 use super::{SqliteStore, calendars, settings};
+use crate::audit::Entry;
+use crate::urgency::Urgency;
+use crate::value::micros;
 
 #[async_trait]
 impl Lanes for SqliteStore {
@@ -57,9 +59,7 @@ impl Lanes for SqliteStore {
             };
             audit(c, Us(clock.now()), &entry)
         };
-        self.writer
-            .write(Urgency::Urgent, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Urgent, write).await
     }
 
     async fn calendars(&self) -> StoreResult<Vec<CalendarInForce>> {
@@ -121,34 +121,27 @@ fn change_lane(
     change: LaneChange,
     author: Author,
     now: Timestamp,
-) -> StoreResult<LaneInForce> {
-    let before = in_force(c, name)
-        .map_err(store_error)?
-        .map(|lane| lane.lane);
+) -> Result<LaneInForce, Failed> {
+    let before = in_force(c, name)?.map(|lane| lane.lane);
     let changed = Lane::changed(before.as_ref(), change)
         .map_err(|why| StoreError::Invalid(format!("lane \"{name}\": {why}")))?;
     if let Some(calendar) = &changed.calendar {
         calendars::must_exist(c, calendar)?;
     }
     let body = serde_json::to_string(&changed).map_err(|e| StoreError::Bug(e.to_string()))?;
-    settings::put(c, SettingKind::Lane, name.as_str(), body, author, Us(now))
-        .map_err(store_error)?;
-    let follow = || {
-        c.prepare_cached(
-            "INSERT INTO lane_plan (lane, generation) VALUES (?1, 0) ON CONFLICT DO NOTHING",
-        )?
-        .execute([name.as_str()])?;
-        let size = changed.window_size();
-        let old_size = before.map(|lane| lane.window_size());
-        if let Some(old_size) = old_size.filter(|old_size| *old_size != size) {
-            rebuild_windows(c, name, old_size, size, Us(now))?;
-        }
-        forget_pointers(c, name)?;
-        in_force(c, name)
-    };
-    follow()
-        .map_err(store_error)?
-        .ok_or_else(|| StoreError::Bug(format!("lane \"{name}\" is not there after its change")))
+    settings::put(c, SettingKind::Lane, name.as_str(), body, author, Us(now))?;
+    c.prepare_cached(
+        "INSERT INTO lane_plan (lane, generation) VALUES (?1, 0) ON CONFLICT DO NOTHING",
+    )?
+    .execute([name.as_str()])?;
+    let size = changed.window_size();
+    let old_size = before.map(|lane| lane.window_size());
+    if let Some(old_size) = old_size.filter(|old_size| *old_size != size) {
+        rebuild_windows(c, name, old_size, size, Us(now))?;
+    }
+    forget_pointers(c, name)?;
+    let gone = || StoreError::Bug(format!("lane \"{name}\" is not there after its change"));
+    Ok(in_force(c, name)?.ok_or_else(gone)?)
 }
 
 /// The lane in force.

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod admit;
+mod anew;
 mod attempts;
 mod bulk_views;
 mod bulks;
@@ -43,10 +44,10 @@ use tollgate_core::gate::DEFAULT_MARGIN;
 use tollgate_core::ports::{Boot, Reading, SharedClock, StoreResult};
 
 use crate::clock::{Clock, MovableTime};
-use error::store_error;
+use crate::urgency::Urgency;
 use reader::Readers;
 use value::Us;
-use writer::{Urgency, Writer};
+use writer::Writer;
 
 /// What can be set about a SQLite store.
 #[derive(Debug, Clone)]
@@ -100,17 +101,13 @@ impl SharedClock for SqliteStore {
 
     async fn vouch(&self, boot: Option<Boot>) -> StoreResult<()> {
         let clock = self.clock.clone();
-        let write = move |c: &Connection| {
-            eras::vouch(c, boot.as_ref(), Us(clock.now())).map_err(store_error)
-        };
+        let write = move |c: &Connection| eras::vouch(c, boot.as_ref(), Us(clock.now()));
         self.writer.write(Urgency::Urgent, write).await
     }
 
     async fn open_era(&self, boot: Option<Boot>) -> StoreResult<()> {
         let clock = self.clock.clone();
-        let write = move |c: &Connection| {
-            eras::open(c, boot.as_ref(), Us(clock.now())).map_err(store_error)
-        };
+        let write = move |c: &Connection| eras::open(c, boot.as_ref(), Us(clock.now()));
         self.writer.write(Urgency::Urgent, write).await
     }
 }

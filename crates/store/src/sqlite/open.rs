@@ -4,14 +4,15 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
-use rusqlite::Connection;
 use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode};
 use tollgate_core::ports::{StoreError, StoreResult};
 
 use super::reader::Readers;
 use super::writer::Writer;
 use super::{SqliteOptions, SqliteStore};
 use crate::clock::Clock;
+use crate::schema::newest;
 
 mod migrations {
     refinery::embed_migrations!("migrations/sqlite");
@@ -21,11 +22,10 @@ impl SqliteStore {
     pub fn open(options: SqliteOptions) -> StoreResult<Self> {
         let path = options.path.clone();
         let lock = lock_file(&path)?;
-        let connection = prepare(&options).map_err(|e| explain(&path, &e.to_string()))?;
-        let readers = Readers::open(&path).map_err(|e| explain(&path, &e.to_string()))?;
+        let connection = prepare(&options).map_err(|e| explain(&path, e))?;
+        let readers = Readers::open(&path).map_err(|e| explain(&path, e))?;
         let clock = Clock::anchored_now(options.time.clone());
-        let writer =
-            Writer::start(connection, clock.clone()).map_err(|e| explain(&path, &e.to_string()))?;
+        let writer = Writer::start(connection, clock.clone()).map_err(|e| explain(&path, e))?;
         Ok(Self {
             writer,
             readers,
@@ -36,7 +36,7 @@ impl SqliteStore {
     }
 }
 
-fn prepare(options: &SqliteOptions) -> Result<Connection, Box<dyn std::error::Error>> {
+fn prepare(options: &SqliteOptions) -> Result<Connection, Trouble> {
     let mut connection = Connection::open(&options.path)?;
     connection.execute_batch(
         "PRAGMA journal_mode = WAL;
@@ -48,11 +48,28 @@ fn prepare(options: &SqliteOptions) -> Result<Connection, Box<dyn std::error::Er
     )?;
     connection.set_prepared_statement_cache_capacity(128);
     keep_plans(&connection)?;
-    migrations::migrations::runner().run(&mut connection)?;
+    migrate(&mut connection)?;
     if let Some(pages) = options.max_pages {
         connection.pragma_update(None, "max_page_count", pages)?;
     }
     Ok(connection)
+}
+
+fn migrate(connection: &mut Connection) -> Result<(), Trouble> {
+    let runner = migrations::migrations::runner();
+    if applied(connection)?.is_some_and(|theirs| theirs > newest(&runner)) {
+        return Err(Trouble::Newer);
+    }
+    let done = runner.run(connection);
+    done.map(drop).map_err(|e| Trouble::Other(e.to_string()))
+}
+
+fn applied(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+    if !connection.table_exists(None, "refinery_schema_history")? {
+        return Ok(None);
+    }
+    let newest = "SELECT max(version) FROM refinery_schema_history";
+    connection.query_row(newest, [], |row| row.get(0))
 }
 
 /// Plans must not depend on bound values: clearing the bindings of such a statement, as the
@@ -74,27 +91,51 @@ fn lock_file(path: &Path) -> StoreResult<File> {
         .truncate(false)
         .write(true)
         .open(&lock_path)
-        .map_err(|e| explain(path, &e.to_string()))?;
+        .map_err(|e| explain(path, e))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StoreError::Unavailable(format!(
             "{} is in use by another process; stop it, or give this one a file of its own",
             path.display()
         ))),
-        Err(TryLockError::Error(error)) => Err(explain(path, &error.to_string())),
+        Err(TryLockError::Error(error)) => Err(explain(path, error)),
     }
 }
 
-fn explain(path: &Path, error: &str) -> StoreError {
+/// Why a file cannot be used.
+enum Trouble {
+    /// Its schema holds a migration that this release does not know.
+    Newer,
+    NotADatabase,
+    Other(String),
+}
+
+impl From<rusqlite::Error> for Trouble {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => Self::NotADatabase,
+            _ => Self::Other(error.to_string()),
+        }
+    }
+}
+
+impl From<std::io::Error> for Trouble {
+    fn from(error: std::io::Error) -> Self {
+        Self::Other(error.to_string())
+    }
+}
+
+fn explain(path: &Path, trouble: impl Into<Trouble>) -> StoreError {
     let file = path.display();
-    let sentence = if error.contains("is missing from the filesystem") {
-        format!(
+    StoreError::Unavailable(match trouble.into() {
+        Trouble::Newer => format!(
             "{file} was written by a newer release of tollgate; start that release, or another file"
-        )
-    } else if error.contains("is not a database") {
-        format!("{file} is not a SQLite database; give the path of another file")
-    } else {
-        format!("{file} cannot be opened: {error}; check the path and its permissions")
-    };
-    StoreError::Unavailable(sentence)
+        ),
+        Trouble::NotADatabase => {
+            format!("{file} is not a SQLite database; give the path of another file")
+        }
+        Trouble::Other(error) => {
+            format!("{file} cannot be opened: {error}; check the path and its permissions")
+        }
+    })
 }

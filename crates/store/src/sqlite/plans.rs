@@ -6,10 +6,10 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{ItemId, ItemType, LaneName};
 use tollgate_core::ports::{Author, Plans, Recounted, Replanned, Spot, StoreResult, Waiting};
 
-use super::error::store_error;
+use super::error::Failed;
 use super::value::Us;
-use super::writer::Urgency;
 use super::{SqliteStore, recount, replan};
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Plans for SqliteStore {
@@ -73,14 +73,12 @@ impl Plans for SqliteStore {
     ) -> StoreResult<Vec<Replanned>> {
         let (lane, item_type) = (lane.clone(), item_type.clone());
         let (clock, margin) = (self.clock.clone(), self.options.gate_margin);
-        let write = move |c: &Connection| {
+        let write = move |c: &Connection| -> Result<Vec<Replanned>, Failed> {
             replan::same_generation(c, &lane, generation)?;
-            let next = || {
-                replan::adopt(c, &lane, generation)?;
-                let items = waiting(c, &lane, &item_type, generation, after, limit)?;
-                replan::place(c, &lane, &item_type, items, margin, clock.now())
-            };
-            next().map_err(store_error)
+            replan::adopt(c, &lane, generation)?;
+            let items = waiting(c, &lane, &item_type, generation, after, limit)?;
+            let now = clock.now();
+            Ok(replan::place(c, &lane, &item_type, items, margin, now)?)
         };
         self.writer.write(Urgency::Normal, write).await
     }
@@ -93,17 +91,15 @@ impl Plans for SqliteStore {
         author: Author,
     ) -> StoreResult<()> {
         let (name, clock) = (lane.clone(), self.clock.clone());
-        let write = move |c: &Connection| {
+        let write = move |c: &Connection| -> Result<(), Failed> {
             replan::same_generation(c, &name, generation)?;
-            replan::adopt(c, &name, generation)
-                .and_then(|()| replan::end(c, &name, &summary, &author, Us(clock.now())))
-                .map_err(store_error)
+            replan::adopt(c, &name, generation)?;
+            Ok(replan::end(c, &name, &summary, &author, Us(clock.now()))?)
         };
         self.writer.write(Urgency::Normal, write).await?;
         loop {
             let lane = lane.clone();
-            let forget =
-                move |c: &Connection| replan::forget(c, &lane, generation).map_err(store_error);
+            let forget = move |c: &Connection| replan::forget(c, &lane, generation);
             if self.writer.write(Urgency::Normal, forget).await? == 0 {
                 return Ok(());
             }
@@ -135,9 +131,7 @@ impl Plans for SqliteStore {
         }
         let (lane, clock) = (lane.clone(), self.clock.clone());
         let write = move |c: &Connection| recount::recount(c, &lane, Us(clock.now()));
-        self.writer
-            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Normal, write).await
     }
 }
 

@@ -11,14 +11,15 @@ use tollgate_core::ports::{
 };
 
 use super::SqliteStore;
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::admit::Batch;
-use super::error::store_error;
 use super::records::move_status;
-use super::value::{Us, micros};
-use super::writer::Urgency;
+use super::value::Us;
 use super::{claim, lanes, starts};
+use crate::audit::Entry;
 use crate::telemetry;
+use crate::urgency::Urgency;
+use crate::value::micros;
 
 #[async_trait]
 impl Queue for SqliteStore {
@@ -39,7 +40,6 @@ impl Queue for SqliteStore {
                 now,
             }
             .admit(items)
-            .map_err(store_error)
         };
         let measured = telemetry::Admission::begun();
         let admitted = self.writer.write(Urgency::Normal, write).await;
@@ -74,9 +74,7 @@ impl Queue for SqliteStore {
             let credit = lane.credit(margin, claim.credit_horizon, unsent);
             claim::take(c, &claim, claim.limit.min(credit), clock.now_us())
         };
-        self.writer
-            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Normal, write).await
     }
 
     async fn record_starts(
@@ -89,7 +87,6 @@ impl Queue for SqliteStore {
         let (item_type, batch, clock) = (item_type.clone(), batch.clone(), self.clock.clone());
         let write = move |c: &Connection| {
             starts::record(c, &item_type, &batch, &starts, max_retries, Us(clock.now()))
-                .map_err(store_error)
         };
         self.writer.write(Urgency::Normal, write).await
     }
@@ -100,7 +97,7 @@ impl Queue for SqliteStore {
         claims: Vec<(ItemId, Fence)>,
     ) -> StoreResult<u64> {
         let item_type = item_type.clone();
-        let write = move |c: &Connection| {
+        let write = move |c: &Connection| -> rusqlite::Result<u64> {
             let mut released = 0;
             for (id, fence) in claims {
                 released += c
@@ -113,9 +110,7 @@ impl Queue for SqliteStore {
             }
             Ok(released as u64)
         };
-        self.writer
-            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Normal, write).await
     }
 
     async fn put_back(
@@ -126,7 +121,7 @@ impl Queue for SqliteStore {
         why: &str,
     ) -> StoreResult<bool> {
         let (item, why, clock) = (item.clone(), why.to_owned(), self.clock.clone());
-        let write = move |c: &Connection| {
+        let write = move |c: &Connection| -> rusqlite::Result<bool> {
             let now = Us(clock.now());
             if put_back(c, &item, run, pause, &why, now)? == 0 {
                 return Ok(false);
@@ -142,14 +137,12 @@ impl Queue for SqliteStore {
             audit(c, now, &entry)?;
             Ok(true)
         };
-        self.writer
-            .write(Urgency::Urgent, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Urgent, write).await
     }
 
     async fn finish(&self, item: &Item, run: u32, status: StatusMove) -> StoreResult<bool> {
         let (item, clock) = (item.clone(), self.clock.clone());
-        let write = move |c: &Connection| {
+        let write = move |c: &Connection| -> rusqlite::Result<bool> {
             let now = Us(clock.now());
             if finish(c, &item, run, now)? == 0 {
                 return is_finished(c, &item, run);
@@ -157,9 +150,7 @@ impl Queue for SqliteStore {
             move_status(c, &item, &status, now)?;
             Ok(true)
         };
-        self.writer
-            .write(Urgency::Urgent, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Urgent, write).await
     }
 
     async fn adrift(
@@ -201,7 +192,7 @@ impl Queue for SqliteStore {
         max_retries: u32,
     ) -> StoreResult<bool> {
         let (item, why, clock) = (item.clone(), why.to_owned(), self.clock.clone());
-        let write = move |c: &Connection| {
+        let write = move |c: &Connection| -> rusqlite::Result<bool> {
             let now = clock.now_us();
             let after = c
                 .prepare_cached(
@@ -231,9 +222,7 @@ impl Queue for SqliteStore {
             audit(c, Us(clock.now()), &entry)?;
             Ok(true)
         };
-        self.writer
-            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Normal, write).await
     }
 }
 

@@ -12,7 +12,7 @@ use tollgate_core::ports::{
 };
 
 use super::SqliteStore;
-use super::value::Us;
+use super::value::{Us, word};
 
 #[async_trait]
 impl Records for SqliteStore {
@@ -110,8 +110,7 @@ fn line_from(row: &Row<'_>) -> rusqlite::Result<RecordLine> {
         status: row.get(1)?,
         money: money_from(row, 2)?,
         lane: LaneName::new(row.get::<_, String>(4)?),
-        queue_status: QueueStatus::parse(&row.get::<_, String>(5)?)
-            .ok_or_else(|| unreadable(5, "status"))?,
+        queue_status: word(row, 5, QueueStatus::parse)?,
         run: row.get(6)?,
         slot: row.get::<_, Us>(7)?.0,
         deadline: row.get::<_, Option<Us>>(8)?.map(|us| us.0),
@@ -121,14 +120,9 @@ fn line_from(row: &Row<'_>) -> rusqlite::Result<RecordLine> {
 
 /// An amount, from its column and the currency's in the next.
 pub(super) fn money_from(row: &Row<'_>, column: usize) -> rusqlite::Result<Money> {
-    let code: String = row.get(column + 1)?;
-    let currency = Currency::from_code(&code).ok_or_else(|| unreadable(column + 1, "currency"))?;
+    let currency = word(row, column + 1, Currency::from_code)?;
     let minor = row.get(column)?;
     Ok(Money { minor, currency })
-}
-
-fn unreadable(column: usize, what: &str) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, what.into())
 }
 
 /// As a parameter.
@@ -168,8 +162,7 @@ fn view_from(row: &Row<'_>, item: &Item) -> rusqlite::Result<ItemView> {
         content_hash: row.get(3)?,
         document: row.get(4)?,
         lane: LaneName::new(row.get::<_, String>(5)?),
-        queue_status: QueueStatus::parse(&row.get::<_, String>(6)?)
-            .ok_or_else(|| unreadable(6, "status"))?,
+        queue_status: word(row, 6, QueueStatus::parse)?,
         run: row.get(7)?,
         slot: time(8)?,
         requested: time(9)?,
@@ -195,8 +188,8 @@ fn attempts(c: &Connection, item: &Item) -> rusqlite::Result<Vec<AttemptView>> {
     )?
     .query_map(params![item.item_type.as_str(), item.id.as_str()], |row| {
         Ok(AttemptView {
-            kind: AttemptKind::parse(&row.get::<_, String>(0)?).unwrap_or(AttemptKind::Send),
-            state: AttemptState::parse(&row.get::<_, String>(1)?).unwrap_or(AttemptState::Unknown),
+            kind: word(row, 0, AttemptKind::parse)?,
+            state: word(row, 1, AttemptState::parse)?,
             run: row.get(2)?,
             turn_at: row.get::<_, Us>(3)?.0,
             settled_at: row.get::<_, Option<Us>>(4)?.map(|us| us.0),

@@ -6,43 +6,44 @@ use rust_decimal::Decimal;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{ItemType, LaneName};
 use tollgate_core::lane_in_force::no_such_lane;
-use tollgate_core::ports::{Author, Replanned, StoreError, StoreResult, Waiting};
+use tollgate_core::ports::{Author, Replanned, StoreError, Waiting};
 use tollgate_core::slot::steady_random;
 
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::counters::Plan;
-use super::error::store_error;
+use super::error::Failed;
 use super::lanes;
 use super::value::Us;
+use crate::audit::Entry;
+use crate::replan::{FORGOTTEN_AT_ONCE, another_replan};
 
-/// Counters of older generations are forgotten so many at a time.
-const FORGOTTEN_AT_ONCE: u32 = 10_000;
-
-pub(super) fn begin(c: &Connection, lane: &LaneName, author: &Author, now: Us) -> StoreResult<i64> {
-    let in_force = lanes::in_force(c, lane).map_err(store_error)?;
+pub(super) fn begin(
+    c: &Connection,
+    lane: &LaneName,
+    author: &Author,
+    now: Us,
+) -> Result<i64, Failed> {
+    let in_force = lanes::in_force(c, lane)?;
     let in_force = in_force.ok_or_else(|| StoreError::Invalid(no_such_lane(lane)))?;
     let size = i64::from(in_force.lane.window_size_secs) * 1_000_000;
     let window = now.0.as_microsecond() - now.0.as_microsecond().rem_euclid(size);
-    let write = || {
-        let generation: i64 = c
-            .prepare_cached(
-                "UPDATE lane_plan SET generation = generation + 1, replan_since = ?2
-                 WHERE lane = ?1 RETURNING generation",
-            )?
-            .query_row(params![lane.as_str(), now], |row| row.get(0))?;
-        // What this window has sent already has used its room.
-        c.prepare_cached(
-            "INSERT INTO lane_window (lane, generation, window_start, used)
-             SELECT ?1, ?2, ?3, count(*) FROM send_log
-             WHERE lane = ?1 AND turn_at >= ?3 AND turn_at < ?3 + ?4 HAVING count(*) > 0",
+    let generation: i64 = c
+        .prepare_cached(
+            "UPDATE lane_plan SET generation = generation + 1, replan_since = ?2
+             WHERE lane = ?1 RETURNING generation",
         )?
-        .execute(params![lane.as_str(), generation, window, size])?;
-        adopt(c, lane, generation)?;
-        let detail = format!("lane {lane}, generation {generation}: {}", author.reason);
-        write_audit(c, "REPLAN_BEGUN", author, &detail, now)?;
-        Ok(generation)
-    };
-    write().map_err(store_error)
+        .query_row(params![lane.as_str(), now], |row| row.get(0))?;
+    // What this window has sent already has used its room.
+    c.prepare_cached(
+        "INSERT INTO lane_window (lane, generation, window_start, used)
+         SELECT ?1, ?2, ?3, count(*) FROM send_log
+         WHERE lane = ?1 AND turn_at >= ?3 AND turn_at < ?3 + ?4 HAVING count(*) > 0",
+    )?
+    .execute(params![lane.as_str(), generation, window, size])?;
+    adopt(c, lane, generation)?;
+    let detail = format!("lane {lane}, generation {generation}: {}", author.reason);
+    write_audit(c, "REPLAN_BEGUN", author, &detail, now)?;
+    Ok(generation)
 }
 
 /// What is under way keeps its slot, which counts in this generation from here on: before the
@@ -73,17 +74,19 @@ pub(super) fn adopt(c: &Connection, lane: &LaneName, generation: i64) -> rusqlit
     Ok(())
 }
 
-pub(super) fn same_generation(c: &Connection, lane: &LaneName, generation: i64) -> StoreResult<()> {
+pub(super) fn same_generation(
+    c: &Connection,
+    lane: &LaneName,
+    generation: i64,
+) -> Result<(), Failed> {
     let now: Option<i64> = c
-        .prepare_cached("SELECT generation FROM lane_plan WHERE lane = ?1")
-        .and_then(|mut s| s.query_row([lane.as_str()], |row| row.get(0)).optional())
-        .map_err(store_error)?;
+        .prepare_cached("SELECT generation FROM lane_plan WHERE lane = ?1")?
+        .query_row([lane.as_str()], |row| row.get(0))
+        .optional()?;
     if now == Some(generation) {
         return Ok(());
     }
-    Err(StoreError::Invalid(format!(
-        "another replan of lane \"{lane}\" has begun"
-    )))
+    Err(another_replan(lane).into())
 }
 
 pub(super) fn place(

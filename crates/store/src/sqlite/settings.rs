@@ -7,10 +7,10 @@ use tollgate_core::ports::{
 };
 
 use super::SqliteStore;
-use super::accounts::{Entry, audit};
-use super::error::store_error;
+use super::accounts::audit;
 use super::value::Us;
-use super::writer::Urgency;
+use crate::audit::Entry;
+use crate::urgency::Urgency;
 
 #[async_trait]
 impl Settings for SqliteStore {
@@ -29,7 +29,7 @@ impl Settings for SqliteStore {
         let (name, clock) = (name.to_owned(), self.clock.clone());
         self.writer
             .write(Urgency::Urgent, move |c| {
-                put(c, kind, &name, body_json, author, Us(clock.now())).map_err(store_error)
+                put(c, kind, &name, body_json, author, Us(clock.now()))
             })
             .await
     }
@@ -50,9 +50,7 @@ impl Settings for SqliteStore {
             }
             put(c, kind, &name, body_json, author, Us(clock.now())).map(Some)
         };
-        self.writer
-            .write(Urgency::Urgent, move |c| write(c).map_err(store_error))
-            .await
+        self.writer.write(Urgency::Urgent, write).await
     }
 
     async fn settings(

@@ -4,8 +4,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::id::{BatchId, Item, ItemType};
 use tollgate_core::ports::{StartRecord, Started};
 
-use super::accounts::{Entry, audit};
+use super::accounts::audit;
 use super::value::Us;
+use crate::audit::Entry;
 
 pub(super) fn record(
     c: &Connection,

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{
@@ -13,9 +12,9 @@ use tollgate_core::ports::{
 
 use super::SqliteStore;
 use super::check_lists;
-use super::error::store_error;
-use super::value::{Us, micros};
-use super::writer::Urgency;
+use super::value::{Us, word};
+use crate::urgency::Urgency;
+use crate::value::micros;
 
 #[async_trait]
 impl StatusChecks for SqliteStore {
@@ -26,7 +25,7 @@ impl StatusChecks for SqliteStore {
         lookups: Vec<String>,
     ) -> StoreResult<bool> {
         let (check, clock) = (check.clone(), self.clock.clone());
-        self.write_check(move |c| {
+        let write = move |c: &Connection| -> rusqlite::Result<bool> {
             let opened = c
                 .prepare_cached(
                     "INSERT INTO status_check (check_id, phase, total, opened_at)
@@ -37,8 +36,8 @@ impl StatusChecks for SqliteStore {
                 add(c, &check, PartList::Lookups, 0, &lookups)?;
             }
             Ok(opened == 1)
-        })
-        .await
+        };
+        self.writer.write(Urgency::Normal, write).await
     }
 
     async fn add_parts(
@@ -49,7 +48,10 @@ impl StatusChecks for SqliteStore {
         bodies: Vec<String>,
     ) -> StoreResult<()> {
         let check = check.clone();
-        self.write_check(move |c| add(c, &check, list, from, &bodies))
+        self.writer
+            .write(Urgency::Normal, move |c| {
+                add(c, &check, list, from, &bodies)
+            })
             .await
     }
 
@@ -80,75 +82,79 @@ impl StatusChecks for SqliteStore {
 
     async fn end_parts(&self, check: &FlowId, ended: EndedParts) -> StoreResult<()> {
         let check = check.clone();
-        self.write_check(move |c| {
-            c.prepare_cached(
-                "UPDATE status_check_part SET outcome = ?5, failed = ?6
+        self.writer
+            .write(Urgency::Normal, move |c| {
+                c.prepare_cached(
+                    "UPDATE status_check_part SET outcome = ?5, failed = ?6
                  WHERE check_id = ?1 AND list_no = ?2 AND part_no >= ?3 AND part_no < ?4
                    AND outcome IS NULL",
-            )?
-            .execute(params![
-                check.as_str(),
-                ended.list.number(),
-                ended.from,
-                ended.to,
-                ended.outcome_json,
-                ended.failed
-            ])
-            .map(drop)
-        })
-        .await
+                )?
+                .execute(params![
+                    check.as_str(),
+                    ended.list.number(),
+                    ended.from,
+                    ended.to,
+                    ended.outcome_json,
+                    ended.failed
+                ])
+                .map(drop)
+            })
+            .await
     }
 
     async fn begin_gateways(&self, check: &FlowId, gateways: u32) -> StoreResult<()> {
         let check = check.clone();
-        self.write_check(move |c| {
-            c.prepare_cached(
-                "UPDATE status_check SET phase = 'GATEWAY_PROCESSING', gateways = ?2
+        self.writer
+            .write(Urgency::Normal, move |c| {
+                c.prepare_cached(
+                    "UPDATE status_check SET phase = 'GATEWAY_PROCESSING', gateways = ?2
                  WHERE check_id = ?1 AND phase = 'ES_LOOKUP' AND ended_at IS NULL",
-            )?
-            .execute(params![check.as_str(), gateways])
-            .map(drop)
-        })
-        .await
+                )?
+                .execute(params![check.as_str(), gateways])
+                .map(drop)
+            })
+            .await
     }
 
     async fn begin_aggregation(&self, check: &FlowId) -> StoreResult<()> {
         let check = check.clone();
-        self.write_check(move |c| {
-            c.prepare_cached(
-                "UPDATE status_check SET phase = 'AGGREGATING'
+        self.writer
+            .write(Urgency::Normal, move |c| {
+                c.prepare_cached(
+                    "UPDATE status_check SET phase = 'AGGREGATING'
                  WHERE check_id = ?1 AND phase = 'GATEWAY_PROCESSING' AND ended_at IS NULL",
-            )?
-            .execute([check.as_str()])
-            .map(drop)
-        })
-        .await
+                )?
+                .execute([check.as_str()])
+                .map(drop)
+            })
+            .await
     }
 
     async fn end_check(&self, check: &FlowId, end: CheckEnd) -> StoreResult<()> {
         let (check, clock) = (check.clone(), self.clock.clone());
-        self.write_check(move |c| {
-            let (phase, result, error) = match &end {
-                CheckEnd::Completed { result_json } => {
-                    (Some("COMPLETED"), Some(result_json.as_str()), None)
-                }
-                CheckEnd::Failed { error } => (None, None, Some(error.as_str())),
-            };
-            c.prepare_cached(
-                "UPDATE status_check SET phase = coalesce(?2, phase), result = ?3, error = ?4,
+        self.writer
+            .write(Urgency::Normal, move |c| {
+                let (phase, result, error) = match &end {
+                    CheckEnd::Completed { result_json } => {
+                        (Some("COMPLETED"), Some(result_json.as_str()), None)
+                    }
+                    CheckEnd::Failed { error } => (None, None, Some(error.as_str())),
+                };
+                c.prepare_cached(
+                    "UPDATE status_check SET phase = coalesce(?2, phase), result = ?3, error = ?4,
                         ended_at = ?5
                  WHERE check_id = ?1 AND ended_at IS NULL",
-            )?
-            .execute(params![
-                check.as_str(),
-                phase,
-                result,
-                error,
-                clock.now_us()
-            ])
-            .map(drop)
-        })
-        .await
+                )?
+                .execute(params![
+                    check.as_str(),
+                    phase,
+                    result,
+                    error,
+                    clock.now_us()
+                ])
+                .map(drop)
+            })
+            .await
     }
 
     async fn check(&self, check: &FlowId) -> StoreResult<Option<CheckView>> {
@@ -181,17 +187,8 @@ impl StatusChecks for SqliteStore {
 
     async fn forget_checks(&self, older_than: Duration, most: u32) -> StoreResult<u64> {
         let before = self.clock.now_us().saturating_sub(micros(older_than));
-        self.write_check(move |c| forget(c, before, most)).await
-    }
-}
-
-impl SqliteStore {
-    async fn write_check<T: Send + 'static>(
-        &self,
-        write: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> StoreResult<T> {
         self.writer
-            .write(Urgency::Normal, move |c| write(c).map_err(store_error))
+            .write(Urgency::Normal, move |c| forget(c, before, most))
             .await
     }
 }
@@ -227,13 +224,12 @@ fn view(c: &Connection, check: &FlowId) -> rusqlite::Result<Option<CheckView>> {
          WHERE check_id = ?1",
     )?
     .query_row([check.as_str()], |row| {
-        let phase: String = row.get(0)?;
         let completed = row.get::<_, Option<String>>(4)?;
         let failed = row.get::<_, Option<String>>(5)?;
         let completed = completed.map(|result_json| CheckEnd::Completed { result_json });
         let (total, gateways, opened_at) = (row.get(1)?, row.get(2)?, row.get::<_, Us>(3)?.0);
         Ok(CheckView {
-            phase: CheckPhase::parse(&phase).ok_or(FromSqlError::InvalidType)?,
+            phase: word(row, 0, CheckPhase::parse)?,
             total,
             gateways,
             chunks: counts.0,

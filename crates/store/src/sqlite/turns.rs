@@ -1,16 +1,16 @@
 //! Turns: a block of waiting attempts gets its exact times, in one transaction.
 
-use std::collections::HashSet;
-
 use rusqlite::{Connection, OptionalExtension, params};
 use rust_decimal::Decimal;
 use tollgate_core::Timestamp;
-use tollgate_core::gate::{Moment, Pace, ask_again_in, give_turns};
-use tollgate_core::id::{AttemptId, LaneName};
-use tollgate_core::lane_in_force::Standing;
+use tollgate_core::gate::Moment;
+use tollgate_core::id::{AttemptId, Item, LaneName};
+use tollgate_core::item::QueueStatus;
+use tollgate_core::lane_in_force::{Standing, no_such_lane};
 use tollgate_core::ports::{NewTurn, Turn, TurnBlock, TurnsWanted};
+use tollgate_core::turns::{Block, Owner, give_block};
 
-use super::value::Us;
+use super::value::{Us, word};
 use super::{eras, lanes};
 
 pub(super) fn take(
@@ -19,137 +19,73 @@ pub(super) fn take(
     margin: Decimal,
     now: Timestamp,
 ) -> rusqlite::Result<TurnBlock> {
-    let lane = lanes::in_force(c, &wanted.lane)?;
-    match (
-        lane.as_ref(),
-        Standing::of(lane.as_ref(), &wanted.lane, now),
-    ) {
-        (Some(lane), Standing::Open { until }) => {
-            give(c, wanted, lane.lane.pace(margin), now, until)
-        }
-        (_, Standing::Closed { why, until }) => {
-            Ok(TurnBlock::closed(wanted.attempts.len(), why, until, now))
-        }
-        (None, Standing::Open { .. }) => unreachable!("a missing lane is closed"),
-    }
-}
-
-fn give(
-    c: &Connection,
-    wanted: &TurnsWanted,
-    pace: Pace,
-    now: Timestamp,
-    closes_at: Timestamp,
-) -> rusqlite::Result<TurnBlock> {
-    let (last_turn, era) = (last_turn(c, &wanted.lane)?, eras::current(c)?.number);
-    let mut seen = HashSet::new();
-    let owned: Vec<Result<Owned, String>> = wanted
-        .attempts
-        .iter()
-        .map(|a| {
-            let owned = owned(c, a)?;
-            if owned.is_ok() && !seen.insert(&a.item) {
-                return Ok(Err("another attempt of this block was first".into()));
-            }
-            Ok(owned)
-        })
-        .collect::<rusqlite::Result<_>>()?;
-    let planned: Vec<Timestamp> = wanted
-        .attempts
-        .iter()
-        .zip(&owned)
-        .filter(|(_, owned)| owned.is_ok())
-        .map(|(attempt, _)| attempt.planned)
-        .collect();
+    let closed = |why, until| TurnBlock::closed(wanted.attempts.len(), why, until, now);
+    let Some(lane) = lanes::in_force(c, &wanted.lane)? else {
+        return Ok(closed(no_such_lane(&wanted.lane), None));
+    };
+    let closes_at = match lane.standing(now) {
+        Standing::Open { until } => until,
+        Standing::Closed { why, until } => return Ok(closed(why, until)),
+    };
     let moment = Moment {
-        last_turn,
+        last_turn: last_turn(c, &wanted.lane)?,
         now,
         lead: wanted.lead,
         closes_at,
     };
-    let mut times = give_turns(pace, moment, &planned).into_iter();
-    let (mut turns, mut last_given, mut first_later) = (Vec::new(), None, None);
-    for (attempt, owned) in wanted.attempts.iter().zip(owned) {
-        turns.push(match owned {
-            Err(why) => Turn::NotYours(why),
-            Ok(owned) => match times.next().flatten() {
-                Some(at) if owned.hold_after.is_some_and(|limit| at > limit) => Turn::TooLate,
-                Some(at) => {
-                    last_given = Some(at);
-                    Turn::At {
-                        attempt: open(c, &wanted.lane, attempt, Us(at), era)?,
-                        at,
-                    }
-                }
-                None => {
-                    first_later.get_or_insert(attempt.planned);
-                    Turn::Later
-                }
-            },
-        });
-    }
-    if let Some(last) = last_given {
+    let owners = wanted.attempts.iter().map(|a| owner(c, &a.item));
+    let owners = owners.collect::<rusqlite::Result<Vec<_>>>()?;
+    let block = give_block(lane.lane.pace(margin), moment, &wanted.attempts, &owners);
+    write(c, wanted, block, now)
+}
+
+/// Opens the attempts that were given a turn, and moves the cursor.
+fn write(
+    c: &Connection,
+    wanted: &TurnsWanted,
+    block: Block,
+    now: Timestamp,
+) -> rusqlite::Result<TurnBlock> {
+    if let Some(last) = block.last_turn() {
         move_cursor(c, &wanted.lane, Us(last))?;
     }
-    let last_turn = last_given.or(last_turn);
+    let era = eras::current(c)?.number;
+    let asking = wanted.attempts.iter().zip(block.turns);
+    let turns = asking.map(|(attempt, turn)| match turn {
+        Ok(at) => {
+            let attempt = open(c, &wanted.lane, attempt, Us(at), era)?;
+            Ok(Turn::At { attempt, at })
+        }
+        Err(told) => Ok(told),
+    });
     Ok(TurnBlock {
         now,
         era,
-        turns,
-        ask_again_in: ask_again_in(pace, now, last_turn, first_later),
+        turns: turns.collect::<rusqlite::Result<_>>()?,
+        ask_again_in: block.ask_again_in,
     })
 }
 
-/// An attempt that may go out.
-struct Owned {
-    /// But not after this time.
-    hold_after: Option<Timestamp>,
-}
-
-/// Or why it may not: the owner's token is checked here, when the turn is taken.
-fn owned(c: &Connection, attempt: &NewTurn) -> rusqlite::Result<Result<Owned, String>> {
-    let item = params![attempt.item.item_type.as_str(), attempt.item.id.as_str()];
-    let row: Option<(String, u32, bool, Option<Us>)> = c
-        .prepare_cached(
-            "SELECT queue_status, run, finished_at IS NOT NULL, hold_after FROM item_queue
-             WHERE item_type = ?1 AND item_id = ?2",
-        )?
-        .query_row(item, |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+fn owner(c: &Connection, item: &Item) -> rusqlite::Result<Option<Owner>> {
+    c.prepare_cached(
+        "SELECT q.queue_status, q.run, q.finished_at IS NOT NULL, q.hold_after,
+                (SELECT a.attempt_id FROM attempt a
+                 WHERE a.item_type = ?1 AND a.item_id = ?2 AND a.state = 'OPEN'),
+                EXISTS (SELECT 1 FROM attempt d
+                        WHERE d.item_type = ?1 AND d.item_id = ?2 AND d.state = 'DONE')
+         FROM item_queue q WHERE q.item_type = ?1 AND q.item_id = ?2",
+    )?
+    .query_row(params![item.item_type.as_str(), item.id.as_str()], |row| {
+        Ok(Owner {
+            queue_status: word(row, 0, QueueStatus::parse)?,
+            run: row.get(1)?,
+            has_ended: row.get(2)?,
+            hold_after: row.get::<_, Option<Us>>(3)?.map(|us| us.0),
+            open: row.get::<_, Option<i64>>(4)?.map(AttemptId),
+            was_done: row.get(5)?,
         })
-        .optional()?;
-    let lost = |now: String| {
-        let run = attempt.run;
-        Ok(Err(format!(
-            "run {run} no longer owns the item, which is {now}"
-        )))
-    };
-    let Some((status, run, has_ended, hold_after)) = row else {
-        return lost("gone".to_owned());
-    };
-    let is_theirs = run == attempt.run && matches!(status.as_str(), "CLAIMED" | "DISPATCHED");
-    if !is_theirs || has_ended {
-        return lost(format!("{status}, run {run}"));
-    }
-    let owned = Owned {
-        hold_after: hold_after.filter(|_| !attempt.may_be_late).map(|us| us.0),
-    };
-    let found: Option<(i64, bool)> = c
-        .prepare_cached(
-            "SELECT attempt_id, state = 'DONE' FROM attempt
-             WHERE item_type = ?1 AND item_id = ?2 AND state IN ('OPEN', 'DONE')",
-        )?
-        .query_row(item, |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    if let Some((done, true)) = found {
-        return Ok(Err(format!("attempt {done} has done it")));
-    }
-    Ok(match (found.map(|(open, _)| open), attempt.missed) {
-        (None, None) => Ok(owned),
-        (Some(open), Some(missed)) if open == missed.0 => Ok(owned),
-        (Some(open), _) => Err(format!("attempt {open} is open")),
-        (None, Some(missed)) => Err(format!("attempt {} was taken over", missed.0)),
     })
+    .optional()
 }
 
 fn open(

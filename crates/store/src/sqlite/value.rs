@@ -1,10 +1,11 @@
 //! How our types lie in SQLite's columns.
 
-use std::time::Duration;
-
-use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Type, ValueRef};
+use rusqlite::{Error, Row};
 use tollgate_core::Timestamp;
 use tollgate_core::window::END_OF_TIME;
+
+use crate::value::unknown_word;
 
 /// A time, as microseconds since 1970; what lies after the end of time lies at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,12 +25,20 @@ impl FromSql for Us {
     }
 }
 
-/// A stretch of time, in microseconds.
-pub(super) fn micros(time: Duration) -> i64 {
-    i64::try_from(time.as_micros()).unwrap_or(i64::MAX / 4)
-}
-
-/// How long from `now` until `then`; zero when it has passed.
-pub(super) fn until(now: i64, then: i64) -> Duration {
-    Duration::from_micros(u64::try_from(then.saturating_sub(now)).unwrap_or(0))
+/// One of our words; a row that holds another was not written by this release.
+pub(super) fn word<T>(
+    row: &Row<'_>,
+    column: usize,
+    parse: fn(&str) -> Option<T>,
+) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    if let Some(word) = parse(&text) {
+        return Ok(word);
+    }
+    let why = unknown_word(row.as_ref().column_name(column)?, &text);
+    Err(Error::FromSqlConversionFailure(
+        column,
+        Type::Text,
+        why.into(),
+    ))
 }

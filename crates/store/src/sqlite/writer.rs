@@ -14,8 +14,9 @@ use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{Semaphore, oneshot};
 use tollgate_core::ports::{StoreError, StoreResult};
 
-use super::error::store_error;
+use super::error::{Failed, store_error};
 use crate::clock::Clock;
+use crate::urgency::Urgency;
 
 /// So many use cases may wait for the writer; more wait outside.
 const MAX_WAITING: usize = 4096;
@@ -23,13 +24,6 @@ const MAX_WAITING: usize = 4096;
 const MAX_GROUP: usize = 512;
 /// … and takes no further one once it has been open for this long.
 const MAX_GROUP_US: i64 = 5_000;
-
-/// What cannot wait behind bulk intake: turns and what follows from them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Urgency {
-    Urgent,
-    Normal,
-}
 
 /// Runs inside the transaction (or learns why there is none), and returns what is to be said
 /// after the commit.
@@ -88,10 +82,10 @@ impl Writer {
     }
 
     /// Runs one use case; returns after its commit, or with the reason why nothing was written.
-    pub(super) async fn write<T: Send + 'static>(
+    pub(super) async fn write<T: Send + 'static, E: Into<Failed>>(
         &self,
         urgency: Urgency,
-        work: impl FnOnce(&Connection) -> StoreResult<T> + Send + 'static,
+        work: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
     ) -> StoreResult<T> {
         let closed = || StoreError::Unavailable("the store is closed".into());
         let permit = Arc::clone(&self.room)
@@ -207,16 +201,24 @@ fn fill_group(connection: &Connection, clock: &Clock, shared: &Shared, first: Jo
     replies
 }
 
-fn in_savepoint<T>(
+fn in_savepoint<T, E: Into<Failed>>(
     connection: &Connection,
-    work: impl FnOnce(&Connection) -> StoreResult<T>,
+    work: impl FnOnce(&Connection) -> Result<T, E>,
 ) -> StoreResult<T> {
     connection
         .execute_batch("SAVEPOINT use_case")
         .map_err(store_error)?;
     // A panic is our own bug; it must not take the writer, and with it everybody else, along.
-    let done = catch_unwind(AssertUnwindSafe(|| work(connection)))
-        .unwrap_or_else(|_| Err(StoreError::Bug("a use case panicked; see the log".into())));
+    let done = catch_unwind(AssertUnwindSafe(|| work(connection)));
+    let done = done.map_or_else(
+        |_| Err(StoreError::Bug("a use case panicked; see the log".into())),
+        |done| {
+            done.map_err(|why| {
+                let Failed(why) = why.into();
+                why
+            })
+        },
+    );
     match done {
         Ok(done) => {
             connection

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tollgate_conformance::store::Fixture;
-use tollgate_core::id::Item;
 use tollgate_core::ports::Store;
 use tollgate_store::MovableTime;
 use tollgate_store::postgres::{PostgresOptions, PostgresStore};
@@ -68,10 +67,7 @@ impl Fixture for PostgresFixture {
         let nodes = open_nodes(&self.url, &self.time).await;
         *self.nodes.lock().unwrap() = nodes;
     }
-    async fn lose_context(&self, item: &Item) {
-        let (kind, id) = (&item.item_type, &item.id);
-        let lose =
-            format!("DELETE FROM item_context WHERE item_type = '{kind}' AND item_id = '{id}'");
-        cluster::sql(&self.url, &lose).await;
+    async fn damage(&self, sql: &str) {
+        cluster::sql(&self.url, sql).await;
     }
 }

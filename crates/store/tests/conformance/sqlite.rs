@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tollgate_conformance::store::Fixture;
@@ -61,13 +61,9 @@ impl Fixture for SqliteFixture {
         drop(old.expect("a case holds no store while it restarts"));
         *store = Some(Arc::new(open_with(self.dir.path(), &self.time)));
     }
-    async fn lose_context(&self, item: &Item) {
+    async fn damage(&self, sql: &str) {
         let file = Connection::open(self.dir.path().join("tollgate.db")).unwrap();
-        let lost = file.execute(
-            "DELETE FROM item_context WHERE item_type = ?1 AND item_id = ?2",
-            params![item.item_type.as_str(), item.id.as_str()],
-        );
-        assert_eq!(lost.unwrap(), 1);
+        assert_eq!(file.execute(sql, []).unwrap(), 1);
     }
 }
 

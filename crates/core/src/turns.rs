@@ -1,0 +1,274 @@
+//! Who of a block of waiting attempts gets a turn: whoever's run owns its item, if no other attempt
+//! is open and it would not go out too late. The gate's arithmetic says when.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use crate::Timestamp;
+use crate::gate::{Moment, Pace, ask_again_in, give_turns};
+use crate::id::AttemptId;
+use crate::item::QueueStatus;
+use crate::ports::{NewTurn, Turn};
+
+/// Who owns an item when turns are taken: the token that every attempt's run is checked against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    pub queue_status: QueueStatus,
+    pub run: u32,
+    pub has_ended: bool,
+    /// The attempt that is open.
+    pub open: Option<AttemptId>,
+    /// An attempt has done it: the flow that heard so may not have ended it yet.
+    pub was_done: bool,
+    /// It must not be sent after this time, unless it may have been done before.
+    pub hold_after: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// In the order of the attempts: a turn, or what is said instead.
+    pub turns: Vec<Result<Timestamp, Turn>>,
+    /// When to ask again for those who were told `Later`.
+    pub ask_again_in: Duration,
+}
+
+impl Block {
+    /// Where the lane's cursor belongs; nothing if no turn was given.
+    pub fn last_turn(&self) -> Option<Timestamp> {
+        let mut given = self.turns.iter().filter_map(|turn| turn.as_ref().ok());
+        given.next_back().copied()
+    }
+}
+
+/// Gives a block of attempts their turns; each has its item's owner, or none if there is no item.
+pub fn give_block(
+    pace: Pace,
+    moment: Moment,
+    attempts: &[NewTurn],
+    owners: &[Option<Owner>],
+) -> Block {
+    let allowed = allowed(attempts, owners);
+    let asking = attempts.iter().zip(&allowed);
+    let planned = asking.filter(|(_, allowed)| allowed.is_ok());
+    let planned: Vec<Timestamp> = planned.map(|(attempt, _)| attempt.planned).collect();
+    let mut times = give_turns(pace, moment, &planned).into_iter();
+    let mut first_later = None;
+    let turns = attempts.iter().zip(allowed).map(|(attempt, allowed)| {
+        let Allowed { until } = allowed.map_err(Turn::NotYours)?;
+        match times.next().flatten() {
+            Some(at) if until.is_some_and(|until| at > until) => Err(Turn::TooLate),
+            Some(at) => Ok(at),
+            None => {
+                first_later.get_or_insert(attempt.planned);
+                Err(Turn::Later)
+            }
+        }
+    });
+    let mut block = Block {
+        turns: turns.collect(),
+        ask_again_in: Duration::ZERO,
+    };
+    let last_turn = block.last_turn().or(moment.last_turn);
+    block.ask_again_in = ask_again_in(pace, moment.now, last_turn, first_later);
+    block
+}
+
+/// An attempt that may go out.
+struct Allowed {
+    /// But not after this time.
+    until: Option<Timestamp>,
+}
+
+/// Each, or why not. Of several that may go out for one item the first does.
+fn allowed(attempts: &[NewTurn], owners: &[Option<Owner>]) -> Vec<Result<Allowed, String>> {
+    let mut seen = HashSet::new();
+    let asking = attempts.iter().zip(owners);
+    asking
+        .map(|(attempt, owner)| {
+            let allowed = is_allowed(attempt, owner.as_ref())?;
+            if !seen.insert(&attempt.item) {
+                return Err("another attempt of this block was first".to_owned());
+            }
+            Ok(allowed)
+        })
+        .collect()
+}
+
+fn is_allowed(attempt: &NewTurn, owner: Option<&Owner>) -> Result<Allowed, String> {
+    let lost = |state: String| {
+        let run = attempt.run;
+        Err(format!(
+            "run {run} no longer owns the item, which is {state}"
+        ))
+    };
+    let Some(owner) = owner else {
+        return lost("gone".to_owned());
+    };
+    let (status, run) = (owner.queue_status, owner.run);
+    let is_under_way = matches!(status, QueueStatus::Claimed | QueueStatus::Dispatched);
+    if !is_under_way || owner.has_ended || run != attempt.run {
+        return lost(format!("{status}, run {run}"));
+    }
+    if owner.was_done {
+        return Err("an attempt has done it".to_owned());
+    }
+    match (owner.open, attempt.missed) {
+        (None, None) => {}
+        (Some(open), Some(missed)) if open == missed => {}
+        (Some(open), _) => return Err(format!("attempt {} is open", open.0)),
+        (None, Some(missed)) => return Err(format!("attempt {} was taken over", missed.0)),
+    }
+    let until = owner.hold_after.filter(|_| !attempt.may_be_late);
+    Ok(Allowed { until })
+}
+
+#[cfg(test)]
+mod tests {
+    use rust_decimal::Decimal;
+
+    use super::*;
+    use crate::gate::DEFAULT_MARGIN;
+    use crate::id::{Item, ItemId, ItemType};
+    use crate::outcome::AttemptKind;
+
+    const OWNER: Owner = Owner {
+        queue_status: QueueStatus::Dispatched,
+        run: 2,
+        has_ended: false,
+        open: None,
+        was_done: false,
+        hold_after: None,
+    };
+
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_millisecond(1_800_000_000_000 + ms).unwrap()
+    }
+
+    /// Of the run that owns it.
+    fn attempt(id: &str) -> NewTurn {
+        NewTurn {
+            item: Item::new(&ItemType::new("PAYMENT"), &ItemId::new(id)),
+            run: OWNER.run,
+            kind: AttemptKind::Send,
+            key: id.to_owned(),
+            planned: at(0),
+            missed: None,
+            may_be_late: false,
+        }
+    }
+
+    /// At ten a second, the first turn at once.
+    fn block(attempts: &[NewTurn], owners: &[Option<Owner>]) -> Block {
+        let moment = Moment {
+            last_turn: None,
+            now: at(0),
+            lead: Duration::ZERO,
+            closes_at: Timestamp::MAX,
+        };
+        let pace = Pace::of(Decimal::TEN, DEFAULT_MARGIN);
+        give_block(pace, moment, attempts, owners)
+    }
+
+    #[test]
+    fn only_the_run_that_owns_an_item_gets_a_turn() {
+        let open = Some(AttemptId(7));
+        let of = |queue_status| Owner {
+            queue_status,
+            ..OWNER
+        };
+        let new = attempt("p");
+        let missed = NewTurn {
+            missed: open,
+            ..new.clone()
+        };
+        let other = NewTurn {
+            run: 1,
+            ..new.clone()
+        };
+        let opened = Owner { open, ..OWNER };
+        let another = Owner {
+            open: Some(AttemptId(8)),
+            ..OWNER
+        };
+        let ended = Owner {
+            has_ended: true,
+            ..OWNER
+        };
+        let done = Owner {
+            was_done: true,
+            ..OWNER
+        };
+        for (attempt, owner, refusal) in [
+            (&new, Some(OWNER), ""),
+            (&new, Some(of(QueueStatus::Claimed)), ""),
+            (&new, Some(of(QueueStatus::Ready)), "which is READY, run 2"),
+            (&new, Some(of(QueueStatus::Held)), "which is HELD, run 2"),
+            (&new, Some(of(QueueStatus::Dead)), "which is DEAD, run 2"),
+            (&new, Some(ended), "which is DISPATCHED, run 2"),
+            (&new, Some(done), "has done it"),
+            (&new, None, "which is gone"),
+            (&other, Some(OWNER), "run 1 no longer owns the item"),
+            (&new, Some(opened), "attempt 7 is open"),
+            (&missed, Some(opened), ""),
+            (&missed, Some(another), "attempt 8 is open"),
+            (&missed, Some(OWNER), "attempt 7 was taken over"),
+        ] {
+            let turn = block(std::slice::from_ref(attempt), &[owner])
+                .turns
+                .remove(0);
+            match turn {
+                Ok(turn) => assert_eq!((turn, refusal), (at(0), ""), "{attempt:?} {owner:?}"),
+                Err(Turn::NotYours(why)) if !refusal.is_empty() => {
+                    assert!(why.contains(refusal), "{why}");
+                }
+                Err(other) => panic!("{other:?} instead of {refusal:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn of_two_attempts_of_one_item_the_first_that_may_go_out_does() {
+        let stale = NewTurn {
+            run: 1,
+            ..attempt("p")
+        };
+        let attempts = [stale, attempt("p"), attempt("p"), attempt("q")];
+        let turns = block(&attempts, &[Some(OWNER); 4]).turns;
+        assert!(matches!(&turns[0], Err(Turn::NotYours(why)) if why.contains("run 1")));
+        assert_eq!(turns[1], Ok(at(0)));
+        assert!(matches!(&turns[2], Err(Turn::NotYours(why)) if why.contains("first")));
+        let apart = Pace::of(Decimal::TEN, DEFAULT_MARGIN).spacing();
+        assert_eq!(turns[3], Ok(at(0) + apart), "nobody's turn in between");
+    }
+
+    #[test]
+    fn nobody_goes_out_after_its_deadline_unless_it_may_have_been_done() {
+        let late = Owner {
+            hold_after: Some(at(-1)),
+            ..OWNER
+        };
+        let in_time = Owner {
+            hold_after: Some(at(0)),
+            ..OWNER
+        };
+        let again = NewTurn {
+            may_be_late: true,
+            ..attempt("p")
+        };
+        let first = |attempt: NewTurn, owner| block(&[attempt], &[Some(owner)]).turns.remove(0);
+        assert_eq!(first(attempt("p"), late), Err(Turn::TooLate));
+        assert_eq!(first(attempt("p"), in_time), Ok(at(0)));
+        assert_eq!(first(again, late), Ok(at(0)));
+    }
+
+    #[test]
+    fn a_block_tells_where_the_cursor_belongs_and_when_to_ask_again() {
+        let ids = ["a", "b", "c", "d", "e"];
+        let given = block(&ids.map(attempt), &[Some(OWNER); 5]);
+        assert_eq!(given.turns[3], Err(Turn::Later), "beyond the horizon");
+        assert_eq!(given.last_turn(), given.turns[2].clone().ok());
+        assert!(given.ask_again_in > Duration::from_millis(100), "{given:?}");
+        let nobody = block(&[attempt("a")], &[None]);
+        assert_eq!(nobody.last_turn(), None);
+    }
+}
