@@ -21,11 +21,6 @@ impl Anew {
         }
     }
 
-    /// What has ended begins its next run.
-    pub(crate) fn runs_begun(&self) -> u32 {
-        u32::from(self.reopened.is_some())
-    }
-
     /// As the audit log calls it.
     pub(crate) fn action(&self) -> &'static str {
         match &self.reopened {

@@ -113,7 +113,10 @@ pub async fn an_attempt_with_a_word_that_nobody_knows_is_told_as_a_bug(f: &dyn F
         ))
         .await;
         let told = [
-            f.store().take_over(&item, 1, TOLERANCE).await.map(drop),
+            f.store()
+                .take_over(&item, 1, TOLERANCE, &lost())
+                .await
+                .map(drop),
             f.store().item(&item).await.map(drop),
         ];
         for told in told {

@@ -248,6 +248,7 @@ pub async fn a_rescheduled_item_moves_with_its_slot_its_counters_and_its_queue_r
     assert_eq!(f.reschedule("p00003", later).await, Intervened::Yes);
     let view = f.view(&payment("p00003")).await;
     assert_eq!((view.slot, view.due, view.requested), (later, later, later));
+    assert_eq!(view.run, 2, "a flow that was started for its old time");
     let used: Vec<_> = f
         .windows()
         .await

@@ -42,7 +42,8 @@ pub(super) async fn place(
     Ok(Intervened::Yes)
 }
 
-/// One that was HELD is not held again: a person has decided. Of what is reopened, what was refused
+/// One that was HELD is not held again: a person has decided. It is another run: a flow that was
+/// started for the old time, and has not had its turn yet, finds it taken. Of what is reopened, what was refused
 /// counts as declined from here on: it is asked again, under another key.
 async fn move_rows(
     tx: &Transaction<'_>,
@@ -59,11 +60,11 @@ async fn move_rows(
              WHERE item_type = $1 AND item_id = $2 AND status = ANY($9)
          ), asked_again AS (
              UPDATE attempt SET state = 'DECLINED'
-             WHERE item_type = $1 AND item_id = $2 AND state = 'REFUSED' AND $7::bigint = 1
+             WHERE item_type = $1 AND item_id = $2 AND state = 'REFUSED' AND $7
          )
          UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = $4, last_error = NULL,
                 hold_after = CASE queue_status WHEN 'HELD' THEN NULL ELSE hold_after END,
-                run = run + $7::bigint, finished_at = NULL, claimed_at = NULL, dispatched_at = NULL
+                run = run + 1, finished_at = NULL, claimed_at = NULL, dispatched_at = NULL
          WHERE item_type = $1 AND item_id = $2";
     let reopened = anew.reopened.as_ref();
     let to = reopened.map(|status| status.to.as_str());
@@ -75,7 +76,7 @@ async fn move_rows(
         &Us(place.scheduled),
         &Us(anew.requested),
         &generation,
-        &i64::from(anew.runs_begun()),
+        &reopened.is_some(),
         &to,
         &from,
     ];

@@ -67,19 +67,19 @@ fn move_slot(c: &Connection, anew: &Anew, place: Place, generation: i64) -> rusq
     .map(drop)
 }
 
-/// One that was HELD is not held again: a person has decided.
+/// One that was HELD is not held again: a person has decided. It is another run: a flow that was
+/// started for the old time, and has not had its turn yet, finds it taken.
 fn make_ready(c: &Connection, anew: &Anew, due: Timestamp) -> rusqlite::Result<()> {
     c.prepare_cached(
         "UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = ?3, last_error = NULL,
                 hold_after = CASE queue_status WHEN 'HELD' THEN NULL ELSE hold_after END,
-                run = run + ?4, finished_at = NULL, claimed_at = NULL, dispatched_at = NULL
+                run = run + 1, finished_at = NULL, claimed_at = NULL, dispatched_at = NULL
          WHERE item_type = ?1 AND item_id = ?2",
     )?
     .execute(params![
         anew.item.item_type.as_str(),
         anew.item.id.as_str(),
-        Us(due),
-        anew.runs_begun()
+        Us(due)
     ])
     .map(drop)
 }
