@@ -11,6 +11,7 @@ use rust_decimal::Decimal;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tollgate_core::actor;
 use tollgate_core::id::{FlowId, LaneName};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{Author, Store};
@@ -162,7 +163,7 @@ async fn set_limit(store: &dyn Store, limit: u32) -> anyhow::Result<()> {
         max_per_second: Some(Decimal::from(limit)),
         ..LaneChange::default()
     };
-    let author = Author::new("demo", "the bank's limit");
+    let author = Author::new(actor::DEMO, "the bank's limit");
     store
         .change_lane(&LaneName::new(LANE), change, author)
         .await?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rust_decimal::Decimal;
 use tokio::sync::Mutex;
+use tollgate_core::actor;
 use tollgate_core::calendar::Calendar;
 use tollgate_core::forecast::{self, Enough, Group, Outlook, Taken};
 use tollgate_core::id::{ItemType, LaneName};
@@ -220,7 +221,7 @@ impl Planner {
     /// Finishes a replan that was cut off, and recounts the lane's windows.
     pub async fn reconcile(&self, name: &LaneName) -> StoreResult<Recounted> {
         if let Some(generation) = self.store.open_replan(name).await? {
-            let author = Author::new("reconciliation", "the replan had been cut off");
+            let author = Author::new(actor::RECONCILIATION, "the replan had been cut off");
             self.place_all(name, generation, author).await?;
         }
         self.store.recount(name).await

@@ -10,6 +10,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+use tollgate_core::actor;
 use tollgate_core::flow::{Flow, Registrar};
 use tollgate_core::id::{ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
@@ -244,7 +245,7 @@ async fn rules_in_force(
     routes: &Routes<Bank>,
 ) -> anyhow::Result<Arc<RulesInForce>> {
     let rules = RulesInForce::new(Arc::clone(store), routes.gateway_names());
-    let author = Author::new("configuration", "read at the start");
+    let author = Author::new(actor::CONFIGURATION, "read at the start");
     if let Some(setting) = rules.put(&config.rules_text(), author).await? {
         tracing::info!(
             version = setting.version,
@@ -360,7 +361,7 @@ fn gate_options(config: &Config) -> GateOptions {
 
 /// What a new database needs before the first payment: the default lane and the item types.
 async fn seed_settings(store: &dyn Store) -> anyhow::Result<()> {
-    let author = || Author::new("tollgate", "first start");
+    let author = || Author::new(actor::TOLLGATE, "first start");
     let lane = LaneName::new(DEFAULT_LANE);
     if store.lane(&lane).await?.is_none() {
         let change = LaneChange {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use tokio::sync::watch;
+use tollgate_core::actor;
 use tollgate_core::ports::{Author, Connector, Store};
 use tollgate_dispatch::{Gate, Sender};
 use tollgate_domains::invoices::{self, Billing, BillingError, Chain, Invoices};
@@ -31,7 +32,7 @@ impl Provider {
     pub(crate) async fn create_lane(&self, store: &dyn Store) -> anyhow::Result<()> {
         let lane = self.connector.lane();
         if store.lane(lane).await?.is_none() {
-            let author = Author::new("tollgate", "the provider of invoices");
+            let author = Author::new(actor::TOLLGATE, "the provider of invoices");
             store
                 .change_lane(lane, invoices::default_lane(), author)
                 .await?;

@@ -225,10 +225,11 @@ fn response(
 }
 
 fn check(entry: &AuditEntry) -> CheckResponse {
-    let (verdict, reason) = entry.detail.split_once(": ").unwrap_or(("", &entry.detail));
+    let (check, said) = entry.detail.split_once(": ").unwrap_or(("", &entry.detail));
+    let (verdict, reason) = said.split_once(": ").unwrap_or(("", said));
     CheckResponse {
         at: entry.at,
-        check: entry.actor.clone(),
+        check: check.to_owned(),
         verdict: verdict.to_owned(),
         reason: reason.to_owned(),
     }

@@ -73,7 +73,7 @@ fn of_audit(entry: &AuditEntry) -> Option<Event> {
         "RESCHEDULED" => format!("rescheduled by {actor}: {detail}"),
         "EVIDENCE" => format!("{actor} has evidence that it was done: {detail}"),
         "REOPENED" => format!("tried again by {actor}: {detail}"),
-        "CHECKED" => format!("checked by {actor}: {detail}"),
+        "CHECKED" => format!("checked by {detail}"),
         "RESOLVED" => format!("resolved by {actor}: {detail}"),
         "NOT_NOTIFIED" => format!("nobody is told: {detail}"),
         _ => return None,

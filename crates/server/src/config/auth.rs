@@ -4,29 +4,15 @@ use std::fmt::{self, Write};
 
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
+use tollgate_core::actor;
 
-use crate::auth::{self, Caller, Hash, LOCAL, Role, Tokens};
+use crate::auth::{self, Caller, Hash, Role, Tokens};
 
 /// Every request is compared with all of them.
 const MAX_TOKENS: usize = 1000;
 const MAX_NAME_CHARS: usize = 64;
 /// By this, tools that look for leaked secrets know a token of ours.
 const PREFIX: &str = "tg_";
-/// Who else appears as an actor in the audit trail: nobody may look like one of these.
-const PARTS: [&str; 12] = [
-    LOCAL,
-    "api",
-    "breaker",
-    "configuration",
-    "demo",
-    "dispatcher",
-    "gate",
-    "payments",
-    "reconciliation",
-    "sender",
-    "sweeper",
-    "tollgate",
-];
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -128,7 +114,7 @@ fn check_name(name: &str) -> anyhow::Result<()> {
         "must be 1 to {MAX_NAME_CHARS} of A–Z a–z 0–9 _ - . @ +"
     );
     ensure!(
-        !PARTS.iter().any(|part| part.eq_ignore_ascii_case(name)),
+        !actor::ALL.iter().any(|part| part.eq_ignore_ascii_case(name)),
         "is what a part of Tollgate is called in the audit trail; choose another"
     );
     Ok(())
@@ -190,6 +176,10 @@ mod tests {
             (entry("a b", "read", &b), "the name \"a b\""),
             (entry(&long_name, "read", &b), "must be 1 to 64"),
             (entry("Breaker", "read", &b), "is what a part of Tollgate"),
+            (
+                entry("status-check", "read", &b),
+                "is what a part of Tollgate",
+            ),
             (entry("Ann", "operate", &b), "two tokens are named \"ann\""),
             (
                 entry("bob", "read", &a.to_uppercase()),

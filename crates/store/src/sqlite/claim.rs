@@ -1,6 +1,7 @@
 //! Claims: which lanes have due work, and taking it under a token, within the lane's credit.
 
 use rusqlite::{Connection, params};
+use tollgate_core::actor;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Fence, Item, ItemId, ItemType, LaneName};
 use tollgate_core::ports::{Claim, Claimed, DueLanes};
@@ -169,7 +170,7 @@ fn bury(c: &Connection, claim: &Claim, id: &str, now: i64) -> rusqlite::Result<(
         item: Some(&item),
         action: "DEAD",
         after: Some("DEAD"),
-        actor: "dispatcher",
+        actor: actor::DISPATCHER,
         detail: why,
         ..Entry::default()
     };
