@@ -63,7 +63,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     config.check_at(&bank.url());
     config.downstream.payments.lane = LaneName::new(LANE);
     let tollgate = Tollgate::start(&config).await?;
-    let (store, intake) = (Arc::clone(&tollgate.store), Arc::clone(&tollgate.intake));
+    let (store, intake) = (Arc::clone(tollgate.store()), Arc::clone(tollgate.intake()));
     set_limit(&*store, args.limit).await?;
     let console = Console::open(tollgate).await?;
 

@@ -7,6 +7,7 @@ mod banks;
 mod check_services;
 mod config;
 mod console;
+mod door;
 mod engines;
 mod listener;
 mod providers;
