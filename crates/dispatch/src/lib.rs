@@ -8,6 +8,7 @@ mod check_retention;
 mod clock_watch;
 mod decide;
 mod dispatcher;
+mod every;
 mod feeder;
 mod follow;
 mod gate;
@@ -26,6 +27,7 @@ mod why;
 
 pub use check_retention::CheckRetention;
 pub use dispatcher::{Cycle, Dispatcher, Round};
+pub use every::Every;
 pub use feeder::{ChunkFlow, Feeder, Wake};
 pub use gate::{Ask, Gate, GateOptions, NoTurn, Refusal};
 pub use item_types::{ItemTypeInForce, change_item_type, item_type};

@@ -15,6 +15,7 @@ use tollgate_core::ports::{
 use tollgate_core::retry;
 
 use crate::dispatcher::exec_start;
+use crate::every::Every;
 
 /// One sweep looks at so many items at most, the longest dispatched first.
 const MAX_ITEMS: u32 = 1000;
@@ -64,28 +65,24 @@ impl Sweeper {
         }
     }
 
-    /// Sweeps every `pause` until told to stop. A stop does not wait for a sweep: what it has not
-    /// looked at is looked at by the next.
-    pub async fn run(self, pause: Duration, mut stop: watch::Receiver<bool>) {
-        loop {
-            tokio::select! {
-                () = tokio::time::sleep(pause) => {}
-                _ = stop.wait_for(|stop| *stop) => return,
+    /// Sweeps after every `pause` until told to stop.
+    pub async fn run(self, pause: Duration, stop: watch::Receiver<bool>) {
+        let mut every = Every::new(pause, stop);
+        every.pause().await;
+        while every.once(self.sweep_and_tell()).await {}
+    }
+
+    async fn sweep_and_tell(&self) {
+        let item_type = &self.item_type;
+        match self.sweep().await {
+            Ok(sweep) if sweep.started + sweep.restarted > 0 => {
+                tracing::warn!(%item_type, ?sweep, "items were adrift");
             }
-            let swept = tokio::select! {
-                swept = self.sweep() => swept,
-                _ = stop.wait_for(|stop| *stop) => return,
-            };
-            match swept {
-                Ok(sweep) if sweep.started + sweep.restarted > 0 => {
-                    tracing::warn!(item_type = %self.item_type, ?sweep, "items were adrift");
-                }
-                Ok(sweep) if sweep.held > 0 => {
-                    tracing::warn!(item_type = %self.item_type, held = sweep.held, "deadlines passed; held");
-                }
-                Ok(_) => {}
-                Err(error) => tracing::warn!(item_type = %self.item_type, %error, "sweep failed"),
+            Ok(sweep) if sweep.held > 0 => {
+                tracing::warn!(%item_type, held = sweep.held, "deadlines passed; held");
             }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%item_type, %error, "sweep failed"),
         }
     }
 

@@ -301,15 +301,14 @@ async fn start_dispatch(
     if let Some(keeper) = engines::keeper(engine, store) {
         background.spawn(keeper.run(stopped.clone()));
     }
-    let reconciler = Reconciler::new(Arc::clone(planner));
-    let pause = every(config.sweep.reconcile_secs);
-    background.spawn(reconciler.run(Arc::clone(store), pause, stopped.clone()));
-    let older_than = config.status_check.retention();
-    let retention = CheckRetention { older_than };
-    background.spawn(retention.run(Arc::clone(store), stopped.clone()));
+    let reconciler = Reconciler::new(Arc::clone(store), Arc::clone(planner));
+    background.spawn(reconciler.run(every(config.sweep.reconcile_secs), stopped.clone()));
+    let retention = CheckRetention::new(Arc::clone(store), config.status_check.retention());
+    background.spawn(retention.run(stopped.clone()));
     let gauges = telemetry::watch_lanes(Arc::clone(store), Arc::clone(planner), stopped.clone());
     background.spawn(gauges);
-    background.spawn(providers::sweep(config, &app.billing, stopped.clone()));
+    let (billing, pause) = (Arc::clone(&app.billing), every(config.invoices.sweep_secs));
+    background.spawn(providers::run_sweep(billing, pause, stopped.clone()));
     Ok(())
 }
 
