@@ -170,11 +170,7 @@ impl Pulse {
     }
 
     fn told(&self, lane: LaneInForce, seen: &Seen, now: Timestamp) -> LanePulse {
-        let pace = lane.lane.pace(self.planner.margin());
-        let drained_at = match seen.waiting {
-            0 => Some(now),
-            waiting => lane.open_time().after_turns(pace, now, waiting),
-        };
+        let drained_at = lane.drained_at(self.planner.margin(), now, seen.waiting);
         let at = |second: &i64| Timestamp::from_second(*second).unwrap_or(now);
         let seconds = seen.seconds.iter();
         LanePulse {

@@ -129,13 +129,9 @@ async fn look_at_lane(
     let overdue = store.backlog(&lane.name, now, u32::MAX).await?;
     set("tollgate_lane_waiting", waiting.to_f64().unwrap_or(0.0));
     set("tollgate_lane_overdue", overdue.to_f64().unwrap_or(0.0));
-    let pace = lane.lane.pace(planner.margin());
-    let drained = lane.open_time().after_turns(pace, now, waiting);
+    let drained = lane.drained_at(planner.margin(), now, waiting);
     let drain = drained.map_or(f64::INFINITY, |at| at.duration_since(now).as_secs_f64());
-    set(
-        "tollgate_lane_drain_seconds",
-        if waiting == 0 { 0.0 } else { drain },
-    );
+    set("tollgate_lane_drain_seconds", drain);
     set(
         "tollgate_lane_plan_fill_ratio",
         fill(store, planner, lane, now).await?,

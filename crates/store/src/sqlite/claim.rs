@@ -43,7 +43,7 @@ pub(super) fn lanes_due(
             claimed.map(|t| t + look.stale_after),
         ];
         let first = reach.into_iter().flatten().min();
-        due.add(&lane, first, now);
+        due.add(&lane, first.and_then(|us| Timestamp::from_microsecond(us).ok()), now);
     }
     Ok(due)
 }
