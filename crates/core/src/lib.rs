@@ -7,6 +7,7 @@ pub mod actor;
 pub mod calendar;
 pub mod call_turn;
 pub mod certificate;
+pub mod excerpt;
 pub mod flow;
 pub mod forecast;
 pub mod gate;

@@ -140,14 +140,7 @@ fn digest(path: &Path) -> std::io::Result<(String, u64)> {
         digest.update(&buffer[..read]);
         size += read as u64;
     }
-    let hex = digest
-        .finalize()
-        .iter()
-        .fold(String::new(), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        });
-    Ok((hex, size))
+    Ok((hex::encode(digest.finalize()), size))
 }
 
 /// Asks until every line is judged.

@@ -1,6 +1,6 @@
 //! `[auth]`: the tokens that are taken, each with a name, a role and the SHA-256 of its text.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
@@ -52,7 +52,7 @@ impl fmt::Display for Token {
 impl Token {
     /// A token's text, made of bytes that nobody can guess, and its entry.
     pub fn create(random: &Hash, name: &str, role: Role) -> anyhow::Result<(String, Self)> {
-        let text = format!("{PREFIX}{}", digits(random));
+        let text = format!("{PREFIX}{}", hex::encode(random));
         let entry = Self::of(&text, name, role)?;
         Ok((text, entry))
     }
@@ -62,7 +62,7 @@ impl Token {
         Ok(Self {
             name: name.to_owned(),
             role,
-            sha256: digits(&auth::hash(text.as_bytes())),
+            sha256: hex::encode(auth::hash(text.as_bytes())),
         })
     }
 
@@ -120,22 +120,9 @@ fn check_name(name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn digits(bytes: &Hash) -> String {
-    bytes.iter().fold(String::new(), |mut digits, byte| {
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    })
-}
-
 fn read_hash(digits: &str) -> Option<Hash> {
     let mut hash = Hash::default();
-    // A sign would be taken as a number's.
-    if digits.len() != 2 * hash.len() || !digits.bytes().all(|d| d.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (byte, pair) in hash.iter_mut().zip(digits.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()?;
-    }
+    hex::decode_to_slice(digits, &mut hash).ok()?;
     Some(hash)
 }
 
