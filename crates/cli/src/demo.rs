@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressStyle};
 use rust_decimal::Decimal;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -23,6 +22,7 @@ use tollgate_server::{Config, Tollgate};
 use crate::feed::Feed;
 use crate::report::Report;
 use crate::serve::asked_to_stop;
+use crate::talk::{bar, say};
 
 const WINDOW_SECS: u32 = 4;
 const LANE: &str = "default";
@@ -172,7 +172,7 @@ async fn set_limit(store: &dyn Store, limit: u32) -> anyhow::Result<()> {
 
 /// Takes the feed in, in batches; returns the last slot that was given.
 async fn take_in(intake: &Intake, args: &Args, due: Timestamp) -> anyhow::Result<Timestamp> {
-    let bar = bar(args.payments, "intake {bar:40} {pos}/{len} {msg}");
+    let bar = bar(args.payments.into(), "intake {bar:40} {pos}/{len} {msg}");
     let mut feed = Feed::new(args.seed, args.payments, due);
     let mut last_slot = due;
     for number in 1_u32.. {
@@ -206,7 +206,7 @@ async fn watch(
     last_slot: Timestamp,
 ) -> anyhow::Result<()> {
     let give_up_at = last_slot + SLACK;
-    let bar = bar(args.payments, "sent   {bar:40} {pos}/{len} {msg}");
+    let bar = bar(args.payments.into(), "sent   {bar:40} {pos}/{len} {msg}");
     let expected = args.expected(started);
     for look in 0_u32.. {
         let (sent, worst) = (ledger.arrivals(), ledger.worst_second().count);
@@ -241,15 +241,4 @@ async fn ended(store: &dyn Store, expected: &crate::report::Expected) -> anyhow:
         .filter(|total| total.status == processing)
         .map(|total| total.count)
         .sum())
-}
-
-fn bar(length: u32, template: &str) -> ProgressBar {
-    let style =
-        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(u64::from(length)).with_style(style)
-}
-
-#[expect(clippy::print_stderr, reason = "talk goes to stderr")]
-fn say(line: &str) {
-    eprintln!("{line}");
 }
