@@ -20,7 +20,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::ApiError;
-use super::refusals::Uploads as Refusals;
+use super::refusals::Starts;
 use super::{App, bulk_views};
 
 /// So many files are uploaded at once; each holds a chunk in memory.
@@ -76,7 +76,7 @@ struct BulkResponse {
     responses(
         (status = 202, description = "The file is durable.", body = BulkResponse),
         (status = 200, description = "The same file was sent under this key before.", body = BulkResponse),
-        Refusals,
+        Starts,
     ),
 )]
 async fn upload(

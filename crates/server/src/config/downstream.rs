@@ -11,7 +11,7 @@ use tollgate_core::id::{LaneName, check_item_id};
 use tollgate_core::ports::{LONGEST_SEND, Profile};
 use tollgate_domains::payments::DEFAULT_GATEWAY;
 
-use super::header_source::HeaderSource;
+use super::secret::Secret;
 use super::notifications::Notifications;
 
 /// How long a step that sends may take, and a part of it (`downstream`).
@@ -48,7 +48,7 @@ pub struct Bank {
     pub max_connections: usize,
     pub root_certificates: Option<PathBuf>,
     #[serde(default)]
-    pub headers: BTreeMap<String, HeaderSource>,
+    pub headers: BTreeMap<String, Secret>,
 }
 
 /// A bank of which only what differs from `[downstream.payments]` is written.
@@ -65,7 +65,7 @@ pub struct Gateway {
     max_connections: Option<usize>,
     root_certificates: Option<PathBuf>,
     #[serde(default)]
-    headers: BTreeMap<String, HeaderSource>,
+    headers: BTreeMap<String, Secret>,
 }
 
 /// A bank with everything said about it.
