@@ -28,7 +28,7 @@ const WINDOW_SECS: u32 = 4;
 const LANE: &str = "default";
 /// From the first payment taken in to the second in which all are due.
 const LEAD_SECS: i64 = 3;
-/// So long after its planned finish a storm that has not ended is reported as it is.
+/// A storm that has not ended this long after its planned finish is reported as it is.
 const SLACK: SignedDuration = SignedDuration::from_mins(1);
 /// How often the screen is brought up to date.
 const LOOK: Duration = Duration::from_millis(200);

@@ -1,5 +1,5 @@
-//! What an exchange about a charge proves, by the invoices' contract (DESIGN.md §10). Pure. A 2xx
-//! says in one field whether it was charged; everything else means what it means for payments.
+//! What an exchange about a charge proves, by the invoices' contract. Pure. A 2xx says in one field
+//! whether it was charged; everything else means what it means for payments.
 
 use serde::Deserialize;
 use tollgate_core::excerpt::excerpt;

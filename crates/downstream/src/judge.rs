@@ -1,5 +1,5 @@
-//! What an exchange with a downstream proves, by its contract (DESIGN.md §10). Pure. What an
-//! earlier Unknown makes of a later 4xx is the sender's business, not decided here.
+//! What an exchange with a downstream proves, by its contract: the tests below are its rows. Pure. What
+//! an earlier Unknown makes of a later 4xx is the sender's business, not decided here.
 
 use std::time::Duration;
 

@@ -254,7 +254,7 @@ impl ChargeInvoice {
     }
 }
 
-/// What goes to the provider. The key names the how-manieth charge it is: a charge whose answer was
+/// What goes to the provider. The key has the charge's number: a charge whose answer was
 /// lost is sent again under its own key, and only a decline makes way for another.
 fn charge(view: &ItemView, customer_id: &str, number: u32) -> Request {
     let id = &view.item.id;

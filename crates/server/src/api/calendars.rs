@@ -24,7 +24,7 @@ use super::lanes::{VersionResponse, versions};
 use super::refusals::{Changes, Finds, Reads};
 use crate::auth::Caller;
 
-/// So many openings are shown, of so much time at most.
+/// At most this many openings are shown, and none later than this.
 const OPENINGS_SHOWN: usize = 10;
 const SHOWN_AHEAD: SignedDuration = SignedDuration::from_hours(24 * 366);
 

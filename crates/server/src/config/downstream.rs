@@ -21,7 +21,7 @@ const CONNECT_MS: u64 = 3_000;
 const MAX_GATEWAY_CHARS: usize = 64;
 /// The bank that payments without a gateway go to.
 const PAYMENTS: &str = "payments";
-/// What somebody on the way says who has waited in vain: whether it was done, he cannot know.
+/// What a proxy on the way says that has waited in vain: it cannot know whether it was done.
 const LOST_ANSWERS: [u16; 3] = [408, 502, 504];
 
 #[derive(Debug, Clone, Deserialize)]
