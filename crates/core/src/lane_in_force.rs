@@ -173,7 +173,7 @@ mod tests {
     fn what_waits_is_gone_after_its_turns_and_what_keeps_the_lane_closed() {
         let now = Timestamp::UNIX_EPOCH;
         let at = |secs| Some(now + SignedDuration::from_secs(secs));
-        let lane = |pause| LaneInForce {
+        let lane = |pause: Option<Pause>| LaneInForce {
             name: LaneName::new("bank"),
             version: 1,
             lane: Lane::changed(

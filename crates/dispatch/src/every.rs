@@ -18,11 +18,12 @@ impl Every {
 
     /// Does this, then pauses. `false` as soon as it is time to stop.
     pub async fn once(&mut self, work: impl Future<Output = ()>) -> bool {
-        tokio::select! {
+        let done = tokio::select! {
             biased;
             _ = self.stop.wait_for(|stop| *stop) => false,
-            () = work => self.pause().await,
-        }
+            () = work => true,
+        };
+        done && self.pause().await
     }
 
     /// `false` as soon as it is time to stop.
