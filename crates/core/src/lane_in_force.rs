@@ -140,12 +140,7 @@ impl LaneInForce {
     }
 
     /// When all that waits now has been sent, if nothing stands in its way; `None` if nobody can say.
-    pub fn drained_at(
-        &self,
-        margin: Decimal,
-        now: Timestamp,
-        waiting: u64,
-    ) -> Option<Timestamp> {
+    pub fn drained_at(&self, margin: Decimal, now: Timestamp, waiting: u64) -> Option<Timestamp> {
         match waiting {
             0 => Some(now),
             waiting => {
@@ -195,7 +190,11 @@ mod tests {
             until: at(60),
             ..Pause::now("ann", "lunch")
         };
-        let table = [(None, 0, at(0)), (None, 50, at(5)), (Some(pause), 50, at(65))];
+        let table = [
+            (None, 0, at(0)),
+            (None, 50, at(5)),
+            (Some(pause), 50, at(65)),
+        ];
         for (pause, waiting, expected) in table {
             let drained = lane(pause.clone()).drained_at(Decimal::ZERO, now, waiting);
             assert_eq!(drained, expected, "{pause:?} {waiting}");

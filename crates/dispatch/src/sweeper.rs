@@ -146,7 +146,13 @@ impl Sweeper {
 
     /// Why it cannot be started, if it is the flow's own fault.
     async fn start(&self, flow: Start) -> StoreResult<Option<String>> {
-        match self.engine.start(vec![flow]).await.map_err(|error| StoreError::Unavailable(error.to_string()))?.pop() {
+        match self
+            .engine
+            .start(vec![flow])
+            .await
+            .map_err(|error| StoreError::Unavailable(error.to_string()))?
+            .pop()
+        {
             Some(Started::New | Started::Already) => Ok(None),
             Some(Started::Failed(why)) => Ok(Some(why)),
             None => Err(StoreError::Unavailable("the engine gave no answer".into())),

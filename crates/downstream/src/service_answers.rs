@@ -43,7 +43,7 @@ pub(crate) fn asked(answer: &Answer, payment_id: &str) -> Result<GatewayAnswer, 
     let reference = said["gatewayReference"].as_str();
     Ok(GatewayAnswer {
         completed,
-        reference: reference.map(excerpt),
+        reference: reference.map(first),
     })
 }
 
@@ -51,7 +51,6 @@ pub(crate) fn asked(answer: &Answer, payment_id: &str) -> Result<GatewayAnswer, 
 fn told(answer: &Answer) -> String {
     let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let status = answer.status;
-    let first = |text: &str| excerpt(text, EXCERPT_CHARS);
     match (said["error"].as_str(), said["code"].as_str()) {
         (Some(error), Some(code)) => {
             format!("status {status}: {} ({})", first(error), first(code))
@@ -59,6 +58,10 @@ fn told(answer: &Answer) -> String {
         (Some(error), None) => format!("status {status}: {}", first(error)),
         (None, _) => format!("status {status}"),
     }
+}
+
+fn first(text: &str) -> String {
+    excerpt(text, EXCERPT_CHARS)
 }
 
 #[cfg(test)]

@@ -36,8 +36,8 @@ use crate::engines::{self, RunningEngine, Worlds};
 use crate::providers::{self, Provider};
 use crate::pulse::Pulse;
 use crate::receivers::Receivers;
-use crate::totals::Totals;
 use crate::telemetry;
+use crate::totals::Totals;
 
 /// The lane that exists from the start, with 100 items per 4 seconds.
 const DEFAULT_LANE: &str = "default";

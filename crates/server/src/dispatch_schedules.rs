@@ -10,9 +10,7 @@ use tollgate_core::flow::Flow;
 use tollgate_core::id::ItemType;
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::ports::{SettingKind, Store};
-use tollgate_dispatch::{
-    DISPATCH_TASK_QUEUE, DispatchRound, DispatcherFlow, Every, dispatcher_id,
-};
+use tollgate_dispatch::{DISPATCH_TASK_QUEUE, DispatchRound, DispatcherFlow, Every, dispatcher_id};
 use tollgate_domains::{payments, status_checks};
 use tollgate_temporal::{Recurring, Schedules, TaskQueues};
 

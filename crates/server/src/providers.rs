@@ -70,11 +70,7 @@ impl Provider {
 }
 
 /// Looks after every `pause` for outstanding invoices that are not scheduled, until told to stop.
-pub(crate) async fn run_sweep(
-    billing: Arc<Billing>,
-    pause: Duration,
-    stop: watch::Receiver<bool>,
-) {
+pub(crate) async fn run_sweep(billing: Arc<Billing>, pause: Duration, stop: watch::Receiver<bool>) {
     let mut every = Every::new(pause, stop);
     every.pause().await;
     while every.once(sweep(&billing)).await {}

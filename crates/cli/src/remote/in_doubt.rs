@@ -131,7 +131,8 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
         } => {
             let path = format!("{}/resolve", of.path(&id));
             let outcome = outcome.as_str();
-            let body = json!({"outcome": outcome, "sends": sends, "reason": reason, "actor": actor});
+            let body =
+                json!({"outcome": outcome, "sends": sends, "reason": reason, "actor": actor});
             shown.show(&client.send(Method::POST, &path, &body).await?, resolved);
         }
     }

@@ -295,7 +295,8 @@ fn two_persons_are_two_tokens_whatever_they_say_they_are_called() {
         (status() == "IN_DOUBT").then_some(())
     });
     let resolve = |token: &Token, actor: Option<&str>| {
-        let body = json!({"outcome": "done", "sends": 1, "reason": "asked", "actor": actor}).to_string();
+        let body =
+            json!({"outcome": "done", "sends": 1, "reason": "asked", "actor": actor}).to_string();
         let path = "/admin/in-doubt/PAYMENT/p1/resolve";
         // Tried until no question is under way.
         eventually("it is answered", Duration::from_secs(20), || {

@@ -91,7 +91,10 @@ fn an_invoice_goes_from_its_customer_to_paid_and_tells_everything(footing: &Foot
     let shown = get(address, "/invoices/inv_1").unwrap().body;
     assert_eq!(shown["attempts"][0]["outcome"], "DONE", "{shown}");
     let checked = &shown["checks"][0];
-    assert_eq!((&checked["check"], &checked["verdict"]), (&json!("all"), &json!("continue")));
+    assert_eq!(
+        (&checked["check"], &checked["verdict"]),
+        (&json!("all"), &json!("continue"))
+    );
     let told = shown["timeline"].to_string();
     for part in [
         "taken in",

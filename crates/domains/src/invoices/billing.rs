@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use serde_json::json;
-use tollgate_core::actor;
 use tollgate_core::Timestamp;
+use tollgate_core::actor;
 use tollgate_core::id::{FlowId, ItemId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{

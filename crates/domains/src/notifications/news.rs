@@ -1,7 +1,6 @@
 //! What is told, to whom, and under which id. Pure. The id and the hash depend on nothing but event,
 //! payment and receiver, so that telling twice is one notification.
 
-
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};

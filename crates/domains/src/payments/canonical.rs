@@ -1,7 +1,6 @@
 //! Sameness: the hash of a request as it was made, before defaults are filled in. `125.5` equals
 //! `125.50`, the order of fields does not matter, and an omitted `executeAt` stays omitted.
 
-
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tollgate_core::actor;
 use tollgate_core::Timestamp;
+use tollgate_core::actor;
 use tollgate_core::flow::{Call, ExecInput, Policy, Step, StepError};
 use tollgate_core::outcome::AttemptState;
 use tollgate_core::ports::{Admission, NewAudit, NewItem, StoreError, StoreResult};

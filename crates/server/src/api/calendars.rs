@@ -115,9 +115,7 @@ impl App {
             let read = std::sync::Arc::new(read);
             for lane in self.lanes_of(&name).await? {
                 let before = self.planner.lane(&lane, LaneChange::default()).await?;
-                let after = before
-                    .clone()
-                    .with_calendar(std::sync::Arc::clone(&read));
+                let after = before.clone().with_calendar(std::sync::Arc::clone(&read));
                 if let Some(why) = self.planner.strands_between(&before, &after).await? {
                     return Err(ApiError::conflict(why));
                 }

@@ -114,7 +114,9 @@ fn check_name(name: &str) -> anyhow::Result<()> {
         "must be 1 to {MAX_NAME_CHARS} of A–Z a–z 0–9 _ - . @ +"
     );
     ensure!(
-        !actor::ALL.iter().any(|part| part.eq_ignore_ascii_case(name)),
+        !actor::ALL
+            .iter()
+            .any(|part| part.eq_ignore_ascii_case(name)),
         "is what a part of Tollgate is called in the audit trail; choose another"
     );
     Ok(())

@@ -11,8 +11,8 @@ use tollgate_core::id::{LaneName, check_item_id};
 use tollgate_core::ports::{LONGEST_SEND, Profile};
 use tollgate_domains::payments::DEFAULT_GATEWAY;
 
-use super::secret::Secret;
 use super::notifications::Notifications;
+use super::secret::Secret;
 
 /// How long a step that sends may take, and a part of it (`downstream`).
 const LONGEST_SEND_MS: u64 = LONGEST_SEND.as_secs() * 1000;

@@ -210,7 +210,11 @@ fn due_from(rows: &[Row], ahead: i64, stale_after: i64) -> StoreResult<DueLanes>
         let [ready, claimed] = [6, 7].map(|column| row.get::<_, Option<i64>>(column));
         let reach = [ready.map(|t| t - ahead), claimed.map(|t| t + stale_after)];
         let first = reach.into_iter().flatten().min();
-        due.add(&lane, first.and_then(|us| Timestamp::from_microsecond(us).ok()), row.get::<_, Us>(8).0);
+        due.add(
+            &lane,
+            first.and_then(|us| Timestamp::from_microsecond(us).ok()),
+            row.get::<_, Us>(8).0,
+        );
     }
     Ok(due)
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
-use tollgate_core::actor;
 use tollgate_core::Timestamp;
+use tollgate_core::actor;
 use tollgate_core::id::{AttemptId, Item};
 use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
 use tollgate_core::ports::{
@@ -170,12 +170,7 @@ fn settle(c: &Connection, s: &Settlement, now: Us) -> rusqlite::Result<bool> {
 }
 
 /// What was unknown is known not to have been done, from now on.
-pub(super) fn disprove(
-    c: &Connection,
-    item: &Item,
-    proof: &str,
-    now: Us,
-) -> rusqlite::Result<()> {
+pub(super) fn disprove(c: &Connection, item: &Item, proof: &str, now: Us) -> rusqlite::Result<()> {
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     c.prepare_cached(
         "UPDATE attempt SET state = 'RETRY', detail = ?3, settled_at = ?4

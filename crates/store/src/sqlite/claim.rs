@@ -1,8 +1,8 @@
 //! Claims: which lanes have due work, and taking it under a token, within the lane's credit.
 
 use rusqlite::{Connection, params};
-use tollgate_core::actor;
 use tollgate_core::Timestamp;
+use tollgate_core::actor;
 use tollgate_core::id::{Fence, Item, ItemId, ItemType, LaneName};
 use tollgate_core::ports::{Claim, Claimed, DueLanes};
 
@@ -43,7 +43,11 @@ pub(super) fn lanes_due(
             claimed.map(|t| t + look.stale_after),
         ];
         let first = reach.into_iter().flatten().min();
-        due.add(&lane, first.and_then(|us| Timestamp::from_microsecond(us).ok()), now);
+        due.add(
+            &lane,
+            first.and_then(|us| Timestamp::from_microsecond(us).ok()),
+            now,
+        );
     }
     Ok(due)
 }

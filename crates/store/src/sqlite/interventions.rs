@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use rust_decimal::Decimal;
-use tollgate_core::actor;
 use tollgate_core::Timestamp;
+use tollgate_core::actor;
 use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
 use tollgate_core::lane::LARGEST_WINDOW_SECS;
 use tollgate_core::lane_in_force::{never_opens, no_such_lane};
@@ -119,7 +119,15 @@ fn hold_late(c: &Connection, item_type: &ItemType, limit: u32, now: Us) -> rusql
         .collect::<rusqlite::Result<_>>()?;
     for id in &held {
         let item = Item::new(item_type, &ItemId::new(id.as_str()));
-        audit_move(c, &item, "HELD", "READY", "HELD", &machine(actor::SWEEPER), now)?;
+        audit_move(
+            c,
+            &item,
+            "HELD",
+            "READY",
+            "HELD",
+            &machine(actor::SWEEPER),
+            now,
+        )?;
     }
     Ok(held.len() as u64)
 }

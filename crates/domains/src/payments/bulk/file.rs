@@ -1,6 +1,5 @@
 //! A file as it comes in: pieces of bytes into chunks of lines, with the digest of the whole.
 
-
 use sha2::{Digest, Sha256};
 use tollgate_core::ports::NewChunk;
 
