@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressStyle};
 use rust_decimal::Decimal;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tollgate_core::actor;
 use tollgate_core::id::{FlowId, LaneName};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{Author, Store};
@@ -22,12 +22,13 @@ use tollgate_server::{Config, Tollgate};
 use crate::feed::Feed;
 use crate::report::Report;
 use crate::serve::asked_to_stop;
+use crate::talk::{bar, say};
 
 const WINDOW_SECS: u32 = 4;
 const LANE: &str = "default";
 /// From the first payment taken in to the second in which all are due.
 const LEAD_SECS: i64 = 3;
-/// So long after its planned finish a storm that has not ended is reported as it is.
+/// A storm that has not ended this long after its planned finish is reported as it is.
 const SLACK: SignedDuration = SignedDuration::from_mins(1);
 /// How often the screen is brought up to date.
 const LOOK: Duration = Duration::from_millis(200);
@@ -62,7 +63,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     config.check_at(&bank.url());
     config.downstream.payments.lane = LaneName::new(LANE);
     let tollgate = Tollgate::start(&config).await?;
-    let (store, intake) = (Arc::clone(&tollgate.store), Arc::clone(&tollgate.intake));
+    let (store, intake) = (Arc::clone(tollgate.store()), Arc::clone(tollgate.intake()));
     set_limit(&*store, args.limit).await?;
     let console = Console::open(tollgate).await?;
 
@@ -162,7 +163,7 @@ async fn set_limit(store: &dyn Store, limit: u32) -> anyhow::Result<()> {
         max_per_second: Some(Decimal::from(limit)),
         ..LaneChange::default()
     };
-    let author = Author::new("demo", "the bank's limit");
+    let author = Author::new(actor::DEMO, "the bank's limit");
     store
         .change_lane(&LaneName::new(LANE), change, author)
         .await?;
@@ -171,7 +172,7 @@ async fn set_limit(store: &dyn Store, limit: u32) -> anyhow::Result<()> {
 
 /// Takes the feed in, in batches; returns the last slot that was given.
 async fn take_in(intake: &Intake, args: &Args, due: Timestamp) -> anyhow::Result<Timestamp> {
-    let bar = bar(args.payments, "intake {bar:40} {pos}/{len} {msg}");
+    let bar = bar(args.payments.into(), "intake {bar:40} {pos}/{len} {msg}");
     let mut feed = Feed::new(args.seed, args.payments, due);
     let mut last_slot = due;
     for number in 1_u32.. {
@@ -205,7 +206,7 @@ async fn watch(
     last_slot: Timestamp,
 ) -> anyhow::Result<()> {
     let give_up_at = last_slot + SLACK;
-    let bar = bar(args.payments, "sent   {bar:40} {pos}/{len} {msg}");
+    let bar = bar(args.payments.into(), "sent   {bar:40} {pos}/{len} {msg}");
     let expected = args.expected(started);
     for look in 0_u32.. {
         let (sent, worst) = (ledger.arrivals(), ledger.worst_second().count);
@@ -240,15 +241,4 @@ async fn ended(store: &dyn Store, expected: &crate::report::Expected) -> anyhow:
         .filter(|total| total.status == processing)
         .map(|total| total.count)
         .sum())
-}
-
-fn bar(length: u32, template: &str) -> ProgressBar {
-    let style =
-        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(u64::from(length)).with_style(style)
-}
-
-#[expect(clippy::print_stderr, reason = "talk goes to stderr")]
-fn say(line: &str) {
-    eprintln!("{line}");
 }

@@ -8,6 +8,7 @@ mod remote;
 mod report;
 mod sandbox;
 mod serve;
+mod talk;
 mod token;
 
 use std::process::ExitCode;
@@ -77,8 +78,7 @@ fn print_openapi() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-#[expect(clippy::print_stderr, reason = "talk goes to stderr")]
 fn fail(error: &anyhow::Error) -> ExitCode {
-    eprintln!("tollgate: {error:#}");
+    talk::say(&format!("tollgate: {error:#}"));
     ExitCode::FAILURE
 }

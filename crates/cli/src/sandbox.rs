@@ -9,6 +9,7 @@ use anyhow::Context;
 use tollgate_sandbox::{Bank, BankOptions, Faults, Summary, WEBHOOK_SECRET};
 
 use crate::serve::asked_to_stop;
+use crate::talk::say;
 
 const SPEC_HELP: &str = "\
 A fault is WHICH: FAULT; several are separated by ';' or line ends (reference: docs/sandbox.md).
@@ -129,9 +130,4 @@ fn in_short(summary: &Summary) -> String {
         "{arrivals} arrivals, {effective} payments took effect, {doubles} of them more than once; \
          {refused} refused, worst second {worst_second_count}"
     )
-}
-
-#[expect(clippy::print_stderr, reason = "talk goes to stderr")]
-fn say(text: &str) {
-    eprintln!("{text}");
 }

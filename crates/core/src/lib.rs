@@ -3,9 +3,11 @@
 //! Nothing here does IO, reads a clock or draws a random number: time and randomness are
 //! arguments. The glossary in ARCHITECTURE.md names every word used below.
 
+pub mod actor;
 pub mod calendar;
 pub mod call_turn;
 pub mod certificate;
+pub mod excerpt;
 pub mod flow;
 pub mod forecast;
 pub mod gate;

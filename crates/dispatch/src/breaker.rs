@@ -8,11 +8,11 @@ use std::time::Duration;
 use tollgate_core::Timestamp;
 use tollgate_core::retry;
 
-/// The last so many exchanges count.
+/// This many of the last exchanges count.
 const RECENT: usize = 20;
-/// So many failures among them open the circuit.
+/// This many failures among them open the circuit.
 const TOO_MANY: usize = 10;
-/// After a pause, so many failures in a row open it again, and as many successes in a row close
+/// After a pause, this many failures in a row open it again, and as many successes in a row close
 /// it for good.
 const TRIAL: usize = 3;
 

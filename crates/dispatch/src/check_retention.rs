@@ -6,36 +6,47 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tollgate_core::ports::{Store, StoreResult};
 
+use crate::every::Every;
+
 /// How often it looks.
-const EVERY: Duration = Duration::from_mins(10);
-/// So many parts are removed at once, and so long it rests in between: nobody's turn waits for it.
+const PAUSE: Duration = Duration::from_mins(10);
+/// At most this many parts are removed at once, and so long it rests in between: nobody's turn
+/// waits for it.
 const MOST: u32 = 200;
 const REST: Duration = Duration::from_millis(50);
 
-#[derive(Debug, Clone, Copy)]
 pub struct CheckRetention {
-    pub older_than: Duration,
+    store: Arc<dyn Store>,
+    older_than: Duration,
+}
+
+impl std::fmt::Debug for CheckRetention {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CheckRetention")
+            .field("older_than", &self.older_than)
+            .finish_non_exhaustive()
+    }
 }
 
 impl CheckRetention {
+    pub fn new(store: Arc<dyn Store>, older_than: Duration) -> Self {
+        Self { store, older_than }
+    }
+
     /// Once at the start, then every ten minutes, until told to stop.
-    pub async fn run(self, store: Arc<dyn Store>, mut stop: watch::Receiver<bool>) {
-        loop {
-            let forgetting = async {
-                if let Err(error) = self.forget(&*store).await {
-                    tracing::warn!(%error, "old status checks could not be forgotten");
-                }
-                tokio::time::sleep(EVERY).await;
-            };
-            tokio::select! {
-                () = forgetting => {}
-                _ = stop.wait_for(|stop| *stop) => return,
-            }
+    pub async fn run(self, stop: watch::Receiver<bool>) {
+        let mut every = Every::new(PAUSE, stop);
+        while every.once(self.forget()).await {}
+    }
+
+    async fn forget(&self) {
+        if let Err(error) = self.forget_all().await {
+            tracing::warn!(%error, "old status checks could not be forgotten");
         }
     }
 
-    async fn forget(self, store: &dyn Store) -> StoreResult<()> {
-        while store.forget_checks(self.older_than, MOST).await? > 0 {
+    async fn forget_all(&self) -> StoreResult<()> {
+        while self.store.forget_checks(self.older_than, MOST).await? > 0 {
             tokio::time::sleep(REST).await;
         }
         Ok(())

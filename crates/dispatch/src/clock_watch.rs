@@ -34,7 +34,7 @@ pub(crate) struct Bearing {
 pub(crate) struct ClockWatch {
     most_uncertain: Duration,
     state: Mutex<State>,
-    /// So many jumps the store knows of; nothing before this node has vouched for the clock.
+    /// How many jumps the store knows of; nothing before this node has vouched for the clock.
     /// Locked while it is told: lanes that look at the same time wait until it is durable.
     remembered: tokio::sync::Mutex<Option<u64>>,
 }

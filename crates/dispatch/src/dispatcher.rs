@@ -3,15 +3,13 @@
 //! A crash after the claim leaves CLAIMED rows that go stale and are claimed again under a new
 //! token; a crash after the start leaves flows whose second start is "already started".
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
-use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, watch};
-use tokio::time::{Instant, Sleep};
+use tokio::time::Instant;
 use tollgate_core::flow::ExecInput;
 use tollgate_core::id::{BatchId, Item, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
@@ -19,6 +17,8 @@ use tollgate_core::ports::{
     Claim, Claimed, Engine, Memo, Start, StartRecord, Started, Store, StoreError, StoreResult,
 };
 
+use crate::cycle::{Cycle, Round};
+use crate::interval::Interval;
 use crate::item_types::item_type;
 
 /// How often the dispatcher looks, between two full cycles, for what cannot wait for the next one.
@@ -27,83 +27,8 @@ const LOOK_PAUSE: Duration = Duration::from_millis(200);
 const SOON: Duration = Duration::from_secs(1);
 /// A lane may have this much more started than it can send until the claim-ahead time is over.
 const CREDIT_SPARE: Duration = Duration::from_secs(2);
-/// One cycle claims at most so many batches, so that its end is always near.
+/// One cycle claims at most this many batches, so that its end is always near.
 const MAX_BATCHES: u32 = 64;
-
-/// What one cycle did.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Cycle {
-    pub claimed: u64,
-    pub started: u64,
-    pub failed: u64,
-    /// The engine could not be reached: claims were given back.
-    pub unreachable: bool,
-    /// The kill switch is on, or another cycle of this type is running.
-    pub skipped: bool,
-    /// Until the next item comes into reach.
-    pub next_in: Option<Duration>,
-    /// The longest time until the next full cycle, as configured.
-    pub interval: Option<Duration>,
-}
-
-/// How long it is since the last full cycle.
-struct Interval {
-    length: Duration,
-    timer: Pin<Box<Sleep>>,
-}
-
-impl Interval {
-    fn over() -> Self {
-        Self::of(Duration::ZERO)
-    }
-    fn of(length: Duration) -> Self {
-        let timer = Box::pin(tokio::time::sleep(length));
-        Self { length, timer }
-    }
-    fn is_over(&self) -> bool {
-        self.length.is_zero() || self.timer.is_elapsed()
-    }
-    /// Until it is over, for so long at most, or until told to stop.
-    async fn pause(&mut self, longest: Duration, stop: &mut watch::Receiver<bool>) {
-        tokio::select! {
-            () = tokio::time::sleep(longest.max(Duration::from_millis(1))) => {}
-            () = self.timer.as_mut(), if !self.is_over() => {}
-            _ = stop.wait_for(|stop| *stop) => {}
-        }
-    }
-    /// Begins anew after a full cycle, and when its length was changed meanwhile.
-    fn goes_on(&mut self, after_full_cycle: bool, length: Option<Duration>) {
-        let length = length.unwrap_or(self.length);
-        if after_full_cycle || length != self.length {
-            *self = Self::of(length);
-        }
-    }
-}
-
-/// What the cycles of one round did together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Round {
-    pub cycles: u64,
-    pub claimed: u64,
-    pub started: u64,
-    pub failed: u64,
-    /// Cycles in which the engine could not be reached.
-    pub unreachable: u64,
-    /// Cycles in which nothing was claimed because the kill switch is on.
-    pub skipped: u64,
-}
-
-impl Round {
-    fn add(&mut self, cycle: &Cycle) {
-        self.cycles += 1;
-        self.claimed += cycle.claimed;
-        self.started += cycle.started;
-        self.failed += cycle.failed;
-        self.unreachable += u64::from(cycle.unreachable);
-        self.skipped += u64::from(cycle.skipped);
-    }
-}
 
 pub struct Dispatcher {
     item_type: ItemType,
@@ -258,15 +183,15 @@ impl Dispatcher {
                 if !config.enabled {
                     return Ok(cycle);
                 }
-                let batch = BatchId::new(format!("BATCH-{:016x}", random.next_u64()));
-                let claimed = self.store.claim(self.claim(&config, &lane, &batch)).await?;
-                let is_full = claimed.len() as u64 >= u64::from(config.batch_size);
+                let id = BatchId::new(format!("BATCH-{:016x}", random.next_u64()));
+                let batch = Batch { id, lane, config };
+                let claimed = self.store.claim(self.claim(&batch)).await?;
+                let is_full = claimed.len() as u64 >= u64::from(batch.config.batch_size);
                 if !claimed.is_empty() {
-                    self.start(&config, &lane, &batch, claimed, &mut random, &mut cycle)
-                        .await?;
+                    self.start(&batch, claimed, &mut random, &mut cycle).await?;
                 }
                 if is_full {
-                    full.push(lane);
+                    full.push(batch.lane);
                 }
             }
             lanes = full;
@@ -281,11 +206,12 @@ impl Dispatcher {
         })
     }
 
-    fn claim(&self, config: &ItemTypeConfig, lane: &LaneName, batch: &BatchId) -> Claim {
+    fn claim(&self, batch: &Batch) -> Claim {
+        let Batch { id, lane, config } = batch;
         Claim {
             item_type: self.item_type.clone(),
             lane: lane.clone(),
-            batch: batch.clone(),
+            batch: id.clone(),
             ahead: config.ahead(),
             stale_after: config.stale_after(),
             limit: config.batch_size,
@@ -295,9 +221,7 @@ impl Dispatcher {
 
     async fn start(
         &self,
-        config: &ItemTypeConfig,
-        lane: &LaneName,
-        batch: &BatchId,
+        batch: &Batch,
         claimed: Vec<Claimed>,
         random: &mut SmallRng,
         cycle: &mut Cycle,
@@ -306,7 +230,7 @@ impl Dispatcher {
         let mut claims: Vec<_> = claimed.iter().map(|c| (c.id.clone(), c.fence)).collect();
         let starts: Vec<Start> = claimed
             .into_iter()
-            .map(|c| self.exec_start(config, lane, c, random))
+            .map(|c| self.exec_start(batch, c, random))
             .collect::<StoreResult<_>>()?;
         let flows: Vec<_> = starts.iter().map(|start| start.id.clone()).collect();
         let started = self.engine.start(starts).await.unwrap_or_else(|error| {
@@ -329,9 +253,9 @@ impl Dispatcher {
         cycle.started += records.len() as u64 - failed;
         let unanswered = claims.split_off(records.len());
         if !records.is_empty() {
-            let retries = config.max_dispatch_retries;
+            let retries = batch.config.max_dispatch_retries;
             self.store
-                .record_starts(&self.item_type, batch, records, retries)
+                .record_starts(&self.item_type, &batch.id, records, retries)
                 .await?;
         }
         if !unanswered.is_empty() {
@@ -344,11 +268,11 @@ impl Dispatcher {
 
     fn exec_start(
         &self,
-        config: &ItemTypeConfig,
-        lane: &LaneName,
+        batch: &Batch,
         claimed: Claimed,
         random: &mut SmallRng,
     ) -> StoreResult<Start> {
+        let Batch { lane, config, .. } = batch;
         // The first run has a slot; a later one has lost it and is spread at random.
         let delay = match claimed.run {
             0 | 1 => claimed.delay,
@@ -363,6 +287,13 @@ impl Dispatcher {
         let start = exec_start(config, item, claimed.run, claimed.context_json, lane)?;
         Ok(Start { delay, ..start })
     }
+}
+
+/// What is claimed together, and how: some items of one lane.
+struct Batch {
+    id: BatchId,
+    lane: LaneName,
+    config: ItemTypeConfig,
 }
 
 fn has_failed(record: &StartRecord) -> bool {

@@ -15,7 +15,7 @@ use tollgate_core::ports::{
     ChunkId, Engine, FlowView, Memo, Start, Started, Store, StoreResult, Unreachable,
 };
 
-/// So many chunks are taken in at once.
+/// At most this many chunks are taken in at once.
 const IN_FLIGHT: usize = 4;
 /// How often to look for chunks without a reason.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -23,13 +23,13 @@ const PAUSE: Duration = Duration::from_secs(1);
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(10);
 /// How long one question about a flow's end takes at most.
 const WAIT: Duration = Duration::from_secs(30);
-/// A chunk has so many flows at most; only our own mistakes let one fail.
+/// A chunk has at most this many flows; only our own mistakes let one fail.
 const MAX_FLOWS: u32 = 100;
 /// How often to look for uploads that were given up.
 const SWEEP_EVERY: Duration = Duration::from_mins(1);
 /// An upload to which nothing was added for so long is given up.
 const IDLE_UPLOAD: Duration = Duration::from_hours(1);
-/// So many chunks of uploads that were given up are removed at once.
+/// At most this many chunks of uploads that were given up are removed at once.
 const MAX_REMOVED: u32 = 64;
 
 /// Which flow takes a chunk in.

@@ -75,7 +75,7 @@ pub(crate) fn follow(
         },
         Outcome::Unknown(why) => requeue(Some(job.moves.in_doubt.clone()), pause, why),
         // "Unknown to me": ask again when that will be evidence, and until then it is in doubt, also
-        // if the one who sent it died before he could write that down. If it is evidence, nothing was
+        // if the process that sent it died before it could write that down. If it is evidence, nothing was
         // done: the item is what it was before, and whatever is looked at before a send is looked at
         // again.
         Outcome::Retry { why, quiet } => match (evidence_in, quiet) {

@@ -20,7 +20,7 @@ use tollgate_core::ports::{NewTurn, Permit, Store};
 use crate::clock_watch::ClockWatch;
 use crate::lane_queue::{LaneQueue, Waiting};
 
-/// So many attempts may wait at one lane's gate; more wait outside.
+/// At most this many attempts wait at one lane's gate; more wait outside.
 const MAX_WAITING: usize = 8192;
 
 #[derive(Debug, Clone)]
@@ -91,7 +91,7 @@ pub struct Gate {
     options: GateOptions,
     pub(crate) watch: Arc<ClockWatch>,
     lanes: Mutex<HashMap<LaneName, mpsc::Sender<Waiting>>>,
-    /// Who asks for the turn of a call holds its lane's.
+    /// Whoever asks for the turn of a call holds the lock of its lane.
     calls: Mutex<HashMap<LaneName, Arc<tokio::sync::Mutex<()>>>>,
 }
 

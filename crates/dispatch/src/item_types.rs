@@ -4,7 +4,7 @@ use tollgate_core::id::ItemType;
 use tollgate_core::item_type::{ItemTypeChange, ItemTypeConfig};
 use tollgate_core::ports::{Author, Setting, SettingKind, Store, StoreError, StoreResult};
 
-/// So often a change is tried again because somebody else came first.
+/// A change is tried at most this often because somebody else came first.
 const MOST_TRIES: u32 = 10;
 
 /// An item type's configuration, and the version that it is.

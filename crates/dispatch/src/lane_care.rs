@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tollgate_core::Timestamp;
+use tollgate_core::actor;
 use tollgate_core::id::LaneName;
 use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::ports::{Author, NewAudit, Store, StoreResult};
@@ -47,14 +48,14 @@ impl LaneCare {
             Some(Circuit::Opens { pause, failed }) => {
                 tracing::warn!(%lane, ?pause, detail, "too many exchanges fail: the lane is closed for a while");
                 let why = format!("{failed} of the last exchanges failed or were slow: {detail}");
-                let author = Author::new("breaker", why);
+                let author = Author::new(actor::BREAKER, why);
                 self.store.close_lane(lane, pause, author).await
             }
             Some(Circuit::Closes) => {
                 tracing::info!(%lane, "exchanges work again");
                 let entry = NewAudit {
                     action: "BREAKER_CLOSED".into(),
-                    actor: "breaker".into(),
+                    actor: actor::BREAKER.into(),
                     detail: format!("lane {lane}: exchanges work again"),
                     ..NewAudit::default()
                 };
@@ -86,10 +87,10 @@ impl LaneCare {
         }
         tracing::error!(lane = %name, why, "the lane is paused");
         let change = LaneChange {
-            pause: Some(Some(Pause::now("sender", why))),
+            pause: Some(Some(Pause::now(actor::SENDER, why))),
             ..LaneChange::default()
         };
-        let author = Author::new("sender", why);
+        let author = Author::new(actor::SENDER, why);
         self.store.change_lane(name, change, author).await.map(drop)
     }
 }

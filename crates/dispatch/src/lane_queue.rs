@@ -13,7 +13,7 @@ use crate::clock_watch::{Bearing, ClockWatch, Look};
 use crate::gate::{Granted, NoTurn, Refusal};
 use crate::unused::{self, Unused};
 
-/// So many attempts ask for a turn in one transaction.
+/// At most this many attempts ask for a turn in one transaction.
 const MAX_BLOCK: usize = 512;
 const SHORTEST_LEAD: Duration = Duration::from_millis(5);
 const LONGEST_LEAD: Duration = Duration::from_millis(100);

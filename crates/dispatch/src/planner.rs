@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rust_decimal::Decimal;
 use tokio::sync::Mutex;
+use tollgate_core::actor;
 use tollgate_core::calendar::Calendar;
 use tollgate_core::forecast::{self, Enough, Group, Outlook, Taken};
 use tollgate_core::id::{ItemType, LaneName};
@@ -78,7 +79,12 @@ impl Planner {
     /// The lane as it is, or as it would be after a change.
     pub async fn lane(&self, name: &LaneName, change: LaneChange) -> StoreResult<LaneInForce> {
         let lane = self.store.lane(name).await?;
-        let mut lane = lane.ok_or_else(|| StoreError::Invalid(no_such_lane(name)))?;
+        let lane = lane.ok_or_else(|| StoreError::Invalid(no_such_lane(name)))?;
+        self.changed(lane, change).await
+    }
+
+    async fn changed(&self, lane: LaneInForce, change: LaneChange) -> StoreResult<LaneInForce> {
+        let mut lane = lane;
         if change == LaneChange::default() {
             return Ok(lane);
         }
@@ -172,31 +178,27 @@ impl Planner {
         name: &LaneName,
         change: LaneChange,
     ) -> StoreResult<Option<String>> {
-        match self.store.lane(name).await? {
-            None => Ok(None),
-            Some(_) => {
-                let after = self.lane(name, change).await?;
-                self.strands_under(name, &after).await
-            }
-        }
+        let Some(before) = self.store.lane(name).await? else {
+            return Ok(None);
+        };
+        let after = self.changed(before.clone(), change).await?;
+        self.strands_between(&before, &after).await
     }
 
-    pub async fn strands_under(
+    /// The same of a lane as it is, and as it would be.
+    pub async fn strands_between(
         &self,
-        name: &LaneName,
+        before: &LaneInForce,
         after: &LaneInForce,
     ) -> StoreResult<Option<String>> {
-        let before = self.lane(name, LaneChange::default()).await?;
+        let name = &before.name;
         let queued = self.store.backlog(name, Timestamp::MAX, u32::MAX).await?;
         if queued == 0 {
             return Ok(None);
         }
         let now = self.store.now().await?;
-        let drained = |lane: &LaneInForce| {
-            let pace = lane.lane.pace(self.margin);
-            lane.open_time().after_turns(pace, now, queued)
-        };
-        let (before, after) = (drained(&before), drained(after));
+        let drained = |lane: &LaneInForce| lane.drained_at(self.margin, now, queued);
+        let (before, after) = (drained(before), drained(after));
         let much_later = match (before, after) {
             (Some(before), Some(after)) => after.duration_since(before) > STRANDED,
             (_, None) => true,
@@ -220,7 +222,7 @@ impl Planner {
     /// Finishes a replan that was cut off, and recounts the lane's windows.
     pub async fn reconcile(&self, name: &LaneName) -> StoreResult<Recounted> {
         if let Some(generation) = self.store.open_replan(name).await? {
-            let author = Author::new("reconciliation", "the replan had been cut off");
+            let author = Author::new(actor::RECONCILIATION, "the replan had been cut off");
             self.place_all(name, generation, author).await?;
         }
         self.store.recount(name).await
@@ -262,13 +264,11 @@ impl Planner {
         lane: &LaneInForce,
         now: Timestamp,
     ) -> StoreResult<Option<Timestamp>> {
-        if let Standing::Closed { until: None, .. } = lane.standing(now) {
-            return Ok(None);
-        }
-        // On an open lane only what is overdue delays a slot that lies ahead.
         let before = match lane.standing(now) {
+            // On an open lane only what is overdue delays a slot that lies ahead.
             Standing::Open { .. } => item.due.min(now),
-            Standing::Closed { .. } => item.due,
+            Standing::Closed { until: None, .. } => return Ok(None),
+            Standing::Closed { until: Some(_), .. } => item.due,
         };
         let ahead = self.store.backlog(&item.lane, before, MOST_COUNTED).await?;
         let from = lane.closed_until.map_or(now, |until| until.max(now));

@@ -7,38 +7,41 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tollgate_core::ports::{Recounted, Store, StoreResult};
 
+use crate::every::Every;
 use crate::planner::Planner;
 
-#[derive(Debug)]
 pub struct Reconciler {
+    store: Arc<dyn Store>,
     planner: Arc<Planner>,
 }
 
+impl std::fmt::Debug for Reconciler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reconciler")
+            .field("planner", &self.planner)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Reconciler {
-    pub fn new(planner: Arc<Planner>) -> Self {
-        Self { planner }
+    pub fn new(store: Arc<dyn Store>, planner: Arc<Planner>) -> Self {
+        Self { store, planner }
     }
 
     /// Once at the start, then every `pause`, until told to stop.
-    pub async fn run(
-        self,
-        store: Arc<dyn Store>,
-        pause: Duration,
-        mut stop: watch::Receiver<bool>,
-    ) {
-        loop {
-            if let Err(error) = self.reconcile_all(&*store).await {
-                tracing::warn!(%error, "reconciliation failed");
-            }
-            tokio::select! {
-                () = tokio::time::sleep(pause) => {}
-                _ = stop.wait_for(|stop| *stop) => return,
-            }
+    pub async fn run(self, pause: Duration, stop: watch::Receiver<bool>) {
+        let mut every = Every::new(pause, stop);
+        while every.once(self.reconcile()).await {}
+    }
+
+    async fn reconcile(&self) {
+        if let Err(error) = self.reconcile_all().await {
+            tracing::warn!(%error, "reconciliation failed");
         }
     }
 
-    async fn reconcile_all(&self, store: &dyn Store) -> StoreResult<()> {
-        for lane in store.lanes().await? {
+    async fn reconcile_all(&self) -> StoreResult<()> {
+        for lane in self.store.lanes().await? {
             let recounted = self.planner.reconcile(&lane.name).await?;
             if recounted != Recounted::default() {
                 metrics::counter!("tollgate_windows_corrected_total", "lane" => lane.name.to_string())

@@ -13,7 +13,8 @@ use tollgate_core::id::ItemType;
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::retry;
 
-use crate::dispatcher::{Dispatcher, Round};
+use crate::cycle::Round;
+use crate::dispatcher::Dispatcher;
 
 pub const DISPATCH_TASK_QUEUE: &str = "dispatch-task-queue";
 

@@ -1,12 +1,10 @@
 //! What a replan does to a queue: who moves, when it ends, which deadlines are won or lost.
 
-use serde::Serialize;
 use tollgate_core::Timestamp;
 use tollgate_core::ports::Waiting;
 
 /// What placing a queue anew does to it, or would do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Shift {
     pub waiting: u64,
     pub earlier: u64,

@@ -9,16 +9,17 @@ use tollgate_core::id::{Item, ItemType};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::join;
 use tollgate_core::ports::{
-    Adrift, Engine, FlowView, SettingKind, Start, Started, Store, StoreError, StoreResult,
-    Unreachable,
+    Adrift, Engine, FlowView, Start, Started, Store, StoreError, StoreResult,
 };
 use tollgate_core::retry;
 
 use crate::dispatcher::exec_start;
+use crate::every::Every;
+use crate::item_types::item_type;
 
-/// One sweep looks at so many items at most, the longest dispatched first.
+/// One sweep looks at this many items at most, the longest dispatched first.
 const MAX_ITEMS: u32 = 1000;
-/// So many flows are asked about at once: one that nobody works on may take seconds to answer.
+/// At most this many flows are asked about at once: one that nobody works on may take seconds to answer.
 const AT_ONCE: usize = 16;
 
 /// Before an item whose flow failed runs again.
@@ -64,41 +65,32 @@ impl Sweeper {
         }
     }
 
-    /// Sweeps every `pause` until told to stop. A stop does not wait for a sweep: what it has not
-    /// looked at is looked at by the next.
-    pub async fn run(self, pause: Duration, mut stop: watch::Receiver<bool>) {
-        loop {
-            tokio::select! {
-                () = tokio::time::sleep(pause) => {}
-                _ = stop.wait_for(|stop| *stop) => return,
+    /// Sweeps after every `pause` until told to stop.
+    pub async fn run(self, pause: Duration, stop: watch::Receiver<bool>) {
+        let mut every = Every::new(pause, stop);
+        every.pause().await;
+        while every.once(self.sweep_and_tell()).await {}
+    }
+
+    async fn sweep_and_tell(&self) {
+        let item_type = &self.item_type;
+        match self.sweep().await {
+            Ok(sweep) if sweep.started + sweep.restarted > 0 => {
+                tracing::warn!(%item_type, ?sweep, "items were adrift");
             }
-            let swept = tokio::select! {
-                swept = self.sweep() => swept,
-                _ = stop.wait_for(|stop| *stop) => return,
-            };
-            match swept {
-                Ok(sweep) if sweep.started + sweep.restarted > 0 => {
-                    tracing::warn!(item_type = %self.item_type, ?sweep, "items were adrift");
-                }
-                Ok(sweep) if sweep.held > 0 => {
-                    tracing::warn!(item_type = %self.item_type, held = sweep.held, "deadlines passed; held");
-                }
-                Ok(_) => {}
-                Err(error) => tracing::warn!(item_type = %self.item_type, %error, "sweep failed"),
+            Ok(sweep) if sweep.held > 0 => {
+                tracing::warn!(%item_type, held = sweep.held, "deadlines passed; held");
             }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%item_type, %error, "sweep failed"),
         }
     }
 
     pub async fn sweep(&self) -> StoreResult<Sweep> {
-        let Some(setting) = self
-            .store
-            .setting(SettingKind::ItemType, self.item_type.as_str())
-            .await?
-        else {
+        let Some(found) = item_type(&*self.store, &self.item_type).await? else {
             return Ok(Sweep::default());
         };
-        let config: ItemTypeConfig =
-            serde_json::from_str(&setting.body_json).map_err(|e| StoreError::Bug(e.to_string()))?;
+        let config = found.config;
         let adrift = self
             .store
             .adrift(&self.item_type, config.stale_after(), MAX_ITEMS)
@@ -125,7 +117,7 @@ impl Sweeper {
             .engine
             .view(&item.exec_flow(adrift.run), Duration::ZERO)
             .await
-            .map_err(away)?;
+            .map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let why = match view {
             FlowView::Running { .. } => return Ok(Found::Nothing),
             FlowView::NotFound => {
@@ -154,7 +146,13 @@ impl Sweeper {
 
     /// Why it cannot be started, if it is the flow's own fault.
     async fn start(&self, flow: Start) -> StoreResult<Option<String>> {
-        match self.engine.start(vec![flow]).await.map_err(away)?.pop() {
+        match self
+            .engine
+            .start(vec![flow])
+            .await
+            .map_err(|error| StoreError::Unavailable(error.to_string()))?
+            .pop()
+        {
             Some(Started::New | Started::Already) => Ok(None),
             Some(Started::Failed(why)) => Ok(Some(why)),
             None => Err(StoreError::Unavailable("the engine gave no answer".into())),
@@ -170,8 +168,4 @@ enum Found {
     Lost,
     /// It has no flow that could end it, and is back in the queue or dead.
     Ended,
-}
-
-fn away(Unreachable(why): Unreachable) -> StoreError {
-    StoreError::Unavailable(format!("the engine cannot be reached: {why}"))
 }

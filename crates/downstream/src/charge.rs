@@ -1,7 +1,8 @@
-//! What an exchange about a charge proves, by the invoices' contract (DESIGN.md §10). Pure. A 2xx
-//! says in one field whether it was charged; everything else means what it means for payments.
+//! What an exchange about a charge proves, by the invoices' contract. Pure. A 2xx says in one field
+//! whether it was charged; everything else means what it means for payments.
 
 use serde::Deserialize;
+use tollgate_core::excerpt::excerpt;
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::Profile;
 
@@ -43,10 +44,7 @@ fn charged(answer: Answer) -> Outcome {
         Ok(_) if !matches!(status, 200 | 201) => unclear(),
         Ok(said) => Outcome::Declined(said.reason.map_or_else(
             || "the provider has declined the charge".to_owned(),
-            |reason| {
-                let plain = |c: char| if c.is_control() { ' ' } else { c };
-                reason.chars().take(REASON_CHARS).map(plain).collect()
-            },
+            |reason| excerpt(&reason, REASON_CHARS),
         )),
         Err(_) => unclear(),
     }

@@ -5,7 +5,7 @@
 //! keys, which are harmless and come at any time, or the goodbye (`close_notify`), after which no
 //! request may go out; only who decrypts them can tell. And waiting until the driver has done so
 //! takes as long as the runtime likes, when a turn has come that must not be missed. So whoever
-//! asks reads himself: everything the kernel has, through TLS, under the lock. A read that then
+//! asks does the reading: everything the kernel has, through TLS, under the lock. A read that then
 //! still has to wait proves that nothing but harmless bytes had come. What else is found is thrown
 //! away with the connection, which is not used again.
 

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderValue, Method};
 use http_body_util::Full;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tollgate_core::id::LaneName;
 use tollgate_core::ports::{Connector, Heard, Line, NoLine, Permit, Profile, Request};
 
@@ -210,17 +211,17 @@ impl Endpoint {
     }
 }
 
+/// All that could end a segment of a path, or mean something in it.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~')
+    .remove(b':');
+
 /// Ids are plain by the API's rule; should another come along, it still names one segment.
 pub(crate) fn path_segment(id: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~:".contains(&byte);
-    let encode = |byte: u8| {
-        if plain(byte) {
-            char::from(byte).to_string()
-        } else {
-            format!("%{byte:02X}")
-        }
-    };
-    id.bytes().map(encode).collect()
+    utf8_percent_encode(id, ENCODED).to_string()
 }
 
 #[cfg(test)]

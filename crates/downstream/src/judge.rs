@@ -1,9 +1,10 @@
-//! What an exchange with a downstream proves, by its contract (DESIGN.md §10). Pure. What an
-//! earlier Unknown makes of a later 4xx is the sender's business, not decided here.
+//! What an exchange with a downstream proves, by its contract: the tests below are its rows. Pure. What
+//! an earlier Unknown makes of a later 4xx is the sender's business, not decided here.
 
 use std::time::Duration;
 
 use serde::Deserialize;
+use tollgate_core::excerpt::excerpt;
 use tollgate_core::outcome::{Outcome, Quiet};
 use tollgate_core::ports::{Health, Heard, Profile};
 
@@ -148,8 +149,7 @@ pub(crate) fn quiet_for(retry_after: Option<&str>) -> Duration {
 
 fn refusal(answer: &Answer) -> String {
     let body = String::from_utf8_lossy(&answer.body);
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    let excerpt: String = body.trim().chars().take(EXCERPT_CHARS).map(plain).collect();
+    let excerpt = excerpt(body.trim(), EXCERPT_CHARS);
     if excerpt.is_empty() {
         format!("status {}", answer.status)
     } else {

@@ -1,6 +1,7 @@
 //! What an answer of a status check's service means, by its contract. Pure.
 
 use serde_json::Value;
+use tollgate_core::excerpt::excerpt;
 use tollgate_core::ports::{CallError, GatewayAnswer};
 
 use crate::judge::Answer;
@@ -42,7 +43,7 @@ pub(crate) fn asked(answer: &Answer, payment_id: &str) -> Result<GatewayAnswer, 
     let reference = said["gatewayReference"].as_str();
     Ok(GatewayAnswer {
         completed,
-        reference: reference.map(excerpt),
+        reference: reference.map(first),
     })
 }
 
@@ -52,16 +53,15 @@ fn told(answer: &Answer) -> String {
     let status = answer.status;
     match (said["error"].as_str(), said["code"].as_str()) {
         (Some(error), Some(code)) => {
-            format!("status {status}: {} ({})", excerpt(error), excerpt(code))
+            format!("status {status}: {} ({})", first(error), first(code))
         }
-        (Some(error), None) => format!("status {status}: {}", excerpt(error)),
+        (Some(error), None) => format!("status {status}: {}", first(error)),
         (None, _) => format!("status {status}"),
     }
 }
 
-fn excerpt(text: &str) -> String {
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().take(EXCERPT_CHARS).map(plain).collect()
+fn first(text: &str) -> String {
+    excerpt(text, EXCERPT_CHARS)
 }
 
 #[cfg(test)]

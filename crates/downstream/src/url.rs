@@ -21,7 +21,7 @@ impl Base {
         let bad = |why: &str| format!("the URL {url:?} {why}");
         let uri: Uri = url
             .parse()
-            .map_err(|error| bad(&format!("is none: {error}")))?;
+            .map_err(|error| bad(&format!("is not a URL: {error}")))?;
         let Some(authority) = uri.authority() else {
             return Err(bad("names no host; write http://host:port"));
         };
@@ -110,8 +110,8 @@ mod tests {
     #[test]
     fn a_bad_url_is_named_with_what_is_wrong() {
         let table = [
-            ("", "is none"),
-            ("bank with spaces", "is none"),
+            ("", "is not a URL"),
+            ("bank with spaces", "is not a URL"),
             ("/payments", "names no host"),
             ("bank:9090", "must start with http://"),
             ("ftp://bank", "must start with http://"),

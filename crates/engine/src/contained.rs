@@ -1,22 +1,14 @@
 //! Turns a panic inside a future into a value, so that one flow's bug is not everybody's end.
 
 use std::any::Any;
-use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
-use std::task::Poll;
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt;
 
 /// The future's output, or what it said when it panicked. After a panic it is not polled again.
 pub(crate) async fn contained<T>(future: impl Future<Output = T>) -> Result<T, String> {
-    let mut future = pin!(future);
-    poll_fn(
-        |context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-            Err(payload) => Poll::Ready(Err(words(payload.as_ref()))),
-        },
-    )
-    .await
+    let output = AssertUnwindSafe(future).catch_unwind().await;
+    output.map_err(|payload| words(payload.as_ref()))
 }
 
 fn words(payload: &(dyn Any + Send)) -> String {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 pub(crate) type Answer = Response<AnswerBody>;
 
-/// So much of a huge answer is made at a time.
+/// This much of a huge answer is made at a time.
 const CHUNK_BYTES: usize = 64 * 1024;
 const MEGABYTE: usize = 1024 * 1024;
 

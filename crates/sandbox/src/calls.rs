@@ -8,7 +8,6 @@ use std::{
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-use tokio::sync::watch;
 
 use crate::{clock::Clock, entry::Kind};
 
@@ -45,10 +44,9 @@ impl ServiceCall {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Calls {
     book: Mutex<Book>,
-    made: watch::Sender<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -60,20 +58,10 @@ struct Book {
     volume: u64,
 }
 
-impl Default for Calls {
-    fn default() -> Self {
-        Self {
-            book: Mutex::default(),
-            made: watch::Sender::new(0),
-        }
-    }
-}
-
 impl Calls {
     pub(crate) fn begin(self: &Arc<Self>, kind: Kind, clock: &Arc<Clock>) -> CallPlace {
         let mut book = self.book();
         book.calls.push(ServiceCall::begun(kind, clock.now()));
-        self.made.send_replace(book.calls.len());
         CallPlace {
             calls: Arc::clone(self),
             clock: Arc::clone(clock),
@@ -84,12 +72,6 @@ impl Calls {
 
     pub(crate) fn all(&self) -> Vec<ServiceCall> {
         self.book().calls.clone()
-    }
-
-    pub(crate) async fn wait_for(&self, n: usize) {
-        let mut made = self.made.subscribe();
-        let reached = made.wait_for(|made| *made >= n).await;
-        reached.expect("the sender lives as long as the calls, which are borrowed while we wait");
     }
 
     pub(crate) fn document(&self, index: &str, id: &str) -> Option<Value> {
@@ -108,7 +90,6 @@ impl Calls {
             volume: book.volume + 1,
             ..Book::default()
         };
-        self.made.send_replace(0);
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {

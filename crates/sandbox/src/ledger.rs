@@ -165,11 +165,6 @@ impl Ledger {
         self.shared.calls.all()
     }
 
-    /// Resolves once `n` calls to those services have begun; at once if they already have.
-    pub async fn wait_for_calls(&self, n: usize) {
-        self.shared.calls.wait_for(n).await;
-    }
-
     /// What Elasticsearch answers as the source of a document.
     pub fn put_document(&self, index: &str, id: &str, source: Value) {
         self.shared.calls.put_document(index, id, source);

@@ -1,7 +1,6 @@
 //! Read this first: how the parts become one running Tollgate, and how it stops.
 
 use std::future::Future;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use anyhow::bail;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
+use tollgate_core::actor;
 use tollgate_core::flow::{Flow, Registrar};
 use tollgate_core::id::{ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
@@ -19,27 +18,26 @@ use tollgate_dispatch::{
     CheckRetention, ChunkFlow, Feeder, Gate, GateOptions, Planner, Reconciler, Sweeper, Wake,
 };
 use tollgate_domains::invoices::{self, Billing};
-use tollgate_domains::notifications::{self, Receiver};
+use tollgate_domains::notifications;
 use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
 use tollgate_domains::payments::{self, Bank, Intake, Payments, Routes, RulesInForce};
 use tollgate_domains::status_checks::{self, StatusCheckService};
+use tollgate_downstream::HttpCheckServices;
 use tollgate_engine::Stop;
 use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::api;
-use crate::auth::Tokens;
 use crate::banks::Banks;
 use crate::check_services;
-use crate::config::{Config, Http, Role, StoreAt};
-use crate::console::Console;
+use crate::config::{Config, Role, StoreAt};
+use crate::door::Door;
 use crate::engines::{self, RunningEngine, Worlds};
-use crate::listener::Listener;
 use crate::providers::{self, Provider};
 use crate::pulse::Pulse;
 use crate::receivers::Receivers;
+use crate::telemetry;
 use crate::totals::Totals;
-use crate::{telemetry, tls};
 
 /// The lane that exists from the start, with 100 items per 4 seconds.
 const DEFAULT_LANE: &str = "default";
@@ -63,26 +61,13 @@ pub(crate) fn register(registrar: &mut impl Registrar, worlds: &Worlds) {
 
 /// A running Tollgate: store, engine, dispatcher and sweeper. The API is served on top of it.
 pub struct Tollgate {
-    pub store: Arc<dyn Store>,
-    pub intake: Arc<Intake>,
-    pub planner: Arc<Planner>,
-    pub status_checks: Arc<StatusCheckService>,
-    billing: Arc<Billing>,
-    receivers: Arc<[Receiver]>,
-    rules: Arc<RulesInForce>,
-    routes: Arc<Routes<Bank>>,
-    config_file: Option<PathBuf>,
-    fed: Wake,
-    two_persons: bool,
-    lane: LaneName,
-    tokens: Tokens,
-    tls: Option<TlsAcceptor>,
-    by_tls: bool,
-    http: Http,
-    serves_api: bool,
+    app: api::App,
+    door: Door,
     engine: RunningEngine,
     background: JoinSet<()>,
     stop: watch::Sender<bool>,
+    /// Tells those who are being served that the door is about to close.
+    closing: watch::Sender<bool>,
     /// To register everything once more, for a replay.
     #[cfg(test)]
     pub(crate) worlds: Worlds,
@@ -100,128 +85,62 @@ impl Tollgate {
     pub async fn start(config: &Config) -> anyhow::Result<Self> {
         telemetry::recorder();
         // Before the store: what cannot be served or cannot reach its bank is not started.
-        let tls = tls::acceptor(&config.tls)?;
-        let banks = Banks::connect(&config.downstream)?;
-        let receivers = Receivers::connect(&config.downstream.notifications)?;
-        let services = check_services::connect(config)?;
-        let provider = Provider::connect(&config.downstream)?;
+        let door = Door::new(config)?;
+        let downstreams = Downstreams::connect(config)?;
         let store = open_store(config).await?;
         seed_settings(&*store).await?;
-
-        banks.warn_of_missing_lanes(&*store).await?;
-        receivers.create_lanes(&*store).await?;
-        provider.create_lane(&*store).await?;
-        let billing = Arc::new(provider.billing(&store));
-        let gate = Arc::new(Gate::new(Arc::clone(&store), gate_options(config)));
-        let told = receivers.named();
-        let routes = Arc::new(banks.routes(&store, &gate));
-        let rules = rules_in_force(config, &store, &routes).await?;
-        let checks = check_services::world(services, config, &store, &gate)?;
-        let worlds = Worlds {
-            status_checks: Arc::new(checks),
-            store: Arc::clone(&store),
-            payments: Arc::new(Payments {
-                routes: Arc::clone(&routes),
-                store: Arc::clone(&store),
-                receivers: told.clone(),
-                rules: Arc::clone(&rules),
-            }),
-            notifications: Arc::new(receivers.world(&store, &gate)),
-            invoices: Arc::new(provider.world(&config.invoices, &store, &gate)?),
-        };
+        downstreams.look_after_lanes(&*store).await?;
+        let billing = Arc::new(downstreams.provider.billing(&store));
+        let worlds = downstreams.worlds(config, &store).await?;
 
         let (stop, stopped) = watch::channel(false);
+        let (closing, closed) = watch::channel(false);
         let engine = RunningEngine::start(config, &worlds, &stopped).await?;
-        let types = item_types().map(|(item_type, _)| item_type).to_vec();
-        let planner = Arc::new(Planner::new(Arc::clone(&store), types, config.gate.margin));
-        let mut background = start_background(config, &store, &engine, &planner, &stopped).await?;
-        if config.engine.does(Role::Dispatch) {
-            background.spawn(providers::sweep(config, &billing, stopped.clone()));
-        }
         let fed = Wake::default();
-        if config.engine.does(Role::Init) {
-            background.spawn(feeder(&store, &engine.handle(), &fed).run(stopped));
-        }
-
+        let uploads = api::Uploads::new(&store, fed.clone(), closed);
+        let app = app(config, &worlds, &engine, billing, uploads);
+        let background = start_background(config, &app, &engine, &fed, &stopped).await?;
         Ok(Self {
-            intake: Arc::new(intake(&store, &engine)),
-            status_checks: Arc::new(status_checks(config, &store, &engine)),
-            store,
-            planner,
-            billing,
-            receivers: told.into(),
-            rules,
-            routes,
-            config_file: config.file.clone(),
-            fed,
-            two_persons: config.in_doubt.two_persons,
-            lane: config.downstream.payments.lane.clone(),
-            tokens: config.auth.tokens()?,
-            tls,
-            by_tls: config.tls.protects(),
-            http: config.http.clone(),
-            serves_api: config.engine.does(Role::Api),
+            app,
+            door,
             engine,
             background,
             stop,
+            closing,
             #[cfg(test)]
             worlds,
         })
     }
 
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.app.store
+    }
+
+    pub fn intake(&self) -> &Arc<Intake> {
+        &self.app.intake
+    }
+
     /// Serves the API until `shutdown` resolves, then stops everything in order.
     pub async fn serve(
-        mut self,
+        self,
         socket: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> anyhow::Result<()> {
-        let (closing, closed) = watch::channel(false);
-        let app = api::App {
-            store: Arc::clone(&self.store),
-            intake: Arc::clone(&self.intake),
-            uploads: Arc::new(api::Uploads::new(
-                &self.store,
-                self.fed.clone(),
-                closed.clone(),
-            )),
-            planner: Arc::clone(&self.planner),
-            status_checks: Arc::clone(&self.status_checks),
-            billing: Arc::clone(&self.billing),
-            receivers: Arc::clone(&self.receivers),
-            rules: Arc::clone(&self.rules),
-            routes: Arc::clone(&self.routes),
-            config_file: self.config_file.clone(),
-            two_persons: self.two_persons,
-            lane: self.lane.clone(),
-            pulse: Arc::new(Pulse::new(&self.store, &self.planner)),
-            totals: Arc::new(Totals::new(&self.store)),
-            engine: self.engine.readiness(),
-        };
-        let tokens = Arc::new(std::mem::take(&mut self.tokens));
-        let patience = self.http.body();
-        let app = if !self.serves_api {
-            api::health_alone(app, tokens, patience)
-        } else if self.http.console {
-            let api = api::router(app, Arc::clone(&tokens), patience);
-            let console = Console::new(api, tokens, self.by_tls, closed);
-            console.beside_the_api(patience)
-        } else {
-            api::router(app, tokens, patience)
-        };
-        let listener = Listener::new(socket, self.tls.take(), self.http.clone());
-        let engine = self.engine.end();
+        let Self { app, door, .. } = self;
+        let router = door.router(app, self.closing.subscribe());
+        let end = self.engine.end();
         let (ended, engine_ended) = watch::channel(None);
-        let until = async move {
+        let until = async {
             tokio::select! {
                 () = shutdown => {}
-                stop = engine.stopped() => {
+                stop = end.stopped() => {
                     let _ = ended.send(Some(stop));
                 }
             }
-            let _ = closing.send(true);
+            let _ = self.closing.send(true);
         };
-        listener.serve(app, until).await;
-        self.shutdown().await;
+        door.listener(socket).serve(router, until).await;
+        stop_all(self.stop, self.background, self.engine).await;
         match &*engine_ended.borrow() {
             None | Some(Stop::Shutdown) => Ok(()),
             Some(Stop::Fenced(why)) => bail!("another process has taken over this store: {why}"),
@@ -229,11 +148,98 @@ impl Tollgate {
         }
     }
 
-    /// Stops claiming first, then the flows; what is under way is resumed by the next start.
-    pub async fn shutdown(mut self) {
-        let _ = self.stop.send(true);
-        while self.background.join_next().await.is_some() {}
-        self.engine.shutdown().await;
+    /// Without having served.
+    pub async fn shutdown(self) {
+        stop_all(self.stop, self.background, self.engine).await;
+    }
+}
+
+/// Stops claiming first, then the flows; what is under way is resumed by the next start.
+async fn stop_all(stop: watch::Sender<bool>, mut background: JoinSet<()>, engine: RunningEngine) {
+    let _ = stop.send(true);
+    while background.join_next().await.is_some() {}
+    engine.shutdown().await;
+}
+
+/// Everyone outside, as configured; connected to nobody yet.
+struct Downstreams {
+    banks: Banks,
+    receivers: Receivers,
+    services: HttpCheckServices,
+    provider: Provider,
+}
+
+impl Downstreams {
+    fn connect(config: &Config) -> anyhow::Result<Self> {
+        Ok(Self {
+            banks: Banks::connect(&config.downstream)?,
+            receivers: Receivers::connect(&config.downstream.notifications)?,
+            services: check_services::connect(config)?,
+            provider: Provider::connect(&config.downstream)?,
+        })
+    }
+
+    async fn look_after_lanes(&self, store: &dyn Store) -> anyhow::Result<()> {
+        self.banks.warn_of_missing_lanes(store).await?;
+        self.receivers.create_lanes(store).await?;
+        self.provider.create_lane(store).await
+    }
+
+    /// What each domain works with.
+    async fn worlds(self, config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<Worlds> {
+        let gate = Arc::new(Gate::new(Arc::clone(store), gate_options(config)));
+        let routes = Arc::new(self.banks.routes(store, &gate));
+        let rules = rules_in_force(config, store, &routes).await?;
+        let checks = check_services::world(self.services, config, store, &gate)?;
+        Ok(Worlds {
+            store: Arc::clone(store),
+            payments: Arc::new(Payments {
+                store: Arc::clone(store),
+                receivers: self.receivers.named(),
+                routes,
+                rules,
+            }),
+            notifications: Arc::new(self.receivers.world(store, &gate)),
+            status_checks: Arc::new(checks),
+            invoices: Arc::new(self.provider.world(&config.invoices, store, &gate)?),
+        })
+    }
+}
+
+/// What the API works with.
+fn app(
+    config: &Config,
+    worlds: &Worlds,
+    engine: &RunningEngine,
+    billing: Arc<Billing>,
+    uploads: api::Uploads,
+) -> api::App {
+    let (store, payments) = (&worlds.store, &worlds.payments);
+    let types = item_types().map(|(item_type, _)| item_type).to_vec();
+    let planner = Arc::new(Planner::new(Arc::clone(store), types, config.gate.margin));
+    api::App {
+        store: Arc::clone(store),
+        intake: Arc::new(Intake {
+            store: Arc::clone(store),
+            engine: engine.handle(),
+        }),
+        uploads: Arc::new(uploads),
+        status_checks: Arc::new(StatusCheckService {
+            store: Arc::clone(store),
+            engine: engine.handle(),
+            config: config.status_check.workflow(),
+        }),
+        billing,
+        receivers: payments.receivers.clone().into(),
+        rules: Arc::clone(&payments.rules),
+        routes: Arc::clone(&payments.routes),
+        config_file: config.file.clone(),
+        two_persons: config.in_doubt.two_persons,
+        lane: config.downstream.payments.lane.clone(),
+        pulse: Arc::new(Pulse::new(store, &planner)),
+        totals: Arc::new(Totals::new(store)),
+        planner,
+        engine: engine.readiness(),
     }
 }
 
@@ -244,7 +250,7 @@ async fn rules_in_force(
     routes: &Routes<Bank>,
 ) -> anyhow::Result<Arc<RulesInForce>> {
     let rules = RulesInForce::new(Arc::clone(store), routes.gateway_names());
-    let author = Author::new("configuration", "read at the start");
+    let author = Author::new(actor::CONFIGURATION, "read at the start");
     if let Some(setting) = rules.put(&config.rules_text(), author).await? {
         tracing::info!(
             version = setting.version,
@@ -257,18 +263,33 @@ async fn rules_in_force(
 /// What runs beside the API and the engine until told to stop.
 async fn start_background(
     config: &Config,
-    store: &Arc<dyn Store>,
+    app: &api::App,
     engine: &RunningEngine,
-    planner: &Arc<Planner>,
+    fed: &Wake,
     stopped: &watch::Receiver<bool>,
 ) -> anyhow::Result<JoinSet<()>> {
     let mut background = JoinSet::new();
     background.spawn(telemetry::fold_histograms(stopped.clone()));
-    if !config.engine.does(Role::Dispatch) {
-        return Ok(background);
+    if config.engine.does(Role::Dispatch) {
+        start_dispatch(config, app, engine, stopped, &mut background).await?;
     }
+    if config.engine.does(Role::Init) {
+        let feeder = feeder(&app.store, &engine.handle(), fed);
+        background.spawn(feeder.run(stopped.clone()));
+    }
+    Ok(background)
+}
+
+/// What one process does for all: it starts what is due, and looks for what was left behind.
+async fn start_dispatch(
+    config: &Config,
+    app: &api::App,
+    engine: &RunningEngine,
+    stopped: &watch::Receiver<bool>,
+    background: &mut JoinSet<()>,
+) -> anyhow::Result<()> {
+    let (store, planner, handle) = (&app.store, &app.planner, engine.handle());
     let every = Duration::from_secs;
-    let handle = engine.handle();
     for (item_type, _) in item_types() {
         if let RunningEngine::Embedded(_) = engine {
             let dispatcher = engines::dispatcher(&item_type, store, &handle).await?;
@@ -280,34 +301,15 @@ async fn start_background(
     if let Some(keeper) = engines::keeper(engine, store) {
         background.spawn(keeper.run(stopped.clone()));
     }
-    let reconciler = Reconciler::new(Arc::clone(planner));
-    let pause = every(config.sweep.reconcile_secs);
-    background.spawn(reconciler.run(Arc::clone(store), pause, stopped.clone()));
-    let older_than = config.status_check.retention();
-    let retention = CheckRetention { older_than };
-    background.spawn(retention.run(Arc::clone(store), stopped.clone()));
+    let reconciler = Reconciler::new(Arc::clone(store), Arc::clone(planner));
+    background.spawn(reconciler.run(every(config.sweep.reconcile_secs), stopped.clone()));
+    let retention = CheckRetention::new(Arc::clone(store), config.status_check.retention());
+    background.spawn(retention.run(stopped.clone()));
     let gauges = telemetry::watch_lanes(Arc::clone(store), Arc::clone(planner), stopped.clone());
     background.spawn(gauges);
-    Ok(background)
-}
-
-fn intake(store: &Arc<dyn Store>, engine: &RunningEngine) -> Intake {
-    Intake {
-        store: Arc::clone(store),
-        engine: engine.handle(),
-    }
-}
-
-fn status_checks(
-    config: &Config,
-    store: &Arc<dyn Store>,
-    engine: &RunningEngine,
-) -> StatusCheckService {
-    StatusCheckService {
-        store: Arc::clone(store),
-        engine: engine.handle(),
-        config: config.status_check.workflow(),
-    }
+    let (billing, pause) = (Arc::clone(&app.billing), every(config.invoices.sweep_secs));
+    background.spawn(providers::run_sweep(billing, pause, stopped.clone()));
+    Ok(())
 }
 
 /// Takes in the files that were uploaded.
@@ -360,7 +362,7 @@ fn gate_options(config: &Config) -> GateOptions {
 
 /// What a new database needs before the first payment: the default lane and the item types.
 async fn seed_settings(store: &dyn Store) -> anyhow::Result<()> {
-    let author = || Author::new("tollgate", "first start");
+    let author = || Author::new(actor::TOLLGATE, "first start");
     let lane = LaneName::new(DEFAULT_LANE);
     if store.lane(&lane).await?.is_none() {
         let change = LaneChange {

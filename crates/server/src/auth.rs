@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+use tollgate_core::actor;
 
 /// What a token is good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -62,14 +63,11 @@ pub(crate) enum Caller {
 impl Caller {
     pub(crate) fn name(&self) -> &str {
         match self {
-            Self::Local => LOCAL,
+            Self::Local => actor::LOCAL,
             Self::Token { name, .. } => name,
         }
     }
 }
-
-/// The actor where there are no tokens.
-pub(crate) const LOCAL: &str = "local";
 
 /// The SHA-256 of a token's text.
 pub(crate) type Hash = [u8; 32];

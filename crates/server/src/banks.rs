@@ -1,5 +1,7 @@
 //! The configured banks as connectors, and what an operator should know about them at the start.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -9,7 +11,7 @@ use tollgate_dispatch::{Gate, Sender};
 use tollgate_domains::payments::{Bank, Routes};
 use tollgate_downstream::{Access, HttpConnector, HttpOptions};
 
-use crate::config::{Downstream, NamedBank};
+use crate::config::{Downstream, NamedBank, Secret};
 
 #[derive(Debug)]
 pub(crate) struct Banks {
@@ -98,13 +100,7 @@ fn connect(named: NamedBank) -> anyhow::Result<Connected> {
 /// Where a bank is configured, where it is, and what it asks for.
 pub(crate) fn way_to(named: NamedBank) -> anyhow::Result<(String, HttpOptions, Access)> {
     let NamedBank { key, name, bank } = named;
-    let mut access = Access::trusting(bank.root_certificates.clone());
-    for (header, source) in &bank.headers {
-        let added = source
-            .value()
-            .and_then(|value| access.add_header(header, &value));
-        added.map_err(|why| anyhow::anyhow!("{key}.headers.{header}: {why}"))?;
-    }
+    let access = access_to(&key, bank.root_certificates.clone(), &bank.headers)?;
     let options = HttpOptions {
         name,
         profile: bank.profile(),
@@ -130,6 +126,22 @@ fn pairs_with_two_budgets<'a>(banks: &[&'a Connected]) -> Vec<(&'a Connected, &'
         );
     }
     pairs
+}
+
+/// What the downstream that is configured under this key asks for. Reads its secrets.
+pub(crate) fn access_to(
+    key: &str,
+    root_certificates: Option<PathBuf>,
+    headers: &BTreeMap<String, Secret>,
+) -> anyhow::Result<Access> {
+    let mut access = Access::trusting(root_certificates);
+    for (header, secret) in headers {
+        let added = secret
+            .value()
+            .and_then(|value| access.add_header(header, &value));
+        added.map_err(|why| anyhow::anyhow!("{key}.headers.{header}: {why}"))?;
+    }
+    Ok(access)
 }
 
 fn creation(lane: &LaneName) -> String {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use tollgate_core::ports::Store;
 use tollgate_dispatch::Gate;
 use tollgate_domains::status_checks::World;
-use tollgate_downstream::{Access, HttpCheckServices, Service, ServiceOptions};
+use tollgate_downstream::{HttpCheckServices, Service, ServiceOptions};
 
+use crate::banks::access_to;
 use crate::config::{Config, ServiceAt};
 
 /// Connections to each service, busy and idle: twenty checks at once with all their lookups.
@@ -50,13 +51,7 @@ pub(crate) fn world(
 }
 
 fn service(key: &str, at: &ServiceAt) -> anyhow::Result<Service> {
-    let mut access = Access::trusting(at.root_certificates.clone());
-    for (header, source) in &at.headers {
-        let added = source
-            .value()
-            .and_then(|value| access.add_header(header, &value));
-        added.map_err(|why| anyhow::anyhow!("{key}.headers.{header}: {why}"))?;
-    }
+    let access = access_to(key, at.root_certificates.clone(), &at.headers)?;
     let options = ServiceOptions {
         url: at.url.clone(),
         max_connections: MAX_CONNECTIONS,

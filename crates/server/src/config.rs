@@ -6,12 +6,12 @@ mod auth;
 mod bank_tests;
 mod downstream;
 mod engine;
-mod header_source;
 mod http;
 mod invoices;
 #[cfg(test)]
 mod notification_tests;
 mod notifications;
+mod secret;
 mod status_checks;
 
 use std::net::SocketAddr;
@@ -33,6 +33,7 @@ pub(crate) use engine::{Engine, EngineAt, Role, Temporal, WorkerSize};
 pub(crate) use http::{Http, Tls};
 pub(crate) use invoices::Invoices as InvoicesConfig;
 pub(crate) use notifications::Notifications as NotificationsConfig;
+pub(crate) use secret::Secret;
 pub(crate) use status_checks::{Elasticsearch, ServiceAt, StatusCheck};
 
 use crate::banks::Banks;

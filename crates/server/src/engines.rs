@@ -21,7 +21,7 @@ use tollgate_temporal::{
 
 use crate::assemble::{item_types, register};
 use crate::config::{Config, EngineAt, Role, Temporal, WorkerSize};
-use crate::schedules;
+use crate::dispatch_schedules::Keeper;
 
 /// How everything in PEM begins.
 const PEM: &[u8] = b"-----BEGIN ";
@@ -291,10 +291,10 @@ impl std::fmt::Debug for RunningEngine {
 }
 
 /// What keeps the schedules of the dispatchers, where there are any.
-pub(crate) fn keeper(engine: &RunningEngine, store: &Arc<dyn Store>) -> Option<schedules::Keeper> {
+pub(crate) fn keeper(engine: &RunningEngine, store: &Arc<dyn Store>) -> Option<Keeper> {
     match engine {
         RunningEngine::Embedded(_) => None,
-        RunningEngine::Temporal(service) => Some(schedules::Keeper {
+        RunningEngine::Temporal(service) => Some(Keeper {
             store: Arc::clone(store),
             schedules: service.schedules(),
             queues: service.task_queues(),

@@ -7,6 +7,8 @@ mod banks;
 mod check_services;
 mod config;
 mod console;
+mod dispatch_schedules;
+mod door;
 mod engines;
 mod listener;
 mod providers;
@@ -14,7 +16,6 @@ mod pulse;
 mod receivers;
 #[cfg(test)]
 mod replays;
-mod schedules;
 mod telemetry;
 mod tls;
 mod totals;

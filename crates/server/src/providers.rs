@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use tokio::sync::watch;
+use tollgate_core::actor;
 use tollgate_core::ports::{Author, Connector, Store};
-use tollgate_dispatch::{Gate, Sender};
+use tollgate_dispatch::{Every, Gate, Sender};
 use tollgate_domains::invoices::{self, Billing, BillingError, Chain, Invoices};
 use tollgate_downstream::HttpConnector;
 
 use crate::banks;
-use crate::config::{Config, Downstream, InvoicesConfig};
+use crate::config::{Downstream, InvoicesConfig};
 
 #[derive(Debug)]
 pub(crate) struct Provider {
@@ -31,7 +32,7 @@ impl Provider {
     pub(crate) async fn create_lane(&self, store: &dyn Store) -> anyhow::Result<()> {
         let lane = self.connector.lane();
         if store.lane(lane).await?.is_none() {
-            let author = Author::new("tollgate", "the provider of invoices");
+            let author = Author::new(actor::TOLLGATE, "the provider of invoices");
             store
                 .change_lane(lane, invoices::default_lane(), author)
                 .await?;
@@ -68,29 +69,21 @@ impl Provider {
     }
 }
 
-/// Looks for outstanding invoices that are not scheduled, page by page, until told to stop.
-pub(crate) fn sweep(
-    config: &Config,
-    billing: &Arc<Billing>,
-    stop: watch::Receiver<bool>,
-) -> impl Future<Output = ()> + Send + 'static {
-    let every = Duration::from_secs(config.invoices.sweep_secs);
-    sweep_every(every, Arc::clone(billing), stop)
+/// Looks after every `pause` for outstanding invoices that are not scheduled, until told to stop.
+pub(crate) async fn run_sweep(billing: Arc<Billing>, pause: Duration, stop: watch::Receiver<bool>) {
+    let mut every = Every::new(pause, stop);
+    every.pause().await;
+    while every.once(sweep(&billing)).await {}
 }
 
-async fn sweep_every(every: Duration, billing: Arc<Billing>, mut stop: watch::Receiver<bool>) {
-    loop {
-        tokio::select! {
-            () = tokio::time::sleep(every) => {}
-            _ = stop.wait_for(|stop| *stop) => return,
-        }
-        if let Err(error) = sweep_once(&billing).await {
-            tracing::warn!(%error, "the sweep over outstanding invoices was cut short");
-        }
+async fn sweep(billing: &Billing) {
+    if let Err(error) = sweep_all(billing).await {
+        tracing::warn!(%error, "the sweep over outstanding invoices was cut short");
     }
 }
 
-async fn sweep_once(billing: &Billing) -> Result<(), BillingError> {
+/// Page by page.
+async fn sweep_all(billing: &Billing) -> Result<(), BillingError> {
     let (mut after, mut rescued) = (None, 0);
     loop {
         let swept = billing.sweep(after).await?;

@@ -14,7 +14,7 @@ use tollgate_core::{SignedDuration, Timestamp};
 use tollgate_dispatch::Planner;
 use tollgate_domains::{invoices, payments};
 
-/// So far back the rate is told.
+/// How far back the rate is told.
 pub(crate) const HISTORY: SignedDuration = SignedDuration::from_mins(3);
 /// A look is good for so long.
 const FRESH: Duration = Duration::from_millis(900);
@@ -22,7 +22,7 @@ const FRESH: Duration = Duration::from_millis(900);
 /// many of the time at most.
 const COUNT_EVERY: Duration = Duration::from_secs(5);
 const COUNT_SHARE: u32 = 20;
-/// So many that are planned late are counted on a lane; more is no other news.
+/// At most this many that are planned late are counted on a lane; more is no other news.
 pub(crate) const MOST_LATE: u32 = 1000;
 /// A turn is logged before it is used, and may be logged late: the last seconds are read again.
 const AGAIN: SignedDuration = SignedDuration::from_secs(2);
@@ -170,11 +170,7 @@ impl Pulse {
     }
 
     fn told(&self, lane: LaneInForce, seen: &Seen, now: Timestamp) -> LanePulse {
-        let pace = lane.lane.pace(self.planner.margin());
-        let drained_at = match seen.waiting {
-            0 => Some(now),
-            waiting => lane.open_time().after_turns(pace, now, waiting),
-        };
+        let drained_at = lane.drained_at(self.planner.margin(), now, seen.waiting);
         let at = |second: &i64| Timestamp::from_second(*second).unwrap_or(now);
         let seconds = seen.seconds.iter();
         LanePulse {

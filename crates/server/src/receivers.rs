@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
+use tollgate_core::actor;
 use tollgate_core::id::check_item_id;
 use tollgate_core::ports::{Author, Connector, Store};
 use tollgate_dispatch::{Gate, Sender};
@@ -55,7 +56,7 @@ impl Receivers {
     pub(crate) async fn create_lanes(&self, store: &dyn Store) -> anyhow::Result<()> {
         for receiver in &self.all {
             if store.lane(receiver.lane()).await?.is_none() {
-                let author = Author::new("tollgate", "a new receiver of notifications");
+                let author = Author::new(actor::TOLLGATE, "a new receiver of notifications");
                 let lane = notifications::default_lane();
                 store.change_lane(receiver.lane(), lane, author).await?;
             }

@@ -16,7 +16,7 @@ use tollgate_core::id::ItemType;
 use tollgate_core::lane_in_force::{LaneInForce, Standing};
 use tollgate_core::ports::{Store, StoreResult};
 use tollgate_core::{SignedDuration, Timestamp};
-use tollgate_dispatch::Planner;
+use tollgate_dispatch::{Every, Planner};
 use tollgate_domains::{invoices, payments};
 
 use crate::assemble::item_types;
@@ -68,35 +68,29 @@ pub(crate) fn recorder() -> &'static PrometheusHandle {
 
 /// Folds what histograms have recorded into their buckets. Until then every single value is kept: a
 /// process that nobody scrapes would grow with each payment.
-pub(crate) async fn fold_histograms(mut stop: watch::Receiver<bool>) {
-    loop {
-        recorder().run_upkeep();
-        tokio::select! {
-            () = tokio::time::sleep(FOLD_EVERY) => {}
-            _ = stop.wait_for(|stop| *stop) => return,
-        }
-    }
+pub(crate) async fn fold_histograms(stop: watch::Receiver<bool>) {
+    let mut every = Every::new(FOLD_EVERY, stop);
+    while every.once(async { recorder().run_upkeep() }).await {}
 }
 
 /// Keeps the gauges of all lanes up to date until told to stop.
 pub(crate) async fn watch_lanes(
     store: Arc<dyn Store>,
     planner: Arc<Planner>,
-    mut stop: watch::Receiver<bool>,
+    stop: watch::Receiver<bool>,
 ) {
+    let mut every = Every::new(PAUSE, stop);
     let mut currencies = BTreeSet::new();
-    loop {
-        if let Err(error) = look(&*store, &planner, &mut currencies).await {
-            tracing::warn!(%error, "lanes could not be measured");
-        }
-        tokio::select! {
-            () = tokio::time::sleep(PAUSE) => {}
-            _ = stop.wait_for(|stop| *stop) => return,
-        }
+    while every.once(look(&*store, &planner, &mut currencies)).await {}
+}
+
+async fn look(store: &dyn Store, planner: &Planner, currencies: &mut BTreeSet<String>) {
+    if let Err(error) = look_at_all(store, planner, currencies).await {
+        tracing::warn!(%error, "lanes could not be measured");
     }
 }
 
-async fn look(
+async fn look_at_all(
     store: &dyn Store,
     planner: &Planner,
     currencies: &mut BTreeSet<String>,
@@ -135,13 +129,9 @@ async fn look_at_lane(
     let overdue = store.backlog(&lane.name, now, u32::MAX).await?;
     set("tollgate_lane_waiting", waiting.to_f64().unwrap_or(0.0));
     set("tollgate_lane_overdue", overdue.to_f64().unwrap_or(0.0));
-    let pace = lane.lane.pace(planner.margin());
-    let drained = lane.open_time().after_turns(pace, now, waiting);
+    let drained = lane.drained_at(planner.margin(), now, waiting);
     let drain = drained.map_or(f64::INFINITY, |at| at.duration_since(now).as_secs_f64());
-    set(
-        "tollgate_lane_drain_seconds",
-        if waiting == 0 { 0.0 } else { drain },
-    );
+    set("tollgate_lane_drain_seconds", drain);
     set(
         "tollgate_lane_plan_fill_ratio",
         fill(store, planner, lane, now).await?,

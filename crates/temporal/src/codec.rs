@@ -132,12 +132,7 @@ fn wrong(why: String) -> PayloadConversionError {
 
 fn bytes(digits: &str) -> Option<[u8; 32]> {
     let mut bytes = [0; 32];
-    if digits.len() != 64 || !digits.is_ascii() {
-        return None;
-    }
-    for (place, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&digits[place * 2..place * 2 + 2], 16).ok()?;
-    }
+    hex::decode_to_slice(digits, &mut bytes).ok()?;
     Some(bytes)
 }
 

@@ -68,7 +68,25 @@ impl Engine for TemporalEngine {
     }
 
     async fn view(&self, id: &FlowId, wait: Duration) -> Result<FlowView, Unreachable> {
-        self.wait_for(id, wait).await
+        let client = self.link.client()?;
+        let flow = client.get_workflow_handle::<UntypedWorkflow>(id.as_str());
+        let Some(described) = describe(&flow).await? else {
+            return Ok(FlowView::NotFound);
+        };
+        let patience = match described.status() {
+            WorkflowExecutionStatus::Running | WorkflowExecutionStatus::ContinuedAsNew => wait,
+            // Every other status is an end, whose kind the result tells.
+            _ => QUERY_PATIENCE,
+        };
+        if !patience.is_zero() {
+            let result = flow.get_result(WorkflowGetResultOptions::default());
+            if let Ok(result) = tokio::time::timeout(patience, result).await {
+                return ended(result);
+            }
+        }
+        Ok(FlowView::Running {
+            progress_json: progress(&flow).await?,
+        })
     }
 }
 
@@ -90,33 +108,6 @@ impl TemporalEngine {
     fn next_request_id(&self) -> String {
         let call = self.starts.fetch_add(1, Ordering::Relaxed);
         format!("{}-{call}", self.caller)
-    }
-
-    /// A flow's state, after its end if that comes within `wait`.
-    pub(super) async fn wait_for(
-        &self,
-        id: &FlowId,
-        wait: Duration,
-    ) -> Result<FlowView, Unreachable> {
-        let client = self.link.client()?;
-        let flow = client.get_workflow_handle::<UntypedWorkflow>(id.as_str());
-        let Some(described) = describe(&flow).await? else {
-            return Ok(FlowView::NotFound);
-        };
-        let patience = match described.status() {
-            WorkflowExecutionStatus::Running | WorkflowExecutionStatus::ContinuedAsNew => wait,
-            // Every other status is an end, whose kind the result tells.
-            _ => QUERY_PATIENCE,
-        };
-        if !patience.is_zero() {
-            let result = flow.get_result(WorkflowGetResultOptions::default());
-            if let Ok(result) = tokio::time::timeout(patience, result).await {
-                return ended(result);
-            }
-        }
-        Ok(FlowView::Running {
-            progress_json: progress(&flow).await?,
-        })
     }
 }
 

@@ -15,7 +15,7 @@ use temporalio_sdk::activities::{
 use temporalio_workflow::{ActivityOptions, RetryPolicy, WorkflowContext};
 use tollgate_core::flow::{Flow, FlowError};
 use tollgate_core::id::FlowId;
-use tollgate_core::ports::FlowView;
+use tollgate_core::ports::{Engine, FlowView};
 
 use crate::engine::TemporalEngine;
 
@@ -81,7 +81,7 @@ impl ExecutableActivity for JoinFlow {
 }
 
 async fn wait_for_end(engine: &TemporalEngine, id: &FlowId) -> Result<Ended, ActivityError> {
-    match engine.wait_for(id, PATIENCE).await? {
+    match engine.view(id, PATIENCE).await? {
         FlowView::Done { result_json } => Ok(Ended::Done(serde_json::from_str(&result_json)?)),
         FlowView::Failed { error } => Ok(Ended::Failed(error)),
         FlowView::Running { .. } => Err(FlowError(format!("{id} still runs")).into()),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::Shown;
 use super::client::{Client, quoted};
-use super::table::{cell, rows, table};
+use super::table::{cell, history, rows, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -127,10 +127,4 @@ fn calendar(answer: &Value) -> String {
         "{head}\nNext openings\n{}",
         table(&["from", "to"], &openings)
     )
-}
-
-/// Versions of a setting.
-pub(super) fn history(answer: &Value) -> String {
-    let fields = ["version", "since", "actor", "reason", "body"];
-    table(&fields, &rows(answer, &fields))
 }

@@ -2,29 +2,23 @@
 //! came of it.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use http::Method;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::Args;
 use super::client::{Client, quoted};
+use super::progress::{self, Awaited, Progress, exit};
 use super::table::{cell, table};
+use crate::talk::bar;
 
-/// How often to ask how far it is.
-const PACE: Duration = Duration::from_millis(200);
-/// Where nobody sees a bar, a line is said once in so many questions.
-const ASKED_PER_LINE: u32 = 25;
-/// So many questions in a row may go unanswered, e.g. while the service restarts.
-const MAX_UNANSWERED: u32 = 150;
 /// The largest file of ids that is read: more than a check may have.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
-/// So many failures are shown.
+/// At most this many failures are shown.
 const FAILURES_SHOWN: usize = 20;
 
 #[derive(Debug, clap::Args)]
@@ -41,14 +35,7 @@ pub(crate) struct Asked {
 }
 
 pub(super) async fn run(args: &Args, asked: &Asked) -> ExitCode {
-    match check(args, asked).await {
-        Ok(0) => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::from(1),
-        Err(error) => {
-            say(&format!("tollgate: {error:#}"));
-            ExitCode::from(2)
-        }
-    }
+    exit(check(args, asked).await.map(|failed| failed == 0))
 }
 
 /// How many payments could not be asked about.
@@ -100,40 +87,31 @@ fn ids_in(path: &Path) -> anyhow::Result<Vec<String>> {
 
 /// Asks until it has ended.
 pub(super) async fn wait(client: &Client, workflow: &str) -> anyhow::Result<Value> {
-    let path = format!("/payments/check-status/{}", quoted(workflow));
-    let bar = bar();
-    let (mut asked, mut unanswered) = (0_u32, 0);
-    loop {
-        let answer = match client.get(&path).await {
-            Ok(answer) => answer,
-            Err(_) if unanswered < MAX_UNANSWERED => {
-                unanswered += 1;
-                tokio::time::sleep(PACE).await;
-                continue;
-            }
-            Err(error) => {
-                let later = format!("{workflow} goes on; ask for it with GET {path}");
-                return Err(error.context(later));
-            }
-        };
-        unanswered = 0;
-        if answer["status"] != "RUNNING" {
-            bar.finish_and_clear();
-            return Ok(answer);
-        }
-        let progress = &answer["progress"];
-        let number = |name: &str| progress[name].as_u64().unwrap_or(0);
-        let phase = cell(&progress["currentPhase"]);
-        bar.set_length(number("chunksTotal"));
-        bar.set_position(number("chunksCompleted"));
-        bar.set_message(phase.clone());
-        asked += 1;
-        if bar.is_hidden() && asked.is_multiple_of(ASKED_PER_LINE) {
-            let (done, all) = (number("chunksCompleted"), number("chunksTotal"));
-            say(&format!("{phase}: {done} of {all} chunks"));
-        }
-        tokio::time::sleep(PACE).await;
+    let awaited = Awaited {
+        name: workflow,
+        path: &format!("/payments/check-status/{}", quoted(workflow)),
+        bar: &bar(
+            0,
+            "{msg}  {bar:30} {human_pos}/{human_len} chunks {elapsed}",
+        ),
+    };
+    progress::wait(client, awaited, chunks_ended).await
+}
+
+fn chunks_ended(answer: &Value) -> Option<Progress> {
+    if answer["status"] != "RUNNING" {
+        return None;
     }
+    let number = |name: &str| answer["progress"][name].as_u64().unwrap_or(0);
+    let (done, all) = (number("chunksCompleted"), number("chunksTotal"));
+    let phase = cell(&answer["progress"]["currentPhase"]);
+    let line = format!("{phase}: {done} of {all} chunks");
+    Some(Progress {
+        done,
+        all,
+        phase,
+        line,
+    })
 }
 
 /// Each with the gateway, the stage and the error.
@@ -188,20 +166,4 @@ fn summary(done: &Value) -> String {
         let _ = writeln!(text, "and {more} more: --json shows all");
     }
     text
-}
-
-/// A bar on a terminal, nothing elsewhere.
-fn bar() -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = "{msg}  {bar:30} {human_pos}/{human_len} chunks {elapsed}";
-    let style =
-        ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(0).with_style(style)
-}
-
-#[expect(clippy::print_stderr, reason = "talk goes to stderr")]
-fn say(text: &str) {
-    eprintln!("{text}");
 }

@@ -10,6 +10,7 @@ use http::{HeaderValue, Method, Request, Uri, header};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Body;
 use hyper_util::rt::TokioIo;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -229,18 +230,14 @@ fn sentence(status: u16, body: &str) -> String {
     text
 }
 
+/// All that could mean something in a path or a query.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b':');
+
 /// A part of a path or a query value, with everything that is not plain escaped.
 pub(super) fn quoted(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b':' => {
-                quoted.push(char::from(byte));
-            }
-            _ => {
-                let _ = write!(quoted, "%{byte:02X}");
-            }
-        }
-    }
-    quoted
+    utf8_percent_encode(text, ENCODED).to_string()
 }

@@ -2,29 +2,23 @@
 //! its lines.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::Args;
 use super::client::{Client, quoted};
 use super::file_body::FileBody;
+use super::progress::{self, Awaited, Progress, exit};
 use super::table::{cell, table};
+use crate::talk::{bar, say};
 
-/// How often to ask how far the service is.
-const PACE: Duration = Duration::from_millis(200);
-/// Where nobody sees a bar, a line is said once in so many questions.
-const ASKED_PER_LINE: u32 = 25;
-/// So many questions in a row may go unanswered, e.g. while the service restarts.
-const MAX_UNANSWERED: u32 = 150;
-/// So many rejected lines are shown.
+/// At most this many rejected lines are shown.
 const ERRORS_SHOWN: u32 = 10;
 
 #[derive(Debug, clap::Args)]
@@ -69,14 +63,7 @@ impl Format {
 }
 
 pub(super) async fn run(args: &Args, file: &File) -> ExitCode {
-    match import(args, file).await {
-        Ok(0) => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::from(1),
-        Err(error) => {
-            say(&format!("tollgate: {error:#}"));
-            ExitCode::from(2)
-        }
-    }
+    exit(import(args, file).await.map(|rejected| rejected == 0))
 }
 
 /// How many lines were rejected.
@@ -140,57 +127,41 @@ fn digest(path: &Path) -> std::io::Result<(String, u64)> {
         digest.update(&buffer[..read]);
         size += read as u64;
     }
-    let hex = digest
-        .finalize()
-        .iter()
-        .fold(String::new(), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        });
-    Ok((hex, size))
+    Ok((hex::encode(digest.finalize()), size))
 }
 
 /// Asks until every line is judged.
 async fn wait(client: &Client, batch: &str) -> anyhow::Result<Value> {
     let path = format!("/payments/bulk/{}", quoted(batch));
-    let bar = bar(
-        0,
-        "taking in  {bar:30} {human_pos}/{human_len} lines {per_sec}",
-    );
-    let (mut asked, mut unanswered) = (0_u32, 0);
-    loop {
-        let answer = match client.get(&path).await {
-            Ok(answer) => answer,
-            Err(_) if unanswered < MAX_UNANSWERED => {
-                unanswered += 1;
-                tokio::time::sleep(PACE).await;
-                continue;
-            }
-            Err(error) => {
-                let later = format!("batch {batch} goes on; ask for it with GET {path}");
-                return Err(error.context(later));
-            }
-        };
-        unanswered = 0;
-        if answer["state"] == "DONE" {
-            bar.finish_and_clear();
-            // Only now is it worth the work, and only if something would be late.
-            return match answer["deadline"]["misses"].as_u64() {
-                None | Some(0) => Ok(answer),
-                Some(_) => client.get(&format!("{path}?enough=true")).await,
-            };
-        }
-        let judged = ["accepted", "duplicate", "rejected"];
-        let judged = judged.map(|name| answer[name].as_u64().unwrap_or(0));
-        let (judged, lines) = (judged.iter().sum(), answer["lines"].as_u64().unwrap_or(0));
-        bar.set_length(lines);
-        bar.set_position(judged);
-        asked += 1;
-        if bar.is_hidden() && asked.is_multiple_of(ASKED_PER_LINE) {
-            say(&format!("{judged} of {lines} lines"));
-        }
-        tokio::time::sleep(PACE).await;
+    let awaited = Awaited {
+        name: &format!("batch {batch}"),
+        path: &path,
+        bar: &bar(
+            0,
+            "taking in  {bar:30} {human_pos}/{human_len} lines {per_sec}",
+        ),
+    };
+    let done = progress::wait(client, awaited, lines_judged).await?;
+    // Only now is it worth the work, and only if something would be late.
+    match done["deadline"]["misses"].as_u64() {
+        None | Some(0) => Ok(done),
+        Some(_) => client.get(&format!("{path}?enough=true")).await,
     }
+}
+
+fn lines_judged(answer: &Value) -> Option<Progress> {
+    if answer["state"] == "DONE" {
+        return None;
+    }
+    let judged = ["accepted", "duplicate", "rejected"];
+    let judged = judged.map(|name| answer[name].as_u64().unwrap_or(0));
+    let (judged, lines) = (judged.iter().sum(), answer["lines"].as_u64().unwrap_or(0));
+    Some(Progress {
+        done: judged,
+        all: lines,
+        phase: String::new(),
+        line: format!("{judged} of {lines} lines"),
+    })
 }
 
 fn summary(done: &Value, errors: &Value) -> String {
@@ -230,19 +201,4 @@ fn summary(done: &Value, errors: &Value) -> String {
         let _ = write!(text, "all of them: GET /payments/bulk/{batch}/errors");
     }
     text
-}
-
-/// A bar on a terminal, nothing elsewhere.
-fn bar(length: u64, style: &str) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style =
-        ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(length).with_style(style)
-}
-
-#[expect(clippy::print_stderr, reason = "talk goes to stderr")]
-fn say(text: &str) {
-    eprintln!("{text}");
 }

@@ -8,7 +8,8 @@ use super::Shown;
 use super::check_status;
 use super::client::{Client, quoted};
 use super::invoices::invoice;
-use super::table::{cell, fields, query, rows, table};
+use super::payments::payment;
+use super::table::{cell, query, rows, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -190,28 +191,6 @@ fn list(answer: &Value) -> String {
         table(&header, &items),
         table(&["currency", "count", "amount", "oldest since"], &risk)
     )
-}
-
-/// A payment, for people.
-pub(super) fn payment(answer: &Value) -> String {
-    let named = [
-        ("payment", "paymentId"),
-        ("status", "status"),
-        ("amount", "amount"),
-        ("currency", "currency"),
-        ("lane", "lane"),
-        ("in the queue", "queueStatus"),
-        ("sends", "sends"),
-        ("slot", "scheduledTime"),
-        ("estimate", "estimate"),
-        ("deadline", "deadline"),
-        ("why not running", "whyNotRunning"),
-    ];
-    let events = answer["timeline"].as_array().into_iter().flatten();
-    let events: Vec<String> = events
-        .map(|event| format!("  {}  {}", cell(&event["at"]), cell(&event["what"])))
-        .collect();
-    format!("{}\n{}", fields(answer, &named), events.join("\n"))
 }
 
 fn resolved(answer: &Value) -> String {

@@ -13,7 +13,7 @@ use super::Shown;
 use super::client::{Client, quoted};
 use super::table::{cell, fields, more, query, table};
 
-/// So many requests of an import are under way at once.
+/// At most this many requests of an import are under way at once.
 const AT_ONCE: usize = 16;
 
 #[derive(Debug, Subcommand)]

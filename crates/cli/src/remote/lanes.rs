@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::Shown;
 use super::accounts::Day;
-use super::calendars::history;
 use super::client::{Client, quoted};
 use super::lane_views as views;
+use super::table::history;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

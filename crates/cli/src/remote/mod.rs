@@ -14,6 +14,7 @@ mod invoices;
 mod lane_views;
 mod lanes;
 mod payments;
+mod progress;
 mod rules;
 mod schedules;
 mod table;

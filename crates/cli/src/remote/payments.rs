@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use super::Shown;
 use super::client::{Client, quoted};
-use super::in_doubt::payment;
-use super::table::{more, query, rows, table};
+use super::table::{cell, fields, more, query, rows, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -104,6 +103,28 @@ async fn change(
     let path = format!("/payments/{}/{what}", quoted(id));
     shown.show(&client.send(Method::POST, &path, &body).await?, payment);
     Ok(())
+}
+
+/// A payment, for people.
+pub(super) fn payment(answer: &Value) -> String {
+    let named = [
+        ("payment", "paymentId"),
+        ("status", "status"),
+        ("amount", "amount"),
+        ("currency", "currency"),
+        ("lane", "lane"),
+        ("in the queue", "queueStatus"),
+        ("sends", "sends"),
+        ("slot", "scheduledTime"),
+        ("estimate", "estimate"),
+        ("deadline", "deadline"),
+        ("why not running", "whyNotRunning"),
+    ];
+    let events = answer["timeline"].as_array().into_iter().flatten();
+    let events: Vec<String> = events
+        .map(|event| format!("  {}  {}", cell(&event["at"]), cell(&event["what"])))
+        .collect();
+    format!("{}\n{}", fields(answer, &named), events.join("\n"))
 }
 
 fn list(answer: &Value) -> String {

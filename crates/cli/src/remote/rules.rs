@@ -29,7 +29,7 @@ pub(crate) enum Command {
         /// A JSON file with a list of payments to try them on, instead of those that wait.
         #[arg(long, value_name = "FILE")]
         payments: Option<PathBuf>,
-        /// So many of the payments that wait.
+        /// How many of the payments that wait.
         #[arg(long, conflicts_with = "payments", default_value_t = 100)]
         waiting: u32,
     },

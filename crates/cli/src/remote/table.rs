@@ -62,6 +62,12 @@ pub(super) fn fields(object: &Value, named: &[(&str, &str)]) -> String {
     named.iter().map(line).collect::<Vec<_>>().join("\n") + "\n"
 }
 
+/// Versions of a setting.
+pub(super) fn history(answer: &Value) -> String {
+    let fields = ["version", "since", "actor", "reason", "body"];
+    table(&fields, &rows(answer, &fields))
+}
+
 /// What is given, as a query; nothing if nothing is.
 pub(super) fn query(given: &[(&str, Option<String>)]) -> String {
     let one = |(name, value): &(&str, Option<String>)| {

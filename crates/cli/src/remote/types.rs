@@ -5,9 +5,8 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::Shown;
-use super::calendars::history;
 use super::client::{Client, quoted};
-use super::table::{fields, rows, table};
+use super::table::{fields, history, rows, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use tollgate_core::actor;
+
 /// Who may use whom (ARCHITECTURE.md, "The crates"). Tests may use more.
 const USES: &[(&str, &[&str])] = &[
     ("core", &[]),
@@ -168,4 +170,41 @@ fn domains_hold_no_sql_and_the_server_holds_none_either() {
             }
         }
     }
+}
+
+#[test]
+fn whoever_tollgate_writes_into_the_trail_is_reserved() {
+    let mut seen = 0;
+    for (name, text) in files(".rs") {
+        let makes_up = text.contains("Author::new(\"") || text.contains("actor: \"");
+        let ours = name.starts_with("crates/") && name.contains("/src/");
+        let is_case = name.starts_with("crates/conformance/");
+        assert!(
+            !makes_up || !ours || is_case,
+            "{name} writes under a name of its own: take one of core/src/actor.rs"
+        );
+        if name.starts_with("crates/store/src/") {
+            for actor in actors_in_sql(&text) {
+                assert!(
+                    actor::ALL.contains(&actor),
+                    "{name} writes as {actor:?}, which a token could be named"
+                );
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 0, "this test looks for the wrong words");
+}
+
+/// The names that statements write into the audit log themselves.
+fn actors_in_sql(text: &str) -> Vec<&str> {
+    let inserts = text.split("INSERT INTO audit_log (").skip(1);
+    let named = inserts.filter_map(|insert| {
+        let (columns, rest) = insert.split_once(')').unwrap();
+        let place = columns.split(',').position(|c| c.trim() == "actor");
+        let values = rest.trim_start().strip_prefix("SELECT ")?;
+        let value = values.split(',').nth(place.unwrap()).unwrap().trim();
+        value.strip_prefix('\'')?.strip_suffix('\'')
+    });
+    named.collect()
 }

@@ -158,8 +158,7 @@ pub struct LineError {
     pub details: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "UPPERCASE")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BulkState {
     Uploading,
     Running,
@@ -167,13 +166,18 @@ pub enum BulkState {
 }
 
 impl BulkState {
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "UPLOADING" => Some(Self::Uploading),
-            "RUNNING" => Some(Self::Running),
-            "DONE" => Some(Self::Done),
-            _ => None,
+    pub const ALL: [Self; 3] = [Self::Uploading, Self::Running, Self::Done];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Uploading => "UPLOADING",
+            Self::Running => "RUNNING",
+            Self::Done => "DONE",
         }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 }
 

@@ -186,9 +186,8 @@ pub struct DueLanes {
 }
 
 impl DueLanes {
-    /// Adds a lane whose first work comes into reach at `first`, microseconds since 1970.
-    pub fn add(&mut self, lane: &LaneInForce, first: Option<i64>, now: Timestamp) {
-        let first = first.and_then(|first| Timestamp::from_microsecond(first).ok());
+    /// Adds a lane whose first work comes into reach at `first`.
+    pub fn add(&mut self, lane: &LaneInForce, first: Option<Timestamp>, now: Timestamp) {
         let Some(from) = first.and_then(|first| lane.standing(now).workable_from(first)) else {
             return;
         };

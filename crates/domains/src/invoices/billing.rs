@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use serde_json::json;
 use tollgate_core::Timestamp;
+use tollgate_core::actor;
 use tollgate_core::id::{FlowId, ItemId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{
@@ -250,7 +251,7 @@ impl Billing {
         }
         let now = self.store.now().await?;
         let at = self.derived(&view, now).await?;
-        let author = Author::new("sweep", "outstanding, and was not scheduled");
+        let author = Author::new(actor::SWEEP, "outstanding, and was not scheduled");
         let said = self.store.reopen(&item(id), rescued(), at, author).await?;
         Ok(intervened(id.as_str(), "rescued", said).is_ok())
     }

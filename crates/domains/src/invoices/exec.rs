@@ -7,6 +7,7 @@ use std::time::Duration;
 use metrics::counter;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use tollgate_core::actor;
 use tollgate_core::flow::{Call, Ctx, End, ExecInput, Flow, FlowError, Policy, Step, StepError};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
@@ -130,8 +131,8 @@ impl CheckInvoice {
         let entry = NewAudit {
             item: Some(self.input.item.clone()),
             action: CHECKED.to_owned(),
-            actor: finding.check.clone(),
-            detail: format!("{verdict}: {}", finding.reason),
+            actor: actor::CHECKS.to_owned(),
+            detail: format!("{}: {verdict}: {}", finding.check, finding.reason),
         };
         world.store.write_audit(entry).await.map_err(away)
     }
@@ -253,7 +254,7 @@ impl ChargeInvoice {
     }
 }
 
-/// What goes to the provider. The key names the how-manieth charge it is: a charge whose answer was
+/// What goes to the provider. The key has the charge's number: a charge whose answer was
 /// lost is sent again under its own key, and only a decline makes way for another.
 fn charge(view: &ItemView, customer_id: &str, number: u32) -> Request {
     let id = &view.item.id;

@@ -36,7 +36,8 @@ pub use schedules::{Level, ScheduleInForce, Schedules};
 pub use status::{InvoiceStatus, resolution};
 
 pub const EXEC_TASK_QUEUE: &str = "invoice-exec-task-queue";
-/// What an entry of the audit trail is called that holds a verdict: `{verdict}: {reason}`, by the check.
+/// What an entry of the audit trail is called that holds a verdict:
+/// `{check}: {verdict}: {reason}`. A check's name has no blank.
 pub const CHECKED: &str = "CHECKED";
 
 pub fn item_type() -> ItemType {

@@ -2,7 +2,6 @@
 //! every wrong field named.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
@@ -115,13 +114,7 @@ impl InvoiceRequest {
 
     /// Of what was asked for, before anything was filled in: `100.0` equals `100.00`.
     pub fn content_hash(&self) -> String {
-        let digest = Sha256::digest(self.document().to_string());
-        digest
-            .iter()
-            .fold(String::with_capacity(64), |mut hex, byte| {
-                let _ = write!(hex, "{byte:02x}");
-                hex
-            })
+        hex::encode(Sha256::digest(self.document().to_string()))
     }
 
     /// What is kept of it.

@@ -39,10 +39,10 @@ pub fn item(id: &ItemId) -> Item {
     Item::new(&item_type(), id)
 }
 
-/// Somebody who is told, as those know him who have something to tell.
+/// Somebody who is told, as known to those who have something to tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receiver {
-    /// `host:port/path`: his name, here and in what is kept of his notifications.
+    /// `host:port/path`: its name, here and in what is kept of its notifications.
     pub place: String,
     pub lane: LaneName,
 }

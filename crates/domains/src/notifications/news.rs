@@ -1,8 +1,6 @@
 //! What is told, to whom, and under which id. Pure. The id and the hash depend on nothing but event,
 //! payment and receiver, so that telling twice is one notification.
 
-use std::fmt::Write;
-
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -121,13 +119,7 @@ fn id_of(hash: &str) -> ItemId {
 /// 64 hexadecimal digits.
 fn hash(event: Event, payment_id: &str, place: &str) -> String {
     let canonical = json!([event.name(), payment_id, place]).to_string();
-    let digest = Sha256::digest(canonical);
-    digest
-        .iter()
-        .fold(String::with_capacity(64), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+    hex::encode(Sha256::digest(canonical))
 }
 
 #[cfg(test)]

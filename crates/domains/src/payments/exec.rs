@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tollgate_core::actor;
 use tollgate_core::flow::{Call, Ctx, End, ExecInput, Flow, FlowError, Policy, Step, StepError};
 use tollgate_core::ports::{LONGEST_SEND, NewAudit, Request};
 use tollgate_core::retry;
@@ -169,7 +170,7 @@ impl Step for PostProcess {
         let entry = NewAudit {
             item: Some(self.input.item.clone()),
             action: "ANSWER_DIFFERS".to_owned(),
-            actor: "payments".to_owned(),
+            actor: actor::PAYMENTS.to_owned(),
             detail: difference,
         };
         world

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
+use tollgate_core::actor;
 use tollgate_core::flow::{Call, ExecInput, Policy, Step, StepError};
 use tollgate_core::outcome::AttemptState;
 use tollgate_core::ports::{Admission, NewAudit, NewItem, StoreError, StoreResult};
@@ -81,7 +82,7 @@ impl SendNotifications {
             let entry = NewAudit {
                 item: Some(self.input.item.clone()),
                 action: "NOT_NOTIFIED".to_owned(),
-                actor: "payments".to_owned(),
+                actor: actor::PAYMENTS.to_owned(),
                 detail: format!("{}: {why}", self.event.name()),
             };
             world.store.write_audit(entry).await.map_err(away)?;

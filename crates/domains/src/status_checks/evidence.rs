@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use tollgate_core::actor;
 use tollgate_core::flow::{Call, Policy, Step, StepError};
 use tollgate_core::id::{FlowId, ItemId};
 use tollgate_core::ports::{Author, Intervened};
@@ -9,9 +10,6 @@ use tollgate_core::ports::{Author, Intervened};
 use super::World;
 use super::rows::{STORE_STEP, step_error};
 use crate::payments;
-
-/// Who has seen it, in the audit trail.
-const ACTOR: &str = "status-check";
 
 /// The gateway names the very payment and says that it is completed: that is evidence. A payment that
 /// is not in doubt, or not ours, stays as it is. The answer is whether the doubt is over.
@@ -42,7 +40,7 @@ impl Step for NoteDone {
             "gatewayReference": self.reference, "statusCheck": self.check,
         });
         let item = payments::item(&ItemId::new(&self.payment_id));
-        let evidence = Author::new(ACTOR, evidence.to_string());
+        let evidence = Author::new(actor::STATUS_CHECK, evidence.to_string());
         let noted = world.store.note_done(&item, evidence).await;
         match noted.map_err(step_error)? {
             Intervened::Yes => Ok(true),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
+use tollgate_core::excerpt::excerpt;
 use tollgate_core::ports::{CheckPhase, CheckView};
 
 /// About so many calls are made in one run of a flow; then it continues as new.
@@ -215,8 +216,7 @@ impl ProgressInfo {
 
 /// An error as it is kept: bounded, and on one line.
 pub(super) fn kept(error: &str) -> String {
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    error.chars().take(MAX_ERROR_CHARS).map(plain).collect()
+    excerpt(error, MAX_ERROR_CHARS)
 }
 
 #[cfg(test)]

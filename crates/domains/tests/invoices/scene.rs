@@ -283,7 +283,11 @@ impl Node {
     pub(crate) fn verdicts(&self, id: &str) -> Vec<(String, String)> {
         let trail = self.trail(id).into_iter().rev();
         let checked = trail.filter(|entry| entry.action == invoices::CHECKED);
-        checked.map(|entry| (entry.actor, entry.detail)).collect()
+        let told = checked.map(|entry| {
+            let (check, verdict) = entry.detail.split_once(": ").unwrap();
+            (check.to_owned(), verdict.to_owned())
+        });
+        told.collect()
     }
 
     pub(crate) fn trail(&self, id: &str) -> Vec<AuditEntry> {

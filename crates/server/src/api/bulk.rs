@@ -20,12 +20,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::ApiError;
-use super::refusals::Uploads as Refusals;
+use super::refusals::Starts;
 use super::{App, bulk_views};
 
-/// So many files are uploaded at once; each holds a chunk in memory.
+/// At most this many files are uploaded at once; each holds a chunk in memory.
 const MAX_UPLOADS: usize = 8;
-/// So much is read on after a refusal, in bytes and in time.
+/// At most this much is read on after a refusal, in bytes and in time.
 const MAX_DRAINED: usize = 64 * 1024 * 1024;
 const DRAIN_TIME: Duration = Duration::from_secs(5);
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -76,7 +76,7 @@ struct BulkResponse {
     responses(
         (status = 202, description = "The file is durable.", body = BulkResponse),
         (status = 200, description = "The same file was sent under this key before.", body = BulkResponse),
-        Refusals,
+        Starts,
     ),
 )]
 async fn upload(

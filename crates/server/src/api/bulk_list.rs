@@ -5,7 +5,7 @@ use axum::extract::State;
 use serde::Serialize;
 use tollgate_core::Timestamp;
 use tollgate_core::id::BulkId;
-use tollgate_core::ports::{BulkLine, BulkState};
+use tollgate_core::ports::BulkLine;
 use tollgate_domains::payments;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -34,7 +34,7 @@ struct LineResponse {
     #[schema(value_type = String)]
     batch_id: BulkId,
     #[schema(schema_with = words::bulk_state)]
-    state: BulkState,
+    state: &'static str,
     /// That are not blank; while it is uploading, so far.
     lines: u64,
     accepted: u64,
@@ -49,7 +49,7 @@ impl From<BulkLine> for LineResponse {
     fn from(line: BulkLine) -> Self {
         Self {
             batch_id: line.bulk,
-            state: line.state,
+            state: line.state.as_str(),
             lines: line.lines,
             accepted: line.accepted,
             duplicate: line.duplicate,

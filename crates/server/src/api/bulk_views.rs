@@ -10,7 +10,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::forecast::Enough;
 use tollgate_core::id::{BulkId, LaneName};
 use tollgate_core::money::{Currency, Money};
-use tollgate_core::ports::{BulkState, BulkSum, BulkView, LineError};
+use tollgate_core::ports::{BulkSum, BulkView, LineError};
 use utoipa::{IntoParams, ToSchema};
 
 use super::App;
@@ -39,7 +39,7 @@ pub(super) struct StateResponse {
     #[schema(value_type = String)]
     batch_id: BulkId,
     #[schema(schema_with = words::bulk_state)]
-    state: BulkState,
+    state: &'static str,
     /// That are not blank; while it is uploading, so far.
     lines: u64,
     accepted: u64,
@@ -136,7 +136,7 @@ pub(super) async fn show(
         amounts: amounts(&view.sums),
         lanes,
         batch_id: view.bulk,
-        state: view.state,
+        state: view.state.as_str(),
         lines: view.lines,
         accepted: view.accepted,
         duplicate: view.duplicate,

@@ -24,7 +24,7 @@ use super::lanes::{VersionResponse, versions};
 use super::refusals::{Changes, Finds, Reads};
 use crate::auth::Caller;
 
-/// So many openings are shown, of so much time at most.
+/// At most this many openings are shown, and none later than this.
 const OPENINGS_SHOWN: usize = 10;
 const SHOWN_AHEAD: SignedDuration = SignedDuration::from_hours(24 * 366);
 
@@ -114,9 +114,9 @@ impl App {
         if !confirm {
             let read = std::sync::Arc::new(read);
             for lane in self.lanes_of(&name).await? {
-                let after = self.planner.lane(&lane, LaneChange::default()).await?;
-                let after = after.with_calendar(std::sync::Arc::clone(&read));
-                if let Some(why) = self.planner.strands_under(&lane, &after).await? {
+                let before = self.planner.lane(&lane, LaneChange::default()).await?;
+                let after = before.clone().with_calendar(std::sync::Arc::clone(&read));
+                if let Some(why) = self.planner.strands_between(&before, &after).await? {
                     return Err(ApiError::conflict(why));
                 }
             }

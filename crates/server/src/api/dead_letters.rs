@@ -65,7 +65,7 @@ struct LetterResponse {
     #[schema(value_type = String)]
     lane: LaneName,
     run: u32,
-    /// So often its start had failed.
+    /// How often its start had failed.
     retry_count: u32,
     last_error: Option<String>,
     /// When it was due.
@@ -102,7 +102,7 @@ struct ReplayResponse {
     status: String,
     #[schema(schema_with = words::queue_status)]
     queue_status: QueueStatus,
-    /// This is the how-manieth time that it is tried on purpose.
+    /// How often it has been tried on purpose, this time included.
     run: u32,
 }
 

@@ -31,7 +31,7 @@ const MOST_IMAGINED: u64 = 10_000_000;
 struct Request {
     /// The lane; the payments' bank's if not given.
     config_name: Option<String>,
-    /// So many items that do not exist yet; without it the question is about what waits.
+    /// This many items that do not exist yet; without it the question is about what waits.
     #[schema(minimum = 1, maximum = 10_000_000)]
     count: Option<u64>,
     /// When they fall due; now if not given.
@@ -78,9 +78,9 @@ struct FeedResponse {
     count: u64,
     first: Option<Timestamp>,
     finish: Option<Timestamp>,
-    /// So many would miss the deadline.
+    /// How many would miss the deadline.
     missed: u64,
-    /// For so many the lane never opens.
+    /// For how many the lane never opens.
     never: u64,
 }
 

@@ -25,7 +25,7 @@ use super::refusals::Starts;
 use super::status_checks::{new_id, not_started};
 use crate::auth::Caller;
 
-/// So many are read at a time, and so many are asked about at most.
+/// At most this many are read at a time, and at most `MOST` are asked about.
 const PAGE: u32 = 100;
 const MOST: usize = 5 * MAX_PAYMENTS;
 

@@ -26,7 +26,7 @@ use super::refusals::{Admits, Changes, Finds};
 use super::{App, timeline, words};
 use crate::auth::Caller;
 
-/// So much of an invoice's audit trail is part of its timeline, the newest.
+/// At most this much of an invoice's audit trail is part of its timeline, the newest.
 const MOST_AUDITED: u32 = 200;
 
 /// An invoice to be charged. The domain reads it field by field.
@@ -143,7 +143,7 @@ pub(super) struct InvoiceResponse {
     lane: LaneName,
     #[schema(schema_with = words::queue_status)]
     queue_status: QueueStatus,
-    /// The how-manieth time it is executed on purpose.
+    /// How often it has been executed on purpose, this time included.
     run: u32,
     /// How often it was sent; a person's word about it says this number.
     sends: u32,
@@ -225,10 +225,11 @@ fn response(
 }
 
 fn check(entry: &AuditEntry) -> CheckResponse {
-    let (verdict, reason) = entry.detail.split_once(": ").unwrap_or(("", &entry.detail));
+    let (check, said) = entry.detail.split_once(": ").unwrap_or(("", &entry.detail));
+    let (verdict, reason) = said.split_once(": ").unwrap_or(("", said));
     CheckResponse {
         at: entry.at,
-        check: entry.actor.clone(),
+        check: check.to_owned(),
         verdict: verdict.to_owned(),
         reason: reason.to_owned(),
     }

@@ -17,7 +17,7 @@ use super::error::ApiError;
 
 /// Path and query together.
 const MAX_ADDRESS_BYTES: usize = 4 * 1024;
-/// So much of a body must come within its time: whole small ones, and each part of a large one.
+/// This much of a body must come within its time: whole small ones, and each part of a large one.
 const BODY_PART_BYTES: usize = 64 * 1024;
 
 /// Bounds a request before anything else looks at it.

@@ -32,7 +32,7 @@ impl NewestFirst {
     }
 }
 
-/// So many as were asked for, or the default.
+/// As many as were asked for, or the default.
 pub(super) fn limit(asked: Option<u32>) -> Result<u32, ApiError> {
     let limit = asked.unwrap_or(DEFAULT_LIMIT);
     if (1..=MOST).contains(&limit) {

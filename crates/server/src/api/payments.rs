@@ -31,7 +31,7 @@ use super::{news, timeline, words};
 /// How long a caller waits for an answer if it does not say.
 const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 const MAX_WAIT: Duration = Duration::from_mins(1);
-/// So much of a payment's audit trail is part of its timeline, the newest.
+/// At most this much of a payment's audit trail is part of its timeline, the newest.
 const MOST_AUDITED: u32 = 200;
 
 /// What a caller is told about a payment that was taken in.
@@ -182,7 +182,7 @@ pub(super) struct KnownPayment {
     lane: LaneName,
     #[schema(schema_with = words::queue_status)]
     queue_status: QueueStatus,
-    /// The how-manieth time it is executed on purpose.
+    /// How often it has been executed on purpose, this time included.
     run: u32,
     /// How often it was sent; a person's word about it says this number.
     sends: u32,

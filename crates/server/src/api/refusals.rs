@@ -22,11 +22,8 @@ pub(super) struct Changes;
 /// Of an operation that takes a payment in.
 pub(super) struct Admits;
 
-/// Of an operation that begins something new.
+/// Of an operation that begins something new, or takes a file in.
 pub(super) struct Starts;
-
-/// Of an operation that takes a file in.
-pub(super) struct Uploads;
 
 type Refusals = BTreeMap<String, RefOr<Response>>;
 
@@ -62,12 +59,6 @@ impl IntoResponses for Admits {
 }
 
 impl IntoResponses for Starts {
-    fn responses() -> Refusals {
-        refusals(&[400, 409, 413, 415, 500, 503])
-    }
-}
-
-impl IntoResponses for Uploads {
     fn responses() -> Refusals {
         refusals(&[400, 409, 413, 415, 500, 503])
     }

@@ -27,9 +27,9 @@ use super::rules_body::{Route, Rule};
 use crate::auth::Caller;
 use crate::config::Config;
 
-/// So many payments are tried at once.
+/// At most this many payments are tried at once.
 const MOST_TRIED: usize = payments::MAX_BATCH;
-/// So many of those that wait are tried if nobody says what to try.
+/// This many of those that wait are tried if nobody says what to try.
 const TRIED_BY_DEFAULT: u32 = 100;
 const MOST_VERSIONS: u32 = 100;
 
@@ -152,7 +152,7 @@ struct DryRunRequest {
     /// As for POST /payments.
     #[schema(value_type = Option<Vec<PaymentBody>>)]
     payments: Option<Vec<Value>>,
-    /// Instead of payments: so many of those that were accepted and wait.
+    /// Instead of payments: this many of those that were accepted and wait.
     waiting: Option<u32>,
 }
 

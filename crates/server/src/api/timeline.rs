@@ -4,9 +4,10 @@ use serde::Serialize;
 use tollgate_core::Timestamp;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{AttemptView, AuditEntry, ItemView};
+use tollgate_domains::invoices;
 use utoipa::ToSchema;
 
-/// One thing that happened to a payment.
+/// One thing that happened to a payment or an invoice.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Event {
     pub(super) at: Timestamp,
@@ -23,7 +24,8 @@ pub(super) fn timeline(view: &ItemView, audit: &[AuditEntry]) -> Vec<Event> {
     ];
     let plain = plain.into_iter().filter_map(|(at, what)| event(at, what));
     let mut events: Vec<Event> = plain.collect();
-    events.extend(view.attempts.iter().flat_map(of_attempt));
+    let whom = downstream(view);
+    events.extend(view.attempts.iter().flat_map(|a| of_attempt(a, whom)));
     events.extend(audit.iter().filter_map(of_audit));
     events.sort_by_key(|event| event.at);
     events
@@ -40,21 +42,31 @@ fn event(at: Option<Timestamp>, what: &str) -> Option<Event> {
     at.map(|at| Event { at, what })
 }
 
-fn of_attempt(attempt: &AttemptView) -> Vec<Event> {
+/// Whom support would ask about it.
+fn downstream(view: &ItemView) -> &'static str {
+    if view.item.item_type == invoices::item_type() {
+        "the provider"
+    } else {
+        "the bank"
+    }
+}
+
+fn of_attempt(attempt: &AttemptView, whom: &str) -> Vec<Event> {
     let verb = match attempt.kind {
-        AttemptKind::Send => "sent to the bank",
-        AttemptKind::Probe => "asked the bank",
+        AttemptKind::Send => format!("sent to {whom}"),
+        AttemptKind::Probe => format!("asked {whom}"),
     };
+    let detail = &attempt.detail;
     let answer = match attempt.state {
         AttemptState::Open => None,
-        AttemptState::Done => Some("the bank has done it".to_owned()),
-        AttemptState::Refused => Some(format!("the bank has refused it: {}", attempt.detail)),
-        AttemptState::Declined => Some(format!("declined: {}", attempt.detail)),
-        AttemptState::Retry => Some(format!("the bank has not done it: {}", attempt.detail)),
-        AttemptState::Unknown => Some(format!("no answer; in doubt: {}", attempt.detail)),
+        AttemptState::Done => Some(format!("{whom} has done it")),
+        AttemptState::Refused => Some(format!("{whom} has refused it: {detail}")),
+        AttemptState::Declined => Some(format!("declined: {detail}")),
+        AttemptState::Retry => Some(format!("{whom} has not done it: {detail}")),
+        AttemptState::Unknown => Some(format!("no answer; in doubt: {detail}")),
     };
     let mut events = vec![];
-    events.extend(event(Some(attempt.turn_at), verb));
+    events.extend(event(Some(attempt.turn_at), &verb));
     events.extend(answer.and_then(|answer| event(attempt.settled_at, &answer)));
     events
 }
@@ -73,7 +85,7 @@ fn of_audit(entry: &AuditEntry) -> Option<Event> {
         "RESCHEDULED" => format!("rescheduled by {actor}: {detail}"),
         "EVIDENCE" => format!("{actor} has evidence that it was done: {detail}"),
         "REOPENED" => format!("tried again by {actor}: {detail}"),
-        "CHECKED" => format!("checked by {actor}: {detail}"),
+        "CHECKED" => format!("checked by {detail}"),
         "RESOLVED" => format!("resolved by {actor}: {detail}"),
         "NOT_NOTIFIED" => format!("nobody is told: {detail}"),
         _ => return None,

@@ -1,9 +1,10 @@
-//! Schemas of words that core knows: taken from its own lists, so that they cannot differ.
+//! Schemas of words. Those that core and the domains list are taken from the lists, so that they cannot
+//! differ; the others are written out.
 
 use serde_json::Value;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
-use tollgate_core::ports::{CheckPhase, Resolved};
+use tollgate_core::ports::{BulkState, CheckPhase, Resolved};
 use tollgate_domains::invoices::InvoiceStatus;
 use tollgate_domains::payments::PaymentStatus;
 use utoipa::openapi::Type;
@@ -29,9 +30,6 @@ pub(super) fn money_status() -> Object {
     let text = ObjectBuilder::new().schema_type(Type::String);
     text.enum_values(Some(words)).build()
 }
-pub(super) fn verdict() -> Object {
-    one_of(["continue", "skip", "fail", "postpone"])
-}
 pub(super) fn initializing() -> Object {
     one_of([PaymentStatus::Initializing.as_str()])
 }
@@ -48,29 +46,26 @@ pub(super) fn attempt_kind() -> Object {
 pub(super) fn resolved() -> Object {
     one_of(Resolved::ALL.map(Resolved::as_str))
 }
-pub(super) fn doubt_order() -> Object {
-    one_of(["id", "oldest", "largest"])
-}
 pub(super) fn bulk_state() -> Object {
-    one_of(["UPLOADING", "RUNNING", "DONE"])
-}
-pub(super) fn check_status() -> Object {
-    one_of(["RUNNING", "COMPLETED", "FAILED", "NOT_FOUND"])
+    one_of(BulkState::ALL.map(BulkState::as_str))
 }
 pub(super) fn check_phase() -> Object {
     one_of(CheckPhase::ALL.map(CheckPhase::as_str))
 }
+
+// Written out, since nobody has a list of them.
+
+pub(super) fn verdict() -> Object {
+    one_of(["continue", "skip", "fail", "postpone"])
+}
+pub(super) fn doubt_order() -> Object {
+    one_of(["id", "oldest", "largest"])
+}
+pub(super) fn check_status() -> Object {
+    one_of(["RUNNING", "COMPLETED", "FAILED", "NOT_FOUND"])
+}
 pub(super) fn check_stage() -> Object {
     one_of(["IDB", "PGI"])
-}
-pub(super) fn spread() -> Object {
-    one_of(SPREADS)
-}
-pub(super) fn spread_or_null() -> Object {
-    let words = SPREADS.map(Value::from).into_iter().chain([Value::Null]);
-    let kinds = SchemaType::from_iter([Type::String, Type::Null]);
-    let text = ObjectBuilder::new().schema_type(kinds);
-    text.enum_values(Some(words)).build()
 }
 pub(super) fn run_or_hold() -> Object {
     one_of(["run", "hold"])
@@ -80,6 +75,15 @@ pub(super) fn json_or_svg() -> Object {
 }
 pub(super) fn json_text_or_svg() -> Object {
     one_of(["json", "text", "svg"])
+}
+pub(super) fn spread() -> Object {
+    one_of(SPREADS)
+}
+pub(super) fn spread_or_null() -> Object {
+    let words = SPREADS.map(Value::from).into_iter().chain([Value::Null]);
+    let kinds = SchemaType::from_iter([Type::String, Type::Null]);
+    let text = ObjectBuilder::new().schema_type(kinds);
+    text.enum_values(Some(words)).build()
 }
 
 const SPREADS: [&str; 2] = ["even", "jitter"];

@@ -1,32 +1,18 @@
 //! `[auth]`: the tokens that are taken, each with a name, a role and the SHA-256 of its text.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
+use tollgate_core::actor;
 
-use crate::auth::{self, Caller, Hash, LOCAL, Role, Tokens};
+use crate::auth::{self, Caller, Hash, Role, Tokens};
 
 /// Every request is compared with all of them.
 const MAX_TOKENS: usize = 1000;
 const MAX_NAME_CHARS: usize = 64;
 /// By this, tools that look for leaked secrets know a token of ours.
 const PREFIX: &str = "tg_";
-/// Who else appears as an actor in the audit trail: nobody may look like one of these.
-const PARTS: [&str; 12] = [
-    LOCAL,
-    "api",
-    "breaker",
-    "configuration",
-    "demo",
-    "dispatcher",
-    "gate",
-    "payments",
-    "reconciliation",
-    "sender",
-    "sweeper",
-    "tollgate",
-];
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -66,7 +52,7 @@ impl fmt::Display for Token {
 impl Token {
     /// A token's text, made of bytes that nobody can guess, and its entry.
     pub fn create(random: &Hash, name: &str, role: Role) -> anyhow::Result<(String, Self)> {
-        let text = format!("{PREFIX}{}", digits(random));
+        let text = format!("{PREFIX}{}", hex::encode(random));
         let entry = Self::of(&text, name, role)?;
         Ok((text, entry))
     }
@@ -76,7 +62,7 @@ impl Token {
         Ok(Self {
             name: name.to_owned(),
             role,
-            sha256: digits(&auth::hash(text.as_bytes())),
+            sha256: hex::encode(auth::hash(text.as_bytes())),
         })
     }
 
@@ -128,28 +114,17 @@ fn check_name(name: &str) -> anyhow::Result<()> {
         "must be 1 to {MAX_NAME_CHARS} of A–Z a–z 0–9 _ - . @ +"
     );
     ensure!(
-        !PARTS.iter().any(|part| part.eq_ignore_ascii_case(name)),
+        !actor::ALL
+            .iter()
+            .any(|part| part.eq_ignore_ascii_case(name)),
         "is what a part of Tollgate is called in the audit trail; choose another"
     );
     Ok(())
 }
 
-fn digits(bytes: &Hash) -> String {
-    bytes.iter().fold(String::new(), |mut digits, byte| {
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    })
-}
-
 fn read_hash(digits: &str) -> Option<Hash> {
     let mut hash = Hash::default();
-    // A sign would be taken as a number's.
-    if digits.len() != 2 * hash.len() || !digits.bytes().all(|d| d.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (byte, pair) in hash.iter_mut().zip(digits.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()?;
-    }
+    hex::decode_to_slice(digits, &mut hash).ok()?;
     Some(hash)
 }
 
@@ -190,6 +165,10 @@ mod tests {
             (entry("a b", "read", &b), "the name \"a b\""),
             (entry(&long_name, "read", &b), "must be 1 to 64"),
             (entry("Breaker", "read", &b), "is what a part of Tollgate"),
+            (
+                entry("status-check", "read", &b),
+                "is what a part of Tollgate",
+            ),
             (entry("Ann", "operate", &b), "two tokens are named \"ann\""),
             (
                 entry("bob", "read", &a.to_uppercase()),

@@ -11,8 +11,8 @@ use tollgate_core::id::{LaneName, check_item_id};
 use tollgate_core::ports::{LONGEST_SEND, Profile};
 use tollgate_domains::payments::DEFAULT_GATEWAY;
 
-use super::header_source::HeaderSource;
 use super::notifications::Notifications;
+use super::secret::Secret;
 
 /// How long a step that sends may take, and a part of it (`downstream`).
 const LONGEST_SEND_MS: u64 = LONGEST_SEND.as_secs() * 1000;
@@ -21,7 +21,7 @@ const CONNECT_MS: u64 = 3_000;
 const MAX_GATEWAY_CHARS: usize = 64;
 /// The bank that payments without a gateway go to.
 const PAYMENTS: &str = "payments";
-/// What somebody on the way says who has waited in vain: whether it was done, he cannot know.
+/// What a proxy on the way says that has waited in vain: it cannot know whether it was done.
 const LOST_ANSWERS: [u16; 3] = [408, 502, 504];
 
 #[derive(Debug, Clone, Deserialize)]
@@ -48,7 +48,7 @@ pub struct Bank {
     pub max_connections: usize,
     pub root_certificates: Option<PathBuf>,
     #[serde(default)]
-    pub headers: BTreeMap<String, HeaderSource>,
+    pub headers: BTreeMap<String, Secret>,
 }
 
 /// A bank of which only what differs from `[downstream.payments]` is written.
@@ -65,7 +65,7 @@ pub struct Gateway {
     max_connections: Option<usize>,
     root_certificates: Option<PathBuf>,
     #[serde(default)]
-    headers: BTreeMap<String, HeaderSource>,
+    headers: BTreeMap<String, Secret>,
 }
 
 /// A bank with everything said about it.

@@ -6,7 +6,7 @@ use anyhow::{bail, ensure};
 use serde::Deserialize;
 
 use super::StoreAt;
-use super::header_source::HeaderSource;
+use super::secret::Secret;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,7 +37,7 @@ pub struct Temporal {
     pub server_name: Option<String>,
     pub client_certificate: Option<PathBuf>,
     pub client_key: Option<PathBuf>,
-    pub api_key: HeaderSource,
+    pub api_key: Secret,
     pub codec_keys: Vec<CodecKey>,
     pub drain_secs: u64,
     pub cached_flows: usize,
@@ -51,7 +51,7 @@ pub struct Temporal {
 #[serde(deny_unknown_fields)]
 pub struct CodecKey {
     pub name: String,
-    pub key: HeaderSource,
+    pub key: Secret,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]

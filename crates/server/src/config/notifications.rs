@@ -7,7 +7,7 @@ use serde::Deserialize;
 use tollgate_core::id::LaneName;
 use tollgate_domains::notifications::{MAX_RECEIVERS, lane_of};
 
-use super::header_source::HeaderSource;
+use super::secret::Secret;
 
 pub(super) const KEY: &str = "downstream.notifications";
 
@@ -15,7 +15,7 @@ pub(super) const KEY: &str = "downstream.notifications";
 #[serde(deny_unknown_fields)]
 pub struct Notifications {
     pub urls: Vec<String>,
-    pub(crate) secret: HeaderSource,
+    pub(crate) secret: Secret,
     pub(crate) root_certificates: Option<PathBuf>,
 }
 
@@ -46,7 +46,7 @@ impl Notifications {
     /// Nobody is told.
     pub(super) fn silence(&mut self) {
         self.urls.clear();
-        self.secret = HeaderSource::default();
+        self.secret = Secret::default();
         self.root_certificates = None;
     }
 
@@ -54,6 +54,6 @@ impl Notifications {
     pub(super) fn tell(&mut self, url: &str, secret: &str) {
         self.silence();
         self.urls.push(url.to_owned());
-        self.secret = HeaderSource::literal(secret);
+        self.secret = Secret::literal(secret);
     }
 }

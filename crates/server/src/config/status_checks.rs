@@ -13,7 +13,7 @@ use rust_decimal::prelude::ToPrimitive;
 use serde::Deserialize;
 use tollgate_domains::status_checks::WorkflowConfig;
 
-use super::header_source::HeaderSource;
+use super::secret::Secret;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -22,7 +22,7 @@ pub struct Elasticsearch {
     pub index: String,
     pub root_certificates: Option<PathBuf>,
     #[serde(default)]
-    pub(crate) headers: BTreeMap<String, HeaderSource>,
+    pub(crate) headers: BTreeMap<String, Secret>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -31,7 +31,7 @@ pub struct ServiceAt {
     pub url: String,
     pub root_certificates: Option<PathBuf>,
     #[serde(default)]
-    pub(crate) headers: BTreeMap<String, HeaderSource>,
+    pub(crate) headers: BTreeMap<String, Secret>,
 }
 
 impl Elasticsearch {

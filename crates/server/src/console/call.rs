@@ -6,6 +6,7 @@ use std::fmt::Write;
 use axum::body::Body;
 use axum::http::{HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -17,6 +18,12 @@ use super::shell::ErrorPage;
 
 /// The largest answer that a page reads.
 const MAX_ANSWER_BYTES: usize = 8 * 1024 * 1024;
+/// All that could be more than a part of an address.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
 
 /// Why there is no page: what the API said.
 #[derive(Debug)]
@@ -138,15 +145,7 @@ fn unusual(_: axum::http::Error) -> Problem {
 
 /// A part of an address, whatever is in it.
 pub(super) fn part(text: &str) -> String {
-    let mut part = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            part.push(char::from(byte));
-        } else {
-            let _ = write!(part, "%{byte:02X}");
-        }
-    }
-    part
+    utf8_percent_encode(text, ENCODED).to_string()
 }
 
 /// `name=value` for all that have a value, for the end of an address.

@@ -1,7 +1,6 @@
 //! Who reads, and whether a form is ours. A session is the reader's own token in a cookie that no script
 //! and no other site can use; with it come the token's name and role, and nothing is kept here.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use axum::Form;
@@ -96,14 +95,10 @@ impl Console {
     fn session_of(&self, token: Option<String>, caller: Caller) -> Session {
         let seed = token.as_deref().unwrap_or(&self.secret);
         let proof = hash(format!("a form of the console for {seed}").as_bytes());
-        let csrf = proof.iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
         Session {
             token,
             caller,
-            csrf,
+            csrf: hex::encode(proof),
         }
     }
 }

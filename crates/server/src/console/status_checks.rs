@@ -16,7 +16,7 @@ use super::session::{Act, Session};
 use super::shell::{Shell, clock, clock_or, grouped, page as drawn};
 use crate::api::Needs;
 
-/// So many payments or failures of one kind are on a page; the API has all of them.
+/// At most this many payments or failures of one kind are on a page; the API has all of them.
 const MOST_SHOWN: usize = 100;
 
 #[derive(Deserialize, Default)]

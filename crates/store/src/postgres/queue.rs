@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio_postgres::Row;
+use tollgate_core::Timestamp;
 use tollgate_core::id::{BatchId, Fence, Item, ItemId, ItemType, LaneName};
 use tollgate_core::ports::{
     Admission, Adrift, Claim, Claimed, DueLanes, NewItem, Queue, StartRecord, StatusMove,
@@ -211,7 +212,11 @@ fn due_from(rows: &[Row], ahead: i64, stale_after: i64) -> StoreResult<DueLanes>
         let [ready, claimed] = [6, 7].map(|column| row.get::<_, Option<i64>>(column));
         let reach = [ready.map(|t| t - ahead), claimed.map(|t| t + stale_after)];
         let first = reach.into_iter().flatten().min();
-        due.add(&lane, first, row.get::<_, Us>(8).0);
+        due.add(
+            &lane,
+            first.and_then(|us| Timestamp::from_microsecond(us).ok()),
+            row.get::<_, Us>(8).0,
+        );
     }
     Ok(due)
 }

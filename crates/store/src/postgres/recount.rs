@@ -2,6 +2,7 @@
 
 use deadpool_postgres::Transaction;
 use tokio_postgres::Row;
+use tollgate_core::actor;
 use tollgate_core::id::LaneName;
 use tollgate_core::ports::{Author, Recounted, StoreResult};
 
@@ -38,7 +39,7 @@ pub(super) async fn recount(tx: &Transaction<'_>, lane: &LaneName) -> StoreResul
             let now = now(tx).await?;
             lanes::forget_pointers(tx, &lane.name, lane.lane.window_size(), now).await?;
         }
-        let author = Author::new("reconciliation", "counters differed from slots");
+        let author = Author::new(actor::RECONCILIATION, "counters differed from slots");
         write_audit(
             tx,
             "RECOUNTED",

@@ -2,6 +2,7 @@
 //! order of their ids, as everywhere where several are held at once.
 
 use deadpool_postgres::Transaction;
+use tollgate_core::actor;
 use tollgate_core::id::{BatchId, Fence, ItemId, ItemType};
 use tollgate_core::ports::{StartRecord, Started, StoreResult};
 
@@ -34,7 +35,7 @@ pub(super) async fn record(
     let entry = Entry {
         batch: Some(batch.as_str()),
         action: "BATCH_COMPLETE",
-        actor: "dispatcher",
+        actor: actor::DISPATCHER,
         detail: &detail,
         ..Entry::default()
     };

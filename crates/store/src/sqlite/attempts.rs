@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use tollgate_core::Timestamp;
+use tollgate_core::actor;
 use tollgate_core::id::{AttemptId, Item};
 use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
 use tollgate_core::ports::{
@@ -164,7 +165,7 @@ fn settle(c: &Connection, s: &Settlement, now: Us) -> rusqlite::Result<bool> {
             item: Some(&s.item),
             action: s.outcome.state().as_str(),
             after,
-            actor: "sender",
+            actor: actor::SENDER,
             detail: s.outcome.detail(),
             ..Entry::default()
         };

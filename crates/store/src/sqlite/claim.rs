@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, params};
 use tollgate_core::Timestamp;
+use tollgate_core::actor;
 use tollgate_core::id::{Fence, Item, ItemId, ItemType, LaneName};
 use tollgate_core::ports::{Claim, Claimed, DueLanes};
 
@@ -44,7 +45,11 @@ pub(super) fn lanes_due(
             claimed.map(|t| t + look.stale_after),
         ];
         let first = reach.into_iter().flatten().min();
-        due.add(&lane, first, now);
+        due.add(
+            &lane,
+            first.and_then(|us| Timestamp::from_microsecond(us).ok()),
+            now,
+        );
     }
     Ok(due)
 }
@@ -171,7 +176,7 @@ fn bury(c: &Connection, claim: &Claim, id: &str, now: i64) -> rusqlite::Result<(
         item: Some(&item),
         action: "DEAD",
         after: Some("DEAD"),
-        actor: "dispatcher",
+        actor: actor::DISPATCHER,
         detail: why,
         ..Entry::default()
     };

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::Timestamp;
+use tollgate_core::actor;
 use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::LARGEST_WINDOW_SECS;
@@ -112,7 +113,15 @@ fn hold_late(c: &Connection, item_type: &ItemType, limit: u32, now: Us) -> rusql
         .collect::<rusqlite::Result<_>>()?;
     for id in &held {
         let item = Item::new(item_type, &ItemId::new(id.as_str()));
-        audit_move(c, &item, "HELD", "READY", "HELD", &machine("sweeper"), now)?;
+        audit_move(
+            c,
+            &item,
+            "HELD",
+            "READY",
+            "HELD",
+            &machine(actor::SWEEPER),
+            now,
+        )?;
     }
     Ok(held.len() as u64)
 }
@@ -140,7 +149,7 @@ fn hold(c: &Connection, item: &Item, run: u32, now: Us) -> rusqlite::Result<bool
         "HELD",
         "DISPATCHED",
         "HELD",
-        &machine("sender"),
+        &machine(actor::SENDER),
         now,
     )?;
     Ok(true)

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
+use tollgate_core::actor;
 use tollgate_core::id::{BatchId, Fence, Item, ItemId, ItemType, LaneName};
 use tollgate_core::ports::{
     Admission, Adrift, Claim, Claimed, DueLanes, NewItem, Queue, StartRecord, StatusMove,
@@ -130,7 +131,7 @@ impl Queue for SqliteStore {
                 item: Some(&item),
                 action: "PUT_BACK",
                 after: Some("READY"),
-                actor: "sender",
+                actor: actor::SENDER,
                 detail: &why,
                 ..Entry::default()
             };
@@ -215,7 +216,7 @@ impl Queue for SqliteStore {
                 action: "RESTARTED",
                 before: Some("DISPATCHED"),
                 after: Some(&after),
-                actor: "sweeper",
+                actor: actor::SWEEPER,
                 detail: &why,
                 ..Entry::default()
             };

@@ -1,6 +1,7 @@
 //! Counting a lane's windows anew from the slots of what waits or is under way.
 
 use rusqlite::{Connection, OptionalExtension, params};
+use tollgate_core::actor;
 use tollgate_core::id::LaneName;
 use tollgate_core::ports::{Author, Recounted};
 
@@ -85,7 +86,7 @@ pub(super) fn recount(c: &Connection, lane: &LaneName, now: Us) -> rusqlite::Res
     }
     if recounted.windows > 0 {
         lanes::forget_pointers(c, lane)?;
-        let author = Author::new("reconciliation", "counters differed from slots");
+        let author = Author::new(actor::RECONCILIATION, "counters differed from slots");
         write_audit(
             c,
             "RECOUNTED",

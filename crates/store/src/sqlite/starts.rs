@@ -1,6 +1,7 @@
 //! What became of the dispatcher's starts.
 
 use rusqlite::{Connection, OptionalExtension, params};
+use tollgate_core::actor;
 use tollgate_core::id::{BatchId, Item, ItemType};
 use tollgate_core::ports::{StartRecord, Started};
 
@@ -33,7 +34,7 @@ pub(super) fn record(
     let entry = Entry {
         batch: Some(batch.as_str()),
         action: "BATCH_COMPLETE",
-        actor: "dispatcher",
+        actor: actor::DISPATCHER,
         detail: &detail,
         ..Entry::default()
     };
@@ -97,7 +98,7 @@ fn start_failed(
         action: "DISPATCH_FAILED",
         before: Some("CLAIMED"),
         after: Some(&after),
-        actor: "dispatcher",
+        actor: actor::DISPATCHER,
         detail: why,
     };
     audit(c, now, &entry)?;

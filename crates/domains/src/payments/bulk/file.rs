@@ -1,7 +1,5 @@
 //! A file as it comes in: pieces of bytes into chunks of lines, with the digest of the whole.
 
-use std::fmt::Write;
-
 use sha2::{Digest, Sha256};
 use tollgate_core::ports::NewChunk;
 
@@ -102,7 +100,7 @@ impl File {
         }
         Ok(WholeFile {
             last_chunks: rows.chunks.rest(),
-            digest: hex(&digest.finalize()),
+            digest: hex::encode(digest.finalize()),
         })
     }
 }
@@ -147,14 +145,6 @@ fn too_long(format: Format) -> String {
             format!("is longer than {most} KiB; perhaps a quote before it is not closed")
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let digits = String::with_capacity(2 * bytes.len());
-    bytes.iter().fold(digits, |mut digits, byte| {
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Where the value of a header, or another secret, comes from: `env:NAME`, `file:PATH`, or the text itself. A value is
-//! never shown, neither by `Debug` nor in a sentence about what is wrong with it.
+//! A secret, such as a key or the value of a header, and where it comes from: `env:NAME`, `file:PATH`, or
+//! the text itself. It is never shown, neither by `Debug` nor in a sentence about what is wrong with it.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 #[derive(Clone, Default, Deserialize)]
 #[serde(transparent)]
-pub struct HeaderSource(String);
+pub struct Secret(String);
 
-impl HeaderSource {
+impl Secret {
     /// The value itself, which must not begin like a reference to elsewhere.
     pub(crate) fn literal(value: &str) -> Self {
         Self(value.to_owned())
@@ -35,7 +35,7 @@ impl HeaderSource {
     }
 }
 
-impl fmt::Debug for HeaderSource {
+impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let elsewhere = self.0.starts_with("env:") || self.0.starts_with("file:");
         f.write_str(if elsewhere { &self.0 } else { "…" })
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     fn value(source: &str) -> Result<String, String> {
-        HeaderSource(source.to_owned()).value()
+        Secret(source.to_owned()).value()
     }
 
     #[test]
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_literal_is_not_shown() {
-        let shown = |source: &str| format!("{:?}", HeaderSource(source.to_owned()));
+        let shown = |source: &str| format!("{:?}", Secret(source.to_owned()));
         assert_eq!(shown("Bearer secret"), "…");
         assert_eq!(shown("env:BANK_TOKEN"), "env:BANK_TOKEN");
     }

@@ -10,7 +10,7 @@ use tollgate_core::flow::Flow;
 use tollgate_core::id::ItemType;
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::ports::{SettingKind, Store};
-use tollgate_dispatch::{DISPATCH_TASK_QUEUE, DispatchRound, DispatcherFlow, dispatcher_id};
+use tollgate_dispatch::{DISPATCH_TASK_QUEUE, DispatchRound, DispatcherFlow, Every, dispatcher_id};
 use tollgate_domains::{payments, status_checks};
 use tollgate_temporal::{Recurring, Schedules, TaskQueues};
 
@@ -32,23 +32,26 @@ pub(crate) struct Keeper {
 
 impl Keeper {
     /// Until told to stop.
-    pub(crate) async fn run(self, mut stop: watch::Receiver<bool>) {
+    pub(crate) async fn run(self, stop: watch::Receiver<bool>) {
+        let mut every = Every::new(PAUSE, stop);
         let mut kept = BTreeMap::new();
         for round in 0_u64.. {
-            let thorough = round.is_multiple_of(THOROUGH);
-            if thorough {
-                kept.clear();
+            if !every.once(self.look(round, &mut kept)).await {
+                return;
             }
-            if let Err(error) = self.keep_all(&mut kept).await {
-                tracing::warn!(%error, "the dispatchers' schedules could not be looked after");
-                kept.clear();
-            } else if thorough {
-                self.look_at_queues().await;
-            }
-            tokio::select! {
-                () = tokio::time::sleep(PAUSE) => {}
-                _ = stop.wait_for(|stop| *stop) => return,
-            }
+        }
+    }
+
+    async fn look(&self, round: u64, kept: &mut BTreeMap<String, Recurring>) {
+        let thorough = round.is_multiple_of(THOROUGH);
+        if thorough {
+            kept.clear();
+        }
+        if let Err(error) = self.keep_all(kept).await {
+            tracing::warn!(%error, "the dispatchers' schedules could not be looked after");
+            kept.clear();
+        } else if thorough {
+            self.look_at_queues().await;
         }
     }
 

@@ -1,0 +1,41 @@
+//! Who acts in the audit trail besides people: every name under which Tollgate itself writes there.
+//! No token may have one of them, or a person could pass for a part of the machine.
+
+/// Closes a lane whose downstream keeps failing.
+pub const BREAKER: &str = "breaker";
+/// Look at an invoice before it is charged.
+pub const CHECKS: &str = "checks";
+/// What was read from the configuration at the start.
+pub const CONFIGURATION: &str = "configuration";
+pub const DEMO: &str = "demo";
+pub const DISPATCHER: &str = "dispatcher";
+/// Whoever is on this machine, where no tokens are configured.
+pub const LOCAL: &str = "local";
+/// The flows of payments.
+pub const PAYMENTS: &str = "payments";
+pub const RECONCILIATION: &str = "reconciliation";
+pub const SENDER: &str = "sender";
+/// What a status check has learnt about a payment in doubt.
+pub const STATUS_CHECK: &str = "status-check";
+/// Finds invoices that are outstanding and not scheduled.
+pub const SWEEP: &str = "sweep";
+/// Finds items that are adrift or late.
+pub const SWEEPER: &str = "sweeper";
+/// What a first start needs.
+pub const TOLLGATE: &str = "tollgate";
+
+pub const ALL: [&str; 13] = [
+    BREAKER,
+    CHECKS,
+    CONFIGURATION,
+    DEMO,
+    DISPATCHER,
+    LOCAL,
+    PAYMENTS,
+    RECONCILIATION,
+    SENDER,
+    STATUS_CHECK,
+    SWEEP,
+    SWEEPER,
+    TOLLGATE,
+];
