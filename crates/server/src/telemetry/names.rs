@@ -2,7 +2,7 @@
 
 use metrics::{describe_counter, describe_gauge, describe_histogram};
 
-const COUNTERS: [(&str, &str); 13] = [
+const COUNTERS: [(&str, &str); 14] = [
     (
         "rate_limiter_slot_assignment_failures_total",
         "items refused because their lane never opens again",
@@ -28,6 +28,10 @@ const COUNTERS: [(&str, &str); 13] = [
     (
         "tollgate_notification_sends_total",
         "notifications posted, by lane and outcome; repeats included",
+    ),
+    (
+        "tollgate_answers_differ_total",
+        "payments whose bank says another amount or currency than was sent, by lane",
     ),
     (
         "tollgate_rule_refusals_total",
