@@ -6,6 +6,7 @@ mod breaker;
 mod call_turns;
 mod check_retention;
 mod clock_watch;
+mod count;
 mod decide;
 mod dispatcher;
 mod feeder;

@@ -40,9 +40,9 @@ impl Reconciler {
     async fn reconcile_all(&self, store: &dyn Store) -> StoreResult<()> {
         for lane in store.lanes().await? {
             let recounted = self.planner.reconcile(&lane.name).await?;
+            metrics::counter!("tollgate_windows_corrected_total", "lane" => lane.name.to_string())
+                .increment(recounted.windows);
             if recounted != Recounted::default() {
-                metrics::counter!("tollgate_windows_corrected_total", "lane" => lane.name.to_string())
-                    .increment(recounted.windows);
                 tracing::warn!(lane = %lane.name, %recounted, "counters differed from slots");
             }
         }

@@ -218,6 +218,12 @@ fn a_bank_that_says_another_amount_is_counted_logged_and_told_of_its_payment() {
         until_status(&server, id, "PROCESSING");
     }
     differ(1);
+    let metrics = get(server.address, "/metrics").unwrap().text;
+    for (kind, outcome, count) in [("send", "done", 2), ("send", "unknown", 0), ("probe", "done", 0)] {
+        let labels = format!("lane=\"default\",kind=\"{kind}\",outcome=\"{outcome}\"");
+        let line = format!("tollgate_sends_total{{{labels}}} {count}\n");
+        assert!(metrics.contains(&line), "{line} is not in {metrics}");
+    }
     let told = |id: &str| {
         let shown = get(server.address, &format!("/payments/{id}")).unwrap();
         let told = "the bank's answer differs: amount: sent 10.00, the bank says 110.00";
@@ -292,9 +298,14 @@ fn promtool_accepts_the_alert_rules_and_they_fire() {
         )
         .to_owned()
     });
-    for (verb, file) in [("check", "alerts.yml"), ("test", "alerts_test.yml")] {
+    let asked = [
+        &["check", "rules", "alerts.yml"][..],
+        &["test", "rules", "alerts_test.yml"],
+        &["check", "config", "--syntax-only", "prometheus.yml"],
+    ];
+    for words in asked {
         let said = Command::new(&promtool)
-            .args([verb, "rules", file])
+            .args(words)
             .current_dir(folder)
             .output()
             .expect("no promtool: run ./dev setup");
