@@ -36,4 +36,7 @@ pub use rounds::{DISPATCH_TASK_QUEUE, DispatchRound, DispatcherFlow, Dispatchers
 pub use sender::{IfDeclined, Job, Moves, Sender, Sent};
 pub use shift::Shift;
 pub use sweeper::{Sweep, Sweeper};
-pub use why::{is_overdue, nobody_runs_it, why_not_running};
+pub use why::{
+    ENGINE_IS_AWAY, NOBODY_DISPATCHES, is_overdue, nobody_runs_it, waits_for_dispatch,
+    why_not_running,
+};
