@@ -11,6 +11,7 @@ use crate::calendar::Calendar;
 use crate::id::LaneName;
 use crate::lane::Lane;
 use crate::open_time::{OpenTime, Stretch};
+use crate::ports::Author;
 use crate::window::Windows;
 
 /// A lane that sends nothing is asked about again after this time at the earliest.
@@ -27,6 +28,8 @@ pub struct LaneInForce {
     pub effective_at: Timestamp,
     /// Closed until then: its downstream asked for quiet (`Retry-After`), or the breaker did it.
     pub closed_until: Option<Timestamp>,
+    /// Who closed it and why; `None` if its downstream asked for quiet.
+    pub closed_by: Option<Author>,
 }
 
 /// Whether a lane sends, and for how long that holds at least.
@@ -90,8 +93,12 @@ impl LaneInForce {
             };
         }
         if let Some(until) = self.closed_until.filter(|until| *until > now) {
+            let who = match &self.closed_by {
+                Some(Author { actor, reason }) => format!("the {actor}: {reason}"),
+                None => "its downstream (Retry-After)".to_owned(),
+            };
             return Standing::Closed {
-                why: format!("lane \"{name}\" is closed by its downstream"),
+                why: format!("lane \"{name}\" is closed by {who}"),
                 until: Some(until),
             };
         }

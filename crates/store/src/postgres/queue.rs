@@ -40,7 +40,8 @@ impl Queue for PostgresStore {
     ) -> StoreResult<DueLanes> {
         /// Per lane, its newest version and the ends of two indexes.
         const LANES: &str =
-            "SELECT l.name, l.version, l.body, l.created_at, c.closed_until, k.body,
+            "SELECT l.name, l.version, l.body, l.created_at, c.closed_until,
+                    c.closed_by, c.closed_why, k.body,
                     (SELECT min(scheduled_exec_time) FROM item_queue
                      WHERE item_type = $1 AND lane = l.name AND queue_status = 'READY'),
                     (SELECT min(claimed_at) FROM item_queue
@@ -206,10 +207,10 @@ fn due_from(rows: &[Row], ahead: i64, stale_after: i64) -> StoreResult<DueLanes>
     let mut due = DueLanes::default();
     for row in rows {
         let lane = lanes::lane_from(row)?;
-        let [ready, claimed] = [6, 7].map(|column| row.get::<_, Option<i64>>(column));
+        let [ready, claimed] = [8, 9].map(|column| row.get::<_, Option<i64>>(column));
         let reach = [ready.map(|t| t - ahead), claimed.map(|t| t + stale_after)];
         let first = reach.into_iter().flatten().min();
-        due.add(&lane, first, row.get::<_, Us>(8).0);
+        due.add(&lane, first, row.get::<_, Us>(10).0);
     }
     Ok(due)
 }
