@@ -153,3 +153,42 @@ impl LaneInForce {
         sendable.saturating_sub(unsent)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lane::LaneChange;
+
+    #[test]
+    fn who_has_closed_a_lane_is_told_until_it_opens() {
+        let change = LaneChange {
+            max_per_window: Some(100),
+            window_size_secs: Some(4),
+            ..LaneChange::default()
+        };
+        let until = Timestamp::from_second(1_800_000_000).unwrap();
+        let mut lane = LaneInForce {
+            name: LaneName::new("bank"),
+            version: 1,
+            lane: Lane::changed(None, change).unwrap(),
+            calendar: None,
+            effective_at: Timestamp::UNIX_EPOCH,
+            closed_until: Some(until),
+            closed_by: None,
+        };
+        let breaker = Author::new("breaker", "10 of the last 20 exchanges failed");
+        let table = [
+            (None, "its downstream (Retry-After)"),
+            (Some(breaker), "the breaker: 10 of the last 20 exchanges failed"),
+        ];
+        for (by, told) in table {
+            lane.closed_by = by;
+            let closed = Standing::Closed {
+                why: format!("lane \"bank\" is closed by {told}"),
+                until: Some(until),
+            };
+            assert_eq!(lane.standing(until - Duration::from_millis(1)), closed);
+            assert!(matches!(lane.standing(until), Standing::Open { .. }));
+        }
+    }
+}
