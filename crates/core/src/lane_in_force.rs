@@ -179,7 +179,10 @@ mod tests {
         let breaker = Author::new("breaker", "10 of the last 20 exchanges failed");
         let table = [
             (None, "its downstream (Retry-After)"),
-            (Some(breaker), "the breaker: 10 of the last 20 exchanges failed"),
+            (
+                Some(breaker),
+                "the breaker: 10 of the last 20 exchanges failed",
+            ),
         ];
         for (by, told) in table {
             lane.closed_by = by;

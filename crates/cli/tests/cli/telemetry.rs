@@ -219,7 +219,11 @@ fn a_bank_that_says_another_amount_is_counted_logged_and_told_of_its_payment() {
     }
     differ(1);
     let metrics = get(server.address, "/metrics").unwrap().text;
-    for (kind, outcome, count) in [("send", "done", 2), ("send", "unknown", 0), ("probe", "done", 0)] {
+    for (kind, outcome, count) in [
+        ("send", "done", 2),
+        ("send", "unknown", 0),
+        ("probe", "done", 0),
+    ] {
         let labels = format!("lane=\"default\",kind=\"{kind}\",outcome=\"{outcome}\"");
         let line = format!("tollgate_sends_total{{{labels}}} {count}\n");
         assert!(metrics.contains(&line), "{line} is not in {metrics}");

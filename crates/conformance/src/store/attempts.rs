@@ -258,7 +258,10 @@ pub async fn a_shorter_wish_for_quiet_never_shortens_a_longer_one(f: &dyn Fixtur
     }
     let lane = f.store().lane(&bank()).await.unwrap().unwrap();
     let until = lane.closed_until.expect("the lane is closed");
-    assert_eq!(lane.closed_by, None, "its downstream wants it closed longest");
+    assert_eq!(
+        lane.closed_by, None,
+        "its downstream wants it closed longest"
+    );
     let left = until.duration_since(f.now().await).unsigned_abs();
     assert!(left <= HOUR && left > HOUR / 2, "{left:?}");
     f.advance(HOUR).await;

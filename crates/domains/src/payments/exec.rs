@@ -264,10 +264,22 @@ mod tests {
             assert_eq!(said(answer), None, "{answer}");
         }
         let other = [
-            (r#"{"amount":"12550"}"#, "amount: sent 125.50, the bank says 12550"),
-            (r#"{"amount":1255.0}"#, "amount: sent 125.50, the bank says 1255.0"),
-            (r#"{"amount":"many"}"#, "amount: sent 125.50, the bank says many"),
-            (r#"{"currency":"EUR"}"#, "currency: sent USD, the bank says EUR"),
+            (
+                r#"{"amount":"12550"}"#,
+                "amount: sent 125.50, the bank says 12550",
+            ),
+            (
+                r#"{"amount":1255.0}"#,
+                "amount: sent 125.50, the bank says 1255.0",
+            ),
+            (
+                r#"{"amount":"many"}"#,
+                "amount: sent 125.50, the bank says many",
+            ),
+            (
+                r#"{"currency":"EUR"}"#,
+                "currency: sent USD, the bank says EUR",
+            ),
         ];
         for (answer, told) in other {
             assert_eq!(said(answer).as_deref(), Some(told), "{answer}");

@@ -239,9 +239,13 @@ pub(super) async fn close_for(
          WHERE coalesce(lane_cursor.closed_until, 0) < excluded.closed_until";
     let by = author.map(|author| author.actor.as_str());
     let why = author.map(|author| storable(&author.reason));
-    execute(tx, CLOSE, &[&name.as_str(), &micros(time), &by, &why.as_deref()])
-        .await
-        .map(drop)
+    execute(
+        tx,
+        CLOSE,
+        &[&name.as_str(), &micros(time), &by, &why.as_deref()],
+    )
+    .await
+    .map(drop)
 }
 
 /// Room may have come back anywhere from now on. No slot is given in a window that has ended.

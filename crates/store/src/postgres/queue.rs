@@ -39,8 +39,7 @@ impl Queue for PostgresStore {
         stale_after: Duration,
     ) -> StoreResult<DueLanes> {
         /// Per lane, its newest version and the ends of two indexes.
-        const LANES: &str =
-            "SELECT l.name, l.version, l.body, l.created_at, c.closed_until,
+        const LANES: &str = "SELECT l.name, l.version, l.body, l.created_at, c.closed_until,
                     c.closed_by, c.closed_why, k.body,
                     (SELECT min(scheduled_exec_time) FROM item_queue
                      WHERE item_type = $1 AND lane = l.name AND queue_status = 'READY'),
