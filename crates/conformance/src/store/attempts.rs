@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate_core::id::AttemptId;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptState, Outcome};
-use tollgate_core::ports::{Author, Settlement, StatusMove, Then};
+use tollgate_core::ports::{Settlement, StatusMove, Then};
 
 use super::fixture::{
     Fixture, HOUR, MINUTE, SECOND, TOLERANCE, bank, micros, payment, plan, send, settlement,
@@ -246,7 +246,7 @@ pub async fn a_shorter_wish_for_quiet_never_shortens_a_longer_one(f: &dyn Fixtur
     let items = f.dispatched(&["a", "b"]).await;
     let turns = f.turns(items.iter().map(send).collect()).await;
     let attempts = super::fixture::given(&turns);
-    let breaker = Author::new("breaker", "too many fail");
+    let breaker = tollgate_core::ports::Author::new("breaker", "too many fail");
     let closed = f.store().close_lane(&bank(), MINUTE, breaker).await;
     closed.unwrap();
     for ((item, (attempt, _)), quiet) in items.iter().zip(attempts).zip([HOUR, SECOND]) {
