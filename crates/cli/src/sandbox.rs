@@ -16,7 +16,8 @@ A fault is WHICH: FAULT; several are separated by ';' or line ends (reference: d
   WHICH  [1 in N] sends|probes|webhooks|lookups|notifies|checks|all [N | N-M | N-] [of payment ID | of each payment]
   FAULT  latency TIME, work TIME, settle TIME, forget-key TIME with TIME as 20ms, 2s or 5m;
          decline (charges only); or
-         STATUS, reset, stall, half, garbage, empty, wrong-id, huge, each [before|after] the work";
+         STATUS, reset, stall, half, garbage, empty, wrong-id, wrong-amount, huge, each
+         [before|after] the work";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = SPEC_HELP)]

@@ -201,6 +201,7 @@ mod tests {
             calendar,
             effective_at: Timestamp::UNIX_EPOCH,
             closed_until: None,
+            closed_by: None,
         }
     }
     fn at(ms: i64) -> Timestamp {

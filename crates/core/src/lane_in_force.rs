@@ -11,6 +11,7 @@ use crate::calendar::Calendar;
 use crate::id::LaneName;
 use crate::lane::Lane;
 use crate::open_time::{OpenTime, Stretch};
+use crate::ports::Author;
 use crate::window::Windows;
 
 /// A lane that sends nothing is asked about again after this time at the earliest.
@@ -27,6 +28,8 @@ pub struct LaneInForce {
     pub effective_at: Timestamp,
     /// Closed until then: its downstream asked for quiet (`Retry-After`), or the breaker did it.
     pub closed_until: Option<Timestamp>,
+    /// Who closed it and why; `None` if its downstream asked for quiet.
+    pub closed_by: Option<Author>,
 }
 
 /// Whether a lane sends, and for how long that holds at least.
@@ -90,8 +93,12 @@ impl LaneInForce {
             };
         }
         if let Some(until) = self.closed_until.filter(|until| *until > now) {
+            let who = match &self.closed_by {
+                Some(Author { actor, reason }) => format!("the {actor}: {reason}"),
+                None => "its downstream (Retry-After)".to_owned(),
+            };
             return Standing::Closed {
-                why: format!("lane \"{name}\" is closed by its downstream"),
+                why: format!("lane \"{name}\" is closed by {who}"),
                 until: Some(until),
             };
         }
@@ -185,6 +192,7 @@ mod tests {
             calendar: None,
             effective_at: now,
             closed_until: None,
+            closed_by: None,
         };
         let pause = Pause {
             until: at(60),
@@ -198,6 +206,42 @@ mod tests {
         for (pause, waiting, expected) in table {
             let drained = lane(pause.clone()).drained_at(Decimal::ZERO, now, waiting);
             assert_eq!(drained, expected, "{pause:?} {waiting}");
+        }
+    }
+
+    #[test]
+    fn who_has_closed_a_lane_is_told_until_it_opens() {
+        let change = LaneChange {
+            max_per_window: Some(100),
+            window_size_secs: Some(4),
+            ..LaneChange::default()
+        };
+        let until = Timestamp::from_second(1_800_000_000).unwrap();
+        let mut lane = LaneInForce {
+            name: LaneName::new("bank"),
+            version: 1,
+            lane: Lane::changed(None, change).unwrap(),
+            calendar: None,
+            effective_at: Timestamp::UNIX_EPOCH,
+            closed_until: Some(until),
+            closed_by: None,
+        };
+        let breaker = Author::new("breaker", "10 of the last 20 exchanges failed");
+        let table = [
+            (None, "its downstream (Retry-After)"),
+            (
+                Some(breaker),
+                "the breaker: 10 of the last 20 exchanges failed",
+            ),
+        ];
+        for (by, told) in table {
+            lane.closed_by = by;
+            let closed = Standing::Closed {
+                why: format!("lane \"bank\" is closed by {told}"),
+                until: Some(until),
+            };
+            assert_eq!(lane.standing(until - Duration::from_millis(1)), closed);
+            assert!(matches!(lane.standing(until), Standing::Open { .. }));
         }
     }
 }

@@ -36,7 +36,12 @@ pub(crate) struct Breaker {
 /// What follows from an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Circuit {
-    Opens { pause: Duration, failed: usize },
+    /// So many of so many exchanges failed.
+    Opens {
+        pause: Duration,
+        failed: usize,
+        of: usize,
+    },
     Closes,
 }
 
@@ -70,10 +75,11 @@ impl Breaker {
             return None;
         }
         self.openings += 1;
+        let of = self.recent.len();
         self.recent.clear();
         let pause = PAUSES.pause_after(self.openings);
         self.open_until = Some(heard + pause);
-        Some(Circuit::Opens { pause, failed })
+        Some(Circuit::Opens { pause, failed, of })
     }
 }
 
@@ -84,9 +90,9 @@ mod tests {
     fn at(secs: i64) -> Timestamp {
         Timestamp::from_second(1_800_000_000 + secs).unwrap()
     }
-    fn opens(secs: u64, failed: usize) -> Circuit {
+    fn opens(secs: u64, failed: usize, of: usize) -> Circuit {
         let pause = Duration::from_secs(secs);
-        Circuit::Opens { pause, failed }
+        Circuit::Opens { pause, failed, of }
     }
 
     #[test]
@@ -104,7 +110,12 @@ mod tests {
             .map(|n| breaker.record(false, at(n), at(n)))
             .collect();
         assert_eq!(said[8], None);
-        assert_eq!(said[9], Some(opens(5, 10)));
+        assert_eq!(said[9], Some(opens(5, 10, 10)));
+        let mut breaker = Breaker::default();
+        let said: Vec<_> = (0..20)
+            .filter_map(|n| breaker.record(n % 2 == 0, at(n), at(n)))
+            .collect();
+        assert_eq!(said, [opens(5, 10, 20)], "every other one fails");
     }
 
     #[test]
@@ -153,7 +164,7 @@ mod tests {
         let again: Vec<_> = (20..23)
             .map(|n| breaker.record(false, at(n), at(n)))
             .collect();
-        assert_eq!(again, [None, None, Some(opens(10, 3))]);
+        assert_eq!(again, [None, None, Some(opens(10, 3, 3))]);
         let works: Vec<_> = (40..43)
             .map(|n| breaker.record(true, at(n), at(n)))
             .collect();

@@ -11,6 +11,10 @@ use tollgate_core::ports::{Author, NewAudit, Store, StoreResult};
 
 use crate::breaker::{Breaker, Circuit};
 
+/// So much of the last failure is told of a lane that the breaker has closed: it is kept with the cursor,
+/// which every turn writes.
+const LAST_CHARS: usize = 80;
+
 pub(crate) struct LaneCare {
     store: Arc<dyn Store>,
     lane: LaneName,
@@ -45,16 +49,18 @@ impl LaneCare {
         let lane = &self.lane;
         let done = match circuit {
             None => return,
-            Some(Circuit::Opens { pause, failed }) => {
+            Some(Circuit::Opens { pause, failed, of }) => {
                 tracing::warn!(%lane, ?pause, detail, "too many exchanges fail: the lane is closed for a while");
-                let why = format!("{failed} of the last exchanges failed or were slow: {detail}");
+                let last: String = detail.chars().take(LAST_CHARS).collect();
+                let why =
+                    format!("{failed} of the last {of} exchanges failed or were slow: {last}");
                 let author = Author::new(actor::BREAKER, why);
                 self.store.close_lane(lane, pause, author).await
             }
             Some(Circuit::Closes) => {
                 tracing::info!(%lane, "exchanges work again");
                 let entry = NewAudit {
-                    action: "BREAKER_CLOSED".into(),
+                    action: "LANE_WORKS_AGAIN".into(),
                     actor: actor::BREAKER.into(),
                     detail: format!("lane {lane}: exchanges work again"),
                     ..NewAudit::default()

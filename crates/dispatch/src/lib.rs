@@ -6,6 +6,7 @@ mod breaker;
 mod call_turns;
 mod check_retention;
 mod clock_watch;
+mod count;
 mod cycle;
 mod decide;
 mod dispatcher;
@@ -40,4 +41,7 @@ pub use rounds::{DISPATCH_TASK_QUEUE, DispatchRound, DispatcherFlow, Dispatchers
 pub use sender::{IfDeclined, Job, Moves, Sender, Sent};
 pub use shift::Shift;
 pub use sweeper::{Sweep, Sweeper};
-pub use why::{is_overdue, nobody_runs_it, why_not_running};
+pub use why::{
+    ENGINE_IS_AWAY, NOBODY_DISPATCHES, is_overdue, nobody_runs_it, waits_for_dispatch,
+    why_not_running,
+};

@@ -43,9 +43,9 @@ impl Reconciler {
     async fn reconcile_all(&self) -> StoreResult<()> {
         for lane in self.store.lanes().await? {
             let recounted = self.planner.reconcile(&lane.name).await?;
+            metrics::counter!("tollgate_windows_corrected_total", "lane" => lane.name.to_string())
+                .increment(recounted.windows);
             if recounted != Recounted::default() {
-                metrics::counter!("tollgate_windows_corrected_total", "lane" => lane.name.to_string())
-                    .increment(recounted.windows);
                 tracing::warn!(lane = %lane.name, %recounted, "counters differed from slots");
             }
         }

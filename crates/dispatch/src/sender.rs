@@ -20,6 +20,7 @@ use tollgate_core::ports::{
 };
 use tollgate_core::retry;
 
+use crate::count;
 use crate::decide::{self, Doubt, Next};
 use crate::follow::{Follows, PAUSES, follow, judge};
 use crate::gate::{Ask, Gate, NoTurn, Refusal};
@@ -113,6 +114,7 @@ impl std::fmt::Debug for Sender {
 impl Sender {
     pub fn new(store: Arc<dyn Store>, gate: Arc<Gate>, connector: Arc<dyn Connector>) -> Self {
         let care = LaneCare::new(Arc::clone(&store), connector.lane().clone());
+        count::begin(connector.lane());
         Self {
             store,
             gate,
@@ -281,6 +283,7 @@ impl Sender {
         self.care_for_lane(&heard, turn_at, began.elapsed()).await;
         let outcome = judge(heard.outcome, doubt);
         tracing::Span::current().record("outcome", outcome.state().as_str());
+        count::exchange(self.connector.lane(), kind, outcome.state());
         if matches!(outcome, Outcome::Unknown(_)) {
             // What was answered is in the attempt; a bank may repeat an account in it.
             tracing::warn!(item = %job.item, ?kind, "in doubt: nobody knows the outcome");

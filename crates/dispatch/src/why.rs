@@ -15,6 +15,24 @@ pub fn is_overdue(item: &ItemView, now: Timestamp) -> bool {
     item.queue_status == QueueStatus::Dispatched && item.due + OVERDUE_AFTER < now
 }
 
+/// Whether nothing that the store knows of holds an item: it is due, and waits for a dispatcher. Then it is
+/// worth asking if there is one.
+pub fn waits_for_dispatch(
+    item: &ItemView,
+    lane: Option<&LaneInForce>,
+    enabled: bool,
+    now: Timestamp,
+) -> bool {
+    let is_due = item.queue_status == QueueStatus::Ready && item.due <= now;
+    let lane = Standing::of(lane, &item.lane, now);
+    is_due && enabled && matches!(lane, Standing::Open { .. })
+}
+
+pub const ENGINE_IS_AWAY: &str =
+    "the engine cannot be reached, and starts nothing meanwhile; it goes on by itself";
+
+pub const NOBODY_DISPATCHES: &str = "nobody dispatches; start a process with the role dispatch";
+
 /// The engine has the flow, and no process that could run it.
 pub fn nobody_runs_it(task_queue: &str) -> String {
     format!(

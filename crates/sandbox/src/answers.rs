@@ -192,6 +192,14 @@ pub(crate) fn wrong_id(said: &Said) -> Answer {
     Said::json(StatusCode::OK, fields.to_string()).whole()
 }
 
+/// The same answer about ten times the money, or more.
+pub(crate) fn wrong_amount(said: &Said) -> Answer {
+    let mut fields: Value = serde_json::from_str(&said.json).unwrap_or_default();
+    let amount = fields["amount"].as_str().unwrap_or_default();
+    fields["amount"] = json!(format!("1{amount}"));
+    Said::json(StatusCode::OK, fields.to_string()).whole()
+}
+
 pub(crate) fn huge(payment_id: &str, megabytes: u32) -> Answer {
     let opening = format!(
         r#"{{"paymentId":{},"status":"accepted","padding":""#,

@@ -216,6 +216,7 @@ impl Counter {
             | Strike::Garbage
             | Strike::Empty
             | Strike::WrongId
+            | Strike::WrongAmount
             | Strike::Huge { .. } => Effect::LostBefore,
         };
         self.ledger.amend(place, |entry| entry.effect = effect);
@@ -255,6 +256,7 @@ pub(crate) async fn struck(
         Some(Strike::Garbage) => answers::garbage(),
         Some(Strike::Empty) => Said::json(StatusCode::OK, String::new()).whole(),
         Some(Strike::WrongId) => answers::wrong_id(&said),
+        Some(Strike::WrongAmount) => answers::wrong_amount(&said),
         Some(Strike::Huge { megabytes }) => answers::huge(payment_id, megabytes),
     })
 }

@@ -124,6 +124,8 @@ pub(crate) enum Strike {
     Empty,
     /// 200 with JSON that names another payment.
     WrongId,
+    /// 200 with JSON that says another amount.
+    WrongAmount,
     /// 200 with JSON of this size.
     Huge { megabytes: u32 },
 }
@@ -218,6 +220,7 @@ impl fmt::Display for Blow {
             Strike::Garbage => f.write_str("garbage")?,
             Strike::Empty => f.write_str("empty")?,
             Strike::WrongId => f.write_str("wrong-id")?,
+            Strike::WrongAmount => f.write_str("wrong-amount")?,
             Strike::Huge { megabytes } => write!(f, "huge {megabytes}")?,
         }
         f.write_str(match self.when {

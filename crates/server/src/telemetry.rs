@@ -20,6 +20,7 @@ use tollgate_dispatch::{Every, Planner};
 use tollgate_domains::{invoices, payments};
 
 use crate::assemble::item_types;
+use crate::pulse::MOST_LATE;
 
 pub use log::Log;
 
@@ -129,6 +130,8 @@ async fn look_at_lane(
     let overdue = store.backlog(&lane.name, now, u32::MAX).await?;
     set("tollgate_lane_waiting", waiting.to_f64().unwrap_or(0.0));
     set("tollgate_lane_overdue", overdue.to_f64().unwrap_or(0.0));
+    let late = store.planned_late(&lane.name, MOST_LATE).await?;
+    set("tollgate_lane_planned_late", late.to_f64().unwrap_or(0.0));
     let drained = lane.drained_at(planner.margin(), now, waiting);
     let drain = drained.map_or(f64::INFINITY, |at| at.duration_since(now).as_secs_f64());
     set("tollgate_lane_drain_seconds", drain);

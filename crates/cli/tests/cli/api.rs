@@ -279,6 +279,20 @@ fn lanes_are_configured_by_version_and_impossible_limits_change_nothing() {
         .collect();
     assert_eq!(names, [Some("default"), Some("invoices")]);
     assert_eq!(lanes[0]["version"], 2);
+
+    let unsaid = config(json!({"configName": "default", "maxPerWindow": 150, "reason": " "}));
+    assert_eq!(unsaid.body["version"], 3, "{}", unsaid.body);
+    let history = get(address, "/admin/lanes/default/history").unwrap().body;
+    assert_eq!(history[0]["reason"], "no reason given");
+    assert_eq!(history[1]["reason"], "agreed");
+    eventually("the log tells both changes", LONG, || {
+        let log = pair.server.log().join("\n");
+        ["100->200", "200->150"]
+            .map(|change| format!("Config updated: default maxPerWindow={change}"))
+            .iter()
+            .all(|line| log.contains(line))
+            .then_some(())
+    });
 }
 
 fn a_paused_lane_sends_nothing_says_why_and_goes_on_when_resumed(footing: &Footing) {

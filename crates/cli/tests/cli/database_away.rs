@@ -172,7 +172,9 @@ fn a_database_that_refuses_for_long() {
         let answer = post(address, "/payments", &payment(&format!("during-{round}"))).unwrap();
         assert_eq!(answer.status, 503, "{}", answer.body);
         assert!(answer.head.contains("retry-after"), "{}", answer.head);
-        assert_eq!(get(address, "/health/ready").unwrap().status, 503);
+        let ready = get(address, "/health/ready").unwrap();
+        let error = "the store cannot be reached right now; the log says why";
+        assert_eq!((ready.status, &ready.body["error"]), (503, &error.into()));
     });
 }
 

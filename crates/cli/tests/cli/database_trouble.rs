@@ -59,7 +59,10 @@ fn a_database_that_goes_away_and_comes_back_loses_nothing() {
         200,
         "the process stays up"
     );
-    assert_eq!(get(address, "/health/ready").unwrap().status, 503);
+    let ready = get(address, "/health/ready").unwrap();
+    assert_eq!(ready.status, 503);
+    let error = ready.body["error"].as_str().unwrap();
+    assert!(error.starts_with("the store cannot be reached"), "{error}");
 
     cluster.start_again();
     eventually("it is ready again", Duration::from_secs(30), || {

@@ -19,6 +19,7 @@ use tollgate_conformance::postgres::Cluster;
 use tollgate_sandbox::{Bank, BankOptions, Faults};
 use tonic::transport::server::TcpIncoming;
 
+use crate::footing::LONG;
 use crate::http::{get, post};
 use crate::served::{Served, Setting, eventually};
 
@@ -200,6 +201,47 @@ fn a_collector_that_is_away_holds_nothing_up() {
     assert_eq!(server.stop(), Some(0));
 }
 
+#[test]
+fn a_bank_that_says_another_amount_is_counted_logged_and_told_of_its_payment() {
+    let runtime = Runtime::new().unwrap();
+    let bank = bank(&runtime, "sends of payment other: wrong-amount");
+    let server = Setting::new(&bank, "").start("127.0.0.1:0");
+    let differ = |count: u32| {
+        let metrics = get(server.address, "/metrics").unwrap().text;
+        let line = format!("tollgate_answers_differ_total{{lane=\"default\"}} {count}\n");
+        assert!(metrics.contains(&line), "{metrics}");
+    };
+    differ(0);
+    for id in ["same", "other"] {
+        let answer = post(server.address, "/payments", &payment(id)).unwrap();
+        assert_eq!(answer.status, 201, "{}", answer.body);
+        until_status(&server, id, "PROCESSING");
+    }
+    differ(1);
+    let metrics = get(server.address, "/metrics").unwrap().text;
+    for (kind, outcome, count) in [
+        ("send", "done", 2),
+        ("send", "unknown", 0),
+        ("probe", "done", 0),
+    ] {
+        let labels = format!("lane=\"default\",kind=\"{kind}\",outcome=\"{outcome}\"");
+        let line = format!("tollgate_sends_total{{{labels}}} {count}\n");
+        assert!(metrics.contains(&line), "{line} is not in {metrics}");
+    }
+    let told = |id: &str| {
+        let shown = get(server.address, &format!("/payments/{id}")).unwrap();
+        let told = "the bank's answer differs: amount: sent 10.00, the bank says 110.00";
+        shown.body["timeline"].to_string().contains(told)
+    };
+    assert_eq!((told("same"), told("other")), (false, true));
+    eventually("the log says so", LONG, || {
+        let log = server.log();
+        let line = log.iter().find(|line| line.contains("answer differs"))?;
+        assert!(line.contains("PAYMENT/other") && line.contains("ERROR"));
+        Some(())
+    });
+}
+
 /// The metrics that are described where the recorder is.
 fn described() -> BTreeSet<String> {
     metrics_in(include_str!("../../../server/src/telemetry/names.rs"))
@@ -260,9 +302,14 @@ fn promtool_accepts_the_alert_rules_and_they_fire() {
         )
         .to_owned()
     });
-    for (verb, file) in [("check", "alerts.yml"), ("test", "alerts_test.yml")] {
+    let asked = [
+        &["check", "rules", "alerts.yml"][..],
+        &["test", "rules", "alerts_test.yml"],
+        &["check", "config", "--syntax-only", "prometheus.yml"],
+    ];
+    for words in asked {
         let said = Command::new(&promtool)
-            .args([verb, "rules", file])
+            .args(words)
             .current_dir(folder)
             .output()
             .expect("no promtool: run ./dev setup");

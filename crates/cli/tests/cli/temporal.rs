@@ -206,7 +206,12 @@ fn a_temporal_server_that_is_away_is_waited_for_and_nothing_dies_of_it() {
     let resume = post(address, "/admin/lanes/default/resume", &because).unwrap();
     assert_eq!(resume.status, 200, "{}", resume.body);
     assert_eq!(posted(address, "refused"), 503);
-    assert_eq!(shown(address, "waiting").unwrap()["queueStatus"], "READY");
+    eventually("it says that the engine is away", LONG, || {
+        let shown = shown(address, "waiting")?;
+        assert_eq!(shown["queueStatus"], "READY");
+        let why = shown["whyNotRunning"].as_str()?;
+        why.contains("the engine cannot be reached").then_some(())
+    });
     temporal.start_again();
     assert_eq!(ended(address, "waiting")["run"], 1);
     assert_eq!(place.bank.ledger().doubles(), Vec::<String>::new());
@@ -220,6 +225,12 @@ fn each_process_does_what_its_roles_say() {
     let front = place.setting(&temporal.url(), "engine.roles = [\"api\", \"init\"]\n");
     let front = front.start("127.0.0.1:0");
     take_in(front.address, &payment("pay_1"));
+    eventually("nobody dispatches, and it says so", LONG, || {
+        let shown = shown(front.address, "pay_1")?;
+        assert_eq!(shown["queueStatus"], "READY", "{shown}");
+        let why = shown["whyNotRunning"].as_str()?;
+        why.contains("nobody dispatches").then_some(())
+    });
     let middle = place.setting(&temporal.url(), "engine.roles = [\"dispatch\"]\n");
     let middle = middle.start("127.0.0.1:0");
     let why = eventually("nobody runs it, and it says so", LONG, || {

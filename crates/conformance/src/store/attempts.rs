@@ -373,6 +373,9 @@ pub async fn a_shorter_wish_for_quiet_never_shortens_a_longer_one(f: &dyn Fixtur
     let items = f.dispatched(&["a", "b"]).await;
     let turns = f.turns(items.iter().map(send).collect()).await;
     let attempts = super::fixture::given(&turns);
+    let breaker = tollgate_core::ports::Author::new("breaker", "too many fail");
+    let closed = f.store().close_lane(&bank(), MINUTE, breaker).await;
+    closed.unwrap();
     for ((item, (attempt, _)), quiet) in items.iter().zip(attempts).zip([HOUR, SECOND]) {
         f.settle(Settlement {
             close_lane: Some((bank(), quiet)),
@@ -382,6 +385,10 @@ pub async fn a_shorter_wish_for_quiet_never_shortens_a_longer_one(f: &dyn Fixtur
     }
     let lane = f.store().lane(&bank()).await.unwrap().unwrap();
     let until = lane.closed_until.expect("the lane is closed");
+    assert_eq!(
+        lane.closed_by, None,
+        "its downstream wants it closed longest"
+    );
     let left = until.duration_since(f.now().await).unsigned_abs();
     assert!(left <= HOUR && left > HOUR / 2, "{left:?}");
     f.advance(HOUR).await;

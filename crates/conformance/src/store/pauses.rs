@@ -153,6 +153,8 @@ pub async fn a_lane_closed_for_a_while_gives_no_turn_until_then_and_tells_who_cl
     let due = f.store().lanes_due(&payments(), HOUR, STALE).await.unwrap();
     assert!(due.lanes.is_empty(), "{due:?}");
     let lane = f.store().lane(&bank()).await.unwrap().unwrap();
+    let because = Author::new("breaker", "10 exchanges failed");
+    assert_eq!(lane.closed_by, Some(because));
     assert_eq!(
         (lane.version, lane.lane.pause),
         (version, None),
@@ -171,16 +173,21 @@ pub async fn a_lane_closed_for_a_while_gives_no_turn_until_then_and_tells_who_cl
 pub async fn a_shorter_closing_never_shortens_a_longer_one(f: &dyn Fixture) {
     f.lane(plan(10, 4)).await;
     let item = f.dispatched_one().await;
-    let close = async |time| f.store().close_lane(&bank(), time, ops()).await.unwrap();
+    let close = async |time, actor: &str| {
+        let author = Author::new(actor, "x");
+        f.store().close_lane(&bank(), time, author).await.unwrap();
+        f.lane_in_force().await.closed_by.map(|author| author.actor)
+    };
     let closed_for = async || match f.turn(send(&item)).await {
         Turn::Closed { for_at_least, .. } => for_at_least,
         other => panic!("not closed: {other:?}"),
     };
-    close(HOUR).await;
-    close(SECOND).await;
+    assert_eq!(close(HOUR, "breaker").await.unwrap(), "breaker");
+    let by = close(SECOND, "ops").await;
+    assert_eq!(by.unwrap(), "breaker", "nor is it told as its author's");
     let left = closed_for().await;
     assert!(left > 59 * MINUTE, "{left:?}");
-    close(2 * HOUR).await;
+    assert_eq!(close(2 * HOUR, "ops").await.unwrap(), "ops");
     let left = closed_for().await;
     assert!(left > 119 * MINUTE, "a longer one does: {left:?}");
     f.advance(left).await;

@@ -252,6 +252,7 @@ async fn a_bank_that_asks_for_quiet_closes_its_lane() {
         .unwrap()
         .unwrap();
     assert!(lane.closed_until.is_some());
+    assert_eq!(lane.closed_by, None, "the bank itself wants it");
     assert_eq!(post.effects(), 0);
 }
 

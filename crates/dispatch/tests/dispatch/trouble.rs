@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use tokio::task::JoinSet;
 use tollgate_core::id::LaneName;
 use tollgate_core::lane::{LaneChange, Pause};
+use tollgate_core::lane_in_force::Standing;
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{Connector, Health, Heard, Line, NoLine, Permit, Profile, Request};
 use tollgate_dispatch::{Sender, Sent};
@@ -78,7 +79,14 @@ async fn a_bank_that_fails_opens_the_breaker_and_one_that_works_again_closes_it(
     let (ids, sender) = (ids(10), Arc::new(street.sender()));
     assert_eq!(street.lane().await.closed_until, None);
     send_all(&street, &sender, &ids).await;
-    assert!(street.lane().await.closed_until.is_some());
+    let closed = street.lane().await;
+    let meanwhile = closed.closed_until.unwrap() - Duration::from_millis(1);
+    let Standing::Closed { why, until } = closed.standing(meanwhile) else {
+        panic!("{closed:?}")
+    };
+    let told = "lane \"default\" is closed by the breaker: 10 of the last 10 exchanges failed or were slow: ";
+    assert!(why.starts_with(told), "{why}");
+    assert_eq!(until, closed.closed_until);
     assert_eq!(actions(&street, "breaker").await, ["LANE_CLOSED"]);
     street.bank.set_faults("".parse().unwrap());
     // The lane opens by the clock, and the gate waits a second because that has jumped.
@@ -88,7 +96,7 @@ async fn a_bank_that_fails_opens_the_breaker_and_one_that_works_again_closes_it(
         send_all(&street, &sender, &ids).await;
     }
     let told = actions(&street, "breaker").await;
-    assert_eq!(told, ["BREAKER_CLOSED", "LANE_CLOSED"], "newest first");
+    assert_eq!(told, ["LANE_WORKS_AGAIN", "LANE_CLOSED"], "newest first");
     check_paid(&street, &ids).await;
 }
 

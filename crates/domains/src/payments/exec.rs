@@ -3,10 +3,13 @@
 
 use std::time::Duration;
 
+use metrics::counter;
+use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tollgate_core::actor;
 use tollgate_core::flow::{Call, Ctx, End, ExecInput, Flow, FlowError, Policy, Step, StepError};
+use tollgate_core::id::LaneName;
 use tollgate_core::ports::{LONGEST_SEND, NewAudit, Request};
 use tollgate_core::retry;
 use tollgate_dispatch::{Job, Sent};
@@ -139,7 +142,8 @@ fn bank_request(context: &PaymentContext) -> Request {
     }
 }
 
-/// Compares what the bank says it did with what was asked; a difference goes to the audit log.
+/// Compares what the bank says it did with what was asked. The payment goes on, for the money has moved;
+/// a difference is audited, counted and logged: a person has to ask the bank.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PostProcess {
     pub input: ExecInput,
@@ -173,12 +177,20 @@ impl Step for PostProcess {
             actor: actor::PAYMENTS.to_owned(),
             detail: difference,
         };
-        world
-            .store
-            .write_audit(entry)
-            .await
-            .map_err(|e| StepError::retryable(e.to_string()))
+        let written = world.store.write_audit(entry).await;
+        written.map_err(|e| StepError::retryable(e.to_string()))?;
+        if let Some(bank) = world.routes.connected(context.connector.as_deref()) {
+            count_differing(&bank.lane, 1);
+        }
+        // What the bank says is in the audit log; it may repeat an account.
+        tracing::error!(item = %self.input.item, "the bank's answer differs from what was sent");
+        Ok(())
     }
+}
+
+/// Begins at nought with the process: a rate is told from two values on.
+pub(super) fn count_differing(lane: &LaneName, by: u64) {
+    counter!("tollgate_answers_differ_total", "lane" => lane.to_string()).increment(by);
 }
 
 /// Where the bank echoes amount or currency, they must be the ones that were sent.
@@ -186,9 +198,22 @@ fn difference(context: &PaymentContext, answer: &str) -> Option<String> {
     let answer: Value = serde_json::from_str(answer).ok()?;
     let sent = [("amount", &context.amount), ("currency", &context.currency)];
     sent.into_iter().find_map(|(field, sent)| {
-        let said = answer.get(field)?.as_str()?;
-        (said != sent).then(|| format!("{field}: sent {sent}, the bank says {said}"))
+        let said = match answer.get(field)? {
+            Value::String(said) => said.clone(),
+            Value::Number(said) => said.to_string(),
+            _ => return None,
+        };
+        (!is_same(&said, sent)).then(|| format!("{field}: sent {sent}, the bank says {said}"))
     })
+}
+
+/// 125.5 is 125.50, and usd is USD.
+fn is_same(said: &str, sent: &str) -> bool {
+    let number = |text: &str| text.parse::<Decimal>().ok();
+    match (number(said), number(sent)) {
+        (Some(said), Some(sent)) => said == sent,
+        _ => said.eq_ignore_ascii_case(sent),
+    }
 }
 
 #[cfg(test)]
@@ -229,9 +254,36 @@ mod tests {
     #[test]
     fn an_answer_that_differs_is_noticed_and_silence_is_not_a_difference() {
         let said = |answer: &str| difference(&context(), answer);
-        assert_eq!(said(r#"{"paymentId":"pay_1"}"#), None);
-        assert_eq!(said(r#"{"amount":"125.50","currency":"USD"}"#), None);
-        assert!(said(r#"{"amount":"12550"}"#).unwrap().contains("amount"));
-        assert!(said(r#"{"currency":"EUR"}"#).unwrap().contains("currency"));
+        let same = [
+            r#"{"paymentId":"pay_1"}"#,
+            r#"{"amount":"125.50","currency":"USD"}"#,
+            r#"{"amount":"125.5","currency":"usd"}"#,
+            r#"{"amount":125.5}"#,
+            r#"{"amount":null,"currency":{"code":"EUR"}}"#,
+        ];
+        for answer in same {
+            assert_eq!(said(answer), None, "{answer}");
+        }
+        let other = [
+            (
+                r#"{"amount":"12550"}"#,
+                "amount: sent 125.50, the bank says 12550",
+            ),
+            (
+                r#"{"amount":1255.0}"#,
+                "amount: sent 125.50, the bank says 1255.0",
+            ),
+            (
+                r#"{"amount":"many"}"#,
+                "amount: sent 125.50, the bank says many",
+            ),
+            (
+                r#"{"currency":"EUR"}"#,
+                "currency: sent USD, the bank says EUR",
+            ),
+        ];
+        for (answer, told) in other {
+            assert_eq!(said(answer).as_deref(), Some(told), "{answer}");
+        }
     }
 }

@@ -87,6 +87,9 @@ pub fn new_item(
 
 /// The whole domain, for either engine.
 pub fn register(registrar: &mut impl Registrar, world: &Arc<Payments>) {
+    for lane in world.routes.lanes() {
+        exec::count_differing(lane, 0);
+    }
     registrar
         .flow::<PaymentInitFlow>()
         .step::<Prepare>(world)

@@ -43,6 +43,11 @@ impl Routes<Bank> {
         self.gateways.keys().cloned().collect()
     }
 
+    pub(super) fn lanes(&self) -> impl Iterator<Item = &LaneName> {
+        let all = std::iter::once(&self.default).chain(self.gateways.values());
+        all.map(|bank| &bank.lane)
+    }
+
     pub(super) fn route(&self, gateway: Option<&str>) -> Result<Route, NotTaken> {
         let (connector, bank) = self.pick(gateway)?;
         Ok(Route {

@@ -37,6 +37,7 @@ fn parse_blow(words: &[&str]) -> Result<Blow, Wrong> {
         "garbage" => (Strike::Garbage, rest),
         "empty" => (Strike::Empty, rest),
         "wrong-id" => (Strike::WrongId, rest),
+        "wrong-amount" => (Strike::WrongAmount, rest),
         "huge" => parse_huge(rest)?,
         status => (parse_status(status)?, rest),
     };
@@ -96,7 +97,7 @@ fn parse_status(text: &str) -> Result<Strike, Wrong> {
     let unknown = || {
         let reason = format!(
             "\"{text}\" is none of latency, work, settle, forget-key, decline, reset, stall, half, garbage, \
-             empty, wrong-id, huge, nor a status from 400 to 599"
+             empty, wrong-id, wrong-amount, huge, nor a status from 400 to 599"
         );
         wrong("fault", reason)
     };

@@ -30,6 +30,7 @@
 //! | `garbage` | 200 with a body that is no JSON |
 //! | `empty` | 200 with no body at all |
 //! | `wrong-id` | 200 with JSON that names another payment |
+//! | `wrong-amount` | 200 with JSON that says another amount |
 //! | `huge [MEGABYTES]` | 200 with that much JSON (default 8) |
 //!
 //! TIME is `20ms`, `2s` or `5m`. Behind a fault from STATUS on stands `before` (nothing was done) or

@@ -185,6 +185,17 @@ async fn a_wrong_id_is_a_200_about_somebody_elses_payment() -> anyhow::Result<()
 }
 
 #[tokio::test]
+async fn a_wrong_amount_is_a_200_about_other_money() -> anyhow::Result<()> {
+    let wire = strike("wrong-amount", answered(200, Effect::Took)).await?;
+    let body: Value = serde_json::from_slice(&wire.body)?;
+    assert_eq!(
+        (&body["paymentId"], &body["amount"]),
+        (&"p1".into(), &"11.00".into())
+    );
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_huge_answer_is_megabytes_of_json_without_an_announced_length() -> anyhow::Result<()> {
     let wire = strike("huge 3", answered(200, Effect::Took)).await?;
     assert!(wire.body.len() > 3 << 20, "{}", wire.body.len());

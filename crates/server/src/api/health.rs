@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use serde::Serialize;
+use tollgate_core::ports::StoreError;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -37,12 +38,27 @@ async fn live() -> Json<Health> {
     responses((status = 200, description = "It does.", body = Health), Reads),
 )]
 async fn ready(State(app): State<App>) -> Result<Json<Health>, ApiError> {
-    app.store.lanes().await?;
+    app.store.lanes().await.map_err(store_away)?;
     if app.engine.trouble().is_some() {
-        let error = "the engine cannot be reached right now; the log says why";
-        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error));
+        return Err(away("the engine"));
     }
     Ok(UP)
+}
+
+/// Whoever asks has sent nothing that could be sent again.
+fn store_away(error: StoreError) -> ApiError {
+    match error {
+        StoreError::Unavailable(why) | StoreError::Fenced(why) => {
+            tracing::warn!(why, "not ready");
+            away("the store")
+        }
+        other => other.into(),
+    }
+}
+
+fn away(what: &str) -> ApiError {
+    let error = format!("{what} cannot be reached right now; the log says why");
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error)
 }
 
 /// Metrics for Prometheus.

@@ -10,7 +10,6 @@ use tollgate_core::id::{FlowId, ItemId, LaneName, check_item_id};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::money::Money;
 use tollgate_core::ports::{AuditEntry, Author, ItemView};
-use tollgate_dispatch::why_not_running;
 use tollgate_domains::invoices::{self, CHECKED, InvoiceRequest};
 use tollgate_domains::payments::parse_time;
 use utoipa::ToSchema;
@@ -23,6 +22,7 @@ use super::error::{ApiError, internal, json_body};
 use super::extract::Path;
 use super::payments::{AttemptResponse, attempt, dispatch};
 use super::refusals::{Admits, Changes, Finds};
+use super::why::why;
 use super::{App, timeline, words};
 use crate::auth::Caller;
 
@@ -193,8 +193,8 @@ pub(super) async fn told(app: &App, id: &str) -> Result<Json<InvoiceResponse>, A
     let view = app.billing.invoice(&invoice_id(id)?).await?;
     let now = app.store.now().await?;
     let lane = app.store.lane(&view.lane).await?;
-    let (enabled, _) = dispatch(app, &invoices::item_type()).await?;
-    let why = why_not_running(&view, lane.as_ref(), enabled, now);
+    let (enabled, task_queue) = dispatch(app, &invoices::item_type()).await?;
+    let why = why(app, &view, lane.as_ref(), (enabled, &task_queue), now).await;
     let audit = app.store.audit(Some(&view.item), MOST_AUDITED).await?;
     response(view, &audit, why).map(Json)
 }

@@ -44,6 +44,7 @@ mod shift;
 mod status_check_list;
 mod status_checks;
 mod timeline;
+mod why;
 mod words;
 
 use std::path::PathBuf;

@@ -15,7 +15,7 @@ use tollgate_core::id::{FlowId, ItemId, ItemType, LaneName, check_item_id};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{AttemptView, AuditEntry, ItemView, Placed};
-use tollgate_dispatch::{is_overdue, item_type, nobody_runs_it, why_not_running};
+use tollgate_dispatch::item_type;
 use tollgate_domains::payments::{self, Accepted, PaymentRequest, PaymentStatus, Verdict};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -26,6 +26,7 @@ use super::error::{ApiError, json_body};
 use super::extract::Path;
 use super::payment_body::PaymentBody;
 use super::refusals::{Admits, Finds};
+use super::why::why;
 use super::{news, timeline, words};
 
 /// How long a caller waits for an answer if it does not say.
@@ -258,12 +259,7 @@ pub(super) async fn told(app: &App, id: &str) -> Result<Json<PaymentResponse>, A
     let now = app.store.now().await?;
     let lane = app.store.lane(&view.lane).await?;
     let (enabled, task_queue) = dispatch(app, &payments::item_type()).await?;
-    let why = match why_not_running(&view, lane.as_ref(), enabled, now) {
-        None if is_overdue(&view, now) && app.engine.nobody_works_on(&task_queue).await => {
-            Some(nobody_runs_it(&task_queue))
-        }
-        why => why,
-    };
+    let why = why(app, &view, lane.as_ref(), (enabled, &task_queue), now).await;
     let estimate = match &lane {
         Some(lane) if enabled && view.queue_status == QueueStatus::Ready => {
             app.planner.estimate(&view, lane, now).await?

@@ -24,6 +24,9 @@ use super::refusals::{Changes, Door, Finds, Reads};
 use super::words;
 use crate::auth::Caller;
 
+/// What is kept of a change that says no reason.
+const NO_REASON: &str = "no reason given";
+
 /// A lane's change, or a new lane: a new one needs `maxPerWindow` and `windowSizeSecs`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -197,9 +200,26 @@ async fn change(
     {
         return Err(ApiError::conflict(why));
     }
-    let author = Author::new(caller.name(), request.reason.unwrap_or_default());
+    let reason = request.reason.filter(|reason| !reason.trim().is_empty());
+    let reason = reason.unwrap_or_else(|| NO_REASON.to_owned());
+    let author = Author::new(caller.name(), reason);
+    let before = app.store.lane(&name).await?;
     let lane = app.store.change_lane(&name, change, author).await?;
+    log_change(caller.name(), before.as_ref(), &lane);
     Ok(Json(ConfigResponse::new(lane, app.store.now().await?)))
+}
+
+/// In the words that operators of rate limiters look for.
+fn log_change(actor: &str, before: Option<&LaneInForce>, now: &LaneInForce) {
+    let old = before.map_or_else(
+        || "none".to_owned(),
+        |before| before.lane.max_per_window.to_string(),
+    );
+    let (name, new) = (&now.name, now.lane.max_per_window);
+    tracing::info!(
+        lane = %name, version = now.version, actor,
+        "Config updated: {name} maxPerWindow={old}->{new}"
+    );
 }
 
 /// Nothing is cached, so there is nothing to flush.

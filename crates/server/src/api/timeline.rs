@@ -87,6 +87,7 @@ fn of_audit(entry: &AuditEntry) -> Option<Event> {
         "REOPENED" => format!("tried again by {actor}: {detail}"),
         "CHECKED" => format!("checked by {detail}"),
         "RESOLVED" => format!("resolved by {actor}: {detail}"),
+        "ANSWER_DIFFERS" => format!("the bank's answer differs: {detail}"),
         "NOT_NOTIFIED" => format!("nobody is told: {detail}"),
         _ => return None,
     };

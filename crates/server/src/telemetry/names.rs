@@ -1,8 +1,8 @@
 //! Every metric there is, and what it means. The handbook has the same list; a test compares them.
 
-use metrics::{describe_counter, describe_gauge, describe_histogram};
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram};
 
-const COUNTERS: [(&str, &str); 13] = [
+const COUNTERS: [(&str, &str); 15] = [
     (
         "rate_limiter_slot_assignment_failures_total",
         "items refused because their lane never opens again",
@@ -11,6 +11,10 @@ const COUNTERS: [(&str, &str); 13] = [
     (
         "tollgate_turns_dropped_total",
         "turns that were missed and never used",
+    ),
+    (
+        "tollgate_sends_total",
+        "exchanges with downstreams, by lane, kind (send, probe) and outcome",
     ),
     (
         "tollgate_windows_corrected_total",
@@ -28,6 +32,10 @@ const COUNTERS: [(&str, &str); 13] = [
     (
         "tollgate_notification_sends_total",
         "notifications posted, by lane and outcome; repeats included",
+    ),
+    (
+        "tollgate_answers_differ_total",
+        "payments whose bank says another amount or currency than was sent, by lane",
     ),
     (
         "tollgate_rule_refusals_total",
@@ -51,7 +59,7 @@ const COUNTERS: [(&str, &str); 13] = [
     ),
 ];
 
-const GAUGES: [(&str, &str); 14] = [
+const GAUGES: [(&str, &str); 15] = [
     (
         "tollgate_task_queue_workers",
         "on Temporal: who works on a task queue",
@@ -80,6 +88,10 @@ const GAUGES: [(&str, &str); 14] = [
     (
         "tollgate_lane_overdue",
         "items that wait although their time has come",
+    ),
+    (
+        "tollgate_lane_planned_late",
+        "items that wait and have their slot after their deadline; counted up to a thousand",
     ),
     (
         "tollgate_lane_drain_seconds",
@@ -118,6 +130,8 @@ pub(super) fn describe() {
     for (name, meaning) in COUNTERS {
         describe_counter!(name, meaning);
     }
+    // A first failure is told as a rise only if nought was told before.
+    counter!("rate_limiter_slot_assignment_failures_total").increment(0);
     for (name, meaning) in GAUGES {
         describe_gauge!(name, meaning);
     }

@@ -144,7 +144,10 @@ CREATE TABLE lane_cursor (
     last_turn    bigint,
     -- The last turn of a call that belongs to no item; its attempt in the send log is 0.
     last_call    bigint,
-    closed_until bigint
+    closed_until bigint,
+    -- Who closed it, and why; none of both if its downstream asked for quiet.
+    closed_by    text,
+    closed_why   text
 ) WITH (fillfactor = 10, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0,
         autovacuum_vacuum_cost_delay = 0);
 

@@ -120,7 +120,10 @@ CREATE TABLE lane_cursor (
     last_turn    INTEGER,
     -- The last turn of a call that belongs to no item; its attempt in the send log is 0.
     last_call    INTEGER,
-    closed_until INTEGER
+    closed_until INTEGER,
+    -- Who closed it, and why; none of both if its downstream asked for quiet.
+    closed_by    TEXT,
+    closed_why   TEXT
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE item_queue (

@@ -20,7 +20,7 @@ use tollgate_core::ports::{
 use super::accounts::audit;
 use super::certificate::certify;
 use super::run::{all, execute};
-use super::value::{Count, Us};
+use super::value::{Count, Us, storable};
 use super::{PostgresStore, calendars, settings};
 use crate::audit::Entry;
 use crate::urgency::Urgency;
@@ -64,7 +64,7 @@ impl Lanes for PostgresStore {
         self.runner
             .in_transaction(Urgency::Urgent, move |tx| {
                 Box::pin(async move {
-                    close_for(tx, &name, time).await?;
+                    close_for(tx, &name, time, Some(&author)).await?;
                     let detail = format!("lane {name} for {time:?}: {}", author.reason);
                     let entry = Entry {
                         action: "LANE_CLOSED",
@@ -192,7 +192,8 @@ pub(super) async fn lane(
 }
 
 async fn in_force(c: &impl GenericClient, name: Option<&str>) -> StoreResult<Vec<LaneInForce>> {
-    const IN_FORCE: &str = "SELECT s.name, s.version, s.body, s.created_at, c.closed_until, k.body
+    const IN_FORCE: &str = "SELECT s.name, s.version, s.body, s.created_at, c.closed_until,
+                c.closed_by, c.closed_why, k.body
          FROM lane_plan p
          CROSS JOIN LATERAL (SELECT name, version, body, created_at FROM setting
               WHERE kind = 'lane' AND name = p.lane ORDER BY version DESC LIMIT 1) s
@@ -206,10 +207,11 @@ async fn in_force(c: &impl GenericClient, name: Option<&str>) -> StoreResult<Vec
     rows.iter().map(lane_from).collect()
 }
 
-/// From name, version, body, creation, the downstream's wish and the calendar's body, in this
-/// order.
+/// From name, version, body, creation, the closing (until when, by whom, why) and the calendar's body, in
+/// this order.
 pub(super) fn lane_from(row: &Row) -> StoreResult<LaneInForce> {
-    let calendar = match row.get::<_, Option<&str>>(5) {
+    let author = |by: String| Author::new(by, row.get::<_, Option<String>>(6).unwrap_or_default());
+    let calendar = match row.get::<_, Option<&str>>(7) {
         Some(body) => Some(Arc::new(calendars::read(body)?)),
         None => None,
     };
@@ -220,21 +222,33 @@ pub(super) fn lane_from(row: &Row) -> StoreResult<LaneInForce> {
         calendar,
         effective_at: row.get::<_, Us>(3).0 + HORIZON,
         closed_until: row.get::<_, Option<Us>>(4).map(|us| us.0),
+        closed_by: row.get::<_, Option<String>>(5).map(author),
     })
 }
 
-/// The downstream asked for quiet: no turn until then. A shorter wish never shortens a longer one.
+/// No turn until then: the author wants it, or the downstream asked for quiet. A shorter wish never shortens
+/// a longer one.
 pub(super) async fn close_for(
     tx: &Transaction<'_>,
     name: &LaneName,
     time: Duration,
+    author: Option<&Author>,
 ) -> StoreResult<()> {
-    const CLOSE: &str = "INSERT INTO lane_cursor (lane, closed_until) VALUES ($1, tg_now() + $2)
+    const CLOSE: &str = "INSERT INTO lane_cursor (lane, closed_until, closed_by, closed_why)
+         VALUES ($1, tg_now() + $2, $3, $4)
          ON CONFLICT (lane) DO UPDATE
-         SET closed_until = greatest(lane_cursor.closed_until, excluded.closed_until)";
-    execute(tx, CLOSE, &[&name.as_str(), &micros(time)])
-        .await
-        .map(drop)
+         SET closed_until = excluded.closed_until, closed_by = excluded.closed_by,
+             closed_why = excluded.closed_why
+         WHERE coalesce(lane_cursor.closed_until, 0) < excluded.closed_until";
+    let by = author.map(|author| author.actor.as_str());
+    let why = author.map(|author| storable(&author.reason));
+    execute(
+        tx,
+        CLOSE,
+        &[&name.as_str(), &micros(time), &by, &why.as_deref()],
+    )
+    .await
+    .map(drop)
 }
 
 /// Room may have come back anywhere from now on. No slot is given in a window that has ended.

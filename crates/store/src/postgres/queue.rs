@@ -42,8 +42,8 @@ impl Queue for PostgresStore {
         stale_after: Duration,
     ) -> StoreResult<DueLanes> {
         /// Per lane, its newest version and the ends of two indexes.
-        const LANES: &str =
-            "SELECT l.name, l.version, l.body, l.created_at, c.closed_until, k.body,
+        const LANES: &str = "SELECT l.name, l.version, l.body, l.created_at, c.closed_until,
+                    c.closed_by, c.closed_why, k.body,
                     (SELECT min(scheduled_exec_time) FROM item_queue
                      WHERE item_type = $1 AND lane = l.name AND queue_status = 'READY'),
                     (SELECT min(claimed_at) FROM item_queue
@@ -209,13 +209,13 @@ fn due_from(rows: &[Row], ahead: i64, stale_after: i64) -> StoreResult<DueLanes>
     let mut due = DueLanes::default();
     for row in rows {
         let lane = lanes::lane_from(row)?;
-        let [ready, claimed] = [6, 7].map(|column| row.get::<_, Option<i64>>(column));
+        let [ready, claimed] = [8, 9].map(|column| row.get::<_, Option<i64>>(column));
         let reach = [ready.map(|t| t - ahead), claimed.map(|t| t + stale_after)];
         let first = reach.into_iter().flatten().min();
         due.add(
             &lane,
             first.and_then(|us| Timestamp::from_microsecond(us).ok()),
-            row.get::<_, Us>(8).0,
+            row.get::<_, Us>(10).0,
         );
     }
     Ok(due)

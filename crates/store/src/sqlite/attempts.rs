@@ -146,7 +146,7 @@ fn settle(c: &Connection, s: &Settlement, now: Us) -> rusqlite::Result<bool> {
         return Ok(false);
     }
     if let Some((lane, time)) = &s.close_lane {
-        lanes::close_for(c, lane, *time, now.0.as_microsecond())?;
+        lanes::close_for(c, lane, *time, None, now.0.as_microsecond())?;
     }
     let owned = match &s.then {
         Then::Stay => is_owner(c, &s.item, s.run)?,

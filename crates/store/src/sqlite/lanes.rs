@@ -49,7 +49,7 @@ impl Lanes for SqliteStore {
     async fn close_lane(&self, name: &LaneName, time: Duration, author: Author) -> StoreResult<()> {
         let (name, clock) = (name.clone(), self.clock.clone());
         let write = move |c: &Connection| {
-            close_for(c, &name, time, clock.now_us())?;
+            close_for(c, &name, time, Some(&author), clock.now_us())?;
             let detail = format!("lane {name} for {time:?}: {}", author.reason);
             let entry = Entry {
                 action: "LANE_CLOSED",
@@ -154,11 +154,18 @@ pub(super) fn in_force(c: &Connection, name: &LaneName) -> rusqlite::Result<Opti
         Some(calendar) => calendars::in_force(c, calendar)?,
         None => None,
     };
-    let closed_until = c
-        .prepare_cached("SELECT closed_until FROM lane_cursor WHERE lane = ?1")?
-        .query_row([name.as_str()], |row| row.get::<_, Option<Us>>(0))
-        .optional()?
-        .flatten();
+    let closing = c
+        .prepare_cached(
+            "SELECT closed_until, closed_by, closed_why FROM lane_cursor WHERE lane = ?1",
+        )?
+        .query_row([name.as_str()], |row| {
+            let by: Option<String> = row.get(1)?;
+            let why: Option<String> = row.get(2)?;
+            let author = by.map(|by| Author::new(by, why.unwrap_or_default()));
+            Ok((row.get::<_, Option<Us>>(0)?, author))
+        })
+        .optional()?;
+    let (closed_until, closed_by) = closing.unwrap_or_default();
     Ok(Some(LaneInForce {
         name: name.clone(),
         version: setting.version,
@@ -166,6 +173,7 @@ pub(super) fn in_force(c: &Connection, name: &LaneName) -> rusqlite::Result<Opti
         calendar,
         effective_at: setting.created_at + HORIZON,
         closed_until: closed_until.map(|us| us.0),
+        closed_by,
     }))
 }
 
@@ -175,19 +183,25 @@ pub(super) fn all(c: &Connection) -> rusqlite::Result<Vec<LaneInForce>> {
     lanes.filter_map(Result::transpose).collect()
 }
 
-/// The downstream asked for quiet: no turn until then. A shorter wish never shortens a longer one.
+/// No turn until then: the author wants it, or the downstream asked for quiet. A shorter wish never shortens
+/// a longer one.
 pub(super) fn close_for(
     c: &Connection,
     name: &LaneName,
     time: Duration,
+    author: Option<&Author>,
     now: i64,
 ) -> rusqlite::Result<()> {
+    let by = author.map(|author| &author.actor);
+    let why = author.map(|author| &author.reason);
     c.prepare_cached(
-        "INSERT INTO lane_cursor (lane, closed_until) VALUES (?1, ?2)
+        "INSERT INTO lane_cursor (lane, closed_until, closed_by, closed_why) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (lane) DO UPDATE
-         SET closed_until = max(coalesce(closed_until, 0), excluded.closed_until)",
+         SET closed_until = excluded.closed_until, closed_by = excluded.closed_by,
+             closed_why = excluded.closed_why
+         WHERE coalesce(closed_until, 0) < excluded.closed_until",
     )?
-    .execute(params![name.as_str(), now + micros(time)])?;
+    .execute(params![name.as_str(), now + micros(time), by, why])?;
     Ok(())
 }
 
