@@ -194,19 +194,44 @@ pub(super) fn payment(answer: &Value) -> String {
         ("status", "status"),
         ("amount", "amount"),
         ("currency", "currency"),
+        ("debtor", "debtor"),
+        ("creditor", "creditor"),
+        ("reference", "reference"),
+        ("gateway", "gateway"),
         ("lane", "lane"),
         ("in the queue", "queueStatus"),
         ("sends", "sends"),
+        ("asked for", "executeAt"),
         ("slot", "scheduledTime"),
         ("estimate", "estimate"),
         ("deadline", "deadline"),
         ("why not running", "whyNotRunning"),
     ];
+    let mut shown = answer.clone();
+    for role in ["debtor", "creditor"] {
+        let party = &answer[role];
+        if party.is_object() {
+            let (name, account) = (cell(&party["name"]), cell(&party["account"]));
+            shown[role] = format!("{name}, {account}").into();
+        }
+    }
     let events = answer["timeline"].as_array().into_iter().flatten();
     let events: Vec<String> = events
         .map(|event| format!("  {}  {}", cell(&event["at"]), cell(&event["what"])))
         .collect();
-    format!("{}\n{}", fields(answer, &named), events.join("\n"))
+    let facts = fields(&shown, &named);
+    format!("{facts}{}\n{}", attempts(answer), events.join("\n"))
+}
+
+/// What was sent and what was asked, with what the other side knows it by; nothing if nothing was.
+pub(super) fn attempts(answer: &Value) -> String {
+    let named = ["kind", "outcome", "run", "sentAt", "idempotencyKey"];
+    let rows = rows(&answer["attempts"], &named);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let header = ["what", "outcome", "run", "sent", "key"];
+    format!("\n{}", table(&header, &rows))
 }
 
 fn resolved(answer: &Value) -> String {

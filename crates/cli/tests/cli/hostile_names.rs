@@ -103,6 +103,8 @@ fn named(id: &str) -> Value {
     let mut payment = later(id);
     payment["reference"] = name.as_str().into();
     payment["debtor"]["name"] = name.as_str().into();
+    let account: String = name.chars().take(64).collect();
+    payment["debtor"]["account"] = account.into();
     payment["creditor"]["name"] = name.into();
     payment
 }

@@ -1,11 +1,14 @@
 //! `Records` as lists: page by page, by status and by lane.
 
 use tollgate_core::id::{ItemId, ItemType, LaneName};
+use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{
-    MOST_LOOKED_AT, NewItem, OwnedWanted, RecordLine, RecordsWanted, StatusMove,
+    MOST_LOOKED_AT, NewItem, NewTurn, OwnedWanted, RecordLine, RecordsWanted, StatusMove, Turn,
 };
 
-use super::fixture::{Fixture, many, new_item, ops, payment, payments, plan};
+use super::fixture::{
+    Fixture, many, new_item, ops, payment, payments, plan, send, settlement,
+};
 
 fn wanted(limit: u32) -> RecordsWanted {
     RecordsWanted::all(payments(), limit)
@@ -57,6 +60,29 @@ pub async fn a_list_goes_page_by_page_in_the_order_of_ids(f: &dyn Fixture) {
     for limit in 1..5 {
         assert_eq!(walk(f, wanted(limit)).await, all, "{limit} at a time");
     }
+}
+
+pub async fn an_item_tells_its_context_and_the_keys_that_it_was_sent_under(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let item = f.dispatched_one().await;
+    let before = f.view(&item).await;
+    assert_eq!(before.context.as_deref(), Some("{\"context\":\"p\"}"));
+    assert!(before.attempts.is_empty());
+    let keys = ["one", "two"];
+    for key in keys {
+        let key = key.to_owned();
+        let turn = f.turn(NewTurn { key, ..send(&item) }).await;
+        let Turn::At { attempt, .. } = turn else {
+            panic!("{turn:?}");
+        };
+        f.settle(settlement(&item, attempt, Outcome::retry("again")))
+            .await;
+    }
+    let attempts = f.view(&item).await.attempts;
+    assert_eq!(
+        attempts.iter().map(|it| it.key.as_str()).collect::<Vec<_>>(),
+        keys
+    );
 }
 
 pub async fn a_line_of_a_list_tells_what_the_item_tells(f: &dyn Fixture) {

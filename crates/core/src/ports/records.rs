@@ -78,6 +78,8 @@ pub struct ItemView {
     pub money: Money,
     pub content_hash: String,
     pub document: String,
+    /// What its exec flow is given; none if it was lost.
+    pub context: Option<String>,
     pub lane: LaneName,
     pub queue_status: QueueStatus,
     pub run: u32,
@@ -119,6 +121,8 @@ pub struct AttemptView {
     pub kind: AttemptKind,
     pub state: AttemptState,
     pub run: u32,
+    /// The idempotency key that it went out under, or asked about.
+    pub key: String,
     pub turn_at: Timestamp,
     pub settled_at: Option<Timestamp>,
     pub detail: String,

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use tollgate_core::flow::Registrar;
 use tollgate_core::id::{FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
-use tollgate_core::ports::{NewItem, Store};
+use tollgate_core::ports::{ItemView, NewItem, Store, StoreError};
 
 use crate::notifications::Receiver;
 
@@ -83,6 +83,18 @@ pub fn new_item(
         lane: lane.clone(),
     };
     prepare::build(payment, route, &[], init_flow)
+}
+
+/// A payment as it was taken in.
+pub fn document(view: &ItemView) -> Result<PaymentRequest, StoreError> {
+    serde_json::from_str(&view.document)
+        .map_err(|e| StoreError::Bug(format!("payment {}: {e}", view.item.id)))
+}
+
+/// The gateway it goes through, chosen when it was taken in; none if that is lost.
+pub fn gateway(view: &ItemView) -> Option<String> {
+    let context: prepare::PaymentContext = serde_json::from_str(view.context.as_deref()?).ok()?;
+    Some(context.gateway)
 }
 
 /// The whole domain, for either engine.

@@ -19,7 +19,9 @@ use super::extract::Query;
 use super::in_doubt::of_money;
 use super::page::bookmark;
 use super::refusals::Finds;
+use super::sight::Sight;
 use super::{App, words};
+use crate::auth::Caller;
 
 const PAGE: u32 = 100;
 
@@ -102,8 +104,8 @@ struct DoubtResponse {
     next_at: Timestamp,
 }
 
-impl From<ItemView> for DoubtResponse {
-    fn from(view: ItemView) -> Self {
+impl DoubtResponse {
+    fn of(view: ItemView, sight: &Sight) -> Self {
         let of = |kind| {
             view.attempts
                 .iter()
@@ -115,7 +117,7 @@ impl From<ItemView> for DoubtResponse {
             last_sent: of(AttemptKind::Send).map(|attempt| attempt.turn_at).max(),
             sends: view.sends(),
             questions: of(AttemptKind::Probe).count(),
-            last_heard: view.attempts.last().map(|attempt| attempt.detail.clone()),
+            last_heard: view.attempts.last().map(|it| sight.text(&it.detail)),
             item_type: view.item.item_type.to_string(),
             amount: view.money.decimal(),
             currency: view.money.currency.code(),
@@ -134,6 +136,7 @@ impl From<ItemView> for DoubtResponse {
 )]
 async fn list(
     State(app): State<App>,
+    caller: Caller,
     Query(query): Query<ListQuery>,
 ) -> Result<Json<ListResponse>, ApiError> {
     let item_type = match &query.item_type {
@@ -144,7 +147,10 @@ async fn list(
     let mut items = vec![];
     for id in &ids {
         let view = app.store.item(&Item::new(&item_type, id)).await?;
-        items.extend(view.map(DoubtResponse::from));
+        items.extend(view.map(|view| {
+            let sight = Sight::on(&caller, &view);
+            DoubtResponse::of(view, &sight)
+        }));
     }
     let at_risk = app.store.at_risk(&item_type).await?;
     Ok(Json(ListResponse {

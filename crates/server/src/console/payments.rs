@@ -107,6 +107,11 @@ pub(super) struct Payment {
     pub(super) amount: String,
     #[serde(default)]
     pub(super) currency: String,
+    pub(super) debtor: Option<Party>,
+    pub(super) creditor: Option<Party>,
+    pub(super) reference: Option<String>,
+    pub(super) gateway: Option<String>,
+    pub(super) execute_at: Option<Timestamp>,
     #[serde(default)]
     pub(super) lane: String,
     #[serde(default)]
@@ -128,15 +133,31 @@ pub(super) struct Payment {
     pub(super) timeline: Vec<Event>,
 }
 
+/// With its account as the reader may see it.
+#[derive(Deserialize)]
+pub(super) struct Party {
+    pub(super) account: String,
+    pub(super) name: String,
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Attempt {
     pub(super) kind: String,
     pub(super) outcome: String,
     pub(super) run: u32,
+    pub(super) idempotency_key: String,
     pub(super) sent_at: Timestamp,
     pub(super) answered_at: Option<Timestamp>,
-    pub(super) reason: Option<String>,
+    answer: Option<String>,
+    reason: Option<String>,
+}
+
+impl Attempt {
+    /// The answer, or why there is none.
+    pub(super) fn heard(&self) -> Option<&str> {
+        self.answer.as_deref().or(self.reason.as_deref())
+    }
 }
 
 #[derive(Deserialize)]

@@ -22,10 +22,12 @@ const ITEM: &str = "SELECT r.status, r.amount_minor, r.currency, r.content_hash,
             s.deadline, q.scheduled_exec_time, q.init_workflow_id,
             q.exec_workflow_id, q.retry_count, q.last_error, q.created_at,
             q.claimed_at, q.dispatched_at, q.finished_at, q.hold_after IS NOT NULL,
-            a.kind, a.state, a.run, a.turn_at, a.settled_at, a.detail
+            x.context_json,
+            a.kind, a.state, a.run, a.turn_at, a.settled_at, a.detail, a.idempotency_key
      FROM record r
      JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
      JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
+     LEFT JOIN item_context x ON x.item_type = r.item_type AND x.item_id = r.item_id
      LEFT JOIN attempt a ON a.item_type = r.item_type AND a.item_id = r.item_id
      WHERE r.item_type = $1 AND r.item_id = $2
      ORDER BY a.attempt_id";
@@ -163,18 +165,20 @@ fn view_from(row: &Row, item: &Item) -> StoreResult<ItemView> {
         dispatched_at: maybe_time(18),
         finished_at: maybe_time(19),
         hold_if_late: row.get(20),
+        context: row.get(21),
         attempts: vec![],
     })
 }
 
 fn attempt_from(row: &Row) -> Option<AttemptView> {
-    let kind: Option<&str> = row.get(21);
+    let kind: Option<&str> = row.get(22);
     Some(AttemptView {
         kind: AttemptKind::parse(kind?).unwrap_or(AttemptKind::Send),
-        state: AttemptState::parse(row.get(22)).unwrap_or(AttemptState::Unknown),
-        run: row.get::<_, Count>(23).0,
-        turn_at: row.get::<_, Us>(24).0,
-        settled_at: row.get::<_, Option<Us>>(25).map(|us| us.0),
-        detail: row.get(26),
+        state: AttemptState::parse(row.get(23)).unwrap_or(AttemptState::Unknown),
+        run: row.get::<_, Count>(24).0,
+        turn_at: row.get::<_, Us>(25).0,
+        settled_at: row.get::<_, Option<Us>>(26).map(|us| us.0),
+        detail: row.get(27),
+        key: row.get(28),
     })
 }

@@ -25,10 +25,13 @@ impl Records for SqliteStore {
                             q.lane, q.queue_status, q.run, s.scheduled_time, s.requested_time,
                             s.deadline, q.scheduled_exec_time, q.init_workflow_id,
                             q.exec_workflow_id, q.retry_count, q.last_error, q.created_at,
-                            q.claimed_at, q.dispatched_at, q.finished_at, q.hold_after IS NOT NULL
+                            q.claimed_at, q.dispatched_at, q.finished_at, q.hold_after IS NOT NULL,
+                            x.context_json
                      FROM record r
                      JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
                      JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
+                     LEFT JOIN item_context x
+                            ON x.item_type = r.item_type AND x.item_id = r.item_id
                      WHERE r.item_type = ?1 AND r.item_id = ?2",
                 )?
                 .query_row(params![item.item_type.as_str(), item.id.as_str()], |row| {
@@ -184,13 +187,14 @@ fn view_from(row: &Row<'_>, item: &Item) -> rusqlite::Result<ItemView> {
         dispatched_at: maybe_time(18)?,
         finished_at: maybe_time(19)?,
         hold_if_late: row.get(20)?,
+        context: row.get(21)?,
         attempts: vec![],
     })
 }
 
 fn attempts(c: &Connection, item: &Item) -> rusqlite::Result<Vec<AttemptView>> {
     c.prepare_cached(
-        "SELECT kind, state, run, turn_at, settled_at, detail FROM attempt
+        "SELECT kind, state, run, turn_at, settled_at, detail, idempotency_key FROM attempt
          WHERE item_type = ?1 AND item_id = ?2 ORDER BY attempt_id",
     )?
     .query_map(params![item.item_type.as_str(), item.id.as_str()], |row| {
@@ -201,6 +205,7 @@ fn attempts(c: &Connection, item: &Item) -> rusqlite::Result<Vec<AttemptView>> {
             turn_at: row.get::<_, Us>(3)?.0,
             settled_at: row.get::<_, Option<Us>>(4)?.map(|us| us.0),
             detail: row.get(5)?,
+            key: row.get(6)?,
         })
     })?
     .collect()
