@@ -19,6 +19,9 @@ pub(crate) enum Command {
         /// Only those on this lane.
         #[arg(long)]
         lane: Option<String>,
+        /// Only those of this import.
+        #[arg(long, value_name = "BATCH_ID")]
+        batch: Option<String>,
         /// The next page: after this id.
         #[arg(long, value_name = "ID")]
         after: Option<String>,
@@ -56,12 +59,14 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
         Command::List {
             status,
             lane,
+            batch,
             after,
             limit,
         } => {
             let query = query(&[
                 ("status", status),
                 ("lane", lane),
+                ("batch", batch),
                 ("after", after),
                 ("limit", limit.map(|limit| limit.to_string())),
             ]);

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tollgate_core::Timestamp;
-use tollgate_core::id::{FlowId, ItemId, ItemType, LaneName, check_item_id};
+use tollgate_core::id::{BulkId, FlowId, ItemId, ItemType, LaneName, check_item_id};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{AttemptView, AuditEntry, ItemView, Placed};
@@ -191,6 +191,9 @@ pub(super) struct KnownPayment {
     gateway: Option<String>,
     /// As it was asked for; null means at once.
     execute_at: Option<Timestamp>,
+    /// The file that it was taken in with, if any.
+    #[schema(value_type = Option<String>)]
+    batch_id: Option<BulkId>,
     #[schema(value_type = String, example = "default")]
     lane: LaneName,
     #[schema(schema_with = words::queue_status)]
@@ -325,6 +328,7 @@ fn response(
     KnownPayment {
         timeline: timeline::timeline(&view, audit),
         gateway: payments::gateway(&view),
+        batch_id: view.bulk(),
         debtor: sight.party(&payment.debtor),
         creditor: sight.party(&payment.creditor),
         reference: payment.reference,

@@ -230,6 +230,8 @@ struct LineError {
 struct Page {
     shell: Shell,
     import: Import,
+    /// Whether the reader may look at all payments.
+    lists: bool,
     errors: Vec<LineError>,
     next: Option<String>,
 }
@@ -251,6 +253,7 @@ pub(super) async fn page(
     Ok(drawn(&Page {
         shell: Shell::new(&session, format!("Import {batch}"), "Imports", ""),
         import,
+        lists: session.may(Needs::Read),
         errors: errors.errors,
         next,
     }))

@@ -21,7 +21,20 @@ pub(super) struct Search {
     id: String,
     status: String,
     lane: String,
+    batch: String,
     after: String,
+}
+
+impl Search {
+    /// As the API is asked for it, and this page.
+    fn query(&self, after: &str) -> String {
+        query(&[
+            ("status", &self.status),
+            ("lane", &self.lane),
+            ("batch", self.batch.trim()),
+            ("after", after),
+        ])
+    }
 }
 
 #[derive(Deserialize)]
@@ -77,12 +90,10 @@ pub(super) async fn list(
     let lists = session.may(Needs::Read);
     let (mut found, mut next) = (vec![], None);
     if lists {
-        let filter = [("status", &*search.status), ("lane", &search.lane)];
-        let asked = query(&[filter[0], filter[1], ("after", &search.after)]);
+        let asked = search.query(&search.after);
         let page: Found = console.get(&session, &format!("/payments{asked}")).await?;
         next = page.next.map(|after| {
-            let asked = query(&[filter[0], filter[1], ("after", &after)]);
-            format!("/console/payments{asked}")
+            format!("/console/payments{}", search.query(&after))
         });
         found = page.payments;
     }
@@ -112,6 +123,7 @@ pub(super) struct Payment {
     pub(super) reference: Option<String>,
     pub(super) gateway: Option<String>,
     pub(super) execute_at: Option<Timestamp>,
+    pub(super) batch_id: Option<String>,
     #[serde(default)]
     pub(super) lane: String,
     #[serde(default)]

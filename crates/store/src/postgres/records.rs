@@ -55,7 +55,7 @@ impl Records for PostgresStore {
         self.runner
             .read(Urgency::Normal, move |c| {
                 Box::pin(async move {
-                    let asked = rows_needed(wanted.limit, wanted.lane.is_some());
+                    let asked = rows_needed(wanted.limit, wanted.is_filtered());
                     let rows = lines(c, &wanted, asked).await?;
                     let rows = rows.iter().map(line_from).collect::<StoreResult<_>>()?;
                     Ok(wanted.page(rows, asked))
@@ -107,11 +107,30 @@ async fn lines(
          CROSS JOIN LATERAL (SELECT * FROM slot s
                WHERE s.item_type = r.item_type AND s.item_id = r.item_id LIMIT 1) s
          ORDER BY r.item_id";
+    const OF_BULK: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
+             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at
+         FROM (SELECT item_type, item_id FROM item_context
+               WHERE item_type = $1 AND item_id > $2 AND bulk_id = $4
+               ORDER BY item_id LIMIT $3) x
+         CROSS JOIN LATERAL (SELECT * FROM record r
+               WHERE r.item_type = x.item_type AND r.item_id = x.item_id LIMIT 1) r
+         CROSS JOIN LATERAL (SELECT * FROM item_queue q
+               WHERE q.item_type = x.item_type AND q.item_id = x.item_id LIMIT 1) q
+         CROSS JOIN LATERAL (SELECT * FROM slot s
+               WHERE s.item_type = x.item_type AND s.item_id = x.item_id LIMIT 1) s
+         ORDER BY x.item_id";
     let after = wanted.after.as_ref().map_or("", ItemId::as_str);
     let (kind, asked) = (wanted.item_type.as_str(), i64::from(asked));
-    match &wanted.status {
-        None => all(c, ALL, &[&kind, &after, &asked]).await,
-        Some(status) => all(c, OF_STATUS, &[&kind, &after, &asked, &&*storable(status)]).await,
+    match (&wanted.bulk, &wanted.status) {
+        (Some(bulk), _) => {
+            let bulk = storable(bulk.as_str());
+            all(c, OF_BULK, &[&kind, &after, &asked, &&*bulk]).await
+        }
+        (None, None) => all(c, ALL, &[&kind, &after, &asked]).await,
+        (None, Some(status)) => {
+            let status = storable(status);
+            all(c, OF_STATUS, &[&kind, &after, &asked, &&*status]).await
+        }
     }
 }
 

@@ -49,7 +49,7 @@ impl Records for SqliteStore {
 
     async fn records(&self, wanted: RecordsWanted) -> StoreResult<Page<RecordLine, ItemId>> {
         let read = move |c: &Connection| {
-            let asked = rows_needed(wanted.limit, wanted.lane.is_some());
+            let asked = rows_needed(wanted.limit, wanted.is_filtered());
             Ok(wanted.page(lines(c, &wanted, asked)?, asked))
         };
         self.readers.read(read).await
@@ -93,14 +93,26 @@ fn lines(c: &Connection, wanted: &RecordsWanted, asked: u32) -> rusqlite::Result
          JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
          WHERE r.item_type = ?1 AND r.item_id > ?2 AND r.status = ?4
          ORDER BY r.item_id LIMIT ?3";
+    const OF_BULK: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
+             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at
+         FROM item_context x INDEXED BY item_context_bulk
+         JOIN record r ON r.item_type = x.item_type AND r.item_id = x.item_id
+         JOIN item_queue q ON q.item_type = x.item_type AND q.item_id = x.item_id
+         JOIN slot s ON s.item_type = x.item_type AND s.item_id = x.item_id
+         WHERE x.item_type = ?1 AND x.item_id > ?2 AND x.bulk_id = ?4
+         ORDER BY x.item_id LIMIT ?3";
     let after = wanted.after.as_ref().map_or("", ItemId::as_str);
     let kind = wanted.item_type.as_str();
-    match &wanted.status {
-        None => c
+    match (&wanted.bulk, &wanted.status) {
+        (Some(bulk), _) => c
+            .prepare_cached(OF_BULK)?
+            .query_map(params![kind, after, asked, bulk.as_str()], line_from)?
+            .collect(),
+        (None, None) => c
             .prepare_cached(ALL)?
             .query_map(params![kind, after, asked], line_from)?
             .collect(),
-        Some(status) => c
+        (None, Some(status)) => c
             .prepare_cached(OF_STATUS)?
             .query_map(params![kind, after, asked, status], line_from)?
             .collect(),
