@@ -219,8 +219,15 @@ pub(super) fn payment(answer: &Value) -> String {
     let events: Vec<String> = events
         .map(|event| format!("  {}  {}", cell(&event["at"]), cell(&event["what"])))
         .collect();
-    let facts = fields(&shown, &named);
+    let facts = fields(&shown, &named) + &not_taken(answer);
     format!("{facts}{}\n{}", attempts(answer), events.join("\n"))
+}
+
+/// Why it was not taken in; nothing if it was.
+fn not_taken(answer: &Value) -> String {
+    let details = answer["details"].as_object().into_iter().flatten();
+    let lines = details.map(|(what, why)| format!("not taken in: {what}: {}\n", cell(why)));
+    lines.collect()
 }
 
 /// What was sent and what was asked, with what the other side knows it by; nothing if nothing was.

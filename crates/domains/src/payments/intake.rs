@@ -15,7 +15,7 @@ use tollgate_core::ports::{
 };
 
 use super::init::{Answer, InitInput, PaymentInitFlow, Verdict};
-use super::{INIT_TASK_QUEUE, PaymentRequest, item};
+use super::{Details, INIT_TASK_QUEUE, PaymentRequest, item};
 
 /// So often may a refused payment be corrected under one id.
 const MAX_CORRECTIONS: u32 = 100;
@@ -38,6 +38,15 @@ pub enum Accepted {
     Initializing {
         init_flow: FlowId,
     },
+}
+
+/// What is known of a payment that has no record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unrecorded {
+    /// On its way.
+    Initializing,
+    /// Not taken in, and why: by field, or by the rule that was against it.
+    Refused(Details),
 }
 
 #[derive(Debug, Error)]
@@ -133,8 +142,8 @@ impl Intake {
         self.answer(init_flow, wait).await
     }
 
-    /// Whether a payment that has no record yet is on its way.
-    pub async fn is_initializing(&self, id: &ItemId) -> Result<bool, IntakeError> {
+    /// What became of a payment that has no record, by its last init flow; nothing if it had none.
+    pub async fn unrecorded(&self, id: &ItemId) -> Result<Option<Unrecorded>, IntakeError> {
         let mut latest = FlowView::NotFound;
         for correction in 1..=MAX_CORRECTIONS {
             match self
@@ -146,7 +155,11 @@ impl Intake {
                 view => latest = view,
             }
         }
-        Ok(matches!(latest, FlowView::Running { .. }))
+        match latest {
+            FlowView::NotFound | FlowView::Failed { .. } => Ok(None),
+            FlowView::Running { .. } => Ok(Some(Unrecorded::Initializing)),
+            FlowView::Done { result_json } => Ok(answers(&result_json)?.pop().and_then(unrecorded)),
+        }
     }
 
     async fn start(&self, init_flow: &FlowId, input: &InitInput) -> Result<Started, IntakeError> {
@@ -172,14 +185,25 @@ impl Intake {
         wait: Duration,
     ) -> Result<Option<Vec<Answer>>, IntakeError> {
         match self.engine.view(init_flow, wait).await? {
-            FlowView::Done { result_json } => {
-                let answers = serde_json::from_str(&result_json);
-                answers
-                    .map(Some)
-                    .map_err(|e| IntakeError::Failed(e.to_string()))
-            }
+            FlowView::Done { result_json } => answers(&result_json).map(Some),
             FlowView::Failed { error } => Err(IntakeError::Failed(error)),
             FlowView::Running { .. } | FlowView::NotFound => Ok(None),
+        }
+    }
+}
+
+fn answers(result_json: &str) -> Result<Vec<Answer>, IntakeError> {
+    serde_json::from_str(result_json).map_err(|e| IntakeError::Failed(e.to_string()))
+}
+
+fn unrecorded(answer: Answer) -> Option<Unrecorded> {
+    match answer.verdict {
+        // Its record was written since somebody looked for it.
+        Verdict::Scheduled { .. } => Some(Unrecorded::Initializing),
+        Verdict::Conflict => None,
+        Verdict::Invalid(details) => Some(Unrecorded::Refused(details)),
+        Verdict::Refused { rule, message } => {
+            Some(Unrecorded::Refused(Details::from([(rule, message)])))
         }
     }
 }

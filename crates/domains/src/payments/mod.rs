@@ -30,7 +30,7 @@ use crate::notifications::Receiver;
 pub use dry_run::{Trial, Tried, dry_run};
 pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess};
 pub use init::{Admit, Answer, InitInput, PaymentInitFlow, Prepare, Verdict};
-pub use intake::{Accepted, Intake, IntakeError};
+pub use intake::{Accepted, Intake, IntakeError, Unrecorded};
 pub use notify::SendNotifications;
 pub use request::{Details, Party, PaymentRequest, parse_time};
 pub use routes::{Bank, DEFAULT_GATEWAY, Routes};

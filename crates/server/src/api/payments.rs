@@ -16,7 +16,9 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{AttemptView, AuditEntry, ItemView, Placed};
 use tollgate_dispatch::{is_overdue, item_type, nobody_runs_it, why_not_running};
-use tollgate_domains::payments::{self, Accepted, PaymentRequest, PaymentStatus, Verdict};
+use tollgate_domains::payments::{
+    self, Accepted, PaymentRequest, PaymentStatus, Unrecorded, Verdict,
+};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -161,6 +163,8 @@ pub(super) enum PaymentResponse {
     Known(Box<KnownPayment>),
     /// Taken in; its time is not known yet.
     Initializing(InitializingPayment),
+    /// Acknowledged, perhaps, and then not taken in; the id is still free for a corrected one.
+    NotTaken(NotTakenPayment),
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -169,6 +173,17 @@ pub(super) struct InitializingPayment {
     payment_id: String,
     #[schema(schema_with = words::initializing)]
     status: &'static str,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct NotTakenPayment {
+    payment_id: String,
+    #[schema(schema_with = words::rejected)]
+    status: &'static str,
+    /// What is wrong, by field, or the message of the rule that was against it, by its name.
+    #[schema(example = json!({"distinct_accounts": "debtor and creditor are the same account"}))]
+    details: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -275,13 +290,7 @@ pub(super) async fn told(
 ) -> Result<Json<PaymentResponse>, ApiError> {
     let item_id = payment_id(id)?;
     let Some(view) = app.store.item(&payments::item(&item_id)).await? else {
-        if app.intake.is_initializing(&item_id).await? {
-            return Ok(Json(PaymentResponse::Initializing(InitializingPayment {
-                payment_id: id.to_owned(),
-                status: PaymentStatus::Initializing.as_str(),
-            })));
-        }
-        return Err(no_payment(id));
+        return unrecorded(app, item_id).await.map(Json);
     };
     let now = app.store.now().await?;
     let lane = app.store.lane(&view.lane).await?;
@@ -310,6 +319,23 @@ pub(super) async fn told(
         event.what = sight.text(&event.what);
     }
     Ok(Json(PaymentResponse::Known(Box::new(known))))
+}
+
+/// What is said of a payment that has no record.
+async fn unrecorded(app: &App, id: ItemId) -> Result<PaymentResponse, ApiError> {
+    let payment_id = id.to_string();
+    match app.intake.unrecorded(&id).await? {
+        None => Err(no_payment(&payment_id)),
+        Some(Unrecorded::Initializing) => Ok(PaymentResponse::Initializing(InitializingPayment {
+            payment_id,
+            status: PaymentStatus::Initializing.as_str(),
+        })),
+        Some(Unrecorded::Refused(details)) => Ok(PaymentResponse::NotTaken(NotTakenPayment {
+            payment_id,
+            status: PaymentStatus::Rejected.as_str(),
+            details,
+        })),
+    }
 }
 
 /// Whether items of a type are dispatched, and onto which task queue.

@@ -1,5 +1,7 @@
 //! Payments: finding them, and everything there is to say about one.
 
+use std::collections::BTreeMap;
+
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::Method;
@@ -107,13 +109,16 @@ pub(super) async fn list(
     }))
 }
 
-/// A payment as the API tells it; one that is being taken in has only its id and status.
+/// A payment as the API tells it; one that is being taken in has only its id and status, one that was not
+/// taken in tells why.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Payment {
     #[serde(rename = "paymentId")]
     pub(super) id: String,
     pub(super) status: String,
+    #[serde(default)]
+    pub(super) details: BTreeMap<String, String>,
     #[serde(default)]
     pub(super) amount: String,
     #[serde(default)]
@@ -181,6 +186,10 @@ pub(super) struct Event {
 impl Payment {
     fn address(&self) -> String {
         address(&self.id)
+    }
+    /// Whether there is more to tell than its status.
+    pub(super) fn is_planned(&self) -> bool {
+        !self.lane.is_empty()
     }
     /// Whether it still waits, so that a person can stop or move it.
     fn waits(&self) -> bool {
