@@ -240,6 +240,8 @@ fn an_unknown_lane_refuses_payments_until_it_exists() {
             .unwrap()
             .contains("/admin/rate-limit/config")
     );
+    let again = post(address, "/payments", &payment("pay_1")).unwrap();
+    assert_eq!((again.status, &again.body), (422, &answer.body));
     let told = get(address, "/payments/pay_1").unwrap().body;
     assert_eq!(told["status"], "REJECTED");
     assert_eq!(told["details"], answer.body["details"]);
@@ -250,8 +252,12 @@ fn an_unknown_lane_refuses_payments_until_it_exists() {
             .status,
         200
     );
-    let answer = post(address, "/payments", &payment("pay_2")).unwrap();
-    assert_eq!(answer.status, 201, "{}", answer.body);
+    for id in ["pay_1", "pay_2"] {
+        let answer = post(address, "/payments", &payment(id)).unwrap();
+        assert_eq!(answer.status, 201, "{id} is judged anew: {}", answer.body);
+    }
+    let again = post(address, "/payments", &payment("pay_1")).unwrap();
+    assert_eq!(again.status, 200, "{}", again.body);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! A payment's first init flow is `init-payment-{id}`. A corrected request under the same id,
 //! after the first was refused, is `init-payment-{id}~2`, and so on; the same request again finds
-//! the flow that answered it.
+//! the flow that answered it. A payment that was refused because its lane did not exist is corrected by
+//! making the lane.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +11,12 @@ use std::time::Duration;
 use thiserror::Error;
 use tollgate_core::flow::Flow;
 use tollgate_core::id::{FlowId, ItemId};
+use tollgate_core::lane_in_force::no_such_lane;
 use tollgate_core::ports::{
     Engine, FlowView, Memo, Start, Started, Store, StoreError, Unreachable,
 };
 
-use super::init::{Answer, InitInput, PaymentInitFlow, Verdict};
+use super::init::{Answer, InitInput, LANE, PaymentInitFlow, Verdict};
 use super::{Details, INIT_TASK_QUEUE, PaymentRequest, item};
 
 /// So often may a refused payment be corrected under one id.
@@ -113,14 +115,18 @@ impl Intake {
                 return unanswered(&started, init_flow);
             };
             let same = answer.content_hash == hash;
+            let is_over = same && self.is_over(&answer.verdict).await?;
             let verdict = match answer.verdict {
                 Verdict::Scheduled { placed, .. } if same => Verdict::Scheduled {
                     placed,
                     repeat: started == Started::Already,
                 },
                 Verdict::Scheduled { .. } | Verdict::Conflict => Verdict::Conflict,
-                refused @ (Verdict::Invalid(_) | Verdict::Refused { .. }) if same => refused,
-                // Other content was refused before: this is a correction of it.
+                refused @ (Verdict::Invalid(_) | Verdict::Refused { .. }) if same && !is_over => {
+                    refused
+                }
+                // Other content was refused before, and this is a correction of it; or what it was
+                // refused for is there now.
                 Verdict::Invalid(_) | Verdict::Refused { .. } => continue,
             };
             return Ok(Accepted::Answered(verdict));
@@ -159,6 +165,20 @@ impl Intake {
             FlowView::NotFound | FlowView::Failed { .. } => Ok(None),
             FlowView::Running { .. } => Ok(Some(Unrecorded::Initializing)),
             FlowView::Done { result_json } => Ok(answers(&result_json)?.pop().and_then(unrecorded)),
+        }
+    }
+
+    /// Whether it was refused for want of a lane that exists by now.
+    async fn is_over(&self, verdict: &Verdict) -> Result<bool, IntakeError> {
+        match verdict {
+            Verdict::Refused { rule, message } if rule == LANE => {
+                let lanes = self.store.lanes().await?;
+                Ok(lanes.iter().any(|lane| *message == no_such_lane(&lane.name)))
+            }
+            Verdict::Refused { .. }
+            | Verdict::Invalid(_)
+            | Verdict::Scheduled { .. }
+            | Verdict::Conflict => Ok(false),
         }
     }
 
