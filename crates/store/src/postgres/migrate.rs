@@ -1,8 +1,9 @@
 //! Bringing the schema up to date, by one node at a time.
 
+use std::collections::BTreeMap;
 use std::error::Error as _;
 
-use refinery::Runner;
+use refinery::{Migration, Runner};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error};
 
@@ -16,6 +17,8 @@ const LOCK: &str = "SELECT pg_advisory_lock(hashtextextended('tollgate/migration
 pub(super) enum Trouble {
     /// The schema holds a migration that this release does not know.
     Newer,
+    /// The schema was made by a migration of the same number and another content.
+    Another,
     Refused(Error),
     NotMigrated {
         why: String,
@@ -33,13 +36,20 @@ impl From<Error> for Trouble {
 pub(super) async fn migrate(client: &mut Client) -> Result<(), Trouble> {
     client.batch_execute(LOCK).await?;
     let runner = embedded::migrations::runner();
-    let ours = newest(&runner);
-    match applied(client).await? {
-        Some(theirs) if theirs > ours => Err(Trouble::Newer),
-        // Up to date: a role without the right to create tables is then enough.
-        Some(theirs) if theirs == ours => Ok(()),
-        Some(_) | None => run(&runner, client).await,
+    let (ours, theirs) = (ours(&runner), theirs(client).await?);
+    let newest = |sums: &Sums| sums.last_key_value().map(|(version, _)| *version);
+    if newest(&theirs) > newest(&ours) {
+        return Err(Trouble::Newer);
     }
+    let differs = |(version, sum): (&i64, &String)| ours.get(version) != Some(sum);
+    if theirs.iter().any(differs) {
+        return Err(Trouble::Another);
+    }
+    if ours == theirs {
+        // Up to date: a role without the right to create tables is then enough.
+        return Ok(());
+    }
+    run(&runner, client).await
 }
 
 async fn run(runner: &Runner, client: &mut Client) -> Result<(), Trouble> {
@@ -55,15 +65,15 @@ async fn run(runner: &Runner, client: &mut Client) -> Result<(), Trouble> {
     })
 }
 
-fn newest(runner: &Runner) -> i64 {
-    let versions = runner
-        .get_migrations()
-        .iter()
-        .map(|m| i64::from(m.version()));
-    versions.max().unwrap_or(0)
+/// The checksum of each migration, by its number.
+type Sums = BTreeMap<i64, String>;
+
+fn ours(runner: &Runner) -> Sums {
+    let sum = |m: &Migration| (i64::from(m.version()), m.checksum().to_string());
+    runner.get_migrations().iter().map(sum).collect()
 }
 
-async fn applied(client: &Client) -> Result<Option<i64>, Error> {
+async fn theirs(client: &Client) -> Result<Sums, Error> {
     let history = client
         .query_one(
             "SELECT to_regclass('refinery_schema_history') IS NOT NULL",
@@ -71,8 +81,9 @@ async fn applied(client: &Client) -> Result<Option<i64>, Error> {
         )
         .await?;
     if !history.get::<_, bool>(0) {
-        return Ok(None);
+        return Ok(Sums::new());
     }
-    let newest = "SELECT max(version)::bigint FROM refinery_schema_history";
-    Ok(client.query_one(newest, &[]).await?.get(0))
+    let applied = "SELECT version::bigint, checksum FROM refinery_schema_history";
+    let applied = client.query(applied, &[]).await?;
+    Ok(applied.iter().map(|row| (row.get(0), row.get(1))).collect())
 }

@@ -91,6 +91,8 @@ fn explain(path: &Path, error: &str) -> StoreError {
         format!(
             "{file} was written by a newer release of tollgate; start that release, or another file"
         )
+    } else if error.contains("is different than filesystem one") {
+        format!("{file} {}", crate::MADE_BY_ANOTHER_BUILD)
     } else if error.contains("is not a database") {
         format!("{file} is not a SQLite database; give the path of another file")
     } else {
