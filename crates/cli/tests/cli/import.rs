@@ -234,7 +234,7 @@ fn check(address: SocketAddr, batch: &str, view: &Value, feed: &Feed) {
         let page = get(address, &path).unwrap().body;
         let lines = page["errors"].as_array().unwrap().iter();
         rejected.extend(lines.map(|error| error["line"].as_u64().unwrap()));
-        after = page["nextAfter"].clone();
+        after = page["next"].clone();
     }
     assert_eq!(rejected, feed.rejected);
     let totals = get(address, "/admin/totals").unwrap().body;

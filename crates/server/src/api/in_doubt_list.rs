@@ -39,7 +39,7 @@ struct ListQuery {
     /// Only with `order=largest`: amounts of two currencies do not compare.
     #[param(pattern = "^[A-Z]{3}$")]
     currency: Option<String>,
-    /// The next page: the `nextAfter` of the one before.
+    /// The next page: the `next` of the one before.
     #[param(max_length = 160)]
     after: Option<String>,
 }
@@ -52,7 +52,7 @@ struct ListResponse {
     at_risk: Vec<RiskResponse>,
     items: Vec<DoubtResponse>,
     /// Ask with `?after=` for the next page; null on the last one.
-    next_after: Option<String>,
+    next: Option<String>,
 }
 
 /// What is in doubt in one currency.
@@ -143,7 +143,7 @@ async fn list(
         Some(name) => of_money(name)?,
         None => payments::item_type(),
     };
-    let (ids, next_after) = app.doubts(&item_type, &query).await?;
+    let (ids, next) = app.doubts(&item_type, &query).await?;
     let mut items = vec![];
     for id in &ids {
         let view = app.store.item(&Item::new(&item_type, id)).await?;
@@ -156,7 +156,7 @@ async fn list(
     Ok(Json(ListResponse {
         at_risk: at_risk.into_iter().map(RiskResponse::from).collect(),
         items,
-        next_after,
+        next,
     }))
 }
 

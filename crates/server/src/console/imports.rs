@@ -214,7 +214,7 @@ struct Deadline {
 #[serde(rename_all = "camelCase")]
 struct Errors {
     errors: Vec<LineError>,
-    next_after: Option<u64>,
+    next: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -246,7 +246,7 @@ pub(super) async fn page(
     let import: Import = console.get(&session, &at).await?;
     let errors = format!("{at}/errors{}", query(&[("after", &asked.after)]));
     let errors: Errors = console.get(&session, &errors).await?;
-    let next = errors.next_after.map(|after| {
+    let next = errors.next.map(|after| {
         let asked = query(&[("after", &after.to_string())]);
         format!("{}{asked}", address(&batch))
     });
