@@ -173,7 +173,8 @@ impl Intake {
         match verdict {
             Verdict::Refused { rule, message } if rule == LANE => {
                 let lanes = self.store.lanes().await?;
-                Ok(lanes.iter().any(|lane| *message == no_such_lane(&lane.name)))
+                let mut lacked = lanes.iter().map(|lane| no_such_lane(&lane.name));
+                Ok(lacked.any(|why| why == *message))
             }
             Verdict::Refused { .. }
             | Verdict::Invalid(_)
