@@ -88,7 +88,7 @@ impl<F: Flow> WorkflowImplementation for FlowWorkflow<F> {
             has_init: false,
             init_takes_input: false,
             signals: vec![],
-            queries: Progress::NAMES.map(Into::into).into(),
+            queries: Progress::NAMES.iter().map(|&it| it.into()).collect(),
             updates: vec![],
         }
     }

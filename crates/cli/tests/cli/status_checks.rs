@@ -165,10 +165,11 @@ fn assert_tells_its_progress(namespace: &Namespace, check: &str) {
     let gateway = format!("{check}-gateway-0");
     for (flow, question, part) in [
         (check, "getProgress", "chunksCompleted"),
-        (&gateway, "getChunkProgress", "currentChunkIndex"),
+        (&*gateway, "getChunkProgress", "currentChunkIndex"),
     ] {
-        let asked = ["workflow", "query", "--workflow-id", flow, "--type", question];
-        let told = eventually("it is answered", LONG, || namespace.ask(&asked));
+        let (ask, kind) = (["workflow", "query", "--workflow-id"], ["--type", question]);
+        let ask = [&ask[..], &[flow], &kind].concat();
+        let told = eventually("it is answered", LONG, || namespace.ask(&ask));
         assert!(told.contains(part), "{question}: {told}");
     }
 }
