@@ -3,6 +3,7 @@
 //! Nothing here does IO, reads a clock or draws a random number: time and randomness are
 //! arguments. The glossary in ARCHITECTURE.md names every word used below.
 
+pub mod account;
 pub mod actor;
 pub mod calendar;
 pub mod call_turn;

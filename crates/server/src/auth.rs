@@ -67,6 +67,14 @@ impl Caller {
             Self::Token { name, .. } => name,
         }
     }
+
+    /// Whether accounts are told whole: to those who have to talk to a bank about them.
+    pub(crate) fn sees_accounts(&self) -> bool {
+        match self {
+            Self::Local => true,
+            Self::Token { role, .. } => *role == Role::Operate,
+        }
+    }
 }
 
 /// The SHA-256 of a token's text.

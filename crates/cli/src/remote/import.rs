@@ -197,7 +197,7 @@ fn summary(done: &Value, errors: &Value) -> String {
     });
     let rejected: Vec<_> = rejected.collect();
     text.push_str(&table(&["line", "payment", "what is wrong"], &rejected));
-    if !errors["nextAfter"].is_null() {
+    if !errors["next"].is_null() {
         let _ = write!(text, "all of them: GET /payments/bulk/{batch}/errors");
     }
     text

@@ -9,7 +9,7 @@ use super::check_status;
 use super::client::{Client, quoted};
 use super::invoices::invoice;
 use super::payments::payment;
-use super::table::{cell, query, rows, table};
+use super::table::{cell, more, query, rows, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -182,14 +182,11 @@ fn list(answer: &Value) -> String {
         return "nothing is in doubt".to_owned();
     }
     let risk = rows(&answer["atRisk"], &["currency", "count", "amount", "since"]);
-    let more = match answer["nextAfter"].as_str() {
-        Some(id) => format!("\nmore: --after {id}"),
-        None => String::new(),
-    };
     format!(
-        "{}\nAt risk\n{}{more}",
+        "{}\nAt risk\n{}{}",
         table(&header, &items),
-        table(&["currency", "count", "amount", "oldest since"], &risk)
+        table(&["currency", "count", "amount", "oldest since"], &risk),
+        more(&answer["next"])
     )
 }
 

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::Shown;
 use super::client::{Client, quoted};
+use super::in_doubt::attempts;
 use super::table::{cell, fields, more, query, table};
 
 /// At most this many requests of an import are under way at once.
@@ -216,8 +217,9 @@ pub(super) fn invoice(answer: &Value) -> String {
         .map(|event| format!("  {}  {}", cell(&event["at"]), cell(&event["what"])))
         .collect();
     format!(
-        "{}amount           {amount}{warning}\n\n{}",
+        "{}amount           {amount}{warning}\n{}\n{}",
         fields(answer, &named),
+        attempts(answer),
         events.join("\n")
     )
 }

@@ -18,6 +18,9 @@ pub(crate) enum Command {
         /// Only those on this lane.
         #[arg(long)]
         lane: Option<String>,
+        /// Only those of this import.
+        #[arg(long, value_name = "BATCH_ID")]
+        batch: Option<String>,
         /// The next page: after this id.
         #[arg(long, value_name = "ID")]
         after: Option<String>,
@@ -64,12 +67,14 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
         Command::List {
             status,
             lane,
+            batch,
             after,
             limit,
         } => {
             let query = query(&[
                 ("status", status),
                 ("lane", lane),
+                ("batch", batch),
                 ("after", after),
                 ("limit", limit.map(|limit| limit.to_string())),
             ]);
@@ -112,19 +117,51 @@ pub(super) fn payment(answer: &Value) -> String {
         ("status", "status"),
         ("amount", "amount"),
         ("currency", "currency"),
+        ("debtor", "debtor"),
+        ("creditor", "creditor"),
+        ("reference", "reference"),
+        ("gateway", "gateway"),
         ("lane", "lane"),
         ("in the queue", "queueStatus"),
         ("sends", "sends"),
+        ("asked for", "executeAt"),
         ("slot", "scheduledTime"),
         ("estimate", "estimate"),
         ("deadline", "deadline"),
         ("why not running", "whyNotRunning"),
     ];
+    let mut shown = answer.clone();
+    for role in ["debtor", "creditor"] {
+        let party = &answer[role];
+        if party.is_object() {
+            let (name, account) = (cell(&party["name"]), cell(&party["account"]));
+            shown[role] = format!("{name}, {account}").into();
+        }
+    }
     let events = answer["timeline"].as_array().into_iter().flatten();
     let events: Vec<String> = events
         .map(|event| format!("  {}  {}", cell(&event["at"]), cell(&event["what"])))
         .collect();
-    format!("{}\n{}", fields(answer, &named), events.join("\n"))
+    let facts = fields(&shown, &named) + &not_taken(answer);
+    format!("{facts}{}\n{}", attempts(answer), events.join("\n"))
+}
+
+/// Why it was not taken in; nothing if it was.
+fn not_taken(answer: &Value) -> String {
+    let details = answer["details"].as_object().into_iter().flatten();
+    let lines = details.map(|(what, why)| format!("not taken in: {what}: {}\n", cell(why)));
+    lines.collect()
+}
+
+/// What was sent and what was asked, with what the other side knows it by; nothing if nothing was.
+pub(super) fn attempts(answer: &Value) -> String {
+    let named = ["kind", "outcome", "run", "sentAt", "idempotencyKey"];
+    let rows = rows(&answer["attempts"], &named);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let header = ["what", "outcome", "run", "sent", "key"];
+    format!("\n{}", table(&header, &rows))
 }
 
 fn list(answer: &Value) -> String {

@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tollgate_server::ROUTES;
 
+use crate::console::Reader;
 use crate::http::Response;
 use crate::pair::{pair, payment};
 use crate::served::{BINARY, eventually};
@@ -269,6 +270,62 @@ fn the_commands_show_their_token_and_its_name_is_the_actor() {
     let wrong = [&resume[..], &["--token-file", "/nowhere/token"]].concat();
     let said = tollgate(address, &nobody, &wrong).unwrap_err();
     assert!(said.contains("/nowhere/token cannot be read"), "{said}");
+}
+
+/// A payment whose accounts a bank repeats when it refuses it.
+fn known(id: &str) -> Value {
+    let mut payment = payment(id);
+    payment["debtor"]["account"] = json!("DE02120300000000202051");
+    payment["reference"] = json!("invoice 42");
+    payment
+}
+
+#[test]
+fn accounts_are_told_whole_to_those_who_operate_and_masked_to_the_others() {
+    let roles = ["ingest", "read", "operate"].map(|role| token(&format!("a-{role}"), role));
+    let pair = pair(&auth(&roles.each_ref()));
+    let address = pair.server.address;
+    let body = known("p1").to_string();
+    let [ingest, read, operate] = roles.each_ref().map(|role| Some(role.text.as_str()));
+    let taken = call(address, operate, "POST", "/payments", &body);
+    assert_eq!(taken.status, 201, "{}", taken.text);
+    let shown = |token, path: &str| call(address, token, "GET", path, "");
+    eventually("it is paid", Duration::from_mins(1), || {
+        let told = shown(operate, "/payments/p1").body;
+        (told["status"] == "PROCESSING").then_some(())
+    });
+    let paths = ["/payments/p1", "/admin/in-doubt/PAYMENT/p1"];
+    for (token, account, other) in [
+        (ingest, "****2051", "****2"),
+        (read, "****2051", "****2"),
+        (operate, "DE02120300000000202051", "B-2"),
+    ] {
+        // The worklist is not for those who hand in.
+        for path in &paths[..if token == ingest { 1 } else { 2 }] {
+            let told = shown(token, path).body;
+            assert_eq!(told["debtor"], json!({"account": account, "name": "Ann"}));
+            assert_eq!(told["creditor"], json!({"account": other, "name": "Bob"}));
+            assert_eq!(told["reference"], "invoice 42");
+            assert_eq!(told["gateway"], "default");
+            assert_eq!(told["executeAt"], Value::Null);
+            let attempt = &told["attempts"][0];
+            assert_eq!(attempt["idempotencyKey"], "payment-p1");
+            let answer = attempt["answer"].as_str().unwrap();
+            assert!(answer.contains("p1"), "{told}");
+            let is_whole = told.to_string().contains("DE02120300000000202051");
+            assert_eq!(is_whole, token == operate, "{told}");
+        }
+    }
+    let pages = [(read, false), (operate, true)];
+    for (token, is_whole) in pages {
+        let reader = Reader::signed_in(address, token.unwrap());
+        let page = reader.page("/console/payments/p1").text;
+        assert!(page.contains("invoice 42") && page.contains("2051"), "{page}");
+        assert_eq!(page.contains("DE0212"), is_whole, "{page}");
+    }
+    let log = pair.server.log().join("\n");
+    let metrics = shown(read, "/metrics").text;
+    assert!(!log.contains("DE0212") && !metrics.contains("DE0212"), "{log}");
 }
 
 /// Sends nothing twice and says nothing when asked: whatever it got stays in doubt.

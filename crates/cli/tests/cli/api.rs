@@ -11,6 +11,7 @@ on_both_footings!(
     a_payment_is_planned_sent_and_told_about,
     the_same_id_again_changes_nothing_and_other_content_is_refused,
     one_id_posted_a_hundred_times_at_once_is_one_payment,
+    a_payment_that_was_acknowledged_and_then_refused_tells_by_which_rule,
     a_paused_lane_sends_nothing_says_why_and_goes_on_when_resumed,
 );
 
@@ -125,6 +126,36 @@ fn one_id_posted_a_hundred_times_at_once_is_one_payment(footing: &Footing) {
     assert_eq!(totals["payments"][0]["count"], 1);
 }
 
+fn a_payment_that_was_acknowledged_and_then_refused_tells_by_which_rule(footing: &Footing) {
+    let pair = footing.pair("");
+    let address = pair.server.address;
+    let mut circle = far(payment("pay_1"));
+    circle["creditor"] = circle["debtor"].clone();
+    let mut late = payment("pay_2");
+    late["executeAt"] = json!("2020-01-01T00:00:00Z");
+    for (wrong, why) in [(&circle, "distinct_accounts"), (&late, "executeAt")] {
+        let answer = eventually("it is acknowledged", LONG, || {
+            let answer = post_async(address, "/payments", wrong).unwrap();
+            (answer.status != 503).then_some(answer)
+        });
+        assert!(matches!(answer.status, 202 | 400 | 422), "{}", answer.text);
+        let id = wrong["paymentId"].as_str().unwrap();
+        let told = eventually("it is refused", LONG, || {
+            let told = get(address, &format!("/payments/{id}")).unwrap();
+            assert_eq!(told.status, 200, "{}", told.text);
+            (told.body["status"] != "INITIALIZING").then_some(told.body)
+        });
+        assert_eq!(told["status"], "REJECTED");
+        assert!(told["details"][why].is_string(), "{told}");
+        let shown = pair.tollgate(&["payments", "show", id]).unwrap();
+        assert!(shown.contains(&format!("not taken in: {why}: ")), "{shown}");
+    }
+    assert_eq!(get(address, "/payments/nobody").unwrap().status, 404);
+    let corrected = take_in(address, &far(payment("pay_1")));
+    assert_eq!(corrected.body["status"], "SCHEDULED");
+    assert_eq!(pair.shown("pay_1")["status"], "SCHEDULED");
+}
+
 #[test]
 fn bad_input_is_told_field_by_field_and_nothing_is_written() {
     let pair = pair("");
@@ -209,7 +240,11 @@ fn an_unknown_lane_refuses_payments_until_it_exists() {
             .unwrap()
             .contains("/admin/rate-limit/config")
     );
-    assert_eq!(get(address, "/payments/pay_1").unwrap().status, 404);
+    let again = post(address, "/payments", &payment("pay_1")).unwrap();
+    assert_eq!((again.status, &again.body), (422, &answer.body));
+    let told = get(address, "/payments/pay_1").unwrap().body;
+    assert_eq!(told["status"], "REJECTED");
+    assert_eq!(told["details"], answer.body["details"]);
     let lane = json!({"configName": "acme", "maxPerWindow": 100, "windowSizeSecs": 4});
     assert_eq!(
         post(address, "/admin/rate-limit/config", &lane)
@@ -217,8 +252,12 @@ fn an_unknown_lane_refuses_payments_until_it_exists() {
             .status,
         200
     );
-    let answer = post(address, "/payments", &payment("pay_2")).unwrap();
-    assert_eq!(answer.status, 201, "{}", answer.body);
+    for id in ["pay_1", "pay_2"] {
+        let answer = post(address, "/payments", &payment(id)).unwrap();
+        assert_eq!(answer.status, 201, "{id} is judged anew: {}", answer.body);
+    }
+    let again = post(address, "/payments", &payment("pay_1")).unwrap();
+    assert_eq!(again.status, 200, "{}", again.body);
 }
 
 #[test]

@@ -218,7 +218,7 @@ fn every_bad_line_is_told_by_its_field_and_the_good_ones_go_through(footing: &Fo
     )
     .unwrap();
     assert_eq!(page.body["errors"][0]["line"], 4);
-    assert_eq!(page.body["nextAfter"], 5);
+    assert_eq!(page.body["next"], 5);
 }
 
 #[test]

@@ -49,6 +49,10 @@ fn hostile_names_stay_text_and_pages_stay_whole() {
     done_with(address, "/payments", &named(&id));
     done_with(address, "/payments", &named("gone"));
     done_with(address, "/payments/gone/cancel", &because);
+    // Refused: what is told of it is the page of one that was not taken in.
+    let mut circle = named("circle");
+    circle["creditor"] = circle["debtor"].clone();
+    assert_eq!(post(address, "/payments", &circle).unwrap().status, 422);
     let batch = hostile_file(address);
 
     let asked: String = NASTY.bytes().fold(String::new(), |mut text, byte| {
@@ -65,6 +69,7 @@ fn hostile_names_stay_text_and_pages_stay_whole() {
         format!("/console/payments/{id}"),
         format!("/console/payments/{asked}"),
         "/console/payments/gone".to_owned(),
+        "/console/payments/circle".to_owned(),
         format!("/console/imports/{batch}"),
         "/console/imports".to_owned(),
         format!("/console/invoices/{asked}"),
@@ -103,6 +108,8 @@ fn named(id: &str) -> Value {
     let mut payment = later(id);
     payment["reference"] = name.as_str().into();
     payment["debtor"]["name"] = name.as_str().into();
+    let account: String = name.chars().take(64).collect();
+    payment["debtor"]["account"] = account.into();
     payment["creditor"]["name"] = name.into();
     payment
 }

@@ -11,6 +11,7 @@ use tollgate_conformance::postgres::Cluster;
 use tollgate_sandbox::{Bank, BankOptions};
 
 use crate::bulk::{Sending, done, later};
+use crate::console::Reader;
 use crate::http::get;
 use crate::pair::pair;
 use crate::served::{BINARY, Setting, eventually};
@@ -76,6 +77,22 @@ fn an_import_shows_what_became_of_its_lines_and_exits_accordingly() {
         (&json!(1), &json!(1))
     );
     assert_ne!(first["batchId"], again["batchId"]);
+    // A payment belongs to the file that it was taken in with.
+    let listed = |answer: &Value| {
+        let batch = answer["batchId"].as_str().unwrap();
+        let listed = pair.data(&["payments", "list", "--batch", batch]);
+        let listed = listed["payments"].as_array().unwrap().clone();
+        listed.iter().map(|it| it["paymentId"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!((listed(&first), listed(&again)), (vec![json!("p3")], vec![]));
+    assert_eq!(pair.shown("p3")["batchId"], first["batchId"]);
+    let page = Reader::local(address);
+    let page = |path: &str| page.page(path).text;
+    let batch = first["batchId"].as_str().unwrap();
+    let link = format!("/console/payments?batch={batch}");
+    assert!(page(&format!("/console/imports/{batch}")).contains(&link));
+    let found = page(&link);
+    assert!(found.contains("/console/payments/p3") && !found.contains("payments/p1"), "{found}");
 
     let wrong = write("wrong.csv", "paymentId,amount\n");
     let ran = import(address, &[], &wrong);
@@ -217,7 +234,7 @@ fn check(address: SocketAddr, batch: &str, view: &Value, feed: &Feed) {
         let page = get(address, &path).unwrap().body;
         let lines = page["errors"].as_array().unwrap().iter();
         rejected.extend(lines.map(|error| error["line"].as_u64().unwrap()));
-        after = page["nextAfter"].clone();
+        after = page["next"].clone();
     }
     assert_eq!(rejected, feed.rejected);
     let totals = get(address, "/admin/totals").unwrap().body;

@@ -51,6 +51,10 @@ fn a_persons_word_ends_a_payment_in_doubt_and_nobody_pays_it_again(footing: &Foo
     assert!(listed.contains("125.50"), "{listed}");
     let shown = pair.tollgate(&["in-doubt", "show", "p1"]).unwrap();
     assert!(shown.contains("no answer; in doubt"), "{shown}");
+    // What the bank is asked about.
+    for fact in ["Ann, A-1", "Bob, B-2", "payment-p1", "default"] {
+        assert!(shown.contains(fact), "{fact}: {shown}");
+    }
     let hasty = resolve_after("0", &pair, &["--outcome", "not-done"]);
     assert!(hasty.contains("they are 1 by now; look again"), "{hasty}");
     let told = resolve(&pair, &["--outcome", "done"]);

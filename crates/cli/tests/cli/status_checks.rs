@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tollgate_conformance::postgres::shared;
+use tollgate_conformance::temporal::Namespace;
 use tollgate_sandbox::{Kind, ServiceCall, most_at_once};
 
 use crate::footing::{Footing, on_both_footings};
@@ -148,11 +149,29 @@ on_both_footings!(a_check_of_two_gateways_comes_to_its_end);
 fn a_check_of_two_gateways_comes_to_its_end(footing: &Footing) {
     let pair = footing.pair("");
     let asked = [ids("stripe", 7), ids("adyen", 2)].concat();
-    let told = ended(pair.server.address, &started(pair.server.address, &asked));
+    let check = started(pair.server.address, &asked);
+    let told = ended(pair.server.address, &check);
     let found = json!({"adyen": ids("adyen", 2), "stripe": ids("stripe", 7)});
     assert_eq!(told["result"]["successful"], found, "{told}");
     assert_eq!(told["progress"]["chunksCompleted"], 3, "{told}");
+    if let Footing::Temporal(namespace) = footing {
+        assert_tells_its_progress(namespace, &check);
+    }
     assert_eq!(times(&pair, Kind::Check).len(), 9);
+}
+
+/// By the names that its contract has for the questions.
+fn assert_tells_its_progress(namespace: &Namespace, check: &str) {
+    let gateway = format!("{check}-gateway-0");
+    for (flow, question, part) in [
+        (check, "getProgress", "chunksCompleted"),
+        (&*gateway, "getChunkProgress", "currentChunkIndex"),
+    ] {
+        let (ask, kind) = (["workflow", "query", "--workflow-id"], ["--type", question]);
+        let ask = [&ask[..], &[flow], &kind].concat();
+        let told = eventually("it is answered", LONG, || namespace.ask(&ask));
+        assert!(told.contains(part), "{question}: {told}");
+    }
 }
 
 #[test]

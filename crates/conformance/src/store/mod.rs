@@ -263,9 +263,11 @@ macro_rules! store_cases {
         }
         $crate::store_case_module! { $new, records,
             a_list_goes_page_by_page_in_the_order_of_ids
+            an_item_tells_its_context_and_the_keys_that_it_was_sent_under
             a_line_of_a_list_tells_what_the_item_tells
             a_list_by_status_follows_the_record
             a_list_by_lane_leaves_the_others_out_and_looks_at_so_many_at_a_time
+            a_list_by_bulk_has_what_was_taken_in_with_it_and_nothing_else
             an_owners_items_are_found_by_their_status_if_they_were_written_to_be
         }
         $crate::store_case_module! { $new, races,

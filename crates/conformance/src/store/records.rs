@@ -1,11 +1,14 @@
 //! `Records` as lists: page by page, by status and by lane.
 
-use tollgate_core::id::{ItemId, ItemType, LaneName};
+use tollgate_core::id::{BulkId, ItemId, ItemType, LaneName};
+use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{
-    MOST_LOOKED_AT, NewItem, OwnedWanted, RecordLine, RecordsWanted, StatusMove,
+    ChunkId, Intervened, MOST_LOOKED_AT, NewItem, NewTurn, OwnedWanted, RecordLine, RecordsWanted, StatusMove, Turn,
 };
 
-use super::fixture::{Fixture, many, new_item, ops, payment, payments, plan};
+use super::fixture::{
+    Fixture, many, new_item, ops, payment, payments, plan, send, settlement,
+};
 
 fn wanted(limit: u32) -> RecordsWanted {
     RecordsWanted::all(payments(), limit)
@@ -57,6 +60,29 @@ pub async fn a_list_goes_page_by_page_in_the_order_of_ids(f: &dyn Fixture) {
     for limit in 1..5 {
         assert_eq!(walk(f, wanted(limit)).await, all, "{limit} at a time");
     }
+}
+
+pub async fn an_item_tells_its_context_and_the_keys_that_it_was_sent_under(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let item = f.dispatched_one().await;
+    let before = f.view(&item).await;
+    assert_eq!(before.context.as_deref(), Some("{\"context\":\"p\"}"));
+    assert!(before.attempts.is_empty());
+    let keys = ["one", "two"];
+    for key in keys {
+        let key = key.to_owned();
+        let turn = f.turn(NewTurn { key, ..send(&item) }).await;
+        let Turn::At { attempt, .. } = turn else {
+            panic!("{turn:?}");
+        };
+        f.settle(settlement(&item, attempt, Outcome::retry("again")))
+            .await;
+    }
+    let attempts = f.view(&item).await.attempts;
+    assert_eq!(
+        attempts.iter().map(|it| it.key.as_str()).collect::<Vec<_>>(),
+        keys
+    );
 }
 
 pub async fn a_line_of_a_list_tells_what_the_item_tells(f: &dyn Fixture) {
@@ -117,6 +143,68 @@ pub async fn a_list_by_lane_leaves_the_others_out_and_looks_at_so_many_at_a_time
     assert_eq!(first, ["a"], "the last one lies further than a page looks");
     assert!(next.is_some_and(|next| next.starts_with('m')));
     assert_eq!(walk(f, of_other).await, ["a", "z"]);
+}
+
+pub async fn a_list_by_bulk_has_what_was_taken_in_with_it_and_nothing_else(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let other = LaneName::new("other");
+    let changed = f.store().change_lane(&other, plan(100, 4), ops()).await;
+    changed.unwrap();
+    let bulk = BulkId::new("b-1");
+    let came = |item: NewItem, bulk: &str, number: u32| {
+        let bulk = BulkId::new(bulk);
+        let init_flow = ChunkId { bulk, number }.flow();
+        NewItem { init_flow, ..item }
+    };
+    f.place(vec![
+        came(new_item("d"), "b-1", 1),
+        came(on("other", "b"), "b-1", 2),
+        came(new_item("a"), "b-1", 10),
+        came(new_item("c"), "b-11", 1),
+        new_item("e"),
+    ])
+    .await;
+    // Known already: it belongs to the one that it was taken in with.
+    f.admit_one(came(new_item("c"), "b-1", 3)).await;
+    let of_bulk = RecordsWanted {
+        bulk: Some(bulk.clone()),
+        ..wanted(2)
+    };
+    for limit in 1..4 {
+        let some = RecordsWanted {
+            limit,
+            ..of_bulk.clone()
+        };
+        assert_eq!(walk(f, some).await, ["a", "b", "d"], "{limit} at a time");
+    }
+    let on_other = RecordsWanted {
+        lane: Some(other),
+        ..of_bulk.clone()
+    };
+    assert_eq!(walk(f, on_other).await, ["b"]);
+    let cancelled = StatusMove::new(&["SCHEDULED"], "CANCELLED");
+    let done = f.store().cancel(&payment("d"), cancelled, ops()).await;
+    assert_eq!(done.unwrap(), Intervened::Yes);
+    let of_status = async |status: &str| {
+        let status = Some(status.to_owned());
+        walk(
+            f,
+            RecordsWanted {
+                status,
+                ..of_bulk.clone()
+            },
+        )
+        .await
+    };
+    assert_eq!(of_status("CANCELLED").await, ["d"]);
+    assert_eq!(of_status("SCHEDULED").await, ["a", "b"]);
+    assert_eq!(f.view(&payment("a")).await.bulk(), Some(bulk));
+    assert_eq!(f.view(&payment("e")).await.bulk(), None);
+    let nobody = RecordsWanted {
+        bulk: Some(BulkId::new("nobody\0")),
+        ..wanted(2)
+    };
+    assert_eq!(walk(f, nobody).await, [""; 0]);
 }
 
 pub async fn an_owners_items_are_found_by_their_status_if_they_were_written_to_be(f: &dyn Fixture) {

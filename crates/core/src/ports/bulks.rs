@@ -80,6 +80,8 @@ pub struct NewChunk {
     pub text: Vec<u8>,
 }
 
+const FLOW_PREFIX: &str = "init-bulk-";
+
 /// One chunk of a bulk.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ChunkId {
@@ -90,7 +92,14 @@ pub struct ChunkId {
 impl ChunkId {
     /// The flow that takes it in. Ids of bulks are unique among all item types.
     pub fn flow(&self) -> FlowId {
-        FlowId::new(format!("init-bulk-{}-{}", self.bulk, self.number))
+        FlowId::new(format!("{FLOW_PREFIX}{}-{}", self.bulk, self.number))
+    }
+
+    /// The chunk that a flow has taken in; none if it was no chunk's.
+    pub fn of_flow(flow: &FlowId) -> Option<Self> {
+        let (bulk, number) = flow.as_str().strip_prefix(FLOW_PREFIX)?.rsplit_once('-')?;
+        let (bulk, number) = (BulkId::new(bulk), number.parse().ok()?);
+        Some(Self { bulk, number })
     }
 }
 
@@ -216,5 +225,22 @@ pub struct BulkLine {
 impl BulkLine {
     pub fn bookmark(&self) -> Bookmark {
         Bookmark::new(self.opened_at.as_microsecond(), &self.bulk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_tells_whose_chunk_it_took_in() {
+        for (bulk, number) in [("b", 1), ("2f0c-11-x", 1000)] {
+            let bulk = BulkId::new(bulk);
+            let chunk = ChunkId { bulk, number };
+            assert_eq!(ChunkId::of_flow(&chunk.flow()), Some(chunk));
+        }
+        for other in ["init-payment-b-1", "init-bulk-b", "init-bulk-b-", "init-bulk-b-x", "b-1"] {
+            assert_eq!(ChunkId::of_flow(&FlowId::new(other)), None, "{other}");
+        }
     }
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{Started, StatusMove, StoreResult};
+use super::{ChunkId, Started, StatusMove, StoreResult};
 use crate::Timestamp;
 use crate::guard::{Guard, Limit};
-use crate::id::{BatchId, Fence, FlowId, Item, ItemId, ItemType, LaneName};
+use crate::id::{BatchId, BulkId, Fence, FlowId, Item, ItemId, ItemType, LaneName};
 use crate::lane_in_force::LaneInForce;
 use crate::money::Money;
 
@@ -114,6 +114,11 @@ impl NewItem {
     pub fn is_counted(&self) -> bool {
         let is_total = |guard: &Guard| matches!(guard.limit, Limit::DailyTotal { .. });
         self.guards.iter().any(is_total)
+    }
+
+    /// The bulk that it comes in.
+    pub fn bulk(&self) -> Option<BulkId> {
+        ChunkId::of_flow(&self.init_flow).map(|chunk| chunk.bulk)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 
-use super::{Page, Placed, StoreResult};
+use super::{ChunkId, Page, Placed, StoreResult};
 use crate::Timestamp;
-use crate::id::{FlowId, Item, ItemId, ItemType, LaneName};
+use crate::id::{BulkId, FlowId, Item, ItemId, ItemType, LaneName};
 use crate::item::QueueStatus;
 use crate::money::Money;
 use crate::outcome::{AttemptKind, AttemptState};
@@ -14,7 +14,8 @@ pub trait Records: Send + Sync {
     /// Everything that is known of an item, in one consistent read.
     async fn item(&self, item: &Item) -> StoreResult<Option<ItemView>>;
 
-    /// Items in the order of their ids. The status is served by an index; the lane is a filter.
+    /// Items in the order of their ids. The bulk, or else the status, is served by an index; the rest
+    /// is a filter.
     async fn records(&self, wanted: RecordsWanted) -> StoreResult<Page<RecordLine, ItemId>>;
 
     /// An owner's items with one of these statuses, in no order: of those that were written to be
@@ -35,6 +36,8 @@ pub struct RecordsWanted {
     pub item_type: ItemType,
     pub status: Option<String>,
     pub lane: Option<LaneName>,
+    /// Those that were taken in with it.
+    pub bulk: Option<BulkId>,
     pub after: Option<ItemId>,
     pub limit: u32,
 }
@@ -45,14 +48,23 @@ impl RecordsWanted {
             item_type,
             status: None,
             lane: None,
+            bulk: None,
             after: None,
             limit,
         }
     }
 
+    /// Whether rows are read that are not wanted.
+    pub fn is_filtered(&self) -> bool {
+        self.lane.is_some() || (self.bulk.is_some() && self.status.is_some())
+    }
+
     /// What of the rows belongs on the page.
     pub fn page(&self, rows: Vec<RecordLine>, asked: u32) -> Page<RecordLine, ItemId> {
-        let wanted = |line: &RecordLine| self.lane.as_ref().is_none_or(|lane| *lane == line.lane);
+        let wanted = |line: &RecordLine| {
+            self.lane.as_ref().is_none_or(|lane| *lane == line.lane)
+                && self.status.as_ref().is_none_or(|it| *it == line.status)
+        };
         Page::of(rows, asked, self.limit, wanted, |line| line.id.clone())
     }
 }
@@ -78,6 +90,8 @@ pub struct ItemView {
     pub money: Money,
     pub content_hash: String,
     pub document: String,
+    /// What its exec flow is given; none if it was lost.
+    pub context: Option<String>,
     pub lane: LaneName,
     pub queue_status: QueueStatus,
     pub run: u32,
@@ -107,6 +121,11 @@ impl ItemView {
         self.attempts.iter().filter(sends).fold(0, |sum, _| sum + 1)
     }
 
+    /// The bulk that it came in.
+    pub fn bulk(&self) -> Option<BulkId> {
+        ChunkId::of_flow(&self.init_flow).map(|chunk| chunk.bulk)
+    }
+
     /// The answer its admission got.
     pub fn placed(&self) -> Placed {
         let (lane, init_flow) = (self.lane.clone(), self.init_flow.clone());
@@ -119,6 +138,8 @@ pub struct AttemptView {
     pub kind: AttemptKind,
     pub state: AttemptState,
     pub run: u32,
+    /// The idempotency key that it went out under, or asked about.
+    pub key: String,
     pub turn_at: Timestamp,
     pub settled_at: Option<Timestamp>,
     pub detail: String,

@@ -28,6 +28,9 @@ pub(super) const STORE_STEP: Policy = Policy {
     },
 };
 
+/// The name under which a lane refuses, as a rule would.
+pub(super) const LANE: &str = "lane";
+
 /// So many payments are worked on before others get their turn on the thread.
 const PAYMENTS_AT_ONCE: usize = 32;
 
@@ -278,7 +281,7 @@ fn verdict(admission: Admission) -> Verdict {
         },
         Admission::Conflict => Verdict::Conflict,
         Admission::Refused(message) => Verdict::Refused {
-            rule: "lane".to_owned(),
+            rule: LANE.to_owned(),
             message,
         },
         Admission::RefusedBy { rule, message } => {

@@ -2,7 +2,8 @@
 //!
 //! A payment's first init flow is `init-payment-{id}`. A corrected request under the same id,
 //! after the first was refused, is `init-payment-{id}~2`, and so on; the same request again finds
-//! the flow that answered it.
+//! the flow that answered it. A payment that was refused because its lane did not exist is corrected by
+//! making the lane.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +11,13 @@ use std::time::Duration;
 use thiserror::Error;
 use tollgate_core::flow::Flow;
 use tollgate_core::id::{FlowId, ItemId};
+use tollgate_core::lane_in_force::no_such_lane;
 use tollgate_core::ports::{
     Engine, FlowView, Memo, Start, Started, Store, StoreError, Unreachable,
 };
 
-use super::init::{Answer, InitInput, PaymentInitFlow, Verdict};
-use super::{INIT_TASK_QUEUE, PaymentRequest, item};
+use super::init::{Answer, InitInput, LANE, PaymentInitFlow, Verdict};
+use super::{Details, INIT_TASK_QUEUE, PaymentRequest, item};
 
 /// So often may a refused payment be corrected under one id.
 const MAX_CORRECTIONS: u32 = 100;
@@ -38,6 +40,15 @@ pub enum Accepted {
     Initializing {
         init_flow: FlowId,
     },
+}
+
+/// What is known of a payment that has no record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unrecorded {
+    /// On its way.
+    Initializing,
+    /// Not taken in, and why: by field, or by the rule that was against it.
+    Refused(Details),
 }
 
 #[derive(Debug, Error)]
@@ -104,14 +115,18 @@ impl Intake {
                 return unanswered(&started, init_flow);
             };
             let same = answer.content_hash == hash;
+            let is_over = same && self.is_over(&answer.verdict).await?;
             let verdict = match answer.verdict {
                 Verdict::Scheduled { placed, .. } if same => Verdict::Scheduled {
                     placed,
                     repeat: started == Started::Already,
                 },
                 Verdict::Scheduled { .. } | Verdict::Conflict => Verdict::Conflict,
-                refused @ (Verdict::Invalid(_) | Verdict::Refused { .. }) if same => refused,
-                // Other content was refused before: this is a correction of it.
+                refused @ (Verdict::Invalid(_) | Verdict::Refused { .. }) if same && !is_over => {
+                    refused
+                }
+                // Other content was refused before, and this is a correction of it; or what it was
+                // refused for is there now.
                 Verdict::Invalid(_) | Verdict::Refused { .. } => continue,
             };
             return Ok(Accepted::Answered(verdict));
@@ -133,8 +148,8 @@ impl Intake {
         self.answer(init_flow, wait).await
     }
 
-    /// Whether a payment that has no record yet is on its way.
-    pub async fn is_initializing(&self, id: &ItemId) -> Result<bool, IntakeError> {
+    /// What became of a payment that has no record, by its last init flow; nothing if it had none.
+    pub async fn unrecorded(&self, id: &ItemId) -> Result<Option<Unrecorded>, IntakeError> {
         let mut latest = FlowView::NotFound;
         for correction in 1..=MAX_CORRECTIONS {
             match self
@@ -146,7 +161,26 @@ impl Intake {
                 view => latest = view,
             }
         }
-        Ok(matches!(latest, FlowView::Running { .. }))
+        match latest {
+            FlowView::NotFound | FlowView::Failed { .. } => Ok(None),
+            FlowView::Running { .. } => Ok(Some(Unrecorded::Initializing)),
+            FlowView::Done { result_json } => Ok(answers(&result_json)?.pop().and_then(unrecorded)),
+        }
+    }
+
+    /// Whether it was refused for want of a lane that exists by now.
+    async fn is_over(&self, verdict: &Verdict) -> Result<bool, IntakeError> {
+        match verdict {
+            Verdict::Refused { rule, message } if rule == LANE => {
+                let lanes = self.store.lanes().await?;
+                let mut lacked = lanes.iter().map(|lane| no_such_lane(&lane.name));
+                Ok(lacked.any(|why| why == *message))
+            }
+            Verdict::Refused { .. }
+            | Verdict::Invalid(_)
+            | Verdict::Scheduled { .. }
+            | Verdict::Conflict => Ok(false),
+        }
     }
 
     async fn start(&self, init_flow: &FlowId, input: &InitInput) -> Result<Started, IntakeError> {
@@ -172,14 +206,25 @@ impl Intake {
         wait: Duration,
     ) -> Result<Option<Vec<Answer>>, IntakeError> {
         match self.engine.view(init_flow, wait).await? {
-            FlowView::Done { result_json } => {
-                let answers = serde_json::from_str(&result_json);
-                answers
-                    .map(Some)
-                    .map_err(|e| IntakeError::Failed(e.to_string()))
-            }
+            FlowView::Done { result_json } => answers(&result_json).map(Some),
             FlowView::Failed { error } => Err(IntakeError::Failed(error)),
             FlowView::Running { .. } | FlowView::NotFound => Ok(None),
+        }
+    }
+}
+
+fn answers(result_json: &str) -> Result<Vec<Answer>, IntakeError> {
+    serde_json::from_str(result_json).map_err(|e| IntakeError::Failed(e.to_string()))
+}
+
+fn unrecorded(answer: Answer) -> Option<Unrecorded> {
+    match answer.verdict {
+        // Its record was written since somebody looked for it.
+        Verdict::Scheduled { .. } => Some(Unrecorded::Initializing),
+        Verdict::Conflict => None,
+        Verdict::Invalid(details) => Some(Unrecorded::Refused(details)),
+        Verdict::Refused { rule, message } => {
+            Some(Unrecorded::Refused(Details::from([(rule, message)])))
         }
     }
 }

@@ -23,14 +23,14 @@ use std::sync::Arc;
 use tollgate_core::flow::Registrar;
 use tollgate_core::id::{FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
-use tollgate_core::ports::{NewItem, Store};
+use tollgate_core::ports::{ItemView, NewItem, Store, StoreError};
 
 use crate::notifications::Receiver;
 
 pub use dry_run::{Trial, Tried, dry_run};
 pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess};
 pub use init::{Admit, Answer, InitInput, PaymentInitFlow, Prepare, Verdict};
-pub use intake::{Accepted, Intake, IntakeError};
+pub use intake::{Accepted, Intake, IntakeError, Unrecorded};
 pub use notify::SendNotifications;
 pub use request::{Details, Party, PaymentRequest, parse_time};
 pub use routes::{Bank, DEFAULT_GATEWAY, Routes};
@@ -83,6 +83,18 @@ pub fn new_item(
         lane: lane.clone(),
     };
     prepare::build(payment, route, &[], init_flow)
+}
+
+/// A payment as it was taken in.
+pub fn document(view: &ItemView) -> Result<PaymentRequest, StoreError> {
+    serde_json::from_str(&view.document)
+        .map_err(|e| StoreError::Bug(format!("payment {}: {e}", view.item.id)))
+}
+
+/// The gateway it goes through, chosen when it was taken in; none if that is lost.
+pub fn gateway(view: &ItemView) -> Option<String> {
+    let context: prepare::PaymentContext = serde_json::from_str(view.context.as_deref()?).ok()?;
+    Some(context.gateway)
 }
 
 /// The whole domain, for either engine.

@@ -268,7 +268,7 @@ pub(super) struct Page {
 pub(super) struct ErrorsResponse {
     errors: Vec<ErrorResponse>,
     /// Ask with `?after=` for the next page; null on the last one.
-    next_after: Option<u64>,
+    next: Option<u64>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -308,9 +308,9 @@ pub(super) async fn errors(
     let view = found(&app, &batch).await?;
     let errors = app.store.bulk_errors(&view.bulk, page.after, limit).await?;
     let is_full = u32::try_from(errors.len()).is_ok_and(|len| len == limit);
-    let next_after = errors.last().filter(|_| is_full).map(|last| last.line);
+    let next = errors.last().filter(|_| is_full).map(|last| last.line);
     let errors = errors.into_iter().map(Into::into).collect();
-    Ok(Json(ErrorsResponse { errors, next_after }))
+    Ok(Json(ErrorsResponse { errors, next }))
 }
 
 #[cfg(test)]

@@ -7,14 +7,19 @@ use axum::http::{HeaderValue, header};
 use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
 use utoipa::OpenApi;
+use utoipa::openapi;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::App;
+use super::access::{Needs, ROUTES};
 use super::error::ErrorBody;
 
 const AT: &str = "/openapi.json";
+/// What the document calls it.
+const TOKEN: &str = "token";
 
 #[derive(OpenApi)]
 #[openapi(
@@ -50,10 +55,30 @@ pub(super) fn base() -> OpenApiRouter<App> {
 pub fn openapi_json() -> &'static str {
     static DOCUMENT: OnceLock<String> = OnceLock::new();
     DOCUMENT.get_or_init(|| {
-        let document = super::resources().into_openapi();
+        let document = secured(super::resources().into_openapi());
         // It consists of strings, lists and maps with string keys: nothing that JSON cannot say.
         document.to_pretty_json().unwrap_or_default() + "\n"
     })
+}
+
+/// Every address asks for a token, except those that ask for nothing.
+fn secured(mut document: openapi::OpenApi) -> openapi::OpenApi {
+    let mut token = Http::new(HttpAuthScheme::Bearer);
+    let made = "A token, as `tollgate token create` has printed it. Where no tokens are configured, none is asked \
+                for, and only the machine itself is served.";
+    token.description = Some(made.to_owned());
+    let components = document.components.get_or_insert_default();
+    components.add_security_scheme(TOKEN, SecurityScheme::Http(token));
+    document.security = Some(vec![SecurityRequirement::new(TOKEN, [""; 0])]);
+    let open = ROUTES.iter().filter(|(_, _, needs)| *needs == Needs::Nothing);
+    for (_, path, _) in open {
+        let path = document.paths.paths.get_mut(*path);
+        // All of them are GETs.
+        if let Some(operation) = path.and_then(|path| path.get.as_mut()) {
+            operation.security = Some(vec![]);
+        }
+    }
+    document
 }
 
 /// This document.
@@ -91,9 +116,8 @@ async fn guarded(mut response: Response) -> Response {
 mod tests {
     use std::collections::BTreeSet;
 
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
-    use super::super::{Needs, ROUTES};
     use super::*;
 
     fn document() -> Value {
@@ -186,6 +210,23 @@ mod tests {
             for status in ["401", "403"] {
                 assert!(answers[status].is_object(), "{method} {path} {status}");
             }
+        }
+    }
+
+    #[test]
+    fn every_operation_asks_for_a_token_unless_its_address_needs_nothing() {
+        let document = document();
+        assert_eq!(document["security"], json!([{"token": []}]));
+        let scheme = &document["components"]["securitySchemes"]["token"];
+        assert_eq!((&scheme["type"], &scheme["scheme"]), (&json!("http"), &json!("bearer")));
+        for (method, path, needs) in ROUTES {
+            let operation = &document["paths"][path][method.to_ascii_lowercase()];
+            let expected = match needs {
+                _ if path.starts_with("/docs") => Value::Null,
+                Needs::Nothing => json!([]),
+                Needs::AnyRole | Needs::Ingest | Needs::Read | Needs::Operate => Value::Null,
+            };
+            assert_eq!(operation["security"], expected, "{method} {path}");
         }
     }
 

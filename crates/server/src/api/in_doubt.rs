@@ -34,9 +34,10 @@ use crate::auth::Caller;
 )]
 async fn show(
     State(app): State<App>,
+    caller: Caller,
     Path((item_type, id)): Path<(String, String)>,
 ) -> Result<Json<DoubtfulResponse>, ApiError> {
-    as_it_is(&app, &of_money(&item_type)?, &id).await
+    as_it_is(&app, &caller, &of_money(&item_type)?, &id).await
 }
 
 /// What was, or is, in doubt, as it is now.
@@ -50,6 +51,7 @@ enum DoubtfulResponse {
 
 async fn as_it_is(
     app: &App,
+    caller: &Caller,
     item_type: &ItemType,
     id: &str,
 ) -> Result<Json<DoubtfulResponse>, ApiError> {
@@ -57,7 +59,7 @@ async fn as_it_is(
         let Json(invoice) = invoices::told(app, id).await?;
         DoubtfulResponse::Invoice(Box::new(invoice))
     } else {
-        let Json(payment) = told(app, id).await?;
+        let Json(payment) = told(app, caller, id).await?;
         DoubtfulResponse::Payment(Box::new(payment))
     }))
 }
@@ -146,7 +148,10 @@ async fn resolve(
         payments::resolution(request.outcome, request.sends)
     };
     match app.store.resolve(&item, resolution, author).await? {
-        Intervened::Yes => Ok(as_it_is(&app, &item_type, &id).await?.into_response()),
+        Intervened::Yes => {
+            let told = as_it_is(&app, &caller, &item_type, &id).await?;
+            Ok(told.into_response())
+        }
         Intervened::NoSuchItem => Err(no_item()),
         Intervened::Refused(why) => Err(unresolvable(&item, &why)),
     }

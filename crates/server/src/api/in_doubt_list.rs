@@ -19,7 +19,9 @@ use super::extract::Query;
 use super::in_doubt::of_money;
 use super::page::bookmark;
 use super::refusals::Finds;
+use super::sight::Sight;
 use super::{App, words};
+use crate::auth::Caller;
 
 const PAGE: u32 = 100;
 
@@ -37,7 +39,7 @@ struct ListQuery {
     /// Only with `order=largest`: amounts of two currencies do not compare.
     #[param(pattern = "^[A-Z]{3}$")]
     currency: Option<String>,
-    /// The next page: the `nextAfter` of the one before.
+    /// The next page: the `next` of the one before.
     #[param(max_length = 160)]
     after: Option<String>,
 }
@@ -50,7 +52,7 @@ struct ListResponse {
     at_risk: Vec<RiskResponse>,
     items: Vec<DoubtResponse>,
     /// Ask with `?after=` for the next page; null on the last one.
-    next_after: Option<String>,
+    next: Option<String>,
 }
 
 /// What is in doubt in one currency.
@@ -102,8 +104,8 @@ struct DoubtResponse {
     next_at: Timestamp,
 }
 
-impl From<ItemView> for DoubtResponse {
-    fn from(view: ItemView) -> Self {
+impl DoubtResponse {
+    fn of(view: ItemView, sight: &Sight) -> Self {
         let of = |kind| {
             view.attempts
                 .iter()
@@ -115,7 +117,7 @@ impl From<ItemView> for DoubtResponse {
             last_sent: of(AttemptKind::Send).map(|attempt| attempt.turn_at).max(),
             sends: view.sends(),
             questions: of(AttemptKind::Probe).count(),
-            last_heard: view.attempts.last().map(|attempt| attempt.detail.clone()),
+            last_heard: view.attempts.last().map(|it| sight.text(&it.detail)),
             item_type: view.item.item_type.to_string(),
             amount: view.money.decimal(),
             currency: view.money.currency.code(),
@@ -134,23 +136,27 @@ impl From<ItemView> for DoubtResponse {
 )]
 async fn list(
     State(app): State<App>,
+    caller: Caller,
     Query(query): Query<ListQuery>,
 ) -> Result<Json<ListResponse>, ApiError> {
     let item_type = match &query.item_type {
         Some(name) => of_money(name)?,
         None => payments::item_type(),
     };
-    let (ids, next_after) = app.doubts(&item_type, &query).await?;
+    let (ids, next) = app.doubts(&item_type, &query).await?;
     let mut items = vec![];
     for id in &ids {
         let view = app.store.item(&Item::new(&item_type, id)).await?;
-        items.extend(view.map(DoubtResponse::from));
+        items.extend(view.map(|view| {
+            let sight = Sight::on(&caller, &view);
+            DoubtResponse::of(view, &sight)
+        }));
     }
     let at_risk = app.store.at_risk(&item_type).await?;
     Ok(Json(ListResponse {
         at_risk: at_risk.into_iter().map(RiskResponse::from).collect(),
         items,
-        next_after,
+        next,
     }))
 }
 

@@ -22,6 +22,7 @@ use super::error::{ApiError, internal, json_body};
 use super::extract::Path;
 use super::payments::{AttemptResponse, attempt, dispatch};
 use super::refusals::{Admits, Changes, Finds};
+use super::sight::Sight;
 use super::why::why;
 use super::{App, timeline, words};
 use crate::auth::Caller;
@@ -205,12 +206,13 @@ fn response(
     why: Option<String>,
 ) -> Result<InvoiceResponse, ApiError> {
     let kept = invoices::document(&view).map_err(|error| internal(&error.to_string()))?;
+    let attempts = view.attempts.iter();
     let checks = audit.iter().rev().filter(|entry| entry.action == CHECKED);
     Ok(InvoiceResponse {
         timeline: timeline::timeline(&view, audit),
         sends: view.sends(),
         checks: checks.map(check).collect(),
-        attempts: view.attempts.iter().map(attempt).collect(),
+        attempts: attempts.map(|it| attempt(it, &Sight::WHOLE)).collect(),
         scheduled_time: view.finished_at.is_none().then_some(view.due),
         invoice_id: view.item.id,
         customer_id: kept.customer_id,

@@ -41,6 +41,7 @@ mod refusals;
 mod rules;
 mod rules_body;
 mod shift;
+mod sight;
 mod status_check_list;
 mod status_checks;
 mod timeline;

@@ -46,7 +46,7 @@ async fn cancel(
         .store
         .cancel(&item, payments::cancelled(), author)
         .await?;
-    answer(&app, &id, "cancelled", done).await
+    answer(&app, &caller, &id, "cancelled", done).await
 }
 
 /// Lets a payment go that was held because its deadline has passed.
@@ -66,7 +66,7 @@ async fn release(
     let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
     let item = payments::item(&payment_id(&id)?);
     let done = app.store.release_held(&item, author).await?;
-    answer(&app, &id, "released", done).await
+    answer(&app, &caller, &id, "released", done).await
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -103,18 +103,19 @@ async fn reschedule(
     })?;
     let item = payments::item(&payment_id(&id)?);
     let done = app.store.reschedule(&item, at, author).await?;
-    answer(&app, &id, "rescheduled", done).await
+    answer(&app, &caller, &id, "rescheduled", done).await
 }
 
 /// The payment as it is now, or why not.
 async fn answer(
     app: &App,
+    caller: &Caller,
     id: &str,
     verb: &str,
     done: Intervened,
 ) -> Result<Json<PaymentResponse>, ApiError> {
     match done {
-        Intervened::Yes => told(app, id).await,
+        Intervened::Yes => told(app, caller, id).await,
         Intervened::NoSuchItem => Err(no_payment(id)),
         Intervened::Refused(why) => Err(ApiError::conflict(format!(
             "payment {id} cannot be {verb}: {why}"

@@ -1,10 +1,10 @@
-//! `GET /payments`: page by page, by status and by lane.
+//! `GET /payments`: page by page, by status, lane and batch.
 
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
-use tollgate_core::id::{ItemId, LaneName};
+use tollgate_core::id::{BulkId, ItemId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{RecordLine, RecordsWanted};
 use tollgate_domains::payments::{self, PaymentStatus};
@@ -28,6 +28,8 @@ struct ListQuery {
     /// Only those on this lane.
     #[param(example = "default")]
     lane: Option<String>,
+    /// Only those that were taken in with this file.
+    batch: Option<String>,
     /// The next page: after this id.
     #[param(schema_with = words::id)]
     after: Option<String>,
@@ -105,6 +107,7 @@ async fn list(
         item_type: payments::item_type(),
         status: query.status.map(known).transpose()?,
         lane: query.lane.map(LaneName::new),
+        bulk: query.batch.map(BulkId::new),
         after: query.after.map(after_id).transpose()?,
         limit: page::limit(query.limit)?,
     };

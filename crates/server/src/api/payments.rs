@@ -11,12 +11,14 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tollgate_core::Timestamp;
-use tollgate_core::id::{FlowId, ItemId, ItemType, LaneName, check_item_id};
+use tollgate_core::id::{BulkId, FlowId, ItemId, ItemType, LaneName, check_item_id};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{AttemptView, AuditEntry, ItemView, Placed};
 use tollgate_dispatch::item_type;
-use tollgate_domains::payments::{self, Accepted, PaymentRequest, PaymentStatus, Verdict};
+use tollgate_domains::payments::{
+    self, Accepted, PaymentRequest, PaymentStatus, Unrecorded, Verdict,
+};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -26,12 +28,16 @@ use super::error::{ApiError, json_body};
 use super::extract::Path;
 use super::payment_body::PaymentBody;
 use super::refusals::{Admits, Finds};
+use super::sight::{PartyResponse, Sight};
 use super::why::why;
 use super::{news, timeline, words};
+use crate::auth::Caller;
 
 /// How long a caller waits for an answer if it does not say.
 const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 const MAX_WAIT: Duration = Duration::from_mins(1);
+/// At most this much of a bank's answer is told.
+const ANSWER_CHARS: usize = 500;
 /// At most this much of a payment's audit trail is part of its timeline, the newest.
 const MOST_AUDITED: u32 = 200;
 
@@ -158,6 +164,8 @@ pub(super) enum PaymentResponse {
     Known(Box<KnownPayment>),
     /// Taken in; its time is not known yet.
     Initializing(InitializingPayment),
+    /// Acknowledged, perhaps, and then not taken in; the id is still free for a corrected one.
+    NotTaken(NotTakenPayment),
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -166,6 +174,17 @@ pub(super) struct InitializingPayment {
     payment_id: String,
     #[schema(schema_with = words::initializing)]
     status: &'static str,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct NotTakenPayment {
+    payment_id: String,
+    #[schema(schema_with = words::rejected)]
+    status: &'static str,
+    /// What is wrong, by field, or the message of the rule that was against it, by its name.
+    #[schema(example = json!({"distinct_accounts": "debtor and creditor are the same account"}))]
+    details: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -179,6 +198,18 @@ pub(super) struct KnownPayment {
     amount: String,
     #[schema(example = "USD")]
     currency: &'static str,
+    debtor: PartyResponse,
+    creditor: PartyResponse,
+    #[schema(example = "invoice 42")]
+    reference: Option<String>,
+    /// Which bank; null if nobody knows any more.
+    #[schema(example = "default")]
+    gateway: Option<String>,
+    /// As it was asked for; null means at once.
+    execute_at: Option<Timestamp>,
+    /// The file that it was taken in with, if any.
+    #[schema(value_type = Option<String>)]
+    batch_id: Option<BulkId>,
     #[schema(value_type = String, example = "default")]
     lane: LaneName,
     #[schema(schema_with = words::queue_status)]
@@ -213,8 +244,15 @@ pub(super) struct AttemptResponse {
     #[schema(schema_with = words::attempt_state)]
     outcome: AttemptState,
     run: u32,
+    /// What the bank, or the provider, knows it by.
+    #[schema(example = "payment-pay_001")]
+    idempotency_key: String,
     sent_at: Timestamp,
     answered_at: Option<Timestamp>,
+    /// The beginning of the answer that says that it was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    answer: Option<String>,
     /// Why it was not done, or why nobody knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -229,9 +267,10 @@ pub(super) struct AttemptResponse {
 )]
 async fn show(
     State(app): State<App>,
+    caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<PaymentResponse>, ApiError> {
-    told(&app, &id).await
+    told(&app, &caller, &id).await
 }
 
 /// An id that a payment can have; another is no payment's.
@@ -244,17 +283,15 @@ pub(super) fn no_payment(id: &str) -> ApiError {
     ApiError::not_found(format!("there is no payment {id}"))
 }
 
-/// Everything there is to say about a payment now.
-pub(super) async fn told(app: &App, id: &str) -> Result<Json<PaymentResponse>, ApiError> {
+/// Everything there is to say to this caller about a payment now.
+pub(super) async fn told(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+) -> Result<Json<PaymentResponse>, ApiError> {
     let item_id = payment_id(id)?;
     let Some(view) = app.store.item(&payments::item(&item_id)).await? else {
-        if app.intake.is_initializing(&item_id).await? {
-            return Ok(Json(PaymentResponse::Initializing(InitializingPayment {
-                payment_id: id.to_owned(),
-                status: PaymentStatus::Initializing.as_str(),
-            })));
-        }
-        return Err(no_payment(id));
+        return unrecorded(app, item_id).await.map(Json);
     };
     let now = app.store.now().await?;
     let lane = app.store.lane(&view.lane).await?;
@@ -268,9 +305,33 @@ pub(super) async fn told(app: &App, id: &str) -> Result<Json<PaymentResponse>, A
     };
     let audit = app.store.audit(Some(&view.item), MOST_AUDITED).await?;
     let news = news::told_of(app, &view).await?;
-    let mut known = response(view, &audit, why, estimate);
+    let payment = payments::document(&view)?;
+    let sight = Sight::of(caller, &payment);
+    let mut known = response(view, payment, &audit, &sight);
+    known.estimate = estimate;
+    known.why_not_running = why.map(|why| sight.text(&why));
     timeline::add(&mut known.timeline, news);
+    for event in &mut known.timeline {
+        event.what = sight.text(&event.what);
+    }
     Ok(Json(PaymentResponse::Known(Box::new(known))))
+}
+
+/// What is said of a payment that has no record.
+async fn unrecorded(app: &App, id: ItemId) -> Result<PaymentResponse, ApiError> {
+    let payment_id = id.to_string();
+    match app.intake.unrecorded(&id).await? {
+        None => Err(no_payment(&payment_id)),
+        Some(Unrecorded::Initializing) => Ok(PaymentResponse::Initializing(InitializingPayment {
+            payment_id,
+            status: PaymentStatus::Initializing.as_str(),
+        })),
+        Some(Unrecorded::Refused(details)) => Ok(PaymentResponse::NotTaken(NotTakenPayment {
+            payment_id,
+            status: PaymentStatus::Rejected.as_str(),
+            details,
+        })),
+    }
 }
 
 /// Whether items of a type are dispatched, and onto which task queue.
@@ -282,12 +343,18 @@ pub(super) async fn dispatch(app: &App, name: &ItemType) -> Result<(bool, String
 
 fn response(
     view: ItemView,
+    payment: PaymentRequest,
     audit: &[AuditEntry],
-    why: Option<String>,
-    estimate: Option<Timestamp>,
+    sight: &Sight,
 ) -> KnownPayment {
     KnownPayment {
         timeline: timeline::timeline(&view, audit),
+        gateway: payments::gateway(&view),
+        batch_id: view.bulk(),
+        debtor: sight.party(&payment.debtor),
+        creditor: sight.party(&payment.creditor),
+        reference: payment.reference,
+        execute_at: payment.execute_at,
         sends: view.sends(),
         meets_deadline: view.deadline.map(|deadline| view.slot <= deadline),
         payment_id: view.item.id,
@@ -298,24 +365,34 @@ fn response(
         queue_status: view.queue_status,
         run: view.run,
         scheduled_time: view.slot,
-        estimate,
+        estimate: None,
         deadline: view.deadline,
-        why_not_running: why,
+        why_not_running: None,
         init_workflow_id: view.init_flow,
         exec_workflow_id: view.exec_flow,
-        attempts: view.attempts.iter().map(attempt).collect(),
+        attempts: view.attempts.iter().map(|it| attempt(it, sight)).collect(),
     }
 }
 
-pub(super) fn attempt(view: &AttemptView) -> AttemptResponse {
+pub(super) fn attempt(view: &AttemptView, sight: &Sight) -> AttemptResponse {
+    let heard = Some(sight.text(&view.detail)).filter(|heard| !heard.is_empty());
+    let (answer, reason) = match view.state {
+        AttemptState::Done => (heard, None),
+        AttemptState::Open
+        | AttemptState::Refused
+        | AttemptState::Declined
+        | AttemptState::Retry
+        | AttemptState::Unknown => (None, heard),
+    };
     AttemptResponse {
         kind: view.kind,
         outcome: view.state,
         run: view.run,
+        idempotency_key: view.key.clone(),
         sent_at: view.turn_at,
         answered_at: view.settled_at,
-        reason: (view.state != AttemptState::Done && !view.detail.is_empty())
-            .then(|| view.detail.clone()),
+        answer: answer.map(|answer| answer.chars().take(ANSWER_CHARS).collect()),
+        reason,
     }
 }
 

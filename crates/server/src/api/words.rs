@@ -33,6 +33,9 @@ pub(super) fn money_status() -> Object {
 pub(super) fn initializing() -> Object {
     one_of([PaymentStatus::Initializing.as_str()])
 }
+pub(super) fn rejected() -> Object {
+    one_of([PaymentStatus::Rejected.as_str()])
+}
 pub(super) fn queue_status() -> Object {
     one_of(QueueStatus::ALL.map(QueueStatus::as_str))
 }

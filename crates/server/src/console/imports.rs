@@ -214,7 +214,7 @@ struct Deadline {
 #[serde(rename_all = "camelCase")]
 struct Errors {
     errors: Vec<LineError>,
-    next_after: Option<u64>,
+    next: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -230,6 +230,8 @@ struct LineError {
 struct Page {
     shell: Shell,
     import: Import,
+    /// Whether the reader may look at all payments.
+    lists: bool,
     errors: Vec<LineError>,
     next: Option<String>,
 }
@@ -244,13 +246,14 @@ pub(super) async fn page(
     let import: Import = console.get(&session, &at).await?;
     let errors = format!("{at}/errors{}", query(&[("after", &asked.after)]));
     let errors: Errors = console.get(&session, &errors).await?;
-    let next = errors.next_after.map(|after| {
+    let next = errors.next.map(|after| {
         let asked = query(&[("after", &after.to_string())]);
         format!("{}{asked}", address(&batch))
     });
     Ok(drawn(&Page {
         shell: Shell::new(&session, format!("Import {batch}"), "Imports", ""),
         import,
+        lists: session.may(Needs::Read),
         errors: errors.errors,
         next,
     }))

@@ -20,7 +20,7 @@ pub(super) const MONEY: [&str; 2] = ["PAYMENT", "INVOICE"];
 struct Worklist {
     at_risk: Vec<Risk>,
     items: Vec<Doubt>,
-    next_after: Option<String>,
+    next: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -106,7 +106,7 @@ pub(super) async fn list(
     Query(asked): Query<Asked>,
 ) -> Result<Response, Problem> {
     let list: Worklist = console.get(&session, &asked.of_the_api()).await?;
-    let next = list.next_after.as_ref();
+    let next = list.next.as_ref();
     let next = next.map(|after| asked.of_the_console(&asked.largest, after));
     let by_type = |name: &str| format!("/console/in-doubt{}", query(&[("type", name)]));
     let shell = Shell::new(&session, "In doubt", "In doubt", &asked.done);

@@ -1,5 +1,7 @@
 //! Payments: finding them, and everything there is to say about one.
 
+use std::collections::BTreeMap;
+
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::Method;
@@ -21,7 +23,20 @@ pub(super) struct Search {
     id: String,
     status: String,
     lane: String,
+    batch: String,
     after: String,
+}
+
+impl Search {
+    /// As the API is asked for it, and this page.
+    fn query(&self, after: &str) -> String {
+        query(&[
+            ("status", &self.status),
+            ("lane", &self.lane),
+            ("batch", self.batch.trim()),
+            ("after", after),
+        ])
+    }
 }
 
 #[derive(Deserialize)]
@@ -77,12 +92,10 @@ pub(super) async fn list(
     let lists = session.may(Needs::Read);
     let (mut found, mut next) = (vec![], None);
     if lists {
-        let filter = [("status", &*search.status), ("lane", &search.lane)];
-        let asked = query(&[filter[0], filter[1], ("after", &search.after)]);
+        let asked = search.query(&search.after);
         let page: Found = console.get(&session, &format!("/payments{asked}")).await?;
         next = page.next.map(|after| {
-            let asked = query(&[filter[0], filter[1], ("after", &after)]);
-            format!("/console/payments{asked}")
+            format!("/console/payments{}", search.query(&after))
         });
         found = page.payments;
     }
@@ -96,7 +109,8 @@ pub(super) async fn list(
     }))
 }
 
-/// A payment as the API tells it; one that is being taken in has only its id and status.
+/// A payment as the API tells it; one that is being taken in has only its id and status, one that was not
+/// taken in tells why.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Payment {
@@ -104,9 +118,17 @@ pub(super) struct Payment {
     pub(super) id: String,
     pub(super) status: String,
     #[serde(default)]
+    pub(super) details: BTreeMap<String, String>,
+    #[serde(default)]
     pub(super) amount: String,
     #[serde(default)]
     pub(super) currency: String,
+    pub(super) debtor: Option<Party>,
+    pub(super) creditor: Option<Party>,
+    pub(super) reference: Option<String>,
+    pub(super) gateway: Option<String>,
+    pub(super) execute_at: Option<Timestamp>,
+    pub(super) batch_id: Option<String>,
     #[serde(default)]
     pub(super) lane: String,
     #[serde(default)]
@@ -128,15 +150,31 @@ pub(super) struct Payment {
     pub(super) timeline: Vec<Event>,
 }
 
+/// With its account as the reader may see it.
+#[derive(Deserialize)]
+pub(super) struct Party {
+    pub(super) account: String,
+    pub(super) name: String,
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Attempt {
     pub(super) kind: String,
     pub(super) outcome: String,
     pub(super) run: u32,
+    pub(super) idempotency_key: String,
     pub(super) sent_at: Timestamp,
     pub(super) answered_at: Option<Timestamp>,
-    pub(super) reason: Option<String>,
+    answer: Option<String>,
+    reason: Option<String>,
+}
+
+impl Attempt {
+    /// The answer, or why there is none.
+    pub(super) fn heard(&self) -> Option<&str> {
+        self.answer.as_deref().or(self.reason.as_deref())
+    }
 }
 
 #[derive(Deserialize)]
@@ -148,6 +186,10 @@ pub(super) struct Event {
 impl Payment {
     fn address(&self) -> String {
         address(&self.id)
+    }
+    /// Whether there is more to tell than its status.
+    pub(super) fn is_planned(&self) -> bool {
+        !self.lane.is_empty()
     }
     /// Whether it still waits, so that a person can stop or move it.
     fn waits(&self) -> bool {

@@ -104,8 +104,12 @@ CREATE TABLE item_context (
     item_type    text COLLATE "C" NOT NULL,
     item_id      text COLLATE "C" NOT NULL,
     context_json text NOT NULL,
+    -- What it came in with, if that was a file; here, since this row is written once.
+    bulk_id      text COLLATE "C",
     PRIMARY KEY (item_type, item_id)
 );
+CREATE INDEX item_context_bulk ON item_context (item_type, bulk_id, item_id)
+    WHERE bulk_id IS NOT NULL;
 
 CREATE TABLE slot (
     item_type      text   COLLATE "C" NOT NULL,

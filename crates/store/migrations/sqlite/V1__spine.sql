@@ -82,8 +82,12 @@ CREATE TABLE item_context (
     item_type    TEXT    NOT NULL,
     item_id      TEXT    NOT NULL,
     context_json TEXT    NOT NULL,
+    -- What it came in with, if that was a file; here, since this row is written once.
+    bulk_id      TEXT,
     PRIMARY KEY (item_type, item_id)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX item_context_bulk ON item_context (item_type, bulk_id, item_id)
+    WHERE bulk_id IS NOT NULL;
 
 CREATE TABLE slot (
     item_type      TEXT    NOT NULL,

@@ -218,9 +218,9 @@ impl Batch<'_> {
         const REST: &str = "WITH n AS MATERIALIZED (
                  SELECT * FROM unnest($3::text[], $4::text[], $5::bigint[], $6::bigint[],
                                       $7::bigint[], $8::bigint[], $9::text[], $10::text[],
-                                      $11::bigint[], $12::bigint[])
+                                      $11::bigint[], $12::bigint[], $13::text[])
                  AS n (item_id, lane, window_start, scheduled_time, requested_time, deadline,
-                       context_json, init_workflow_id, generation, hold_after)
+                       context_json, init_workflow_id, generation, hold_after, bulk_id)
              ), slots AS (
                  INSERT INTO slot (item_type, item_id, lane, window_start, scheduled_time,
                                    requested_time, deadline, generation)
@@ -228,8 +228,8 @@ impl Batch<'_> {
                         generation
                  FROM n
              ), contexts AS (
-                 INSERT INTO item_context (item_type, item_id, context_json)
-                 SELECT $1, item_id, context_json FROM n
+                 INSERT INTO item_context (item_type, item_id, context_json, bulk_id)
+                 SELECT $1, item_id, context_json, bulk_id FROM n
              )
              INSERT INTO item_queue (item_type, item_id, lane, queue_status, scheduled_exec_time,
                                      run, fence, retry_count, init_workflow_id, created_at,
@@ -244,6 +244,8 @@ impl Batch<'_> {
         let generations: Vec<i64> = won.iter().map(|w| w.generation).collect();
         let hold_after = |w: &Won<'_>| w.item.deadline.filter(|_| w.item.hold_if_late).map(Us);
         let holds: Vec<Option<Us>> = won.iter().map(hold_after).collect();
+        let bulk = |w: &Won<'_>| w.item.bulk().map(|bulk| bulk.to_string());
+        let bulks: Vec<Option<String>> = won.iter().map(bulk).collect();
         let params: Params<'_> = &[
             &self.item_type.as_str(),
             &now,
@@ -257,6 +259,7 @@ impl Batch<'_> {
             &texts(|i| i.init_flow.as_str()),
             &generations,
             &holds,
+            &bulks,
         ];
         execute(self.tx, REST, params).await.map(drop)
     }

@@ -6,7 +6,7 @@ use refinery::Runner;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error};
 
-use crate::schema::newest;
+use crate::schema::{Schema, Sums, ours};
 
 mod embedded {
     refinery::embed_migrations!("migrations/postgres");
@@ -18,6 +18,8 @@ const LOCK: &str = "SELECT pg_advisory_lock(hashtextextended('tollgate/migration
 pub(super) enum Trouble {
     /// The schema holds a migration that this release does not know.
     Newer,
+    /// The schema was made by a migration of the same number and another content.
+    Another,
     Refused(Error),
     NotMigrated {
         why: String,
@@ -35,12 +37,12 @@ impl From<Error> for Trouble {
 pub(super) async fn migrate(client: &mut Client) -> Result<(), Trouble> {
     client.batch_execute(LOCK).await?;
     let runner = embedded::migrations::runner();
-    let ours = newest(&runner);
-    match applied(client).await? {
-        Some(theirs) if theirs > ours => Err(Trouble::Newer),
-        // Up to date: a role without the right to create tables is then enough.
-        Some(theirs) if theirs == ours => Ok(()),
-        Some(_) | None => run(&runner, client).await,
+    match Schema::judge(&ours(&runner), &theirs(client).await?) {
+        // A role without the right to create tables is then enough.
+        Schema::UpToDate => Ok(()),
+        Schema::Behind => run(&runner, client).await,
+        Schema::Newer => Err(Trouble::Newer),
+        Schema::Another => Err(Trouble::Another),
     }
 }
 
@@ -57,7 +59,7 @@ async fn run(runner: &Runner, client: &mut Client) -> Result<(), Trouble> {
     })
 }
 
-async fn applied(client: &Client) -> Result<Option<i64>, Error> {
+async fn theirs(client: &Client) -> Result<Sums, Error> {
     let history = client
         .query_one(
             "SELECT to_regclass('refinery_schema_history') IS NOT NULL",
@@ -65,8 +67,9 @@ async fn applied(client: &Client) -> Result<Option<i64>, Error> {
         )
         .await?;
     if !history.get::<_, bool>(0) {
-        return Ok(None);
+        return Ok(Sums::new());
     }
-    let newest = "SELECT max(version)::bigint FROM refinery_schema_history";
-    Ok(client.query_one(newest, &[]).await?.get(0))
+    let applied = "SELECT version::bigint, checksum FROM refinery_schema_history";
+    let applied = client.query(applied, &[]).await?;
+    Ok(applied.iter().map(|row| (row.get(0), row.get(1))).collect())
 }

@@ -79,6 +79,10 @@ async fn prepare_on(client: &mut Client, address: &Address) -> Result<(), String
         Trouble::Newer => format!(
             "the database {database:?} on {server} was written by a newer release of tollgate; start that release, or give another database"
         ),
+        Trouble::Another => format!(
+            "the database {database:?} on {server} {}",
+            crate::schema::MADE_BY_ANOTHER_BUILD
+        ),
         Trouble::Refused(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => format!(
             "another node has been migrating the database {database:?} on {server} for too long; wait for it, then start again"
         ),

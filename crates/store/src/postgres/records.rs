@@ -23,10 +23,12 @@ const ITEM: &str = "SELECT r.status, r.amount_minor, r.currency, r.content_hash,
             s.deadline, q.scheduled_exec_time, q.init_workflow_id,
             q.exec_workflow_id, q.retry_count, q.last_error, q.created_at,
             q.claimed_at, q.dispatched_at, q.finished_at, q.hold_after IS NOT NULL,
-            a.kind, a.state, a.run, a.turn_at, a.settled_at, a.detail
+            x.context_json,
+            a.kind, a.state, a.run, a.turn_at, a.settled_at, a.detail, a.idempotency_key
      FROM record r
      JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
      JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
+     LEFT JOIN item_context x ON x.item_type = r.item_type AND x.item_id = r.item_id
      LEFT JOIN attempt a ON a.item_type = r.item_type AND a.item_id = r.item_id
      WHERE r.item_type = $1 AND r.item_id = $2
      ORDER BY a.attempt_id";
@@ -55,7 +57,7 @@ impl Records for PostgresStore {
         self.runner
             .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
-                    let asked = rows_needed(wanted.limit, wanted.lane.is_some());
+                    let asked = rows_needed(wanted.limit, wanted.is_filtered());
                     let rows = lines(c, &wanted, asked).await?;
                     let rows = rows.iter().map(line_from).collect::<StoreResult<_>>()?;
                     Ok(wanted.page(rows, asked))
@@ -107,11 +109,30 @@ async fn lines(
          CROSS JOIN LATERAL (SELECT * FROM slot s
                WHERE s.item_type = r.item_type AND s.item_id = r.item_id LIMIT 1) s
          ORDER BY r.item_id";
+    const OF_BULK: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
+             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at
+         FROM (SELECT item_type, item_id FROM item_context
+               WHERE item_type = $1 AND item_id > $2 AND bulk_id = $4
+               ORDER BY item_id LIMIT $3) x
+         CROSS JOIN LATERAL (SELECT * FROM record r
+               WHERE r.item_type = x.item_type AND r.item_id = x.item_id LIMIT 1) r
+         CROSS JOIN LATERAL (SELECT * FROM item_queue q
+               WHERE q.item_type = x.item_type AND q.item_id = x.item_id LIMIT 1) q
+         CROSS JOIN LATERAL (SELECT * FROM slot s
+               WHERE s.item_type = x.item_type AND s.item_id = x.item_id LIMIT 1) s
+         ORDER BY x.item_id";
     let after = wanted.after.as_ref().map_or("", ItemId::as_str);
     let (kind, asked) = (wanted.item_type.as_str(), i64::from(asked));
-    match &wanted.status {
-        None => all(c, ALL, &[&kind, &after, &asked]).await,
-        Some(status) => all(c, OF_STATUS, &[&kind, &after, &asked, &&*storable(status)]).await,
+    match (&wanted.bulk, &wanted.status) {
+        (Some(bulk), _) => {
+            let bulk = storable(bulk.as_str());
+            all(c, OF_BULK, &[&kind, &after, &asked, &&*bulk]).await
+        }
+        (None, None) => all(c, ALL, &[&kind, &after, &asked]).await,
+        (None, Some(status)) => {
+            let status = storable(status);
+            all(c, OF_STATUS, &[&kind, &after, &asked, &&*status]).await
+        }
     }
 }
 
@@ -161,22 +182,24 @@ fn view_from(row: &Row, item: &Item) -> StoreResult<ItemView> {
         dispatched_at: maybe_time(18),
         finished_at: maybe_time(19),
         hold_if_late: row.get(20),
+        context: row.get(21),
         attempts: vec![],
     })
 }
 
 /// Nothing where the item has no attempt.
 fn attempt_from(row: &Row) -> StoreResult<Option<AttemptView>> {
-    if row.get::<_, Option<&str>>(21).is_none() {
+    if row.get::<_, Option<&str>>(22).is_none() {
         return Ok(None);
     }
     Ok(Some(AttemptView {
-        kind: word(row, 21, AttemptKind::parse)?,
-        state: word(row, 22, AttemptState::parse)?,
-        run: row.get::<_, Count>(23).0,
-        turn_at: row.get::<_, Us>(24).0,
-        settled_at: row.get::<_, Option<Us>>(25).map(|us| us.0),
-        detail: row.get(26),
+        kind: word(row, 22, AttemptKind::parse)?,
+        state: word(row, 23, AttemptState::parse)?,
+        run: row.get::<_, Count>(24).0,
+        turn_at: row.get::<_, Us>(25).0,
+        settled_at: row.get::<_, Option<Us>>(26).map(|us| us.0),
+        detail: row.get(27),
+        key: row.get(28),
     }))
 }
 

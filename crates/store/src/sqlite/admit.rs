@@ -6,7 +6,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::Timestamp;
-use tollgate_core::id::{FlowId, ItemType, LaneName};
+use tollgate_core::id::{BulkId, FlowId, ItemType, LaneName};
 use tollgate_core::lane_in_force::{never_opens, no_such_lane};
 use tollgate_core::ports::{Admission, NewItem, Placed};
 use tollgate_core::slot::Place;
@@ -147,9 +147,15 @@ impl Batch<'_> {
             ])?;
         self.c
             .prepare_cached(
-                "INSERT INTO item_context (item_type, item_id, context_json) VALUES (?1, ?2, ?3)",
+                "INSERT INTO item_context (item_type, item_id, context_json, bulk_id)
+                 VALUES (?1, ?2, ?3, ?4)",
             )?
-            .execute(params![kind, id, item.context_json])?;
+            .execute(params![
+                kind,
+                id,
+                item.context_json,
+                item.bulk().as_ref().map(BulkId::as_str)
+            ])?;
         self.c
             .prepare_cached(
                 "INSERT INTO item_queue (item_type, item_id, lane, queue_status,

@@ -12,7 +12,7 @@ use super::reader::Readers;
 use super::writer::Writer;
 use super::{SqliteOptions, SqliteStore};
 use crate::clock::Clock;
-use crate::schema::newest;
+use crate::schema::{MADE_BY_ANOTHER_BUILD, Schema, Sums, ours};
 
 mod migrations {
     refinery::embed_migrations!("migrations/sqlite");
@@ -57,19 +57,26 @@ fn prepare(options: &SqliteOptions) -> Result<Connection, Trouble> {
 
 fn migrate(connection: &mut Connection) -> Result<(), Trouble> {
     let runner = migrations::migrations::runner();
-    if applied(connection)?.is_some_and(|theirs| theirs > newest(&runner)) {
-        return Err(Trouble::Newer);
+    match Schema::judge(&ours(&runner), &theirs(connection)?) {
+        Schema::UpToDate => Ok(()),
+        Schema::Behind => {
+            let done = runner.run(connection);
+            done.map(drop).map_err(|e| Trouble::Other(e.to_string()))
+        }
+        Schema::Newer => Err(Trouble::Newer),
+        Schema::Another => Err(Trouble::Another),
     }
-    let done = runner.run(connection);
-    done.map(drop).map_err(|e| Trouble::Other(e.to_string()))
 }
 
-fn applied(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+fn theirs(connection: &Connection) -> rusqlite::Result<Sums> {
     if !connection.table_exists(None, "refinery_schema_history")? {
-        return Ok(None);
+        return Ok(Sums::new());
     }
-    let newest = "SELECT max(version) FROM refinery_schema_history";
-    connection.query_row(newest, [], |row| row.get(0))
+    let applied = "SELECT version, checksum FROM refinery_schema_history";
+    connection
+        .prepare(applied)?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect()
 }
 
 /// Plans must not depend on bound values: clearing the bindings of such a statement, as the
@@ -106,6 +113,8 @@ fn lock_file(path: &Path) -> StoreResult<File> {
 enum Trouble {
     /// Its schema holds a migration that this release does not know.
     Newer,
+    /// Its schema was made by a migration of the same number and another content.
+    Another,
     NotADatabase,
     Other(String),
 }
@@ -131,6 +140,7 @@ fn explain(path: &Path, trouble: impl Into<Trouble>) -> StoreError {
         Trouble::Newer => format!(
             "{file} was written by a newer release of tollgate; start that release, or another file"
         ),
+        Trouble::Another => format!("{file} {MADE_BY_ANOTHER_BUILD}"),
         Trouble::NotADatabase => {
             format!("{file} is not a SQLite database; give the path of another file")
         }

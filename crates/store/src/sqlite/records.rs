@@ -25,10 +25,13 @@ impl Records for SqliteStore {
                             q.lane, q.queue_status, q.run, s.scheduled_time, s.requested_time,
                             s.deadline, q.scheduled_exec_time, q.init_workflow_id,
                             q.exec_workflow_id, q.retry_count, q.last_error, q.created_at,
-                            q.claimed_at, q.dispatched_at, q.finished_at, q.hold_after IS NOT NULL
+                            q.claimed_at, q.dispatched_at, q.finished_at, q.hold_after IS NOT NULL,
+                            x.context_json
                      FROM record r
                      JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
                      JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
+                     LEFT JOIN item_context x
+                            ON x.item_type = r.item_type AND x.item_id = r.item_id
                      WHERE r.item_type = ?1 AND r.item_id = ?2",
                 )?
                 .query_row(params![item.item_type.as_str(), item.id.as_str()], |row| {
@@ -46,7 +49,7 @@ impl Records for SqliteStore {
 
     async fn records(&self, wanted: RecordsWanted) -> StoreResult<Page<RecordLine, ItemId>> {
         let read = move |c: &Connection| {
-            let asked = rows_needed(wanted.limit, wanted.lane.is_some());
+            let asked = rows_needed(wanted.limit, wanted.is_filtered());
             Ok(wanted.page(lines(c, &wanted, asked)?, asked))
         };
         self.readers.read(read).await
@@ -90,14 +93,26 @@ fn lines(c: &Connection, wanted: &RecordsWanted, asked: u32) -> rusqlite::Result
          JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
          WHERE r.item_type = ?1 AND r.item_id > ?2 AND r.status = ?4
          ORDER BY r.item_id LIMIT ?3";
+    const OF_BULK: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
+             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at
+         FROM item_context x INDEXED BY item_context_bulk
+         JOIN record r ON r.item_type = x.item_type AND r.item_id = x.item_id
+         JOIN item_queue q ON q.item_type = x.item_type AND q.item_id = x.item_id
+         JOIN slot s ON s.item_type = x.item_type AND s.item_id = x.item_id
+         WHERE x.item_type = ?1 AND x.item_id > ?2 AND x.bulk_id = ?4
+         ORDER BY x.item_id LIMIT ?3";
     let after = wanted.after.as_ref().map_or("", ItemId::as_str);
     let kind = wanted.item_type.as_str();
-    match &wanted.status {
-        None => c
+    match (&wanted.bulk, &wanted.status) {
+        (Some(bulk), _) => c
+            .prepare_cached(OF_BULK)?
+            .query_map(params![kind, after, asked, bulk.as_str()], line_from)?
+            .collect(),
+        (None, None) => c
             .prepare_cached(ALL)?
             .query_map(params![kind, after, asked], line_from)?
             .collect(),
-        Some(status) => c
+        (None, Some(status)) => c
             .prepare_cached(OF_STATUS)?
             .query_map(params![kind, after, asked, status], line_from)?
             .collect(),
@@ -177,13 +192,14 @@ fn view_from(row: &Row<'_>, item: &Item) -> rusqlite::Result<ItemView> {
         dispatched_at: maybe_time(18)?,
         finished_at: maybe_time(19)?,
         hold_if_late: row.get(20)?,
+        context: row.get(21)?,
         attempts: vec![],
     })
 }
 
 fn attempts(c: &Connection, item: &Item) -> rusqlite::Result<Vec<AttemptView>> {
     c.prepare_cached(
-        "SELECT kind, state, run, turn_at, settled_at, detail FROM attempt
+        "SELECT kind, state, run, turn_at, settled_at, detail, idempotency_key FROM attempt
          WHERE item_type = ?1 AND item_id = ?2 ORDER BY attempt_id",
     )?
     .query_map(params![item.item_type.as_str(), item.id.as_str()], |row| {
@@ -194,6 +210,7 @@ fn attempts(c: &Connection, item: &Item) -> rusqlite::Result<Vec<AttemptView>> {
             turn_at: row.get::<_, Us>(3)?.0,
             settled_at: row.get::<_, Option<Us>>(4)?.map(|us| us.0),
             detail: row.get(5)?,
+            key: row.get(6)?,
         })
     })?
     .collect()

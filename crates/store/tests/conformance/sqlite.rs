@@ -164,6 +164,18 @@ async fn a_second_handle_on_the_file_is_refused_with_one_sentence() {
 }
 
 #[tokio::test]
+async fn a_file_of_another_build_of_the_same_version_is_refused() {
+    let file = file();
+    drop(file.open());
+    let connection = Connection::open(&file.path).unwrap();
+    let other = "UPDATE refinery_schema_history SET checksum = '1' WHERE version = 1";
+    connection.execute(other, []).unwrap();
+    let why = file.refusal();
+    assert!(why.contains("another build of the same version"), "{why}");
+    assert!(why.contains("make it anew"), "{why}");
+}
+
+#[tokio::test]
 async fn a_file_of_a_newer_release_is_refused_and_left_alone() {
     let file = file();
     drop(file.open());

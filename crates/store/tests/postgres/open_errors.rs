@@ -88,6 +88,19 @@ async fn a_schema_of_a_newer_release_is_left_alone() {
 }
 
 #[tokio::test]
+async fn a_schema_of_another_build_of_the_same_version_is_left_alone() {
+    let url = cluster::shared().database().await;
+    let options = || PostgresOptions::at(&url);
+    PostgresStore::open(options()).await.unwrap();
+    PostgresStore::open(options()).await.unwrap();
+    let other = "UPDATE refinery_schema_history SET checksum = '1' WHERE version = 1";
+    cluster::sql(&url, other).await;
+    let why = refusal(&url).await;
+    assert!(why.contains("another build of the same version"), "{why}");
+    assert!(why.contains("make it anew"), "{why}");
+}
+
+#[tokio::test]
 async fn a_replica_instead_of_a_primary() {
     let primary = Cluster::start();
     let replica = primary.replica();

@@ -14,6 +14,10 @@ pub(super) fn debtor(n: u32) -> String {
 pub(super) fn twin(n: u32) -> String {
     format!("twin-{}", n % 100_000)
 }
+/// The file that every second item around it came in.
+pub(super) fn bulk(n: u32) -> String {
+    format!("b{}", 1_000_000 + n / 10_000)
+}
 pub(super) fn flow(n: u32) -> String {
     format!("f{}", 1_000_000 + n)
 }
@@ -90,7 +94,9 @@ const RECORDS: [&str; 4] = [
             time_of(n - 400000), time_of(n), 'twin-' || n % 100000, true, n % 10 = 0
      FROM generate_series(1, 1000000) n",
     "INSERT INTO item_context
-     SELECT 'PAYMENT', 'p' || 1000000 + n, '{}' FROM generate_series(1, 1000000) n",
+     SELECT 'PAYMENT', 'p' || 1000000 + n, '{}',
+            CASE WHEN n % 2 = 0 THEN 'b' || 1000000 + n / 10000 END
+     FROM generate_series(1, 1000000) n",
     "INSERT INTO slot
      SELECT 'PAYMENT', 'p' || 1000000 + n, lane_of(n), time_of(n) - time_of(n) % 4000000,
             time_of(n), time_of(n), CASE WHEN n % 40 = 0 THEN time_of(n) - 1 END, 0

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use tollgate_core::Timestamp;
 use tollgate_core::guard::{Guard, Limit};
-use tollgate_core::id::{AttemptId, BatchId, Epoch, FlowId, Item, ItemId, LaneName};
+use tollgate_core::id::{AttemptId, BatchId, BulkId, Epoch, FlowId, Item, ItemId, LaneName};
 use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
@@ -381,10 +381,17 @@ async fn accounts(store: &PostgresStore) {
 
 async fn lists(store: &PostgresStore) {
     let all = RecordsWanted::all(payments(), 100);
-    for (status, lane) in [(None, None), (Some("EXECUTED"), None), (None, Some(bank()))] {
+    let file = Some(BulkId::new(fill::bulk(300_000)));
+    for (status, lane, bulk) in [
+        (None, None, None),
+        (Some("EXECUTED"), None, None),
+        (None, Some(bank()), None),
+        (Some("EXECUTED"), None, file),
+    ] {
         let wanted = RecordsWanted {
             status: status.map(str::to_owned),
             lane,
+            bulk,
             after: Some(filled(300_000).id),
             ..all.clone()
         };

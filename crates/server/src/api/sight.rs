@@ -1,0 +1,108 @@
+//! How much of a payment's accounts a caller is told: whole to those who operate, masked to everybody
+//! else, also where a bank's words repeat them.
+
+use serde::Serialize;
+use tollgate_core::account::{masked, masked_in};
+use tollgate_core::ports::ItemView;
+use tollgate_domains::payments::{self, Party, PaymentRequest};
+use utoipa::ToSchema;
+
+use crate::auth::Caller;
+
+/// Who pays, or who is paid.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PaymentParty)]
+pub(super) struct PartyResponse {
+    /// Whole for the role `operate`; for the others only its end.
+    #[schema(example = "****2051")]
+    account: String,
+    #[schema(example = "Acme")]
+    name: String,
+}
+
+#[derive(Debug)]
+pub(super) struct Sight {
+    /// The accounts that this caller is not told.
+    hidden: Vec<String>,
+}
+
+impl Sight {
+    /// Of what has no accounts.
+    pub(super) const WHOLE: Self = Self { hidden: vec![] };
+
+    pub(super) fn of(caller: &Caller, payment: &PaymentRequest) -> Self {
+        if caller.sees_accounts() {
+            return Self::WHOLE;
+        }
+        let accounts = [&payment.debtor, &payment.creditor].map(|party| party.account.clone());
+        Self {
+            hidden: accounts.into(),
+        }
+    }
+
+    /// Of any item; only payments have accounts.
+    pub(super) fn on(caller: &Caller, view: &ItemView) -> Self {
+        match payments::document(view) {
+            Ok(payment) => Self::of(caller, &payment),
+            Err(_) => Self::WHOLE,
+        }
+    }
+
+    pub(super) fn party(&self, party: &Party) -> PartyResponse {
+        let is_hidden = self.hidden.contains(&party.account);
+        let account = if is_hidden {
+            masked(&party.account)
+        } else {
+            party.account.clone()
+        };
+        let name = party.name.clone();
+        PartyResponse { account, name }
+    }
+
+    /// What somebody else said.
+    pub(super) fn text(&self, text: &str) -> String {
+        let hide = |text: String, account: &String| masked_in(&text, account);
+        self.hidden.iter().fold(text.to_owned(), hide)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::auth::Role;
+
+    #[test]
+    fn accounts_are_told_whole_to_those_who_operate_only() {
+        let payment = PaymentRequest::parse(&json!({
+            "paymentId": "p", "amount": "1", "currency": "EUR",
+            "debtor": {"account": "DE02120300000000202051", "name": "A"},
+            "creditor": {"account": "B-2", "name": "B"},
+        }));
+        let payment = payment.unwrap();
+        let token = |role| Caller::Token {
+            name: "ann".into(),
+            role,
+        };
+        let table = [
+            (Caller::Local, true),
+            (token(Role::Operate), true),
+            (token(Role::Read), false),
+            (token(Role::Ingest), false),
+        ];
+        for (caller, whole) in table {
+            let sight = Sight::of(&caller, &payment);
+            let accounts = [&payment.debtor, &payment.creditor].map(|it| sight.party(it).account);
+            let said = sight.text("DE02120300000000202051 is closed");
+            let told = (accounts[0].as_str(), accounts[1].as_str(), said.as_str());
+            let expected = if whole {
+                let said = "DE02120300000000202051 is closed";
+                ("DE02120300000000202051", "B-2", said)
+            } else {
+                ("****2051", "****2", "****2051 is closed")
+            };
+            assert_eq!(told, expected, "{caller:?}");
+        }
+    }
+}
