@@ -5,3 +5,4 @@ pub mod invoices;
 pub mod notifications;
 pub mod payments;
 pub mod status_checks;
+mod steps;

@@ -1,6 +1,7 @@
 //! Why something about invoices was not done, by what the caller does about it.
 
 use thiserror::Error;
+use tollgate_core::flow::StepError;
 use tollgate_core::ports::{Intervened, StoreError};
 
 use super::request::Details;
@@ -38,6 +39,16 @@ impl BillingError {
 
     pub(super) fn no_customer(id: &str) -> Self {
         Self::NotFound(format!("there is no customer {id}"))
+    }
+}
+
+/// A schedule that cannot be read now may be put right by a person: it is tried again.
+impl From<BillingError> for StepError {
+    fn from(error: BillingError) -> Self {
+        match error {
+            BillingError::Store(error) => error.into(),
+            other => Self::retryable(other.to_string()),
+        }
     }
 }
 

@@ -11,28 +11,20 @@ use tollgate_core::flow::{Call, Ctx, End, ExecInput, Flow, FlowError, Policy, St
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{
-    AttemptView, ItemView, LONGEST_SEND, NewAudit, Request, StatusMove, Store, StoreError, Then,
+    AttemptView, ItemView, NewAudit, Request, StatusMove, Then,
 };
-use tollgate_core::retry;
 use tollgate_core::{SignedDuration, Timestamp};
 use tollgate_dispatch::{IfDeclined, Job, Sent};
 
 use super::billing::Billing;
 use super::checks::{Finding, Subject, Verdict};
 use super::customers::Customers;
-use super::error::BillingError;
 use super::ladder::Rung;
 use super::request::Customer;
 use super::status::{as_it_is, failed, moves, paid, pending_again};
 use super::{CHECKED, Invoices, document};
+use crate::steps::{EXEC_STEP, SEND_STEP};
 
-/// Outlives a store that is away for two minutes; then the sweeper starts it again.
-const RETRY: retry::Policy = retry::Policy {
-    max_attempts: 60,
-    first_pause: Duration::from_millis(200),
-    factor: 2,
-    longest_pause: Duration::from_secs(2),
-};
 /// However often its schedule fires, a skipped invoice rests so long.
 const SHORTEST_REST: Duration = Duration::from_mins(1);
 
@@ -92,18 +84,15 @@ impl Step for CheckInvoice {
         Self::NAME.to_owned()
     }
     fn policy(&self) -> Policy {
-        Policy {
-            timeout: Duration::from_secs(30),
-            retry: RETRY,
-        }
+        EXEC_STEP
     }
     async fn run(&self, world: &Invoices, _: &Call) -> Result<Checked, StepError> {
         let view = match owned(world, &self.input).await? {
             Ok(view) => view,
             Err(not_ours) => return Ok(Checked::NotNow(not_ours)),
         };
-        let now = world.store.now().await.map_err(away)?;
-        let kept = document(&view).map_err(away)?;
+        let now = world.store.now().await?;
+        let kept = document(&view)?;
         let customer = payer(world, &kept.customer_id).await?;
         let finding = world.checks.find(&Subject {
             invoice_id: view.item.id.as_str(),
@@ -133,7 +122,7 @@ impl CheckInvoice {
             actor: finding.check.clone(),
             detail: format!("{verdict}: {}", finding.reason),
         };
-        world.store.write_audit(entry).await.map_err(away)
+        Ok(world.store.write_audit(entry).await?)
     }
 
     async fn follow(
@@ -161,7 +150,7 @@ impl CheckInvoice {
                     store: Arc::clone(&world.store),
                     lane: view.lane.clone(),
                 };
-                let next = billing.derived(view, now).await.map_err(trouble)?;
+                let next = billing.derived(view, now).await?;
                 let pause = until(next, now).max(SHORTEST_REST);
                 put_back(world, &self.input, pause, why).await?
             }
@@ -185,19 +174,16 @@ impl Step for ChargeInvoice {
         Self::NAME.to_owned()
     }
     fn policy(&self) -> Policy {
-        Policy {
-            timeout: LONGEST_SEND,
-            retry: RETRY,
-        }
+        SEND_STEP
     }
     async fn run(&self, world: &Invoices, _: &Call) -> Result<Billed, StepError> {
         let view = match owned(world, &self.input).await? {
             Ok(view) => view,
             Err(not_ours) => return Ok(not_ours),
         };
-        let customer_id = document(&view).map_err(away)?.customer_id;
+        let customer_id = document(&view)?.customer_id;
         let customer = payer(world, &customer_id).await?;
-        let now = world.store.now().await.map_err(away)?;
+        let now = world.store.now().await?;
         match rung(world, &view, customer.as_ref(), now) {
             Rung::Charge { number, then } => {
                 let request = charge(&view, &customer_id, number);
@@ -241,8 +227,8 @@ impl ChargeInvoice {
                 then: Then::Finish,
             },
         };
-        let sent = world.sender.send_or(&job, Some(&if_declined)).await;
-        Ok(match sent.map_err(away)? {
+        let sent = world.sender.send_or(&job, Some(&if_declined)).await?;
+        Ok(match sent {
             Sent::Done(_) => finish(world, &self.input, paid(), Billed::Paid).await?,
             Sent::Declined(why) if next_rung.is_some() => Billed::Waits(why),
             Sent::Declined(why) | Sent::Refused(why) => Billed::Failed(why),
@@ -317,8 +303,7 @@ fn of_state(view: &ItemView, state: AttemptState) -> impl Iterator<Item = &Attem
 /// The invoice, if this run owns it. A flow may run before the dispatcher has claimed its item
 /// again: then it is only early.
 async fn owned(world: &Invoices, input: &ExecInput) -> Result<Result<ItemView, Billed>, StepError> {
-    let view = world.store.item(&input.item).await.map_err(away)?;
-    let Some(view) = view else {
+    let Some(view) = world.store.item(&input.item).await? else {
         return Err(StepError::last("there is no such invoice"));
     };
     if view.run != input.run || view.finished_at.is_some() {
@@ -335,7 +320,7 @@ async fn payer(world: &Invoices, id: &str) -> Result<Option<Customer>, StepError
     let customers = Customers {
         store: Arc::clone(&world.store),
     };
-    customers.get(id).await.map_err(away)
+    Ok(customers.get(id).await?)
 }
 
 async fn put_back(
@@ -344,9 +329,9 @@ async fn put_back(
     pause: Duration,
     why: String,
 ) -> Result<Billed, StepError> {
-    let store: &dyn Store = &*world.store;
-    let back = store.put_back(&input.item, input.run, pause, &why).await;
-    Ok(if back.map_err(away)? {
+    let (item, run) = (&input.item, input.run);
+    let is_back = world.store.put_back(item, run, pause, &why).await?;
+    Ok(if is_back {
         Billed::Waits(why)
     } else {
         not_ours()
@@ -359,12 +344,8 @@ async fn finish(
     status: StatusMove,
     billed: Billed,
 ) -> Result<Billed, StepError> {
-    let ended = world.store.finish(&input.item, input.run, status).await;
-    Ok(if ended.map_err(away)? {
-        billed
-    } else {
-        not_ours()
-    })
+    let has_ended = world.store.finish(&input.item, input.run, status).await?;
+    Ok(if has_ended { billed } else { not_ours() })
 }
 
 fn not_ours() -> Billed {
@@ -374,21 +355,4 @@ fn not_ours() -> Billed {
 fn until(time: Timestamp, now: Timestamp) -> Duration {
     let left: SignedDuration = time.duration_since(now);
     Duration::try_from(left).unwrap_or_default()
-}
-
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the shape that map_err wants"
-)]
-fn away(error: StoreError) -> StepError {
-    StepError::retryable(error.to_string())
-}
-
-/// A schedule or a document that cannot be read now may be put right by a person: it is tried again.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the shape that map_err wants"
-)]
-fn trouble(error: BillingError) -> StepError {
-    StepError::retryable(error.to_string())
 }

@@ -54,11 +54,11 @@ pub enum IntakeError {
 
 impl From<StoreError> for IntakeError {
     fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Unavailable(_) | StoreError::Fenced(_) => {
-                Self::Unavailable(error.to_string())
-            }
-            StoreError::Invalid(_) | StoreError::Bug(_) => Self::Failed(error.to_string()),
+        let why = error.to_string();
+        if error.may_pass() {
+            Self::Unavailable(why)
+        } else {
+            Self::Failed(why)
         }
     }
 }

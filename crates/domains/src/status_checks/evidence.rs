@@ -7,7 +7,7 @@ use tollgate_core::id::{FlowId, ItemId};
 use tollgate_core::ports::{Author, Intervened};
 
 use super::World;
-use super::rows::{STORE_STEP, step_error};
+use super::rows::STORE_STEP;
 use crate::payments;
 
 /// Who has seen it, in the audit trail.
@@ -43,8 +43,7 @@ impl Step for NoteDone {
         });
         let item = payments::item(&ItemId::new(&self.payment_id));
         let evidence = Author::new(ACTOR, evidence.to_string());
-        let noted = world.store.note_done(&item, evidence).await;
-        match noted.map_err(step_error)? {
+        match world.store.note_done(&item, evidence).await? {
             Intervened::Yes => Ok(true),
             Intervened::NoSuchItem => Ok(false),
             Intervened::Refused(why) => {

@@ -41,11 +41,11 @@ pub enum StartError {
 
 impl From<StoreError> for StartError {
     fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Unavailable(_) | StoreError::Fenced(_) => {
-                Self::Unavailable(error.to_string())
-            }
-            StoreError::Invalid(_) | StoreError::Bug(_) => Self::Failed(error.to_string()),
+        let why = error.to_string();
+        if error.may_pass() {
+            Self::Unavailable(why)
+        } else {
+            Self::Failed(why)
         }
     }
 }
