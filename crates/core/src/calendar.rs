@@ -9,6 +9,7 @@ use jiff::civil::{Date, DateTime, Time, Weekday};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use serde::{Deserialize, Serialize};
 
+use crate::details::{Details, one};
 use crate::id::CalendarName;
 use crate::open_time::Stretch;
 use crate::{SignedDuration, Timestamp};
@@ -48,17 +49,6 @@ pub struct Blackout {
     pub reason: String,
 }
 
-/// What is wrong, by field.
-pub type Faults = BTreeMap<String, String>;
-
-/// For where there is room for one sentence only.
-pub fn in_one_line(faults: &Faults) -> String {
-    let faults = faults
-        .iter()
-        .map(|(field, what)| format!("{field}: {what}"));
-    faults.collect::<Vec<_>>().join("; ")
-}
-
 pub fn no_such_calendar(name: &CalendarName) -> String {
     format!("calendar: there is no calendar \"{name}\"; write it first")
 }
@@ -82,30 +72,30 @@ struct Hours {
 }
 
 impl Calendar {
-    pub fn read(text: &CalendarText) -> Result<Self, Faults> {
-        let mut faults = Faults::new();
+    pub fn read(text: &CalendarText) -> Result<Self, Details> {
+        let mut wrong = Details::new();
         let zone = TimeZone::get(&text.zone).unwrap_or_else(|_| {
             let example = "must be an IANA time zone such as \"Europe/Berlin\"";
-            faults.insert("zone".into(), format!("\"{}\": {example}", text.zone));
+            wrong.insert("zone".into(), format!("\"{}\": {example}", text.zone));
             TimeZone::UTC
         });
-        let weekly = read_weekly(text.weekly.as_ref(), &mut faults);
+        let weekly = read_weekly(text.weekly.as_ref(), &mut wrong);
         let mut holidays = BTreeMap::new();
         if text.holidays.len() > MOST_HOLIDAYS {
-            faults.insert("holidays".into(), format!("more than {MOST_HOLIDAYS}"));
+            wrong.insert("holidays".into(), format!("more than {MOST_HOLIDAYS}"));
         }
         for (date, name) in &text.holidays {
             match date.parse::<Date>() {
                 Ok(date) => drop(holidays.insert(date, name.clone())),
-                Err(_) => drop(faults.insert(
+                Err(_) => drop(wrong.insert(
                     format!("holidays.{date}"),
                     "must be a date such as \"2026-12-25\"".into(),
                 )),
             }
         }
-        let blackouts = read_blackouts(&text.blackouts, &mut faults);
-        if !faults.is_empty() {
-            return Err(faults);
+        let blackouts = read_blackouts(&text.blackouts, &mut wrong);
+        if !wrong.is_empty() {
+            return Err(wrong);
         }
         Ok(Self {
             zone,
@@ -116,13 +106,13 @@ impl Calendar {
     }
 
     /// Refused if it does not open within a year: then someone meant something else.
-    pub fn opening_soon(self, now: Timestamp) -> Result<Self, Faults> {
+    pub fn opening_soon(self, now: Timestamp) -> Result<Self, Details> {
         let opens = self.stretch_from(now).map(|open| open.from);
         if opens.is_some_and(|opens| opens.duration_since(now) < LONGEST_BLACKOUT) {
             return Ok(self);
         }
         let never = "does not open within a year; to stop a lane, pause it";
-        Err(Faults::from([("calendar".into(), never.into())]))
+        Err(one("calendar", never))
     }
 
     /// The first stretch of open time that ends after `from`; where it began does not matter and
@@ -216,7 +206,7 @@ const DAYS: [&str; 7] = [
 
 fn read_weekly(
     weekly: Option<&BTreeMap<String, Vec<String>>>,
-    faults: &mut Faults,
+    wrong: &mut Details,
 ) -> [Vec<Hours>; 7] {
     let all_day = Hours {
         from: Time::midnight(),
@@ -228,15 +218,15 @@ fn read_weekly(
     let mut days: [Vec<Hours>; 7] = Default::default();
     for (name, texts) in weekly {
         match DAYS.iter().position(|day| *day == name.to_lowercase()) {
-            Some(day) => days[day] = read_day(name, texts, faults),
-            None => drop(faults.insert(
+            Some(day) => days[day] = read_day(name, texts, wrong),
+            None => drop(wrong.insert(
                 format!("weekly.{name}"),
                 format!("must be one of {}", DAYS.join(", ")),
             )),
         }
     }
-    if faults.is_empty() && days.iter().all(Vec::is_empty) {
-        faults.insert(
+    if wrong.is_empty() && days.iter().all(Vec::is_empty) {
+        wrong.insert(
             "weekly".into(),
             "never opens; to stop a lane, pause it".into(),
         );
@@ -244,12 +234,12 @@ fn read_weekly(
     days
 }
 
-fn read_day(name: &str, texts: &[String], faults: &mut Faults) -> Vec<Hours> {
+fn read_day(name: &str, texts: &[String], wrong: &mut Details) -> Vec<Hours> {
     let mut hours: Vec<Hours> = vec![];
     for (n, text) in texts.iter().enumerate() {
         match read_hours(text) {
             Ok(read) => hours.push(read),
-            Err(why) => drop(faults.insert(format!("weekly.{name}[{n}]"), why)),
+            Err(why) => drop(wrong.insert(format!("weekly.{name}[{n}]"), why)),
         }
     }
     hours.sort_by_key(|hours| hours.from);
@@ -258,7 +248,7 @@ fn read_day(name: &str, texts: &[String], faults: &mut Faults) -> Vec<Hours> {
         .any(|pair| pair[0].to.is_none_or(|to| to > pair[1].from));
     if overlap {
         let hours = texts.join(", ");
-        faults.insert(
+        wrong.insert(
             format!("weekly.{name}"),
             format!("hours overlap: {hours}; join them"),
         );
@@ -283,19 +273,19 @@ fn read_hours(text: &str) -> Result<Hours, String> {
     Ok(Hours { from, to })
 }
 
-fn read_blackouts(texts: &[Blackout], faults: &mut Faults) -> Vec<Stretch> {
+fn read_blackouts(texts: &[Blackout], wrong: &mut Details) -> Vec<Stretch> {
     if texts.len() > MOST_BLACKOUTS {
-        faults.insert("blackouts".into(), format!("more than {MOST_BLACKOUTS}"));
+        wrong.insert("blackouts".into(), format!("more than {MOST_BLACKOUTS}"));
     }
     for (n, black) in texts.iter().enumerate() {
-        let wrong = if black.to <= black.from {
+        let why = if black.to <= black.from {
             "ends before it begins"
         } else if black.to.duration_since(black.from) > LONGEST_BLACKOUT {
             "lasts longer than a year; to stop a lane, pause it"
         } else {
             continue;
         };
-        faults.insert(format!("blackouts[{n}]"), wrong.into());
+        wrong.insert(format!("blackouts[{n}]"), why.into());
     }
     let mut sorted: Vec<Stretch> = texts
         .iter()
@@ -317,8 +307,8 @@ fn read_blackouts(texts: &[Blackout], faults: &mut Faults) -> Vec<Stretch> {
 
 /// Holidays as a file: a date and its name per line, `#` begins a comment. Every bad line is told
 /// with its number.
-pub fn read_holidays(text: &str) -> Result<BTreeMap<String, String>, Faults> {
-    let (mut holidays, mut faults) = (BTreeMap::new(), Faults::new());
+pub fn read_holidays(text: &str) -> Result<BTreeMap<String, String>, Details> {
+    let (mut holidays, mut wrong) = (BTreeMap::new(), Details::new());
     for (n, line) in text.lines().enumerate().map(|(n, line)| (n + 1, line)) {
         let line = line.split('#').next().unwrap_or("").trim();
         if line.is_empty() {
@@ -329,19 +319,19 @@ pub fn read_holidays(text: &str) -> Result<BTreeMap<String, String>, Faults> {
             Ok(date) => {
                 let before = holidays.insert(date.to_string(), name.trim().to_owned());
                 if before.is_some() {
-                    faults.insert(format!("line {n}"), format!("{date} is there twice"));
+                    wrong.insert(format!("line {n}"), format!("{date} is there twice"));
                 }
             }
-            Err(_) => drop(faults.insert(
+            Err(_) => drop(wrong.insert(
                 format!("line {n}"),
                 format!("\"{date}\" must be a date such as \"2026-12-25\""),
             )),
         }
     }
-    if faults.is_empty() {
+    if wrong.is_empty() {
         Ok(holidays)
     } else {
-        Err(faults)
+        Err(wrong)
     }
 }
 

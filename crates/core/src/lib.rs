@@ -6,6 +6,7 @@
 pub mod calendar;
 pub mod call_turn;
 pub mod certificate;
+pub mod details;
 pub mod flow;
 pub mod forecast;
 pub mod gate;

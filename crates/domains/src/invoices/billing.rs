@@ -1,6 +1,5 @@
 //! Taking invoices in and giving them their time; and what people do to them afterwards.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
@@ -268,7 +267,7 @@ fn in_field(field: &str, error: BillingError) -> BillingError {
     match error {
         BillingError::Invalid(details) => {
             let named = |(name, why)| (format!("{field}.{name}"), why);
-            BillingError::Invalid(details.into_iter().map(named).collect::<BTreeMap<_, _>>())
+            BillingError::Invalid(details.into_iter().map(named).collect())
         }
         other => other,
     }

@@ -30,7 +30,7 @@ pub use customers::Customers;
 pub use error::BillingError;
 pub use exec::{Billed, ChargeInvoice, CheckInvoice, Checked, InvoiceExecFlow};
 pub use ladder::Ladder;
-pub use request::{Customer, Details, InvoiceDocument, InvoiceRequest};
+pub use request::{Customer, InvoiceDocument, InvoiceRequest};
 pub use schedule::{Schedule, ScheduleText};
 pub use schedules::{Level, ScheduleInForce, Schedules};
 pub use status::{InvoiceStatus, resolution};

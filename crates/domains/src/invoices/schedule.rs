@@ -6,9 +6,10 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::calendar::Calendar;
+use tollgate_core::details::Details;
 
 use super::cron::Cron;
-use super::request::{Details, read_zone};
+use super::request::read_zone;
 
 /// So many occurrences are shown before a schedule is saved.
 const SHOWN: usize = 5;

@@ -2,12 +2,13 @@
 //! the payments of the trial, in their order, as if all of them came now.
 
 use tollgate_core::Timestamp;
+use tollgate_core::details::Details;
 use tollgate_core::guard::Tally;
 use tollgate_core::id::{FlowId, LaneName};
 use tollgate_core::ports::NewItem;
 
 use super::prepare::{self, NotTaken};
-use super::request::{Details, PaymentRequest};
+use super::request::PaymentRequest;
 use super::rulebook::Rulebook;
 use super::{Bank, Routes};
 

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 
 use metrics::counter;
 use serde::{Deserialize, Serialize};
+use tollgate_core::details::Details;
 use tollgate_core::flow::{Call, Ctx, End, Flow, FlowError, Policy, Step, StepError};
 use tollgate_core::ports::{Admission, Placed, StoreResult};
 
 use super::bulk::breathe;
 use super::guard_rule::GuardRule;
 use super::prepare::{self, NotTaken};
-use super::request::{Details, PaymentRequest};
+use super::request::PaymentRequest;
 use super::rules_in_force::RulesError;
 use super::{Payments, item, item_type};
 use crate::steps::STORE_STEP;

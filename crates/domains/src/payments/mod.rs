@@ -32,7 +32,7 @@ pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess};
 pub use init::{Admit, Answer, InitInput, PaymentInitFlow, Prepare, Verdict};
 pub use intake::{Accepted, Intake, IntakeError};
 pub use notify::SendNotifications;
-pub use request::{Details, Party, PaymentRequest, parse_time};
+pub use request::{Party, PaymentRequest, parse_time};
 pub use routes::{Bank, DEFAULT_GATEWAY, Routes};
 pub use rule_text::{Problem, RouteText, RuleText, RulesText};
 pub use rulebook::Rulebook;

@@ -2,12 +2,13 @@
 //! context, determine the execution time. Given the same payment, rules and time, the same result.
 
 use serde::{Deserialize, Serialize};
+use tollgate_core::details::{self, Details};
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{NewItem, NewRecord};
 use tollgate_core::{SignedDuration, Timestamp};
 
 use super::guard_rule::GuardRule;
-use super::request::{Details, Party, PaymentRequest};
+use super::request::{Party, PaymentRequest};
 use super::routes::Route;
 use super::rulebook::{Refusal, Rulebook};
 use super::status::PaymentStatus;
@@ -46,7 +47,7 @@ pub(super) struct PaymentContext {
 
 impl NotTaken {
     pub(super) fn invalid(field: &str, what: &str) -> Self {
-        Self::Invalid(Details::from([(field.to_owned(), what.to_owned())]))
+        Self::Invalid(details::one(field, what))
     }
 }
 

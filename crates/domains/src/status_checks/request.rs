@@ -1,8 +1,7 @@
 //! `{"paymentIds": […]}`, or everything that is wrong with it.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
+use tollgate_core::details::{Details, one};
 use tollgate_core::id::check_item_id;
 
 /// So many payments may be asked about at once.
@@ -12,7 +11,7 @@ const FIELD: &str = "paymentIds";
 const MAX_NAMED: usize = 20;
 
 /// The ids as they were sent, twins included.
-pub fn payment_ids(body: &Value) -> Result<Vec<String>, BTreeMap<String, String>> {
+pub fn payment_ids(body: &Value) -> Result<Vec<String>, Details> {
     let Value::Object(fields) = body else {
         return Err(one("body", "must be an object with paymentIds"));
     };
@@ -28,7 +27,7 @@ pub fn payment_ids(body: &Value) -> Result<Vec<String>, BTreeMap<String, String>
         Some(Value::Array(ids)) => ids,
         Some(_) => return Err(one(FIELD, "must be a list of strings")),
     };
-    let mut wrong = BTreeMap::new();
+    let mut wrong = Details::new();
     let mut good = Vec::with_capacity(ids.len());
     for (place, id) in ids.iter().enumerate() {
         match judge(id) {
@@ -47,10 +46,6 @@ pub fn payment_ids(body: &Value) -> Result<Vec<String>, BTreeMap<String, String>
 fn judge(id: &Value) -> Result<&str, &'static str> {
     let id = id.as_str().ok_or("must be a string")?;
     check_item_id(id).map(|()| id)
-}
-
-fn one(field: &str, what: &str) -> BTreeMap<String, String> {
-    BTreeMap::from([(field.to_owned(), what.to_owned())])
 }
 
 #[cfg(test)]
