@@ -4,7 +4,7 @@ pub mod bulk;
 mod canonical;
 mod dry_run;
 mod exec;
-pub(crate) mod expression;
+mod facts;
 mod guard_rule;
 mod init;
 mod intake;
