@@ -1,18 +1,16 @@
-//! Calendars: when a lane may send. Weekly hours, holidays and blackouts, in one time zone.
-//!
-//! Across a change of the clocks every opening happens once: a local time that does not exist
-//! means right after the gap, one that exists twice means the first.
+//! Calendars: when a lane may send. Weekly hours, holidays and blackouts, in one time zone. Across
+//! a change of the clocks every opening happens once (`local_time.rs`).
 
 use std::collections::BTreeMap;
 
 use jiff::civil::{Date, DateTime, Time, Weekday};
-use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use crate::details::{Details, one};
 use crate::id::CalendarName;
 use crate::open_time::Stretch;
-use crate::{SignedDuration, Timestamp};
+use crate::{SignedDuration, Timestamp, local_time};
 
 pub const MOST_HOLIDAYS: usize = 10_000;
 pub const MOST_BLACKOUTS: usize = 1_000;
@@ -176,17 +174,8 @@ impl Calendar {
         pieces.into_iter().filter(|piece| piece.from < piece.to)
     }
 
-    /// When the clocks of the zone first show this time; right after the gap if they never do.
     fn instant(&self, local: DateTime) -> Timestamp {
-        let at = |offset: jiff::tz::Offset| offset.to_timestamp(local).unwrap_or(Timestamp::MAX);
-        match self.zone.to_ambiguous_timestamp(local).offset() {
-            AmbiguousOffset::Unambiguous { offset } => at(offset),
-            AmbiguousOffset::Fold { before, .. } => at(before),
-            AmbiguousOffset::Gap { after, .. } => {
-                let mut later = self.zone.following(at(after));
-                later.next().map_or(at(after), |change| change.timestamp())
-            }
-        }
+        local_time::instant(local, &self.zone).unwrap_or(Timestamp::MAX)
     }
 }
 

@@ -17,6 +17,7 @@ pub mod item_type;
 pub mod join;
 pub mod lane;
 pub mod lane_in_force;
+pub mod local_time;
 pub mod money;
 pub mod open_time;
 pub mod outcome;

@@ -151,8 +151,8 @@ fn wrong_in_any_currency(amount: &str) -> Option<String> {
     is_wrong.then(|| "must be an amount such as \"125.50\"".to_owned())
 }
 
-/// An offset, or a zone in brackets. A local time that does not exist is taken right after the
-/// gap; one that exists twice, at the first.
+/// An offset, or a zone in brackets. A local time that does not exist is moved on by the length of
+/// the gap, so that 02:30 is 03:30 and two such times stay apart; one that exists twice is the first.
 pub fn parse_time(text: &str) -> Option<Timestamp> {
     if text.contains('[') {
         return text
