@@ -1,7 +1,6 @@
 //! The exec flow of an invoice: look at it as it is now, then charge it once. What must wait, for a
 //! check, for the next rung or for an answer, has gone back to the queue before the flow ends.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use metrics::counter;
@@ -16,9 +15,7 @@ use tollgate_core::ports::{
 use tollgate_core::{SignedDuration, Timestamp};
 use tollgate_dispatch::{IfDeclined, Job, Sent};
 
-use super::billing::Billing;
 use super::checks::{Finding, Subject, Verdict};
-use super::customers::Customers;
 use super::ladder::Rung;
 use super::request::Customer;
 use super::status::{as_it_is, failed, moves, paid, pending_again};
@@ -93,7 +90,7 @@ impl Step for CheckInvoice {
         };
         let now = world.store.now().await?;
         let kept = document(&view)?;
-        let customer = payer(world, &kept.customer_id).await?;
+        let customer = world.customers.get(&kept.customer_id).await?;
         let finding = world.checks.find(&Subject {
             invoice_id: view.item.id.as_str(),
             customer_id: &kept.customer_id,
@@ -146,11 +143,7 @@ impl CheckInvoice {
             Verdict::Fail => finish(world, &self.input, failed(), Billed::Failed(why)).await?,
             Verdict::Postpone(pause) => put_back(world, &self.input, pause, why).await?,
             Verdict::Skip => {
-                let billing = Billing {
-                    store: Arc::clone(&world.store),
-                    lane: view.lane.clone(),
-                };
-                let next = billing.derived(view, now).await?;
+                let next = world.schedules.next_of(view, now).await?;
                 let pause = until(next, now).max(SHORTEST_REST);
                 put_back(world, &self.input, pause, why).await?
             }
@@ -182,7 +175,7 @@ impl Step for ChargeInvoice {
             Err(not_ours) => return Ok(not_ours),
         };
         let customer_id = document(&view)?.customer_id;
-        let customer = payer(world, &customer_id).await?;
+        let customer = world.customers.get(&customer_id).await?;
         let now = world.store.now().await?;
         match rung(world, &view, customer.as_ref(), now) {
             Rung::Charge { number, then } => {
@@ -314,13 +307,6 @@ async fn owned(world: &Invoices, input: &ExecInput) -> Result<Result<ItemView, B
         QueueStatus::Ready => Err(StepError::retryable("not claimed yet")),
         QueueStatus::Held | QueueStatus::Dead | QueueStatus::Cancelled => Ok(Err(not_ours())),
     }
-}
-
-async fn payer(world: &Invoices, id: &str) -> Result<Option<Customer>, StepError> {
-    let customers = Customers {
-        store: Arc::clone(&world.store),
-    };
-    Ok(customers.get(id).await?)
 }
 
 async fn put_back(

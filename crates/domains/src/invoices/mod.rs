@@ -49,12 +49,27 @@ pub fn item(id: &ItemId) -> Item {
 
 /// What the steps of this domain need.
 pub struct Invoices {
-    pub store: Arc<dyn Store>,
+    store: Arc<dyn Store>,
+    customers: Customers,
+    schedules: Schedules,
     /// To the provider.
-    pub sender: Sender,
-    pub checks: Chain,
+    sender: Sender,
+    checks: Chain,
     /// Of customers without one of their own.
-    pub ladder: Ladder,
+    ladder: Ladder,
+}
+
+impl Invoices {
+    pub fn new(store: Arc<dyn Store>, sender: Sender, checks: Chain, ladder: Ladder) -> Self {
+        Self {
+            customers: Customers::new(Arc::clone(&store)),
+            schedules: Schedules::new(Arc::clone(&store)),
+            store,
+            sender,
+            checks,
+            ladder,
+        }
+    }
 }
 
 impl std::fmt::Debug for Invoices {
