@@ -2,6 +2,7 @@
 //! only the id; whoever executes reads the invoice as it is then.
 
 mod billing;
+mod charge;
 mod checks;
 mod cron;
 mod customers;
@@ -24,11 +25,12 @@ use tollgate_core::ports::{ItemView, Store, StoreError};
 use tollgate_dispatch::Sender;
 
 pub use billing::{Billing, Swept, Taken};
+pub use charge::ChargeInvoice;
 pub use checks::{Chain, Check, CheckText, Finding, Subject, Verdict};
 pub use cron::Cron;
 pub use customers::Customers;
 pub use error::BillingError;
-pub use exec::{Billed, ChargeInvoice, CheckInvoice, Checked, InvoiceExecFlow};
+pub use exec::{Billed, CheckInvoice, Checked, InvoiceExecFlow};
 pub use ladder::Ladder;
 pub use request::{Customer, InvoiceDocument, InvoiceRequest};
 pub use schedule::{Schedule, ScheduleText};
