@@ -12,7 +12,7 @@ use super::WorkflowConfig;
 use super::calls::GetGatewayForPayment;
 use super::gateway::{self, GatewayInput, GatewayWorkflow};
 use super::rows::{Aggregate, FailCheck, FailGateway, PlanChunks, ReadLookups, RecordLookups};
-use super::rules::ProgressInfo;
+use super::grouping::ProgressInfo;
 
 /// So many gateways are worked on at once. There are one to twenty; more than this only if somebody
 /// has written nonsense into the documents.

@@ -10,7 +10,7 @@ use tollgate_core::id::FlowId;
 use tollgate_core::ports::{CheckEnd, EndedParts, Part, PartList};
 
 use super::World;
-use super::rules::{CheckStatusResult, Chunk, ChunkOutcome, Group, ProgressInfo, group, kept};
+use super::grouping::{CheckStatusResult, Chunk, ChunkOutcome, Group, ProgressInfo, group, kept};
 use crate::steps;
 
 /// Some of these steps go through all rows of a check.
@@ -178,7 +178,7 @@ impl Step for RecordChunk {
     }
 }
 
-/// A gateway's flow has failed as a whole: what it has not come to has failed with it.
+/// A gateway's flow has failed as a whole: what it has not reached has failed with it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FailGateway {
     pub gateway: u32,

@@ -128,14 +128,14 @@ pub struct FailedChunk {
 }
 
 impl CheckStatusResult {
-    /// Adds the chunk of this index; one without an outcome was never come to.
+    /// Adds the chunk of this index; one without an outcome was not reached.
     pub(super) fn add(&mut self, index: u32, chunk: Chunk, outcome: Option<ChunkOutcome>) {
         let Chunk {
             gateway,
             payment_ids,
         } = chunk;
         let outcome = outcome.unwrap_or_else(|| ChunkOutcome::NotAnnounced {
-            error: "it was never come to".to_owned(),
+            error: "it was not reached".to_owned(),
         });
         match outcome {
             ChunkOutcome::NotAnnounced { error } => {
