@@ -16,7 +16,7 @@ pub const MOST_HOLIDAYS: usize = 10_000;
 pub const MOST_BLACKOUTS: usize = 1_000;
 pub const LONGEST_BLACKOUT: SignedDuration = SignedDuration::from_hours(24 * 366);
 
-/// A calendar that has not opened after so many days never will: longer than all its holidays
+/// A calendar that has not opened after this many days never will: longer than all its holidays
 /// and blackouts could ever last.
 const SEARCH_DAYS: usize = 400_000;
 

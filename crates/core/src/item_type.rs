@@ -20,7 +20,7 @@ pub struct ItemTypeConfig {
     pub jitter_window_ms: u32,
     /// How far ahead of its time an item is claimed. Longer only means more running flows.
     pub pre_start_buffer_mins: Decimal,
-    /// After so many failed starts an item is DEAD.
+    /// After this many failed starts an item is DEAD.
     pub max_dispatch_retries: u32,
     /// A claim older than this is claimed again, under a new token.
     pub stale_claim_threshold_mins: Decimal,

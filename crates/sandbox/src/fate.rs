@@ -1,6 +1,6 @@
 //! Decides which faults strike an arrival. Scripted rules strike by number or payment; the others
-//! by a draw that depends on nothing but the seed, the fault and the how-manieth send or probe it
-//! is, so that another fault, or other traffic, does not shift it. The contract carries it out.
+//! by a draw that depends on nothing but the seed, the fault and the number of the send or probe,
+//! so that another fault, or other traffic, does not shift it. The contract carries it out.
 
 use std::{
     collections::HashMap,

@@ -18,7 +18,7 @@ use super::schedules::{Schedules, never_again};
 use super::status::{InvoiceStatus, reopened, rescued};
 use super::{item, item_type};
 
-/// So many invoices one look of the sweep is about.
+/// At most this many invoices are seen in one look of the sweep.
 const SWEPT_AT_ONCE: u32 = 1000;
 
 pub struct Billing {

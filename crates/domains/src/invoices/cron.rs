@@ -8,7 +8,8 @@ use tollgate_core::{SignedDuration, Timestamp};
 
 /// Long enough for a list in every field.
 const MAX_CHARS: usize = 200;
-/// An hour that exists twice has so many seconds, and a day that does (there were some) has these.
+/// At most this many times are passed over: those of an hour that comes twice, second by second,
+/// and of a day that does, for there were some.
 const MOST_STEPS: usize = 90_000;
 /// What fires more often than this is taken for a slip, and said so.
 const RAPID: SignedDuration = SignedDuration::from_hours(1);

@@ -10,7 +10,7 @@ use super::item_type;
 use super::request::Customer;
 use super::status::InvoiceStatus;
 
-/// So many of a customer's outstanding invoices are looked at, to say how many there are.
+/// At most this many of a customer's outstanding invoices are counted.
 const MOST_COUNTED: u32 = 1000;
 
 pub struct Customers {

@@ -11,9 +11,9 @@ use tollgate_core::details::Details;
 use super::cron::Cron;
 use super::request::read_zone;
 
-/// So many occurrences are shown before a schedule is saved.
+/// At most this many occurrences are shown before a schedule is saved.
 const SHOWN: usize = 5;
-/// So many are looked at for them: a calendar may move many of them to one opening.
+/// At most this many are looked at for them: a calendar may move many of them to one opening.
 const MOST_LOOKED_AT: usize = 400;
 
 /// A schedule as people write it.

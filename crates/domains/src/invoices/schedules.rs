@@ -11,10 +11,10 @@ use tollgate_core::ports::{Author, ItemView, Setting, SettingKind, Store, StoreE
 
 use super::customers::{self, Customers};
 use super::error::BillingError;
-use super::{document, item};
 use super::request::{Customer, read_zone};
 use super::schedule::{Schedule, ScheduleText};
 use super::status::InvoiceStatus;
+use super::{document, item};
 
 /// What a schedule is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Schedules {
         Self { store, customers }
     }
 
-    /// What a schedule would mean, before anybody saves it. The zone is of whom it is for.
+    /// What a schedule would mean, before anybody saves it, in the zone of its customers.
     pub async fn preview(
         &self,
         text: ScheduleText,
@@ -217,7 +217,7 @@ impl Schedules {
         Ok(text.map_or(At::Deleted, |text| At::Put(text, setting)))
     }
 
-    /// Where those are whom it is for: all of them are nowhere in particular.
+    /// The zone of its customer; all customers together are nowhere in particular.
     async fn zone_of(&self, level: &Level) -> Result<TimeZone, BillingError> {
         let customer = match level {
             Level::Global => return Ok(TimeZone::UTC),

@@ -14,7 +14,8 @@ use super::patience::{PAUSES, is_enough, tried_since};
 use super::{DELIVERED, Notifications, PENDING, REFUSED};
 use crate::steps::SEND_STEP;
 
-/// So much of an item's trail is read to learn whether it was replayed: its tries are fewer.
+/// At most this many entries of an item's trail are read to learn whether it was replayed: its
+/// tries are fewer.
 const MOST_AUDITED: u32 = 500;
 
 #[derive(Debug)]
@@ -106,7 +107,7 @@ impl Deliver {
         })
     }
 
-    /// He may come back into the configuration; until then nobody else gets it.
+    /// The receiver may come back into the configuration; until then no other gets it.
     async fn wait_for_receiver(
         &self,
         world: &Notifications,

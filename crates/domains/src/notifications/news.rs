@@ -13,7 +13,7 @@ use tollgate_core::ports::{NewItem, NewRecord};
 
 use super::{PENDING, Receiver};
 
-/// So much of the hash makes an id: 160 bits.
+/// This many digits of the hash make an id: 160 bits.
 const ID_DIGITS: usize = 40;
 
 /// What happened to a payment.

@@ -38,11 +38,11 @@ pub fn dry_run(
         .iter()
         .map(|tried| {
             let payment = &tried.payment;
-            let route = |gateway: Option<&str>| routes.route(gateway);
+            let find = |gateway: Option<&str>| routes.destination(gateway);
             let chosen = if tried.is_new {
-                prepare::check(payment, now, book, route)?
+                prepare::check(payment, now, book, find)?
             } else {
-                prepare::judge(payment, now, book, route)?
+                prepare::judge(payment, now, book, find)?
             };
             let (gateway, lane) = (chosen.gateway.clone(), chosen.lane.clone());
             let flow = FlowId::new("dry-run");

@@ -17,7 +17,7 @@ use super::rules_in_force::RulesError;
 use super::{Payments, item, item_type};
 use crate::steps::STORE_STEP;
 
-/// So many payments are worked on before others get their turn on the thread.
+/// At most this many payments are worked on before others get their turn on the thread.
 const PAYMENTS_AT_ONCE: usize = 32;
 
 #[derive(Debug)]
@@ -113,14 +113,14 @@ impl Step for Prepare {
             ..Checked::default()
         };
         for (place, payment) in self.payments.iter().enumerate() {
-            let route = |gateway: Option<&str>| world.routes.route(gateway);
-            match prepare::check(payment, at, &book, route) {
+            let find = |gateway: Option<&str>| world.routes.destination(gateway);
+            match prepare::check(payment, at, &book, find) {
                 Err(why) => {
                     count(&why);
                     checked.not_taken.insert(place, why);
                 }
-                Ok(route) if payment.gateway.is_none() && route.connector.is_some() => {
-                    checked.gateways.insert(place, route.gateway);
+                Ok(to) if payment.gateway.is_none() && to.connector.is_some() => {
+                    checked.gateways.insert(place, to.gateway);
                 }
                 Ok(_) => {}
             }
@@ -160,9 +160,9 @@ impl Step for Admit {
             }
             let chosen = self.checked.gateways.get(&place);
             let gateway = payment.gateway.as_ref().or(chosen);
-            match world.routes.route(gateway.map(String::as_str)) {
-                Ok(route) => items.push(
-                    prepare::build(payment, route, &self.checked.guards, &call.flow_id)
+            match world.routes.destination(gateway.map(String::as_str)) {
+                Ok(destination) => items.push(
+                    prepare::build(payment, destination, &self.checked.guards, &call.flow_id)
                         .map_err(|e| StepError::last(e.to_string()))?,
                 ),
                 Err(why) => drop(not_taken.insert(place, why)),
@@ -221,7 +221,7 @@ fn count(why: &NotTaken) {
     }
 }
 
-/// Of the rules there are only so many, so a name is a good label.
+/// Rules are few, so a name is a good label.
 fn count_refusal(rule: &str) {
     counter!("tollgate_rule_refusals_total", "rule" => rule.to_owned()).increment(1);
 }

@@ -17,7 +17,7 @@ use tollgate_core::ports::{
 use super::init::{Answer, InitInput, PaymentInitFlow, Verdict};
 use super::{INIT_TASK_QUEUE, PaymentRequest, item};
 
-/// So often may a refused payment be corrected under one id.
+/// A refused payment may be corrected at most this often under one id.
 const MAX_CORRECTIONS: u32 = 100;
 
 pub struct Intake {

@@ -19,7 +19,7 @@ use crate::expression::{Expression, Facts};
 const MOST_RULES: usize = 100;
 const MAX_NAME_CHARS: usize = 64;
 const MAX_MESSAGE_CHARS: usize = 500;
-/// Twins are looked for so far back at most.
+/// Twins are looked for at most this far back.
 const LONGEST_PERIOD_SECS: u32 = 90 * 24 * 3600;
 /// What is refused without any rule of anybody's.
 const BUILT_IN: [&str; 3] = ["distinct_accounts", "gateway", "lane"];

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 use tollgate_core::ports::{CheckPhase, CheckView};
 
-/// About so many calls are made in one run of a flow; then it continues as new.
+/// About this many calls are made in one run of a flow; then it continues as new.
 pub(super) const CALLS_PER_RUN: usize = 200;
 /// The longest error that is kept of a call.
 pub(super) const MAX_ERROR_CHARS: usize = 300;

@@ -4,10 +4,10 @@ use serde_json::Value;
 use tollgate_core::details::{Details, one};
 use tollgate_core::id::check_item_id;
 
-/// So many payments may be asked about at once.
+/// At most this many payments may be asked about at once.
 pub const MAX_PAYMENTS: usize = 10_000;
 const FIELD: &str = "paymentIds";
-/// So many wrong ids are named; the others are as wrong as these.
+/// At most this many wrong ids are named; the others are as wrong as these.
 const MAX_NAMED: usize = 20;
 
 /// The ids as they were sent, twins included.

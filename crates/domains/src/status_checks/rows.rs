@@ -18,7 +18,7 @@ pub(super) const STORE_STEP: Policy = Policy {
     timeout: Duration::from_mins(2),
     ..steps::STORE_STEP
 };
-/// So many parts are read or written at once: a write holds up nobody else's turn.
+/// At most this many parts are read or written at once: a write holds up nobody else's turn.
 const PARTS_AT_ONCE: u32 = 200;
 
 /// The payments of one part of the lookups.

@@ -102,7 +102,7 @@ impl Table {
     }
 }
 
-/// So much of a column's name is repeated in an error.
+/// At most this many characters of a column's name are repeated in an error.
 const MOST_SHOWN: usize = 64;
 
 fn listed() -> String {

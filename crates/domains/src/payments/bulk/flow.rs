@@ -14,7 +14,7 @@ use super::chunk;
 use super::judge::Read;
 use crate::steps::STORE_STEP;
 
-/// So many lines are read before others get their turn on the thread.
+/// At most this many lines are read before others get their turn on the thread.
 const LINES_AT_ONCE: usize = 32;
 
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use tollgate_core::ports::{BulkSum, ChunkEnd, LineError, Placed};
 use super::super::init::{Answer, Verdict};
 use super::super::request::PaymentRequest;
 
-/// A line's error names at most so many fields, with at most so many characters each.
+/// A line's error names at most this many fields, with at most this many characters each.
 const MOST_FIELDS: usize = 20;
 const MOST_CHARS: usize = 200;
 

@@ -11,7 +11,7 @@ use tollgate_core::ports::{Closed, KnownBulk, NewChunk, Store, StoreError, Store
 use super::super::item_type;
 use super::file::{File, Format};
 
-/// Ids are times, to the microsecond; so many uploads may begin in the same one.
+/// Ids are times, to the microsecond; at most this many uploads begin in the same one.
 const MAX_SAME_TIME: i64 = 1000;
 /// The longest `Idempotency-Key`.
 const MAX_KEY_CHARS: usize = 200;
