@@ -1,7 +1,7 @@
 //! Calendars: when a lane may send. Weekly hours, holidays and blackouts, in one time zone. Across
 //! a change of the clocks every opening happens once (`local_time.rs`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::{Date, DateTime, Time, Weekday};
 use jiff::tz::TimeZone;
@@ -30,7 +30,7 @@ pub struct CalendarText {
     /// without any of it every day is open all day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weekly: Option<BTreeMap<String, Vec<String>>>,
-    /// Closed days, by date, with their names.
+    /// Closed days, by date, with their names: those are only shown.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub holidays: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -57,7 +57,7 @@ pub struct Calendar {
     zone: TimeZone,
     /// By days from Monday, in order and apart from each other.
     weekly: [Vec<Hours>; 7],
-    holidays: BTreeMap<Date, String>,
+    holidays: BTreeSet<Date>,
     /// In order and apart from each other.
     blackouts: Vec<Stretch>,
 }
@@ -78,13 +78,15 @@ impl Calendar {
             TimeZone::UTC
         });
         let weekly = read_weekly(text.weekly.as_ref(), &mut wrong);
-        let mut holidays = BTreeMap::new();
+        let mut holidays = BTreeSet::new();
         if text.holidays.len() > MOST_HOLIDAYS {
             wrong.insert("holidays".into(), format!("more than {MOST_HOLIDAYS}"));
         }
-        for (date, name) in &text.holidays {
+        for date in text.holidays.keys() {
             match date.parse::<Date>() {
-                Ok(date) => drop(holidays.insert(date, name.clone())),
+                Ok(date) => {
+                    holidays.insert(date);
+                }
                 Err(_) => drop(wrong.insert(
                     format!("holidays.{date}"),
                     "must be a date such as \"2026-12-25\"".into(),
@@ -140,7 +142,7 @@ impl Calendar {
 
     /// The open pieces of one local day, in order.
     fn openings(&self, date: Date) -> impl Iterator<Item = Stretch> + '_ {
-        let hours: &[Hours] = if self.holidays.contains_key(&date) {
+        let hours: &[Hours] = if self.holidays.contains(&date) {
             &[]
         } else {
             &self.weekly[days_from_monday(date.weekday())]

@@ -187,7 +187,7 @@ fn check_opening(zone: &TimeZone, change: &Change, local: DateTime) {
     let calendar = Calendar {
         zone: zone.clone(),
         weekly: std::array::from_fn(|_| vec![hours]),
-        holidays: BTreeMap::new(),
+        holidays: BTreeSet::new(),
         blackouts: vec![],
     };
     let is_gap = change.after > change.before;

@@ -203,7 +203,7 @@ impl Chain {
         }
         for text in texts {
             let wrong = |why: String| format!("invoices.checks: {:?} {why}", text.name);
-            check_item_id(&text.name).map_err(|why| wrong(why.to_owned()))?;
+            check_item_id(&text.name).map_err(wrong)?;
             if checks.iter().any(|check| check.name() == text.name) {
                 return Err(wrong(
                     "is the name of two checks; choose another for one".into(),

@@ -14,8 +14,8 @@ use super::rulebook::{Refusal, Rulebook};
 use super::status::PaymentStatus;
 
 /// An `executeAt` this far in the past still means now.
-const MAX_PAST: SignedDuration = SignedDuration::from_hours(24);
-const MAX_AHEAD: SignedDuration = SignedDuration::from_hours(24 * 400);
+const MAX_HOURS_PAST: i64 = 24;
+const MAX_DAYS_AHEAD: i64 = 400;
 
 /// Why a payment is not taken in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,24 +117,24 @@ pub(super) fn build(
 
 fn validate(payment: &PaymentRequest, now: Timestamp) -> Result<(), Details> {
     let mut wrong = Details::new();
-    let mut blame = |field: &str, what: &str| {
-        wrong.insert(field.to_owned(), what.to_owned());
-    };
+    let mut blame = |field: &str, what: String| drop(wrong.insert(field.to_owned(), what));
     if let Some(at) = payment.execute_at {
-        if at < now - MAX_PAST {
-            blame("executeAt", "is more than 24 hours in the past");
+        if at < now - SignedDuration::from_hours(MAX_HOURS_PAST) {
+            let what = format!("is more than {MAX_HOURS_PAST} hours in the past");
+            blame("executeAt", what);
         }
-        if at > now + MAX_AHEAD {
-            blame("executeAt", "is more than 400 days ahead");
+        if at > now + SignedDuration::from_hours(24 * MAX_DAYS_AHEAD) {
+            blame(
+                "executeAt",
+                format!("is more than {MAX_DAYS_AHEAD} days ahead"),
+            );
         }
     }
     if let Some(deadline) = payment.deadline
         && deadline < payment.execute_at.unwrap_or(now)
     {
-        blame(
-            "deadline",
-            "is before the payment can run (executeAt, or now)",
-        );
+        let what = "is before the payment can run (executeAt, or now)";
+        blame("deadline", what.to_owned());
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }

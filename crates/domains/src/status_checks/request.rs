@@ -22,7 +22,8 @@ pub fn payment_ids(body: &Value) -> Result<Vec<String>, Details> {
         None | Some(Value::Null) => return Err(one(FIELD, "must not be empty")),
         Some(Value::Array(ids)) if ids.is_empty() => return Err(one(FIELD, "must not be empty")),
         Some(Value::Array(ids)) if ids.len() > MAX_PAYMENTS => {
-            return Err(one(FIELD, "must have at most 10000 items"));
+            let what = format!("must have at most {MAX_PAYMENTS} items");
+            return Err(one(FIELD, what));
         }
         Some(Value::Array(ids)) => ids,
         Some(_) => return Err(one(FIELD, "must be a list of strings")),
@@ -33,7 +34,7 @@ pub fn payment_ids(body: &Value) -> Result<Vec<String>, Details> {
         match judge(id) {
             Ok(id) => good.push(id.to_owned()),
             Err(_) if wrong.len() >= MAX_NAMED => {}
-            Err(why) => drop(wrong.insert(format!("{FIELD}[{place}]"), why.to_owned())),
+            Err(why) => drop(wrong.insert(format!("{FIELD}[{place}]"), why)),
         }
     }
     if wrong.is_empty() {
@@ -43,8 +44,9 @@ pub fn payment_ids(body: &Value) -> Result<Vec<String>, Details> {
     }
 }
 
-fn judge(id: &Value) -> Result<&str, &'static str> {
-    let id = id.as_str().ok_or("must be a string")?;
+fn judge(id: &Value) -> Result<&str, String> {
+    let id = id.as_str();
+    let id = id.ok_or_else(|| "must be a string".to_owned())?;
     check_item_id(id).map(|()| id)
 }
 
