@@ -1,18 +1,16 @@
 //! What callers write: customers and invoices, parsed into types that cannot be wrong, or with
 //! every wrong field named.
 
-use std::fmt::Write;
-
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use tollgate_core::details::Details;
 use tollgate_core::id::ItemId;
 use tollgate_core::money::{Currency, Money};
 
 use super::ladder::Ladder;
 use super::schedule::ScheduleText;
+use crate::digest;
 use crate::fields::Reader;
 
 /// Who invoices are for.
@@ -100,13 +98,7 @@ impl InvoiceRequest {
 
     /// Of what was asked for, before anything was filled in: `100.0` equals `100.00`.
     pub fn content_hash(&self) -> String {
-        let digest = Sha256::digest(self.document().to_string());
-        digest
-            .iter()
-            .fold(String::with_capacity(64), |mut hex, byte| {
-                let _ = write!(hex, "{byte:02x}");
-                hex
-            })
+        digest::of(&self.document().to_string())
     }
 
     /// What is kept of it.

@@ -1,17 +1,15 @@
 //! What is told, to whom, and under which id. Pure. The id and the hash depend on nothing but event,
 //! payment and receiver, so that telling twice is one notification.
 
-use std::fmt::Write;
-
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use tollgate_core::Timestamp;
 use tollgate_core::id::{FlowId, ItemId};
 use tollgate_core::money::Money;
 use tollgate_core::ports::{NewItem, NewRecord};
 
 use super::{PENDING, Receiver};
+use crate::digest;
 
 /// This many digits of the hash make an id: 160 bits.
 const ID_DIGITS: usize = 40;
@@ -120,14 +118,7 @@ fn id_of(hash: &str) -> ItemId {
 
 /// 64 hexadecimal digits.
 fn hash(event: Event, payment_id: &str, place: &str) -> String {
-    let canonical = json!([event.name(), payment_id, place]).to_string();
-    let digest = Sha256::digest(canonical);
-    digest
-        .iter()
-        .fold(String::with_capacity(64), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+    digest::of(&json!([event.name(), payment_id, place]).to_string())
 }
 
 #[cfg(test)]

@@ -1,12 +1,10 @@
 //! Sameness: the hash of a request as it was made, before defaults are filled in. `125.5` equals
 //! `125.50`, the order of fields does not matter, and an omitted `executeAt` stays omitted.
 
-use std::fmt::Write;
-
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::PaymentRequest;
+use crate::digest;
 
 impl PaymentRequest {
     /// 64 hexadecimal digits.
@@ -27,16 +25,8 @@ impl PaymentRequest {
                 .as_ref()
                 .map(|map| sorted(&Value::Object(map.clone()))),
         ]);
-        hex(&Sha256::digest(canonical.to_string()))
+        digest::of(&canonical.to_string())
     }
-}
-
-pub(super) fn hex(digest: &[u8]) -> String {
-    let text = String::with_capacity(2 * digest.len());
-    digest.iter().fold(text, |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
 }
 
 /// Objects as lists of pairs in the order of their keys, whatever order the parser kept.

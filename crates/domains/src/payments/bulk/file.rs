@@ -1,7 +1,5 @@
 //! A file as it comes in: pieces of bytes into chunks of lines, with the digest of the whole.
 
-use std::fmt::Write;
-
 use sha2::{Digest, Sha256};
 use tollgate_core::details::{Details, one};
 use tollgate_core::ports::NewChunk;
@@ -9,6 +7,7 @@ use tollgate_core::ports::NewChunk;
 use super::chunk::Chunks;
 use super::csv::Table;
 use super::split::{Line, MAX_LINE_BYTES, Splitter, Text};
+use crate::digest::hex;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -145,14 +144,6 @@ fn too_long(format: Format) -> String {
             format!("is longer than {most} KiB; perhaps a quote before it is not closed")
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let digits = String::with_capacity(2 * bytes.len());
-    bytes.iter().fold(digits, |mut digits, byte| {
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    })
 }
 
 #[cfg(test)]
