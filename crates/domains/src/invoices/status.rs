@@ -102,7 +102,7 @@ mod tests {
             as_it_is(),
             reopened(),
             rescued(),
-            resolution(Resolved::NotDone).record,
+            resolution(Resolved::NotDone, 1).record,
         ];
         for status in all {
             assert!(!status.from.contains(&"PAID".to_owned()), "{status:?}");
