@@ -1,23 +1,22 @@
-//! Calendars: when a lane may send. Weekly hours, holidays and blackouts, in one time zone.
-//!
-//! Across a change of the clocks every opening happens once: a local time that does not exist
-//! means right after the gap, one that exists twice means the first.
+//! Calendars: when a lane may send. Weekly hours, holidays and blackouts, in one time zone. Across
+//! a change of the clocks every opening happens once (`local_time.rs`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::{Date, DateTime, Time, Weekday};
-use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
+use crate::details::{Details, one};
 use crate::id::CalendarName;
 use crate::open_time::Stretch;
-use crate::{SignedDuration, Timestamp};
+use crate::{SignedDuration, Timestamp, local_time};
 
 pub const MOST_HOLIDAYS: usize = 10_000;
 pub const MOST_BLACKOUTS: usize = 1_000;
 pub const LONGEST_BLACKOUT: SignedDuration = SignedDuration::from_hours(24 * 366);
 
-/// A calendar that has not opened after so many days never will: longer than all its holidays
+/// A calendar that has not opened after this many days never will: longer than all its holidays
 /// and blackouts could ever last.
 const SEARCH_DAYS: usize = 400_000;
 
@@ -31,7 +30,7 @@ pub struct CalendarText {
     /// without any of it every day is open all day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weekly: Option<BTreeMap<String, Vec<String>>>,
-    /// Closed days, by date, with their names.
+    /// Closed days, by date, with their names: those are only shown.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub holidays: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -48,17 +47,6 @@ pub struct Blackout {
     pub reason: String,
 }
 
-/// What is wrong, by field.
-pub type Faults = BTreeMap<String, String>;
-
-/// For where there is room for one sentence only.
-pub fn in_one_line(faults: &Faults) -> String {
-    let faults = faults
-        .iter()
-        .map(|(field, what)| format!("{field}: {what}"));
-    faults.collect::<Vec<_>>().join("; ")
-}
-
 pub fn no_such_calendar(name: &CalendarName) -> String {
     format!("calendar: there is no calendar \"{name}\"; write it first")
 }
@@ -69,7 +57,7 @@ pub struct Calendar {
     zone: TimeZone,
     /// By days from Monday, in order and apart from each other.
     weekly: [Vec<Hours>; 7],
-    holidays: BTreeMap<Date, String>,
+    holidays: BTreeSet<Date>,
     /// In order and apart from each other.
     blackouts: Vec<Stretch>,
 }
@@ -82,30 +70,32 @@ struct Hours {
 }
 
 impl Calendar {
-    pub fn read(text: &CalendarText) -> Result<Self, Faults> {
-        let mut faults = Faults::new();
+    pub fn read(text: &CalendarText) -> Result<Self, Details> {
+        let mut wrong = Details::new();
         let zone = TimeZone::get(&text.zone).unwrap_or_else(|_| {
             let example = "must be an IANA time zone such as \"Europe/Berlin\"";
-            faults.insert("zone".into(), format!("\"{}\": {example}", text.zone));
+            wrong.insert("zone".into(), format!("\"{}\": {example}", text.zone));
             TimeZone::UTC
         });
-        let weekly = read_weekly(text.weekly.as_ref(), &mut faults);
-        let mut holidays = BTreeMap::new();
+        let weekly = read_weekly(text.weekly.as_ref(), &mut wrong);
+        let mut holidays = BTreeSet::new();
         if text.holidays.len() > MOST_HOLIDAYS {
-            faults.insert("holidays".into(), format!("more than {MOST_HOLIDAYS}"));
+            wrong.insert("holidays".into(), format!("more than {MOST_HOLIDAYS}"));
         }
-        for (date, name) in &text.holidays {
+        for date in text.holidays.keys() {
             match date.parse::<Date>() {
-                Ok(date) => drop(holidays.insert(date, name.clone())),
-                Err(_) => drop(faults.insert(
+                Ok(date) => {
+                    holidays.insert(date);
+                }
+                Err(_) => drop(wrong.insert(
                     format!("holidays.{date}"),
                     "must be a date such as \"2026-12-25\"".into(),
                 )),
             }
         }
-        let blackouts = read_blackouts(&text.blackouts, &mut faults);
-        if !faults.is_empty() {
-            return Err(faults);
+        let blackouts = read_blackouts(&text.blackouts, &mut wrong);
+        if !wrong.is_empty() {
+            return Err(wrong);
         }
         Ok(Self {
             zone,
@@ -116,13 +106,13 @@ impl Calendar {
     }
 
     /// Refused if it does not open within a year: then someone meant something else.
-    pub fn opening_soon(self, now: Timestamp) -> Result<Self, Faults> {
+    pub fn opening_soon(self, now: Timestamp) -> Result<Self, Details> {
         let opens = self.stretch_from(now).map(|open| open.from);
         if opens.is_some_and(|opens| opens.duration_since(now) < LONGEST_BLACKOUT) {
             return Ok(self);
         }
         let never = "does not open within a year; to stop a lane, pause it";
-        Err(Faults::from([("calendar".into(), never.into())]))
+        Err(one("calendar", never))
     }
 
     /// The first stretch of open time that ends after `from`; where it began does not matter and
@@ -152,7 +142,7 @@ impl Calendar {
 
     /// The open pieces of one local day, in order.
     fn openings(&self, date: Date) -> impl Iterator<Item = Stretch> + '_ {
-        let hours: &[Hours] = if self.holidays.contains_key(&date) {
+        let hours: &[Hours] = if self.holidays.contains(&date) {
             &[]
         } else {
             &self.weekly[days_from_monday(date.weekday())]
@@ -186,17 +176,8 @@ impl Calendar {
         pieces.into_iter().filter(|piece| piece.from < piece.to)
     }
 
-    /// When the clocks of the zone first show this time; right after the gap if they never do.
     fn instant(&self, local: DateTime) -> Timestamp {
-        let at = |offset: jiff::tz::Offset| offset.to_timestamp(local).unwrap_or(Timestamp::MAX);
-        match self.zone.to_ambiguous_timestamp(local).offset() {
-            AmbiguousOffset::Unambiguous { offset } => at(offset),
-            AmbiguousOffset::Fold { before, .. } => at(before),
-            AmbiguousOffset::Gap { after, .. } => {
-                let mut later = self.zone.following(at(after));
-                later.next().map_or(at(after), |change| change.timestamp())
-            }
-        }
+        local_time::instant(local, &self.zone).unwrap_or(Timestamp::MAX)
     }
 }
 
@@ -216,7 +197,7 @@ const DAYS: [&str; 7] = [
 
 fn read_weekly(
     weekly: Option<&BTreeMap<String, Vec<String>>>,
-    faults: &mut Faults,
+    wrong: &mut Details,
 ) -> [Vec<Hours>; 7] {
     let all_day = Hours {
         from: Time::midnight(),
@@ -228,15 +209,15 @@ fn read_weekly(
     let mut days: [Vec<Hours>; 7] = Default::default();
     for (name, texts) in weekly {
         match DAYS.iter().position(|day| *day == name.to_lowercase()) {
-            Some(day) => days[day] = read_day(name, texts, faults),
-            None => drop(faults.insert(
+            Some(day) => days[day] = read_day(name, texts, wrong),
+            None => drop(wrong.insert(
                 format!("weekly.{name}"),
                 format!("must be one of {}", DAYS.join(", ")),
             )),
         }
     }
-    if faults.is_empty() && days.iter().all(Vec::is_empty) {
-        faults.insert(
+    if wrong.is_empty() && days.iter().all(Vec::is_empty) {
+        wrong.insert(
             "weekly".into(),
             "never opens; to stop a lane, pause it".into(),
         );
@@ -244,12 +225,12 @@ fn read_weekly(
     days
 }
 
-fn read_day(name: &str, texts: &[String], faults: &mut Faults) -> Vec<Hours> {
+fn read_day(name: &str, texts: &[String], wrong: &mut Details) -> Vec<Hours> {
     let mut hours: Vec<Hours> = vec![];
     for (n, text) in texts.iter().enumerate() {
         match read_hours(text) {
             Ok(read) => hours.push(read),
-            Err(why) => drop(faults.insert(format!("weekly.{name}[{n}]"), why)),
+            Err(why) => drop(wrong.insert(format!("weekly.{name}[{n}]"), why)),
         }
     }
     hours.sort_by_key(|hours| hours.from);
@@ -258,7 +239,7 @@ fn read_day(name: &str, texts: &[String], faults: &mut Faults) -> Vec<Hours> {
         .any(|pair| pair[0].to.is_none_or(|to| to > pair[1].from));
     if overlap {
         let hours = texts.join(", ");
-        faults.insert(
+        wrong.insert(
             format!("weekly.{name}"),
             format!("hours overlap: {hours}; join them"),
         );
@@ -283,19 +264,19 @@ fn read_hours(text: &str) -> Result<Hours, String> {
     Ok(Hours { from, to })
 }
 
-fn read_blackouts(texts: &[Blackout], faults: &mut Faults) -> Vec<Stretch> {
+fn read_blackouts(texts: &[Blackout], wrong: &mut Details) -> Vec<Stretch> {
     if texts.len() > MOST_BLACKOUTS {
-        faults.insert("blackouts".into(), format!("more than {MOST_BLACKOUTS}"));
+        wrong.insert("blackouts".into(), format!("more than {MOST_BLACKOUTS}"));
     }
     for (n, black) in texts.iter().enumerate() {
-        let wrong = if black.to <= black.from {
+        let why = if black.to <= black.from {
             "ends before it begins"
         } else if black.to.duration_since(black.from) > LONGEST_BLACKOUT {
             "lasts longer than a year; to stop a lane, pause it"
         } else {
             continue;
         };
-        faults.insert(format!("blackouts[{n}]"), wrong.into());
+        wrong.insert(format!("blackouts[{n}]"), why.into());
     }
     let mut sorted: Vec<Stretch> = texts
         .iter()
@@ -317,8 +298,8 @@ fn read_blackouts(texts: &[Blackout], faults: &mut Faults) -> Vec<Stretch> {
 
 /// Holidays as a file: a date and its name per line, `#` begins a comment. Every bad line is told
 /// with its number.
-pub fn read_holidays(text: &str) -> Result<BTreeMap<String, String>, Faults> {
-    let (mut holidays, mut faults) = (BTreeMap::new(), Faults::new());
+pub fn read_holidays(text: &str) -> Result<BTreeMap<String, String>, Details> {
+    let (mut holidays, mut wrong) = (BTreeMap::new(), Details::new());
     for (n, line) in text.lines().enumerate().map(|(n, line)| (n + 1, line)) {
         let line = line.split('#').next().unwrap_or("").trim();
         if line.is_empty() {
@@ -329,19 +310,19 @@ pub fn read_holidays(text: &str) -> Result<BTreeMap<String, String>, Faults> {
             Ok(date) => {
                 let before = holidays.insert(date.to_string(), name.trim().to_owned());
                 if before.is_some() {
-                    faults.insert(format!("line {n}"), format!("{date} is there twice"));
+                    wrong.insert(format!("line {n}"), format!("{date} is there twice"));
                 }
             }
-            Err(_) => drop(faults.insert(
+            Err(_) => drop(wrong.insert(
                 format!("line {n}"),
                 format!("\"{date}\" must be a date such as \"2026-12-25\""),
             )),
         }
     }
-    if faults.is_empty() {
+    if wrong.is_empty() {
         Ok(holidays)
     } else {
-        Err(faults)
+        Err(wrong)
     }
 }
 

@@ -38,7 +38,7 @@ pub fn give_call_turn(
     CallGiven::AskAgainIn(wait.clamp(SHORTEST_PAUSE, LONGEST_PAUSE))
 }
 
-/// A share of nought would never send; it is taken for a thousandth.
+/// A share of zero would never send; it is taken for a thousandth.
 fn apart(pace: Pace, share: Decimal) -> SignedDuration {
     let share = share.clamp(Decimal::new(1, 3), Decimal::ONE);
     let spacing = i64::try_from(pace.spacing().as_micros()).unwrap_or(i64::MAX / 4);
@@ -92,7 +92,7 @@ mod tests {
         };
         assert_eq!(soon.as_millis(), 200 + 204 - 250);
         assert_eq!(given("0.001", None, Some(0)), wait(1000), "within a second");
-        assert_eq!(given("0", None, Some(0)), wait(1000), "a share of nought");
+        assert_eq!(given("0", None, Some(0)), wait(1000), "a share of zero");
         let CallGiven::AskAgainIn(behind) = given("1", Some(240), None) else {
             panic!("payments were first");
         };

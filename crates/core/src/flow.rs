@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use thiserror::Error;
 
 use crate::id::{FlowId, Item};
+use crate::ports::StoreError;
 use crate::retry;
 
 /// What can be journaled or sent to another process.
@@ -115,6 +116,19 @@ impl StepError {
     }
 }
 
+/// A store that is away is waited for. A bug of ours is not: it is the same at every try, and nobody
+/// sees a step that tries. The flow fails instead; the sweeper has the item executed again, as its
+/// next run, and after a few of those it is DEAD, in front of an operator and with this reason. No
+/// money hangs on it: what a next run may send is decided by the attempts that are on record.
+impl From<StoreError> for StepError {
+    fn from(error: StoreError) -> Self {
+        Self {
+            message: error.to_string(),
+            retry: error.may_pass(),
+        }
+    }
+}
+
 /// Why a flow ended without a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Error)]
 #[error("{0}")]
@@ -135,4 +149,23 @@ pub struct ExecInput {
     pub run: u32,
     /// The init flow's result, as JSON text; immutable, hence passed along and never fetched.
     pub context_json: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trouble_of_the_store_is_waited_out_and_a_mistake_of_our_own_is_not() {
+        let table = [
+            (StoreError::Unavailable("away".into()), true),
+            (StoreError::Fenced("node 2".into()), true),
+            (StoreError::Invalid("lane".into()), false),
+            (StoreError::Bug("no such column".into()), false),
+        ];
+        for (error, retry) in table {
+            let message = error.to_string();
+            assert_eq!(StepError::from(error), StepError { message, retry });
+        }
+    }
 }

@@ -24,7 +24,7 @@ pub enum Limit {
     /// No other item with this key was taken in within this time.
     NoTwin { key: String, within_secs: u32 },
     /// The owner's amounts in the item's currency that were taken in on one day, this item's among
-    /// them, are at most so much. The zone is one of the IANA's, checked by whoever wrote the rule.
+    /// them, are at most this much. The zone is one of the IANA's, checked by whoever wrote the rule.
     DailyTotal { zone: String, most_minor: i64 },
 }
 

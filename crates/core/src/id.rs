@@ -106,19 +106,19 @@ pub struct AttemptId(pub i64);
 pub struct Epoch(pub i64);
 
 /// Why a text is not an acceptable item id; the sentence fits behind the field's name.
-pub fn check_item_id(id: &str) -> Result<(), &'static str> {
+pub fn check_item_id(id: &str) -> Result<(), String> {
     let Some(first) = id.chars().next() else {
-        return Err("must not be empty");
+        return Err("must not be empty".to_owned());
     };
     if id.len() > MAX_ID_CHARS {
-        return Err("must have at most 128 characters");
+        return Err(format!("must have at most {MAX_ID_CHARS} characters"));
     }
     if !first.is_ascii_alphanumeric() {
-        return Err("must start with a letter or digit");
+        return Err("must start with a letter or digit".to_owned());
     }
     let allowed = |c: char| c.is_ascii_alphanumeric() || "_-.:".contains(c);
     if !id.chars().all(allowed) {
-        return Err("may only contain A-Z a-z 0-9 _ - . :");
+        return Err("may only contain A-Z a-z 0-9 _ - . :".to_owned());
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ pub struct ItemTypeConfig {
     pub jitter_window_ms: u32,
     /// How far ahead of its time an item is claimed. Longer only means more running flows.
     pub pre_start_buffer_mins: Decimal,
-    /// After so many failed starts an item is DEAD.
+    /// After this many failed starts an item is DEAD.
     pub max_dispatch_retries: u32,
     /// A claim older than this is claimed again, under a new token.
     pub stale_claim_threshold_mins: Decimal,
@@ -81,9 +81,16 @@ impl ItemTypeChange {
     }
 }
 
-/// The longest that starts are spread over, and that a claim may stand still.
+/// The largest claim.
+const MOST_ITEMS: u32 = 10_000;
+const LONGEST_INTERVAL_SECS: u32 = 3600;
+/// The longest that starts are spread over.
 const LONGEST_JITTER_MS: u32 = 3_600_000;
-const LONGEST_STALE: Duration = Duration::from_hours(24);
+/// The farthest that an item is claimed ahead of its time.
+const FARTHEST_AHEAD_MINS: u64 = 60;
+/// The shortest and the longest that a claim may stand still.
+const SHORTEST_STALE: Duration = Duration::from_secs(1);
+const LONGEST_STALE_MINS: u64 = 24 * 60;
 const MOST_RETRIES: u32 = 1000;
 
 impl ItemTypeConfig {
@@ -99,26 +106,35 @@ impl ItemTypeConfig {
 
     /// The first thing that is wrong, as a sentence that names the field and the remedy.
     pub fn validate(&self) -> Result<(), String> {
-        if !(1..=10_000).contains(&self.batch_size) {
-            return Err("batchSize must be between 1 and 10000".into());
+        if !(1..=MOST_ITEMS).contains(&self.batch_size) {
+            return Err(format!("batchSize must be between 1 and {MOST_ITEMS}"));
         }
-        if !(1..=3600).contains(&self.dispatch_interval_secs) {
-            return Err("dispatchIntervalSecs must be between 1 and 3600".into());
+        if !(1..=LONGEST_INTERVAL_SECS).contains(&self.dispatch_interval_secs) {
+            return Err(format!(
+                "dispatchIntervalSecs must be between 1 and {LONGEST_INTERVAL_SECS}"
+            ));
         }
-        if self.pre_start_buffer_mins < Decimal::ZERO || self.ahead() > Duration::from_hours(1) {
-            return Err("preStartBufferMins must be between 0 and 60".into());
+        let farthest = Duration::from_mins(FARTHEST_AHEAD_MINS);
+        if self.pre_start_buffer_mins < Decimal::ZERO || self.ahead() > farthest {
+            return Err(format!(
+                "preStartBufferMins must be between 0 and {FARTHEST_AHEAD_MINS}"
+            ));
         }
         if self.jitter_window_ms > LONGEST_JITTER_MS {
-            return Err("jitterWindowMs must be between 0 and 3600000".into());
+            return Err(format!(
+                "jitterWindowMs must be between 0 and {LONGEST_JITTER_MS}"
+            ));
         }
         if !(1..=MOST_RETRIES).contains(&self.max_dispatch_retries) {
-            return Err("maxDispatchRetries must be between 1 and 1000".into());
+            return Err(format!(
+                "maxDispatchRetries must be between 1 and {MOST_RETRIES}"
+            ));
         }
-        if !(Duration::from_secs(1)..=LONGEST_STALE).contains(&self.stale_after()) {
-            return Err(
-                "staleClaimThresholdMins must be between one second (0.0167) and a day (1440)"
-                    .into(),
-            );
+        let longest = Duration::from_mins(LONGEST_STALE_MINS);
+        if !(SHORTEST_STALE..=longest).contains(&self.stale_after()) {
+            return Err(format!(
+                "staleClaimThresholdMins must be between one second (0.0167) and a day ({LONGEST_STALE_MINS})"
+            ));
         }
         if self.exec_workflow_type.is_empty() {
             return Err("execWorkflowType must name the flow that executes these items".into());

@@ -1,7 +1,11 @@
 //! One folder per domain: its requests, flows, steps and wire format.
 //! No SQL, no engine, no runtime: the outside is reached through the ports of `core`.
 
+mod digest;
+mod expression;
+mod fields;
 pub mod invoices;
 pub mod notifications;
 pub mod payments;
 pub mod status_checks;
+mod steps;

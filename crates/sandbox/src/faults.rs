@@ -43,7 +43,7 @@ pub(crate) struct Which {
     pub(crate) subject: Subject,
     /// One in so many, at random by the seed.
     pub(crate) one_in: Option<NonZeroU32>,
-    /// By their number, among the subject and the payment named.
+    /// By their numbers, among the subject and the payment named.
     pub(crate) numbers: Option<Numbers>,
     pub(crate) payment: OfPayment,
 }

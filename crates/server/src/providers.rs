@@ -41,10 +41,7 @@ impl Provider {
     }
 
     pub(crate) fn billing(&self, store: &Arc<dyn Store>) -> Billing {
-        Billing {
-            store: Arc::clone(store),
-            lane: self.connector.lane().clone(),
-        }
+        Billing::new(Arc::clone(store), self.connector.lane().clone())
     }
 
     /// The domain's view of it.
@@ -56,16 +53,9 @@ impl Provider {
     ) -> anyhow::Result<Invoices> {
         let checks = Chain::read(&config.checks).map_err(|why| anyhow::anyhow!("{why}"))?;
         let ladder = config.ladder().context("invoices.ladder")?;
-        Ok(Invoices {
-            store: Arc::clone(store),
-            sender: Sender::new(
-                Arc::clone(store),
-                Arc::clone(gate),
-                Arc::new(self.connector),
-            ),
-            checks,
-            ladder,
-        })
+        let (store, gate) = (Arc::clone(store), Arc::clone(gate));
+        let sender = Sender::new(Arc::clone(&store), gate, Arc::new(self.connector));
+        Ok(Invoices::new(store, sender, checks, ladder))
     }
 }
 

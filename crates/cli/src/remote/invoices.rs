@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::Shown;
 use super::client::{Client, quoted};
-use super::in_doubt::attempts;
+use super::payments::attempts;
 use super::table::{cell, fields, more, query, table};
 
 /// At most this many requests of an import are under way at once.

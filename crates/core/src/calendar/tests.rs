@@ -82,7 +82,7 @@ fn nights_that_follow_each_other_are_one_stretch() {
 
 #[test]
 fn what_people_get_wrong_is_told_by_field() {
-    let faults = |text: &CalendarText| Calendar::read(text).unwrap_err();
+    let wrong = |text: &CalendarText| Calendar::read(text).unwrap_err();
     let mut bad = text("Mars/Olympus", &["09:00-17:00"]);
     let week = bad.weekly.as_mut().unwrap();
     week.insert("monday".into(), vec!["17:00-09:00".into()]);
@@ -99,7 +99,7 @@ fn what_people_get_wrong_is_told_by_field() {
         reason: String::new(),
     }];
     insta_like(
-        &faults(&bad),
+        &wrong(&bad),
         &[
             ("blackouts[0]", "ends before it begins"),
             ("holidays.2026-02-30", "must be a date"),
@@ -110,12 +110,12 @@ fn what_people_get_wrong_is_told_by_field() {
             ("zone", "\"Mars/Olympus\": must be an IANA time zone"),
         ],
     );
-    insta_like(&faults(&text("UTC", &[])), &[("weekly", "never opens")]);
+    insta_like(&wrong(&text("UTC", &[])), &[("weekly", "never opens")]);
 }
 
-fn insta_like(faults: &Faults, expected: &[(&str, &str)]) {
-    assert_eq!(faults.len(), expected.len(), "{faults:#?}");
-    for ((field, message), (wanted, part)) in faults.iter().zip(expected) {
+fn insta_like(wrong: &Details, expected: &[(&str, &str)]) {
+    assert_eq!(wrong.len(), expected.len(), "{wrong:#?}");
+    for ((field, message), (wanted, part)) in wrong.iter().zip(expected) {
         assert_eq!(field, wanted);
         assert!(message.contains(part), "{field}: {message}");
     }
@@ -127,9 +127,9 @@ fn a_holiday_file_tells_its_bad_lines_by_number() {
     let holidays = read_holidays(good).unwrap();
     assert_eq!(holidays["2027-01-01"], "New Year");
     let bad = "2026-12-25 a\n25.12.2026 b\n2026-12-25 c\nsoon";
-    let faults = read_holidays(bad).unwrap_err();
+    let wrong = read_holidays(bad).unwrap_err();
     assert_eq!(
-        faults.keys().collect::<Vec<_>>(),
+        wrong.keys().collect::<Vec<_>>(),
         ["line 2", "line 3", "line 4"]
     );
 }
@@ -187,7 +187,7 @@ fn check_opening(zone: &TimeZone, change: &Change, local: DateTime) {
     let calendar = Calendar {
         zone: zone.clone(),
         weekly: std::array::from_fn(|_| vec![hours]),
-        holidays: BTreeMap::new(),
+        holidays: BTreeSet::new(),
         blackouts: vec![],
     };
     let is_gap = change.after > change.before;

@@ -1,7 +1,6 @@
 //! Bulks: files of items, taken in as chunks of lines. The chunks are written first, all of them;
 //! what is left of them is the work list, and a chunk's end is counted once.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Bookmark, Page, StoreResult};
 use crate::Timestamp;
+use crate::details::Details;
 use crate::id::{BulkId, FlowId, ItemType, LaneName};
 
 #[async_trait]
@@ -163,8 +163,7 @@ pub struct LineError {
     pub line: u64,
     /// The item's id, if it could be read.
     pub id: Option<String>,
-    /// What is wrong, by field.
-    pub details: BTreeMap<String, String>,
+    pub details: Details,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,3 +20,13 @@ pub enum StoreError {
     #[error("bug in the store: {0}")]
     Bug(String),
 }
+
+impl StoreError {
+    /// Whether the same may go well another time, here or on the node that has taken over.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Unavailable(_) | Self::Fenced(_) => true,
+            Self::Invalid(_) | Self::Bug(_) => false,
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::id::check_item_id;
 
-/// A page with a filter that no index serves looks at so many rows and no more: it may be short, or
+/// A page with a filter that no index serves looks at no more rows than these: it may be short, or
 /// even empty, and still have a next one.
 pub const MOST_LOOKED_AT: u32 = 1000;
 

@@ -80,7 +80,7 @@ pub enum PartList {
 }
 
 impl PartList {
-    /// How it is written: the chunks are those above nought.
+    /// How it is written: the chunks are those above zero.
     pub fn number(self) -> i64 {
         match self {
             Self::Lookups => 0,

@@ -1,9 +1,7 @@
 //! Taking invoices in and giving them their time; and what people do to them afterwards.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::tz::TimeZone;
 use serde_json::json;
 use tollgate_core::Timestamp;
 use tollgate_core::actor;
@@ -17,17 +15,19 @@ use tollgate_core::ports::{
 use super::customers::Customers;
 use super::error::{BillingError, intervened};
 use super::request::{Customer, InvoiceRequest};
-use super::schedules::Schedules;
+use super::schedules::{Schedules, never_again};
 use super::status::{InvoiceStatus, reopened, rescued};
-use super::{document, item, item_type};
+use super::{item, item_type};
 
-/// So many invoices one look of the sweep is about.
+/// At most this many invoices are seen in one look of the sweep.
 const SWEPT_AT_ONCE: u32 = 1000;
 
 pub struct Billing {
-    pub store: Arc<dyn Store>,
+    store: Arc<dyn Store>,
     /// The provider's.
-    pub lane: LaneName,
+    lane: LaneName,
+    customers: Customers,
+    schedules: Schedules,
 }
 
 impl std::fmt::Debug for Billing {
@@ -58,16 +58,21 @@ pub struct Swept {
 }
 
 impl Billing {
-    pub fn customers(&self) -> Customers {
-        Customers {
-            store: Arc::clone(&self.store),
+    pub fn new(store: Arc<dyn Store>, lane: LaneName) -> Self {
+        Self {
+            lane,
+            customers: Customers::new(Arc::clone(&store)),
+            schedules: Schedules::new(Arc::clone(&store)),
+            store,
         }
     }
 
-    pub fn schedules(&self) -> Schedules {
-        Schedules {
-            store: Arc::clone(&self.store),
-        }
+    pub fn customers(&self) -> &Customers {
+        &self.customers
+    }
+
+    pub fn schedules(&self) -> &Schedules {
+        &self.schedules
     }
 
     /// Takes an invoice in: record, slot and queue row in one transaction. When this returns `Ok`,
@@ -80,10 +85,11 @@ impl Billing {
         }
         let customer = self.payer(invoice).await?;
         let own = invoice.schedule.as_ref();
-        let schedule = self.schedules().of_invoice(None, own, &customer).await;
+        let schedule = self.schedules.of_invoice(None, own, &customer).await;
         let schedule = schedule.map_err(|error| in_field("schedule", error))?;
         let now = self.store.now().await?;
-        let at = schedule.after(now, &customer.zone()).ok_or_else(never)?;
+        let at = schedule.after(now, &customer.zone());
+        let at = at.ok_or_else(never_again)?;
         let warning = own.and_then(|_| schedule.warning(now, &customer.zone()));
         let new = self.new_item(invoice, at);
         let admitted = self.store.admit(&item_type(), vec![new]).await?.pop();
@@ -118,11 +124,7 @@ impl Billing {
             )));
         }
         let warning = match &invoice.schedule {
-            // It is told again, if it can be; what has changed since is no reason to refuse a repeat.
-            Some(own) => match self.schedules().preview(own.clone(), &TimeZone::UTC).await {
-                Ok(told) => told.warning,
-                Err(_) => None,
-            },
+            Some(own) => self.schedules.warning(own).await?,
             None => None,
         };
         Ok(Taken {
@@ -135,7 +137,7 @@ impl Billing {
 
     async fn payer(&self, invoice: &InvoiceRequest) -> Result<Customer, BillingError> {
         let id = &invoice.customer_id;
-        let Some(customer) = self.customers().get(id).await? else {
+        let Some(customer) = self.customers.get(id).await? else {
             let why = format!("there is no customer {id}; POST /customers first");
             return Err(BillingError::field("customerId", why));
         };
@@ -187,7 +189,7 @@ impl Billing {
         let now = self.store.now().await?;
         let at = match at {
             Some(at) => at.max(now),
-            None => self.derived(&view, now).await?,
+            None => self.schedules.next_of(&view, now).await?,
         };
         let item = item(id);
         let said = if view.status == InvoiceStatus::Failed.as_str() {
@@ -197,23 +199,6 @@ impl Billing {
         };
         intervened(id.as_str(), "rescheduled", said)?;
         self.invoice(id).await
-    }
-
-    /// When its schedule wants it next.
-    pub(super) async fn derived(
-        &self,
-        view: &ItemView,
-        now: Timestamp,
-    ) -> Result<Timestamp, BillingError> {
-        let kept = document(view)?;
-        let customer = self.customers().get(&kept.customer_id).await?;
-        let customer = customer.ok_or_else(|| BillingError::no_customer(&kept.customer_id))?;
-        let (id, own) = (&view.item.id, kept.schedule.as_ref());
-        let schedule = self
-            .schedules()
-            .of_invoice(Some(id), own, &customer)
-            .await?;
-        schedule.after(now, &customer.zone()).ok_or_else(never)
     }
 
     pub async fn invoice(&self, id: &ItemId) -> Result<ItemView, BillingError> {
@@ -250,7 +235,7 @@ impl Billing {
             return Ok(false);
         }
         let now = self.store.now().await?;
-        let at = self.derived(&view, now).await?;
+        let at = self.schedules.next_of(&view, now).await?;
         let author = Author::new(actor::SWEEP, "outstanding, and was not scheduled");
         let said = self.store.reopen(&item(id), rescued(), at, author).await?;
         Ok(intervened(id.as_str(), "rescued", said).is_ok())
@@ -269,12 +254,8 @@ fn in_field(field: &str, error: BillingError) -> BillingError {
     match error {
         BillingError::Invalid(details) => {
             let named = |(name, why)| (format!("{field}.{name}"), why);
-            BillingError::Invalid(details.into_iter().map(named).collect::<BTreeMap<_, _>>())
+            BillingError::Invalid(details.into_iter().map(named).collect())
         }
         other => other,
     }
-}
-
-fn never() -> BillingError {
-    BillingError::Refused("its schedule never comes again".to_owned())
 }

@@ -13,7 +13,7 @@ use tollgate_core::money::{Currency, Money};
 use super::ladder::parse_pause;
 use super::request::Customer;
 use super::status::InvoiceStatus;
-use crate::payments::expression::{Expression, Facts, map};
+use crate::expression::{Expression, Facts, Vocabulary, map};
 
 /// How long a check that postpones does so if it does not say.
 const DEFAULT_PAUSE: &str = "1d";
@@ -203,7 +203,7 @@ impl Chain {
         }
         for text in texts {
             let wrong = |why: String| format!("invoices.checks: {:?} {why}", text.name);
-            check_item_id(&text.name).map_err(|why| wrong(why.to_owned()))?;
+            check_item_id(&text.name).map_err(wrong)?;
             if checks.iter().any(|check| check.name() == text.name) {
                 return Err(wrong(
                     "is the name of two checks; choose another for one".into(),
@@ -252,7 +252,7 @@ fn read(text: &CheckText) -> Result<Configured, String> {
     if text.message.trim().is_empty() {
         return Err("message: must say what the next person should know".to_owned());
     }
-    let require = Expression::about(&VARIABLES, &sample(), &text.require)
+    let require = Expression::compile(&VOCABULARY, &sample(), &text.require)
         .map_err(|why| format!("require: {why}"))?;
     Ok(Configured {
         name: text.name.clone(),
@@ -263,17 +263,21 @@ fn read(text: &CheckText) -> Result<Configured, String> {
 }
 
 /// What a configured check may speak of.
-const VARIABLES: [&str; 9] = [
-    "invoiceId",
-    "customerId",
-    "amountMinor",
-    "currency",
-    "status",
-    "createdAt",
-    "declines",
-    "customer",
-    "now",
-];
+static VOCABULARY: Vocabulary = Vocabulary {
+    variables: &[
+        "invoiceId",
+        "customerId",
+        "amountMinor",
+        "currency",
+        "status",
+        "createdAt",
+        "declines",
+        "customer",
+        "now",
+    ],
+    // A customer may be null, which has no fields at all.
+    objects: &[],
+};
 
 fn facts(it: &Subject<'_>) -> Facts {
     let customer = it.customer.map_or(Value::Null, |customer| {
@@ -296,7 +300,7 @@ fn facts(it: &Subject<'_>) -> Facts {
         ("customer", customer),
         ("now", Value::Int(it.now.as_second())),
     ];
-    Facts::about(known, it.money.currency)
+    Facts::new(known, it.money.currency)
 }
 
 fn sample() -> Facts {

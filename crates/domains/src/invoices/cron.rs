@@ -1,14 +1,15 @@
-//! When a cron expression fires: five or six fields, in a zone. Pure. A local time that does not
-//! exist fires once, right after the gap; one that exists twice fires once, at the first.
+//! When a cron expression fires: five or six fields, in a zone. Pure. Each local time fires once,
+//! whatever the clocks do (`core/src/local_time.rs`).
 
 use croner::parser::{CronParser, Seconds, Year};
-use jiff::civil::DateTime;
-use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::tz::TimeZone;
+use tollgate_core::local_time::instant;
 use tollgate_core::{SignedDuration, Timestamp};
 
 /// Long enough for a list in every field.
 const MAX_CHARS: usize = 200;
-/// An hour that exists twice has so many seconds, and a day that does (there were some) has these.
+/// At most this many times are passed over: those of an hour that comes twice, second by second,
+/// and of a day that does, for there were some.
 const MOST_STEPS: usize = 90_000;
 /// What fires more often than this is taken for a slip, and said so.
 const RAPID: SignedDuration = SignedDuration::from_hours(1);
@@ -71,22 +72,6 @@ impl Cron {
         let second = first.and_then(|first| self.after(first, zone));
         let gap = first.zip(second).map(|(a, b)| b.duration_since(a));
         gap.is_some_and(|gap| gap < RAPID)
-    }
-}
-
-/// When the clocks of a zone show this: right after a gap, and the first of two times.
-fn instant(shown: DateTime, zone: &TimeZone) -> Option<Timestamp> {
-    let ambiguous = zone.to_ambiguous_timestamp(shown);
-    match ambiguous.offset() {
-        AmbiguousOffset::Gap { .. } => {
-            let before = ambiguous.earlier().ok()?;
-            zone.following(before)
-                .next()
-                .map(|change| change.timestamp())
-        }
-        AmbiguousOffset::Fold { .. } | AmbiguousOffset::Unambiguous { .. } => {
-            ambiguous.earlier().ok()
-        }
     }
 }
 

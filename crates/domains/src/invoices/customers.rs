@@ -10,11 +10,11 @@ use super::item_type;
 use super::request::Customer;
 use super::status::InvoiceStatus;
 
-/// So many of a customer's outstanding invoices are looked at, to say how many there are.
+/// At most this many of a customer's outstanding invoices are counted.
 const MOST_COUNTED: u32 = 1000;
 
 pub struct Customers {
-    pub store: Arc<dyn Store>,
+    store: Arc<dyn Store>,
 }
 
 impl std::fmt::Debug for Customers {
@@ -24,6 +24,10 @@ impl std::fmt::Debug for Customers {
 }
 
 impl Customers {
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store }
+    }
+
     /// True if it is new, false if it was known; a conflict if it was known as something else.
     pub async fn create(&self, customer: &Customer, author: Author) -> Result<bool, BillingError> {
         let id = &customer.customer_id;
@@ -109,6 +113,12 @@ impl Customers {
     pub async fn get(&self, id: &str) -> Result<Option<Customer>, StoreError> {
         let setting = self.store.setting(SettingKind::Customer, id).await?;
         setting.map(|setting| read(id, &setting)).transpose()
+    }
+
+    /// Of something that cannot be without one.
+    pub(super) async fn known(&self, id: &str) -> Result<Customer, BillingError> {
+        let customer = self.get(id).await?;
+        customer.ok_or_else(|| BillingError::no_customer(id))
     }
 }
 

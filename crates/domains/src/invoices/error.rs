@@ -1,9 +1,9 @@
 //! Why something about invoices was not done, by what the caller does about it.
 
 use thiserror::Error;
+use tollgate_core::details::{self, Details, in_one_line};
+use tollgate_core::flow::StepError;
 use tollgate_core::ports::{Intervened, StoreError};
-
-use super::request::Details;
 
 #[derive(Debug, Error)]
 pub enum BillingError {
@@ -22,14 +22,9 @@ pub enum BillingError {
     Store(#[from] StoreError),
 }
 
-fn in_one_line(details: &Details) -> String {
-    let parts = details.iter().map(|(field, why)| format!("{field}: {why}"));
-    parts.collect::<Vec<_>>().join("; ")
-}
-
 impl BillingError {
     pub(super) fn field(name: &str, why: impl Into<String>) -> Self {
-        Self::Invalid(Details::from([(name.to_owned(), why.into())]))
+        Self::Invalid(details::one(name, why))
     }
 
     pub(super) fn no_invoice(id: &str) -> Self {
@@ -38,6 +33,16 @@ impl BillingError {
 
     pub(super) fn no_customer(id: &str) -> Self {
         Self::NotFound(format!("there is no customer {id}"))
+    }
+}
+
+/// A schedule that cannot be read now may be put right by a person: it is tried again.
+impl From<BillingError> for StepError {
+    fn from(error: BillingError) -> Self {
+        match error {
+            BillingError::Store(error) => error.into(),
+            other => Self::retryable(other.to_string()),
+        }
     }
 }
 

@@ -1,40 +1,24 @@
 //! The exec flow of an invoice: look at it as it is now, then charge it once. What must wait, for a
 //! check, for the next rung or for an answer, has gone back to the queue before the flow ends.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use metrics::counter;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use tollgate_core::actor;
 use tollgate_core::flow::{Call, Ctx, End, ExecInput, Flow, FlowError, Policy, Step, StepError};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
-use tollgate_core::ports::{
-    AttemptView, ItemView, LONGEST_SEND, NewAudit, Request, StatusMove, Store, StoreError, Then,
-};
-use tollgate_core::retry;
+use tollgate_core::ports::{AttemptView, ItemView, NewAudit, StatusMove};
 use tollgate_core::{SignedDuration, Timestamp};
-use tollgate_dispatch::{IfDeclined, Job, Sent};
 
-use super::billing::Billing;
+use super::charge::ChargeInvoice;
 use super::checks::{Finding, Subject, Verdict};
-use super::customers::Customers;
-use super::error::BillingError;
-use super::ladder::Rung;
-use super::request::Customer;
-use super::status::{as_it_is, failed, moves, paid, pending_again};
+use super::status::{as_it_is, failed, paid};
 use super::{CHECKED, Invoices, document};
+use crate::steps::EXEC_STEP;
 
-/// Outlives a store that is away for two minutes; then the sweeper starts it again.
-const RETRY: retry::Policy = retry::Policy {
-    max_attempts: 60,
-    first_pause: Duration::from_millis(200),
-    factor: 2,
-    longest_pause: Duration::from_secs(2),
-};
-/// However often its schedule fires, a skipped invoice rests so long.
+/// A skipped invoice rests at least this long, however often its schedule fires.
 const SHORTEST_REST: Duration = Duration::from_mins(1);
 
 #[derive(Debug)]
@@ -93,19 +77,16 @@ impl Step for CheckInvoice {
         Self::NAME.to_owned()
     }
     fn policy(&self) -> Policy {
-        Policy {
-            timeout: Duration::from_secs(30),
-            retry: RETRY,
-        }
+        EXEC_STEP
     }
     async fn run(&self, world: &Invoices, _: &Call) -> Result<Checked, StepError> {
         let view = match owned(world, &self.input).await? {
             Ok(view) => view,
             Err(not_ours) => return Ok(Checked::NotNow(not_ours)),
         };
-        let now = world.store.now().await.map_err(away)?;
-        let kept = document(&view).map_err(away)?;
-        let customer = payer(world, &kept.customer_id).await?;
+        let now = world.store.now().await?;
+        let kept = document(&view)?;
+        let customer = world.customers.get(&kept.customer_id).await?;
         let finding = world.checks.find(&Subject {
             invoice_id: view.item.id.as_str(),
             customer_id: &kept.customer_id,
@@ -134,7 +115,7 @@ impl CheckInvoice {
             actor: actor::CHECKS.to_owned(),
             detail: format!("{}: {verdict}: {}", finding.check, finding.reason),
         };
-        world.store.write_audit(entry).await.map_err(away)
+        Ok(world.store.write_audit(entry).await?)
     }
 
     async fn follow(
@@ -158,138 +139,13 @@ impl CheckInvoice {
             Verdict::Fail => finish(world, &self.input, failed(), Billed::Failed(why)).await?,
             Verdict::Postpone(pause) => put_back(world, &self.input, pause, why).await?,
             Verdict::Skip => {
-                let billing = Billing {
-                    store: Arc::clone(&world.store),
-                    lane: view.lane.clone(),
-                };
-                let next = billing.derived(view, now).await.map_err(trouble)?;
+                let next = world.schedules.next_of(view, now).await?;
                 let pause = until(next, now).max(SHORTEST_REST);
                 put_back(world, &self.input, pause, why).await?
             }
         };
         Ok(Checked::NotNow(billed))
     }
-}
-
-/// Charges the customer, or finds out what became of an earlier charge.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ChargeInvoice {
-    pub input: ExecInput,
-}
-
-impl Step for ChargeInvoice {
-    const NAME: &'static str = "charge_invoice";
-    type Out = Billed;
-    type World = Invoices;
-
-    fn key(&self) -> String {
-        Self::NAME.to_owned()
-    }
-    fn policy(&self) -> Policy {
-        Policy {
-            timeout: LONGEST_SEND,
-            retry: RETRY,
-        }
-    }
-    async fn run(&self, world: &Invoices, _: &Call) -> Result<Billed, StepError> {
-        let view = match owned(world, &self.input).await? {
-            Ok(view) => view,
-            Err(not_ours) => return Ok(not_ours),
-        };
-        let customer_id = document(&view).map_err(away)?.customer_id;
-        let customer = payer(world, &customer_id).await?;
-        let now = world.store.now().await.map_err(away)?;
-        match rung(world, &view, customer.as_ref(), now) {
-            Rung::Charge { number, then } => {
-                let request = charge(&view, &customer_id, number);
-                self.send(world, request, then).await
-            }
-            Rung::Wait(pause) => {
-                let why = "declined; it waits for the next rung of its ladder".to_owned();
-                put_back(world, &self.input, pause, why).await
-            }
-            Rung::Exhausted => {
-                let why = "declined on every rung of its ladder".to_owned();
-                finish(world, &self.input, failed(), Billed::Failed(why)).await
-            }
-        }
-    }
-}
-
-impl ChargeInvoice {
-    async fn send(
-        &self,
-        world: &Invoices,
-        request: Request,
-        next_rung: Option<Duration>,
-    ) -> Result<Billed, StepError> {
-        let job = Job {
-            item: self.input.item.clone(),
-            run: self.input.run,
-            request,
-            moves: moves(),
-        };
-        let if_declined = match next_rung {
-            Some(after) => IfDeclined {
-                record: pending_again(),
-                then: Then::Requeue {
-                    after,
-                    why: "declined; it waits for the next rung of its ladder".to_owned(),
-                },
-            },
-            None => IfDeclined {
-                record: failed(),
-                then: Then::Finish,
-            },
-        };
-        let sent = world.sender.send_or(&job, Some(&if_declined)).await;
-        Ok(match sent.map_err(away)? {
-            Sent::Done(_) => finish(world, &self.input, paid(), Billed::Paid).await?,
-            Sent::Declined(why) if next_rung.is_some() => Billed::Waits(why),
-            Sent::Declined(why) | Sent::Refused(why) => Billed::Failed(why),
-            Sent::Requeued(why) => Billed::Waits(why),
-            Sent::Held => Billed::Waits("held".to_owned()),
-            Sent::Superseded(why) => Billed::Superseded(why),
-        })
-    }
-}
-
-/// What goes to the provider. The key has the charge's number: a charge whose answer was
-/// lost is sent again under its own key, and only a decline makes way for another.
-fn charge(view: &ItemView, customer_id: &str, number: u32) -> Request {
-    let id = &view.item.id;
-    let body = json!({
-        "invoiceId": id,
-        "customerId": customer_id,
-        "amount": view.money.decimal(),
-        "currency": view.money.currency,
-    });
-    Request {
-        reference: id.to_string(),
-        idempotency_key: format!("invoice-{id}-{number}"),
-        body_json: body.to_string(),
-    }
-}
-
-/// Where on its ladder the invoice stands. A charge in doubt is asked about whatever the ladder says.
-fn rung(world: &Invoices, view: &ItemView, customer: Option<&Customer>, now: Timestamp) -> Rung {
-    let ladder = customer.and_then(|customer| customer.ladder.as_ref());
-    let ladder = ladder.unwrap_or(&world.ladder);
-    let declined: Vec<_> = declined(view)
-        .map(|attempt| attempt.settled_at.unwrap_or(attempt.turn_at))
-        .collect();
-    let last = view
-        .attempts
-        .iter()
-        .rposition(|attempt| attempt.state == AttemptState::Declined);
-    let since = &view.attempts[last.map_or(0, |place| place + 1)..];
-    let wanted = if since.is_empty() {
-        view.requested
-    } else {
-        // It was begun, and is gone on with.
-        Timestamp::MAX
-    };
-    ladder.rung(&declined, wanted, now)
 }
 
 /// Whether a charge since the last decline may have been made. The record learns of it only when the
@@ -305,7 +161,7 @@ fn is_undecided(view: &ItemView) -> bool {
         .any(|attempt| may_be_made(&attempt))
 }
 
-fn declined(view: &ItemView) -> impl Iterator<Item = &AttemptView> {
+pub(super) fn declined(view: &ItemView) -> impl Iterator<Item = &AttemptView> {
     of_state(view, AttemptState::Declined)
 }
 
@@ -317,9 +173,11 @@ fn of_state(view: &ItemView, state: AttemptState) -> impl Iterator<Item = &Attem
 
 /// The invoice, if this run owns it. A flow may run before the dispatcher has claimed its item
 /// again: then it is only early.
-async fn owned(world: &Invoices, input: &ExecInput) -> Result<Result<ItemView, Billed>, StepError> {
-    let view = world.store.item(&input.item).await.map_err(away)?;
-    let Some(view) = view else {
+pub(super) async fn owned(
+    world: &Invoices,
+    input: &ExecInput,
+) -> Result<Result<ItemView, Billed>, StepError> {
+    let Some(view) = world.store.item(&input.item).await? else {
         return Err(StepError::last("there is no such invoice"));
     };
     if view.run != input.run || view.finished_at.is_some() {
@@ -332,40 +190,29 @@ async fn owned(world: &Invoices, input: &ExecInput) -> Result<Result<ItemView, B
     }
 }
 
-async fn payer(world: &Invoices, id: &str) -> Result<Option<Customer>, StepError> {
-    let customers = Customers {
-        store: Arc::clone(&world.store),
-    };
-    customers.get(id).await.map_err(away)
-}
-
-async fn put_back(
+pub(super) async fn put_back(
     world: &Invoices,
     input: &ExecInput,
     pause: Duration,
     why: String,
 ) -> Result<Billed, StepError> {
-    let store: &dyn Store = &*world.store;
-    let back = store.put_back(&input.item, input.run, pause, &why).await;
-    Ok(if back.map_err(away)? {
+    let (item, run) = (&input.item, input.run);
+    let is_back = world.store.put_back(item, run, pause, &why).await?;
+    Ok(if is_back {
         Billed::Waits(why)
     } else {
         not_ours()
     })
 }
 
-async fn finish(
+pub(super) async fn finish(
     world: &Invoices,
     input: &ExecInput,
     status: StatusMove,
     billed: Billed,
 ) -> Result<Billed, StepError> {
-    let ended = world.store.finish(&input.item, input.run, status).await;
-    Ok(if ended.map_err(away)? {
-        billed
-    } else {
-        not_ours()
-    })
+    let has_ended = world.store.finish(&input.item, input.run, status).await?;
+    Ok(if has_ended { billed } else { not_ours() })
 }
 
 fn not_ours() -> Billed {
@@ -375,21 +222,4 @@ fn not_ours() -> Billed {
 fn until(time: Timestamp, now: Timestamp) -> Duration {
     let left: SignedDuration = time.duration_since(now);
     Duration::try_from(left).unwrap_or_default()
-}
-
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the shape that map_err wants"
-)]
-fn away(error: StoreError) -> StepError {
-    StepError::retryable(error.to_string())
-}
-
-/// A schedule or a document that cannot be read now may be put right by a person: it is tried again.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the shape that map_err wants"
-)]
-fn trouble(error: BillingError) -> StepError {
-    StepError::retryable(error.to_string())
 }

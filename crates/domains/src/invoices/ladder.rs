@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 
-/// So many rungs may a ladder have, and so long may one be.
+/// A ladder has at most this many rungs, each at most this long.
 const MOST_RUNGS: usize = 20;
 const LONGEST_RUNG: Duration = Duration::from_hours(24 * 366);
 
@@ -64,7 +64,7 @@ pub(super) fn parse_pause(text: &str) -> Result<Duration, String> {
         .ok_or_else(wrong)
 }
 
-/// What is to be done with an invoice that was declined so often.
+/// What is to be done with an invoice after its declines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Rung {
     /// Charge it, as this charge of its life: part of the idempotency key.

@@ -2,6 +2,7 @@
 //! only the id; whoever executes reads the invoice as it is then.
 
 mod billing;
+mod charge;
 mod checks;
 mod cron;
 mod customers;
@@ -24,13 +25,14 @@ use tollgate_core::ports::{ItemView, Store, StoreError};
 use tollgate_dispatch::Sender;
 
 pub use billing::{Billing, Swept, Taken};
+pub use charge::ChargeInvoice;
 pub use checks::{Chain, Check, CheckText, Finding, Subject, Verdict};
 pub use cron::Cron;
 pub use customers::Customers;
 pub use error::BillingError;
-pub use exec::{Billed, ChargeInvoice, CheckInvoice, Checked, InvoiceExecFlow};
+pub use exec::{Billed, CheckInvoice, Checked, InvoiceExecFlow};
 pub use ladder::Ladder;
-pub use request::{Customer, Details, InvoiceDocument, InvoiceRequest};
+pub use request::{Customer, InvoiceDocument, InvoiceRequest};
 pub use schedule::{Schedule, ScheduleText};
 pub use schedules::{Level, ScheduleInForce, Schedules};
 pub use status::{InvoiceStatus, resolution};
@@ -50,12 +52,27 @@ pub fn item(id: &ItemId) -> Item {
 
 /// What the steps of this domain need.
 pub struct Invoices {
-    pub store: Arc<dyn Store>,
+    store: Arc<dyn Store>,
+    customers: Customers,
+    schedules: Schedules,
     /// To the provider.
-    pub sender: Sender,
-    pub checks: Chain,
+    sender: Sender,
+    checks: Chain,
     /// Of customers without one of their own.
-    pub ladder: Ladder,
+    ladder: Ladder,
+}
+
+impl Invoices {
+    pub fn new(store: Arc<dyn Store>, sender: Sender, checks: Chain, ladder: Ladder) -> Self {
+        Self {
+            customers: Customers::new(Arc::clone(&store)),
+            schedules: Schedules::new(Arc::clone(&store)),
+            store,
+            sender,
+            checks,
+            ladder,
+        }
+    }
 }
 
 impl std::fmt::Debug for Invoices {

@@ -1,20 +1,17 @@
 //! What callers write: customers and invoices, parsed into types that cannot be wrong, or with
 //! every wrong field named.
 
-use std::collections::BTreeMap;
-
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
-use tollgate_core::id::{ItemId, check_item_id};
+use serde_json::{Value, json};
+use tollgate_core::details::Details;
+use tollgate_core::id::ItemId;
 use tollgate_core::money::{Currency, Money};
 
 use super::ladder::Ladder;
 use super::schedule::ScheduleText;
-
-/// What is wrong with each field, by its name.
-pub type Details = BTreeMap<String, String>;
+use crate::digest;
+use crate::fields::Reader;
 
 /// Who invoices are for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,32 +30,25 @@ impl Customer {
     pub fn parse(body: &Value) -> Result<Self, Details> {
         let mut read = Reader::new(body, &["customerId", "currency", "timeZone", "ladder"])?;
         let customer_id = read.id("customerId");
-        let currency = read
-            .text("currency")
-            .and_then(|text| read.currency("currency", &text));
+        let currency = read.currency("currency");
         let time_zone = read.text("timeZone").and_then(|text| {
-            let known = read_zone(&text);
+            let known = read_zone(text);
             read.kept("timeZone", known.map(|(name, _)| name))
         });
-        let ladder = match read.fields.get("ladder") {
-            None | Some(Value::Null) => Some(None),
-            Some(given) => {
-                let given = given.clone();
-                let ladder = serde_json::from_value::<Vec<String>>(given)
-                    .map_err(|_| "must be a list of times, such as [\"1d\", \"3d\"]".to_owned())
-                    .and_then(Ladder::try_from);
-                read.kept("ladder", ladder).map(Some)
-            }
-        };
-        match (customer_id, currency, time_zone, ladder) {
-            (Some(id), Some(currency), Some(time_zone), Some(ladder)) => Ok(Self {
-                customer_id: id.to_string(),
-                currency,
-                time_zone,
+        let ladder = read.given("ladder").and_then(|given| {
+            let ladder = serde_json::from_value::<Vec<String>>(given.clone())
+                .map_err(|_| "must be a list of times, such as [\"1d\", \"3d\"]".to_owned())
+                .and_then(Ladder::try_from);
+            read.kept("ladder", ladder)
+        });
+        read.end(|| {
+            Some(Self {
+                customer_id: customer_id?.to_string(),
+                currency: currency?,
+                time_zone: time_zone?,
                 ladder,
-            }),
-            _ => Err(read.wrong),
-        }
+            })
+        })
     }
 
     /// A zone that was once accepted and has gone since is read as UTC.
@@ -91,30 +81,24 @@ impl InvoiceRequest {
         let mut read = Reader::new(body, &["invoiceId", "customerId", "amount", "schedule"])?;
         let invoice_id = read.id("invoiceId");
         let customer_id = read.id("customerId");
-        let money = read.money();
-        let schedule = match read.fields.get("schedule") {
-            None | Some(Value::Null) => Some(None),
-            Some(given) => {
-                let given = given.clone();
-                let schedule = serde_json::from_value::<ScheduleText>(given);
-                let schedule = schedule.map_err(|error| error.to_string());
-                read.kept("schedule", schedule).map(Some)
-            }
-        };
-        match (invoice_id, customer_id, money, schedule) {
-            (Some(invoice_id), Some(customer), Some(money), Some(schedule)) => Ok(Self {
-                invoice_id,
-                customer_id: customer.to_string(),
-                money,
+        let money = money(&mut read);
+        let schedule = read.given("schedule").and_then(|given| {
+            let schedule = serde_json::from_value::<ScheduleText>(given.clone());
+            read.kept("schedule", schedule.map_err(|error| error.to_string()))
+        });
+        read.end(|| {
+            Some(Self {
+                invoice_id: invoice_id?,
+                customer_id: customer_id?.to_string(),
+                money: money?,
                 schedule,
-            }),
-            _ => Err(read.wrong),
-        }
+            })
+        })
     }
 
     /// Of what was asked for, before anything was filled in: `100.0` equals `100.00`.
     pub fn content_hash(&self) -> String {
-        hex::encode(Sha256::digest(self.document().to_string()))
+        digest::of(&self.document().to_string())
     }
 
     /// What is kept of it.
@@ -137,67 +121,14 @@ pub struct InvoiceDocument {
     pub schedule: Option<ScheduleText>,
 }
 
-/// Reads fields, and collects what is wrong with them.
-struct Reader<'a> {
-    fields: &'a Map<String, Value>,
-    wrong: Details,
-}
-
-impl<'a> Reader<'a> {
-    fn new(body: &'a Value, known: &[&str]) -> Result<Self, Details> {
-        let Some(fields) = body.as_object() else {
-            let what = "must be a JSON object".to_owned();
-            return Err(Details::from([("body".to_owned(), what)]));
-        };
-        let mut wrong = Details::new();
-        for name in fields.keys().filter(|name| !known.contains(&name.as_str())) {
-            let what = format!("is not known; there are {}", known.join(", "));
-            wrong.insert(name.clone(), what);
-        }
-        if wrong.is_empty() {
-            return Ok(Self { fields, wrong });
-        }
-        Err(wrong)
-    }
-
-    fn kept<T>(&mut self, field: &str, read: Result<T, impl Into<String>>) -> Option<T> {
-        read.map_err(|why| self.wrong.insert(field.to_owned(), why.into()))
-            .ok()
-    }
-
-    fn text(&mut self, field: &str) -> Option<String> {
-        let text = match self.fields.get(field) {
-            None | Some(Value::Null) => Err("is missing"),
-            Some(Value::String(text)) => Ok(text.clone()),
-            Some(_) => Err("must be a string"),
-        };
-        self.kept(field, text)
-    }
-
-    fn id(&mut self, field: &str) -> Option<ItemId> {
-        let text = self.text(field)?;
-        self.kept(field, check_item_id(&text).map(|()| ItemId::new(text)))
-    }
-
-    fn currency(&mut self, field: &str, code: &str) -> Option<Currency> {
-        self.kept(field, Currency::try_from(code.to_owned()))
-    }
-
-    fn money(&mut self) -> Option<Money> {
-        const SHAPE: &str = r#"must be written like {"value": "100.00", "currency": "DKK"}"#;
-        let Some(Value::Object(amount)) = self.fields.get("amount") else {
-            return self.kept("amount", Err::<Money, _>(SHAPE));
-        };
-        let known = |name: &String| name == "value" || name == "currency";
-        let text = |name: &str| amount.get(name).and_then(Value::as_str);
-        let (Some(value), Some(code), true) =
-            (text("value"), text("currency"), amount.keys().all(known))
-        else {
-            return self.kept("amount", Err::<Money, _>(SHAPE));
-        };
-        let currency = self.currency("amount.currency", code)?;
-        self.kept("amount.value", Money::parse(value, currency))
-    }
+/// `{"value": "100.00", "currency": "DKK"}`
+fn money(read: &mut Reader<'_>) -> Option<Money> {
+    const SHAPE: &str = r#"must be written like {"value": "100.00", "currency": "DKK"}"#;
+    read.part("amount", &["value", "currency"], SHAPE, |amount| {
+        let value = amount.text("value");
+        let currency = amount.currency("currency")?;
+        amount.kept("value", Money::parse(value?, currency))
+    })
 }
 
 #[cfg(test)]
@@ -239,11 +170,12 @@ mod tests {
             ),
             (
                 json!({"value": 100, "currency": "DKK"}),
-                "amount",
-                "written like",
+                "amount.value",
+                "must be a string",
             ),
+            (json!({"value": "1"}), "amount.currency", "is required"),
             (json!("100"), "amount", "written like"),
-            (json!(null), "amount", "written like"),
+            (json!(null), "amount", "is required"),
         ];
         for (given, field, said) in table {
             let wrong = invoice(&given).unwrap_err();

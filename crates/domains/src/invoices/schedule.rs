@@ -6,13 +6,14 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::calendar::Calendar;
+use tollgate_core::details::Details;
 
 use super::cron::Cron;
-use super::request::{Details, read_zone};
+use super::request::read_zone;
 
-/// So many occurrences are shown before a schedule is saved.
+/// At most this many occurrences are shown before a schedule is saved.
 const SHOWN: usize = 5;
-/// So many are looked at for them: a calendar may move many of them to one opening.
+/// At most this many are looked at for them: a calendar may move many of them to one opening.
 const MOST_LOOKED_AT: usize = 400;
 
 /// A schedule as people write it.

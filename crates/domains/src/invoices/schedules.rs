@@ -7,14 +7,14 @@ use jiff::tz::TimeZone;
 use tollgate_core::Timestamp;
 use tollgate_core::calendar::Calendar;
 use tollgate_core::id::ItemId;
-use tollgate_core::ports::{Author, Setting, SettingKind, Store, StoreError};
+use tollgate_core::ports::{Author, ItemView, Setting, SettingKind, Store, StoreError};
 
 use super::customers::{self, Customers};
 use super::error::BillingError;
-use super::item;
 use super::request::{Customer, read_zone};
 use super::schedule::{Schedule, ScheduleText};
 use super::status::InvoiceStatus;
+use super::{document, item};
 
 /// What a schedule is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,8 @@ pub struct ScheduleInForce {
 }
 
 pub struct Schedules {
-    pub store: Arc<dyn Store>,
+    store: Arc<dyn Store>,
+    customers: Customers,
 }
 
 impl std::fmt::Debug for Schedules {
@@ -56,7 +57,12 @@ impl std::fmt::Debug for Schedules {
 }
 
 impl Schedules {
-    /// What a schedule would mean, before anybody saves it. The zone is of whom it is for.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        let customers = Customers::new(Arc::clone(&store));
+        Self { store, customers }
+    }
+
+    /// What a schedule would mean, before anybody saves it, in the zone of its customers.
     pub async fn preview(
         &self,
         text: ScheduleText,
@@ -132,6 +138,31 @@ impl Schedules {
         Ok(())
     }
 
+    /// When its schedule wants an invoice next.
+    pub(super) async fn next_of(
+        &self,
+        invoice: &ItemView,
+        now: Timestamp,
+    ) -> Result<Timestamp, BillingError> {
+        let kept = document(invoice)?;
+        let customer = self.customers.known(&kept.customer_id).await?;
+        let (id, own) = (&invoice.item.id, kept.schedule.as_ref());
+        let schedule = self.of_invoice(Some(id), own, &customer).await?;
+        schedule
+            .after(now, &customer.zone())
+            .ok_or_else(never_again)
+    }
+
+    /// What somebody should think about who gives an invoice this schedule, told again. If it cannot
+    /// be read any more, since its calendar has gone, nothing is told: a repeat is never refused.
+    pub(super) async fn warning(&self, text: &ScheduleText) -> Result<Option<String>, StoreError> {
+        match self.read(text).await {
+            Ok(schedule) => Ok(schedule.warning(self.store.now().await?, &TimeZone::UTC)),
+            Err(BillingError::Store(error)) => Err(error),
+            Err(_) => Ok(None),
+        }
+    }
+
     /// By which schedule an invoice is charged. `own` is the one that it came with.
     pub async fn of_invoice(
         &self,
@@ -186,23 +217,18 @@ impl Schedules {
         Ok(text.map_or(At::Deleted, |text| At::Put(text, setting)))
     }
 
-    /// Where those are whom it is for: all of them are nowhere in particular.
+    /// The zone of its customer; all customers together are nowhere in particular.
     async fn zone_of(&self, level: &Level) -> Result<TimeZone, BillingError> {
-        let customers = Customers {
-            store: Arc::clone(&self.store),
-        };
         let customer = match level {
             Level::Global => return Ok(TimeZone::UTC),
             Level::Customer(id) => id.clone(),
             Level::Invoice(id) => {
                 let invoice = self.store.item(&item(&ItemId::new(id.as_str()))).await?;
                 let invoice = invoice.ok_or_else(|| BillingError::no_invoice(id))?;
-                super::document(&invoice)?.customer_id
+                document(&invoice)?.customer_id
             }
         };
-        let known = customers.get(&customer).await?;
-        let known = known.ok_or_else(|| BillingError::no_customer(&customer))?;
-        Ok(known.zone())
+        Ok(self.customers.known(&customer).await?.zone())
     }
 
     /// Who goes by it, and what can be done about that.
@@ -231,11 +257,8 @@ impl Schedules {
 
     /// How many outstanding invoices of a customer go by its schedule.
     async fn users_of_customers(&self, customer: &str) -> Result<usize, StoreError> {
-        let customers = Customers {
-            store: Arc::clone(&self.store),
-        };
         let mut users = 0;
-        for id in customers.outstanding(customer).await? {
+        for id in self.customers.outstanding(customer).await? {
             users += usize::from(!self.has_its_own(&id).await?);
         }
         Ok(users)
@@ -246,7 +269,7 @@ impl Schedules {
             At::Put(..) => true,
             At::Deleted => false,
             At::Nothing => match self.store.item(&item(invoice)).await? {
-                Some(view) => super::document(&view)?.schedule.is_some(),
+                Some(view) => document(&view)?.schedule.is_some(),
                 None => false,
             },
         })
@@ -257,6 +280,10 @@ enum At {
     Nothing,
     Deleted,
     Put(ScheduleText, Setting),
+}
+
+pub(super) fn never_again() -> BillingError {
+    BillingError::Refused("its schedule never comes again".to_owned())
 }
 
 fn none(level: &Level) -> BillingError {

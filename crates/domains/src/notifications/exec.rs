@@ -6,23 +6,16 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tollgate_core::flow::{Call, Ctx, End, ExecInput, Flow, FlowError, Policy, Step, StepError};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{LONGEST_SEND, Request, StatusMove, StoreError};
-use tollgate_core::retry;
+use tollgate_core::ports::{Request, StatusMove};
 use tollgate_dispatch::{Job, Moves, Sender, Sent};
 
 use super::news::NewsContext;
 use super::patience::{PAUSES, is_enough, tried_since};
 use super::{DELIVERED, Notifications, PENDING, REFUSED};
+use crate::steps::SEND_STEP;
 
-/// Outlives a store that is away for two minutes; then the sweeper starts it again.
-const RETRY: retry::Policy = retry::Policy {
-    max_attempts: 60,
-    first_pause: Duration::from_millis(200),
-    factor: 2,
-    longest_pause: Duration::from_secs(2),
-};
-
-/// So much of an item's trail is read to learn whether it was replayed: its tries are fewer.
+/// At most this many entries of an item's trail are read to learn whether it was replayed: its
+/// tries are fewer.
 const MOST_AUDITED: u32 = 500;
 
 #[derive(Debug)]
@@ -67,10 +60,7 @@ impl Step for Deliver {
         Self::NAME.to_owned()
     }
     fn policy(&self) -> Policy {
-        Policy {
-            timeout: LONGEST_SEND,
-            retry: RETRY,
-        }
+        SEND_STEP
     }
     async fn run(&self, world: &Notifications, _: &Call) -> Result<Told, StepError> {
         let context: NewsContext = serde_json::from_str(&self.input.context_json)
@@ -105,10 +95,10 @@ impl Deliver {
             },
             moves: moves(),
         };
-        Ok(match sender.send(&job).await.map_err(away)? {
+        Ok(match sender.send(&job).await? {
             Sent::Done(_) => {
-                let finished = world.store.finish(item, run, moves().done).await;
-                if_ours(finished.map_err(away)?, Told::Delivered)
+                let finished = world.store.finish(item, run, moves().done);
+                if_ours(finished.await?, Told::Delivered)
             }
             Sent::Refused(why) | Sent::Declined(why) => Told::Refused(why),
             Sent::Requeued(why) => Told::Waits(why),
@@ -117,7 +107,7 @@ impl Deliver {
         })
     }
 
-    /// He may come back into the configuration; until then nobody else gets it.
+    /// The receiver may come back into the configuration; until then no other gets it.
     async fn wait_for_receiver(
         &self,
         world: &Notifications,
@@ -126,20 +116,20 @@ impl Deliver {
         let why = format!("its receiver {place} is not in downstream.notifications.urls any more");
         let (item, run) = (&self.input.item, self.input.run);
         let pause = PAUSES.pause_after(run);
-        let put_back = world.store.put_back(item, run, pause, &why).await;
-        Ok(if_ours(put_back.map_err(away)?, Told::Waits(why)))
+        let put_back = world.store.put_back(item, run, pause, &why).await?;
+        Ok(if_ours(put_back, Told::Waits(why)))
     }
 
     /// Why it is not tried any more.
     async fn enough(&self, world: &Notifications) -> Result<Option<String>, StepError> {
         let (item, run) = (&self.input.item, self.input.run);
-        let now = world.store.now().await.map_err(away)?;
-        let view = world.store.item(item).await.map_err(away)?;
+        let now = world.store.now().await?;
+        let view = world.store.item(item).await?;
         let Some(view) = view.filter(|view| is_enough(run, view.created_at, now)) else {
             return Ok(None);
         };
-        let audit = world.store.audit(Some(item), MOST_AUDITED).await;
-        let since = tried_since(view.created_at, &audit.map_err(away)?, now);
+        let audit = world.store.audit(Some(item), MOST_AUDITED).await?;
+        let since = tried_since(view.created_at, &audit, now);
         let last = view.last_error.unwrap_or_default();
         Ok(is_enough(run, since, now).then(|| format!("given up after days of trying: {last}")))
     }
@@ -151,10 +141,10 @@ impl Deliver {
         let dead = world
             .store
             .restart_adrift(item, run, &why, Duration::ZERO, NO_MORE_RETRIES);
-        if dead.await.map_err(away)? {
+        if dead.await? {
             return Ok(Told::GivenUp(why));
         }
-        let view = world.store.item(item).await.map_err(away)?;
+        let view = world.store.item(item).await?;
         match view {
             Some(view) if view.run == run && view.queue_status == QueueStatus::Claimed => {
                 Err(StepError::retryable("its start is not recorded yet"))
@@ -180,12 +170,4 @@ fn if_ours(owned: bool, told: Told) -> Told {
 
 fn not_ours() -> Told {
     Told::Superseded("another run owns the item".to_owned())
-}
-
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the shape that map_err wants"
-)]
-fn away(error: StoreError) -> StepError {
-    StepError::retryable(error.to_string())
 }

@@ -39,7 +39,7 @@ pub fn item(id: &ItemId) -> Item {
     Item::new(&item_type(), id)
 }
 
-/// Somebody who is told, as known to those who have something to tell.
+/// A receiver, as whoever queues notifications knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receiver {
     /// `host:port/path`: its name, here and in what is kept of its notifications.
@@ -70,7 +70,7 @@ pub fn register(registrar: &mut impl Registrar, world: &Arc<Notifications>) {
 }
 
 /// The item type's configuration as it is before anyone changes it. Nothing is claimed ahead of
-/// its time: so few flows wait for a receiver that hangs.
+/// its time, so that few flows wait for a receiver that hangs.
 pub fn default_config() -> ItemTypeConfig {
     ItemTypeConfig {
         exec_workflow_type: NotificationExecFlow::NAME.to_owned(),

@@ -3,15 +3,15 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use tollgate_core::Timestamp;
 use tollgate_core::id::{FlowId, ItemId};
 use tollgate_core::money::Money;
 use tollgate_core::ports::{NewItem, NewRecord};
 
 use super::{PENDING, Receiver};
+use crate::digest;
 
-/// So much of the hash makes an id: 160 bits.
+/// This many digits of the hash make an id: 160 bits.
 const ID_DIGITS: usize = 40;
 
 /// What happened to a payment.
@@ -118,8 +118,7 @@ fn id_of(hash: &str) -> ItemId {
 
 /// 64 hexadecimal digits.
 fn hash(event: Event, payment_id: &str, place: &str) -> String {
-    let canonical = json!([event.name(), payment_id, place]).to_string();
-    hex::encode(Sha256::digest(canonical))
+    digest::of(&json!([event.name(), payment_id, place]).to_string())
 }
 
 #[cfg(test)]

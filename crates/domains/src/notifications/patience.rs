@@ -15,9 +15,9 @@ pub const PAUSES: retry::Policy = retry::Policy {
     longest_pause: Duration::from_hours(6),
 };
 
-/// A notification is tried for at least so long …
+/// A notification is tried for at least this long …
 const AT_LEAST_FOR: SignedDuration = SignedDuration::from_hours(72);
-/// … and has had at least so many runs: one that waited on a closed lane has not been tried.
+/// … and has had at least this many runs: one that waited on a closed lane has not been tried.
 const AT_LEAST_RUNS: u32 = 20;
 
 /// Whether a notification that was tried in vain is given up before this run.

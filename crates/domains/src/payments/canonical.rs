@@ -2,9 +2,9 @@
 //! `125.50`, the order of fields does not matter, and an omitted `executeAt` stays omitted.
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::PaymentRequest;
+use crate::digest;
 
 impl PaymentRequest {
     /// 64 hexadecimal digits.
@@ -25,7 +25,7 @@ impl PaymentRequest {
                 .as_ref()
                 .map(|map| sorted(&Value::Object(map.clone()))),
         ]);
-        hex::encode(Sha256::digest(canonical.to_string()))
+        digest::of(&canonical.to_string())
     }
 }
 

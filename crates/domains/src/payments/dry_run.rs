@@ -2,12 +2,13 @@
 //! the payments of the trial, in their order, as if all of them came now.
 
 use tollgate_core::Timestamp;
+use tollgate_core::details::Details;
 use tollgate_core::guard::Tally;
 use tollgate_core::id::{FlowId, LaneName};
 use tollgate_core::ports::NewItem;
 
 use super::prepare::{self, NotTaken};
-use super::request::{Details, PaymentRequest};
+use super::request::PaymentRequest;
 use super::rulebook::Rulebook;
 use super::{Bank, Routes};
 
@@ -37,11 +38,11 @@ pub fn dry_run(
         .iter()
         .map(|tried| {
             let payment = &tried.payment;
-            let route = |gateway: Option<&str>| routes.route(gateway);
+            let find = |gateway: Option<&str>| routes.destination(gateway);
             let chosen = if tried.is_new {
-                prepare::check(payment, now, book, route)?
+                prepare::check(payment, now, book, find)?
             } else {
-                prepare::judge(payment, now, book, route)?
+                prepare::judge(payment, now, book, find)?
             };
             let (gateway, lane) = (chosen.gateway.clone(), chosen.lane.clone());
             let flow = FlowId::new("dry-run");

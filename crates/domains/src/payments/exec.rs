@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 use tollgate_core::actor;
 use tollgate_core::flow::{Call, Ctx, End, ExecInput, Flow, FlowError, Policy, Step, StepError};
 use tollgate_core::id::LaneName;
-use tollgate_core::ports::{LONGEST_SEND, NewAudit, Request};
-use tollgate_core::retry;
+use tollgate_core::ports::{NewAudit, Request};
 use tollgate_dispatch::{Job, Sent};
 
 use super::Payments;
@@ -20,15 +19,7 @@ use super::prepare::PaymentContext;
 use super::routes::DEFAULT_GATEWAY;
 use super::status::moves;
 use crate::notifications::Event;
-
-/// Outlives a store that is away for two minutes. The longest pause is short, since flows that
-/// still wait when it is back hold their lane's credit, and with it the rate.
-pub(super) const RETRY: retry::Policy = retry::Policy {
-    max_attempts: 60,
-    first_pause: Duration::from_millis(200),
-    factor: 2,
-    longest_pause: Duration::from_secs(2),
-};
+use crate::steps::{EXEC_STEP, SEND_STEP};
 
 /// How often a payment whose gateway is gone looks for it.
 const GATEWAY_PAUSE: Duration = Duration::from_mins(1);
@@ -79,10 +70,7 @@ impl Step for ExecutePayment {
         Self::NAME.to_owned()
     }
     fn policy(&self) -> Policy {
-        Policy {
-            timeout: LONGEST_SEND,
-            retry: RETRY,
-        }
+        SEND_STEP
     }
     async fn run(&self, world: &Payments, _: &Call) -> Result<Sent, StepError> {
         let context: PaymentContext = serde_json::from_str(&self.input.context_json)
@@ -96,10 +84,7 @@ impl Step for ExecutePayment {
             request: bank_request(&context),
             moves: moves(),
         };
-        bank.sender
-            .send(&job)
-            .await
-            .map_err(|e| StepError::retryable(e.to_string()))
+        Ok(bank.sender.send(&job).await?)
     }
 }
 
@@ -116,8 +101,8 @@ impl ExecutePayment {
             context.connector.as_deref().unwrap_or(DEFAULT_GATEWAY)
         );
         let (item, run) = (&self.input.item, self.input.run);
-        let put_back = world.store.put_back(item, run, GATEWAY_PAUSE, &why).await;
-        if put_back.map_err(|e| StepError::retryable(e.to_string()))? {
+        let put_back = world.store.put_back(item, run, GATEWAY_PAUSE, &why);
+        if put_back.await? {
             return Ok(Sent::Requeued(why));
         }
         Ok(Sent::Superseded("another run owns the item".to_owned()))
@@ -160,10 +145,7 @@ impl Step for PostProcess {
         Self::NAME.to_owned()
     }
     fn policy(&self) -> Policy {
-        Policy {
-            timeout: Duration::from_secs(30),
-            retry: RETRY,
-        }
+        EXEC_STEP
     }
     async fn run(&self, world: &Payments, _: &Call) -> Result<(), StepError> {
         let context: PaymentContext = serde_json::from_str(&self.input.context_json)
@@ -177,8 +159,7 @@ impl Step for PostProcess {
             actor: actor::PAYMENTS.to_owned(),
             detail: difference,
         };
-        let written = world.store.write_audit(entry).await;
-        written.map_err(|e| StepError::retryable(e.to_string()))?;
+        world.store.write_audit(entry).await?;
         if let Some(bank) = world.routes.connected(context.connector.as_deref()) {
             count_differing(&bank.lane, 1);
         }

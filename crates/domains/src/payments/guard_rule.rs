@@ -2,12 +2,12 @@
 //! judges them while it writes; here is what they mean for one payment.
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use tollgate_core::guard::{Guard, Limit};
 use tollgate_core::money::Money;
 
 use super::PaymentRequest;
 use super::status::never_paid;
+use crate::digest;
 
 /// Kept in the init flow's journal, so that a payment is admitted by the rules it was checked by.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,5 +53,5 @@ fn duplicate_key(payment: &PaymentRequest) -> String {
     let (debtor, creditor) = (&payment.debtor.account, &payment.creditor.account);
     let money = (payment.money.minor, payment.money.currency);
     let same = serde_json::json!([debtor, creditor, money, payment.reference]);
-    hex::encode(Sha256::digest(same.to_string()))
+    digest::of(&same.to_string())
 }

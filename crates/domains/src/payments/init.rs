@@ -2,36 +2,25 @@
 //! It ends at once; nothing waits here for a payment's time.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use metrics::counter;
 use serde::{Deserialize, Serialize};
+use tollgate_core::details::Details;
 use tollgate_core::flow::{Call, Ctx, End, Flow, FlowError, Policy, Step, StepError};
-use tollgate_core::ports::{Admission, Placed, StoreError};
-use tollgate_core::retry;
+use tollgate_core::ports::{Admission, Placed, StoreResult};
 
 use super::bulk::breathe;
 use super::guard_rule::GuardRule;
 use super::prepare::{self, NotTaken};
-use super::request::{Details, PaymentRequest};
+use super::request::PaymentRequest;
 use super::rules_in_force::RulesError;
 use super::{Payments, item, item_type};
-
-/// Database trouble is waited out, however long it lasts: what was accepted is never given up.
-pub(super) const STORE_STEP: Policy = Policy {
-    timeout: Duration::from_secs(30),
-    retry: retry::Policy {
-        max_attempts: u32::MAX,
-        first_pause: Duration::from_millis(200),
-        factor: 2,
-        longest_pause: Duration::from_secs(10),
-    },
-};
+use crate::steps::STORE_STEP;
 
 /// The name under which a lane refuses, as a rule would.
 pub(super) const LANE: &str = "lane";
 
-/// So many payments are worked on before others get their turn on the thread.
+/// At most this many payments are worked on before others get their turn on the thread.
 const PAYMENTS_AT_ONCE: usize = 32;
 
 #[derive(Debug)]
@@ -119,7 +108,7 @@ impl Step for Prepare {
         STORE_STEP
     }
     async fn run(&self, world: &Payments, _: &Call) -> Result<Checked, StepError> {
-        let at = world.store.now().await.map_err(step_error)?;
+        let at = world.store.now().await?;
         let book = world.rules.at(at).await.map_err(rules_error)?;
         let mut checked = Checked {
             rules_version: book.version,
@@ -127,14 +116,14 @@ impl Step for Prepare {
             ..Checked::default()
         };
         for (place, payment) in self.payments.iter().enumerate() {
-            let route = |gateway: Option<&str>| world.routes.route(gateway);
-            match prepare::check(payment, at, &book, route) {
+            let find = |gateway: Option<&str>| world.routes.destination(gateway);
+            match prepare::check(payment, at, &book, find) {
                 Err(why) => {
                     count(&why);
                     checked.not_taken.insert(place, why);
                 }
-                Ok(route) if payment.gateway.is_none() && route.connector.is_some() => {
-                    checked.gateways.insert(place, route.gateway);
+                Ok(to) if payment.gateway.is_none() && to.connector.is_some() => {
+                    checked.gateways.insert(place, to.gateway);
                 }
                 Ok(_) => {}
             }
@@ -174,19 +163,15 @@ impl Step for Admit {
             }
             let chosen = self.checked.gateways.get(&place);
             let gateway = payment.gateway.as_ref().or(chosen);
-            match world.routes.route(gateway.map(String::as_str)) {
-                Ok(route) => items.push(
-                    prepare::build(payment, route, &self.checked.guards, &call.flow_id)
+            match world.routes.destination(gateway.map(String::as_str)) {
+                Ok(destination) => items.push(
+                    prepare::build(payment, destination, &self.checked.guards, &call.flow_id)
                         .map_err(|e| StepError::last(e.to_string()))?,
                 ),
                 Err(why) => drop(not_taken.insert(place, why)),
             }
         }
-        let admitted = world
-            .store
-            .admit(&item_type(), items)
-            .await
-            .map_err(step_error)?;
+        let admitted = world.store.admit(&item_type(), items).await?;
         let mut admitted = admitted.into_iter().map(verdict);
         let mut answers = Vec::with_capacity(self.payments.len());
         for (place, payment) in self.payments.iter().enumerate() {
@@ -197,10 +182,7 @@ impl Step for Admit {
                 None => admitted
                     .next()
                     .ok_or_else(|| StepError::last("an admission is missing"))?,
-                Some(not_taken) => self
-                    .not_taken(world, payment, not_taken)
-                    .await
-                    .map_err(step_error)?,
+                Some(not_taken) => self.not_taken(world, payment, not_taken).await?,
             };
             answers.push(Answer {
                 content_hash: payment.content_hash(),
@@ -218,7 +200,7 @@ impl Admit {
         world: &Payments,
         payment: &PaymentRequest,
         why: &NotTaken,
-    ) -> tollgate_core::ports::StoreResult<Verdict> {
+    ) -> StoreResult<Verdict> {
         if let Some(known) = world.store.item(&item(&payment.payment_id)).await? {
             if known.content_hash != payment.content_hash() {
                 return Ok(Verdict::Conflict);
@@ -242,7 +224,7 @@ fn count(why: &NotTaken) {
     }
 }
 
-/// Of the rules there are only so many, so a name is a good label.
+/// Rules are few, so a name is a good label.
 fn count_refusal(rule: &str) {
     counter!("tollgate_rule_refusals_total", "rule" => rule.to_owned()).increment(1);
 }
@@ -250,22 +232,8 @@ fn count_refusal(rule: &str) {
 /// Rules that this node cannot read are waited out: no payment is taken in by older ones.
 fn rules_error(error: RulesError) -> StepError {
     match error {
-        RulesError::Store(error) => step_error(error),
+        RulesError::Store(error) => error.into(),
         RulesError::Wrong(_) => StepError::retryable(format!("the rules in force: {error}")),
-    }
-}
-
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the shape that map_err wants"
-)]
-/// Trouble passes; a bug does not, and must not be tried for ever.
-pub(super) fn step_error(error: StoreError) -> StepError {
-    match error {
-        StoreError::Unavailable(_) | StoreError::Fenced(_) => {
-            StepError::retryable(error.to_string())
-        }
-        StoreError::Invalid(_) | StoreError::Bug(_) => StepError::last(error.to_string()),
     }
 }
 

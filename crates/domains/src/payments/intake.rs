@@ -19,7 +19,7 @@ use tollgate_core::ports::{
 use super::init::{Answer, InitInput, LANE, PaymentInitFlow, Verdict};
 use super::{Details, INIT_TASK_QUEUE, PaymentRequest, item};
 
-/// So often may a refused payment be corrected under one id.
+/// A refused payment may be corrected at most this often under one id.
 const MAX_CORRECTIONS: u32 = 100;
 
 pub struct Intake {
@@ -65,11 +65,11 @@ pub enum IntakeError {
 
 impl From<StoreError> for IntakeError {
     fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Unavailable(_) | StoreError::Fenced(_) => {
-                Self::Unavailable(error.to_string())
-            }
-            StoreError::Invalid(_) | StoreError::Bug(_) => Self::Failed(error.to_string()),
+        let why = error.to_string();
+        if error.may_pass() {
+            Self::Unavailable(why)
+        } else {
+            Self::Failed(why)
         }
     }
 }

@@ -4,7 +4,7 @@ pub mod bulk;
 mod canonical;
 mod dry_run;
 mod exec;
-pub(crate) mod expression;
+mod facts;
 mod guard_rule;
 mod init;
 mod intake;
@@ -32,7 +32,7 @@ pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess};
 pub use init::{Admit, Answer, InitInput, PaymentInitFlow, Prepare, Verdict};
 pub use intake::{Accepted, Intake, IntakeError, Unrecorded};
 pub use notify::SendNotifications;
-pub use request::{Details, Party, PaymentRequest, parse_time};
+pub use request::{Party, PaymentRequest, parse_time};
 pub use routes::{Bank, DEFAULT_GATEWAY, Routes};
 pub use rule_text::{Problem, RouteText, RuleText, RulesText};
 pub use rulebook::Rulebook;
@@ -41,7 +41,7 @@ pub use status::{PaymentStatus, cancelled, resolution};
 
 pub const INIT_TASK_QUEUE: &str = "payment-init-task-queue";
 pub const EXEC_TASK_QUEUE: &str = "payment-exec-task-queue";
-/// An init flow takes at most so many payments.
+/// An init flow takes at most this many payments.
 pub const MAX_BATCH: usize = 1000;
 
 pub fn item_type() -> ItemType {
@@ -77,12 +77,12 @@ pub fn new_item(
     init_flow: &FlowId,
 ) -> Result<NewItem, serde_json::Error> {
     let gateway = payment.gateway.as_deref().unwrap_or(DEFAULT_GATEWAY);
-    let route = routes::Route {
+    let destination = routes::Destination {
         gateway: gateway.to_owned(),
         connector: None,
         lane: lane.clone(),
     };
-    prepare::build(payment, route, &[], init_flow)
+    prepare::build(payment, destination, &[], init_flow)
 }
 
 /// A payment as it was taken in.

@@ -1,27 +1,28 @@
 //! The last step of a payment: its news are queued for whoever is told, as items of their own, and
 //! it ends. Telling comes later and elsewhere: nothing about it can hold up a payment.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::actor;
 use tollgate_core::flow::{Call, ExecInput, Policy, Step, StepError};
 use tollgate_core::outcome::AttemptState;
-use tollgate_core::ports::{Admission, NewAudit, NewItem, StoreError, StoreResult};
+use tollgate_core::ports::{Admission, NewAudit, NewItem, StoreResult};
 use tollgate_core::retry;
 
 use super::Payments;
-use super::exec::RETRY;
 use super::prepare::PaymentContext;
 use super::status::notified;
 use crate::notifications::{self, Event, News};
+use crate::steps::{EXEC_STEP, UNTIL_SWEPT};
 
 /// The sweeper looks for no item that has ended: the flow alone knows that its refusal is to be
 /// told, and does not give up.
-const RETRY_REFUSED: retry::Policy = retry::Policy {
-    max_attempts: u32::MAX,
-    ..RETRY
+const REFUSED_STEP: Policy = Policy {
+    retry: retry::Policy {
+        max_attempts: u32::MAX,
+        ..UNTIL_SWEPT
+    },
+    ..EXEC_STEP
 };
 
 /// Queues the news, then ends the item (ACCEPTED → PROCESSING); a refused one has ended already.
@@ -41,12 +42,9 @@ impl Step for SendNotifications {
         Self::NAME.to_owned()
     }
     fn policy(&self) -> Policy {
-        Policy {
-            timeout: Duration::from_secs(30),
-            retry: match self.event {
-                Event::Processing => RETRY,
-                Event::Rejected => RETRY_REFUSED,
-            },
+        match self.event {
+            Event::Processing => EXEC_STEP,
+            Event::Rejected => REFUSED_STEP,
         }
     }
     async fn run(&self, world: &Payments, call: &Call) -> Result<bool, StepError> {
@@ -54,40 +52,46 @@ impl Step for SendNotifications {
             self.queue_news(world, call).await?;
         }
         match self.event {
-            Event::Processing => world
-                .store
-                .finish(&self.input.item, self.input.run, notified())
-                .await
-                .map_err(|e| StepError::retryable(e.to_string())),
+            Event::Processing => {
+                let (item, run) = (&self.input.item, self.input.run);
+                Ok(world.store.finish(item, run, notified()).await?)
+            }
             Event::Rejected => Ok(true),
         }
     }
 }
 
 impl SendNotifications {
-    /// Admits one notification per receiver. The same ones again change nothing.
+    /// Queues the news; what cannot be queued is in the audit trail.
     async fn queue_news(&self, world: &Payments, call: &Call) -> Result<(), StepError> {
-        let away = |e: StoreError| StepError::retryable(e.to_string());
-        let at = self.happened_at(world).await.map_err(away)?;
-        let items = self.news(world, call, at)?;
-        let why = match world.store.admit(&notifications::item_type(), items).await {
-            Ok(admissions) => admissions.into_iter().filter_map(not_queued).collect(),
-            Err(error @ (StoreError::Unavailable(_) | StoreError::Fenced(_))) => {
-                return Err(away(error));
-            }
-            // Trying again would only keep the payment from its end.
-            Err(error @ (StoreError::Invalid(_) | StoreError::Bug(_))) => vec![error.to_string()],
+        let not_queued = match self.admit_news(world, call).await {
+            Err(error) if error.retry => return Err(error),
+            // Failing would only keep the payment from its end, or its refusal from being told at all.
+            Err(error) => vec![error.message],
+            Ok(not_queued) => not_queued,
         };
-        for why in why {
+        for why in not_queued {
             let entry = NewAudit {
                 item: Some(self.input.item.clone()),
                 action: "NOT_NOTIFIED".to_owned(),
                 actor: actor::PAYMENTS.to_owned(),
                 detail: format!("{}: {why}", self.event.name()),
             };
-            world.store.write_audit(entry).await.map_err(away)?;
+            world.store.write_audit(entry).await?;
         }
         Ok(())
+    }
+
+    /// Admits one notification per receiver; the same ones again change nothing. The answer is why
+    /// some were not.
+    async fn admit_news(&self, world: &Payments, call: &Call) -> Result<Vec<String>, StepError> {
+        let at = self.happened_at(world).await?;
+        let items = self.news(world, call, at)?;
+        let admitted = world
+            .store
+            .admit(&notifications::item_type(), items)
+            .await?;
+        Ok(admitted.into_iter().filter_map(not_queued).collect())
     }
 
     fn news(

@@ -2,19 +2,20 @@
 //! context, determine the execution time. Given the same payment, rules and time, the same result.
 
 use serde::{Deserialize, Serialize};
+use tollgate_core::details::{self, Details};
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{NewItem, NewRecord};
 use tollgate_core::{SignedDuration, Timestamp};
 
 use super::guard_rule::GuardRule;
-use super::request::{Details, Party, PaymentRequest};
-use super::routes::Route;
+use super::request::{Party, PaymentRequest};
+use super::routes::Destination;
 use super::rulebook::{Refusal, Rulebook};
 use super::status::PaymentStatus;
 
 /// An `executeAt` this far in the past still means now.
-const MAX_PAST: SignedDuration = SignedDuration::from_hours(24);
-const MAX_AHEAD: SignedDuration = SignedDuration::from_hours(24 * 400);
+const MAX_HOURS_PAST: i64 = 24;
+const MAX_DAYS_AHEAD: i64 = 400;
 
 /// Why a payment is not taken in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +47,7 @@ pub(super) struct PaymentContext {
 
 impl NotTaken {
     pub(super) fn invalid(field: &str, what: &str) -> Self {
-        Self::Invalid(Details::from([(field.to_owned(), what.to_owned())]))
+        Self::Invalid(details::one(field, what))
     }
 }
 
@@ -56,15 +57,15 @@ impl From<Refusal> for NotTaken {
     }
 }
 
-/// The checks that depend on the time, and the rules. `route` knows the banks.
+/// The checks that depend on the time, and the rules. `find` knows the banks, by gateway.
 pub(super) fn check(
     payment: &PaymentRequest,
     now: Timestamp,
     book: &Rulebook,
-    route: impl FnOnce(Option<&str>) -> Result<Route, NotTaken>,
-) -> Result<Route, NotTaken> {
+    find: impl FnOnce(Option<&str>) -> Result<Destination, NotTaken>,
+) -> Result<Destination, NotTaken> {
     validate(payment, now).map_err(NotTaken::Invalid)?;
-    judge(payment, now, book, route)
+    judge(payment, now, book, find)
 }
 
 /// Route and rules. A payment that names its gateway keeps it.
@@ -72,28 +73,28 @@ pub(super) fn judge(
     payment: &PaymentRequest,
     now: Timestamp,
     book: &Rulebook,
-    route: impl FnOnce(Option<&str>) -> Result<Route, NotTaken>,
-) -> Result<Route, NotTaken> {
+    find: impl FnOnce(Option<&str>) -> Result<Destination, NotTaken>,
+) -> Result<Destination, NotTaken> {
     let named = payment.gateway.as_deref();
-    let route = route(named.or_else(|| book.gateway_of(payment)))?;
+    let destination = find(named.or_else(|| book.gateway_of(payment)))?;
     distinct_accounts(payment)?;
-    match book.refusal(payment, &route.gateway, &route.lane, now) {
+    match book.refusal(payment, &destination.gateway, &destination.lane, now) {
         Some(refusal) => Err(refusal.into()),
-        None => Ok(route),
+        None => Ok(destination),
     }
 }
 
 /// Everything that is written for a payment that passed its checks.
 pub(super) fn build(
     payment: &PaymentRequest,
-    route: Route,
+    destination: Destination,
     guards: &[GuardRule],
     init_flow: &FlowId,
 ) -> Result<NewItem, serde_json::Error> {
-    let lane = route.lane.clone();
+    let lane = destination.lane.clone();
     Ok(NewItem {
         id: payment.payment_id.clone(),
-        context_json: serde_json::to_string(&build_context(payment, route))?,
+        context_json: serde_json::to_string(&build_context(payment, destination))?,
         lane,
         guards: guards
             .iter()
@@ -116,24 +117,24 @@ pub(super) fn build(
 
 fn validate(payment: &PaymentRequest, now: Timestamp) -> Result<(), Details> {
     let mut wrong = Details::new();
-    let mut blame = |field: &str, what: &str| {
-        wrong.insert(field.to_owned(), what.to_owned());
-    };
+    let mut blame = |field: &str, what: String| drop(wrong.insert(field.to_owned(), what));
     if let Some(at) = payment.execute_at {
-        if at < now - MAX_PAST {
-            blame("executeAt", "is more than 24 hours in the past");
+        if at < now - SignedDuration::from_hours(MAX_HOURS_PAST) {
+            let what = format!("is more than {MAX_HOURS_PAST} hours in the past");
+            blame("executeAt", what);
         }
-        if at > now + MAX_AHEAD {
-            blame("executeAt", "is more than 400 days ahead");
+        if at > now + SignedDuration::from_hours(24 * MAX_DAYS_AHEAD) {
+            blame(
+                "executeAt",
+                format!("is more than {MAX_DAYS_AHEAD} days ahead"),
+            );
         }
     }
     if let Some(deadline) = payment.deadline
         && deadline < payment.execute_at.unwrap_or(now)
     {
-        blame(
-            "deadline",
-            "is before the payment can run (executeAt, or now)",
-        );
+        let what = "is before the payment can run (executeAt, or now)";
+        blame("deadline", what.to_owned());
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
@@ -149,15 +150,15 @@ fn distinct_accounts(payment: &PaymentRequest) -> Result<(), NotTaken> {
     Ok(())
 }
 
-fn build_context(payment: &PaymentRequest, route: Route) -> PaymentContext {
+fn build_context(payment: &PaymentRequest, destination: Destination) -> PaymentContext {
     PaymentContext {
         payment_id: payment.payment_id.to_string(),
         amount: payment.money.decimal(),
         currency: payment.money.currency.code().to_owned(),
         debtor: payment.debtor.clone(),
         creditor: payment.creditor.clone(),
-        gateway: route.gateway,
-        connector: route.connector,
+        gateway: destination.gateway,
+        connector: destination.connector,
         reference: payment.reference.clone(),
     }
 }
@@ -186,11 +187,11 @@ mod tests {
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "the shape that check wants")]
-    fn to_the_bank(gateway: Option<&str>) -> Result<Route, NotTaken> {
+    fn to_the_bank(gateway: Option<&str>) -> Result<Destination, NotTaken> {
         let gateway = gateway.unwrap_or("default").to_owned();
         let lane = LaneName::new(format!("lane of {gateway}"));
         let connector = None;
-        Ok(Route {
+        Ok(Destination {
             gateway,
             connector,
             lane,
@@ -215,7 +216,7 @@ mod tests {
         ];
         for (fields, expected) in table {
             let checked = check(&payment(&fields), now, &book, to_the_bank);
-            let gateway = checked.map(|route| route.gateway);
+            let gateway = checked.map(|to| to.gateway);
             let gateway = gateway.map_err(|not_taken| match not_taken {
                 NotTaken::Refused { rule, .. } => rule,
                 NotTaken::Invalid(details) => panic!("{details:?}"),
@@ -229,8 +230,8 @@ mod tests {
     fn the_chosen_gateway_is_kept_in_the_context_and_is_no_part_of_sameness() {
         let (flow, plain) = (FlowId::new("init"), payment(&json!({})));
         let item = |gateway: &str| {
-            let route = to_the_bank(Some(gateway)).unwrap();
-            build(&plain, route, &[], &flow).unwrap()
+            let destination = to_the_bank(Some(gateway)).unwrap();
+            build(&plain, destination, &[], &flow).unwrap()
         };
         let (one, other) = (item("acme"), item("sepa"));
         assert!(

@@ -2,16 +2,14 @@
 //! each under its field. Nothing here depends on the time of day, so that a repeat of a good
 //! request is never refused.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tollgate_core::Timestamp;
-use tollgate_core::id::{ItemId, check_item_id};
+use tollgate_core::details::Details;
+use tollgate_core::id::ItemId;
 use tollgate_core::money::{Currency, Money};
 
-/// What is wrong, by field.
-pub type Details = BTreeMap<String, String>;
+use crate::fields::Reader;
 
 const MAX_ACCOUNT_CHARS: usize = 64;
 const MAX_NAME_CHARS: usize = 140;
@@ -57,196 +55,93 @@ pub struct Party {
 
 impl PaymentRequest {
     pub fn parse(body: &Value) -> Result<Self, Details> {
-        let Some(fields) = body.as_object() else {
-            let what = "must be a JSON object with a payment's fields".to_owned();
-            return Err(Details::from([("body".to_owned(), what)]));
-        };
-        let mut reader = Reader {
-            fields,
-            wrong: Details::new(),
-        };
-        reader.no_others();
-        let payment_id = reader.id();
-        let money = reader.money();
-        let debtor = reader.party("debtor");
-        let creditor = reader.party("creditor");
-        let execute_at = reader.time("executeAt");
-        let deadline = reader.time("deadline");
-        let hold_if_late = reader.hold_if_late();
-        let gateway = reader.optional_text("gateway", MAX_ACCOUNT_CHARS);
-        let reference = reader.optional_text("reference", MAX_NAME_CHARS);
-        let metadata = reader.metadata();
-        match (payment_id, money, debtor, creditor) {
-            (Some(payment_id), Some(money), Some(debtor), Some(creditor))
-                if reader.wrong.is_empty() =>
-            {
-                Ok(Self {
-                    payment_id,
-                    money,
-                    debtor,
-                    creditor,
-                    execute_at,
-                    deadline,
-                    hold_if_late,
-                    gateway,
-                    reference,
-                    metadata,
-                })
-            }
-            _ => Err(reader.wrong),
-        }
+        let mut read = Reader::new(body, &FIELDS)?;
+        let payment_id = id(&mut read);
+        let money = money(&mut read);
+        let debtor = party(&mut read, "debtor");
+        let creditor = party(&mut read, "creditor");
+        let execute_at = time(&mut read, "executeAt");
+        let deadline = time(&mut read, "deadline");
+        let hold_if_late = hold_if_late(&mut read);
+        let gateway = read.optional_text("gateway", MAX_ACCOUNT_CHARS);
+        let reference = read.optional_text("reference", MAX_NAME_CHARS);
+        let metadata = metadata(&mut read);
+        read.end(|| {
+            Some(Self {
+                payment_id: payment_id?,
+                money: money?,
+                debtor: debtor?,
+                creditor: creditor?,
+                execute_at,
+                deadline,
+                hold_if_late,
+                gateway,
+                reference,
+                metadata,
+            })
+        })
     }
 }
 
-/// Reads one field after another and notes what is wrong.
-struct Reader<'a> {
-    fields: &'a Map<String, Value>,
-    wrong: Details,
+fn id(read: &mut Reader<'_>) -> Option<ItemId> {
+    const FIELD: &str = "paymentId";
+    let id = read.id(FIELD)?;
+    if RESERVED_IDS.contains(&id.as_str()) {
+        return read.blame(FIELD, "is a reserved word; choose another id");
+    }
+    Some(id)
 }
 
-impl Reader<'_> {
-    fn blame<T>(&mut self, field: &str, what: impl Into<String>) -> Option<T> {
-        self.wrong.insert(field.to_owned(), what.into());
-        None
-    }
+fn money(read: &mut Reader<'_>) -> Option<Money> {
+    let amount = read.text("amount");
+    let Some(currency) = read.currency("currency") else {
+        let why = amount.and_then(wrong_in_any_currency)?;
+        return read.blame("amount", why);
+    };
+    read.kept("amount", Money::parse(amount?, currency))
+}
 
-    fn no_others(&mut self) {
-        let others = self
-            .fields
-            .keys()
-            .filter(|key| !FIELDS.contains(&key.as_str()));
-        for field in others.take(20).cloned().collect::<Vec<_>>() {
-            self.blame::<()>(&field, "is not a field of a payment");
-        }
-    }
-
-    /// A field that is given and not null.
-    fn given(&self, field: &str) -> Option<&Value> {
-        self.fields.get(field).filter(|value| !value.is_null())
-    }
-
-    fn id(&mut self) -> Option<ItemId> {
-        let text = self.text("paymentId")?;
-        if let Err(why) = check_item_id(&text) {
-            return self.blame("paymentId", why);
-        }
-        if RESERVED_IDS.contains(&text.as_str()) {
-            return self.blame("paymentId", "is a reserved word; choose another id");
-        }
-        Some(ItemId::new(text))
-    }
-
-    fn text(&mut self, field: &str) -> Option<String> {
-        match self.given(field) {
-            None => self.blame(field, "is required"),
-            Some(Value::String(text)) => Some(text.clone()),
-            Some(_) => self.blame(field, "must be a string"),
-        }
-    }
-
-    fn optional_text(&mut self, field: &str, most: usize) -> Option<String> {
-        self.given(field)?;
-        let text = self.text(field)?;
-        match check_text(&text, most) {
-            Ok(()) => Some(text),
-            Err(why) => self.blame(field, why),
-        }
-    }
-
-    fn money(&mut self) -> Option<Money> {
-        let amount = self.text("amount");
-        let code = self.text("currency")?;
-        let Some(currency) = Currency::from_code(&code) else {
-            if let Some(why) = amount.and_then(|amount| wrong_in_any_currency(&amount)) {
-                self.blame::<()>("amount", why);
-            }
-            return self.blame("currency", "must be an ISO 4217 code such as \"USD\"");
-        };
-        match Money::parse(&amount?, currency) {
-            Ok(money) => Some(money),
-            Err(why) => self.blame("amount", why),
-        }
-    }
-
-    fn party(&mut self, field: &str) -> Option<Party> {
-        let fields = match self.given(field) {
-            None => return self.blame(field, "is required"),
-            Some(Value::Object(fields)) => fields.clone(),
-            Some(_) => return self.blame(field, "must be an object with account and name"),
-        };
-        for other in fields
-            .keys()
-            .filter(|key| !["account", "name"].contains(&key.as_str()))
-            .take(5)
-        {
-            self.blame::<()>(&format!("{field}.{other}"), "is not a field of a party");
-        }
-        let account = self.party_text(field, &fields, "account", MAX_ACCOUNT_CHARS);
-        let name = self.party_text(field, &fields, "name", MAX_NAME_CHARS);
+fn party(read: &mut Reader<'_>, field: &str) -> Option<Party> {
+    let shape = "must be an object with account and name";
+    read.part(field, &["account", "name"], shape, |party| {
+        let account = party.short_text("account", MAX_ACCOUNT_CHARS);
+        let name = party.short_text("name", MAX_NAME_CHARS);
         Some(Party {
             account: account?,
             name: name?,
         })
-    }
+    })
+}
 
-    fn party_text(
-        &mut self,
-        party: &str,
-        fields: &Map<String, Value>,
-        field: &str,
-        most: usize,
-    ) -> Option<String> {
-        let path = format!("{party}.{field}");
-        match fields.get(field) {
-            None | Some(Value::Null) => self.blame(&path, "is required"),
-            Some(Value::String(text)) => match check_text(text, most) {
-                Ok(()) => Some(text.clone()),
-                Err(why) => self.blame(&path, why),
-            },
-            Some(_) => self.blame(&path, "must be a string"),
-        }
-    }
+fn time(read: &mut Reader<'_>, field: &str) -> Option<Timestamp> {
+    const SHAPE: &str = "must be a time such as \"2026-11-16T16:00:00-07:00\" or \"2026-11-16T16:00:00[America/Phoenix]\"";
+    read.given(field)?;
+    let text = read.text(field)?;
+    read.kept(field, parse_time(text).ok_or(SHAPE))
+}
 
-    fn time(&mut self, field: &str) -> Option<Timestamp> {
-        self.given(field)?;
-        let text = self.text(field)?;
-        match parse_time(&text) {
-            Some(time) => Some(time),
-            None => self.blame(
-                field,
-                "must be a time such as \"2026-11-16T16:00:00-07:00\" or \"2026-11-16T16:00:00[America/Phoenix]\"",
-            ),
-        }
-    }
+fn hold_if_late(read: &mut Reader<'_>) -> bool {
+    const FIELD: &str = "onMissedDeadline";
+    let wrong = match read.given(FIELD).map(Value::as_str) {
+        None | Some(Some("run")) => return false,
+        Some(Some("hold")) if read.given("deadline").is_some() => return true,
+        Some(Some("hold")) => "\"hold\" needs a deadline",
+        Some(_) => "must be \"run\" or \"hold\"",
+    };
+    read.blame::<()>(FIELD, wrong);
+    false
+}
 
-    fn hold_if_late(&mut self) -> bool {
-        let given = self.given("onMissedDeadline").map(Value::as_str);
-        match given {
-            None | Some(Some("run")) => false,
-            Some(Some("hold")) if self.given("deadline").is_some() => true,
-            Some(Some("hold")) => {
-                self.blame::<()>("onMissedDeadline", "\"hold\" needs a deadline");
-                false
-            }
-            Some(_) => {
-                self.blame::<()>("onMissedDeadline", "must be \"run\" or \"hold\"");
-                false
-            }
-        }
+fn metadata(read: &mut Reader<'_>) -> Option<Map<String, Value>> {
+    const FIELD: &str = "metadata";
+    let Value::Object(map) = read.given(FIELD)? else {
+        return read.blame(FIELD, "must be a JSON object");
+    };
+    if serde_json::to_vec(map).map_or(0, |bytes| bytes.len()) > MAX_METADATA_BYTES {
+        let why = format!("must have at most {MAX_METADATA_BYTES} bytes as JSON");
+        return read.blame(FIELD, why);
     }
-
-    fn metadata(&mut self) -> Option<Map<String, Value>> {
-        match self.given("metadata")? {
-            Value::Object(map) => {
-                let map = map.clone();
-                if serde_json::to_vec(&map).map_or(0, |bytes| bytes.len()) > MAX_METADATA_BYTES {
-                    return self.blame("metadata", "must have at most 4096 bytes as JSON");
-                }
-                Some(map)
-            }
-            _ => self.blame("metadata", "must be a JSON object"),
-        }
-    }
+    Some(map.clone())
 }
 
 /// What is wrong with an amount whatever its currency: none has more digits than this one.
@@ -256,8 +151,8 @@ fn wrong_in_any_currency(amount: &str) -> Option<String> {
     is_wrong.then(|| "must be an amount such as \"125.50\"".to_owned())
 }
 
-/// An offset, or a zone in brackets. A local time that does not exist is taken right after the
-/// gap; one that exists twice, at the first.
+/// An offset, or a zone in brackets. A local time that does not exist is moved on by the length of
+/// the gap, so that 02:30 is 03:30 and two such times stay apart; one that exists twice is the first.
 pub fn parse_time(text: &str) -> Option<Timestamp> {
     if text.contains('[') {
         return text
@@ -266,19 +161,6 @@ pub fn parse_time(text: &str) -> Option<Timestamp> {
             .map(|zoned| zoned.timestamp());
     }
     text.parse().ok()
-}
-
-fn check_text(text: &str, most: usize) -> Result<(), String> {
-    if text.trim().is_empty() {
-        return Err("must not be empty".to_owned());
-    }
-    if text.chars().count() > most {
-        return Err(format!("must have at most {most} characters"));
-    }
-    if text.chars().any(char::is_control) {
-        return Err("must not contain control characters".to_owned());
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -26,10 +26,10 @@ pub struct Bank {
     pub sender: Sender,
 }
 
-/// The bank of one payment. The connector is kept in the payment's context: a payment that may
+/// Where one payment goes. The connector is kept in the payment's context: a payment that may
 /// have been sent must never be sent through another bank because the configuration has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Route {
+pub(super) struct Destination {
     /// What the bank is told.
     pub(super) gateway: String,
     /// None for the default bank.
@@ -48,9 +48,9 @@ impl Routes<Bank> {
         all.map(|bank| &bank.lane)
     }
 
-    pub(super) fn route(&self, gateway: Option<&str>) -> Result<Route, NotTaken> {
+    pub(super) fn destination(&self, gateway: Option<&str>) -> Result<Destination, NotTaken> {
         let (connector, bank) = self.pick(gateway)?;
-        Ok(Route {
+        Ok(Destination {
             gateway: gateway.unwrap_or(DEFAULT_GATEWAY).to_owned(),
             connector: connector.map(str::to_owned),
             lane: bank.lane.clone(),

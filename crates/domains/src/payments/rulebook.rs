@@ -10,15 +10,16 @@ use tollgate_core::id::{LaneName, check_item_id};
 use tollgate_core::money::Money;
 
 use super::PaymentRequest;
-use super::expression::{Expression, Facts};
+use super::facts;
 use super::guard_rule::{GuardKind, GuardRule};
 use super::route_table::{RouteTable, read_currency};
 use super::rule_text::{Problem, RuleText, RulesText};
+use crate::expression::{Expression, Facts};
 
 const MOST_RULES: usize = 100;
 const MAX_NAME_CHARS: usize = 64;
 const MAX_MESSAGE_CHARS: usize = 500;
-/// Twins are looked for so far back at most.
+/// Twins are looked for at most this far back.
 const LONGEST_PERIOD_SECS: u32 = 90 * 24 * 3600;
 /// What is refused without any rule of anybody's.
 const BUILT_IN: [&str; 3] = ["distinct_accounts", "gateway", "lane"];
@@ -123,7 +124,7 @@ impl Rulebook {
         if self.rules.is_empty() {
             return None;
         }
-        let facts = Facts::new(payment, gateway, lane, now);
+        let facts = facts::of(payment, gateway, lane, now);
         self.rules.iter().find_map(|rule| rule.refusal(&facts))
     }
 
@@ -170,7 +171,7 @@ fn read_kind(rule: &RuleText) -> Result<Kind, String> {
     let of_totals = rule.currency.is_some() || rule.zone.is_some();
     match (&rule.require, rule.duplicate_within_secs, &rule.daily_total) {
         (Some(source), None, None) if !of_totals => {
-            let compiled = Expression::compile(source);
+            let compiled = facts::compile(source);
             compiled
                 .map(Kind::Require)
                 .map_err(|why| format!("require {why}"))

@@ -12,7 +12,7 @@ use super::rule_text::{Problem, RulesText};
 use super::rulebook::Rulebook;
 use super::{DEFAULT_GATEWAY, item_type};
 
-/// So old may be what a node knows of the rules.
+/// What a node knows of the rules is at most this old.
 const MAX_AGE: SignedDuration = SignedDuration::from_millis(250);
 
 pub struct RulesInForce {

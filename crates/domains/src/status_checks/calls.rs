@@ -9,7 +9,7 @@ use tollgate_core::flow::{Call, Policy, Step, StepError};
 use tollgate_core::ports::{CallError, TakeTurn};
 use tollgate_dispatch::Gate;
 
-use super::rules::kept;
+use super::grouping::kept;
 use super::{TURN_PATIENCE, WorkflowConfig, World};
 
 /// A longer name of a gateway is none.

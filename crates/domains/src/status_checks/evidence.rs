@@ -8,7 +8,7 @@ use tollgate_core::id::{FlowId, ItemId};
 use tollgate_core::ports::{Author, Intervened};
 
 use super::World;
-use super::rows::{STORE_STEP, step_error};
+use super::rows::STORE_STEP;
 use crate::payments;
 
 /// The gateway names the very payment and says that it is completed: that is evidence. A payment that
@@ -41,8 +41,7 @@ impl Step for NoteDone {
         });
         let item = payments::item(&ItemId::new(&self.payment_id));
         let evidence = Author::new(actor::STATUS_CHECK, evidence.to_string());
-        let noted = world.store.note_done(&item, evidence).await;
-        match noted.map_err(step_error)? {
+        match world.store.note_done(&item, evidence).await? {
             Intervened::Yes => Ok(true),
             Intervened::NoSuchItem => Ok(false),
             Intervened::Refused(why) => {

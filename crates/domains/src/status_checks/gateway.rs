@@ -8,8 +8,8 @@ use tollgate_core::id::FlowId;
 use super::WorkflowConfig;
 use super::calls::{CallIdbFacade, CallPgiGateway};
 use super::evidence::NoteDone;
+use super::grouping::{Chunk, ChunkOutcome, FailedPayment, chunks_per_run};
 use super::rows::{ReadChunks, RecordChunk};
-use super::rules::{Chunk, ChunkOutcome, FailedPayment, chunks_per_run};
 
 #[derive(Debug)]
 pub struct GatewayWorkflow;

@@ -5,10 +5,10 @@ mod calls;
 mod config;
 mod evidence;
 mod gateway;
+mod grouping;
 mod parent;
 mod request;
 mod rows;
-mod rules;
 mod service;
 
 use std::collections::BTreeMap;
@@ -25,13 +25,13 @@ pub use calls::{CallIdbFacade, CallPgiGateway, GetGatewayForPayment, PaymentChec
 pub use config::WorkflowConfig;
 pub use evidence::NoteDone;
 pub use gateway::{ChunkProgress, GatewayInput, GatewayResult, GatewayWorkflow};
+pub use grouping::{CheckStatusResult, FailedChunk, ProgressInfo, Stage};
 pub use parent::{CheckInput, PaymentStatusCheckWorkflow, Place};
 pub use request::{MAX_PAYMENTS, payment_ids};
 pub use rows::{
     Aggregate, FailCheck, FailGateway, PlanChunks, ReadChunks, ReadLookups, RecordChunk,
     RecordLookups,
 };
-pub use rules::{CheckStatusResult, FailedChunk, ProgressInfo, Stage};
 pub use service::{GatewayProgress, Report, ReportStatus, StartError, StatusCheckService};
 
 /// Apart from those of payments, so that a check of ten thousand delays none.

@@ -11,11 +11,11 @@ use tollgate_core::ports::CheckPhase;
 use super::WorkflowConfig;
 use super::calls::GetGatewayForPayment;
 use super::gateway::{self, GatewayInput, GatewayWorkflow};
+use super::grouping::ProgressInfo;
 use super::rows::{Aggregate, FailCheck, FailGateway, PlanChunks, ReadLookups, RecordLookups};
-use super::rules::ProgressInfo;
 
-/// So many gateways are worked on at once. There are one to twenty; more than this only if somebody
-/// has written nonsense into the documents.
+/// At most this many gateways are worked on at once. There are one to twenty; more than this only if
+/// somebody has written nonsense into the documents.
 const GATEWAYS_PER_RUN: usize = 100;
 
 #[derive(Debug)]

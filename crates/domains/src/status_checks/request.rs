@@ -1,18 +1,17 @@
 //! `{"paymentIds": […]}`, or everything that is wrong with it.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
+use tollgate_core::details::{Details, one};
 use tollgate_core::id::check_item_id;
 
-/// So many payments may be asked about at once.
+/// At most this many payments may be asked about at once.
 pub const MAX_PAYMENTS: usize = 10_000;
 const FIELD: &str = "paymentIds";
-/// So many wrong ids are named; the others are as wrong as these.
+/// At most this many wrong ids are named; the others are as wrong as these.
 const MAX_NAMED: usize = 20;
 
 /// The ids as they were sent, twins included.
-pub fn payment_ids(body: &Value) -> Result<Vec<String>, BTreeMap<String, String>> {
+pub fn payment_ids(body: &Value) -> Result<Vec<String>, Details> {
     let Value::Object(fields) = body else {
         return Err(one("body", "must be an object with paymentIds"));
     };
@@ -23,18 +22,19 @@ pub fn payment_ids(body: &Value) -> Result<Vec<String>, BTreeMap<String, String>
         None | Some(Value::Null) => return Err(one(FIELD, "must not be empty")),
         Some(Value::Array(ids)) if ids.is_empty() => return Err(one(FIELD, "must not be empty")),
         Some(Value::Array(ids)) if ids.len() > MAX_PAYMENTS => {
-            return Err(one(FIELD, "must have at most 10000 items"));
+            let what = format!("must have at most {MAX_PAYMENTS} items");
+            return Err(one(FIELD, what));
         }
         Some(Value::Array(ids)) => ids,
         Some(_) => return Err(one(FIELD, "must be a list of strings")),
     };
-    let mut wrong = BTreeMap::new();
+    let mut wrong = Details::new();
     let mut good = Vec::with_capacity(ids.len());
     for (place, id) in ids.iter().enumerate() {
         match judge(id) {
             Ok(id) => good.push(id.to_owned()),
             Err(_) if wrong.len() >= MAX_NAMED => {}
-            Err(why) => drop(wrong.insert(format!("{FIELD}[{place}]"), why.to_owned())),
+            Err(why) => drop(wrong.insert(format!("{FIELD}[{place}]"), why)),
         }
     }
     if wrong.is_empty() {
@@ -44,13 +44,10 @@ pub fn payment_ids(body: &Value) -> Result<Vec<String>, BTreeMap<String, String>
     }
 }
 
-fn judge(id: &Value) -> Result<&str, &'static str> {
-    let id = id.as_str().ok_or("must be a string")?;
+fn judge(id: &Value) -> Result<&str, String> {
+    let id = id.as_str();
+    let id = id.ok_or_else(|| "must be a string".to_owned())?;
     check_item_id(id).map(|()| id)
-}
-
-fn one(field: &str, what: &str) -> BTreeMap<String, String> {
-    BTreeMap::from([(field.to_owned(), what.to_owned())])
 }
 
 #[cfg(test)]

@@ -7,23 +7,18 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tollgate_core::flow::{Call, Policy, Step, StepError};
 use tollgate_core::id::FlowId;
-use tollgate_core::ports::{CheckEnd, EndedParts, Part, PartList, StoreError};
-use tollgate_core::retry;
+use tollgate_core::ports::{CheckEnd, EndedParts, Part, PartList};
 
 use super::World;
-use super::rules::{CheckStatusResult, Chunk, ChunkOutcome, Group, ProgressInfo, group, kept};
+use super::grouping::{CheckStatusResult, Chunk, ChunkOutcome, Group, ProgressInfo, group, kept};
+use crate::steps;
 
-/// Outlives any store that comes back; a mistake of our own ends it at once.
+/// Some of these steps go through all rows of a check.
 pub(super) const STORE_STEP: Policy = Policy {
     timeout: Duration::from_mins(2),
-    retry: retry::Policy {
-        max_attempts: u32::MAX,
-        first_pause: Duration::from_millis(200),
-        factor: 2,
-        longest_pause: Duration::from_secs(10),
-    },
+    ..steps::STORE_STEP
 };
-/// So many parts are read or written at once: a write holds up nobody else's turn.
+/// At most this many parts are read or written at once: a write holds up nobody else's turn.
 const PARTS_AT_ONCE: u32 = 200;
 
 /// The payments of one part of the lookups.
@@ -80,8 +75,7 @@ impl Step for RecordLookups {
             outcome_json: written(&self.gateways)?,
             failed: false,
         };
-        let recorded = world.store.end_parts(&call.flow_id, ended).await;
-        recorded.map_err(step_error)
+        Ok(world.store.end_parts(&call.flow_id, ended).await?)
     }
 }
 
@@ -114,7 +108,7 @@ impl Step for PlanChunks {
             counts.push(world.write_chunks(check, gateway, group, size).await?);
         }
         let begun = world.store.begin_gateways(check, number(counts.len()));
-        begun.await.map_err(step_error)?;
+        begun.await?;
         Ok(counts)
     }
 }
@@ -180,12 +174,11 @@ impl Step for RecordChunk {
             outcome_json: written(&self.outcome)?,
             failed: self.outcome.has_failed(),
         };
-        let recorded = world.store.end_parts(&self.check, ended).await;
-        recorded.map_err(step_error)
+        Ok(world.store.end_parts(&self.check, ended).await?)
     }
 }
 
-/// A gateway's flow has failed as a whole: what it has not come to has failed with it.
+/// A gateway's flow has failed as a whole: what it has not reached has failed with it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FailGateway {
     pub gateway: u32,
@@ -214,8 +207,7 @@ impl Step for FailGateway {
             outcome_json: written(&ChunkOutcome::NotAnnounced { error })?,
             failed: true,
         };
-        let recorded = world.store.end_parts(&call.flow_id, ended).await;
-        recorded.map_err(step_error)
+        Ok(world.store.end_parts(&call.flow_id, ended).await?)
     }
 }
 
@@ -238,7 +230,7 @@ impl Step for Aggregate {
     }
     async fn run(&self, world: &World, call: &Call) -> Result<ProgressInfo, StepError> {
         let (check, store) = (&call.flow_id, &world.store);
-        store.begin_aggregation(check).await.map_err(step_error)?;
+        store.begin_aggregation(check).await?;
         let lookups = world.lookups(check).await?.into_iter();
         let failed = lookups.filter(|(_, gateway)| gateway.is_none());
         let mut result = CheckStatusResult {
@@ -254,8 +246,8 @@ impl Step for Aggregate {
         }
         let result_json = written(&result)?;
         let ended = store.end_check(check, CheckEnd::Completed { result_json });
-        ended.await.map_err(step_error)?;
-        let view = store.check(check).await.map_err(step_error)?;
+        ended.await?;
+        let view = store.check(check).await?;
         view.as_ref().map(ProgressInfo::of).ok_or_else(gone)
     }
 }
@@ -281,8 +273,7 @@ impl Step for FailCheck {
     async fn run(&self, world: &World, call: &Call) -> Result<(), StepError> {
         let error = kept(&self.error);
         let end = CheckEnd::Failed { error };
-        let ended = world.store.end_check(&call.flow_id, end).await;
-        ended.map_err(step_error)
+        Ok(world.store.end_check(&call.flow_id, end).await?)
     }
 }
 
@@ -294,8 +285,7 @@ impl World {
         from: u32,
         limit: u32,
     ) -> Result<Vec<Part>, StepError> {
-        let parts = self.store.parts(check, list, from, limit).await;
-        parts.map_err(step_error)
+        Ok(self.store.parts(check, list, from, limit).await?)
     }
 
     async fn all_parts(&self, check: &FlowId, list: PartList) -> Result<Vec<Part>, StepError> {
@@ -335,8 +325,7 @@ impl World {
         let (list, mut from) = (PartList::Chunks { gateway }, 0);
         for some in chunks.chunks(PARTS_AT_ONCE as usize) {
             let bodies = some.iter().map(written).collect::<Result<_, _>>()?;
-            let added = self.store.add_parts(check, list, from, bodies).await;
-            added.map_err(step_error)?;
+            self.store.add_parts(check, list, from, bodies).await?;
             from += number(some.len());
         }
         Ok(from)
@@ -357,15 +346,4 @@ fn written<T: Serialize>(value: &T) -> Result<String, StepError> {
 
 fn gone() -> StepError {
     StepError::last("the check's rows are gone: it is older than checks are kept")
-}
-
-pub(super) fn step_error(error: StoreError) -> StepError {
-    match error {
-        passing @ (StoreError::Unavailable(_) | StoreError::Fenced(_)) => {
-            StepError::retryable(passing.to_string())
-        }
-        lasting @ (StoreError::Invalid(_) | StoreError::Bug(_)) => {
-            StepError::last(lasting.to_string())
-        }
-    }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use thiserror::Error;
 use tollgate_core::flow::Flow;
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{
@@ -11,8 +12,8 @@ use tollgate_core::ports::{
     Store, StoreError, StoreResult,
 };
 
+use super::grouping::{CheckStatusResult, Chunk, ProgressInfo, parts, without_twins};
 use super::parent::{CheckInput, PaymentStatusCheckWorkflow, Place};
-use super::rules::{CheckStatusResult, Chunk, ProgressInfo, parts, without_twins};
 use super::{TASK_QUEUE, WorkflowConfig};
 
 pub struct StatusCheckService {
@@ -30,22 +31,24 @@ impl std::fmt::Debug for StatusCheckService {
 }
 
 /// Why a check did not start.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum StartError {
-    /// The id was given before.
+    #[error("the id was given before")]
     Known,
     /// Not now.
+    #[error("{0}")]
     Unavailable(String),
+    #[error("{0}")]
     Failed(String),
 }
 
 impl From<StoreError> for StartError {
     fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Unavailable(_) | StoreError::Fenced(_) => {
-                Self::Unavailable(error.to_string())
-            }
-            StoreError::Invalid(_) | StoreError::Bug(_) => Self::Failed(error.to_string()),
+        let why = error.to_string();
+        if error.may_pass() {
+            Self::Unavailable(why)
+        } else {
+            Self::Failed(why)
         }
     }
 }
@@ -114,7 +117,7 @@ impl StatusCheckService {
         let started = self.start_flow(check, &input).await;
         if let Err(error) = &started {
             // Nobody knows the id; still, no row should say that it runs.
-            let error = format!("it could not be started: {error:?}");
+            let error = format!("it could not be started: {error}");
             let ended = self.store.end_check(check, CheckEnd::Failed { error });
             if let Err(error) = ended.await {
                 tracing::warn!(%check, %error, "a check that never began is left to retention");
@@ -190,7 +193,7 @@ impl StatusCheckService {
 
 fn gateway(view: &GatewayView) -> StoreResult<GatewayProgress> {
     let first: Chunk = serde_json::from_str(&view.first_chunk_json)
-        .map_err(|e| StoreError::Bug(format!("a chunk is none: {e}")))?;
+        .map_err(|e| StoreError::Bug(format!("a chunk cannot be read: {e}")))?;
     Ok(GatewayProgress {
         gateway: first.gateway,
         chunks_total: view.chunks,
@@ -203,7 +206,8 @@ fn told(view: &CheckView, failed: Option<String>) -> StoreResult<Report> {
     let status = match (&view.end, failed) {
         (Some(CheckEnd::Completed { result_json }), _) => {
             let result = serde_json::from_str(result_json);
-            let result = result.map_err(|e| StoreError::Bug(format!("a result is none: {e}")))?;
+            let result =
+                result.map_err(|e| StoreError::Bug(format!("a result cannot be read: {e}")))?;
             ReportStatus::Completed(result)
         }
         (Some(CheckEnd::Failed { error }), _) => ReportStatus::Failed(error.clone()),

@@ -74,7 +74,7 @@ fn it_is_durable_and_recoverable_schedules_outlive_the_process() {
         folder,
         ..
     } = town;
-    drop((schedules, node));
+    drop(node);
 
     let town = Town::build_on(folder.unwrap(), bank, time, &plan);
     let view = town.node.view("inv_1");

@@ -221,18 +221,15 @@ impl Node {
         let gate = Arc::new(Gate::new(Arc::clone(&store), GateOptions::default()));
         let connector = Arc::new(provider(bank, plan.bank.honours_keys));
         let ladder: Vec<_> = plan.ladder.iter().map(|&rung| rung.to_owned()).collect();
-        let world = Arc::new(Invoices {
-            store: Arc::clone(&store),
-            sender: Sender::new(Arc::clone(&store), gate, connector),
-            checks: Chain::read(&plan.checks).unwrap(),
-            ladder: Ladder::try_from(ladder).unwrap(),
-        });
+        let world = Arc::new(Invoices::new(
+            Arc::clone(&store),
+            Sender::new(Arc::clone(&store), gate, connector),
+            Chain::read(&plan.checks).unwrap(),
+            Ladder::try_from(ladder).unwrap(),
+        ));
         let mut memory = Memory::new(Work::Blocking(RUNTIME.handle().clone()));
         invoices::register(&mut memory, &world);
-        let billing = Billing {
-            store: Arc::clone(&store),
-            lane: LaneName::new(LANE),
-        };
+        let billing = Billing::new(Arc::clone(&store), LaneName::new(LANE));
         Self {
             store,
             billing,

@@ -10,7 +10,7 @@ use tollgate_core::flow::{
 use tollgate_core::id::{FlowId, ItemId, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::money::Money;
-use tollgate_core::ports::{NewItem, NewRecord, Request, StatusMove, Store, StoreError};
+use tollgate_core::ports::{NewItem, NewRecord, Request, StatusMove, Store};
 use tollgate_core::retry;
 use tollgate_dispatch::{Job, Moves, Sender, Sent};
 
@@ -113,10 +113,9 @@ impl Step for Remind {
                 not_done: StatusMove::new(&[], "WAITING"),
             },
         };
-        let away = |error: StoreError| StepError::retryable(error.to_string());
-        let sent = world.sender.send(&job).await.map_err(away)?;
+        let sent = world.sender.send(&job).await?;
         if matches!(sent, Sent::Done(_)) {
-            world.store.finish(&item, run, done).await.map_err(away)?;
+            world.store.finish(&item, run, done).await?;
         }
         Ok(sent)
     }

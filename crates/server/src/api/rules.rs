@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tollgate_core::Timestamp;
+use tollgate_core::details::Details;
 use tollgate_core::id::LaneName;
 use tollgate_domains::payments::{
     self, PaymentRequest, RouteText, RuleText, RulesError, RulesText, Trial, Tried, dry_run,
@@ -224,7 +225,7 @@ async fn try_out(
     Ok(Json(summed_up(results.collect())))
 }
 
-type Sample = Vec<(Option<String>, Result<Tried, payments::Details>)>;
+type Sample = Vec<(Option<String>, Result<Tried, Details>)>;
 
 impl App {
     /// The payments that were given, or those that wait.
@@ -284,7 +285,7 @@ impl App {
     }
 }
 
-fn parsed(body: &Value) -> (Option<String>, Result<Tried, payments::Details>) {
+fn parsed(body: &Value) -> (Option<String>, Result<Tried, Details>) {
     let id = body["paymentId"].as_str().map(str::to_owned);
     let tried = PaymentRequest::parse(body).map(|payment| Tried {
         payment,

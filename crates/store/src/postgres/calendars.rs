@@ -1,7 +1,8 @@
 //! Calendars: every version is a setting; lanes name them.
 
 use deadpool_postgres::{GenericClient, Transaction};
-use tollgate_core::calendar::{Calendar, CalendarText, in_one_line, no_such_calendar};
+use tollgate_core::calendar::{Calendar, CalendarText, no_such_calendar};
+use tollgate_core::details::in_one_line;
 use tollgate_core::gate::HORIZON;
 use tollgate_core::id::{CalendarName, LaneName};
 use tollgate_core::ports::{Author, CalendarInForce, SettingKind, StoreError, StoreResult};

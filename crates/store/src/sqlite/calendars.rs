@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 use tollgate_core::Timestamp;
-use tollgate_core::calendar::{Calendar, CalendarText, in_one_line, no_such_calendar};
+use tollgate_core::calendar::{Calendar, CalendarText, no_such_calendar};
+use tollgate_core::details::in_one_line;
 use tollgate_core::gate::HORIZON;
 use tollgate_core::id::CalendarName;
 use tollgate_core::ports::{Author, CalendarInForce, Setting, SettingKind, StoreError};

@@ -7,7 +7,7 @@ use tollgate_core::ports::NewChunk;
 
 use super::super::MAX_BATCH;
 
-/// A chunk that has so much text is full, if it is not for its lines.
+/// A chunk with this much text is full, however few lines it has.
 const MAX_CHUNK_BYTES: usize = 1024 * 1024;
 
 /// Collects lines into chunks.

@@ -3,8 +3,8 @@
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 use serde_json::{Map, Value};
+use tollgate_core::details::{Details, one};
 
-use super::super::request::Details;
 use super::split::MAX_LINE_BYTES;
 
 /// The columns there are, those that must be there first.
@@ -44,9 +44,8 @@ impl std::fmt::Debug for Table {
 impl Table {
     /// Reads the header; what is wrong is told by column.
     pub(super) fn read(header: &[u8]) -> Result<Self, Details> {
-        let wrong = |what: String| Details::from([("header".to_owned(), what)]);
         let mut cells = Cells::new();
-        let names = cells.read(header).map_err(wrong)?;
+        let names = cells.read(header).map_err(|what| one("header", what))?;
         let mut columns = Vec::with_capacity(names.len());
         let mut wrong = Details::new();
         for name in names.iter().map(|name| name.trim()) {
@@ -103,7 +102,7 @@ impl Table {
     }
 }
 
-/// So much of a column's name is repeated in an error.
+/// At most this many characters of a column's name are repeated in an error.
 const MOST_SHOWN: usize = 64;
 
 fn listed() -> String {

@@ -1,12 +1,13 @@
 //! A file as it comes in: pieces of bytes into chunks of lines, with the digest of the whole.
 
 use sha2::{Digest, Sha256};
+use tollgate_core::details::{Details, one};
 use tollgate_core::ports::NewChunk;
 
-use super::super::request::Details;
 use super::chunk::Chunks;
 use super::csv::Table;
 use super::split::{Line, MAX_LINE_BYTES, Splitter, Text};
+use crate::digest::hex;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -95,8 +96,7 @@ impl File {
         } = self;
         splitter.end(|line| rows.line(&line))?;
         if rows.lines == 0 {
-            let what = "has no payments; send one per line".to_owned();
-            return Err(Details::from([("body".to_owned(), what)]));
+            return Err(one("body", "has no payments; send one per line"));
         }
         Ok(WholeFile {
             last_chunks: rows.chunks.rest(),
@@ -129,11 +129,10 @@ impl Rows {
 const UNCLOSED: &str = "has a quote that is never closed";
 
 fn header(text: &Text<'_>) -> Result<Table, Details> {
-    let wrong = |what: String| Details::from([("header".to_owned(), what)]);
     match text {
         Text::Whole(text) => Table::read(text),
-        Text::TooLong => Err(wrong(too_long(Format::Csv))),
-        Text::Unclosed => Err(wrong(UNCLOSED.to_owned())),
+        Text::TooLong => Err(one("header", too_long(Format::Csv))),
+        Text::Unclosed => Err(one("header", UNCLOSED)),
     }
 }
 

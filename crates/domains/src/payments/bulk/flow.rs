@@ -9,11 +9,12 @@ use tollgate_core::flow::{Call, Ctx, End, Flow, FlowError, Policy, Step, StepErr
 use tollgate_core::ports::ChunkId;
 
 use super::super::Payments;
-use super::super::init::{Admit, Prepare, STORE_STEP, step_error};
+use super::super::init::{Admit, Prepare};
 use super::chunk;
 use super::judge::Read;
+use crate::steps::STORE_STEP;
 
-/// So many lines are read before others get their turn on the thread.
+/// At most this many lines are read before others get their turn on the thread.
 const LINES_AT_ONCE: usize = 32;
 
 #[derive(Debug)]
@@ -55,7 +56,7 @@ impl Step for AdmitChunk {
         STORE_STEP
     }
     async fn run(&self, world: &Payments, call: &Call) -> Result<bool, StepError> {
-        let Some(text) = world.store.chunk(&self.chunk).await.map_err(step_error)? else {
+        let Some(text) = world.store.chunk(&self.chunk).await? else {
             return Ok(false);
         };
         let mut read = Read::default();
@@ -80,8 +81,7 @@ impl Step for AdmitChunk {
         };
         let answers = admit.run(world, &call).await?;
         let end = read.end(&admit.payments, answers, &call.flow_id);
-        let counted = world.store.finish_chunk(&self.chunk, end).await;
-        counted.map_err(step_error)
+        Ok(world.store.finish_chunk(&self.chunk, end).await?)
     }
 }
 

@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use tollgate_core::details::{Details, one};
 use tollgate_core::id::{FlowId, ItemId, LaneName};
 use tollgate_core::ports::{BulkSum, ChunkEnd, LineError, Placed};
 
 use super::super::init::{Answer, Verdict};
-use super::super::request::{Details, PaymentRequest};
+use super::super::request::PaymentRequest;
 
-/// A line's error names at most so many fields, with at most so many characters each.
+/// A line's error names at most this many fields, with at most this many characters each.
 const MOST_FIELDS: usize = 20;
 const MOST_CHARS: usize = 200;
 
@@ -176,10 +177,6 @@ fn unreadable(why: &str) -> Wrong {
 fn other_content(first: u64) -> Details {
     let what = format!("is also on line {first}, with other content");
     one("paymentId", what)
-}
-
-fn one(field: &str, what: impl Into<String>) -> Details {
-    Details::from([(field.to_owned(), what.into())])
 }
 
 /// A line may be long and wrong in many ways; what is kept of it is short.

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use thiserror::Error;
 use tollgate_core::Timestamp;
+use tollgate_core::details::{Details, in_one_line, one};
 use tollgate_core::id::BulkId;
 use tollgate_core::ports::{Closed, KnownBulk, NewChunk, Store, StoreError, StoreResult};
 
 use super::super::item_type;
-use super::super::request::Details;
 use super::file::{File, Format};
 
-/// Ids are times, to the microsecond; so many uploads may begin in the same one.
+/// Ids are times, to the microsecond; at most this many uploads begin in the same one.
 const MAX_SAME_TIME: i64 = 1000;
 /// The longest `Idempotency-Key`.
 const MAX_KEY_CHARS: usize = 200;
@@ -29,7 +29,7 @@ impl std::fmt::Debug for BulkIntake {
 #[derive(Debug, Error)]
 pub enum UploadError {
     /// The file as a whole cannot be taken, by field.
-    #[error("the file is wrong: {0:?}")]
+    #[error("the file is wrong: {}", in_one_line(.0))]
     Invalid(Details),
     /// The key was used for other content.
     #[error("{0}")]
@@ -185,10 +185,7 @@ fn check_key(key: &str) -> Result<(), UploadError> {
         return Ok(());
     }
     let what = format!("must have 1 to {MAX_KEY_CHARS} visible ASCII characters");
-    Err(UploadError::Invalid(Details::from([(
-        "Idempotency-Key".to_owned(),
-        what,
-    )])))
+    Err(UploadError::Invalid(one("Idempotency-Key", what)))
 }
 
 #[cfg(test)]

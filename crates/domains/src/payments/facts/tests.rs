@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::expression::{Failed, MAX_CHARS, MAX_DEPTH};
 
 fn payment() -> PaymentRequest {
     PaymentRequest::parse(&json!({
@@ -14,14 +15,14 @@ fn payment() -> PaymentRequest {
     .unwrap()
 }
 
-fn facts(payment: &PaymentRequest) -> Facts {
+fn known(payment: &PaymentRequest) -> Facts {
     let now = "2026-11-16T12:00:00Z".parse().unwrap();
-    Facts::new(payment, "acme", &LaneName::new("fast"), now)
+    of(payment, "acme", &LaneName::new("fast"), now)
 }
 
 fn holds(source: &str) -> Result<bool, Failed> {
-    let expression = Expression::compile(source).unwrap_or_else(|e| panic!("{source}: {e}"));
-    expression.holds(&facts(&payment()))
+    let expression = compile(source).unwrap_or_else(|e| panic!("{source}: {e}"));
+    expression.holds(&known(&payment()))
 }
 
 #[test]
@@ -62,7 +63,7 @@ fn what_can_be_wrong_before_a_payment_comes_is_said_then() {
         ),
         (
             "debtor.acount == 'x'",
-            "a party has account and name, but no \"acount\"",
+            "debtor has account and name, but no \"acount\"",
         ),
         (
             "debtor.account.startWith('x')",
@@ -86,20 +87,16 @@ fn what_can_be_wrong_before_a_payment_comes_is_said_then() {
         ("", "line"),
     ];
     for (source, expected) in table {
-        let told = Expression::compile(source).unwrap_err();
+        let told = compile(source).unwrap_err();
         assert!(told.contains(expected), "{source}: {told}");
         assert_eq!(told.lines().count(), 1, "{told}");
     }
     let long = format!("currency == '{}'", "x".repeat(MAX_CHARS));
-    assert!(
-        Expression::compile(&long)
-            .unwrap_err()
-            .contains("2000 characters")
-    );
+    assert!(compile(&long).unwrap_err().contains("2000 characters"));
     let deep = format!("{}true{}", "(".repeat(17), ")".repeat(17));
-    assert!(Expression::compile(&deep).unwrap_err().contains("16 deep"));
+    assert!(compile(&deep).unwrap_err().contains("16 deep"));
     let chain = format!("{}1 > 0", "1+".repeat(MAX_DEPTH));
-    let told = Expression::compile(&chain).unwrap_err();
+    let told = compile(&chain).unwrap_err();
     assert!(told.contains("more than 48 operations deep"), "{told}");
 }
 
@@ -144,7 +141,7 @@ fn no_expression_is_too_much_for_the_stack() {
     };
     let fitting = shapes(MAX_DEPTH - 3);
     for source in fitting.into_iter().chain(shapes((MAX_CHARS - 13) / 2)) {
-        let judged = move || Expression::compile(&source).map(|e| e.holds(&facts(&payment())));
+        let judged = move || compile(&source).map(|e| e.holds(&known(&payment())));
         let worker = std::thread::Builder::new()
             .stack_size(2 << 20)
             .spawn(judged);
@@ -161,13 +158,13 @@ fn evaluations_per_second() {
         "currency != 'EUR' || amountMinor <= minor('10000.00')",
         "!(debtor.account in ['XX1', 'XX2', 'XX3']) && !creditor.account.startsWith('KP')",
     ];
-    let compiled: Vec<_> = sources.map(|s| Expression::compile(s).unwrap()).into();
+    let compiled: Vec<_> = sources.map(|s| compile(s).unwrap()).into();
     let payment = payment();
     #[expect(clippy::disallowed_methods, reason = "a measurement")]
     let begun = std::time::Instant::now();
     let rounds = 100_000_u32;
     for _ in 0..rounds {
-        let facts = facts(&payment);
+        let facts = known(&payment);
         assert!(compiled.iter().all(|e| e.holds(&facts) == Ok(true)));
     }
     let each = begun.elapsed() / rounds;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::excerpt::excerpt;
 use tollgate_core::ports::{CheckPhase, CheckView};
 
-/// About so many calls are made in one run of a flow; then it continues as new.
+/// About this many calls are made in one run of a flow; then it continues as new.
 pub(super) const CALLS_PER_RUN: usize = 200;
 /// The longest error that is kept of a call.
 pub(super) const MAX_ERROR_CHARS: usize = 300;
@@ -129,14 +129,14 @@ pub struct FailedChunk {
 }
 
 impl CheckStatusResult {
-    /// Adds the chunk of this index; one without an outcome was never come to.
+    /// Adds the chunk of this index; one without an outcome was not reached.
     pub(super) fn add(&mut self, index: u32, chunk: Chunk, outcome: Option<ChunkOutcome>) {
         let Chunk {
             gateway,
             payment_ids,
         } = chunk;
         let outcome = outcome.unwrap_or_else(|| ChunkOutcome::NotAnnounced {
-            error: "it was never come to".to_owned(),
+            error: "it was not reached".to_owned(),
         });
         match outcome {
             ChunkOutcome::NotAnnounced { error } => {

@@ -1,0 +1,185 @@
+//! What a rule or a check requires: a CEL expression, compiled once. Whatever can be said to be
+//! wrong with it before something is judged is said then; what is left is bounded by its length.
+
+mod vocabulary;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, LazyLock};
+
+use cel::{Context, Env, ExecutionError, Program, Value};
+use tollgate_core::money::{Currency, Money};
+
+#[cfg(test)]
+pub(crate) use vocabulary::MAX_DEPTH;
+pub(crate) use vocabulary::Vocabulary;
+
+/// Long enough for a list of sixty accounts.
+pub(crate) const MAX_CHARS: usize = 2000;
+/// Brackets within brackets.
+const MAX_NESTING: u16 = 16;
+/// Only what is used of it is taken from the machine.
+const PARSER_STACK_BYTES: usize = 64 << 20;
+
+static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
+
+#[derive(Debug)]
+pub(crate) struct Expression {
+    program: Program,
+}
+
+impl Expression {
+    /// `sample` is the least that is ever known. The error fits behind the rule's name.
+    pub(crate) fn compile(
+        vocabulary: &'static Vocabulary,
+        sample: &Facts,
+        source: &str,
+    ) -> Result<Self, String> {
+        if source.chars().count() > MAX_CHARS {
+            return Err(format!(
+                "has more than {MAX_CHARS} characters; make two of it"
+            ));
+        }
+        let deepest = deepest_bracket(source);
+        if deepest > MAX_NESTING {
+            return Err(format!("has brackets more than {MAX_NESTING} deep"));
+        }
+        let program = parse(source)?;
+        vocabulary.check(program.expression())?;
+        let expression = Self { program };
+        match expression.holds(sample) {
+            Err(Failed::NoVerdict(what)) => Err(format!("must be true or false, and is {what}")),
+            Ok(_) | Err(Failed::Error(_)) => Ok(expression),
+        }
+    }
+
+    pub(crate) fn holds(&self, facts: &Facts) -> Result<bool, Failed> {
+        let run = AssertUnwindSafe(|| self.program.execute(&facts.context));
+        match catch_unwind(run) {
+            Ok(Ok(Value::Bool(holds))) => Ok(holds),
+            Ok(Ok(other)) => Err(Failed::NoVerdict(other.type_of().to_string())),
+            Ok(Err(error)) => Err(Failed::Error(without_values(&error))),
+            Err(_) => Err(Failed::Error("the interpreter gave up".to_owned())),
+        }
+    }
+}
+
+/// The parser is not ours, and goes deep: it gets a stack of its own, and a bug of it takes no more
+/// with it than the rule.
+fn parse(source: &str) -> Result<Program, String> {
+    let parsed = std::thread::scope(|scope| {
+        let parser = std::thread::Builder::new().stack_size(PARSER_STACK_BYTES);
+        let parser = parser.spawn_scoped(scope, || {
+            let parsed = ENVIRONMENT.compile(source);
+            parsed.map_err(|errors| said_by_the_parser(&errors))
+        });
+        parser.map(std::thread::ScopedJoinHandle::join)
+    });
+    let gave_up = || "cannot be read: the parser gave up".to_owned();
+    parsed.map_err(|_| gave_up())?.map_err(|_| gave_up())?
+}
+
+/// Why there is neither yes nor no.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Failed {
+    /// The type of what came out instead.
+    NoVerdict(String),
+    Error(String),
+}
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoVerdict(what) => write!(f, "it is {what}, neither true nor false"),
+            Self::Error(why) => f.write_str(why),
+        }
+    }
+}
+
+/// An error of the interpreter may show the values it worked on: account numbers among them.
+fn without_values(error: &ExecutionError) -> String {
+    match error {
+        ExecutionError::NoSuchKey(key) => format!("there is no {key:?}"),
+        ExecutionError::UndeclaredReference(name) => format!("there is no {name:?}"),
+        ExecutionError::NoSuchOverload(overload) => overload.to_string(),
+        ExecutionError::FunctionError { function, message } => format!("{function}: {message}"),
+        ExecutionError::UnexpectedType { got, want } => format!("{got} where {want} is wanted"),
+        ExecutionError::Overflow(..) => "a number is too large".to_owned(),
+        ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => {
+            "a division by zero".to_owned()
+        }
+        ExecutionError::IndexOutOfBounds(_) => "a list is too short".to_owned(),
+        _ => "values that do not go together".to_owned(),
+    }
+}
+
+/// The first of them, with its place; the drawing that the parser adds is left out.
+fn said_by_the_parser(errors: &cel::ParseErrors) -> String {
+    let Some(error) = errors.errors.first() else {
+        return "cannot be read".to_owned();
+    };
+    let (line, column) = error.pos;
+    let what = error.msg.lines().next().unwrap_or_default();
+    format!("line {line}, column {column}: {what}")
+}
+
+fn deepest_bracket(source: &str) -> u16 {
+    let (mut depth, mut deepest) = (0_u16, 0);
+    for character in source.chars() {
+        match character {
+            '(' | '[' | '{' => depth = depth.saturating_add(1),
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}
+
+/// What an expression knows of what it judges.
+pub(crate) struct Facts {
+    context: Context<'static, 'static>,
+}
+
+impl Facts {
+    /// `minor()` is of this currency.
+    pub(crate) fn new(known: Vec<(&str, Value)>, currency: Currency) -> Self {
+        let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
+        for (name, value) in known {
+            context.add_variable_from_value(name, value);
+        }
+        let minor = move |text: Arc<String>| in_minor_units(&text, currency);
+        // A name that is taken is our own mistake, and every rule with it would say so.
+        let _ = context.add_function("minor", minor);
+        Self { context }
+    }
+}
+
+/// `minor("12.50")` is 1250 in euros; CEL has no decimals of its own.
+fn in_minor_units(text: &str, currency: Currency) -> Result<i64, ExecutionError> {
+    Money::parse(text, currency)
+        .map(|money| money.minor)
+        .map_err(|why| ExecutionError::function_error("minor", format!("{text:?} {why}")))
+}
+
+pub(crate) fn map(entries: impl IntoIterator<Item = (String, Value)>) -> Value {
+    let entries: std::collections::HashMap<String, Value> = entries.into_iter().collect();
+    entries.into()
+}
+
+pub(crate) fn plain(value: &serde_json::Value) -> Value {
+    use serde_json::Value as Json;
+    match value {
+        Json::Null => Value::Null,
+        Json::Bool(value) => Value::Bool(*value),
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(number), _) => Value::Int(number),
+            (None, Some(number)) => Value::UInt(number),
+            (None, None) => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Json::String(text) => text.as_str().into(),
+        Json::Array(values) => values.iter().map(plain).collect::<Vec<_>>().into(),
+        Json::Object(fields) => map(fields
+            .iter()
+            .map(|(key, value)| (key.clone(), plain(value)))),
+    }
+}
