@@ -320,12 +320,18 @@ fn accounts_are_told_whole_to_those_who_operate_and_masked_to_the_others() {
     for (token, is_whole) in pages {
         let reader = Reader::signed_in(address, token.unwrap());
         let page = reader.page("/console/payments/p1").text;
-        assert!(page.contains("invoice 42") && page.contains("2051"), "{page}");
+        assert!(
+            page.contains("invoice 42") && page.contains("2051"),
+            "{page}"
+        );
         assert_eq!(page.contains("DE0212"), is_whole, "{page}");
     }
     let log = pair.server.log().join("\n");
     let metrics = shown(read, "/metrics").text;
-    assert!(!log.contains("DE0212") && !metrics.contains("DE0212"), "{log}");
+    assert!(
+        !log.contains("DE0212") && !metrics.contains("DE0212"),
+        "{log}"
+    );
 }
 
 /// Sends nothing twice and says nothing when asked: whatever it got stays in doubt.

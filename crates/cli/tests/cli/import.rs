@@ -82,9 +82,15 @@ fn an_import_shows_what_became_of_its_lines_and_exits_accordingly() {
         let batch = answer["batchId"].as_str().unwrap();
         let listed = pair.data(&["payments", "list", "--batch", batch]);
         let listed = listed["payments"].as_array().unwrap().clone();
-        listed.iter().map(|it| it["paymentId"].clone()).collect::<Vec<_>>()
+        listed
+            .iter()
+            .map(|it| it["paymentId"].clone())
+            .collect::<Vec<_>>()
     };
-    assert_eq!((listed(&first), listed(&again)), (vec![json!("p3")], vec![]));
+    assert_eq!(
+        (listed(&first), listed(&again)),
+        (vec![json!("p3")], vec![])
+    );
     assert_eq!(pair.shown("p3")["batchId"], first["batchId"]);
     let page = Reader::local(address);
     let page = |path: &str| page.page(path).text;
@@ -92,7 +98,10 @@ fn an_import_shows_what_became_of_its_lines_and_exits_accordingly() {
     let link = format!("/console/payments?batch={batch}");
     assert!(page(&format!("/console/imports/{batch}")).contains(&link));
     let found = page(&link);
-    assert!(found.contains("/console/payments/p3") && !found.contains("payments/p1"), "{found}");
+    assert!(
+        found.contains("/console/payments/p3") && !found.contains("payments/p1"),
+        "{found}"
+    );
 
     let wrong = write("wrong.csv", "paymentId,amount\n");
     let ran = import(address, &[], &wrong);

@@ -3,12 +3,11 @@
 use tollgate_core::id::{BulkId, ItemId, ItemType, LaneName};
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{
-    ChunkId, Intervened, MOST_LOOKED_AT, NewItem, NewTurn, OwnedWanted, RecordLine, RecordsWanted, StatusMove, Turn,
+    ChunkId, Intervened, MOST_LOOKED_AT, NewItem, NewTurn, OwnedWanted, RecordLine, RecordsWanted,
+    StatusMove, Turn,
 };
 
-use super::fixture::{
-    Fixture, many, new_item, ops, payment, payments, plan, send, settlement,
-};
+use super::fixture::{Fixture, many, new_item, ops, payment, payments, plan, send, settlement};
 
 fn wanted(limit: u32) -> RecordsWanted {
     RecordsWanted::all(payments(), limit)
@@ -80,7 +79,10 @@ pub async fn an_item_tells_its_context_and_the_keys_that_it_was_sent_under(f: &d
     }
     let attempts = f.view(&item).await.attempts;
     assert_eq!(
-        attempts.iter().map(|it| it.key.as_str()).collect::<Vec<_>>(),
+        attempts
+            .iter()
+            .map(|it| it.key.as_str())
+            .collect::<Vec<_>>(),
         keys
     );
 }

@@ -238,7 +238,13 @@ mod tests {
             let chunk = ChunkId { bulk, number };
             assert_eq!(ChunkId::of_flow(&chunk.flow()), Some(chunk));
         }
-        for other in ["init-payment-b-1", "init-bulk-b", "init-bulk-b-", "init-bulk-b-x", "b-1"] {
+        for other in [
+            "init-payment-b-1",
+            "init-bulk-b",
+            "init-bulk-b-",
+            "init-bulk-b-x",
+            "b-1",
+        ] {
             assert_eq!(ChunkId::of_flow(&FlowId::new(other)), None, "{other}");
         }
     }

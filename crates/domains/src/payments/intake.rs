@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
+use tollgate_core::details::Details;
 use tollgate_core::flow::Flow;
 use tollgate_core::id::{FlowId, ItemId};
 use tollgate_core::lane_in_force::no_such_lane;
@@ -17,7 +18,7 @@ use tollgate_core::ports::{
 };
 
 use super::init::{Answer, InitInput, LANE, PaymentInitFlow, Verdict};
-use super::{Details, INIT_TASK_QUEUE, PaymentRequest, item};
+use super::{INIT_TASK_QUEUE, PaymentRequest, item};
 
 /// A refused payment may be corrected at most this often under one id.
 const MAX_CORRECTIONS: u32 = 100;

@@ -5,7 +5,7 @@ use serde_json::json;
 use tollgate_core::actor;
 use tollgate_core::flow::{Call, Policy, Step, StepError};
 use tollgate_core::id::{FlowId, ItemId};
-use tollgate_core::ports::{Author, Intervened};
+use tollgate_core::ports::{AWAITED, Author, Intervened};
 
 use super::World;
 use super::rows::STORE_STEP;
@@ -44,6 +44,8 @@ impl Step for NoteDone {
         match world.store.note_done(&item, evidence).await? {
             Intervened::Yes => Ok(true),
             Intervened::NoSuchItem => Ok(false),
+            // It would be lost: nobody asks the gateway again by itself.
+            Intervened::Refused(why) if why == AWAITED => Err(StepError::retryable(why)),
             Intervened::Refused(why) => {
                 let (check, payment) = (&self.check, &self.payment_id);
                 tracing::info!(%check, payment, why, "evidence that changes nothing");

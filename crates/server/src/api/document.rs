@@ -70,7 +70,9 @@ fn secured(mut document: openapi::OpenApi) -> openapi::OpenApi {
     let components = document.components.get_or_insert_default();
     components.add_security_scheme(TOKEN, SecurityScheme::Http(token));
     document.security = Some(vec![SecurityRequirement::new(TOKEN, [""; 0])]);
-    let open = ROUTES.iter().filter(|(_, _, needs)| *needs == Needs::Nothing);
+    let open = ROUTES
+        .iter()
+        .filter(|(_, _, needs)| *needs == Needs::Nothing);
     for (_, path, _) in open {
         let path = document.paths.paths.get_mut(*path);
         // All of them are GETs.
@@ -218,7 +220,10 @@ mod tests {
         let document = document();
         assert_eq!(document["security"], json!([{"token": []}]));
         let scheme = &document["components"]["securitySchemes"]["token"];
-        assert_eq!((&scheme["type"], &scheme["scheme"]), (&json!("http"), &json!("bearer")));
+        assert_eq!(
+            (&scheme["type"], &scheme["scheme"]),
+            (&json!("http"), &json!("bearer"))
+        );
         for (method, path, needs) in ROUTES {
             let operation = &document["paths"][path][method.to_ascii_lowercase()];
             let expected = match needs {

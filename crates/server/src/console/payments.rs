@@ -94,9 +94,9 @@ pub(super) async fn list(
     if lists {
         let asked = search.query(&search.after);
         let page: Found = console.get(&session, &format!("/payments{asked}")).await?;
-        next = page.next.map(|after| {
-            format!("/console/payments{}", search.query(&after))
-        });
+        next = page
+            .next
+            .map(|after| format!("/console/payments{}", search.query(&after)));
         found = page.payments;
     }
     Ok(drawn(&ListPage {

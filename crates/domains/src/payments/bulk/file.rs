@@ -7,7 +7,6 @@ use tollgate_core::ports::NewChunk;
 use super::chunk::Chunks;
 use super::csv::Table;
 use super::split::{Line, MAX_LINE_BYTES, Splitter, Text};
-use crate::digest::hex;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
