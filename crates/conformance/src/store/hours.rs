@@ -151,8 +151,7 @@ pub async fn a_lane_that_never_opens_again_refuses_and_leaves_nothing_behind(f: 
     assert_eq!(totals.unwrap().iter().map(|t| t.count).sum::<u64>(), 2);
     let again = f.admit_one(new_item("never")).await;
     assert!(is_new(&again), "its id is free");
-    f.put_calendar(closed(&[(f.now().await - secs(60), Timestamp::MAX)]))
-        .await;
+    f.lane(paused(None, Some(Timestamp::MAX))).await;
     let Admission::Refused(why) = f.admit_one(new_item("any time")).await else {
         panic!("there is no such time")
     };
