@@ -130,8 +130,11 @@ async fn look_at_lane(
     let overdue = store.backlog(&lane.name, now, u32::MAX).await?;
     set("tollgate_lane_waiting", waiting.to_f64().unwrap_or(0.0));
     set("tollgate_lane_overdue", overdue.to_f64().unwrap_or(0.0));
-    let late = store.planned_late(&lane.name, MOST_LATE).await?;
-    set("tollgate_lane_planned_late", late.to_f64().unwrap_or(0.0));
+    let planned_late = store.planned_late(&lane.name, MOST_LATE).await?;
+    set(
+        "tollgate_lane_planned_late",
+        planned_late.to_f64().unwrap_or(0.0),
+    );
     let drained = lane.drained_at(planner.margin(), now, waiting);
     let drain = drained.map_or(f64::INFINITY, |at| at.duration_since(now).as_secs_f64());
     set("tollgate_lane_drain_seconds", drain);
