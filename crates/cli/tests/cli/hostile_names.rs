@@ -55,10 +55,7 @@ fn hostile_names_stay_text_and_pages_stay_whole() {
     assert_eq!(post(address, "/payments", &circle).unwrap().status, 422);
     let batch = hostile_file(address);
 
-    let asked: String = NASTY.bytes().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "%{byte:02X}");
-        text
-    });
+    let asked = in_an_address(NASTY);
     let pages = [
         "/".to_owned(),
         "/console/lanes/default".to_owned(),
@@ -100,6 +97,13 @@ fn hostile_names_stay_text_and_pages_stay_whole() {
     browser.is_whole();
     let answers = ["400 (Bad Request)", "404 (Not Found)"];
     assert_eq!(browser.complaints(&answers), [""; 0]);
+}
+
+fn in_an_address(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "%{byte:02X}");
+        text
+    })
 }
 
 /// As hostile as a payment that is taken in can be.

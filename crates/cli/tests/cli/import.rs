@@ -13,7 +13,7 @@ use tollgate_sandbox::{Bank, BankOptions};
 use crate::bulk::{Sending, done, later};
 use crate::console::Reader;
 use crate::http::get;
-use crate::pair::pair;
+use crate::pair::{Pair, pair};
 use crate::served::{BINARY, Setting, eventually};
 
 fn import(address: SocketAddr, flags: &[&str], file: &Path) -> Output {
@@ -77,31 +77,7 @@ fn an_import_shows_what_became_of_its_lines_and_exits_accordingly() {
         (&json!(1), &json!(1))
     );
     assert_ne!(first["batchId"], again["batchId"]);
-    // A payment belongs to the file that it was taken in with.
-    let listed = |answer: &Value| {
-        let batch = answer["batchId"].as_str().unwrap();
-        let listed = pair.data(&["payments", "list", "--batch", batch]);
-        let listed = listed["payments"].as_array().unwrap().clone();
-        listed
-            .iter()
-            .map(|it| it["paymentId"].clone())
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(
-        (listed(&first), listed(&again)),
-        (vec![json!("p3")], vec![])
-    );
-    assert_eq!(pair.shown("p3")["batchId"], first["batchId"]);
-    let page = Reader::local(address);
-    let page = |path: &str| page.page(path).text;
-    let batch = first["batchId"].as_str().unwrap();
-    let link = format!("/console/payments?batch={batch}");
-    assert!(page(&format!("/console/imports/{batch}")).contains(&link));
-    let found = page(&link);
-    assert!(
-        found.contains("/console/payments/p3") && !found.contains("payments/p1"),
-        "{found}"
-    );
+    a_payment_belongs_to_the_file_it_was_taken_in_with(&pair, &first, &again);
 
     let wrong = write("wrong.csv", "paymentId,amount\n");
     let ran = import(address, &[], &wrong);
@@ -113,6 +89,30 @@ fn an_import_shows_what_became_of_its_lines_and_exits_accordingly() {
     );
     let ran = import(address, &[], Path::new("nowhere.csv"));
     assert_eq!(ran.status.code(), Some(2));
+}
+
+fn a_payment_belongs_to_the_file_it_was_taken_in_with(pair: &Pair, first: &Value, again: &Value) {
+    let listed = |answer: &Value| {
+        let batch = answer["batchId"].as_str().unwrap();
+        let listed = pair.data(&["payments", "list", "--batch", batch]);
+        let listed = listed["payments"].as_array().unwrap().clone();
+        listed
+            .iter()
+            .map(|it| it["paymentId"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!((listed(first), listed(again)), (vec![json!("p3")], vec![]));
+    assert_eq!(pair.shown("p3")["batchId"], first["batchId"]);
+    let page = Reader::local(pair.server.address);
+    let page = |path: &str| page.page(path).text;
+    let batch = first["batchId"].as_str().unwrap();
+    let link = format!("/console/payments?batch={batch}");
+    assert!(page(&format!("/console/imports/{batch}")).contains(&link));
+    let found = page(&link);
+    assert!(
+        found.contains("/console/payments/p3") && !found.contains("payments/p1"),
+        "{found}"
+    );
 }
 
 /// A file with some lines that are wrong and some that are there twice.
