@@ -168,8 +168,8 @@ impl LaneInForce {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SignedDuration;
     use crate::lane::{LaneChange, Pause};
+    use crate::{SignedDuration, actor};
 
     #[test]
     fn what_waits_is_gone_after_its_turns_and_what_keeps_the_lane_closed() {
@@ -226,7 +226,7 @@ mod tests {
             closed_until: Some(until),
             closed_by: None,
         };
-        let breaker = Author::new("breaker", "10 of the last 20 exchanges failed");
+        let breaker = Author::new(actor::BREAKER, "10 of the last 20 exchanges failed");
         let table = [
             (None, "its downstream (Retry-After)"),
             (

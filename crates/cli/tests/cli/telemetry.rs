@@ -205,7 +205,8 @@ fn a_collector_that_is_away_holds_nothing_up() {
 fn a_bank_that_says_another_amount_is_counted_logged_and_told_of_its_payment() {
     let runtime = Runtime::new().unwrap();
     let bank = bank(&runtime, "sends of payment other: wrong-amount");
-    let server = Setting::new(&bank, "").start("127.0.0.1:0");
+    let setting = Setting::new(&bank, "");
+    let server = setting.start("127.0.0.1:0");
     let differ = |count: u32| {
         let metrics = get(server.address, "/metrics").unwrap().text;
         let line = format!("tollgate_answers_differ_total{{lane=\"default\"}} {count}\n");

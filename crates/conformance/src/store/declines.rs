@@ -94,14 +94,14 @@ pub async fn what_was_declined_may_be_given_another_time_although_it_was_in_doub
     let view = f.view(&item).await;
     assert_eq!(
         (view.queue_status, view.run, view.due),
-        (QueueStatus::Ready, 3, view.slot)
+        (QueueStatus::Ready, 4, view.slot)
     );
     assert!(view.slot >= soon && view.slot < soon + secs(4));
 
     // What is sent after that is in doubt by itself.
     f.advance(3 * HOUR).await;
     f.dispatch_all().await;
-    exchange(f, &item, 3, lost, after(SECOND)).await;
+    exchange(f, &item, 4, lost, after(SECOND)).await;
     assert!(matches!(
         f.reschedule("p", soon).await,
         Intervened::Refused(_)

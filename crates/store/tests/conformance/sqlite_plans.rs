@@ -9,8 +9,15 @@ use rusqlite::config::DbConfig;
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 /// What a plan may read from end to end, whatever the statement: no table at all, a parameter, and
-/// tables with one row, or with one for each machine or lane.
-const SMALL: [&str; 5] = ["CONSTANT", "json_each", "node", "clock_boot", "lane_cursor"];
+/// tables with one row, or with one for each machine, lane or migration.
+const SMALL: [&str; 6] = [
+    "CONSTANT",
+    "json_each",
+    "node",
+    "clock_boot",
+    "lane_cursor",
+    "refinery_schema_history",
+];
 
 /// A statement that may read a whole table or index, and why.
 struct Allowed {
