@@ -31,7 +31,7 @@ const MOST_IMAGINED: u64 = 10_000_000;
 struct Request {
     /// The lane; the payments' bank's if not given.
     config_name: Option<String>,
-    /// This many items that do not exist yet; without it the question is about what waits.
+    /// How many items that do not exist yet; without it the question is about what waits.
     #[schema(minimum = 1, maximum = 10_000_000)]
     count: Option<u64>,
     /// When they fall due; now if not given.

@@ -225,7 +225,7 @@ async fn attempts(store: &PostgresStore, dispatched: &[Item]) {
             &filled(1),
             1,
             TOLERANCE,
-            &StatusMove::new(&["SCHEDULED"], "IN_DOUBT"),
+            &StatusMove::new(&["NONE"], "IN_DOUBT"),
         )
         .await
         .unwrap();
@@ -237,7 +237,7 @@ async fn attempts(store: &PostgresStore, dispatched: &[Item]) {
                 &left_open,
                 1,
                 TOLERANCE,
-                &StatusMove::new(&["SCHEDULED"], "IN_DOUBT")
+                &StatusMove::new(&["NONE"], "IN_DOUBT")
             )
             .await
             .unwrap()
