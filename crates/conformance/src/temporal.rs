@@ -125,8 +125,41 @@ impl TemporalServer {
         drop(running.take());
     }
 
-    /// On the same port and the same database file.
+    /// On the same port and the same database file. One that ends at once is started once more: somebody
+    /// else had taken a port of its own meanwhile.
     pub fn start_again(&self) {
+        self.spawn();
+        let question = [
+            "operator",
+            "namespace",
+            "describe",
+            "--namespace",
+            "default",
+        ];
+        for _ in 0..TRIES {
+            if self.ask(&question).is_some() {
+                return;
+            }
+            if self.forget_ended() {
+                self.spawn();
+            }
+            thread::sleep(PAUSE);
+        }
+        panic!("the Temporal server at {} never answered", self.address());
+    }
+
+    /// Whether it has ended. Its guard goes first: it would remove what the next one works on.
+    fn forget_ended(&self) -> bool {
+        let mut running = self.running.lock().unwrap();
+        let ended = running.take_if(|it| matches!(it.process.try_wait(), Ok(Some(_))));
+        let Some(mut ended) = ended else {
+            return false;
+        };
+        let _ = ended.guard.kill();
+        true
+    }
+
+    fn spawn(&self) {
         let process = Command::new(program())
             .args(["server", "start-dev", "--headless", "--ip", "127.0.0.1"])
             .args(["--port", &self.port.to_string(), "--log-level", "never"])
@@ -140,22 +173,6 @@ impl TemporalServer {
             .unwrap();
         let guard = guard(process.id(), self.shared.then(|| self.folder.path()));
         *self.running.lock().unwrap() = Some(Running { process, guard });
-        for _ in 0..TRIES {
-            if self
-                .ask(&[
-                    "operator",
-                    "namespace",
-                    "describe",
-                    "--namespace",
-                    "default",
-                ])
-                .is_some()
-            {
-                return;
-            }
-            thread::sleep(PAUSE);
-        }
-        panic!("the Temporal server at {} never answered", self.address());
     }
 
     /// Asks with Temporal's own command line, as an operator would; `None` if it has no answer.
