@@ -3,7 +3,7 @@
 use tollgate_core::id::LaneName;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 
-/// Every outcome begins at nought: a share can be told from the first exchange on.
+/// Every outcome begins at zero: a share can be told from the first exchange on.
 pub(crate) fn begin(lane: &LaneName) {
     let ends = AttemptState::ALL
         .into_iter()

@@ -108,7 +108,7 @@ fn local_options<S: Step>(step: &S) -> LocalActivityOptions {
 }
 
 /// Pauses of a second or more come out as asked; shorter ones as about a second. Nought means
-/// "the default" to Temporal, so there is no nought here.
+/// "the default" to Temporal, so there is no zero here.
 fn retry_policy(policy: &retry::Policy) -> RetryPolicy {
     let first = policy.first_pause.max(std::time::Duration::from_millis(1));
     RetryPolicy::builder()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::id::AttemptId;
+use tollgate_core::id::{AttemptId, Item};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
 use tollgate_core::ports::{
@@ -205,13 +205,20 @@ pub async fn settling_may_let_the_flow_go_on_with_its_record_moved(f: &dyn Fixtu
     assert_eq!((view.status.as_str(), view.finished_at), ("ACCEPTED", None));
 }
 
-pub async fn an_outcome_after_a_takeover_changes_nothing_but_that_it_was_done(f: &dyn Fixture) {
+/// Sent, and taken over before an answer came.
+async fn taken_over(f: &dyn Fixture) -> (Item, AttemptId) {
     f.lane(plan(100, 4)).await;
     let item = f.dispatched_one().await;
     let (attempt, _) = f.sent(&item).await;
     f.advance(SECOND).await;
+    let history = f.store().take_over(&item, 1, TOLERANCE, &lost()).await;
+    assert_eq!(history.unwrap().past[0].state, AttemptState::Unknown);
+    (item, attempt)
+}
+
+pub async fn an_outcome_after_a_takeover_changes_nothing_but_that_it_was_done(f: &dyn Fixture) {
+    let (item, attempt) = taken_over(f).await;
     let store = f.store();
-    store.take_over(&item, 1, TOLERANCE, &lost()).await.unwrap();
     assert_eq!(
         f.view(&item).await.status,
         IN_DOUBT,
@@ -242,12 +249,8 @@ pub async fn an_outcome_after_a_takeover_changes_nothing_but_that_it_was_done(f:
 
 /// Its answer comes when the item is another run's, and is known not to have been done.
 pub async fn that_it_was_done_is_written_even_when_it_was_disproved(f: &dyn Fixture) {
-    f.lane(plan(100, 4)).await;
-    let item = f.dispatched_one().await;
-    let (attempt, _) = f.sent(&item).await;
-    f.advance(SECOND).await;
+    let (item, attempt) = taken_over(f).await;
     let store = f.store();
-    store.take_over(&item, 1, TOLERANCE, &lost()).await.unwrap();
     let not_done = Resolution {
         resolved: Resolved::NotDone,
         sends: 1,

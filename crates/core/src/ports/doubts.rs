@@ -100,12 +100,12 @@ impl Resolved {
 
 /// What decides whether a doubt can be ended from outside, read while nobody can open an attempt.
 #[derive(Debug, Clone)]
-pub struct Doubt {
+pub struct ItemInDoubt {
     pub record_status: String,
     pub history: History,
 }
 
-impl Doubt {
+impl ItemInDoubt {
     /// Why evidence from elsewhere cannot end it.
     pub fn refuses_evidence(&self) -> Option<String> {
         self.not_in_doubt()

@@ -35,7 +35,7 @@ pub use clock::{Boot, Era, Reading, SharedClock};
 pub use connector::{Connector, Health, Heard, Line, NoLine, Permit, Profile, Request};
 pub use dead_letters::{DeadLetter, DeadLetters, cannot_replay};
 pub use doubts::{
-    AWAITED, AtRisk, Doubt, DoubtOrder, Doubts, IN_DOUBT, Resolution, Resolved, sent_since,
+    AWAITED, AtRisk, DoubtOrder, Doubts, IN_DOUBT, ItemInDoubt, Resolution, Resolved, sent_since,
 };
 pub use engine::{Engine, FlowView, Memo, Start, Started, Unreachable};
 pub use error::{StoreError, StoreResult};

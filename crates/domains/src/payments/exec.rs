@@ -169,7 +169,7 @@ impl Step for PostProcess {
     }
 }
 
-/// Begins at nought with the process: a rate is told from two values on.
+/// Begins at zero with the process: a rate is told from two values on.
 pub(super) fn count_differing(lane: &LaneName, by: u64) {
     counter!("tollgate_answers_differ_total", "lane" => lane.to_string()).increment(by);
 }

@@ -102,7 +102,7 @@ struct Page {
 }
 
 impl Page {
-    /// What a form that changes it was drawn from; none at all is nought.
+    /// What a form that changes it was drawn from; none at all is zero.
     fn version(&self) -> i64 {
         version(self.now.as_ref())
     }

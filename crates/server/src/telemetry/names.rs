@@ -130,7 +130,7 @@ pub(super) fn describe() {
     for (name, meaning) in COUNTERS {
         describe_counter!(name, meaning);
     }
-    // A first failure is told as a rise only if nought was told before.
+    // A first failure is told as a rise only if zero was told before.
     counter!("rate_limiter_slot_assignment_failures_total").increment(0);
     for (name, meaning) in GAUGES {
         describe_gauge!(name, meaning);

@@ -7,7 +7,7 @@ use deadpool_postgres::{GenericClient, Transaction};
 use tokio_postgres::Row;
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::ports::{
-    AWAITED, AtRisk, Author, Bookmark, Doubt, DoubtOrder, Doubts, IN_DOUBT, Intervened, Page,
+    AWAITED, AtRisk, Author, Bookmark, DoubtOrder, Doubts, IN_DOUBT, Intervened, ItemInDoubt, Page,
     Resolution, Resolved, StoreResult, rows_needed,
 };
 
@@ -147,7 +147,7 @@ fn at_risk_from(row: &Row) -> AtRisk {
 
 /// What is known about an item; nothing if there is none. The queue row is held first: a turn checks
 /// its owner under the same lock, so no attempt is opened between the look and the word.
-pub(super) async fn hold(tx: &Transaction<'_>, item: &Item) -> StoreResult<Option<Doubt>> {
+pub(super) async fn hold(tx: &Transaction<'_>, item: &Item) -> StoreResult<Option<ItemInDoubt>> {
     const HOLD: &str = "SELECT 1 FROM item_queue WHERE item_type = $1 AND item_id = $2 FOR UPDATE";
     const STATUS: &str =
         "SELECT status FROM record WHERE item_type = $1 AND item_id = $2 FOR UPDATE";
@@ -159,7 +159,7 @@ pub(super) async fn hold(tx: &Transaction<'_>, item: &Item) -> StoreResult<Optio
     let Some(row) = optional(tx, STATUS, key).await? else {
         return Ok(None);
     };
-    Ok(Some(Doubt {
+    Ok(Some(ItemInDoubt {
         record_status: row.get(0),
         history: history(tx, item, Duration::ZERO).await?,
     }))
@@ -169,7 +169,7 @@ pub(super) async fn hold(tx: &Transaction<'_>, item: &Item) -> StoreResult<Optio
 pub(super) async fn let_go(
     tx: &Transaction<'_>,
     item: &Item,
-    doubt: &Doubt,
+    doubt: &ItemInDoubt,
 ) -> StoreResult<Option<Intervened>> {
     match doubt.open() {
         Some(open) if !abandon(tx, item, open).await? => {

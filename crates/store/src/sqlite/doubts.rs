@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::ports::{
-    AtRisk, Author, Bookmark, Doubt, DoubtOrder, Doubts, IN_DOUBT, Intervened, Page, Resolution,
-    Resolved, StoreResult, rows_needed,
+    AtRisk, Author, Bookmark, DoubtOrder, Doubts, IN_DOUBT, Intervened, ItemInDoubt, Page,
+    Resolution, Resolved, StoreResult, rows_needed,
 };
 
 use super::SqliteStore;
@@ -134,7 +134,7 @@ fn ordered(
 }
 
 /// What is known about an item; nothing if there is none.
-pub(super) fn doubt(c: &Connection, item: &Item, now: Us) -> rusqlite::Result<Option<Doubt>> {
+pub(super) fn doubt(c: &Connection, item: &Item, now: Us) -> rusqlite::Result<Option<ItemInDoubt>> {
     let key = params![item.item_type.as_str(), item.id.as_str()];
     let status = c
         .prepare_cached("SELECT status FROM record WHERE item_type = ?1 AND item_id = ?2")?
@@ -143,7 +143,7 @@ pub(super) fn doubt(c: &Connection, item: &Item, now: Us) -> rusqlite::Result<Op
     let Some(record_status) = status else {
         return Ok(None);
     };
-    Ok(Some(Doubt {
+    Ok(Some(ItemInDoubt {
         record_status,
         history: history(c, item, Duration::ZERO, now.0)?,
     }))
