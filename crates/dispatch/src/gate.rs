@@ -2,10 +2,11 @@
 //!
 //! [`Gate::turn`] returns at the very moment at which the send must go out, or says why it may
 //! not. A turn missed by more than the tolerance, or void since the shared clock has jumped, is
-//! dropped and another one taken.
+//! dropped and another one taken. Once another node has taken over the store, the gate is closed
+//! for good: nothing that waits at it is sent.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use thiserror::Error;
@@ -50,6 +51,8 @@ pub struct Ask {
     pub key: String,
     /// Never before this time.
     pub planned: Timestamp,
+    /// The latest attempt that the decision to ask rests on.
+    pub seen: Option<AttemptId>,
     /// It was sent before: its deadline does not bind it any more.
     pub may_be_late: bool,
 }
@@ -69,6 +72,12 @@ pub enum NoTurn {
     Closed { why: String, for_at_least: Duration },
     #[error("{0}")]
     NotYours(String),
+    /// The history that the decision rests on is no longer the whole.
+    #[error("{0}")]
+    LookAgain(String),
+    /// Another node has taken over; this one sends nothing more.
+    #[error("another node has taken over: {0}")]
+    Fenced(String),
     #[error("its turn would come after its deadline")]
     TooLate,
     #[error("no turn within {0:?}")]
@@ -90,6 +99,8 @@ pub struct Gate {
     pub(crate) store: Arc<dyn Store>,
     options: GateOptions,
     pub(crate) watch: Arc<ClockWatch>,
+    /// Why this node may send nothing more, once it may not.
+    fenced: Arc<OnceLock<String>>,
     lanes: Mutex<HashMap<LaneName, mpsc::Sender<Waiting>>>,
     /// Whoever asks for the turn of a call holds the lock of its lane.
     calls: Mutex<HashMap<LaneName, Arc<tokio::sync::Mutex<()>>>>,
@@ -110,6 +121,7 @@ impl Gate {
             store,
             options,
             watch,
+            fenced: Arc::default(),
             lanes: Mutex::new(HashMap::new()),
             calls: Mutex::new(HashMap::new()),
         }
@@ -119,6 +131,12 @@ impl Gate {
         self.options.tolerance
     }
 
+    /// Another node has taken over: from here on nothing gets a turn, and turns that were taken and
+    /// not used are dropped.
+    pub fn fence(&self, why: &str) {
+        let _ = self.fenced.set(why.to_owned());
+    }
+
     /// Waits for a turn and for its time. On return the caller sends, at once.
     #[tracing::instrument(skip_all, fields(lane = %ask.lane))]
     pub async fn turn(&self, ask: Ask) -> Result<Permit, Refusal> {
@@ -126,6 +144,13 @@ impl Gate {
         let deadline = Instant::now() + patience;
         let mut missed = None;
         loop {
+            if let Some(why) = self.fenced.get() {
+                let why = NoTurn::Fenced(why.clone());
+                return Err(Refusal {
+                    why,
+                    unused: missed,
+                });
+            }
             let left = deadline.saturating_duration_since(Instant::now());
             let impatient = || Refusal {
                 why: NoTurn::Impatient(patience),
@@ -153,7 +178,9 @@ impl Gate {
     }
 
     fn is_good(&self, granted: &Granted) -> bool {
-        granted.local.elapsed() <= self.options.tolerance && granted.jumps == self.watch.jumps()
+        granted.local.elapsed() <= self.options.tolerance
+            && granted.jumps == self.watch.jumps()
+            && self.fenced.get().is_none()
     }
 
     async fn granted(&self, ask: &Ask, missed: Option<AttemptId>) -> Result<Granted, Refusal> {
@@ -163,6 +190,7 @@ impl Gate {
             kind: ask.kind,
             key: ask.key.clone(),
             planned: ask.planned,
+            seen: ask.seen,
             missed,
             may_be_late: ask.may_be_late,
         };
@@ -195,6 +223,7 @@ impl Gate {
                 name.clone(),
                 Arc::clone(&self.store),
                 Arc::clone(&self.watch),
+                Arc::clone(&self.fenced),
             );
             tokio::spawn(queue.run(receiver));
             sender

@@ -1,8 +1,12 @@
 //! The sender: attempt, turn, send, settle. Once as far as money is concerned.
 //!
 //! A crash at any line: before the turn is taken nothing was sent and the step runs again; after
-//! it, the attempt is open in the store, and whoever runs the step next takes it over as Unknown
-//! and resends under the same key or asks, as the downstream's profile allows.
+//! it, the attempt is open in the store, and the next sender takes it over as Unknown and resends
+//! under the same key or asks, as the downstream's profile allows.
+//!
+//! Two senders of one run may overlap: a process that was stopped and wakes up, a step whose lease
+//! was lost. So each decision names the latest attempt that it rests on, and the store gives no turn
+//! for it once there is a later one; the sender then looks again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +19,8 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::lane_in_force::CLOSED_PAUSE;
 use tollgate_core::outcome::{AttemptKind, Outcome, Quiet};
 use tollgate_core::ports::{
-    Connector, Health, Heard, ItemView, Line, NoLine, Permit, Request, Settlement, StatusMove,
-    Store, StoreError, StoreResult, Then,
+    Connector, Health, Heard, History, ItemView, Line, NoLine, Permit, Request, Settlement,
+    StatusMove, Store, StoreError, StoreResult, Then,
 };
 use tollgate_core::retry;
 
@@ -34,6 +38,10 @@ const SETTLE_TRIES: retry::Policy = retry::Policy {
     factor: 2,
     longest_pause: Duration::from_secs(3),
 };
+
+/// How often an item is looked at again because another sender was faster. Each time that other has
+/// made an attempt, so it is making progress.
+const MOST_LOOKS: u32 = 8;
 
 /// One item to be sent.
 #[derive(Debug, Clone)]
@@ -141,26 +149,34 @@ impl Sender {
     /// with the answer. The key of the next run must be another one: a job under a key that was
     /// declined meanwhile is not sent, and whoever made it looks again.
     pub async fn send_or(&self, job: &Job, if_declined: Option<&IfDeclined>) -> StoreResult<Sent> {
-        let history = loop {
-            let (tolerance, in_doubt) = (self.gate.tolerance(), &job.moves.in_doubt);
-            let history = self
-                .store
-                .take_over(&job.item, job.run, tolerance, in_doubt)
-                .await?;
-            match history.busy_for {
-                // Bounded by the gate's `LATEST_USE`.
-                Some(left) => tokio::time::sleep(left).await,
-                None => break history,
+        for _ in 0..MOST_LOOKS {
+            if let Some(sent) = self.look_and_send(job, if_declined).await? {
+                return Ok(sent);
             }
-        };
+        }
+        let why = format!(
+            "other senders of {} were faster {MOST_LOOKS} times",
+            job.item
+        );
+        Err(StoreError::Unavailable(why))
+    }
+
+    /// Nothing when another attempt was made meanwhile: then nothing was sent here, and what is to be
+    /// done depends on that attempt.
+    async fn look_and_send(
+        &self,
+        job: &Job,
+        if_declined: Option<&IfDeclined>,
+    ) -> StoreResult<Option<Sent>> {
+        let history = self.history(job).await?;
         let key = &job.request.idempotency_key;
         let (kind, doubt) = match decide::next(&history, self.connector.profile(), key) {
-            Next::AlreadyDone(answer) => return Ok(Sent::Done(answer)),
+            Next::AlreadyDone(answer) => return Ok(Some(Sent::Done(answer))),
             Next::AlreadyRefused(reason) => {
                 // Settled by a run that no longer owned the item: the end is still to be written.
                 let refused = job.moves.refused.clone();
                 self.store.finish(&job.item, job.run, refused).await?;
-                return Ok(Sent::Refused(reason));
+                return Ok(Some(Sent::Refused(reason)));
             }
             Next::KeyIsDeclined => {
                 let why = format!("{key} was declined meanwhile; it is looked at again");
@@ -185,10 +201,10 @@ impl Sender {
                     self.care.heard(false, history.now, history.now, why).await;
                 }
                 let pause = self.pauses.pause_after(job.run);
-                return self.put_back(job, pause, &none.to_string()).await;
+                return self.put_back(job, pause, &none.to_string()).await.map(Some);
             }
         };
-        let ask = self.ask(job, kind, doubt, history.now);
+        let ask = self.ask(job, kind, doubt, &history);
         match self.gate.turn(ask).await {
             Ok(permit) => {
                 let ask = Asked {
@@ -197,15 +213,36 @@ impl Sender {
                     kind,
                     doubt,
                 };
-                self.exchange(ask, line, permit).await
+                self.exchange(ask, line, permit).await.map(Some)
             }
             Err(refusal) => self.refused(job, kind, refusal).await,
         }
     }
 
+    /// What was attempted so far, once nobody may be using a turn.
+    async fn history(&self, job: &Job) -> StoreResult<History> {
+        loop {
+            let (tolerance, in_doubt) = (self.gate.tolerance(), &job.moves.in_doubt);
+            let history = self
+                .store
+                .take_over(&job.item, job.run, tolerance, in_doubt)
+                .await?;
+            match history.busy_for {
+                // Bounded by the gate's `LATEST_USE`.
+                Some(left) => tokio::time::sleep(left).await,
+                None => return Ok(history),
+            }
+        }
+    }
+
     /// There is no turn. First what was certainly not sent is written down, then the item moves: a
-    /// crash between the two leaves an item that is sent anew.
-    async fn refused(&self, job: &Job, kind: AttemptKind, refusal: Refusal) -> StoreResult<Sent> {
+    /// crash between the two leaves an item that the next sender sends.
+    async fn refused(
+        &self,
+        job: &Job,
+        kind: AttemptKind,
+        refusal: Refusal,
+    ) -> StoreResult<Option<Sent>> {
         if let Some(attempt) = refusal.unused {
             let unused = Unused {
                 attempt,
@@ -216,7 +253,9 @@ impl Sender {
             let why = format!("its turn was missed, then: {}", refusal.why);
             unused.settle(&*self.store, &why).await?;
         }
-        match refusal.why {
+        let sent = match refusal.why {
+            NoTurn::LookAgain(_) => return Ok(None),
+            NoTurn::Fenced(why) => return Err(StoreError::Fenced(why)),
             NoTurn::NotYours(why) => self.not_ours(job, why).await,
             NoTurn::TooLate => self.hold(job).await,
             // Not for as long as the lane is closed: nobody claims for a closed lane, and one
@@ -229,7 +268,8 @@ impl Sender {
                 let pause = Duration::from_secs(1);
                 self.put_back(job, pause, &impatient.to_string()).await
             }
-        }
+        };
+        sent.map(Some)
     }
 
     /// After a restart a flow may run before the dispatcher has claimed its item again: then it is
@@ -244,14 +284,15 @@ impl Sender {
         Ok(Sent::Superseded(why))
     }
 
-    fn ask(&self, job: &Job, kind: AttemptKind, doubt: Doubt, planned: Timestamp) -> Ask {
+    fn ask(&self, job: &Job, kind: AttemptKind, doubt: Doubt, history: &History) -> Ask {
         Ask {
             lane: self.connector.lane().clone(),
             item: job.item.clone(),
             run: job.run,
             kind,
             key: job.request.idempotency_key.clone(),
-            planned,
+            planned: history.now,
+            seen: history.latest(),
             may_be_late: kind == AttemptKind::Probe || matches!(doubt, Doubt::Since { .. }),
         }
     }

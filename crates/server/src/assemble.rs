@@ -64,6 +64,7 @@ pub struct Tollgate {
     app: api::App,
     door: Door,
     engine: RunningEngine,
+    gate: Arc<Gate>,
     background: JoinSet<()>,
     stop: watch::Sender<bool>,
     /// Tells those who are being served that the door is about to close.
@@ -104,6 +105,7 @@ impl Tollgate {
             app,
             door,
             engine,
+            gate: Arc::clone(&worlds.gate),
             background,
             stop,
             closing,
@@ -134,6 +136,10 @@ impl Tollgate {
             tokio::select! {
                 () = shutdown => {}
                 stop = end.stopped() => {
+                    // Before anything else: the steps that wait for a turn are still alive.
+                    if let Stop::Fenced(why) = &stop {
+                        self.gate.fence(why);
+                    }
                     let _ = ended.send(Some(stop));
                 }
             }
@@ -202,6 +208,7 @@ impl Downstreams {
             notifications: Arc::new(self.receivers.world(store, &gate)),
             status_checks: Arc::new(checks),
             invoices: Arc::new(self.provider.world(&config.invoices, store, &gate)?),
+            gate,
         })
     }
 }

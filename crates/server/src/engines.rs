@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use tokio::sync::watch;
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{Engine, Store};
-use tollgate_dispatch::{DISPATCH_TASK_QUEUE, Dispatcher, Dispatchers};
+use tollgate_dispatch::{DISPATCH_TASK_QUEUE, Dispatcher, Dispatchers, Gate};
 use tollgate_domains::invoices::Invoices;
 use tollgate_domains::notifications::Notifications;
 use tollgate_domains::payments::{self, Payments};
@@ -31,6 +31,8 @@ const QUEUE_PATIENCE: Duration = Duration::from_secs(1);
 /// What flows and steps work with.
 pub(crate) struct Worlds {
     pub(crate) store: Arc<dyn Store>,
+    /// The one gate of this process, which all of them send through.
+    pub(crate) gate: Arc<Gate>,
     pub(crate) payments: Arc<Payments>,
     pub(crate) notifications: Arc<Notifications>,
     pub(crate) status_checks: Arc<status_checks::World>,

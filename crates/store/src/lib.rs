@@ -3,6 +3,7 @@
 mod anew;
 mod audit;
 mod clock;
+mod node;
 pub mod postgres;
 mod replan;
 mod schema;

@@ -280,7 +280,7 @@ pub async fn that_it_was_done_is_written_even_when_it_was_disproved(f: &dyn Fixt
         })
         .await;
     assert!(
-        matches!(again, Turn::NotYours(_)),
+        matches!(again, Turn::LookAgain(_)),
         "nothing is sent after it: {again:?}"
     );
 }
@@ -303,7 +303,7 @@ pub async fn nothing_is_sent_after_it_was_done_by_whatever_run(f: &dyn Fixture) 
                 ..send(&item)
             })
             .await;
-        assert!(matches!(second, Turn::NotYours(_)), "{kind:?}: {second:?}");
+        assert!(matches!(second, Turn::LookAgain(_)), "{kind:?}: {second:?}");
     }
     assert_eq!(f.logged().await, 1, "and nothing else is in the log");
 }

@@ -36,6 +36,7 @@ pub mod replans;
 pub mod scenarios;
 pub mod settings;
 pub mod status_checks;
+pub mod takeovers;
 pub mod turns;
 pub mod walk;
 
@@ -148,6 +149,7 @@ macro_rules! store_cases {
             a_run_that_does_not_own_the_item_gets_no_turn
             a_flow_may_take_its_turn_before_its_start_was_recorded
             a_second_sender_finds_the_attempt_open
+            whoever_has_not_seen_the_latest_attempt_gets_no_turn
             an_item_named_twice_in_one_block_gets_one_turn
             senders_at_once_for_one_item_get_one_turn
             one_who_may_not_send_takes_nobodys_turn
@@ -159,6 +161,11 @@ macro_rules! store_cases {
             a_lowered_limit_binds_every_turn_after_those_reserved
             takers_at_once_share_one_even_pace
             lanes_have_turns_of_their_own
+        }
+        $crate::store_case_module! { $new, takeovers,
+            a_node_that_was_taken_over_from_neither_sends_nor_moves_items
+            what_a_node_had_sent_is_settled_after_another_took_over
+            a_process_that_never_took_over_is_never_fenced
         }
         $crate::store_case_module! { $new, attempts,
             an_item_never_sent_has_no_history

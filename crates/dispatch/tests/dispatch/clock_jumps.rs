@@ -54,6 +54,7 @@ impl Nodes {
             kind: AttemptKind::Send,
             key: id.to_owned(),
             planned: Timestamp::UNIX_EPOCH,
+            seen: None,
             may_be_late: false,
         };
         self.sends.spawn(async move {

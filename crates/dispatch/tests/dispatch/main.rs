@@ -15,3 +15,4 @@ mod sweeping;
 mod town;
 mod trouble;
 mod unused;
+mod woken;

@@ -288,6 +288,7 @@ async fn take_a_turn(post: &Post) -> AttemptId {
             kind: AttemptKind::Send,
             key: "thing-a0".into(),
             planned: Timestamp::UNIX_EPOCH,
+            seen: None,
             missed: None,
             may_be_late: false,
         }],

@@ -209,7 +209,8 @@ CREATE TABLE attempt (
 ) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX attempt_item ON attempt (item_type, item_id);
--- An item has at most one open attempt: a second sender, however late it wakes, finds it taken.
+-- An item has at most one open attempt: of two senders that ask at once, one gets a turn. One that
+-- asks late is refused by the attempts it has not seen (docs/decisions/0002).
 CREATE UNIQUE INDEX attempt_open ON attempt (item_type, item_id) WHERE state = 'OPEN';
 
 CREATE TABLE send_log (

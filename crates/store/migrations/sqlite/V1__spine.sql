@@ -182,7 +182,8 @@ CREATE TABLE attempt (
     detail          TEXT    NOT NULL
 ) STRICT;
 CREATE INDEX attempt_item ON attempt (item_type, item_id);
--- An item has at most one open attempt: a second sender, however late it wakes, finds it taken.
+-- An item has at most one open attempt: of two senders that ask at once, one gets a turn. One that
+-- asks late is refused by the attempts it has not seen (docs/decisions/0002).
 CREATE UNIQUE INDEX attempt_open ON attempt (item_type, item_id) WHERE state = 'OPEN';
 
 CREATE TABLE send_log (

@@ -42,34 +42,31 @@ impl Attempts for PostgresStore {
             return Ok(before);
         }
         let (item, in_doubt) = (item.clone(), in_doubt.clone());
-        self.runner
-            .in_transaction(Urgency::Urgent, move |tx| {
-                Box::pin(async move {
-                    if abandon_passed(tx, &item, run, tolerance).await? {
-                        move_status(tx, &item, &in_doubt).await?;
-                    }
-                    history(tx, &item, tolerance).await
-                })
+        self.in_force(Urgency::Urgent, move |tx| {
+            Box::pin(async move {
+                if abandon_passed(tx, &item, run, tolerance).await? {
+                    move_status(tx, &item, &in_doubt).await?;
+                }
+                history(tx, &item, tolerance).await
             })
-            .await
+        })
+        .await
     }
 
     async fn take_turns(&self, wanted: TurnsWanted) -> StoreResult<TurnBlock> {
         let margin = self.gate_margin;
-        self.runner
-            .in_transaction(Urgency::Urgent, move |tx| {
-                Box::pin(async move { turns::take(tx, &wanted, margin).await })
-            })
-            .await
+        self.in_force(Urgency::Urgent, move |tx| {
+            Box::pin(async move { turns::take(tx, &wanted, margin).await })
+        })
+        .await
     }
 
     async fn take_call_turn(&self, wanted: CallWanted) -> StoreResult<CallTurn> {
         let margin = self.gate_margin;
-        self.runner
-            .in_transaction(Urgency::Urgent, move |tx| {
-                Box::pin(async move { call_turns::take(tx, &wanted, margin).await })
-            })
-            .await
+        self.in_force(Urgency::Urgent, move |tx| {
+            Box::pin(async move { call_turns::take(tx, &wanted, margin).await })
+        })
+        .await
     }
 
     async fn settle(&self, settlement: Settlement) -> StoreResult<bool> {

@@ -4,10 +4,11 @@ use deadpool_postgres::Transaction;
 use tollgate_core::id::{Epoch, FlowId};
 use tollgate_core::ports::{FlowEnd, JournalEntry, StoreResult};
 
-use super::flows::check_epoch;
+use super::flows::epoch_in_force;
 use super::group::Job;
-use super::run::{execute, one};
+use super::run::execute;
 use super::value::storable;
+use crate::node;
 
 #[derive(Debug, Clone)]
 pub(super) enum Write {
@@ -33,10 +34,10 @@ pub(super) async fn write_flows(
     tx: &Transaction<'_>,
     jobs: Vec<FlowWrite>,
 ) -> StoreResult<Vec<StoreResult<()>>> {
-    let in_force: i64 = one(tx, "SELECT tg_epoch()", &[]).await?.get(0);
+    let in_force = epoch_in_force(tx).await?;
     let allowed: Vec<_> = jobs
         .iter()
-        .map(|job| check_epoch(job.epoch, in_force))
+        .map(|job| node::check(job.epoch, in_force))
         .collect();
     let current: Vec<&FlowWrite> = jobs
         .iter()

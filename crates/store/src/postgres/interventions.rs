@@ -64,14 +64,13 @@ impl Interventions for PostgresStore {
              SELECT item_type, item_id, 'HELD', 'DISPATCHED', 'HELD', 'sender', $4, tg_now()
              FROM held";
         let (item, run) = (item.clone(), i64::from(run));
-        self.runner
-            .autocommit(Urgency::Urgent, move |c| {
-                Box::pin(async move {
-                    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
-                    Ok(execute(c, HOLD, &[&kind, &id, &run, &TOO_LATE]).await? == 1)
-                })
+        self.in_force(Urgency::Urgent, move |tx| {
+            Box::pin(async move {
+                let (kind, id) = (item.item_type.as_str(), item.id.as_str());
+                Ok(execute(tx, HOLD, &[&kind, &id, &run, &TOO_LATE]).await? == 1)
             })
-            .await
+        })
+        .await
     }
 
     async fn release_held(&self, item: &Item, author: Author) -> StoreResult<Intervened> {

@@ -49,11 +49,14 @@ use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use deadpool_postgres::Transaction;
+use futures::future::BoxFuture;
 use rust_decimal::Decimal;
 use tollgate_core::gate::DEFAULT_MARGIN;
 use tollgate_core::ports::{Boot, Reading, Settlement, SharedClock, StoreResult};
 
 use crate::clock::MovableTime;
+use crate::node::{self, Node};
 use crate::urgency::Urgency;
 use admissions::Admit;
 use finish::Finish;
@@ -132,6 +135,35 @@ pub struct PostgresStore {
     flow_writes: Group<FlowWrite>,
     handouts: Handouts,
     gate_margin: Decimal,
+    node: Node,
+}
+
+impl PostgresStore {
+    /// One transaction that only the node in force may make.
+    async fn in_force<T: Send + 'static>(
+        &self,
+        urgency: Urgency,
+        work: impl for<'t> FnOnce(&'t Transaction<'t>) -> BoxFuture<'t, StoreResult<T>> + Send + 'static,
+    ) -> StoreResult<T> {
+        let node = self.node.clone();
+        self.runner
+            .in_transaction(urgency, move |tx| {
+                Box::pin(async move {
+                    check_node(tx, &node).await?;
+                    work(tx).await
+                })
+            })
+            .await
+    }
+}
+
+/// That no later node has taken over, and that none does before this transaction ends. The first
+/// thing that a transaction does: a takeover waits for those that have asked, and then locks items.
+async fn check_node(tx: &Transaction<'_>, node: &Node) -> StoreResult<()> {
+    match node.epoch() {
+        None => Ok(()),
+        Some(ours) => node::check(ours, flows::epoch_in_force(tx).await?),
+    }
 }
 
 #[async_trait]

@@ -71,11 +71,10 @@ impl Queue for PostgresStore {
 
     async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>> {
         let margin = self.gate_margin;
-        self.runner
-            .in_transaction(Urgency::Normal, move |tx| {
-                Box::pin(async move { claim::claim(tx, &claim, margin).await })
-            })
-            .await
+        self.in_force(Urgency::Normal, move |tx| {
+            Box::pin(async move { claim::claim(tx, &claim, margin).await })
+        })
+        .await
     }
 
     async fn record_starts(
@@ -127,15 +126,14 @@ impl Queue for PostgresStore {
                                     created_at)
              SELECT item_type, item_id, 'PUT_BACK', 'READY', 'sender', $5, tg_now() FROM moved";
         let (item, run, why) = (item.clone(), i64::from(run), storable(why).into_owned());
-        self.runner
-            .autocommit(Urgency::Urgent, move |c| {
-                Box::pin(async move {
-                    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
-                    let params: Params<'_> = &[&kind, &id, &run, &micros(pause), &why];
-                    Ok(execute(c, PUT_BACK, params).await? == 1)
-                })
+        self.in_force(Urgency::Urgent, move |tx| {
+            Box::pin(async move {
+                let (kind, id) = (item.item_type.as_str(), item.id.as_str());
+                let params: Params<'_> = &[&kind, &id, &run, &micros(pause), &why];
+                Ok(execute(tx, PUT_BACK, params).await? == 1)
             })
-            .await
+        })
+        .await
     }
 
     async fn finish(&self, item: &Item, run: u32, status: StatusMove) -> StoreResult<bool> {
@@ -193,15 +191,14 @@ impl Queue for PostgresStore {
              FROM moved";
         let (item, why) = (item.clone(), storable(why).into_owned());
         let (run, retries) = (i64::from(run), i64::from(max_retries));
-        self.runner
-            .autocommit(Urgency::Normal, move |c| {
-                Box::pin(async move {
-                    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
-                    let params: Params<'_> = &[&kind, &id, &run, &retries, &why, &micros(pause)];
-                    Ok(execute(c, RESTART, params).await? == 1)
-                })
+        self.in_force(Urgency::Normal, move |tx| {
+            Box::pin(async move {
+                let (kind, id) = (item.item_type.as_str(), item.id.as_str());
+                let params: Params<'_> = &[&kind, &id, &run, &retries, &why, &micros(pause)];
+                Ok(execute(tx, RESTART, params).await? == 1)
             })
-            .await
+        })
+        .await
     }
 }
 

@@ -43,7 +43,7 @@ impl Attempts for SqliteStore {
             return Ok(before);
         }
         let (item, in_doubt, clock) = (item.clone(), in_doubt.clone(), self.clock.clone());
-        let write = move |c: &Connection| {
+        let write = move |c: &Connection| -> rusqlite::Result<History> {
             let now = clock.now();
             let left = history(c, &item, tolerance, now)?;
             if left.busy_for.is_some() || !is_owner(c, &item, run)? {
@@ -53,25 +53,23 @@ impl Attempts for SqliteStore {
             move_status(c, &item, &in_doubt, Us(now))?;
             history(c, &item, tolerance, now)
         };
-        self.writer.write(Urgency::Urgent, write).await
+        self.write_in_force(Urgency::Urgent, write).await
     }
 
     async fn take_turns(&self, wanted: TurnsWanted) -> StoreResult<TurnBlock> {
         let (clock, margin) = (self.clock.clone(), self.options.gate_margin);
-        self.writer
-            .write(Urgency::Urgent, move |c| {
-                turns::take(c, &wanted, margin, clock.now())
-            })
-            .await
+        self.write_in_force(Urgency::Urgent, move |c| {
+            turns::take(c, &wanted, margin, clock.now())
+        })
+        .await
     }
 
     async fn take_call_turn(&self, wanted: CallWanted) -> StoreResult<CallTurn> {
         let (clock, margin) = (self.clock.clone(), self.options.gate_margin);
-        self.writer
-            .write(Urgency::Urgent, move |c| {
-                call_turns::take(c, &wanted, margin, clock.now())
-            })
-            .await
+        self.write_in_force(Urgency::Urgent, move |c| {
+            call_turns::take(c, &wanted, margin, clock.now())
+        })
+        .await
     }
 
     async fn settle(&self, settlement: Settlement) -> StoreResult<bool> {

@@ -4,11 +4,12 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::id::{Epoch, FlowId};
 use tollgate_core::ports::{
-    DueFlow, DueFlows, FlowEnd, FlowView, Flows, JournalEntry, NewFlow, StoreError, StoreResult,
+    DueFlow, DueFlows, FlowEnd, FlowView, Flows, JournalEntry, NewFlow, StoreResult,
 };
 
 use super::SqliteStore;
 use super::error::Failed;
+use crate::node;
 use crate::urgency::Urgency;
 use crate::value::{micros, until};
 
@@ -33,8 +34,9 @@ impl Flows for SqliteStore {
                 |row| row.get(0),
             )
         };
-        let epoch = self.writer.write(Urgency::Urgent, write).await?;
-        Ok(Epoch(epoch))
+        let epoch = Epoch(self.writer.write(Urgency::Urgent, write).await?);
+        self.node.took_over(epoch);
+        Ok(epoch)
     }
 
     async fn start_flows(&self, flows: Vec<NewFlow>) -> StoreResult<Vec<bool>> {
@@ -140,16 +142,13 @@ impl Flows for SqliteStore {
     }
 }
 
-/// A node that was taken over from writes nothing more.
 fn check_epoch(c: &Connection, epoch: Epoch) -> Result<(), Failed> {
-    let current: i64 = c
-        .prepare_cached("SELECT epoch FROM node")?
-        .query_row([], |row| row.get(0))?;
-    if current == epoch.0 {
-        return Ok(());
-    }
-    let why = format!("this node's epoch is {}, the store's is {current}", epoch.0);
-    Err(StoreError::Fenced(why).into())
+    Ok(node::check(epoch, epoch_in_force(c)?)?)
+}
+
+pub(super) fn epoch_in_force(c: &Connection) -> rusqlite::Result<i64> {
+    c.prepare_cached("SELECT epoch FROM node")?
+        .query_row([], |row| row.get(0))
 }
 
 fn due_flows(c: &Connection, limit: u32, now: i64) -> rusqlite::Result<DueFlows> {

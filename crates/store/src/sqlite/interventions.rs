@@ -30,7 +30,7 @@ impl Interventions for SqliteStore {
     async fn hold(&self, item: &Item, run: u32) -> StoreResult<bool> {
         let (item, clock) = (item.clone(), self.clock.clone());
         let write = move |c: &Connection| hold(c, &item, run, Us(clock.now()));
-        self.writer.write(Urgency::Urgent, write).await
+        self.write_in_force(Urgency::Urgent, write).await
     }
 
     async fn release_held(&self, item: &Item, author: Author) -> StoreResult<Intervened> {

@@ -44,7 +44,9 @@ use tollgate_core::gate::DEFAULT_MARGIN;
 use tollgate_core::ports::{Boot, Reading, SharedClock, StoreResult};
 
 use crate::clock::{Clock, MovableTime};
+use crate::node::{self, Node};
 use crate::urgency::Urgency;
+use error::Failed;
 use reader::Readers;
 use value::Us;
 use writer::Writer;
@@ -79,6 +81,7 @@ pub struct SqliteStore {
     readers: Readers,
     clock: Clock,
     options: SqliteOptions,
+    node: Node,
     /// Held for as long as the store lives: a second process on the file is refused.
     _lock: std::fs::File,
 }
@@ -88,6 +91,28 @@ impl fmt::Debug for SqliteStore {
         f.debug_struct("SqliteStore")
             .field("path", &self.options.path)
             .finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// A write that only the node in force may make.
+    async fn write_in_force<T, E>(
+        &self,
+        urgency: Urgency,
+        write: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+    ) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        Failed: From<E>,
+    {
+        let ours = self.node.epoch();
+        let write = move |c: &Connection| -> Result<T, Failed> {
+            if let Some(ours) = ours {
+                node::check(ours, flows::epoch_in_force(c)?)?;
+            }
+            Ok(write(c)?)
+        };
+        self.writer.write(urgency, write).await
     }
 }
 

@@ -12,6 +12,7 @@ use super::reader::Readers;
 use super::writer::Writer;
 use super::{SqliteOptions, SqliteStore};
 use crate::clock::Clock;
+use crate::node::Node;
 use crate::schema::{MADE_BY_ANOTHER_BUILD, Schema, Sums, ours};
 
 mod migrations {
@@ -31,6 +32,7 @@ impl SqliteStore {
             readers,
             clock,
             options,
+            node: Node::default(),
             _lock: lock,
         })
     }

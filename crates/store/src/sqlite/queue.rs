@@ -67,7 +67,7 @@ impl Queue for SqliteStore {
 
     async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>> {
         let (clock, margin) = (self.clock.clone(), self.options.gate_margin);
-        let write = move |c: &Connection| {
+        let write = move |c: &Connection| -> rusqlite::Result<Vec<Claimed>> {
             let Some(lane) = lanes::in_force(c, &claim.lane)? else {
                 return Ok(vec![]);
             };
@@ -75,7 +75,7 @@ impl Queue for SqliteStore {
             let credit = lane.credit(margin, claim.credit_horizon, unsent);
             claim::take(c, &claim, claim.limit.min(credit), clock.now_us())
         };
-        self.writer.write(Urgency::Normal, write).await
+        self.write_in_force(Urgency::Normal, write).await
     }
 
     async fn record_starts(
@@ -138,7 +138,7 @@ impl Queue for SqliteStore {
             audit(c, now, &entry)?;
             Ok(true)
         };
-        self.writer.write(Urgency::Urgent, write).await
+        self.write_in_force(Urgency::Urgent, write).await
     }
 
     async fn finish(&self, item: &Item, run: u32, status: StatusMove) -> StoreResult<bool> {
@@ -151,7 +151,7 @@ impl Queue for SqliteStore {
             move_status(c, &item, &status, now)?;
             Ok(true)
         };
-        self.writer.write(Urgency::Urgent, write).await
+        self.write_in_force(Urgency::Urgent, write).await
     }
 
     async fn adrift(
@@ -223,7 +223,7 @@ impl Queue for SqliteStore {
             audit(c, Us(clock.now()), &entry)?;
             Ok(true)
         };
-        self.writer.write(Urgency::Normal, write).await
+        self.write_in_force(Urgency::Normal, write).await
     }
 }
 

@@ -283,6 +283,7 @@ async fn turns(store: &PostgresStore, asking: Vec<(&Item, Option<AttemptId>)>) -
         kind: AttemptKind::Send,
         key: "key".into(),
         planned: Timestamp::UNIX_EPOCH,
+        seen: None,
         missed,
         may_be_late: false,
     });
