@@ -50,3 +50,4 @@ mod temporal_storm;
 mod tls;
 mod tokens;
 mod webdriver;
+mod woken;

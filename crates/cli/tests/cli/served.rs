@@ -158,6 +158,18 @@ impl Served {
         self.child.wait().unwrap().code()
     }
 
+    /// Waits for its own end: the exit code, and everything it has logged.
+    pub(crate) fn ended(mut self) -> (Option<i32>, Vec<String>) {
+        let code = self.child.wait().unwrap().code();
+        let mut log = self.log();
+        // The reader of its stderr may be a line behind.
+        while Arc::strong_count(&self.lines) > 1 {
+            std::thread::yield_now();
+            log = self.log();
+        }
+        (code, log)
+    }
+
     /// Any signal, such as `-STOP`.
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
