@@ -24,4 +24,4 @@ pub use connection::MAX_ANSWER_BYTES;
 pub use http::{HttpConnector, HttpOptions};
 pub use services::{HttpCheckServices, Service, ServiceOptions};
 pub use signature::Signer;
-pub use webhook::{WebhookConnector, WebhookOptions};
+pub use webhook::{MAX_RECEIVER_CONNECTIONS, WebhookConnector, WebhookOptions};

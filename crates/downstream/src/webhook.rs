@@ -24,7 +24,7 @@ use crate::url::Base;
 /// For one whole exchange.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// A receiver that hangs holds no more of our flows than this.
-const MAX_CONNECTIONS: usize = 32;
+pub const MAX_RECEIVER_CONNECTIONS: usize = 32;
 
 #[derive(Debug, Clone)]
 pub struct WebhookOptions {
@@ -69,7 +69,7 @@ impl WebhookConnector {
         };
         Ok(Self {
             endpoint: Arc::new(endpoint),
-            pool: Arc::new(Pool::new(remote, MAX_CONNECTIONS)),
+            pool: Arc::new(Pool::new(remote, MAX_RECEIVER_CONNECTIONS)),
         })
     }
 
