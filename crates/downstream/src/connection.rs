@@ -241,6 +241,27 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn what_this_machine_has_run_out_of_is_not_held_against_the_downstream() {
+        let ours = [
+            Errno::MFILE,
+            Errno::NFILE,
+            Errno::NOMEM,
+            Errno::NOBUFS,
+            Errno::ADDRNOTAVAIL,
+        ];
+        for errno in ours {
+            let none = no_connection(&errno.into());
+            assert!(matches!(none, NoLine::Busy(_)), "{errno:?}: {none:?}");
+        }
+        let theirs = [Errno::CONNREFUSED, Errno::TIMEDOUT, Errno::HOSTUNREACH];
+        let theirs = theirs.map(io::Error::from).into_iter();
+        for error in theirs.chain([io::Error::other("no such host")]) {
+            let none = no_connection(&error);
+            assert!(matches!(none, NoLine::Unreachable(_)), "{none:?}");
+        }
+    }
+
     #[tokio::test]
     async fn a_request_that_hyper_never_began_to_write_is_not_sent() {
         let (ours, _theirs) = duplex(1024);
