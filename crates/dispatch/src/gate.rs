@@ -16,7 +16,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::gate::DEFAULT_TOLERANCE;
 use tollgate_core::id::{AttemptId, Item, LaneName};
 use tollgate_core::outcome::AttemptKind;
-use tollgate_core::ports::{NewTurn, Permit, Store};
+use tollgate_core::ports::{Line, NewTurn, NoLine, Permit, Store};
 
 use crate::clock_watch::ClockWatch;
 use crate::lane_queue::{LaneQueue, Waiting};
@@ -82,6 +82,9 @@ pub enum NoTurn {
     TooLate,
     #[error("no turn within {0:?}")]
     Impatient(Duration),
+    /// There was a turn, and no connection for it.
+    #[error("{0}")]
+    NoLine(NoLine),
 }
 
 /// A durable turn whose time has not come yet.
@@ -137,9 +140,10 @@ impl Gate {
         let _ = self.fenced.set(why.to_owned());
     }
 
-    /// Waits for a turn and for its time. On return the caller sends, at once.
+    /// Waits for a turn and for its time. The line is connected once the turn is granted. On return the
+    /// caller sends, at once.
     #[tracing::instrument(skip_all, fields(lane = %ask.lane))]
-    pub async fn turn(&self, ask: Ask) -> Result<Permit, Refusal> {
+    pub async fn turn(&self, ask: Ask, line: &mut dyn Line) -> Result<Permit, Refusal> {
         let patience = self.options.patience;
         let deadline = Instant::now() + patience;
         let mut missed = None;
@@ -159,6 +163,13 @@ impl Gate {
             let granted = tokio::time::timeout(left, self.granted(&ask, missed))
                 .await
                 .map_err(|_| impatient())??;
+            // Not cut off at the turn: one that is missed for it finds the connection the next time.
+            if let Err(none) = line.connect_for(granted.local.into_std()).await {
+                return Err(Refusal {
+                    why: NoTurn::NoLine(none),
+                    unused: Some(granted.attempt),
+                });
+            }
             tokio::time::sleep_until(granted.local).await;
             let late = granted.local.elapsed();
             let name = || ask.lane.to_string();
@@ -169,7 +180,8 @@ impl Gate {
                 let Granted {
                     attempt, at, era, ..
                 } = granted;
-                return Ok(Permit::granted_by_the_gate(attempt, at, era));
+                let use_by = (granted.local + self.options.tolerance).into_std();
+                return Ok(Permit::granted_by_the_gate(attempt, at, era, use_by));
             }
             metrics::counter!("tollgate_turns_dropped_total", "lane" => name()).increment(1);
             tracing::debug!(item = %ask.item, lane = %ask.lane, ?late, "turn dropped");

@@ -193,19 +193,16 @@ impl Sender {
             }
             _ => job,
         };
-        // The connection comes first: failing here has sent nothing and spends no turn.
-        let line = match self.connector.line().await {
+        // The line comes first: failing here has sent nothing and spends no turn.
+        let mut line = match self.connector.line().await {
             Ok(line) => line,
             Err(none) => {
-                if let NoLine::Unreachable(why) = &none {
-                    self.care.heard(false, history.now, history.now, why).await;
-                }
-                let pause = self.pauses.pause_after(job.run);
-                return self.put_back(job, pause, &none.to_string()).await.map(Some);
+                let sent = self.no_line(job, &none, history.now).await;
+                return sent.map(Some);
             }
         };
         let ask = self.ask(job, kind, doubt, &history);
-        match self.gate.turn(ask).await {
+        match self.gate.turn(ask, &mut *line).await {
             Ok(permit) => {
                 let ask = Asked {
                     job,
@@ -215,8 +212,17 @@ impl Sender {
                 };
                 self.exchange(ask, line, permit).await.map(Some)
             }
-            Err(refusal) => self.refused(job, kind, refusal).await,
+            Err(refusal) => self.refused(job, kind, refusal, history.now).await,
         }
+    }
+
+    /// Only a downstream that cannot be reached is held against it.
+    async fn no_line(&self, job: &Job, none: &NoLine, since: Timestamp) -> StoreResult<Sent> {
+        if let NoLine::Unreachable(why) = none {
+            self.care.heard(false, since, since, why).await;
+        }
+        let pause = self.pauses.pause_after(job.run);
+        self.put_back(job, pause, &none.to_string()).await
     }
 
     /// What was attempted so far, once nobody may be using a turn.
@@ -242,6 +248,7 @@ impl Sender {
         job: &Job,
         kind: AttemptKind,
         refusal: Refusal,
+        since: Timestamp,
     ) -> StoreResult<Option<Sent>> {
         if let Some(attempt) = refusal.unused {
             let unused = Unused {
@@ -268,6 +275,7 @@ impl Sender {
                 let pause = Duration::from_secs(1);
                 self.put_back(job, pause, &impatient.to_string()).await
             }
+            NoTurn::NoLine(none) => self.no_line(job, &none, since).await,
         };
         sent.map(Some)
     }

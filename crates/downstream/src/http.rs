@@ -2,6 +2,7 @@
 //! it promises, and what a send and a probe look like on the wire.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -118,10 +119,16 @@ struct HttpLine {
 
 #[async_trait]
 impl Line for HttpLine {
-    async fn send(self: Box<Self>, _permit: Permit, request: &Request) -> Heard {
+    async fn connect_for(&mut self, turn: Instant) -> Result<(), NoLine> {
+        let connected = self.lease.connect_for(turn.into()).await;
+        connected.map_err(|none| none.at(&self.endpoint.label))
+    }
+
+    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Heard {
         let (profile, contract) = (&self.endpoint.profile, self.endpoint.contract);
+        let use_by = permit.use_by().into();
         let exchange = match self.endpoint.order(request) {
-            Ok(out) => self.lease.exchange(out, profile.timeout).await,
+            Ok(out) => self.lease.exchange(out, use_by, profile.timeout).await,
             Err(error) => Exchange::NotSent(error.to_string()),
         };
         heard(exchange, |e| match contract {
@@ -130,12 +137,13 @@ impl Line for HttpLine {
         })
     }
 
-    async fn probe(self: Box<Self>, _permit: Permit, request: &Request) -> Heard {
+    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Heard {
         let contract = self.endpoint.contract;
+        let use_by = permit.use_by().into();
         let exchange = match self.endpoint.question(request) {
             Ok(out) => {
                 let within = self.endpoint.profile.timeout;
-                self.lease.exchange(out, within).await
+                self.lease.exchange(out, use_by, within).await
             }
             Err(error) => Exchange::NotSent(error.to_string()),
         };

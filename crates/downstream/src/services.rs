@@ -10,6 +10,8 @@ use http::header::{CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use http_body_util::Full;
 use serde_json::json;
+use tokio::time::Instant;
+use tollgate_core::gate::DEFAULT_TOLERANCE;
 use tollgate_core::ports::{CallError, CheckServices, GatewayAnswer, TakeTurn};
 
 use crate::access::Access;
@@ -148,13 +150,19 @@ impl Service {
         turn: Option<&dyn TakeTurn>,
     ) -> Result<Answer, CallError> {
         let lease = self.pool.lease(within).await;
-        let lease = lease.map_err(|none| CallError::Failed(none.to_string()))?;
+        let mut lease = lease.map_err(|none| CallError::Failed(none.to_string()))?;
         let request = self.request(call);
         let request = request.map_err(|error| CallError::Refused(error.to_string()))?;
-        if let Some(turn) = turn {
-            turn.take().await.map_err(CallError::Failed)?;
-        }
-        match lease.exchange(request, within).await {
+        let connected = lease.connect_for(Instant::now()).await;
+        connected.map_err(|none| CallError::Failed(none.to_string()))?;
+        let use_by = match turn {
+            Some(turn) => {
+                turn.take().await.map_err(CallError::Failed)?;
+                Instant::now() + DEFAULT_TOLERANCE
+            }
+            None => Instant::now() + within,
+        };
+        match lease.exchange(request, use_by, within).await {
             Exchange::Answered(answer) => Ok(answer),
             Exchange::NotSent(why) | Exchange::Lost(why) => Err(CallError::Failed(why)),
         }

@@ -2,7 +2,7 @@
 //! specification, on the same connections as any other downstream's.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -24,7 +24,7 @@ use crate::url::Base;
 /// For one whole exchange.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// A receiver that hangs holds no more of our flows than this.
-const MAX_CONNECTIONS: usize = 32;
+pub const MAX_RECEIVER_CONNECTIONS: usize = 32;
 
 #[derive(Debug, Clone)]
 pub struct WebhookOptions {
@@ -69,7 +69,7 @@ impl WebhookConnector {
         };
         Ok(Self {
             endpoint: Arc::new(endpoint),
-            pool: Arc::new(Pool::new(remote, MAX_CONNECTIONS)),
+            pool: Arc::new(Pool::new(remote, MAX_RECEIVER_CONNECTIONS)),
         })
     }
 
@@ -119,10 +119,15 @@ struct WebhookLine {
 
 #[async_trait]
 impl Line for WebhookLine {
+    async fn connect_for(&mut self, turn: Instant) -> Result<(), NoLine> {
+        let connected = self.lease.connect_for(turn.into()).await;
+        connected.map_err(|none| none.at(&self.endpoint.place))
+    }
+
     async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Heard {
-        let at_secs = permit.turn_at().as_second();
+        let (at_secs, use_by) = (permit.turn_at().as_second(), permit.use_by().into());
         let exchange = match self.endpoint.post(request, at_secs) {
-            Ok(out) => self.lease.exchange(out, TIMEOUT).await,
+            Ok(out) => self.lease.exchange(out, use_by, TIMEOUT).await,
             Err(error) => Exchange::NotSent(error.to_string()),
         };
         let mut heard = heard(exchange, judge_delivery);

@@ -162,7 +162,8 @@ fn impatient(url: &str) -> HttpConnector {
 }
 
 fn permit() -> Permit {
-    Permit::granted_by_the_gate(AttemptId(1), Timestamp::UNIX_EPOCH, 1)
+    let use_by = tokio::time::Instant::now() + Duration::from_secs(10);
+    Permit::granted_by_the_gate(AttemptId(1), Timestamp::UNIX_EPOCH, 1, use_by.into_std())
 }
 
 fn request() -> Request {
@@ -293,26 +294,6 @@ async fn a_hang_up_between_two_sends_costs_a_new_connection_and_nothing_else() {
         bank.hung_up.notified().await;
     }
     assert_eq!((bank.seen().len(), bank.connections()), (rounds, rounds));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hang_up_while_the_line_waits_for_its_turn_has_sent_nothing() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    for probing in [false, true].repeat(50) {
-        let connector = connector(&url, 1);
-        let (line, accepted) = tokio::join!(connector.line(), listener.accept());
-        drop(accepted.unwrap());
-        let line = line.unwrap();
-        if probing {
-            let outcome = line.probe(permit(), &request()).await.outcome;
-            assert_unknown(&outcome, "not asked");
-        } else {
-            let outcome = line.send(permit(), &request()).await.outcome;
-            assert_eq!(outcome, Outcome::retry(outcome.detail()));
-            assert!(outcome.detail().starts_with("failed before the first byte"));
-        }
-    }
 }
 
 #[tokio::test]

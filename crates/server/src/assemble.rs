@@ -31,6 +31,7 @@ use crate::api;
 use crate::banks::Banks;
 use crate::check_services;
 use crate::config::{Config, Role, StoreAt};
+use crate::descriptors;
 use crate::door::Door;
 use crate::engines::{self, RunningEngine, Worlds};
 use crate::providers::{self, Provider};
@@ -85,6 +86,7 @@ impl std::fmt::Debug for Tollgate {
 impl Tollgate {
     pub async fn start(config: &Config) -> anyhow::Result<Self> {
         telemetry::recorder();
+        descriptors::check(config)?;
         // Before the store: what cannot be served or cannot reach its bank is not started.
         let door = Door::new(config)?;
         let downstreams = Downstreams::connect(config)?;

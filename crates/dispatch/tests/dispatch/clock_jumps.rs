@@ -4,13 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{BatchId, LaneName};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::outcome::AttemptKind;
-use tollgate_core::ports::Claim;
+use tollgate_core::ports::{Claim, Heard, Line, Permit, Request};
 use tollgate_dispatch::{Ask, Gate, GateOptions};
 
 use crate::town::{Town, item, item_type};
@@ -58,7 +59,7 @@ impl Nodes {
             may_be_late: false,
         };
         self.sends.spawn(async move {
-            let permit = gate.turn(ask).await.unwrap();
+            let permit = gate.turn(ask, &mut Unconnected).await.unwrap();
             (Instant::now(), permit.turn_at(), node)
         });
     }
@@ -69,6 +70,19 @@ impl Nodes {
             sent.push(self.sends.join_next().await.unwrap().unwrap());
         }
         sent
+    }
+}
+
+/// Nothing is sent here.
+struct Unconnected;
+
+#[async_trait]
+impl Line for Unconnected {
+    async fn send(self: Box<Self>, _: Permit, _: &Request) -> Heard {
+        unreachable!("only turns are taken")
+    }
+    async fn probe(self: Box<Self>, _: Permit, _: &Request) -> Heard {
+        unreachable!("only turns are taken")
     }
 }
 

@@ -7,6 +7,7 @@ mod clock_money;
 mod cutting;
 mod dispatching;
 mod feeding;
+mod lines;
 mod matrix;
 mod money;
 mod mutants;

@@ -30,7 +30,7 @@ pub(crate) enum Mutant {
 pub(crate) async fn send_wrongly(street: &Street, mutant: Mutant, job: &Job) {
     let line = street.connector().line().await.unwrap();
     if mutant == Mutant::LogsAfterwards {
-        let permit = Permit::granted_by_the_gate(AttemptId(0), Timestamp::UNIX_EPOCH, 0);
+        let permit = Permit::granted_by_the_gate(AttemptId(0), Timestamp::UNIX_EPOCH, 0, soon());
         // It dies here: the answer came, and the turn was never taken.
         line.send(permit, &job.request).await;
         return;
@@ -42,7 +42,7 @@ pub(crate) async fn send_wrongly(street: &Street, mutant: Mutant, job: &Job) {
     let Some((attempt, at)) = turn(street, job, run).await else {
         return;
     };
-    let permit = Permit::granted_by_the_gate(attempt, at, 0);
+    let permit = Permit::granted_by_the_gate(attempt, at, 0, soon());
     let outcome = line.send(permit, &job.request).await.outcome;
     let (record, then) = match &outcome {
         Outcome::Done(_) => (job.moves.done.clone(), Then::Stay),
@@ -62,6 +62,10 @@ pub(crate) async fn send_wrongly(street: &Street, mutant: Mutant, job: &Job) {
         close_lane: None,
     };
     street.town.store.settle(settlement).await.unwrap();
+}
+
+fn soon() -> std::time::Instant {
+    (tokio::time::Instant::now() + Duration::from_secs(1)).into_std()
 }
 
 /// Of a sender that takes the latest attempt for seen, whatever it was.
