@@ -157,6 +157,7 @@ mod tests {
     use AttemptState::{Declined, Done, Refused, Retry, Unknown};
     use tollgate_core::gate::LATEST_USE;
     use tollgate_core::id::AttemptId;
+    use tollgate_core::marker::Marker;
 
     use super::*;
 
@@ -170,6 +171,7 @@ mod tests {
             settle: Duration::from_mins(1),
             timeout: Duration::from_secs(10),
             means_not_done: vec![429],
+            recognised_by: Marker::Contract,
             asks_by_key: false,
         }
     }

@@ -378,14 +378,14 @@ impl Sender {
     async fn care_for_lane(&self, heard: &Heard, turn_at: Timestamp, took: Duration) {
         let slow = took > self.connector.profile().timeout / 2;
         let detail = heard.outcome.detail();
-        let worked = match heard.health {
+        let (worked, detail) = match &heard.health {
             Health::Untold => return,
-            Health::TurnsUsAway => {
-                self.care.stop(detail, turn_at).await;
-                !slow
+            Health::TurnsUsAway { why } => {
+                self.care.stop(why, turn_at).await;
+                (!slow, why.as_str())
             }
-            Health::Answers => !slow,
-            Health::Fails => false,
+            Health::Answers => (!slow, detail),
+            Health::Fails => (false, detail),
         };
         let heard_at = turn_at + took;
         self.care.heard(worked, turn_at, heard_at, detail).await;

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::RETRY_AFTER;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
@@ -201,11 +200,10 @@ async fn exchange(requests: &mut Requests, request: OutRequest) -> Exchange {
 
 async fn read_whole(response: http::Response<Incoming>) -> Exchange {
     let (head, body) = response.into_parts();
-    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     match Limited::new(body, MAX_ANSWER_BYTES).collect().await {
         Ok(body) => Exchange::Answered(Answer {
             status: head.status.as_u16(),
-            retry_after: head.headers.get(RETRY_AFTER).map(text),
+            headers: head.headers,
             body: body.to_bytes().into(),
         }),
         Err(error) if error.is::<LengthLimitError>() => Exchange::Lost(format!(

@@ -15,6 +15,7 @@ mod service_answers;
 mod services;
 mod signature;
 mod socket;
+mod stranger;
 mod tls;
 mod url;
 mod webhook;

@@ -163,7 +163,7 @@ impl Service {
             None => Instant::now() + within,
         };
         match lease.exchange(request, use_by, within).await {
-            Exchange::Answered(answer) => Ok(answer),
+            Exchange::Answered(answer) | Exchange::Stranger(answer) => Ok(answer),
             Exchange::NotSent(why) | Exchange::Lost(why) => Err(CallError::Failed(why)),
         }
     }

@@ -10,7 +10,8 @@ use http::HeaderValue;
 use http::header::{CONTENT_TYPE, HOST};
 use http_body_util::Full;
 use tollgate_core::id::LaneName;
-use tollgate_core::outcome::Outcome;
+use tollgate_core::marker::Marker;
+use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{Connector, Health, Heard, Line, NoLine, Permit, Profile, Request};
 
 use crate::access::Access;
@@ -87,6 +88,7 @@ fn profile() -> Profile {
         settle: Duration::ZERO,
         timeout: TIMEOUT,
         means_not_done: vec![],
+        recognised_by: Marker::AnyBody,
         asks_by_key: false,
     }
 }
@@ -130,8 +132,8 @@ impl Line for WebhookLine {
             Ok(out) => self.lease.exchange(out, use_by, TIMEOUT).await,
             Err(error) => Exchange::NotSent(error.to_string()),
         };
-        let mut heard = heard(exchange, judge_delivery);
-        if heard.health == Health::TurnsUsAway {
+        let mut heard = heard(AttemptKind::Send, exchange, judge_delivery);
+        if matches!(heard.health, Health::TurnsUsAway { .. }) {
             // Whoever turns one kind of news away is no bank that turns us away: it is tried again.
             heard.health = Health::Answers;
         }

@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::Timestamp;
 use crate::id::{AttemptId, LaneName};
+use crate::marker::Marker;
 use crate::outcome::Outcome;
 
 #[async_trait]
@@ -50,15 +51,18 @@ pub struct Heard {
 }
 
 /// What an exchange tells about the downstream itself, whatever became of the item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
     /// No byte went out.
     Untold,
     Answers,
     /// No answer, or none that can be understood.
     Fails,
-    /// It takes nothing from us at all: until a person has put something right, nothing is sent.
-    TurnsUsAway,
+    /// It takes nothing from us at all, or somebody else answers in its place: until a person has put
+    /// something right, nothing is sent. The reason goes to operators and into the log, and repeats nothing of a body.
+    TurnsUsAway {
+        why: String,
+    },
 }
 
 /// The right to one exchange with a downstream. It has a connection only from shortly before its turn.
@@ -97,6 +101,8 @@ pub struct Profile {
     /// The statuses that promise that nothing was done; `[429]` unless configured. A 5xx counts
     /// only when it also says `Retry-After`.
     pub means_not_done: Vec<u16>,
+    /// How a 4xx is recognised as the downstream's own.
+    pub recognised_by: Marker,
     /// Whether questions are asked by the key. Then "unknown to me" is no evidence once the key may
     /// be forgotten.
     pub asks_by_key: bool,
@@ -177,6 +183,7 @@ mod tests {
             settle: Duration::from_mins(1),
             timeout: Duration::from_secs(10),
             means_not_done: vec![429],
+            recognised_by: Marker::Contract,
             asks_by_key: false,
         }
     }

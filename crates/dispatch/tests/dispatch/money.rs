@@ -10,6 +10,7 @@ use tollgate_core::id::{BatchId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::LaneChange;
 use tollgate_core::lane_in_force::LaneInForce;
+use tollgate_core::marker::Marker;
 use tollgate_core::outcome::AttemptKind;
 use tollgate_core::ports::{Claim, Connector, ItemView, Profile, Request, StatusMove, StoreResult};
 use tollgate_dispatch::{Gate, GateOptions, Job, Moves, Sender, Sent};
@@ -43,6 +44,7 @@ pub(crate) fn promises(honours_idempotency_key: bool) -> Profile {
         settle: SETTLE,
         timeout: TIMEOUT,
         means_not_done: vec![429],
+        recognised_by: Marker::Contract,
         asks_by_key: false,
     }
 }

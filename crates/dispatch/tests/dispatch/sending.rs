@@ -7,6 +7,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{AttemptId, BatchId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::{LaneChange, Pause};
+use tollgate_core::marker::Marker;
 use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
 use tollgate_core::ports::{
     Claim, NewTurn, Profile, Request, Settlement, StatusMove, StoreError, Then, Turn, TurnsWanted,
@@ -78,6 +79,7 @@ fn sender(town: &Town, url: &str, honours_idempotency_key: bool) -> Sender {
         settle: SETTLE,
         timeout: Duration::from_secs(2),
         means_not_done: vec![429],
+        recognised_by: Marker::Contract,
         asks_by_key: false,
     };
     let options = HttpOptions {

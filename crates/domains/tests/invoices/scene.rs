@@ -13,6 +13,7 @@ use tollgate_core::flow::ExecInput;
 use tollgate_core::id::Item;
 use tollgate_core::id::{BatchId, ItemId, LaneName};
 use tollgate_core::lane::LaneChange;
+use tollgate_core::marker::Marker;
 use tollgate_core::ports::{
     AuditEntry, Author, Claim, ItemView, Profile, StartRecord, Started, Store,
 };
@@ -354,6 +355,7 @@ fn provider(bank: &Bank, honours_idempotency_key: bool) -> HttpConnector {
             settle: Duration::from_secs(1),
             timeout: Duration::from_secs(5),
             means_not_done: vec![429],
+            recognised_by: Marker::Contract,
             asks_by_key: false,
         },
         max_connections: 4,

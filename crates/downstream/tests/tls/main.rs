@@ -14,6 +14,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{AttemptId, LaneName};
+use tollgate_core::marker::Marker;
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{Connector, Line, Permit, Profile, Request};
 use tollgate_downstream::{Access, HttpConnector, HttpOptions, MAX_ANSWER_BYTES};
@@ -45,6 +46,7 @@ fn options(url: &str) -> HttpOptions {
             settle: Duration::from_mins(1),
             timeout: Duration::from_secs(10),
             means_not_done: vec![429],
+            recognised_by: Marker::Contract,
             asks_by_key: false,
         },
         max_connections: 4,
