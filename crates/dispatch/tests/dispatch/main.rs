@@ -12,6 +12,7 @@ mod matrix;
 mod money;
 mod mutants;
 mod sending;
+mod strangers;
 mod sweeping;
 mod town;
 mod trouble;

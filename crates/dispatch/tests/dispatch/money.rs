@@ -33,6 +33,8 @@ pub(crate) const SETTLE: Duration = Duration::from_millis(300);
 pub(crate) struct Street {
     pub(crate) town: Town,
     pub(crate) bank: Bank,
+    /// Where the bank is reached.
+    pub(crate) url: String,
     pub(crate) profile: Profile,
 }
 
@@ -60,9 +62,11 @@ impl Street {
             faults: faults.parse().unwrap(),
             ..BankOptions::default()
         };
+        let bank = Bank::start(options).unwrap();
         Self {
             town,
-            bank: Bank::start(options).unwrap(),
+            url: bank.url(),
+            bank,
             profile,
         }
     }
@@ -70,7 +74,7 @@ impl Street {
     pub(crate) fn connector(&self) -> Arc<HttpConnector> {
         let options = HttpOptions {
             name: "bank".into(),
-            url: self.bank.url(),
+            url: self.url.clone(),
             lane: LaneName::new("default"),
             profile: self.profile.clone(),
             max_connections: 16,
@@ -148,6 +152,17 @@ impl Street {
         }
         let view = self.town.item(id).await;
         assert!(has_ended(&view), "{MAX_LIVES} lives of {id}: {view:#?}");
+    }
+
+    /// One life that does not die, unless the payment has ended. Whether it has.
+    pub(crate) async fn ends(&self, id: &str) -> bool {
+        let view = self.claimed(id).await;
+        if has_ended(&view) {
+            return true;
+        }
+        let lived = self.live(&job(id, view.run), Edge::Never).await;
+        lived.expect("it does not die").unwrap();
+        false
     }
 
     /// One life, unless the payment has ended. Whether it died at the edge.

@@ -157,6 +157,10 @@ fn a_sandbox_gets_everything_and_no_token() {
     for NamedBank { bank, .. } in config.downstream.banks().unwrap() {
         assert_eq!(bank.url, "http://sandbox");
         assert!(bank.headers.is_empty() && bank.root_certificates.is_none());
-        assert_eq!(bank.recognised_by, Marker::Contract, "as the sandbox answers");
+        assert_eq!(
+            bank.recognised_by,
+            Marker::Contract,
+            "as the sandbox answers"
+        );
     }
 }
