@@ -188,6 +188,7 @@ mod tests {
         };
         History {
             past: attempts.iter().enumerate().map(past).collect(),
+            failures: 0,
             busy_for: None,
             now: at(now),
             era: Era {

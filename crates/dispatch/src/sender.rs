@@ -43,6 +43,9 @@ const SETTLE_TRIES: retry::Policy = retry::Policy {
 /// made an attempt, so it is making progress.
 const MOST_LOOKS: u32 = 8;
 
+/// How long an item rests that found all lines or all turns taken by others.
+const BUSY_PAUSE: Duration = Duration::from_secs(1);
+
 /// One item to be sent.
 #[derive(Debug, Clone)]
 pub struct Job {
@@ -101,6 +104,8 @@ struct Asked<'a> {
     if_declined: Option<&'a IfDeclined>,
     kind: AttemptKind,
     doubt: Doubt,
+    /// Of the item, before this exchange.
+    failures: u32,
 }
 
 pub struct Sender {
@@ -197,7 +202,7 @@ impl Sender {
         let mut line = match self.connector.line().await {
             Ok(line) => line,
             Err(none) => {
-                let sent = self.no_line(job, &none, history.now).await;
+                let sent = self.no_line(job, &none, &history).await;
                 return sent.map(Some);
             }
         };
@@ -209,20 +214,32 @@ impl Sender {
                     if_declined,
                     kind,
                     doubt,
+                    failures: history.failures,
                 };
                 self.exchange(ask, line, permit).await.map(Some)
             }
-            Err(refusal) => self.refused(job, kind, refusal, history.now).await,
+            Err(refusal) => self.refused(job, kind, refusal, &history).await,
         }
     }
 
-    /// Only a downstream that cannot be reached is held against it.
-    async fn no_line(&self, job: &Job, none: &NoLine, since: Timestamp) -> StoreResult<Sent> {
-        if let NoLine::Unreachable(why) = none {
-            self.care.heard(false, since, since, why).await;
+    /// Only a downstream that cannot be reached is held against it, and against the item.
+    async fn no_line(&self, job: &Job, none: &NoLine, history: &History) -> StoreResult<Sent> {
+        let said = none.to_string();
+        match none {
+            NoLine::Busy(_) => self.put_back(job, BUSY_PAUSE, &said).await,
+            NoLine::Unreachable(why) => {
+                self.care.heard(false, history.now, history.now, why).await;
+                let pause = self.pause_after(history.failures);
+                let (item, run) = (&job.item, job.run);
+                let back = self.store.put_back_failed(item, run, pause, &said);
+                Ok(requeued(back.await?, &said))
+            }
         }
-        let pause = self.pauses.pause_after(job.run);
-        self.put_back(job, pause, &none.to_string()).await
+    }
+
+    /// After one more failure than these.
+    fn pause_after(&self, failures: u32) -> Duration {
+        self.pauses.pause_after(failures.saturating_add(1))
     }
 
     /// What was attempted so far, once nobody may be using a turn.
@@ -248,7 +265,7 @@ impl Sender {
         job: &Job,
         kind: AttemptKind,
         refusal: Refusal,
-        since: Timestamp,
+        history: &History,
     ) -> StoreResult<Option<Sent>> {
         if let Some(attempt) = refusal.unused {
             let unused = Unused {
@@ -272,10 +289,9 @@ impl Sender {
                 self.put_back(job, pause, &why).await
             }
             impatient @ NoTurn::Impatient(_) => {
-                let pause = Duration::from_secs(1);
-                self.put_back(job, pause, &impatient.to_string()).await
+                self.put_back(job, BUSY_PAUSE, &impatient.to_string()).await
             }
-            NoTurn::NoLine(none) => self.no_line(job, &none, since).await,
+            NoTurn::NoLine(none) => self.no_line(job, &none, history).await,
         };
         sent.map(Some)
     }
@@ -317,6 +333,7 @@ impl Sender {
             if_declined,
             kind,
             doubt,
+            failures,
         } = asked;
         let (attempt, turn_at, era) = (permit.attempt(), permit.turn_at(), permit.era());
         let profile = self.connector.profile();
@@ -341,7 +358,7 @@ impl Sender {
             AttemptKind::Send => None,
             AttemptKind::Probe => Some(doubt.evidence_in(profile, turn_at, era)),
         };
-        let pause = self.pauses.pause_after(job.run);
+        let pause = self.pause_after(failures);
         let Follows {
             record,
             then,
@@ -416,9 +433,15 @@ impl Sender {
     }
 
     async fn put_back(&self, job: &Job, pause: Duration, why: &str) -> StoreResult<Sent> {
-        if self.store.put_back(&job.item, job.run, pause, why).await? {
-            return Ok(Sent::Requeued(why.to_owned()));
-        }
-        Ok(Sent::Superseded("another run owns the item".into()))
+        let back = self.store.put_back(&job.item, job.run, pause, why);
+        Ok(requeued(back.await?, why))
+    }
+}
+
+fn requeued(is_back: bool, why: &str) -> Sent {
+    if is_back {
+        Sent::Requeued(why.to_owned())
+    } else {
+        Sent::Superseded("another run owns the item".into())
     }
 }

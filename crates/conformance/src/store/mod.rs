@@ -172,6 +172,7 @@ macro_rules! store_cases {
             an_open_attempt_whose_turn_may_still_be_used_makes_the_item_busy
             an_open_attempt_whose_turn_has_passed_is_unknown
             a_history_tells_all_attempts_oldest_first
+            failures_of_an_item_are_counted_and_not_its_runs
             an_attempt_with_a_word_that_nobody_knows_is_told_as_a_bug
             every_outcome_is_written_to_its_attempt
             settling_may_finish_the_item_and_move_its_record_together

@@ -164,6 +164,8 @@ pub async fn a_run_that_does_not_own_the_item_cannot_put_it_back(f: &dyn Fixture
     assert!(!put_back(2).await.unwrap(), "it has ended");
     let nobody = payment("nobody");
     assert!(!store.put_back(&nobody, 1, SECOND, "?").await.unwrap());
+    let failed = store.put_back_failed(&nobody, 1, SECOND, "?").await;
+    assert!(!failed.unwrap());
 }
 
 pub async fn finishing_ends_the_item_and_moves_its_record(f: &dyn Fixture) {

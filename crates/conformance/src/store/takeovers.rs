@@ -43,6 +43,8 @@ pub async fn a_node_that_was_taken_over_from_neither_sends_nor_moves_items(f: &d
     fenced("an attempt taken over", taken);
     let back = store.put_back(waits, 1, SECOND, "why").await;
     fenced("put back", back);
+    let back = store.put_back_failed(waits, 1, SECOND, "why").await;
+    fenced("put back after a failure", back);
     fenced("held", store.hold(waits, 1).await);
     fenced("finished", store.finish(waits, 1, done).await);
     let restarted = store.restart_adrift(waits, 1, "why", SECOND, 9).await;

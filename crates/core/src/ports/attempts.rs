@@ -48,6 +48,9 @@ pub trait Attempts: Send + Sync {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct History {
     pub past: Vec<Past>,
+    /// How often a connection or an exchange of this item has failed: its next pause is by this number. What
+    /// waited for a closed lane has not failed.
+    pub failures: u32,
     /// Another sender may still use its turn for this long.
     pub busy_for: Option<Duration>,
     pub now: Timestamp,
@@ -220,6 +223,17 @@ pub struct Settlement {
     pub disproves: bool,
     /// The downstream asked for quiet: no turn of this lane until then.
     pub close_lane: Option<(LaneName, Duration)>,
+}
+
+impl Settlement {
+    /// Whether it counts among the item's failures when the item goes back to the queue. A proof that nothing was
+    /// done does not, nor does a decline, after which other pauses apply.
+    pub fn is_failure(&self) -> bool {
+        match &self.outcome {
+            Outcome::Retry { .. } | Outcome::Unknown(_) => !self.disproves,
+            Outcome::Done(_) | Outcome::Refused(_) | Outcome::Declined(_) => false,
+        }
+    }
 }
 
 /// A compare-and-set of a record's status.

@@ -51,8 +51,18 @@ pub trait Queue: Send + Sync {
     -> StoreResult<u64>;
 
     /// Puts an item back to READY as its next run, after `pause`, without an attempt: the lane
-    /// was closed, or no connection could be had. False if this run no longer owns the item.
+    /// was closed, or it has to wait for something else. False if this run no longer owns the item.
     async fn put_back(
+        &self,
+        item: &Item,
+        run: u32,
+        pause: Duration,
+        why: &str,
+    ) -> StoreResult<bool>;
+
+    /// The same after a failure of this item, such as a connection that could not be had: it counts
+    /// (`History::failures`).
+    async fn put_back_failed(
         &self,
         item: &Item,
         run: u32,

@@ -166,6 +166,8 @@ CREATE TABLE item_queue (
     run                 bigint NOT NULL,
     fence               bigint NOT NULL,
     retry_count         bigint NOT NULL,
+    -- Connections and exchanges of this item that failed: the pause after the next failure is by this number.
+    failures            bigint NOT NULL DEFAULT 0,
     last_error          text,
     init_workflow_id    text   NOT NULL,
     exec_workflow_id    text,

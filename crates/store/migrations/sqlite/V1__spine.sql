@@ -141,6 +141,8 @@ CREATE TABLE item_queue (
     run                 INTEGER NOT NULL,
     fence               INTEGER NOT NULL,
     retry_count         INTEGER NOT NULL,
+    -- Connections and exchanges of this item that failed: the pause after the next failure is by this number.
+    failures            INTEGER NOT NULL DEFAULT 0,
     last_error          TEXT,
     init_workflow_id    TEXT    NOT NULL,
     exec_workflow_id    TEXT,

@@ -14,7 +14,7 @@ use tollgate_core::ports::{
 
 use super::records::move_status;
 use super::run::{Params, all, execute, optional};
-use super::value::{Us, word};
+use super::value::{Count, Us, word};
 use super::{PostgresStore, call_turns, turns};
 use crate::urgency::Urgency;
 
@@ -114,7 +114,9 @@ pub(super) async fn history(
     tolerance: Duration,
 ) -> StoreResult<History> {
     const HISTORY: &str = "SELECT tg_now(), e.number, e.since, a.attempt_id, a.kind, a.state,
-                a.turn_at, a.era, a.detail, a.idempotency_key
+                a.turn_at, a.era, a.detail, a.idempotency_key,
+                coalesce((SELECT q.failures FROM item_queue q
+                          WHERE q.item_type = $1 AND q.item_id = $2), 0)
          FROM clock_era e
          LEFT JOIN attempt a ON a.item_type = $1 AND a.item_id = $2
          WHERE e.one = 1 ORDER BY a.attempt_id";
@@ -129,6 +131,7 @@ pub(super) async fn history(
     let number = first.get(1);
     let era = Era { number, since };
     Ok(History {
+        failures: first.get::<_, Count>(10).0,
         busy_for: busy_for(&past, era, tolerance, now),
         past,
         now,

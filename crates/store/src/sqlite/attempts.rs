@@ -120,10 +120,21 @@ pub(super) fn history(
     let era = eras::current(c)?;
     let busy_for = busy_for(&attempts, era, tolerance, now);
     Ok(History {
+        failures: failures(c, item)?,
         past: attempts,
         busy_for,
         now,
         era,
+    })
+}
+
+fn failures(c: &Connection, item: &Item) -> rusqlite::Result<u32> {
+    c.prepare_cached(
+        "SELECT coalesce((SELECT failures FROM item_queue
+                          WHERE item_type = ?1 AND item_id = ?2), 0)",
+    )?
+    .query_row(params![item.item_type.as_str(), item.id.as_str()], |row| {
+        row.get(0)
     })
 }
 
@@ -149,7 +160,14 @@ fn settle(c: &Connection, s: &Settlement, now: Us) -> rusqlite::Result<bool> {
     let owned = match &s.then {
         Then::Stay => is_owner(c, &s.item, s.run)?,
         Then::Finish => queue::finish(c, &s.item, s.run, now)? == 1,
-        Then::Requeue { after, why } => queue::put_back(c, &s.item, s.run, *after, why, now)? == 1,
+        Then::Requeue { after, why } => {
+            let back = queue::Back {
+                pause: *after,
+                why,
+                failed: s.is_failure(),
+            };
+            queue::put_back(c, &s.item, s.run, back, now)? == 1
+        }
     };
     if owned && let Some(status) = &s.record {
         move_status(c, &s.item, status, now)?;
