@@ -188,6 +188,27 @@ impl Town {
         }
     }
 
+    /// Why the lane is paused, if it is.
+    pub(crate) fn pause_reason(&self) -> Option<String> {
+        let name = LaneName::new(LANE);
+        let lane = self.node.store.lane(&name);
+        let lane = RUNTIME.block_on(lane).unwrap().unwrap();
+        lane.lane.pause.map(|pause| pause.reason)
+    }
+
+    /// As a person does who has seen the reason.
+    pub(crate) fn resume(&self) {
+        if self.pause_reason().is_some() {
+            let resumed = LaneChange {
+                pause: Some(None),
+                ..LaneChange::default()
+            };
+            let lane = LaneName::new(LANE);
+            let changed = self.node.store.change_lane(&lane, resumed, test());
+            RUNTIME.block_on(changed).unwrap();
+        }
+    }
+
     pub(crate) fn advance_to(&self, time: Timestamp) {
         let left = time.duration_since(self.node.now());
         self.advance(Duration::try_from(left).unwrap_or_default());
