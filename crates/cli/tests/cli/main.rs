@@ -44,6 +44,7 @@ mod slow_clients;
 mod status_check_crashes;
 mod status_checks;
 mod stopping;
+mod strangers;
 mod telemetry;
 mod temporal;
 mod temporal_storm;
