@@ -30,6 +30,7 @@ mod lanes;
 mod limits;
 mod news;
 mod now;
+mod origin;
 mod page;
 mod payment_body;
 mod payment_changes;
@@ -71,12 +72,13 @@ use crate::pulse::Pulse;
 use crate::totals::Totals;
 use error::ApiError;
 
+pub(crate) use access::Vouched;
 pub use access::{Needs, ROUTES};
-pub(crate) use access::{Vouched, from_another_site, strange_host};
 pub(crate) use bulk::Uploads;
 pub(crate) use bulk_views::grouped;
 pub use document::openapi_json;
 pub(crate) use limits::{Bounds, bound};
+pub(crate) use origin::{from_another_site, strange_host};
 
 /// The largest body of a single request.
 const MAX_BODY_BYTES: usize = 64 * 1024;
