@@ -12,14 +12,17 @@ mod dispatch_schedules;
 mod door;
 mod engines;
 mod listener;
+mod places;
 mod providers;
 mod pulse;
 mod receivers;
 #[cfg(test)]
 mod replays;
+mod sessions;
 mod telemetry;
 mod tls;
 mod totals;
+mod wrong_tokens;
 
 pub use api::{Needs, ROUTES, openapi_json};
 pub use assemble::Tollgate;

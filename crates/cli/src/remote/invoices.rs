@@ -8,6 +8,7 @@ use clap::Subcommand;
 use futures::{StreamExt, stream};
 use http::Method;
 use serde_json::{Value, json};
+use tollgate_domains::json;
 
 use super::Shown;
 use super::client::{Client, quoted};
@@ -132,7 +133,7 @@ async fn import(
     let lines = lines.filter(|(_, line)| !line.trim().is_empty());
     let take = async |(number, line): (usize, &str)| {
         let taken = async {
-            let body: Value = serde_json::from_str(line).context("is not JSON")?;
+            let body = json::read(line.as_bytes())?;
             client.send(Method::POST, "/invoices", &body).await
         };
         (number + 1, taken.await)

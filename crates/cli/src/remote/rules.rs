@@ -6,6 +6,7 @@ use anyhow::Context;
 use clap::Subcommand;
 use http::Method;
 use serde_json::{Value, json};
+use tollgate_domains::json;
 
 use super::Shown;
 use super::client::Client;
@@ -68,7 +69,7 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
 fn read_json(file: &std::path::Path) -> anyhow::Result<Value> {
     let text =
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))
+    json::read(text.as_bytes()).with_context(|| file.display().to_string())
 }
 
 fn told(answer: &Value) -> String {

@@ -9,6 +9,7 @@
 
 mod access;
 mod api;
+mod bad_input;
 mod bad_starts;
 mod browser;
 mod bulk;

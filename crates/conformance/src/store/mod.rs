@@ -34,6 +34,7 @@ pub mod records;
 pub mod recounts;
 pub mod replans;
 pub mod scenarios;
+pub mod sessions;
 pub mod settings;
 pub mod status_checks;
 pub mod takeovers;
@@ -277,6 +278,7 @@ macro_rules! store_cases {
             a_list_by_lane_leaves_the_others_out_and_looks_at_so_many_at_a_time
             a_list_by_bulk_has_what_was_taken_in_with_it_and_nothing_else
             an_owners_items_are_found_by_their_status_if_they_were_written_to_be
+            documents_come_in_the_order_of_the_items_that_were_asked_for
         }
         $crate::store_case_module! { $new, races,
             an_item_is_cancelled_or_claimed_and_never_both
@@ -420,6 +422,11 @@ macro_rules! store_cases {
             a_setting_is_replaced_only_while_it_is_the_version_in_force
             of_many_that_replace_one_version_at_once_one_succeeds
             settings_of_a_kind_are_listed_page_by_page_as_they_are_in_force
+        }
+        $crate::store_case_module! { $new, sessions,
+            a_session_lasts_until_its_time_is_over
+            a_session_that_was_ended_is_over_at_once_and_no_other
+            a_token_has_so_many_sessions_and_the_oldest_makes_room
         }
         $crate::store_case_module! { $new, accounts,
             totals_tie_out_by_count_and_by_amount

@@ -18,6 +18,7 @@ mod page;
 mod plans;
 mod queue;
 mod records;
+mod sessions;
 mod settings;
 mod status_checks;
 
@@ -48,6 +49,7 @@ pub use queue::{
     Admission, Adrift, Claim, Claimed, DueLanes, NewItem, NewRecord, Placed, Queue, StartRecord,
 };
 pub use records::{AttemptView, ItemView, OwnedWanted, RecordLine, Records, RecordsWanted};
+pub use sessions::{MOST_SESSIONS, NewSession, Sessions};
 pub use settings::{Author, NamedSetting, Setting, SettingKind, Settings};
 pub use status_checks::{
     CheckEnd, CheckLine, CheckPhase, CheckView, EndedParts, GatewayView, Part, PartList,
@@ -69,6 +71,7 @@ pub trait Store:
     + Bulks
     + StatusChecks
     + Settings
+    + Sessions
     + Accounts
 {
 }
@@ -86,6 +89,7 @@ impl<T> Store for T where
         + Bulks
         + StatusChecks
         + Settings
+        + Sessions
         + Accounts
 {
 }

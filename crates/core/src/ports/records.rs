@@ -14,6 +14,9 @@ pub trait Records: Send + Sync {
     /// Everything that is known of an item, in one consistent read.
     async fn item(&self, item: &Item) -> StoreResult<Option<ItemView>>;
 
+    /// What was taken in of each of these items, in their order; none of an item that is not there.
+    async fn documents(&self, items: &[Item]) -> StoreResult<Vec<Option<String>>>;
+
     /// Items in the order of their ids. The bulk, or else the status, is served by an index; the rest
     /// is a filter.
     async fn records(&self, wanted: RecordsWanted) -> StoreResult<Page<RecordLine, ItemId>>;

@@ -9,7 +9,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{FlowId, ItemId, LaneName, check_item_id};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::money::Money;
-use tollgate_core::ports::{AuditEntry, Author, ItemView};
+use tollgate_core::ports::{AuditEntry, ItemView};
 use tollgate_domains::invoices::{self, CHECKED, InvoiceRequest};
 use tollgate_domains::payments::parse_time;
 use utoipa::ToSchema;
@@ -17,7 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::billing_schedules::ScheduleBody;
-use super::body::{Body, parse, wrong};
+use super::body::{Body, parse, perhaps_because, wrong};
 use super::error::{ApiError, internal, json_body};
 use super::extract::Path;
 use super::payments::{AttemptResponse, attempt, dispatch};
@@ -245,6 +245,7 @@ struct RescheduleRequest {
     #[schema(example = "2026-11-16T16:00:00-07:00")]
     at: Option<String>,
     /// What the next person should know.
+    #[schema(min_length = 1, max_length = 500)]
     reason: Option<String>,
 }
 
@@ -271,8 +272,7 @@ async fn reschedule(
         let example = "must be a time such as \"2026-11-16T16:00:00-07:00\"";
         parse_time(&text).ok_or_else(|| wrong("at", example))
     });
-    let reason = request.reason.unwrap_or_else(|| "not said".to_owned());
-    let author = Author::new(caller.name(), reason);
+    let author = perhaps_because(&caller, request.reason)?;
     let known = invoice_id(&id)?;
     app.billing
         .reschedule(&known, at.transpose()?, author)

@@ -30,6 +30,7 @@ mod lanes;
 mod limits;
 mod news;
 mod now;
+mod origin;
 mod page;
 mod payment_body;
 mod payment_changes;
@@ -40,6 +41,7 @@ mod rate_limit;
 mod refusals;
 mod rules;
 mod rules_body;
+mod shape;
 mod shift;
 mod sight;
 mod status_check_list;
@@ -50,7 +52,6 @@ mod words;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -71,12 +72,13 @@ use crate::pulse::Pulse;
 use crate::totals::Totals;
 use error::ApiError;
 
-pub(crate) use access::strange_host;
+pub(crate) use access::Vouched;
 pub use access::{Needs, ROUTES};
 pub(crate) use bulk::Uploads;
 pub(crate) use bulk_views::grouped;
 pub use document::openapi_json;
-pub(crate) use limits::bound;
+pub(crate) use limits::{Bounds, bound};
+pub(crate) use origin::{from_another_site, strange_host};
 
 /// The largest body of a single request.
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -149,26 +151,26 @@ fn resources() -> OpenApiRouter<App> {
 }
 
 /// Everything the API has, each address for whom the table of `access.rs` says.
-pub(crate) fn router(app: App, tokens: Arc<Tokens>, body_patience: Duration) -> Router {
+pub(crate) fn router(app: App, tokens: Arc<Tokens>, bounds: Bounds) -> Router {
     let (resources, _) = resources().split_for_parts();
     let resources = resources
         .merge(document::page())
         .fallback(|| async { ApiError::not_found("there is nothing at this address") });
-    bounded(resources, app, tokens, body_patience)
+    bounded(resources, app, tokens, bounds)
 }
 
 /// For a process without the role: whoever looks after it still wants to know.
-pub(crate) fn health_alone(app: App, tokens: Arc<Tokens>, body_patience: Duration) -> Router {
+pub(crate) fn health_alone(app: App, tokens: Arc<Tokens>, bounds: Bounds) -> Router {
     let (health, _) = health::router().split_for_parts();
     let elsewhere = || async { ApiError::not_found("this process does not serve the API") };
-    bounded(health.fallback(elsewhere), app, tokens, body_patience)
+    bounded(health.fallback(elsewhere), app, tokens, bounds)
 }
 
-fn bounded(routes: Router<App>, app: App, tokens: Arc<Tokens>, body_patience: Duration) -> Router {
+fn bounded(routes: Router<App>, app: App, tokens: Arc<Tokens>, bounds: Bounds) -> Router {
     routes
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(from_fn_with_state(tokens, access::admit))
-        .layer(from_fn_with_state(body_patience, limits::bound))
+        .layer(from_fn_with_state(bounds, limits::bound))
         .with_state(app)
 }

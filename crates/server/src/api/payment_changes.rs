@@ -22,7 +22,7 @@ use crate::auth::Caller;
 #[serde(deny_unknown_fields)]
 pub(super) struct Because {
     /// What the next person should know.
-    #[schema(min_length = 1, example = "the customer called")]
+    #[schema(min_length = 1, max_length = 500, example = "the customer called")]
     pub(super) reason: String,
 }
 
@@ -75,7 +75,7 @@ struct RescheduleRequest {
     /// Not before this time; with an offset, or with a zone in brackets.
     #[schema(example = "2026-11-16T16:00:00-07:00")]
     execute_at: String,
-    #[schema(min_length = 1)]
+    #[schema(min_length = 1, max_length = 500)]
     reason: String,
 }
 

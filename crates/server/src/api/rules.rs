@@ -95,6 +95,7 @@ async fn show(State(app): State<App>) -> Result<Json<RulesResponse>, ApiError> {
 #[serde(deny_unknown_fields)]
 #[schema(as = RulesReload)]
 struct ReloadRequest {
+    #[schema(min_length = 1, max_length = 500)]
     reason: String,
 }
 

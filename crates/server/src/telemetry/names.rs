@@ -2,7 +2,7 @@
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram};
 
-const COUNTERS: [(&str, &str); 15] = [
+const COUNTERS: [(&str, &str); 17] = [
     (
         "rate_limiter_slot_assignment_failures_total",
         "items refused because their lane never opens again",
@@ -52,6 +52,14 @@ const COUNTERS: [(&str, &str); 15] = [
     (
         "tollgate_api_refused_total",
         "requests without a token, with a wrong one, or with one whose role is not enough",
+    ),
+    (
+        "tollgate_api_wrong_tokens_total",
+        "tokens that are not known",
+    ),
+    (
+        "tollgate_api_connections_cut_off_total",
+        "connections that were cut off to make room for others",
     ),
     (
         "tollgate_bulk_lines_total",

@@ -354,3 +354,12 @@ CREATE TABLE status_check_part (
     failed   boolean NOT NULL DEFAULT false,
     PRIMARY KEY (check_id, list_no, part_no)
 ) WITH (fillfactor = 80);
+
+-- Sessions of the console, by the hash of what a browser shows.
+CREATE TABLE session (
+    secret_sha256 text   COLLATE "C" NOT NULL PRIMARY KEY,
+    token_sha256  text   COLLATE "C" NOT NULL,
+    ends_at       bigint NOT NULL
+);
+CREATE INDEX session_token ON session (token_sha256, ends_at);
+CREATE INDEX session_end ON session (ends_at);

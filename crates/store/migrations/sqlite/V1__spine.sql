@@ -316,3 +316,12 @@ CREATE TABLE status_check_part (
     failed   INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (check_id, list_no, part_no)
 ) STRICT;
+
+-- Sessions of the console, by the hash of what a browser shows.
+CREATE TABLE session (
+    secret_sha256 TEXT    NOT NULL PRIMARY KEY,
+    token_sha256  TEXT    NOT NULL,
+    ends_at       INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX session_token ON session (token_sha256, ends_at);
+CREATE INDEX session_end ON session (ends_at);

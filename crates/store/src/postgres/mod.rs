@@ -37,6 +37,7 @@ mod records;
 mod recount;
 mod replan;
 mod run;
+mod sessions;
 mod settings;
 mod settle;
 mod starts;

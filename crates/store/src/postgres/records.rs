@@ -53,6 +53,24 @@ impl Records for PostgresStore {
             .await
     }
 
+    async fn documents(&self, items: &[Item]) -> StoreResult<Vec<Option<String>>> {
+        const DOCUMENTS: &str = "SELECT r.document
+             FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS w (item_type, item_id, place)
+             LEFT JOIN LATERAL (SELECT document FROM record r
+                   WHERE r.item_type = w.item_type AND r.item_id = w.item_id LIMIT 1) r ON true
+             ORDER BY w.place";
+        let types: Vec<String> = items.iter().map(|it| it.item_type.to_string()).collect();
+        let ids: Vec<String> = items.iter().map(|it| it.id.to_string()).collect();
+        self.runner
+            .autocommit(Urgency::Normal, move |c| {
+                Box::pin(async move {
+                    let rows = all(c, DOCUMENTS, &[&types, &ids]).await?;
+                    Ok(rows.iter().map(|row| row.get(0)).collect())
+                })
+            })
+            .await
+    }
+
     async fn records(&self, wanted: RecordsWanted) -> StoreResult<Page<RecordLine, ItemId>> {
         self.runner
             .autocommit(Urgency::Normal, move |c| {

@@ -47,6 +47,21 @@ impl Records for SqliteStore {
         self.readers.read(read).await
     }
 
+    async fn documents(&self, items: &[Item]) -> StoreResult<Vec<Option<String>>> {
+        let items = items.to_vec();
+        let read = move |c: &Connection| {
+            let mut document = c.prepare_cached(
+                "SELECT document FROM record WHERE item_type = ?1 AND item_id = ?2",
+            )?;
+            let mut document = |item: &Item| {
+                let key = params![item.item_type.as_str(), item.id.as_str()];
+                document.query_row(key, |row| row.get(0)).optional()
+            };
+            items.iter().map(&mut document).collect()
+        };
+        self.readers.read(read).await
+    }
+
     async fn records(&self, wanted: RecordsWanted) -> StoreResult<Page<RecordLine, ItemId>> {
         let read = move |c: &Connection| {
             let asked = rows_needed(wanted.limit, wanted.is_filtered());

@@ -10,9 +10,9 @@ use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
     Accounts, Admission, Attempts, AuditWanted, Author, Boot, Claim, Claimed, DeadLetters, FlowEnd,
-    Flows, Intervened, JournalEntry, Lanes, NewAudit, NewFlow, NewItem, NewTurn, OwnedWanted,
-    Queue, Records, RecordsWanted, SettingKind, Settings, Settlement, SharedClock, StartRecord,
-    Started, StatusMove, Then, Turn, TurnsWanted,
+    Flows, Intervened, JournalEntry, Lanes, NewAudit, NewFlow, NewItem, NewSession, NewTurn,
+    OwnedWanted, Queue, Records, RecordsWanted, Sessions, SettingKind, Settings, Settlement,
+    SharedClock, StartRecord, Started, StatusMove, Then, Turn, TurnsWanted,
 };
 use tollgate_store::postgres::PostgresStore;
 
@@ -36,6 +36,7 @@ pub(super) async fn run_all(store: &PostgresStore) {
     attempts(store, &dispatched).await;
     flows(store).await;
     accounts(store).await;
+    sessions(store).await;
     lane_plans::run_all(store).await;
     bulks::run_all(store).await;
     status_checks::run_all(store).await;
@@ -341,6 +342,20 @@ async fn flows(store: &PostgresStore) {
         store.end_flow(epoch, &flow.id, end).await.unwrap();
         store.flow(&flow.id).await.unwrap();
     }
+}
+
+async fn sessions(store: &PostgresStore) {
+    let session = NewSession {
+        secret_sha256: "secret".into(),
+        token_sha256: "token".into(),
+        lasts: HOUR.try_into().unwrap(),
+    };
+    store.begin_session(session).await.unwrap();
+    assert!(store.session("secret").await.unwrap().is_some());
+    store.end_session("secret").await.unwrap();
+    let some: Vec<Item> = (1..=BATCH).map(filled).collect();
+    let documents = store.documents(&some).await.unwrap();
+    assert!(documents.iter().all(Option::is_some));
 }
 
 async fn accounts(store: &PostgresStore) {
