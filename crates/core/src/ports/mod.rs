@@ -47,7 +47,8 @@ pub use lanes::{CalendarInForce, Lanes, WindowUse};
 pub use page::{Bookmark, MOST_LOOKED_AT, Page, rows_needed};
 pub use plans::{Plans, Recounted, Replanned, Spot, Waiting};
 pub use queue::{
-    Admission, Adrift, Claim, Claimed, DueLanes, NewItem, NewRecord, Placed, Queue, StartRecord,
+    Admission, Adrift, Claim, Claimed, DueLanes, NewItem, NewRecord, Placed, Queue, START_PAUSES,
+    StartRecord,
 };
 pub use records::{AttemptView, ItemView, OwnedWanted, RecordLine, Records, RecordsWanted};
 pub use settings::{Author, NamedSetting, Setting, SettingKind, Settings};
