@@ -369,8 +369,10 @@ impl Sender {
         if self.settle(settlement).await? {
             return Ok(sent);
         }
-        Ok(Sent::Superseded(
-            "another run took over while the answer was awaited".into(),
+        Ok(superseded(
+            job,
+            "settle",
+            "another run took over while the answer was awaited",
         ))
     }
 
@@ -412,13 +414,21 @@ impl Sender {
         if self.store.hold(&job.item, job.run).await? {
             return Ok(Sent::Held);
         }
-        Ok(Sent::Superseded("another run owns the item".into()))
+        Ok(superseded(job, "hold", OTHERS))
     }
 
     async fn put_back(&self, job: &Job, pause: Duration, why: &str) -> StoreResult<Sent> {
         if self.store.put_back(&job.item, job.run, pause, why).await? {
             return Ok(Sent::Requeued(why.to_owned()));
         }
-        Ok(Sent::Superseded("another run owns the item".into()))
+        Ok(superseded(job, "put back", OTHERS))
     }
+}
+
+const OTHERS: &str = "another run owns the item";
+
+/// An update that is guarded by the run has moved no row.
+fn superseded(job: &Job, what: &'static str, why: &str) -> Sent {
+    tracing::warn!(item = %job.item, run = job.run, what, why, "nothing was moved");
+    Sent::Superseded(why.to_owned())
 }
