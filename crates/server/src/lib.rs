@@ -20,6 +20,7 @@ mod replays;
 mod telemetry;
 mod tls;
 mod totals;
+mod write_check;
 
 pub use api::{Needs, ROUTES, openapi_json};
 pub use assemble::Tollgate;
