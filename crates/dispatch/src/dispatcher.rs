@@ -253,17 +253,34 @@ impl Dispatcher {
         cycle.started += records.len() as u64 - failed;
         let unanswered = claims.split_off(records.len());
         if !records.is_empty() {
-            let retries = batch.config.max_dispatch_retries;
-            self.store
-                .record_starts(&self.item_type, &batch.id, records, retries)
-                .await?;
+            let (retries, expected) = (batch.config.max_dispatch_retries, records.len() as u64);
+            let recorded = self
+                .store
+                .record_starts(&self.item_type, &batch.id, records, retries);
+            self.warn_of_lost_claims(batch, "start", expected, recorded.await?);
         }
         if !unanswered.is_empty() {
             // An outage counts for nobody: the items are READY again as they were.
             cycle.unreachable = true;
-            self.store.release(&self.item_type, unanswered).await?;
+            let expected = unanswered.len() as u64;
+            let released = self.store.release(&self.item_type, unanswered).await?;
+            self.warn_of_lost_claims(batch, "release", expected, released);
         }
         Ok(())
+    }
+
+    /// An update that is guarded by its claim has moved fewer rows than were claimed.
+    fn warn_of_lost_claims(&self, batch: &Batch, what: &'static str, expected: u64, moved: u64) {
+        if moved < expected {
+            tracing::warn!(
+                item_type = %self.item_type,
+                batch = %batch.id,
+                lane = %batch.lane,
+                what,
+                lost = expected - moved,
+                "claims were lost before this was written: others have moved the items"
+            );
+        }
     }
 
     fn exec_start(

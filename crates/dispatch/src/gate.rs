@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tollgate_core::Timestamp;
 use tollgate_core::gate::DEFAULT_TOLERANCE;
@@ -19,8 +19,12 @@ use tollgate_core::outcome::AttemptKind;
 use tollgate_core::ports::{Line, NewTurn, NoLine, Permit, Store};
 
 use crate::clock_watch::ClockWatch;
+use crate::every::Every;
 use crate::lane_queue::{LaneQueue, Waiting};
 
+/// The shared clock is looked at so often even while nobody asks for turns: what was started by a
+/// clock that was ahead would wait, and nobody would notice.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// At most this many attempts wait at one lane's gate; more wait outside.
 const MAX_WAITING: usize = 8192;
 
@@ -138,6 +142,27 @@ impl Gate {
     /// not used are dropped.
     pub fn fence(&self, why: &str) {
         let _ = self.fenced.set(why.to_owned());
+    }
+
+    /// Looks at the shared clock until told to stop, so that a jump opens a new era soon after it.
+    pub async fn watch_clock(self: Arc<Self>, stop: watch::Receiver<bool>) {
+        let mut every = Every::new(LOOK_EVERY, stop);
+        let mut is_seen = true;
+        while every.once(self.look_at_clock(&mut is_seen)).await {}
+    }
+
+    /// An outage is told once.
+    async fn look_at_clock(&self, is_seen: &mut bool) {
+        if self.fenced.get().is_some() {
+            return;
+        }
+        let looked = self.watch.look(&*self.store).await;
+        if let Err(error) = &looked
+            && *is_seen
+        {
+            tracing::warn!(%error, "the shared clock cannot be seen");
+        }
+        *is_seen = looked.is_ok();
     }
 
     /// Waits for a turn and for its time. The line is connected once the turn is granted. On return the

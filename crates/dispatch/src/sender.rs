@@ -232,7 +232,7 @@ impl Sender {
                 let pause = self.pause_after(history.failures);
                 let (item, run) = (&job.item, job.run);
                 let back = self.store.put_back_failed(item, run, pause, &said);
-                Ok(requeued(back.await?, &said))
+                Ok(requeued(job, back.await?, &said))
             }
         }
     }
@@ -386,8 +386,10 @@ impl Sender {
         if self.settle(settlement).await? {
             return Ok(sent);
         }
-        Ok(Sent::Superseded(
-            "another run took over while the answer was awaited".into(),
+        Ok(superseded(
+            job,
+            "settle",
+            "another run took over while the answer was awaited",
         ))
     }
 
@@ -429,19 +431,27 @@ impl Sender {
         if self.store.hold(&job.item, job.run).await? {
             return Ok(Sent::Held);
         }
-        Ok(Sent::Superseded("another run owns the item".into()))
+        Ok(superseded(job, "hold", OTHERS))
     }
 
     async fn put_back(&self, job: &Job, pause: Duration, why: &str) -> StoreResult<Sent> {
         let back = self.store.put_back(&job.item, job.run, pause, why);
-        Ok(requeued(back.await?, why))
+        Ok(requeued(job, back.await?, why))
     }
 }
 
-fn requeued(is_back: bool, why: &str) -> Sent {
+fn requeued(job: &Job, is_back: bool, why: &str) -> Sent {
     if is_back {
         Sent::Requeued(why.to_owned())
     } else {
-        Sent::Superseded("another run owns the item".into())
+        superseded(job, "put back", OTHERS)
     }
+}
+
+const OTHERS: &str = "another run owns the item";
+
+/// An update that is guarded by the run has moved no row.
+fn superseded(job: &Job, what: &'static str, why: &str) -> Sent {
+    tracing::warn!(item = %job.item, run = job.run, what, why, "nothing was moved");
+    Sent::Superseded(why.to_owned())
 }

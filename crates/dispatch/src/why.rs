@@ -67,8 +67,8 @@ pub fn why_not_running(
                 why,
                 until: Some(until),
             } => format!("{why}; it opens at {until}"),
-            Standing::Open { .. } if item.due > now => match item.run {
-                0 | 1 => format!("its slot is at {}", item.due),
+            Standing::Open { .. } if item.due > now => match (item.run, &item.last_error) {
+                (0 | 1, None) => format!("its slot is at {}", item.due),
                 _ => format!("it waits until {}{because}", item.due),
             },
             Standing::Open { .. } => "it is due and waits for room on its lane".to_owned(),

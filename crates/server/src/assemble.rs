@@ -39,6 +39,7 @@ use crate::pulse::Pulse;
 use crate::receivers::Receivers;
 use crate::telemetry;
 use crate::totals::Totals;
+use crate::write_check::WriteCheck;
 
 /// The lane that exists from the start, with 100 items per 4 seconds.
 const DEFAULT_LANE: &str = "default";
@@ -102,7 +103,10 @@ impl Tollgate {
         let fed = Wake::default();
         let uploads = api::Uploads::new(&store, fed.clone(), closed);
         let app = app(config, &worlds, &engine, billing, uploads);
-        let background = start_background(config, &app, &engine, &fed, &stopped).await?;
+        let mut background = start_background(config, &app, &engine, &fed, &stopped).await?;
+        if config.engine.does(Role::Exec) {
+            background.spawn(Arc::clone(&worlds.gate).watch_clock(stopped));
+        }
         Ok(Self {
             app,
             door,
@@ -124,13 +128,15 @@ impl Tollgate {
         &self.app.intake
     }
 
-    /// Serves the API until `shutdown` resolves, then stops everything in order.
+    /// Serves the API until `shutdown` resolves, then stops everything in order. A store that must
+    /// not be used any more ends it at once, as a crash would: nothing could be written anyway.
     pub async fn serve(
         self,
         socket: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> anyhow::Result<()> {
         let Self { app, door, .. } = self;
+        let store = Arc::clone(&app.store);
         let router = door.router(app, self.closing.subscribe());
         let end = self.engine.end();
         let (ended, engine_ended) = watch::channel(None);
@@ -147,7 +153,10 @@ impl Tollgate {
             }
             let _ = self.closing.send(true);
         };
-        door.listener(socket).serve(router, until).await;
+        tokio::select! {
+            () = door.listener(socket).serve(router, until) => {}
+            why = store.broken() => bail!("store.url: {why}"),
+        }
         stop_all(self.stop, self.background, self.engine).await;
         match &*engine_ended.borrow() {
             None | Some(Stop::Shutdown) => Ok(()),
@@ -248,6 +257,7 @@ fn app(
         pulse: Arc::new(Pulse::new(store, &planner)),
         totals: Arc::new(Totals::new(store)),
         planner,
+        writes: Arc::new(WriteCheck::new(store)),
         engine: engine.readiness(),
     }
 }
@@ -279,6 +289,8 @@ async fn start_background(
 ) -> anyhow::Result<JoinSet<()>> {
     let mut background = JoinSet::new();
     background.spawn(telemetry::fold_histograms(stopped.clone()));
+    let (store, writes) = (Arc::clone(&app.store), Arc::clone(&app.writes));
+    background.spawn(telemetry::watch_store(store, writes, stopped.clone()));
     if config.engine.does(Role::Dispatch) {
         start_dispatch(config, app, engine, stopped, &mut background).await?;
     }

@@ -22,6 +22,7 @@ mod sessions;
 mod telemetry;
 mod tls;
 mod totals;
+mod write_check;
 mod wrong_tokens;
 
 pub use api::{Needs, ROUTES, openapi_json};

@@ -21,6 +21,7 @@ use tollgate_domains::{invoices, payments};
 
 use crate::assemble::item_types;
 use crate::pulse::MOST_LATE;
+use crate::write_check::WriteCheck;
 
 pub use log::Log;
 
@@ -28,6 +29,8 @@ pub use log::Log;
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 /// How often a lane is looked at.
 const PAUSE: Duration = Duration::from_secs(30);
+/// How often the store is looked at.
+const STORE_PAUSE: Duration = Duration::from_secs(5);
 const FOLD_EVERY: Duration = Duration::from_secs(5);
 const MOST_WINDOWS: u32 = 100;
 
@@ -72,6 +75,26 @@ pub(crate) fn recorder() -> &'static PrometheusHandle {
 pub(crate) async fn fold_histograms(stop: watch::Receiver<bool>) {
     let mut every = Every::new(FOLD_EVERY, stop);
     while every.once(async { recorder().run_upkeep() }).await {}
+}
+
+/// Keeps the gauges of the store up to date until told to stop.
+pub(crate) async fn watch_store(
+    store: Arc<dyn Store>,
+    writes: Arc<WriteCheck>,
+    stop: watch::Receiver<bool>,
+) {
+    let mut every = Every::new(STORE_PAUSE, stop);
+    while every.once(look_at_store(&*store, &writes)).await {}
+}
+
+async fn look_at_store(store: &dyn Store, writes: &WriteCheck) {
+    let connections = store.connections();
+    let set = |name: &'static str, value: usize| gauge!(name).set(value.to_f64().unwrap_or(0.0));
+    set("tollgate_store_connections_max", connections.most);
+    set("tollgate_store_connections_in_use", connections.in_use);
+    set("tollgate_store_waiting", connections.waiting);
+    let is_writable = writes.trouble().await.is_none();
+    set("tollgate_store_writable", usize::from(is_writable));
 }
 
 /// Keeps the gauges of all lanes up to date until told to stop.

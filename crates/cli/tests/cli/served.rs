@@ -96,6 +96,11 @@ impl Served {
         Self::launch(command.args(["serve", "--config"]).arg(config))
     }
 
+    /// By a command of its own, which becomes the server.
+    pub(crate) fn start_by(command: &mut Command) -> Self {
+        Self::launch(command)
+    }
+
     fn launch(command: &mut Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
@@ -168,6 +173,10 @@ impl Served {
             log = self.log();
         }
         (code, log)
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Any signal, such as `-STOP`.

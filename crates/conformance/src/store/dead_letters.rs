@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{Intervened, Started};
+use tollgate_core::ports::{Intervened, START_PAUSES, Started};
 
 use super::fixture::{
     Fixture, HOUR, MAX_RETRIES, TOLERANCE, claim_all, lost, new_item, ops, payment, payments, plan,
@@ -17,6 +17,7 @@ async fn dead(f: &dyn Fixture, ids: &[&str]) -> Vec<Item> {
         let claimed = f.claim(claim_all()).await;
         let failed = |c| start(c, Started::Failed("no such flow".into()));
         f.record(claimed.iter().map(failed).collect()).await;
+        f.advance(START_PAUSES.longest_pause).await;
     }
     ids.iter().map(|id| payment(id)).collect()
 }

@@ -21,6 +21,7 @@ pub mod evidence;
 mod fixture;
 pub mod flows;
 pub mod guards;
+pub mod health;
 pub mod hours;
 pub mod interventions;
 pub mod lanes;
@@ -58,6 +59,14 @@ macro_rules! store_cases {
             a_lane_that_was_closed_by_another_eras_clock_is_open
             an_attempt_belongs_to_the_era_of_its_turn
             a_turn_of_an_older_era_is_soon_past_however_far_the_clock_was_set_back
+            what_a_clock_that_was_ahead_has_dispatched_is_due_when_it_is_set_back
+            what_a_clock_that_was_ahead_has_claimed_is_ready_when_it_is_set_back
+            nothing_is_due_before_the_time_it_asked_for_however_the_clock_is_set
+            what_has_had_its_turn_or_was_dispatched_by_this_clock_stays
+            flows_that_a_clock_ahead_has_started_keep_their_delay_when_it_is_set_back
+        }
+        $crate::store_case_module! { $new, health,
+            a_store_that_can_be_written_says_so_and_counts_its_connections
         }
         $crate::store_case_module! { $new, admit,
             an_admitted_item_has_its_record_slot_context_and_queue_row

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::{Page, StoreResult};
 use crate::Timestamp;
-use crate::id::{Item, ItemType};
+use crate::id::{BatchId, Item, ItemType};
 use crate::item::QueueStatus;
 
 #[async_trait]
@@ -84,6 +84,8 @@ pub struct NewAudit {
 pub struct AuditEntry {
     pub id: i64,
     pub at: Timestamp,
+    /// Of the dispatcher, if it is about what one claim has taken.
+    pub batch: Option<BatchId>,
     pub item: Option<Item>,
     pub action: String,
     pub status_before: Option<String>,

@@ -12,6 +12,7 @@ mod doubts;
 mod engine;
 mod error;
 mod flows;
+mod health;
 mod interventions;
 mod lanes;
 mod page;
@@ -32,7 +33,7 @@ pub use bulks::{
     NewChunk,
 };
 pub use check_services::{CallError, CheckServices, GatewayAnswer, TakeTurn};
-pub use clock::{Boot, Era, Reading, SharedClock};
+pub use clock::{Boot, CLOCK_WAS_AHEAD, Era, Reading, SharedClock, WAS_SET_BACK};
 pub use connector::{Connector, Health, Heard, Line, NoLine, Permit, Profile, Request};
 pub use dead_letters::{DeadLetter, DeadLetters, cannot_replay};
 pub use doubts::{
@@ -41,12 +42,14 @@ pub use doubts::{
 pub use engine::{Engine, FlowView, Memo, Start, Started, Unreachable};
 pub use error::{StoreError, StoreResult};
 pub use flows::{DueFlow, DueFlows, FlowEnd, Flows, JournalEntry, NewFlow};
+pub use health::{StoreConnections, StoreHealth};
 pub use interventions::{Found, Intervened, Interventions, TOO_LATE};
 pub use lanes::{CalendarInForce, Lanes, WindowUse};
 pub use page::{Bookmark, MOST_LOOKED_AT, Page, rows_needed};
 pub use plans::{Plans, Recounted, Replanned, Spot, Waiting};
 pub use queue::{
-    Admission, Adrift, Claim, Claimed, DueLanes, NewItem, NewRecord, Placed, Queue, StartRecord,
+    Admission, Adrift, Claim, Claimed, DueLanes, NewItem, NewRecord, Placed, Queue, START_PAUSES,
+    StartRecord,
 };
 pub use records::{AttemptView, ItemView, OwnedWanted, RecordLine, Records, RecordsWanted};
 pub use sessions::{MOST_SESSIONS, NewSession, Sessions};
@@ -73,6 +76,7 @@ pub trait Store:
     + Settings
     + Sessions
     + Accounts
+    + StoreHealth
 {
 }
 impl<T> Store for T where
@@ -91,5 +95,6 @@ impl<T> Store for T where
         + Settings
         + Sessions
         + Accounts
+        + StoreHealth
 {
 }

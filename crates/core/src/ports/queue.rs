@@ -11,6 +11,7 @@ use crate::guard::{Guard, Limit};
 use crate::id::{BatchId, BulkId, Fence, FlowId, Item, ItemId, ItemType, LaneName};
 use crate::lane_in_force::LaneInForce;
 use crate::money::Money;
+use crate::retry;
 
 #[async_trait]
 pub trait Queue: Send + Sync {
@@ -35,8 +36,8 @@ pub trait Queue: Send + Sync {
     /// missing becomes DEAD and is not returned.
     async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>>;
 
-    /// Records what became of the starts: DISPATCHED, or READY again with one more retry, or
-    /// DEAD at `max_retries`. A start whose token is no longer the item's changes nothing.
+    /// Records what became of the starts: DISPATCHED, or READY again with one more retry after a
+    /// pause ([`START_PAUSES`]), or DEAD at `max_retries`. A start whose token is no longer the item's changes nothing.
     /// Returns how many rows moved.
     async fn record_starts(
         &self,
@@ -94,6 +95,14 @@ pub trait Queue: Send + Sync {
         max_retries: u32,
     ) -> StoreResult<bool>;
 }
+
+/// Before an item whose flow could not be started is claimed again.
+pub const START_PAUSES: retry::Policy = retry::Policy {
+    max_attempts: u32::MAX,
+    first_pause: Duration::from_secs(5),
+    factor: 2,
+    longest_pause: Duration::from_mins(5),
+};
 
 #[derive(Debug, Clone)]
 pub struct NewItem {

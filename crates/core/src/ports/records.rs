@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::{ChunkId, Page, Placed, StoreResult};
 use crate::Timestamp;
-use crate::id::{BulkId, FlowId, Item, ItemId, ItemType, LaneName};
+use crate::id::{BatchId, BulkId, FlowId, Item, ItemId, ItemType, LaneName};
 use crate::item::QueueStatus;
 use crate::money::Money;
 use crate::outcome::{AttemptKind, AttemptState};
@@ -108,6 +108,8 @@ pub struct ItemView {
     pub due: Timestamp,
     pub init_flow: FlowId,
     pub exec_flow: Option<FlowId>,
+    /// The dispatcher's batch that it was last claimed with.
+    pub dispatch_batch: Option<BatchId>,
     pub retry_count: u32,
     pub last_error: Option<String>,
     pub created_at: Timestamp,

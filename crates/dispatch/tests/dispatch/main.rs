@@ -8,6 +8,7 @@ mod cutting;
 mod dispatching;
 mod feeding;
 mod lines;
+mod lost_claims;
 mod matrix;
 mod money;
 mod mutants;

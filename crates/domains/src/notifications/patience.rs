@@ -70,6 +70,7 @@ mod tests {
         let entry = |hours, after: &str| AuditEntry {
             id: 0,
             at: at(hours),
+            batch: None,
             item: None,
             action: String::new(),
             status_before: None,

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
-use tollgate_core::id::{Item, ItemId, check_item_id};
+use tollgate_core::id::{BatchId, Item, ItemId, check_item_id};
 use tollgate_core::ports::{AuditEntry, AuditWanted};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -56,6 +56,9 @@ struct AuditResponse {
 struct EntryResponse {
     id: i64,
     at: Timestamp,
+    /// The batch that the dispatcher had claimed, if it is about one.
+    #[schema(value_type = Option<String>, example = "BATCH-0f3a9c5e7d214b68")]
+    batch_id: Option<BatchId>,
     /// `TYPE/ID`, if it is about one item.
     #[schema(example = "PAYMENT/pay_001")]
     item: Option<String>,
@@ -74,6 +77,7 @@ impl EntryResponse {
             detail: sights.text(entry.item.as_ref(), entry.detail),
             id: entry.id,
             at: entry.at,
+            batch_id: entry.batch,
             item: entry.item.map(|item| item.to_string()),
             action: entry.action,
             status_before: entry.status_before,

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
-use tollgate_core::id::{FlowId, ItemId, LaneName, check_item_id};
+use tollgate_core::id::{BatchId, FlowId, ItemId, LaneName, check_item_id};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::money::Money;
 use tollgate_core::ports::{AuditEntry, ItemView};
@@ -152,6 +152,9 @@ pub(super) struct InvoiceResponse {
     why_not_running: Option<String>,
     #[schema(value_type = Option<String>)]
     exec_workflow_id: Option<FlowId>,
+    /// The batch that the dispatcher last claimed it with; the audit log has it as `batchId`.
+    #[schema(value_type = Option<String>, example = "BATCH-0f3a9c5e7d214b68")]
+    dispatch_batch_id: Option<BatchId>,
     attempts: Vec<AttemptResponse>,
     checks: Vec<CheckResponse>,
     timeline: Vec<timeline::Event>,
@@ -223,6 +226,7 @@ fn response(
         run: view.run,
         why_not_running: why.filter(|_| view.finished_at.is_none()),
         exec_workflow_id: view.exec_flow,
+        dispatch_batch_id: view.dispatch_batch,
     })
 }
 

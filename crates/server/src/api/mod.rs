@@ -70,6 +70,7 @@ use crate::auth::Tokens;
 use crate::engines::Readiness;
 use crate::pulse::Pulse;
 use crate::totals::Totals;
+use crate::write_check::WriteCheck;
 use error::ApiError;
 
 pub(crate) use access::Vouched;
@@ -104,6 +105,8 @@ pub(crate) struct App {
     pub(crate) lane: LaneName,
     pub(crate) pulse: Arc<Pulse>,
     pub(crate) totals: Arc<Totals>,
+    /// Whether anything can be written.
+    pub(crate) writes: Arc<WriteCheck>,
     /// Whether flows can be started.
     pub(crate) engine: Readiness,
 }

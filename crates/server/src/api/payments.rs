@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tollgate_core::Timestamp;
-use tollgate_core::id::{BulkId, FlowId, ItemId, ItemType, LaneName, check_item_id};
+use tollgate_core::id::{BatchId, BulkId, FlowId, ItemId, ItemType, LaneName, check_item_id};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{AttemptView, AuditEntry, ItemView, Placed};
@@ -230,6 +230,9 @@ pub(super) struct KnownPayment {
     init_workflow_id: FlowId,
     #[schema(value_type = Option<String>)]
     exec_workflow_id: Option<FlowId>,
+    /// The batch that the dispatcher last claimed it with; the audit log has it as `batchId`.
+    #[schema(value_type = Option<String>, example = "BATCH-0f3a9c5e7d214b68")]
+    dispatch_batch_id: Option<BatchId>,
     attempts: Vec<AttemptResponse>,
     timeline: Vec<timeline::Event>,
 }
@@ -370,6 +373,7 @@ fn response(
         why_not_running: None,
         init_workflow_id: view.init_flow,
         exec_workflow_id: view.exec_flow,
+        dispatch_batch_id: view.dispatch_batch,
         attempts: view.attempts.iter().map(|it| attempt(it, sight)).collect(),
     }
 }

@@ -2,10 +2,14 @@
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram};
 
-const COUNTERS: [(&str, &str); 17] = [
+const COUNTERS: [(&str, &str); 18] = [
     (
         "rate_limiter_slot_assignment_failures_total",
         "items refused because their lane never opens again",
+    ),
+    (
+        "tollgate_clock_jumps_total",
+        "times that the store's clock was found to have jumped; each began a new era",
     ),
     ("tollgate_turns_total", "turns that were used"),
     (
@@ -67,7 +71,23 @@ const COUNTERS: [(&str, &str); 17] = [
     ),
 ];
 
-const GAUGES: [(&str, &str); 15] = [
+const GAUGES: [(&str, &str); 19] = [
+    (
+        "tollgate_store_writable",
+        "1 while a small write to the store succeeds",
+    ),
+    (
+        "tollgate_store_connections_in_use",
+        "connections to the store that are in use",
+    ),
+    (
+        "tollgate_store_connections_max",
+        "connections to the store that there may be",
+    ),
+    (
+        "tollgate_store_waiting",
+        "operations that wait for a connection to the store",
+    ),
     (
         "tollgate_task_queue_workers",
         "on Temporal: who works on a task queue",
@@ -140,6 +160,7 @@ pub(super) fn describe() {
     }
     // A first failure is told as a rise only if zero was told before.
     counter!("rate_limiter_slot_assignment_failures_total").increment(0);
+    counter!("tollgate_clock_jumps_total").increment(0);
     for (name, meaning) in GAUGES {
         describe_gauge!(name, meaning);
     }

@@ -30,6 +30,13 @@ CREATE TABLE clock_boot (
     began   bigint NOT NULL
 );
 
+-- Written to find out whether anything can be written.
+CREATE TABLE write_probe (
+    one integer NOT NULL PRIMARY KEY CHECK (one = 1),
+    at  bigint  NOT NULL
+);
+INSERT INTO write_probe (one, at) VALUES (1, 0);
+
 -- The epoch in force, and it stays in force until the caller's transaction ends: taking the node
 -- needs the exclusive side of this lock. PL/pgSQL, since each of its statements sees what was
 -- committed while it waited; a lock beside the row, since locking the row would write to it.
@@ -243,6 +250,8 @@ CREATE TABLE flow (
     state    text    COLLATE "C" NOT NULL
         CONSTRAINT flow_state_known CHECK (state IN ('PENDING', 'LIVE', 'DONE', 'FAILED')),
     is_child boolean NOT NULL,
+    -- When it was put here, and when it is due, by the clock as it was then.
+    started_at bigint NOT NULL,
     due_at   bigint  NOT NULL,
     input    text    NOT NULL,
     progress text,

@@ -21,6 +21,13 @@ CREATE TABLE clock_boot (
     began   INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- Written to find out whether anything can be written.
+CREATE TABLE write_probe (
+    one INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
+    at  INTEGER NOT NULL
+) STRICT;
+INSERT INTO write_probe (one, at) VALUES (1, 0);
+
 CREATE TABLE setting (
     kind       TEXT    NOT NULL,
     name       TEXT    NOT NULL,
@@ -216,6 +223,8 @@ CREATE TABLE flow (
     state      TEXT    NOT NULL
         CONSTRAINT flow_state_known CHECK (state IN ('PENDING', 'LIVE', 'DONE', 'FAILED')),
     is_child   INTEGER NOT NULL,
+    -- When it was put here, and when it is due, by the clock as it was then.
+    started_at INTEGER NOT NULL,
     due_at     INTEGER NOT NULL,
     input      TEXT    NOT NULL,
     progress   TEXT,

@@ -95,9 +95,10 @@ async fn progress(tx: &Transaction<'_>, jobs: &[&FlowWrite]) -> StoreResult<()> 
 async fn end(tx: &Transaction<'_>, jobs: &[&FlowWrite]) -> StoreResult<()> {
     const FORGET: &str = "DELETE FROM journal WHERE flow_id = ANY($1)";
     const END: &str = "UPDATE flow SET state = n.state, result = n.result, input = n.input,
-                due_at = (SELECT tg_now())
+                started_at = now.us, due_at = now.us
          FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
-              AS n (flow_id, state, result, input)
+              AS n (flow_id, state, result, input),
+              (SELECT tg_now() AS us) AS now
          WHERE flow.flow_id = n.flow_id";
     let (mut flows, mut states, mut results, mut inputs) = (vec![], vec![], vec![], vec![]);
     for job in jobs {

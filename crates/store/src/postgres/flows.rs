@@ -115,10 +115,12 @@ pub(super) async fn epoch_in_force(tx: &Transaction<'_>) -> StoreResult<i64> {
 }
 
 async fn start_flows(c: &deadpool_postgres::Client, flows: &[NewFlow]) -> StoreResult<Vec<bool>> {
-    const START: &str = "INSERT INTO flow (flow_id, name, state, is_child, due_at, input)
-         SELECT n.flow_id, n.name, 'PENDING', n.is_child, (SELECT tg_now()) + n.delay, n.input
+    const START: &str =
+        "INSERT INTO flow (flow_id, name, state, is_child, started_at, due_at, input)
+         SELECT n.flow_id, n.name, 'PENDING', n.is_child, now.us, now.us + n.delay, n.input
          FROM unnest($1::text[], $2::text[], $3::boolean[], $4::bigint[], $5::text[])
-              AS n (flow_id, name, is_child, delay, input)
+              AS n (flow_id, name, is_child, delay, input),
+              (SELECT tg_now() AS us) AS now
          ON CONFLICT (flow_id) DO NOTHING
          RETURNING flow_id";
     // In the order of their ids, so that two who start the same flows never wait in a circle.

@@ -38,6 +38,7 @@ mod recount;
 mod replan;
 mod run;
 mod sessions;
+mod set_back;
 mod settings;
 mod settle;
 mod starts;
@@ -54,7 +55,9 @@ use deadpool_postgres::Transaction;
 use futures::future::BoxFuture;
 use rust_decimal::Decimal;
 use tollgate_core::gate::DEFAULT_MARGIN;
-use tollgate_core::ports::{Boot, Reading, Settlement, SharedClock, StoreResult};
+use tollgate_core::ports::{
+    Boot, Reading, Settlement, SharedClock, StoreConnections, StoreHealth, StoreResult,
+};
 
 use crate::clock::MovableTime;
 use crate::node::{self, Node};
@@ -64,7 +67,7 @@ use finish::Finish;
 use flow_writes::FlowWrite;
 use flows::Handouts;
 use group::Group;
-use run::{Runner, one};
+use run::{Runner, execute, one};
 use value::Us;
 
 /// What can be set about a PostgreSQL store.
@@ -201,5 +204,26 @@ impl SharedClock for PostgresStore {
                 Box::pin(async move { eras::open(tx, boot.as_ref()).await })
             })
             .await
+    }
+}
+
+#[async_trait]
+impl StoreHealth for PostgresStore {
+    async fn try_write(&self) -> StoreResult<()> {
+        const WRITE: &str = "UPDATE write_probe SET at = tg_now() WHERE one = 1";
+        self.runner
+            .autocommit(Urgency::Urgent, |c| {
+                Box::pin(async move { execute(c, WRITE, &[]).await.map(drop) })
+            })
+            .await
+    }
+
+    /// What is durable there is the server's to know; it stops by itself.
+    async fn broken(&self) -> String {
+        std::future::pending().await
+    }
+
+    fn connections(&self) -> StoreConnections {
+        self.runner.connections()
     }
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use deadpool_postgres::GenericClient;
 use tokio_postgres::Row;
-use tollgate_core::id::{FlowId, Item, ItemId, LaneName};
+use tollgate_core::id::{BatchId, FlowId, Item, ItemId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
@@ -24,7 +24,8 @@ const ITEM: &str = "SELECT r.status, r.amount_minor, r.currency, r.content_hash,
             q.exec_workflow_id, q.retry_count, q.last_error, q.created_at,
             q.claimed_at, q.dispatched_at, q.finished_at, q.hold_after IS NOT NULL,
             x.context_json,
-            a.kind, a.state, a.run, a.turn_at, a.settled_at, a.detail, a.idempotency_key
+            a.kind, a.state, a.run, a.turn_at, a.settled_at, a.detail, a.idempotency_key,
+            q.dispatch_batch_id
      FROM record r
      JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
      JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
@@ -201,6 +202,7 @@ fn view_from(row: &Row, item: &Item) -> StoreResult<ItemView> {
         finished_at: maybe_time(19),
         hold_if_late: row.get(20),
         context: row.get(21),
+        dispatch_batch: row.get::<_, Option<String>>(29).map(BatchId::new),
         attempts: vec![],
     })
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use tollgate_core::Timestamp;
-use tollgate_core::id::{Item, ItemId, ItemType};
+use tollgate_core::id::{BatchId, Item, ItemId, ItemType};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{
     Accounts, AuditEntry, AuditWanted, NewAudit, Page, StoreResult, Total, rows_needed,
@@ -90,14 +90,14 @@ impl Accounts for SqliteStore {
 
 fn entries(c: &Connection, wanted: &AuditWanted, asked: u32) -> rusqlite::Result<Vec<AuditEntry>> {
     const OF_ITEM: &str = "SELECT created_at, item_type, item_id, action, status_before,
-             status_after, actor, detail, audit_id
+             status_after, actor, detail, audit_id, batch_id
          FROM audit_log WHERE item_type = ?1 AND item_id = ?2 AND audit_id < ?3
          ORDER BY audit_id DESC LIMIT ?4";
     const OF_ACTOR: &str = "SELECT created_at, item_type, item_id, action, status_before,
-             status_after, actor, detail, audit_id
+             status_after, actor, detail, audit_id, batch_id
          FROM audit_log WHERE actor = ?1 AND audit_id < ?2 ORDER BY audit_id DESC LIMIT ?3";
     const OF_ALL: &str = "SELECT created_at, item_type, item_id, action, status_before,
-             status_after, actor, detail, audit_id
+             status_after, actor, detail, audit_id, batch_id
          FROM audit_log WHERE audit_id < ?1 ORDER BY audit_id DESC LIMIT ?2";
     let before = wanted.after.unwrap_or(i64::MAX);
     match (&wanted.item, &wanted.actor) {
@@ -144,6 +144,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<AuditEntry> {
     Ok(AuditEntry {
         id: row.get(8)?,
         at: row.get::<_, Us>(0)?.0,
+        batch: row.get::<_, Option<String>>(9)?.map(BatchId::new),
         item: item_type
             .zip(item_id)
             .map(|(kind, id)| Item::new(&ItemType::new(kind), &ItemId::new(id))),

@@ -44,8 +44,8 @@ impl Flows for SqliteStore {
         let write = move |c: &Connection| {
             let now = clock.now_us();
             let mut insert = c.prepare_cached(
-                "INSERT INTO flow (flow_id, name, state, is_child, due_at, input)
-                 VALUES (?1, ?2, 'PENDING', ?3, ?4, ?5) ON CONFLICT (flow_id) DO NOTHING",
+                "INSERT INTO flow (flow_id, name, state, is_child, started_at, due_at, input)
+                 VALUES (?1, ?2, 'PENDING', ?3, ?4, ?5, ?6) ON CONFLICT (flow_id) DO NOTHING",
             )?;
             flows
                 .iter()
@@ -56,6 +56,7 @@ impl Flows for SqliteStore {
                             flow.id.as_str(),
                             flow.name,
                             flow.is_child,
+                            now,
                             due_at,
                             flow.input_json
                         ])
@@ -208,7 +209,8 @@ fn end_flow(c: &Connection, flow: &FlowId, end: &FlowEnd, now: i64) -> rusqlite:
         FlowEnd::Again { input_json } => ("PENDING", None, input_json.as_str()),
     };
     c.prepare_cached(
-        "UPDATE flow SET state = ?2, result = ?3, input = ?4, due_at = ?5 WHERE flow_id = ?1",
+        "UPDATE flow SET state = ?2, result = ?3, input = ?4, started_at = ?5, due_at = ?5
+         WHERE flow_id = ?1",
     )?
     .execute(params![flow.as_str(), state, result, input, now])?;
     Ok(())

@@ -17,6 +17,7 @@ mod doubts;
 mod eras;
 mod error;
 mod evidence;
+mod fault;
 mod flows;
 mod guards;
 mod interventions;
@@ -29,6 +30,7 @@ mod records;
 mod recount;
 mod replan;
 mod sessions;
+mod set_back;
 mod settings;
 mod starts;
 mod status_checks;
@@ -42,13 +44,16 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use rusqlite::Connection;
 use tollgate_core::gate::DEFAULT_MARGIN;
-use tollgate_core::ports::{Boot, Reading, SharedClock, StoreResult};
+use tollgate_core::ports::{
+    Boot, Reading, SharedClock, StoreConnections, StoreHealth, StoreResult,
+};
 
 use crate::clock::{Clock, MovableTime};
 use crate::node::{self, Node};
 use crate::urgency::Urgency;
 use error::Failed;
-use reader::Readers;
+use fault::Fault;
+use reader::{READERS, Readers};
 use value::Us;
 use writer::Writer;
 
@@ -81,6 +86,7 @@ pub struct SqliteStore {
     writer: Writer,
     readers: Readers,
     clock: Clock,
+    fault: Fault,
     options: SqliteOptions,
     node: Node,
     /// Held for as long as the store lives: a second process on the file is refused.
@@ -135,5 +141,32 @@ impl SharedClock for SqliteStore {
         let clock = self.clock.clone();
         let write = move |c: &Connection| eras::open(c, boot.as_ref(), Us(clock.now()));
         self.writer.write(Urgency::Urgent, write).await
+    }
+}
+
+#[async_trait]
+impl StoreHealth for SqliteStore {
+    async fn try_write(&self) -> StoreResult<()> {
+        let clock = self.clock.clone();
+        let write = move |c: &Connection| {
+            c.prepare_cached("UPDATE write_probe SET at = ?1 WHERE one = 1")?
+                .execute([clock.now_us()])
+                .map(drop)
+        };
+        self.writer.write(Urgency::Urgent, write).await
+    }
+
+    async fn broken(&self) -> String {
+        self.fault.said().await
+    }
+
+    /// One connection writes; use cases that wait for it share its commits.
+    fn connections(&self) -> StoreConnections {
+        let waiting = self.writer.waiting();
+        StoreConnections {
+            most: READERS + 1,
+            in_use: self.readers.in_use() + waiting.min(1),
+            waiting: waiting.saturating_sub(1),
+        }
     }
 }

@@ -12,7 +12,7 @@ use tollgate_core::ports::{
     Accounts, Admission, Attempts, AuditWanted, Author, Boot, Claim, Claimed, DeadLetters, FlowEnd,
     Flows, Intervened, JournalEntry, Lanes, NewAudit, NewFlow, NewItem, NewSession, NewTurn,
     OwnedWanted, Queue, Records, RecordsWanted, Sessions, SettingKind, Settings, Settlement,
-    SharedClock, StartRecord, Started, StatusMove, Then, Turn, TurnsWanted,
+    SharedClock, StartRecord, Started, StatusMove, StoreHealth, Then, Turn, TurnsWanted,
 };
 use tollgate_store::postgres::PostgresStore;
 
@@ -366,6 +366,7 @@ async fn accounts(store: &PostgresStore) {
     };
     store.vouch(Some(boot.clone())).await.unwrap();
     store.open_era(Some(boot)).await.unwrap();
+    store.try_write().await.unwrap();
     let day = store.totals(&payments(), now - 24 * HOUR, now).await;
     assert!(!day.unwrap().is_empty());
     assert_eq!(store.depths(&payments()).await.unwrap().len(), 5);
