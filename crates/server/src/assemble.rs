@@ -20,7 +20,7 @@ use tollgate_dispatch::{
 use tollgate_domains::invoices::{self, Billing};
 use tollgate_domains::notifications;
 use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
-use tollgate_domains::payments::{self, Bank, Intake, Payments, Routes, RulesInForce};
+use tollgate_domains::payments::{self, Intake, Payments};
 use tollgate_domains::status_checks::{self, StatusCheckService};
 use tollgate_downstream::HttpCheckServices;
 use tollgate_engine::Stop;
@@ -37,6 +37,7 @@ use crate::engines::{self, RunningEngine, Worlds};
 use crate::providers::{self, Provider};
 use crate::pulse::Pulse;
 use crate::receivers::Receivers;
+use crate::rules;
 use crate::telemetry;
 use crate::totals::Totals;
 
@@ -197,7 +198,7 @@ impl Downstreams {
     async fn worlds(self, config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<Worlds> {
         let gate = Arc::new(Gate::new(Arc::clone(store), gate_options(config)));
         let routes = Arc::new(self.banks.routes(store, &gate));
-        let rules = rules_in_force(config, store, &routes).await?;
+        let rules = rules::in_force(config, store, &routes).await?;
         let checks = check_services::world(self.services, config, store, &gate)?;
         Ok(Worlds {
             store: Arc::clone(store),
@@ -250,23 +251,6 @@ fn app(
         planner,
         engine: engine.readiness(),
     }
-}
-
-/// The rules of the configuration are in force from here on, if they were not before.
-async fn rules_in_force(
-    config: &Config,
-    store: &Arc<dyn Store>,
-    routes: &Routes<Bank>,
-) -> anyhow::Result<Arc<RulesInForce>> {
-    let rules = RulesInForce::new(Arc::clone(store), routes.gateway_names());
-    let author = Author::new(actor::CONFIGURATION, "read at the start");
-    if let Some(setting) = rules.put(&config.rules_text(), author).await? {
-        tracing::info!(
-            version = setting.version,
-            "new rules and routes are in force"
-        );
-    }
-    Ok(Arc::new(rules))
 }
 
 /// What runs beside the API and the engine until told to stop.

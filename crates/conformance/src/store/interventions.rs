@@ -15,7 +15,7 @@ use super::fixture::{
 use super::planning::{secs, withdrawn};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     Nobody,
     Ready,
     Retried,
@@ -29,7 +29,7 @@ enum State {
     HeldInDoubt,
 }
 use State as S;
-const STATES: [State; 11] = [
+pub(super) const STATES: [State; 11] = [
     S::Nobody,
     S::Ready,
     S::Retried,
@@ -44,7 +44,7 @@ const STATES: [State; 11] = [
 ];
 
 /// Brings a new item, on a lane of its own, into a state.
-async fn bring(f: &dyn Fixture, state: State, id: &str) -> Item {
+pub(super) async fn bring(f: &dyn Fixture, state: State, id: &str) -> Item {
     let (item, lane, store) = (payment(id), LaneName::new(id), f.store());
     store.change_lane(&lane, plan(10, 4), ops()).await.unwrap();
     if state == S::Nobody {
@@ -77,7 +77,7 @@ async fn bring(f: &dyn Fixture, state: State, id: &str) -> Item {
     item
 }
 
-async fn claim(f: &dyn Fixture, lane: &LaneName, state: State) {
+pub(super) async fn claim(f: &dyn Fixture, lane: &LaneName, state: State) {
     let claim = Claim {
         lane: lane.clone(),
         ..claim_all()

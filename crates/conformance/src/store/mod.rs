@@ -33,6 +33,7 @@ pub mod races;
 pub mod records;
 pub mod recounts;
 pub mod replans;
+pub mod rule_stops;
 pub mod scenarios;
 pub mod settings;
 pub mod status_checks;
@@ -386,6 +387,13 @@ macro_rules! store_cases {
             uploads_that_were_given_up_or_left_are_removed_some_chunks_at_a_time
             bulks_are_told_page_by_page_the_newest_first
         }
+        $crate::store_case_module! { $new, rule_stops,
+            rules_hold_only_what_its_run_is_about_to_send_and_was_surely_not_done
+            rules_reject_an_item_with_its_record_and_it_has_ended
+            a_release_passes_the_rules_that_held_an_item_and_keeps_its_deadline
+            an_item_that_rules_hold_is_judged_again_at_its_new_time
+            items_with_a_status_come_page_by_page_as_rules_see_them
+        }
         $crate::store_case_module! { $new, evidence,
             evidence_is_an_answered_question_and_makes_the_item_due
             a_person_may_agree_with_evidence_and_not_decide_against_it
@@ -476,6 +484,7 @@ mod tests {
             include_str!("races.rs"),
             include_str!("plans.rs"),
             include_str!("replans.rs"),
+            include_str!("rule_stops.rs"),
             include_str!("recounts.rs"),
             include_str!("hours.rs"),
             include_str!("scenarios.rs"),

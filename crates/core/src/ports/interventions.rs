@@ -17,7 +17,8 @@ pub trait Interventions: Send + Sync {
     /// this run no longer owns the item.
     async fn hold(&self, item: &Item, run: u32) -> StoreResult<bool>;
 
-    /// A person decides that a HELD item runs late, now.
+    /// A person decides that a HELD item runs now: late, or past the rules that hold it, in the
+    /// words they have.
     async fn release_held(&self, item: &Item, author: Author) -> StoreResult<Intervened>;
 
     /// Withdraws an item that is READY or HELD, unless it may have been paid: its record moves
@@ -30,7 +31,8 @@ pub trait Interventions: Send + Sync {
     ) -> StoreResult<Intervened>;
 
     /// Gives an item that is READY or HELD, and has never been attempted since the downstream last
-    /// declined it, a new slot from `requested` on. One that was HELD is not held again: a person has decided.
+    /// declined it, a new slot from `requested` on. One that was HELD for its deadline is not held for
+    /// it again: a person has decided. One that rules hold is judged again when it is sent.
     async fn reschedule(
         &self,
         item: &Item,
@@ -68,6 +70,7 @@ pub const TOO_LATE: &str = "its deadline has passed and it must not run late";
 pub struct Found {
     pub queue_status: QueueStatus,
     pub lane: LaneName,
+    pub run: u32,
     /// Since it was last declined.
     pub may_be_done: bool,
     pub was_sent: bool,
@@ -87,6 +90,15 @@ impl Found {
         let was_sent = self.was_sent || self.may_be_done;
         self.must_wait(Event::Reschedule)
             .or_else(|| was_sent.then(|| SENT.to_owned()))
+    }
+
+    /// Whether rules may stop this run, which is about to send it.
+    pub fn may_be_stopped(&self, run: u32) -> bool {
+        let is_under_way = matches!(
+            self.queue_status,
+            QueueStatus::Claimed | QueueStatus::Dispatched
+        );
+        is_under_way && self.run == run && !self.has_ended && !self.may_be_done
     }
 
     /// Why there is nothing to let go.

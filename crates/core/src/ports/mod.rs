@@ -18,6 +18,7 @@ mod page;
 mod plans;
 mod queue;
 mod records;
+mod rule_stops;
 mod settings;
 mod status_checks;
 
@@ -48,6 +49,7 @@ pub use queue::{
     Admission, Adrift, Claim, Claimed, DueLanes, NewItem, NewRecord, Placed, Queue, StartRecord,
 };
 pub use records::{AttemptView, ItemView, OwnedWanted, RecordLine, Records, RecordsWanted};
+pub use rule_stops::{Judged, RuleStop, RuleStops, joined_rules, split_rules};
 pub use settings::{Author, NamedSetting, Setting, SettingKind, Settings};
 pub use status_checks::{
     CheckEnd, CheckLine, CheckPhase, CheckView, EndedParts, GatewayView, Part, PartList,
@@ -66,6 +68,7 @@ pub trait Store:
     + Attempts
     + Flows
     + Records
+    + RuleStops
     + Bulks
     + StatusChecks
     + Settings
@@ -83,6 +86,7 @@ impl<T> Store for T where
         + Attempts
         + Flows
         + Records
+        + RuleStops
         + Bulks
         + StatusChecks
         + Settings

@@ -111,6 +111,8 @@ pub struct ItemView {
     pub claimed_at: Option<Timestamp>,
     pub dispatched_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
+    /// The rules that a person let it pass, each in the words it had then.
+    pub passed_rules: Vec<String>,
     pub attempts: Vec<AttemptView>,
 }
 

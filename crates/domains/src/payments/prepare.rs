@@ -52,7 +52,7 @@ impl NotTaken {
 }
 
 impl From<Refusal> for NotTaken {
-    fn from(Refusal { rule, message }: Refusal) -> Self {
+    fn from(Refusal { rule, message, .. }: Refusal) -> Self {
         Self::Refused { rule, message }
     }
 }

@@ -79,6 +79,7 @@ fn of_audit(entry: &AuditEntry) -> Option<Event> {
         "RESTARTED" => format!("started again by the {actor}: {detail}"),
         "DEAD" => format!("given up: {detail}"),
         "HELD" => format!("held: {detail}"),
+        "REJECTED" => format!("rejected before it was sent: {detail}"),
         "RELEASED" => format!("released by {actor}: {detail}"),
         "REPLAYED" => format!("replayed by {actor}: {detail}"),
         "CANCELLED" => format!("cancelled by {actor}: {detail}"),

@@ -2,7 +2,7 @@
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram};
 
-const COUNTERS: [(&str, &str); 15] = [
+const COUNTERS: [(&str, &str); 16] = [
     (
         "rate_limiter_slot_assignment_failures_total",
         "items refused because their lane never opens again",
@@ -40,6 +40,10 @@ const COUNTERS: [(&str, &str); 15] = [
     (
         "tollgate_rule_refusals_total",
         "payments that a rule refused, by rule",
+    ),
+    (
+        "tollgate_rule_stops_total",
+        "payments that a rule held or rejected before they were sent, by rule and by what followed",
     ),
     (
         "tollgate_rule_errors_total",

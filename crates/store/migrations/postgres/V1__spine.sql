@@ -176,6 +176,9 @@ CREATE TABLE item_queue (
     finished_at         bigint,
     -- Rather HELD than sent after this time.
     hold_after          bigint,
+    -- The rules that hold it, and those that a person let it pass.
+    held_by             text,
+    passed_rules        text,
     PRIMARY KEY (item_type, item_id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);

@@ -151,6 +151,9 @@ CREATE TABLE item_queue (
     finished_at         INTEGER,
     -- Rather HELD than sent after this time.
     hold_after          INTEGER,
+    -- The rules that hold it, and those that a person let it pass.
+    held_by             TEXT,
+    passed_rules        TEXT,
     PRIMARY KEY (item_type, item_id)
 ) STRICT, WITHOUT ROWID;
 

@@ -42,7 +42,7 @@ pub(super) async fn place(
     Ok(Intervened::Yes)
 }
 
-/// One that was HELD is not held again: a person has decided. It is another run: a flow that was
+/// One that was HELD for its deadline is not held for it again: a person has decided. It is another run: a flow that was
 /// started for the old time, and has not had its turn yet, finds it taken. Of what is reopened, what was refused
 /// counts as declined from here on: it is asked again, under another key.
 async fn move_rows(
@@ -63,7 +63,9 @@ async fn move_rows(
              WHERE item_type = $1 AND item_id = $2 AND state = 'REFUSED' AND $7
          )
          UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = $4, last_error = NULL,
-                hold_after = CASE queue_status WHEN 'HELD' THEN NULL ELSE hold_after END,
+                hold_after = CASE WHEN queue_status = 'HELD' AND held_by IS NULL THEN NULL
+                                  ELSE hold_after END,
+                held_by = NULL,
                 run = run + 1, finished_at = NULL, claimed_at = NULL, dispatched_at = NULL
          WHERE item_type = $1 AND item_id = $2";
     let reopened = anew.reopened.as_ref();

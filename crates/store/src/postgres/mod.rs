@@ -36,6 +36,7 @@ mod queue;
 mod records;
 mod recount;
 mod replan;
+mod rule_stops;
 mod run;
 mod settings;
 mod settle;

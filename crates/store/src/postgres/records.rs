@@ -9,7 +9,7 @@ use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{
     AttemptView, ItemView, OwnedWanted, Page, RecordLine, Records, RecordsWanted, StatusMove,
-    StoreResult, rows_needed,
+    StoreResult, rows_needed, split_rules,
 };
 
 use super::PostgresStore;
@@ -24,7 +24,8 @@ const ITEM: &str = "SELECT r.status, r.amount_minor, r.currency, r.content_hash,
             q.exec_workflow_id, q.retry_count, q.last_error, q.created_at,
             q.claimed_at, q.dispatched_at, q.finished_at, q.hold_after IS NOT NULL,
             x.context_json,
-            a.kind, a.state, a.run, a.turn_at, a.settled_at, a.detail, a.idempotency_key
+            a.kind, a.state, a.run, a.turn_at, a.settled_at, a.detail, a.idempotency_key,
+            q.passed_rules
      FROM record r
      JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
      JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
@@ -183,6 +184,7 @@ fn view_from(row: &Row, item: &Item) -> StoreResult<ItemView> {
         finished_at: maybe_time(19),
         hold_if_late: row.get(20),
         context: row.get(21),
+        passed_rules: split_rules(row.get(29)),
         attempts: vec![],
     })
 }

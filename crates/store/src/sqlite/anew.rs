@@ -67,12 +67,14 @@ fn move_slot(c: &Connection, anew: &Anew, place: Place, generation: i64) -> rusq
     .map(drop)
 }
 
-/// One that was HELD is not held again: a person has decided. It is another run: a flow that was
+/// One that was HELD for its deadline is not held for it again: a person has decided. It is another run: a flow that was
 /// started for the old time, and has not had its turn yet, finds it taken.
 fn make_ready(c: &Connection, anew: &Anew, due: Timestamp) -> rusqlite::Result<()> {
     c.prepare_cached(
         "UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = ?3, last_error = NULL,
-                hold_after = CASE queue_status WHEN 'HELD' THEN NULL ELSE hold_after END,
+                hold_after = CASE WHEN queue_status = 'HELD' AND held_by IS NULL THEN NULL
+                                  ELSE hold_after END,
+                held_by = NULL,
                 run = run + 1, finished_at = NULL, claimed_at = NULL, dispatched_at = NULL
          WHERE item_type = ?1 AND item_id = ?2",
     )?

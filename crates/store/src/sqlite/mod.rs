@@ -28,6 +28,7 @@ mod reader;
 mod records;
 mod recount;
 mod replan;
+mod rule_stops;
 mod settings;
 mod starts;
 mod status_checks;

@@ -8,7 +8,7 @@ use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{
     AttemptView, ItemView, OwnedWanted, Page, RecordLine, Records, RecordsWanted, StatusMove,
-    StoreResult, rows_needed,
+    StoreResult, rows_needed, split_rules,
 };
 
 use super::SqliteStore;
@@ -26,7 +26,7 @@ impl Records for SqliteStore {
                             s.deadline, q.scheduled_exec_time, q.init_workflow_id,
                             q.exec_workflow_id, q.retry_count, q.last_error, q.created_at,
                             q.claimed_at, q.dispatched_at, q.finished_at, q.hold_after IS NOT NULL,
-                            x.context_json
+                            x.context_json, q.passed_rules
                      FROM record r
                      JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
                      JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
@@ -193,6 +193,7 @@ fn view_from(row: &Row<'_>, item: &Item) -> rusqlite::Result<ItemView> {
         finished_at: maybe_time(19)?,
         hold_if_late: row.get(20)?,
         context: row.get(21)?,
+        passed_rules: split_rules(row.get::<_, Option<String>>(22)?.as_deref()),
         attempts: vec![],
     })
 }
