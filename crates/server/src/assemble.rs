@@ -199,6 +199,7 @@ impl Downstreams {
         let gate = Arc::new(Gate::new(Arc::clone(store), gate_options(config)));
         let routes = Arc::new(self.banks.routes(store, &gate));
         let rules = rules::in_force(config, store, &routes).await?;
+        let invoice_checks = rules::checks_in_force(config, store).await?;
         let checks = check_services::world(self.services, config, store, &gate)?;
         Ok(Worlds {
             store: Arc::clone(store),
@@ -210,7 +211,13 @@ impl Downstreams {
             }),
             notifications: Arc::new(self.receivers.world(store, &gate)),
             status_checks: Arc::new(checks),
-            invoices: Arc::new(self.provider.world(&config.invoices, store, &gate)?),
+            invoices: Arc::new(self.provider.world(
+                &config.invoices,
+                store,
+                &gate,
+                Arc::clone(&invoice_checks),
+            )?),
+            invoice_checks,
             gate,
         })
     }
@@ -242,6 +249,7 @@ fn app(
         billing,
         receivers: payments.receivers.clone().into(),
         rules: Arc::clone(&payments.rules),
+        checks: Arc::clone(&worlds.invoice_checks),
         routes: Arc::clone(&payments.routes),
         config_file: config.file.clone(),
         two_persons: config.in_doubt.two_persons,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::bail;
 use tollgate_core::actor;
 use tollgate_core::ports::{Author, Store};
+use tollgate_domains::invoices::ChecksInForce;
 use tollgate_domains::payments::{Bank, Routes, RulesEffect, RulesError, RulesInForce, RulesText};
 
 use crate::config::Config;
@@ -35,6 +36,22 @@ pub(crate) async fn in_force(
         );
     }
     Ok(Arc::new(rules))
+}
+
+/// The checks of the configuration are in force from here on, if they were not before.
+pub(crate) async fn checks_in_force(
+    config: &Config,
+    store: &Arc<dyn Store>,
+) -> anyhow::Result<Arc<ChecksInForce>> {
+    let checks = ChecksInForce::new(Arc::clone(store));
+    let author = Author::new(actor::CONFIGURATION, "read at the start");
+    if let Some(setting) = checks.put(&config.invoices.checks, author).await? {
+        tracing::info!(
+            version = setting.version,
+            "new checks of invoices are in force"
+        );
+    }
+    Ok(Arc::new(checks))
 }
 
 /// What rules would do to what waits; nothing if they are in force already.

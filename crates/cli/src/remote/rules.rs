@@ -15,7 +15,8 @@ use super::table::{cell, rows, table};
 pub(crate) enum Command {
     /// The rules and routes in force, and every version before them.
     Show,
-    /// Reads the configuration file of the service anew and puts its rules and routes in force.
+    /// Reads the configuration file of the service anew and puts its rules, routes and checks of invoices
+    /// in force.
     Reload {
         /// What the next person should know.
         #[arg(long)]
@@ -135,11 +136,17 @@ fn what(rule: &Value) -> String {
 
 fn reloaded(answer: &Value) -> String {
     let (version, rules, routes) = (&answer["version"], &answer["rules"], &answer["routes"]);
+    let checks = match answer["checksChanged"].as_bool() {
+        Some(true) => format!("\n{} checks of invoices are in force", answer["checks"]),
+        _ => String::new(),
+    };
     if answer["changed"] == true {
         let stops = stops(&answer["wouldStop"]);
-        return format!("version {version} is in force: {rules} rules, {routes} routes\n{stops}");
+        return format!(
+            "version {version} is in force: {rules} rules, {routes} routes\n{stops}{checks}"
+        );
     }
-    format!("nothing has changed: version {version} stays in force")
+    format!("no rule has changed: version {version} stays in force{checks}")
 }
 
 /// What rules do to the payments that wait.

@@ -2,6 +2,7 @@
 //! no transaction object leaks out. Each promise is proved by a case in the conformance crate.
 
 mod accounts;
+mod amendments;
 mod attempts;
 mod bulks;
 mod check_services;
@@ -23,6 +24,7 @@ mod settings;
 mod status_checks;
 
 pub use accounts::{Accounts, AuditEntry, AuditWanted, NewAudit, Total};
+pub use amendments::{Amendment, Amendments, CHANGED_MEANWHILE};
 pub use attempts::{
     Attempts, CallGiven, CallTurn, CallWanted, History, LONGEST_SEND, NewTurn, Past, Settlement,
     StatusMove, Then, Turn, TurnBlock, TurnsWanted, busy_for, disproof,
@@ -61,6 +63,7 @@ pub trait Store:
     SharedClock
     + Queue
     + Interventions
+    + Amendments
     + Doubts
     + DeadLetters
     + Lanes
@@ -79,6 +82,7 @@ impl<T> Store for T where
     T: SharedClock
         + Queue
         + Interventions
+        + Amendments
         + Doubts
         + DeadLetters
         + Lanes

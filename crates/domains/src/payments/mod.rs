@@ -34,6 +34,7 @@ pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess};
 pub use init::{Admit, Answer, InitInput, PaymentInitFlow, Prepare, Verdict};
 pub use intake::{Accepted, Intake, IntakeError, Unrecorded};
 pub use notify::SendNotifications;
+pub use prepare::out_of_bounds;
 pub use request::{Party, PaymentRequest, parse_time};
 pub use routes::{Bank, DEFAULT_GATEWAY, Routes};
 pub use rule_text::{At, OnFailure, Problem, RouteText, RuleText, RulesText};

@@ -111,6 +111,9 @@ struct ReloadResponse {
     changed: bool,
     rules: usize,
     routes: usize,
+    /// The checks of invoices were reloaded, too.
+    checks: usize,
+    checks_changed: bool,
     would_stop: EffectResponse,
 }
 
@@ -141,8 +144,8 @@ impl From<RulesEffect> for EffectResponse {
     }
 }
 
-/// Reads rules and routes from the configuration anew. All or nothing: a wrong rule leaves the old ones
-/// in force. Rules that would stop more than 100 waiting payments need `confirm`.
+/// Reads rules, routes and the checks of invoices from the configuration anew. All or nothing: a wrong one
+/// leaves the old ones in force. Rules that would stop more than 100 waiting payments need `confirm`.
 #[utoipa::path(
     post, path = "/admin/rules/reload", operation_id = "reloadRules", tag = "rules",
     request_body = ReloadRequest,
@@ -158,6 +161,8 @@ async fn reload(
     let author = author(&caller, request.reason)?;
     let config = Config::read(app.config_file.as_deref())
         .map_err(|why| ApiError::new(StatusCode::BAD_REQUEST, format!("{why:#}")))?;
+    let checks = config.invoices.validate();
+    checks.map_err(|why| ApiError::new(StatusCode::BAD_REQUEST, format!("{why:#}")))?;
     let text = config.rules_text();
     let effect = rules::effect(&app.rules, &text, &*app.store).await?;
     if let (Some(why), false) = (rules::asks_first(&effect), request.confirm) {
@@ -165,7 +170,8 @@ async fn reload(
             "{why}; repeat with confirm to put them in force"
         )));
     }
-    let put = app.rules.put(&text, author).await?;
+    let put = app.rules.put(&text, author.clone()).await?;
+    let checks = app.checks.put(&config.invoices.checks, author).await?;
     let changed = put.is_some();
     let now = match put {
         Some(setting) => Some(setting),
@@ -176,6 +182,8 @@ async fn reload(
         changed,
         rules: text.rules.len(),
         routes: text.routes.len(),
+        checks: config.invoices.checks.len(),
+        checks_changed: checks.is_some(),
         would_stop: effect.into(),
     }))
 }

@@ -82,6 +82,8 @@ fn of_audit(entry: &AuditEntry) -> Option<Event> {
         "REJECTED" => format!("rejected before it was sent: {detail}"),
         "RELEASED" => format!("released by {actor}: {detail}"),
         "REPLAYED" => format!("replayed by {actor}: {detail}"),
+        "CORRECTED" => format!("corrected by {actor}: {detail}"),
+        "SETTLED" => format!("settled by {actor}: {detail}"),
         "CANCELLED" => format!("cancelled by {actor}: {detail}"),
         "RESCHEDULED" => format!("rescheduled by {actor}: {detail}"),
         "EVIDENCE" => format!("{actor} has evidence that it was done: {detail}"),

@@ -206,6 +206,7 @@ pub(super) async fn hold_plan_and_row(
     };
     let mut plans = lock_plans(tx, &[row.get(0)], margin).await?;
     let plan = plans.pop_first().map(|(_, plan)| plan);
+    lock_row(tx, item).await?;
     Ok(found(tx, item).await?.map(|found| (found, plan)))
 }
 
@@ -215,14 +216,11 @@ pub(super) async fn found(c: &impl GenericClient, item: &Item) -> StoreResult<Op
                         WHERE a.item_type = q.item_type AND a.item_id = q.item_id
                           AND (a.state = 'DONE' OR (a.state IN ('OPEN', 'UNKNOWN')
                                AND a.attempt_id > t.declined))),
-                EXISTS (SELECT 1 FROM attempt a
-                        WHERE a.item_type = q.item_type AND a.item_id = q.item_id
-                          AND a.attempt_id > t.declined),
                 q.finished_at IS NOT NULL, r.status, q.run
          FROM item_queue q
          JOIN record r ON r.item_type = q.item_type AND r.item_id = q.item_id
          CROSS JOIN (SELECT coalesce(max(attempt_id), 0) AS declined FROM attempt
-               WHERE item_type = $1 AND item_id = $2 AND state = 'DECLINED') t
+               WHERE item_type = $1 AND item_id = $2 AND (state = 'DECLINED' OR reopened)) t
          WHERE q.item_type = $1 AND q.item_id = $2 FOR UPDATE OF q";
     let row = optional(c, FOUND, &[&item.item_type.as_str(), &item.id.as_str()]).await?;
     row.map(|row| {
@@ -230,10 +228,9 @@ pub(super) async fn found(c: &impl GenericClient, item: &Item) -> StoreResult<Op
             queue_status: word(&row, 0, QueueStatus::parse)?,
             lane: LaneName::new(row.get::<_, String>(1)),
             may_be_done: row.get(2),
-            was_sent: row.get(3),
-            has_ended: row.get(4),
-            record_status: row.get(5),
-            run: row.get::<_, Count>(6).0,
+            has_ended: row.get(3),
+            record_status: row.get(4),
+            run: row.get::<_, Count>(5).0,
         })
     })
     .transpose()

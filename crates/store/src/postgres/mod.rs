@@ -4,6 +4,7 @@
 mod accounts;
 mod admissions;
 mod admit;
+mod amendments;
 mod anew;
 mod attempts;
 mod away;

@@ -75,6 +75,7 @@ fn make_ready(c: &Connection, anew: &Anew, due: Timestamp) -> rusqlite::Result<(
                 hold_after = CASE WHEN queue_status = 'HELD' AND held_by IS NULL THEN NULL
                                   ELSE hold_after END,
                 held_by = NULL,
+                retry_count = CASE queue_status WHEN 'DEAD' THEN 0 ELSE retry_count END,
                 run = run + 1, finished_at = NULL, claimed_at = NULL, dispatched_at = NULL
          WHERE item_type = ?1 AND item_id = ?2",
     )?
@@ -86,11 +87,11 @@ fn make_ready(c: &Connection, anew: &Anew, due: Timestamp) -> rusqlite::Result<(
     .map(drop)
 }
 
-/// What was refused counts as declined from here on: it is asked again, under another key.
+/// What was refused stays so, and makes way for another key.
 fn reopen(c: &Connection, item: &Item, status: &StatusMove, now: Us) -> rusqlite::Result<()> {
     move_status(c, item, status, now)?;
     c.prepare_cached(
-        "UPDATE attempt SET state = 'DECLINED'
+        "UPDATE attempt SET reopened = 1
          WHERE item_type = ?1 AND item_id = ?2 AND state = 'REFUSED'",
     )?
     .execute(params![item.item_type.as_str(), item.id.as_str()])

@@ -208,12 +208,7 @@ pub(super) fn found(c: &Connection, item: &Item) -> rusqlite::Result<Option<Foun
                           AND (a.state = 'DONE' OR (a.state IN ('OPEN', 'UNKNOWN')
                                AND a.attempt_id > coalesce((SELECT max(d.attempt_id) FROM attempt d
                                     WHERE d.item_type = ?1 AND d.item_id = ?2
-                                      AND d.state = 'DECLINED'), 0)))),
-                EXISTS (SELECT 1 FROM attempt a
-                        WHERE a.item_type = q.item_type AND a.item_id = q.item_id
-                          AND a.attempt_id > coalesce((SELECT max(d.attempt_id) FROM attempt d
-                                    WHERE d.item_type = ?1 AND d.item_id = ?2
-                                      AND d.state = 'DECLINED'), 0)),
+                                      AND (d.state = 'DECLINED' OR d.reopened)), 0)))),
                 q.finished_at IS NOT NULL, r.status, q.run
          FROM item_queue q
          JOIN record r ON r.item_type = q.item_type AND r.item_id = q.item_id
@@ -224,10 +219,9 @@ pub(super) fn found(c: &Connection, item: &Item) -> rusqlite::Result<Option<Foun
             queue_status: word(row, 0, QueueStatus::parse)?,
             lane: LaneName::new(row.get::<_, String>(1)?),
             may_be_done: row.get(2)?,
-            was_sent: row.get(3)?,
-            has_ended: row.get(4)?,
-            record_status: row.get(5)?,
-            run: row.get(6)?,
+            has_ended: row.get(3)?,
+            record_status: row.get(4)?,
+            run: row.get(5)?,
         })
     })
     .optional()

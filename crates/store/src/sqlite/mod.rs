@@ -2,6 +2,7 @@
 
 mod accounts;
 mod admit;
+mod amendments;
 mod anew;
 mod attempts;
 mod bulk_views;
