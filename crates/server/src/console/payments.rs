@@ -185,7 +185,7 @@ pub(super) struct Event {
 
 impl Payment {
     /// None if it lies behind what clocks can show.
-    fn deadline_time(&self) -> Option<Timestamp> {
+    pub(super) fn deadline_time(&self) -> Option<Timestamp> {
         self.deadline.as_deref()?.parse().ok()
     }
 
