@@ -196,9 +196,10 @@ impl Payment {
     pub(super) fn is_planned(&self) -> bool {
         !self.lane.is_empty()
     }
-    /// Whether it still waits, so that a person can stop or move it.
+    /// Whether nothing can have been paid yet, so that a person can stop or move it.
     fn waits(&self) -> bool {
-        ["READY", "HELD"].contains(&self.queue_status.as_str()) && self.attempts.is_empty()
+        let not_paid = |attempt: &Attempt| attempt.outcome == "RETRY";
+        self.status == "SCHEDULED" && self.attempts.iter().all(not_paid)
     }
 }
 
