@@ -166,8 +166,7 @@ async fn in_every_state(
 
 fn not_movable(state: State) -> Option<&'static str> {
     match state {
-        S::Ready | S::Held | S::Retried | S::Nobody => None,
-        S::Claimed | S::Dispatched | S::Dead => None,
+        S::Ready | S::Held | S::Retried | S::Nobody | S::Claimed | S::Dispatched | S::Dead => None,
         S::InDoubt | S::HeldInDoubt => Some("may have been done"),
         S::Finished => Some("it has ended and is"),
         S::Cancelled => Some("CANCELLED already"),
