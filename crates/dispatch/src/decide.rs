@@ -99,7 +99,7 @@ pub(crate) fn next(history: &History, profile: &Profile, key: &str) -> Next {
     let unanswered: Vec<&Past> = lost_sends(past).collect();
     let last = unanswered.iter().map(|sent| not_after(sent, era)).max();
     let (Some(first), Some(last)) = (unanswered.first(), last) else {
-        let is_declined = |p: &Past| p.state == AttemptState::Declined && p.key == key;
+        let is_declined = |p: &Past| p.makes_way() && p.key == key;
         return if history.past.iter().any(is_declined) {
             Next::KeyIsDeclined
         } else {
@@ -123,7 +123,7 @@ fn undecided(past: &[Past]) -> &[Past] {
     if past.iter().any(|p| p.state == AttemptState::Done) {
         return past;
     }
-    let declined = past.iter().rposition(|p| p.state == AttemptState::Declined);
+    let declined = past.iter().rposition(Past::makes_way);
     declined.map_or(past, |place| &past[place + 1..])
 }
 
@@ -184,6 +184,7 @@ mod tests {
             key: "first".into(),
             turn_at: at(*secs),
             era: 1,
+            reopened: false,
             detail: "said so".into(),
         };
         History {

@@ -20,7 +20,7 @@ use tollgate_dispatch::{
 use tollgate_domains::invoices::{self, Billing};
 use tollgate_domains::notifications;
 use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
-use tollgate_domains::payments::{self, Bank, Intake, Payments, Routes, RulesInForce};
+use tollgate_domains::payments::{self, Intake, Payments};
 use tollgate_domains::status_checks::{self, StatusCheckService};
 use tollgate_downstream::HttpCheckServices;
 use tollgate_engine::Stop;
@@ -37,6 +37,7 @@ use crate::engines::{self, RunningEngine, Worlds};
 use crate::providers::{self, Provider};
 use crate::pulse::Pulse;
 use crate::receivers::Receivers;
+use crate::rules;
 use crate::telemetry;
 use crate::totals::Totals;
 use crate::write_check::WriteCheck;
@@ -206,7 +207,8 @@ impl Downstreams {
     async fn worlds(self, config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<Worlds> {
         let gate = Arc::new(Gate::new(Arc::clone(store), gate_options(config)));
         let routes = Arc::new(self.banks.routes(store, &gate));
-        let rules = rules_in_force(config, store, &routes).await?;
+        let rules = rules::in_force(config, store, &routes).await?;
+        let invoice_checks = rules::checks_in_force(config, store).await?;
         let checks = check_services::world(self.services, config, store, &gate)?;
         Ok(Worlds {
             store: Arc::clone(store),
@@ -218,7 +220,13 @@ impl Downstreams {
             }),
             notifications: Arc::new(self.receivers.world(store, &gate)),
             status_checks: Arc::new(checks),
-            invoices: Arc::new(self.provider.world(&config.invoices, store, &gate)?),
+            invoices: Arc::new(self.provider.world(
+                &config.invoices,
+                store,
+                &gate,
+                Arc::clone(&invoice_checks),
+            )?),
+            invoice_checks,
             gate,
         })
     }
@@ -250,6 +258,7 @@ fn app(
         billing,
         receivers: payments.receivers.clone().into(),
         rules: Arc::clone(&payments.rules),
+        checks: Arc::clone(&worlds.invoice_checks),
         routes: Arc::clone(&payments.routes),
         config_file: config.file.clone(),
         two_persons: config.in_doubt.two_persons,
@@ -260,23 +269,6 @@ fn app(
         writes: Arc::new(WriteCheck::new(store)),
         engine: engine.readiness(),
     }
-}
-
-/// The rules of the configuration are in force from here on, if they were not before.
-async fn rules_in_force(
-    config: &Config,
-    store: &Arc<dyn Store>,
-    routes: &Routes<Bank>,
-) -> anyhow::Result<Arc<RulesInForce>> {
-    let rules = RulesInForce::new(Arc::clone(store), routes.gateway_names());
-    let author = Author::new(actor::CONFIGURATION, "read at the start");
-    if let Some(setting) = rules.put(&config.rules_text(), author).await? {
-        tracing::info!(
-            version = setting.version,
-            "new rules and routes are in force"
-        );
-    }
-    Ok(Arc::new(rules))
 }
 
 /// What runs beside the API and the engine until told to stop.

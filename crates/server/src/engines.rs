@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{Engine, Store};
 use tollgate_dispatch::{DISPATCH_TASK_QUEUE, Dispatcher, Dispatchers, Gate};
-use tollgate_domains::invoices::Invoices;
+use tollgate_domains::invoices::{ChecksInForce, Invoices};
 use tollgate_domains::notifications::Notifications;
 use tollgate_domains::payments::{self, Payments};
 use tollgate_domains::status_checks;
@@ -37,6 +37,7 @@ pub(crate) struct Worlds {
     pub(crate) notifications: Arc<Notifications>,
     pub(crate) status_checks: Arc<status_checks::World>,
     pub(crate) invoices: Arc<Invoices>,
+    pub(crate) invoice_checks: Arc<ChecksInForce>,
 }
 
 pub(crate) enum RunningEngine {

@@ -5,6 +5,7 @@
 
 pub mod accounts;
 pub mod admit;
+pub mod amendments;
 pub mod attempts;
 pub mod bulks;
 pub mod calendars;
@@ -34,6 +35,7 @@ pub mod races;
 pub mod records;
 pub mod recounts;
 pub mod replans;
+pub mod rule_stops;
 pub mod scenarios;
 pub mod sessions;
 pub mod settings;
@@ -239,8 +241,10 @@ macro_rules! store_cases {
             a_released_item_runs_late_now_and_is_not_held_again
         }
         $crate::store_case_module! { $new, interventions,
-            only_what_waits_and_was_surely_not_done_is_cancelled
-            only_what_waits_and_was_never_sent_is_rescheduled
+            only_what_has_not_ended_and_was_surely_not_done_is_cancelled
+            only_what_has_not_ended_and_was_surely_not_done_is_rescheduled
+            whoever_was_about_to_send_what_a_person_moves_is_given_no_turn
+            of_a_turn_and_a_cancellation_at_once_one_happens
             only_what_is_held_is_released
             cancelling_moves_the_record_from_where_it_may
             a_cancelled_item_gives_its_room_back_even_behind_full_windows
@@ -398,6 +402,19 @@ macro_rules! store_cases {
             uploads_that_were_given_up_or_left_are_removed_some_chunks_at_a_time
             bulks_are_told_page_by_page_the_newest_first
         }
+        $crate::store_case_module! { $new, amendments,
+            only_what_was_surely_not_done_is_amended
+            an_amended_item_is_lost_to_the_run_that_was_about_to_send_it
+            an_item_that_is_settled_has_ended_and_gives_its_room_back
+            of_two_amendments_of_one_document_the_second_is_refused
+        }
+        $crate::store_case_module! { $new, rule_stops,
+            rules_hold_only_what_its_run_is_about_to_send_and_was_surely_not_done
+            rules_reject_an_item_with_its_record_and_it_has_ended
+            a_release_passes_the_rules_that_held_an_item_and_keeps_its_deadline
+            an_item_that_rules_hold_is_judged_again_at_its_new_time
+            items_with_a_status_come_page_by_page_as_rules_see_them
+        }
         $crate::store_case_module! { $new, evidence,
             evidence_is_an_answered_question_and_makes_the_item_due
             a_person_may_agree_with_evidence_and_not_decide_against_it
@@ -475,6 +492,7 @@ mod tests {
         let files = [
             include_str!("accounts.rs"),
             include_str!("admit.rs"),
+            include_str!("amendments.rs"),
             include_str!("attempts.rs"),
             include_str!("bulks.rs"),
             include_str!("calendars.rs"),
@@ -493,6 +511,7 @@ mod tests {
             include_str!("races.rs"),
             include_str!("plans.rs"),
             include_str!("replans.rs"),
+            include_str!("rule_stops.rs"),
             include_str!("recounts.rs"),
             include_str!("hours.rs"),
             include_str!("scenarios.rs"),

@@ -70,6 +70,8 @@ pub struct Past {
     /// Which era's clock showed `turn_at`.
     pub era: i64,
     pub detail: String,
+    /// Refused, and a person has had its item tried again since.
+    pub reopened: bool,
 }
 
 impl History {
@@ -86,6 +88,11 @@ impl History {
 }
 
 impl Past {
+    /// Whether another key may be asked: it was declined, or a person wants it tried again.
+    pub fn makes_way(&self) -> bool {
+        self.state == AttemptState::Declined || self.reopened
+    }
+
     /// Until when its turn can be used.
     pub fn usable_until(&self, era: Era, tolerance: Duration) -> Timestamp {
         if self.era == era.number {

@@ -2,6 +2,7 @@
 //! no transaction object leaks out. Each promise is proved by a case in the conformance crate.
 
 mod accounts;
+mod amendments;
 mod attempts;
 mod bulks;
 mod check_services;
@@ -19,11 +20,13 @@ mod page;
 mod plans;
 mod queue;
 mod records;
+mod rule_stops;
 mod sessions;
 mod settings;
 mod status_checks;
 
 pub use accounts::{Accounts, AuditEntry, AuditWanted, NewAudit, Total};
+pub use amendments::{Amendment, Amendments, CHANGED_MEANWHILE};
 pub use attempts::{
     Attempts, CallGiven, CallTurn, CallWanted, History, LONGEST_SEND, NewTurn, Past, Settlement,
     StatusMove, Then, Turn, TurnBlock, TurnsWanted, busy_for, disproof,
@@ -52,6 +55,7 @@ pub use queue::{
     StartRecord,
 };
 pub use records::{AttemptView, ItemView, OwnedWanted, RecordLine, Records, RecordsWanted};
+pub use rule_stops::{Judged, RuleStop, RuleStops, joined_rules, split_rules};
 pub use sessions::{MOST_SESSIONS, NewSession, Sessions};
 pub use settings::{Author, NamedSetting, Setting, SettingKind, Settings};
 pub use status_checks::{
@@ -64,6 +68,7 @@ pub trait Store:
     SharedClock
     + Queue
     + Interventions
+    + Amendments
     + Doubts
     + DeadLetters
     + Lanes
@@ -71,6 +76,7 @@ pub trait Store:
     + Attempts
     + Flows
     + Records
+    + RuleStops
     + Bulks
     + StatusChecks
     + Settings
@@ -83,6 +89,7 @@ impl<T> Store for T where
     T: SharedClock
         + Queue
         + Interventions
+        + Amendments
         + Doubts
         + DeadLetters
         + Lanes
@@ -90,6 +97,7 @@ impl<T> Store for T where
         + Attempts
         + Flows
         + Records
+        + RuleStops
         + Bulks
         + StatusChecks
         + Settings

@@ -8,6 +8,7 @@ use tollgate_core::details::Details;
 use tollgate_core::id::ItemId;
 use tollgate_core::money::{Currency, Money};
 
+use super::corrections::SettledBy;
 use super::ladder::Ladder;
 use super::schedule::ScheduleText;
 use crate::digest;
@@ -116,6 +117,12 @@ pub struct InvoiceDocument {
     pub customer_id: String,
     #[serde(default)]
     pub schedule: Option<ScheduleText>,
+    /// How often its amount was corrected: part of the idempotency key.
+    #[serde(default)]
+    pub corrections: u32,
+    /// Who noted that it was paid elsewhere.
+    #[serde(default)]
+    pub settled_by: Option<SettledBy>,
 }
 
 /// `{"cron": "0 0 1 * *", "timeZone": "UTC", "calendar": null}`

@@ -230,7 +230,7 @@ fn count_refusal(rule: &str) {
 }
 
 /// Rules that this node cannot read are waited out: no payment is taken in by older ones.
-fn rules_error(error: RulesError) -> StepError {
+pub(super) fn rules_error(error: RulesError) -> StepError {
     match error {
         RulesError::Store(error) => error.into(),
         RulesError::Wrong(_) => StepError::retryable(format!("the rules in force: {error}")),

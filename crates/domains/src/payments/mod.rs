@@ -1,5 +1,6 @@
 //! Payments: an init flow that prepares and admits, an exec flow that sends, once.
 
+mod before_send;
 pub mod bulk;
 mod canonical;
 mod dry_run;
@@ -15,6 +16,7 @@ mod route_table;
 mod routes;
 mod rule_text;
 mod rulebook;
+mod rules_effect;
 mod rules_in_force;
 mod status;
 
@@ -32,10 +34,12 @@ pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess};
 pub use init::{Admit, Answer, InitInput, PaymentInitFlow, Prepare, Verdict};
 pub use intake::{Accepted, Intake, IntakeError, Unrecorded};
 pub use notify::SendNotifications;
+pub use prepare::out_of_bounds;
 pub use request::{Party, PaymentRequest, parse_time};
 pub use routes::{Bank, DEFAULT_GATEWAY, Routes};
-pub use rule_text::{Problem, RouteText, RuleText, RulesText};
+pub use rule_text::{At, OnFailure, Problem, RouteText, RuleText, RulesText};
 pub use rulebook::Rulebook;
+pub use rules_effect::RulesEffect;
 pub use rules_in_force::{RulesError, RulesInForce, text_of};
 pub use status::{PaymentStatus, cancelled, resolution};
 

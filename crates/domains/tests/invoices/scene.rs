@@ -19,8 +19,8 @@ use tollgate_core::ports::{
 };
 use tollgate_dispatch::{Gate, GateOptions, Sender};
 use tollgate_domains::invoices::{
-    self, Billed, Billing, Chain, CheckText, Customer, InvoiceExecFlow, InvoiceRequest, Invoices,
-    Ladder, Taken,
+    self, Billed, Billing, CheckText, ChecksInForce, Customer, InvoiceExecFlow, InvoiceRequest,
+    Invoices, Ladder, Taken,
 };
 use tollgate_downstream::{Access, HttpConnector, HttpOptions};
 use tollgate_sandbox::{Bank, BankOptions};
@@ -243,10 +243,13 @@ impl Node {
         let gate = Arc::new(Gate::new(Arc::clone(&store), GateOptions::default()));
         let connector = Arc::new(provider(bank, plan.bank.honours_keys));
         let ladder: Vec<_> = plan.ladder.iter().map(|&rung| rung.to_owned()).collect();
+        let checks = ChecksInForce::new(Arc::clone(&store));
+        RUNTIME.block_on(checks.put(&plan.checks, test())).unwrap();
+        let checks = Arc::new(checks);
         let world = Arc::new(Invoices::new(
             Arc::clone(&store),
             Sender::new(Arc::clone(&store), gate, connector),
-            Chain::read(&plan.checks).unwrap(),
+            checks,
             Ladder::try_from(ladder).unwrap(),
         ));
         let mut memory = Memory::new(Work::Blocking(RUNTIME.handle().clone()));

@@ -30,7 +30,7 @@ use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
-const LANE: &str = "default";
+pub(crate) const LANE: &str = "default";
 
 pub(crate) struct Town {
     pub(crate) store: Arc<SqliteStore>,

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::id::{BatchId, FlowId, ItemId, LaneName, check_item_id};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::money::Money;
-use tollgate_core::ports::{AuditEntry, ItemView};
+use tollgate_core::money::{Currency, Money};
+use tollgate_core::ports::{AuditEntry, Author, ItemView};
 use tollgate_domains::invoices::{self, CHECKED, InvoiceRequest};
 use tollgate_domains::payments::parse_time;
 use utoipa::ToSchema;
@@ -20,6 +20,7 @@ use super::billing_schedules::ScheduleBody;
 use super::body::{Body, parse, perhaps_because, wrong};
 use super::error::{ApiError, internal, json_body};
 use super::extract::Path;
+use super::invoice_changes::SettledByResponse;
 use super::payments::{AttemptResponse, attempt, dispatch};
 use super::refusals::{Admits, Changes, Finds};
 use super::sight::Sight;
@@ -59,6 +60,14 @@ pub(super) struct Amount {
     currency: String,
 }
 
+impl Amount {
+    pub(super) fn read(&self) -> Result<Money, ApiError> {
+        let unknown = || wrong("amount.currency", "must be an ISO 4217 currency code");
+        let currency = Currency::from_code(&self.currency).ok_or_else(unknown)?;
+        Money::parse(&self.value, currency).map_err(|why| wrong("amount.value", why))
+    }
+}
+
 impl From<Money> for Amount {
     fn from(money: Money) -> Self {
         Self {
@@ -90,7 +99,7 @@ struct CreateResponse {
 
 /// Takes an invoice in and says when it will be charged.
 ///
-/// The same invoice again changes nothing and gets the same answer. Sameness is judged by content:
+/// The same invoice again changes nothing and answers 200 with its current status and amount. Sameness is judged by content:
 /// `100.0` equals `100.00`.
 #[utoipa::path(
     post, path = "/invoices", operation_id = "createInvoice", tag = "invoices",
@@ -117,7 +126,7 @@ async fn create(
     let body = CreateResponse {
         invoice_id: invoice.invoice_id,
         customer_id: invoice.customer_id,
-        amount: invoice.money.into(),
+        amount: taken.money.into(),
         status: taken.status,
         scheduled_time: taken.placed.scheduled,
         warning: taken.warning,
@@ -137,6 +146,8 @@ pub(super) struct InvoiceResponse {
     amount: Amount,
     #[schema(schema_with = words::invoice_status)]
     status: String,
+    /// Who noted that it was paid elsewhere; null if nobody did.
+    settled_by: Option<SettledByResponse>,
     /// When it is charged next: its slot, or the next rung, or the next question; null once it has
     /// ended.
     scheduled_time: Option<Timestamp>,
@@ -218,6 +229,7 @@ fn response(
         attempts: attempts.map(|it| attempt(it, &Sight::WHOLE)).collect(),
         scheduled_time: view.finished_at.is_none().then_some(view.due),
         invoice_id: view.item.id,
+        settled_by: kept.settled_by.map(Into::into),
         customer_id: kept.customer_id,
         amount: view.money.into(),
         status: view.status,

@@ -22,6 +22,7 @@ mod health;
 mod in_doubt;
 mod in_doubt_ask;
 mod in_doubt_list;
+mod invoice_changes;
 mod invoice_list;
 mod invoice_occurrences;
 mod invoices;
@@ -60,7 +61,7 @@ use tollgate_core::id::LaneName;
 use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::ports::Store;
 use tollgate_dispatch::Planner;
-use tollgate_domains::invoices::Billing;
+use tollgate_domains::invoices::{Billing, ChecksInForce};
 use tollgate_domains::notifications::Receiver;
 use tollgate_domains::payments::{Bank, Intake, Routes, RulesInForce};
 use tollgate_domains::status_checks::StatusCheckService;
@@ -96,6 +97,7 @@ pub(crate) struct App {
     /// Who is told what becomes of payments.
     pub(crate) receivers: Arc<[Receiver]>,
     pub(crate) rules: Arc<RulesInForce>,
+    pub(crate) checks: Arc<ChecksInForce>,
     pub(crate) routes: Arc<Routes<Bank>>,
     /// Read anew when somebody asks for it.
     pub(crate) config_file: Option<PathBuf>,
@@ -133,6 +135,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(customers::router())
         .merge(invoices::router())
         .merge(invoice_list::router())
+        .merge(invoice_changes::router())
         .merge(invoice_occurrences::router())
         .merge(billing_schedules::router())
         .merge(rate_limit::router())

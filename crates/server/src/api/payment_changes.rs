@@ -26,7 +26,10 @@ pub(super) struct Because {
     pub(super) reason: String,
 }
 
-/// Withdraws a payment that waits and cannot have been paid.
+/// Withdraws a payment that cannot have been paid.
+///
+/// Works until its turn to be sent is taken, and again while every attempt so far definitely did not pay; 409 while one is
+/// open or its outcome unknown. After a 200 nothing is sent.
 #[utoipa::path(
     post, path = "/payments/{id}/cancel", operation_id = "cancelPayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
@@ -49,12 +52,12 @@ async fn cancel(
     answer(&app, &caller, &id, "cancelled", done).await
 }
 
-/// Lets a payment go that was held because its deadline has passed.
+/// Releases a held payment: it runs late, or past the rules that hold it as they are worded now.
 #[utoipa::path(
     post, path = "/payments/{id}/release", operation_id = "releasePayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
     request_body = Because,
-    responses((status = 200, description = "It runs late, now.", body = PaymentResponse), Changes),
+    responses((status = 200, description = "It runs now.", body = PaymentResponse), Changes),
 )]
 async fn release(
     State(app): State<App>,
@@ -79,7 +82,10 @@ struct RescheduleRequest {
     reason: String,
 }
 
-/// Gives a payment that waits and was never sent another time.
+/// Gives a payment that cannot have been paid another time, with the bounds of `executeAt` at intake.
+///
+/// Works until its turn to be sent is taken, and again while every attempt so far definitely did not pay; 409 while one is
+/// open or its outcome unknown. After a 200 nothing is sent before the new time.
 #[utoipa::path(
     post, path = "/payments/{id}/reschedule", operation_id = "reschedulePayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
@@ -101,6 +107,10 @@ async fn reschedule(
             "must be a time such as \"2026-11-16T16:00:00-07:00\"",
         )
     })?;
+    let now = app.store.now().await?;
+    if let Some(why) = payments::out_of_bounds(at, now) {
+        return Err(wrong("executeAt", why));
+    }
     let item = payments::item(&payment_id(&id)?);
     let done = app.store.reschedule(&item, at, author).await?;
     answer(&app, &caller, &id, "rescheduled", done).await

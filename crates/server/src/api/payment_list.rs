@@ -107,6 +107,7 @@ async fn list(
         item_type: payments::item_type(),
         status: query.status.map(known).transpose()?,
         lane: query.lane.map(LaneName::new),
+        owner: None,
         bulk: query.batch.map(BulkId::new),
         after: query.after.map(after_id).transpose()?,
         limit: page::limit(query.limit)?,

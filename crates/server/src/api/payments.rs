@@ -222,7 +222,8 @@ pub(super) struct KnownPayment {
     scheduled_time: Timestamp,
     /// When it will run as things stand; null while nobody can say, and once it has run.
     estimate: Option<Timestamp>,
-    deadline: Option<Timestamp>,
+    #[schema(example = "2026-11-17T00:00:00Z")]
+    deadline: Option<String>,
     meets_deadline: Option<bool>,
     /// What binds it, and when that lifts; null while it runs and once it has ended.
     why_not_running: Option<String>,
@@ -369,7 +370,9 @@ fn response(
         run: view.run,
         scheduled_time: view.slot,
         estimate: None,
-        deadline: view.deadline,
+        deadline: payment
+            .deadline_given
+            .or_else(|| view.deadline.map(|deadline| deadline.to_string())),
         why_not_running: None,
         init_workflow_id: view.init_flow,
         exec_workflow_id: view.exec_flow,

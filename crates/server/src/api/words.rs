@@ -8,7 +8,7 @@ use tollgate_core::ports::{BulkState, CheckPhase, Resolved};
 use tollgate_domains::invoices::InvoiceStatus;
 use tollgate_domains::payments::PaymentStatus;
 use utoipa::openapi::Type;
-use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType};
+use utoipa::openapi::schema::{Array, ArrayBuilder, Object, ObjectBuilder, SchemaType};
 
 /// What an id or a name that a caller chooses looks like.
 pub(super) const ID_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$";
@@ -69,6 +69,13 @@ pub(super) fn check_status() -> Object {
 }
 pub(super) fn check_stage() -> Object {
     one_of(["IDB", "PGI"])
+}
+pub(super) fn rule_moments() -> Array {
+    let moments = ArrayBuilder::new().items(one_of(["intake", "execution"]));
+    moments.min_items(Some(1)).build()
+}
+pub(super) fn on_failure() -> Object {
+    one_of(["hold", "reject"])
 }
 pub(super) fn run_or_hold() -> Object {
     one_of(["run", "hold"])

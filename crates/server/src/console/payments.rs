@@ -139,7 +139,7 @@ pub(super) struct Payment {
     pub(super) sends: u32,
     pub(super) scheduled_time: Option<Timestamp>,
     pub(super) estimate: Option<Timestamp>,
-    pub(super) deadline: Option<Timestamp>,
+    pub(super) deadline: Option<String>,
     pub(super) meets_deadline: Option<bool>,
     pub(super) why_not_running: Option<String>,
     pub(super) init_workflow_id: Option<String>,
@@ -184,6 +184,11 @@ pub(super) struct Event {
 }
 
 impl Payment {
+    /// None if it lies behind what clocks can show.
+    pub(super) fn deadline_time(&self) -> Option<Timestamp> {
+        self.deadline.as_deref()?.parse().ok()
+    }
+
     fn address(&self) -> String {
         address(&self.id)
     }
@@ -191,9 +196,10 @@ impl Payment {
     pub(super) fn is_planned(&self) -> bool {
         !self.lane.is_empty()
     }
-    /// Whether it still waits, so that a person can stop or move it.
+    /// Whether nothing can have been paid yet, so that a person can stop or move it.
     fn waits(&self) -> bool {
-        ["READY", "HELD"].contains(&self.queue_status.as_str()) && self.attempts.is_empty()
+        let not_paid = |attempt: &Attempt| attempt.outcome == "RETRY";
+        self.status == "SCHEDULED" && self.attempts.iter().all(not_paid)
     }
 }
 

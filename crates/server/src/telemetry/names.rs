@@ -2,7 +2,7 @@
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram};
 
-const COUNTERS: [(&str, &str); 18] = [
+const COUNTERS: [(&str, &str); 22] = [
     (
         "rate_limiter_slot_assignment_failures_total",
         "items refused because their lane never opens again",
@@ -46,8 +46,24 @@ const COUNTERS: [(&str, &str); 18] = [
         "payments that a rule refused, by rule",
     ),
     (
+        "tollgate_rule_stops_total",
+        "payments that a rule held or rejected before they were sent, by rule and by what followed",
+    ),
+    (
         "tollgate_rule_errors_total",
         "times a rule could not be judged, and refused, by rule",
+    ),
+    (
+        "tollgate_status_checks_started_total",
+        "status checks that were started",
+    ),
+    (
+        "tollgate_status_checks_ended_total",
+        "status checks that ended, by end (completed, failed)",
+    ),
+    (
+        "tollgate_status_check_failed_calls_total",
+        "failed calls of status checks, by service; repeats included",
     ),
     (
         "tollgate_invoice_checks_total",

@@ -96,6 +96,9 @@ CREATE INDEX record_counted ON record (item_type, owner, currency, status, creat
     WHERE counted;
 CREATE INDEX record_owner ON record (item_type, owner, status)
     WHERE by_owner;
+-- For a list of all of them, page by page.
+CREATE INDEX record_owner_page ON record (item_type, owner, item_id)
+    WHERE by_owner;
 
 -- What owners had taken in, by quarters of an hour, whatever became of it; for daily totals.
 CREATE TABLE owner_total (
@@ -185,6 +188,9 @@ CREATE TABLE item_queue (
     finished_at         bigint,
     -- Rather HELD than sent after this time.
     hold_after          bigint,
+    -- The rules that hold it, and those that a person let it pass.
+    held_by             text,
+    passed_rules        text,
     PRIMARY KEY (item_type, item_id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
@@ -214,7 +220,9 @@ CREATE TABLE attempt (
     turn_at         bigint NOT NULL,
     era             bigint NOT NULL,
     settled_at      bigint,
-    detail          text   NOT NULL
+    detail          text   NOT NULL,
+    -- Refused, and a person has had its item tried again since: another key may be asked.
+    reopened        boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX attempt_item ON attempt (item_type, item_id);

@@ -74,6 +74,9 @@ CREATE INDEX record_counted ON record (item_type, owner, currency, status, creat
     WHERE counted = 1;
 CREATE INDEX record_owner ON record (item_type, owner, status)
     WHERE by_owner = 1;
+-- For a list of all of them, page by page.
+CREATE INDEX record_owner_page ON record (item_type, owner, item_id)
+    WHERE by_owner = 1;
 
 -- What owners had taken in, by quarters of an hour, whatever became of it; for daily totals.
 CREATE TABLE owner_total (
@@ -160,6 +163,9 @@ CREATE TABLE item_queue (
     finished_at         INTEGER,
     -- Rather HELD than sent after this time.
     hold_after          INTEGER,
+    -- The rules that hold it, and those that a person let it pass.
+    held_by             TEXT,
+    passed_rules        TEXT,
     PRIMARY KEY (item_type, item_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -188,7 +194,9 @@ CREATE TABLE attempt (
     turn_at         INTEGER NOT NULL,
     era             INTEGER NOT NULL,
     settled_at      INTEGER,
-    detail          TEXT    NOT NULL
+    detail          TEXT    NOT NULL,
+    -- Refused, and a person has had its item tried again since: another key may be asked.
+    reopened        INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX attempt_item ON attempt (item_type, item_id);
 -- An item has at most one open attempt: of two senders that ask at once, one gets a turn. One that

@@ -116,7 +116,7 @@ pub(super) async fn history(
     const HISTORY: &str = "SELECT tg_now(), e.number, e.since, a.attempt_id, a.kind, a.state,
                 a.turn_at, a.era, a.detail, a.idempotency_key,
                 coalesce((SELECT q.failures FROM item_queue q
-                          WHERE q.item_type = $1 AND q.item_id = $2), 0)
+                          WHERE q.item_type = $1 AND q.item_id = $2), 0), a.reopened
          FROM clock_era e
          LEFT JOIN attempt a ON a.item_type = $1 AND a.item_id = $2
          WHERE e.one = 1 ORDER BY a.attempt_id";
@@ -152,5 +152,6 @@ fn past_from(row: &Row) -> StoreResult<Option<Past>> {
         turn_at: row.get::<_, Us>(6).0,
         era: row.get(7),
         detail: row.get(8),
+        reopened: row.get(11),
     }))
 }

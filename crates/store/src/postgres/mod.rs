@@ -4,6 +4,7 @@
 mod accounts;
 mod admissions;
 mod admit;
+mod amendments;
 mod anew;
 mod attempts;
 mod away;
@@ -36,6 +37,7 @@ mod queue;
 mod records;
 mod recount;
 mod replan;
+mod rule_stops;
 mod run;
 mod sessions;
 mod set_back;

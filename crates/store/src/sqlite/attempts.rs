@@ -102,7 +102,8 @@ pub(super) fn history(
 ) -> rusqlite::Result<History> {
     let attempts: Vec<Past> = c
         .prepare_cached(
-            "SELECT attempt_id, kind, state, turn_at, era, detail, idempotency_key FROM attempt
+            "SELECT attempt_id, kind, state, turn_at, era, detail, idempotency_key, reopened
+             FROM attempt
              WHERE item_type = ?1 AND item_id = ?2 ORDER BY attempt_id",
         )?
         .query_map(params![item.item_type.as_str(), item.id.as_str()], |row| {
@@ -114,6 +115,7 @@ pub(super) fn history(
                 turn_at: row.get::<_, Us>(3)?.0,
                 era: row.get(4)?,
                 detail: row.get(5)?,
+                reopened: row.get(7)?,
             })
         })?
         .collect::<rusqlite::Result<_>>()?;

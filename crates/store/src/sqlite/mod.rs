@@ -2,6 +2,7 @@
 
 mod accounts;
 mod admit;
+mod amendments;
 mod anew;
 mod attempts;
 mod bulk_views;
@@ -29,6 +30,7 @@ mod reader;
 mod records;
 mod recount;
 mod replan;
+mod rule_stops;
 mod sessions;
 mod set_back;
 mod settings;
