@@ -17,6 +17,7 @@ mod pulse;
 mod receivers;
 #[cfg(test)]
 mod replays;
+mod retries;
 mod telemetry;
 mod tls;
 mod totals;

@@ -18,6 +18,7 @@ mod page;
 mod plans;
 mod queue;
 mod records;
+mod requests;
 mod settings;
 mod status_checks;
 
@@ -27,8 +28,8 @@ pub use attempts::{
     StatusMove, Then, Turn, TurnBlock, TurnsWanted, busy_for, disproof,
 };
 pub use bulks::{
-    BulkLine, BulkState, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, Closed, KnownBulk, LineError,
-    NewChunk,
+    BulkLine, BulkState, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, ChunkToDo, Closed,
+    FailingChunk, KnownBulk, LineError, NewChunk,
 };
 pub use check_services::{CallError, CheckServices, GatewayAnswer, TakeTurn};
 pub use clock::{Boot, Era, Reading, SharedClock};
@@ -48,6 +49,10 @@ pub use queue::{
     Admission, Adrift, Claim, Claimed, DueLanes, NewItem, NewRecord, Placed, Queue, StartRecord,
 };
 pub use records::{AttemptView, ItemView, OwnedWanted, RecordLine, Records, RecordsWanted};
+pub use requests::{
+    Acceptance, FoundRequest, LOOK_AFTER, NewRequest, RETRIES, Refusal, RequestState, RequestView,
+    Requests, RequestsWanted, Unplanned,
+};
 pub use settings::{Author, NamedSetting, Setting, SettingKind, Settings};
 pub use status_checks::{
     CheckEnd, CheckLine, CheckPhase, CheckView, EndedParts, GatewayView, Part, PartList,
@@ -66,6 +71,7 @@ pub trait Store:
     + Attempts
     + Flows
     + Records
+    + Requests
     + Bulks
     + StatusChecks
     + Settings
@@ -83,6 +89,7 @@ impl<T> Store for T where
         + Attempts
         + Flows
         + Records
+        + Requests
         + Bulks
         + StatusChecks
         + Settings

@@ -2,6 +2,7 @@
 
 pub mod bulk;
 mod canonical;
+mod deferred;
 mod dry_run;
 mod exec;
 mod facts;
@@ -11,6 +12,7 @@ mod intake;
 mod notify;
 mod prepare;
 mod request;
+mod retries;
 mod route_table;
 mod routes;
 mod rule_text;
@@ -30,7 +32,7 @@ use crate::notifications::Receiver;
 pub use dry_run::{Trial, Tried, dry_run};
 pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess};
 pub use init::{Admit, Answer, InitInput, PaymentInitFlow, Prepare, Verdict};
-pub use intake::{Accepted, Intake, IntakeError, Unrecorded};
+pub use intake::{Accepted, Intake, IntakeError, Unrecorded, init_flow};
 pub use notify::SendNotifications;
 pub use request::{Party, PaymentRequest, parse_time};
 pub use routes::{Bank, DEFAULT_GATEWAY, Routes};

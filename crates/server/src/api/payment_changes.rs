@@ -4,7 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::Deserialize;
-use tollgate_core::ports::Intervened;
+use tollgate_core::id::Item;
+use tollgate_core::ports::{Author, Intervened, StoreResult};
 use tollgate_domains::payments;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -26,7 +27,7 @@ pub(super) struct Because {
     pub(super) reason: String,
 }
 
-/// Withdraws a payment that waits and cannot have been paid.
+/// Withdraws a payment that waits and cannot have been paid, planned or not.
 #[utoipa::path(
     post, path = "/payments/{id}/cancel", operation_id = "cancelPayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
@@ -42,11 +43,22 @@ async fn cancel(
 ) -> Result<Json<PaymentResponse>, ApiError> {
     let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
     let item = payments::item(&payment_id(&id)?);
-    let done = app
-        .store
-        .cancel(&item, payments::cancelled(), author)
-        .await?;
+    let done = withdraw(&app, &item, author).await?;
     answer(&app, &caller, &id, "cancelled", done).await
+}
+
+/// Whether it is planned or not. It may be planned between the two questions, but only once.
+async fn withdraw(app: &App, item: &Item, author: Author) -> StoreResult<Intervened> {
+    let status = payments::cancelled;
+    let done = app.store.cancel(item, status(), author.clone()).await?;
+    if done != Intervened::NoSuchItem {
+        return Ok(done);
+    }
+    let done = app.store.withdraw(item, author.clone()).await?;
+    if done != Intervened::NoSuchItem {
+        return Ok(done);
+    }
+    app.store.cancel(item, status(), author).await
 }
 
 /// Lets a payment go that was held because its deadline has passed.
@@ -116,7 +128,15 @@ async fn answer(
 ) -> Result<Json<PaymentResponse>, ApiError> {
     match done {
         Intervened::Yes => told(app, caller, id).await,
-        Intervened::NoSuchItem => Err(no_payment(id)),
+        Intervened::NoSuchItem => {
+            let request = app.store.request(&payments::item(&payment_id(id)?)).await?;
+            Err(match request {
+                None => no_payment(id),
+                Some(_) => ApiError::conflict(format!(
+                    "payment {id} cannot be {verb}: it is not planned yet"
+                )),
+            })
+        }
         Intervened::Refused(why) => Err(ApiError::conflict(format!(
             "payment {id} cannot be {verb}: {why}"
         ))),

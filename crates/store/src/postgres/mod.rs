@@ -36,6 +36,7 @@ mod queue;
 mod records;
 mod recount;
 mod replan;
+mod requests;
 mod run;
 mod settings;
 mod settle;

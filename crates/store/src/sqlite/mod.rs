@@ -28,6 +28,7 @@ mod reader;
 mod records;
 mod recount;
 mod replan;
+mod requests;
 mod settings;
 mod starts;
 mod status_checks;
