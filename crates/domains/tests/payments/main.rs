@@ -6,6 +6,7 @@ mod any_input;
 mod bulk_sweep;
 mod exec_sweep;
 mod init_sweep;
+mod intake;
 mod news_sweep;
 mod rules;
 mod scene;
