@@ -171,6 +171,7 @@ impl Dispatcher {
             .await?;
         cycle.next_in = due.next_in;
         let mut lanes = due.lanes;
+        let mut failed = None;
         for _ in 0..MAX_BATCHES {
             if lanes.is_empty() || cycle.unreachable {
                 break;
@@ -185,7 +186,16 @@ impl Dispatcher {
                 }
                 let id = BatchId::new(format!("BATCH-{:016x}", random.next_u64()));
                 let batch = Batch { id, lane, config };
-                let claimed = self.store.claim(self.claim(&batch)).await?;
+                let claimed = match self.store.claim(self.claim(&batch)).await {
+                    Ok(claimed) => claimed,
+                    Err(error @ StoreError::Fenced(_)) => return Err(error),
+                    // Trouble with one lane's items keeps no other lane from its turn.
+                    Err(error) => {
+                        tracing::warn!(lane = %batch.lane, %error, "a lane's items could not be claimed");
+                        failed = Some(error);
+                        continue;
+                    }
+                };
                 let is_full = claimed.len() as u64 >= u64::from(batch.config.batch_size);
                 if !claimed.is_empty() {
                     self.start(&batch, claimed, &mut random, &mut cycle).await?;
@@ -196,7 +206,10 @@ impl Dispatcher {
             }
             lanes = full;
         }
-        Ok(cycle)
+        match failed {
+            Some(error) if cycle.claimed == 0 => Err(error),
+            _ => Ok(cycle),
+        }
     }
 
     async fn config(&self) -> StoreResult<ItemTypeConfig> {

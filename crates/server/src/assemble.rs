@@ -37,6 +37,7 @@ use crate::engines::{self, RunningEngine, Worlds};
 use crate::providers::{self, Provider};
 use crate::pulse::Pulse;
 use crate::receivers::Receivers;
+use crate::retries;
 use crate::rules;
 use crate::telemetry;
 use crate::totals::Totals;
@@ -289,6 +290,7 @@ async fn start_background(
     if config.engine.does(Role::Init) {
         let feeder = feeder(&app.store, &engine.handle(), fed);
         background.spawn(feeder.run(stopped.clone()));
+        background.spawn(retries::run(Arc::clone(&app.intake), stopped.clone()));
     }
     Ok(background)
 }

@@ -18,6 +18,7 @@ mod pulse;
 mod receivers;
 #[cfg(test)]
 mod replays;
+mod retries;
 mod rules;
 mod sessions;
 mod telemetry;

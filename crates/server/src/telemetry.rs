@@ -126,6 +126,7 @@ async fn look_at_all(
     look_at_queue(store).await?;
     let running = store.bulks_running(&payments::item_type()).await?;
     gauge!("tollgate_bulks_running").set(running.to_f64().unwrap_or(0.0));
+    look_at_unplanned(store, now).await?;
     for lane in store.lanes().await? {
         // What cannot be counted in time on one lane says nothing about the others.
         if let Err(error) = look_at_lane(store, planner, &lane, now).await {
@@ -197,6 +198,20 @@ async fn look_at_doubts(
         ];
         gauge!("tollgate_in_doubt_minor_units", &labels).set(amount.to_f64().unwrap_or(0.0));
     }
+    Ok(())
+}
+
+/// What was accepted and is not planned yet.
+async fn look_at_unplanned(store: &dyn Store, now: Timestamp) -> StoreResult<()> {
+    let unplanned = store.unplanned(&payments::item_type()).await?;
+    for (what, count) in [("request", unplanned.requests), ("line", unplanned.lines)] {
+        gauge!("tollgate_unplanned", "what" => what).set(count.to_f64().unwrap_or(0.0));
+    }
+    let age = unplanned
+        .since
+        .map_or(0.0, |since| now.duration_since(since).as_secs_f64());
+    gauge!("tollgate_unplanned_oldest_seconds").set(age);
+    gauge!("tollgate_unplanned_failing").set(unplanned.failing.to_f64().unwrap_or(0.0));
     Ok(())
 }
 

@@ -6,6 +6,7 @@ mod clock;
 mod node;
 pub mod postgres;
 mod replan;
+mod requests;
 mod schema;
 pub mod sqlite;
 mod telemetry;

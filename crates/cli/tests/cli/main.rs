@@ -8,6 +8,7 @@
 )]
 
 mod access;
+mod any_error;
 mod api;
 mod bad_input;
 mod bad_starts;

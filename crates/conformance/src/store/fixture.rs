@@ -169,7 +169,10 @@ pub(super) fn settlement(item: &Item, attempt: AttemptId, outcome: Outcome) -> S
 pub(super) fn placed(admission: &Admission) -> Placed {
     match admission {
         Admission::New(placed) | Admission::Repeat(placed) => placed.clone(),
-        Admission::Conflict | Admission::Refused(_) | Admission::RefusedBy { .. } => {
+        Admission::Conflict
+        | Admission::Refused(_)
+        | Admission::RefusedBy { .. }
+        | Admission::Cancelled => {
             panic!("not placed: {admission:?}")
         }
     }

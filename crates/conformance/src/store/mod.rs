@@ -35,6 +35,7 @@ pub mod races;
 pub mod records;
 pub mod recounts;
 pub mod replans;
+pub mod requests;
 pub mod rule_stops;
 pub mod scenarios;
 pub mod sessions;
@@ -385,7 +386,24 @@ macro_rules! store_cases {
             a_flow_that_goes_on_as_new_is_due_with_its_new_input_and_an_empty_journal
             the_latest_progress_is_shown_while_a_flow_runs
         }
+        $crate::store_case_module! { $new, requests,
+            what_was_accepted_comes_back_whole_after_a_restart
+            the_same_again_and_other_content_change_nothing
+            of_many_that_accept_an_id_at_once_one_is_new
+            what_is_planned_is_not_accepted_again
+            admission_ends_the_request_in_its_own_transaction
+            a_refusal_at_admission_is_kept_and_told_to_its_flow_again
+            a_refused_request_gives_way_to_other_content
+            while_a_request_waits_its_id_is_taken
+            a_failed_try_is_told_and_followed_after_growing_pauses
+            a_try_that_tells_nothing_is_looked_at
+            a_request_can_be_withdrawn_until_it_is_planned
+            of_withdrawing_and_planning_at_once_one_happens
+            totals_count_a_request_from_its_acceptance_on_and_once
+            requests_are_told_page_by_page_and_by_state
+        }
         $crate::store_case_module! { $new, bulks,
+            a_chunk_that_fails_waits_and_holds_no_other_back
             an_upload_is_no_work_until_it_is_closed
             an_id_of_a_bulk_is_given_once
             a_chunk_added_twice_is_there_once
@@ -511,6 +529,7 @@ mod tests {
             include_str!("races.rs"),
             include_str!("plans.rs"),
             include_str!("replans.rs"),
+            include_str!("requests.rs"),
             include_str!("rule_stops.rs"),
             include_str!("recounts.rs"),
             include_str!("hours.rs"),

@@ -20,6 +20,7 @@ mod page;
 mod plans;
 mod queue;
 mod records;
+mod requests;
 mod rule_stops;
 mod sessions;
 mod settings;
@@ -32,8 +33,8 @@ pub use attempts::{
     StatusMove, Then, Turn, TurnBlock, TurnsWanted, busy_for, disproof,
 };
 pub use bulks::{
-    BulkLine, BulkState, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, Closed, KnownBulk, LineError,
-    NewChunk,
+    BulkLine, BulkState, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, ChunkToDo, Closed,
+    FailingChunk, KnownBulk, LineError, NewChunk,
 };
 pub use check_services::{CallError, CheckServices, GatewayAnswer, TakeTurn};
 pub use clock::{Boot, CLOCK_WAS_AHEAD, Era, Reading, SharedClock, WAS_SET_BACK};
@@ -55,6 +56,10 @@ pub use queue::{
     StartRecord,
 };
 pub use records::{AttemptView, ItemView, OwnedWanted, RecordLine, Records, RecordsWanted};
+pub use requests::{
+    Acceptance, FoundRequest, LOOK_AFTER, NewRequest, RETRIES, Refusal, RequestState, RequestView,
+    Requests, RequestsWanted, Unplanned,
+};
 pub use rule_stops::{Judged, RuleStop, RuleStops, joined_rules, split_rules};
 pub use sessions::{MOST_SESSIONS, NewSession, Sessions};
 pub use settings::{Author, NamedSetting, Setting, SettingKind, Settings};
@@ -76,6 +81,7 @@ pub trait Store:
     + Attempts
     + Flows
     + Records
+    + Requests
     + RuleStops
     + Bulks
     + StatusChecks
@@ -97,6 +103,7 @@ impl<T> Store for T where
         + Attempts
         + Flows
         + Records
+        + Requests
         + RuleStops
         + Bulks
         + StatusChecks

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ChunkId, Started, StatusMove, StoreResult};
 use crate::Timestamp;
+use crate::details::{Details, one};
 use crate::guard::{Guard, Limit};
 use crate::id::{BatchId, BulkId, Fence, FlowId, Item, ItemId, ItemType, LaneName};
 use crate::lane_in_force::LaneInForce;
@@ -19,6 +20,8 @@ pub trait Queue: Send + Sync {
     /// the order of `items`. An id that is known changes nothing: with the same content it gets
     /// the same answer, with other content a conflict. One bad item harms no other. Guards are
     /// judged in the order of `items`, and hold exactly whoever else admits at the same time.
+    /// A request that waits for the item ends in the same transaction ([`super::Requests`]); while
+    /// one with other content waits, or was withdrawn, the id is taken.
     async fn admit(&self, item_type: &ItemType, items: Vec<NewItem>)
     -> StoreResult<Vec<Admission>>;
 
@@ -168,12 +171,37 @@ pub enum Admission {
         rule: String,
         message: String,
     },
+    /// Its request was withdrawn before it was planned.
+    Cancelled,
 }
 
 impl Admission {
+    /// The name under which a lane refuses, as a rule would.
+    pub const LANE: &str = "lane";
+
     /// Nothing was written for it.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Refused(_) | Self::RefusedBy { .. })
+    }
+
+    /// Why it was refused, by the name of what refuses.
+    pub fn refusal(&self) -> Option<Details> {
+        match self {
+            Self::Refused(message) => Some(one(Self::LANE, message)),
+            Self::RefusedBy { rule, message } => Some(one(rule, message)),
+            Self::New(_) | Self::Repeat(_) | Self::Conflict | Self::Cancelled => None,
+        }
+    }
+
+    /// The same, the other way round.
+    pub(super) fn refused_with(details: &Details) -> Option<Self> {
+        let (rule, message) = details.iter().next()?;
+        let (rule, message) = (rule.clone(), message.clone());
+        Some(if rule == Self::LANE {
+            Self::Refused(message)
+        } else {
+            Self::RefusedBy { rule, message }
+        })
     }
 }
 

@@ -112,7 +112,10 @@ impl Billing {
             Some(Admission::Refused(why) | Admission::RefusedBy { message: why, .. }) => {
                 Err(BillingError::Refused(why))
             }
-            None => Err(StoreError::Bug("an admission is missing".to_owned()).into()),
+            // Invoices are planned as they are accepted, without requests.
+            Some(Admission::Cancelled) | None => {
+                Err(StoreError::Bug("an admission is missing".to_owned()).into())
+            }
         }
     }
 

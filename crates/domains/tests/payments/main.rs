@@ -7,6 +7,7 @@ mod before_send;
 mod bulk_sweep;
 mod exec_sweep;
 mod init_sweep;
+mod intake;
 mod news_sweep;
 mod rules;
 mod scene;

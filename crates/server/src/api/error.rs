@@ -103,7 +103,6 @@ impl From<IntakeError> for ApiError {
     fn from(error: IntakeError) -> Self {
         match error {
             IntakeError::Unavailable(why) => unavailable(&why),
-            IntakeError::UsedUp(why) => Self::conflict(why),
             IntakeError::Failed(why) => internal(&why),
         }
     }

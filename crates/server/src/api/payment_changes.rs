@@ -4,7 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::Deserialize;
-use tollgate_core::ports::Intervened;
+use tollgate_core::id::Item;
+use tollgate_core::ports::{Author, Intervened, StoreResult};
 use tollgate_domains::payments;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -26,7 +27,7 @@ pub(super) struct Because {
     pub(super) reason: String,
 }
 
-/// Withdraws a payment that cannot have been paid.
+/// Withdraws a payment that cannot have been paid, planned or not.
 ///
 /// Works until its turn to be sent is taken, and again while every attempt so far definitely did not pay; 409 while one is
 /// open or its outcome unknown. After a 200 nothing is sent.
@@ -45,11 +46,22 @@ async fn cancel(
 ) -> Result<Json<PaymentResponse>, ApiError> {
     let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
     let item = payments::item(&payment_id(&id)?);
-    let done = app
-        .store
-        .cancel(&item, payments::cancelled(), author)
-        .await?;
+    let done = withdraw(&app, &item, author).await?;
     answer(&app, &caller, &id, "cancelled", done).await
+}
+
+/// Whether it is planned or not. It may be planned between the two questions, but only once.
+async fn withdraw(app: &App, item: &Item, author: Author) -> StoreResult<Intervened> {
+    let status = payments::cancelled;
+    let done = app.store.cancel(item, status(), author.clone()).await?;
+    if done != Intervened::NoSuchItem {
+        return Ok(done);
+    }
+    let done = app.store.withdraw(item, author.clone()).await?;
+    if done != Intervened::NoSuchItem {
+        return Ok(done);
+    }
+    app.store.cancel(item, status(), author).await
 }
 
 /// Releases a held payment: it runs late, or past the rules that hold it as they are worded now.
@@ -126,7 +138,15 @@ async fn answer(
 ) -> Result<Json<PaymentResponse>, ApiError> {
     match done {
         Intervened::Yes => told(app, caller, id).await,
-        Intervened::NoSuchItem => Err(no_payment(id)),
+        Intervened::NoSuchItem => {
+            let request = app.store.request(&payments::item(&payment_id(id)?)).await?;
+            Err(match request {
+                None => no_payment(id),
+                Some(_) => ApiError::conflict(format!(
+                    "payment {id} cannot be {verb}: it is not planned yet"
+                )),
+            })
+        }
         Intervened::Refused(why) => Err(ApiError::conflict(format!(
             "payment {id} cannot be {verb}: {why}"
         ))),

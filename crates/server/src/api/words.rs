@@ -31,13 +31,20 @@ pub(super) fn money_status() -> Object {
     text.enum_values(Some(words)).build()
 }
 pub(super) fn initializing() -> Object {
-    one_of([PaymentStatus::Initializing.as_str()])
+    one_of([PaymentStatus::Initializing, PaymentStatus::Cancelled].map(PaymentStatus::as_str))
 }
 pub(super) fn rejected() -> Object {
     one_of([PaymentStatus::Rejected.as_str()])
 }
 pub(super) fn queue_status() -> Object {
     one_of(QueueStatus::ALL.map(QueueStatus::as_str))
+}
+pub(super) fn queue_status_or_null() -> Object {
+    let words = QueueStatus::ALL.map(|status| Some(status.as_str()));
+    let types = SchemaType::from_iter([Type::String, Type::Null]);
+    let text = ObjectBuilder::new().schema_type(types);
+    text.enum_values(Some(words.into_iter().chain([None])))
+        .build()
 }
 pub(super) fn attempt_state() -> Object {
     one_of(AttemptState::ALL.map(AttemptState::as_str))

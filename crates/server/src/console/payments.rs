@@ -52,9 +52,10 @@ struct Line {
     status: String,
     amount: String,
     currency: String,
-    lane: String,
-    queue_status: String,
-    scheduled_time: Timestamp,
+    /// None of these before it is planned.
+    lane: Option<String>,
+    queue_status: Option<String>,
+    scheduled_time: Option<Timestamp>,
     meets_deadline: Option<bool>,
 }
 
@@ -195,6 +196,10 @@ impl Payment {
     /// Whether there is more to tell than its status.
     pub(super) fn is_planned(&self) -> bool {
         !self.lane.is_empty()
+    }
+    /// Whether it was accepted and has no time yet, so that a person can only stop it.
+    fn is_initializing(&self) -> bool {
+        self.status == PaymentStatus::Initializing.as_str()
     }
     /// Whether nothing can have been paid yet, so that a person can stop or move it.
     fn waits(&self) -> bool {

@@ -2,7 +2,11 @@
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram};
 
-const COUNTERS: [(&str, &str); 22] = [
+const COUNTERS: [(&str, &str); 23] = [
+    (
+        "tollgate_intake_failures_total",
+        "tries to plan what was accepted that failed, by what: request (a single payment), chunk (of a file)",
+    ),
     (
         "rate_limiter_slot_assignment_failures_total",
         "items refused because their lane never opens again",
@@ -87,7 +91,7 @@ const COUNTERS: [(&str, &str); 22] = [
     ),
 ];
 
-const GAUGES: [(&str, &str); 19] = [
+const GAUGES: [(&str, &str); 22] = [
     (
         "tollgate_store_writable",
         "1 while a small write to the store succeeds",
@@ -103,6 +107,18 @@ const GAUGES: [(&str, &str); 19] = [
     (
         "tollgate_store_waiting",
         "operations that wait for a connection to the store",
+    ),
+    (
+        "tollgate_unplanned",
+        "payments that were accepted and are not planned yet, by what: request, line (of a file)",
+    ),
+    (
+        "tollgate_unplanned_oldest_seconds",
+        "how long ago the oldest single payment that is not planned yet was accepted",
+    ),
+    (
+        "tollgate_unplanned_failing",
+        "single payments and chunks of files whose last try to be planned failed",
     ),
     (
         "tollgate_task_queue_workers",
@@ -177,6 +193,9 @@ pub(super) fn describe() {
     // A first failure is told as a rise only if zero was told before.
     counter!("rate_limiter_slot_assignment_failures_total").increment(0);
     counter!("tollgate_clock_jumps_total").increment(0);
+    for what in ["request", "chunk"] {
+        counter!("tollgate_intake_failures_total", "what" => what).increment(0);
+    }
     for (name, meaning) in GAUGES {
         describe_gauge!(name, meaning);
     }

@@ -100,6 +100,35 @@ CREATE INDEX record_owner ON record (item_type, owner, status)
 CREATE INDEX record_owner_page ON record (item_type, owner, item_id)
     WHERE by_owner;
 
+-- What was accepted and is not planned yet: its admission ends it. A refused one keeps the verdict until other
+-- content follows, a cancelled one keeps its id used; both have no document any more.
+CREATE TABLE request (
+    item_type        text   COLLATE "C" NOT NULL,
+    item_id          text   COLLATE "C" NOT NULL,
+    state            text   COLLATE "C" NOT NULL
+        CONSTRAINT request_state_known CHECK (state IN ('WAITING', 'REFUSED', 'CANCELLED')),
+    content_hash     text   NOT NULL,
+    amount_minor     bigint NOT NULL,
+    currency         text   COLLATE "C" NOT NULL,
+    document         text   NOT NULL,
+    -- Why it was refused, whether it is not valid at all, and the flow that has judged it.
+    details          text   NOT NULL,
+    invalid          boolean NOT NULL DEFAULT false,
+    init_workflow_id text   COLLATE "C",
+    correction       bigint NOT NULL,
+    -- Begun, and the last of them that failed.
+    tries            bigint NOT NULL,
+    failed_try       bigint NOT NULL,
+    last_error       text,
+    accepted_at      bigint NOT NULL,
+    due_at           bigint NOT NULL,
+    PRIMARY KEY (item_type, item_id)
+) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
+        autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX request_due ON request (item_type, due_at) WHERE state = 'WAITING';
+CREATE INDEX request_shown ON request (item_type, item_id) WHERE state <> 'REFUSED';
+CREATE INDEX request_accepted ON request (item_type, accepted_at) WHERE state <> 'REFUSED';
+
 -- What owners had taken in, by quarters of an hour, whatever became of it; for daily totals.
 CREATE TABLE owner_total (
     item_type    text   COLLATE "C" NOT NULL,
@@ -313,12 +342,17 @@ CREATE INDEX bulk_discarded ON bulk (bulk_id) WHERE state = 'DISCARDED';
 -- The work list: a chunk that has ended is deleted. Its text lives for seconds, and compressing it
 -- would cost more time than writing it.
 CREATE TABLE bulk_chunk (
-    bulk_id  text   COLLATE "C" NOT NULL,
-    chunk_no bigint NOT NULL,
-    text     bytea  NOT NULL,
+    bulk_id    text   COLLATE "C" NOT NULL,
+    chunk_no   bigint NOT NULL,
+    text       bytea  NOT NULL,
+    -- Tries that failed, why, and when the next one is due.
+    tries      bigint NOT NULL DEFAULT 0,
+    last_error text,
+    due_at     bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (bulk_id, chunk_no)
 ) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX bulk_chunk_failing ON bulk_chunk (bulk_id) WHERE tries > 0;
 ALTER TABLE bulk_chunk ALTER COLUMN text SET STORAGE EXTERNAL;
 
 CREATE TABLE bulk_error (

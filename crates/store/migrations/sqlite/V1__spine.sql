@@ -78,6 +78,34 @@ CREATE INDEX record_owner ON record (item_type, owner, status)
 CREATE INDEX record_owner_page ON record (item_type, owner, item_id)
     WHERE by_owner = 1;
 
+-- What was accepted and is not planned yet: its admission ends it. A refused one keeps the verdict until other
+-- content follows, a cancelled one keeps its id used; both have no document any more.
+CREATE TABLE request (
+    item_type        TEXT    NOT NULL,
+    item_id          TEXT    NOT NULL,
+    state            TEXT    NOT NULL
+        CONSTRAINT request_state_known CHECK (state IN ('WAITING', 'REFUSED', 'CANCELLED')),
+    content_hash     TEXT    NOT NULL,
+    amount_minor     INTEGER NOT NULL,
+    currency         TEXT    NOT NULL,
+    document         TEXT    NOT NULL,
+    -- Why it was refused, whether it is not valid at all, and the flow that has judged it.
+    details          TEXT    NOT NULL,
+    invalid          INTEGER NOT NULL DEFAULT 0,
+    init_workflow_id TEXT,
+    correction       INTEGER NOT NULL,
+    -- Begun, and the last of them that failed.
+    tries            INTEGER NOT NULL,
+    failed_try       INTEGER NOT NULL,
+    last_error       TEXT,
+    accepted_at      INTEGER NOT NULL,
+    due_at           INTEGER NOT NULL,
+    PRIMARY KEY (item_type, item_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX request_due ON request (item_type, due_at) WHERE state = 'WAITING';
+CREATE INDEX request_shown ON request (item_type, item_id) WHERE state <> 'REFUSED';
+CREATE INDEX request_accepted ON request (item_type, accepted_at) WHERE state <> 'REFUSED';
+
 -- What owners had taken in, by quarters of an hour, whatever became of it; for daily totals.
 CREATE TABLE owner_total (
     item_type    TEXT    NOT NULL,
@@ -277,11 +305,16 @@ CREATE INDEX bulk_discarded ON bulk (bulk_id) WHERE state = 'DISCARDED';
 
 -- The work list: a chunk that has ended is deleted. With a rowid, since its text is large.
 CREATE TABLE bulk_chunk (
-    bulk_id  TEXT    NOT NULL,
-    chunk_no INTEGER NOT NULL,
-    text     BLOB    NOT NULL,
+    bulk_id    TEXT    NOT NULL,
+    chunk_no   INTEGER NOT NULL,
+    -- Tries that failed, why, and when the next one is due. Before the text, which is read for itself only.
+    tries      INTEGER NOT NULL DEFAULT 0,
+    due_at     INTEGER NOT NULL DEFAULT 0,
+    last_error TEXT,
+    text       BLOB    NOT NULL,
     PRIMARY KEY (bulk_id, chunk_no)
 ) STRICT;
+CREATE INDEX bulk_chunk_failing ON bulk_chunk (bulk_id) WHERE tries > 0;
 
 CREATE TABLE bulk_error (
     bulk_id TEXT    NOT NULL,

@@ -24,8 +24,23 @@ impl Accounts for PostgresStore {
         from: Timestamp,
         to: Timestamp,
     ) -> StoreResult<Vec<Total>> {
-        const TOTALS: &str = "SELECT status, currency, count(*), sum(amount_minor)::bigint
-             FROM record WHERE item_type = $1 AND created_at >= $2 AND created_at < $3
+        /// One statement: a request that becomes a record meanwhile is counted once.
+        const TOTALS: &str = "SELECT status, currency, sum(n)::bigint, sum(amount)::bigint FROM (
+                 SELECT status, currency, count(*) AS n, sum(amount_minor) AS amount FROM record
+                 WHERE item_type = $1 AND created_at >= $2 AND created_at < $3
+                 GROUP BY status, currency
+                 UNION ALL
+                 SELECT CASE state WHEN 'WAITING' THEN 'INITIALIZING' ELSE state END, currency,
+                        count(*), sum(amount_minor)
+                 FROM request
+                 WHERE item_type = $1 AND state <> 'REFUSED'
+                   AND accepted_at >= $2 AND accepted_at < $3
+                 GROUP BY 1, 2
+                 UNION ALL
+                 SELECT 'INITIALIZING', 'XXX', lines - accepted - duplicate - rejected, 0
+                 FROM bulk
+                 WHERE item_type = $1 AND state = 'RUNNING'
+                   AND started_at >= $2 AND started_at < $3) t
              GROUP BY status, currency ORDER BY status, currency";
         let item_type = item_type.clone();
         self.runner

@@ -37,6 +37,7 @@ mod queue;
 mod records;
 mod recount;
 mod replan;
+mod requests;
 mod rule_stops;
 mod run;
 mod sessions;

@@ -25,8 +25,22 @@ impl Accounts for SqliteStore {
         let item_type = item_type.clone();
         let read = move |c: &Connection| {
             c.prepare_cached(
-                "SELECT status, currency, count(*), sum(amount_minor) FROM record
-                 WHERE item_type = ?1 AND created_at >= ?2 AND created_at < ?3
+                "SELECT status, currency, sum(n), sum(amount) FROM (
+                     SELECT status, currency, count(*) AS n, sum(amount_minor) AS amount FROM record
+                     WHERE item_type = ?1 AND created_at >= ?2 AND created_at < ?3
+                     GROUP BY status, currency
+                     UNION ALL
+                     SELECT CASE state WHEN 'WAITING' THEN 'INITIALIZING' ELSE state END, currency,
+                            count(*), sum(amount_minor)
+                     FROM request INDEXED BY request_accepted
+                     WHERE item_type = ?1 AND state <> 'REFUSED'
+                       AND accepted_at >= ?2 AND accepted_at < ?3
+                     GROUP BY 1, 2
+                     UNION ALL
+                     SELECT 'INITIALIZING', 'XXX', lines - accepted - duplicate - rejected, 0
+                     FROM bulk INDEXED BY bulk_running
+                     WHERE item_type = ?1 AND state = 'RUNNING'
+                       AND started_at >= ?2 AND started_at < ?3)
                  GROUP BY status, currency ORDER BY status, currency",
             )?
             .query_map(params![item_type.as_str(), Us(from), Us(to)], |row| {

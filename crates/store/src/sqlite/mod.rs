@@ -30,6 +30,7 @@ mod reader;
 mod records;
 mod recount;
 mod replan;
+mod requests;
 mod rule_stops;
 mod sessions;
 mod set_back;

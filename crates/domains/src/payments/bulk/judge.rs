@@ -118,10 +118,11 @@ fn judge(verdict: Verdict, flow: &FlowId) -> Judged {
         Verdict::Scheduled { placed, repeat } if !repeat || placed.init_flow == *flow => {
             Judged::Accepted(placed)
         }
-        Verdict::Scheduled { .. } => Judged::Duplicate,
+        Verdict::Scheduled { .. } | Verdict::Cancelled => Judged::Duplicate,
         Verdict::Conflict => Judged::Conflict,
         Verdict::Invalid(details) => Judged::Rejected(details),
         Verdict::Refused { rule, message } => Judged::Rejected(one(&rule, message)),
+        Verdict::Deferred => Judged::Rejected(one("line", "could not be judged; send it again")),
     }
 }
 

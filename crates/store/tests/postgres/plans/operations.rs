@@ -121,7 +121,10 @@ async fn admissions(store: &PostgresStore) {
             match answer {
                 Admission::New(_) => assert!(is_new),
                 Admission::Repeat(_) => assert!(!is_new),
-                Admission::Conflict | Admission::Refused(_) | Admission::RefusedBy { .. } => {
+                Admission::Conflict
+                | Admission::Refused(_)
+                | Admission::RefusedBy { .. }
+                | Admission::Cancelled => {
                     panic!("{answer:?}")
                 }
             }
