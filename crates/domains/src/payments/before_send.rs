@@ -9,11 +9,10 @@ use tollgate_core::flow::{ExecInput, StepError};
 use tollgate_core::ports::{ItemView, RuleStop, StoreResult};
 use tollgate_dispatch::Sent;
 
-use super::init::rules_error;
 use super::prepare::PaymentContext;
 use super::rulebook::Objection;
 use super::status::{PaymentStatus, moves};
-use super::{PaymentRequest, Payments, document};
+use super::{PaymentRequest, Payments, RulesError, document};
 
 /// What has become of a payment that the rules stop; none if it may be sent.
 pub(super) async fn stopped_by_rules(
@@ -38,6 +37,14 @@ pub(super) async fn stopped_by_rules(
     match objection {
         Some(objection) => Ok(stop(world, input, objection).await?),
         None => Ok(None),
+    }
+}
+
+/// Rules that this node cannot read are waited out: no payment is sent by older ones.
+fn rules_error(error: RulesError) -> StepError {
+    match error {
+        RulesError::Store(error) => error.into(),
+        RulesError::Wrong(_) => StepError::retryable(format!("the rules in force: {error}")),
     }
 }
 

@@ -291,14 +291,6 @@ fn count_refusal(rule: &str) {
     counter!("tollgate_rule_refusals_total", "rule" => rule.to_owned()).increment(1);
 }
 
-/// Rules that this node cannot read are waited out: no payment is taken in by older ones.
-pub(super) fn rules_error(error: RulesError) -> StepError {
-    match error {
-        RulesError::Store(error) => error.into(),
-        RulesError::Wrong(_) => StepError::retryable(format!("the rules in force: {error}")),
-    }
-}
-
 fn verdict(admission: Admission) -> Verdict {
     match admission {
         Admission::New(placed) => Verdict::Scheduled {
