@@ -139,7 +139,7 @@ impl Connection {
             .await
             .unwrap_or_else(|_| Exchange::Lost(format!("no whole answer within {within:?}")));
         match exchange {
-            Exchange::Answered(_) => self.first_write.answered(),
+            Exchange::Answered(_) | Exchange::Stranger(_) => self.first_write.answered(),
             Exchange::Lost(why) if !self.first_write.has_begun() => return Exchange::NotSent(why),
             Exchange::Lost(_) | Exchange::NotSent(_) => {}
         }

@@ -14,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{AttemptId, LaneName};
+use tollgate_core::marker::Marker;
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{Connector, Line, NoLine, Permit, Profile, Request};
 use tollgate_downstream::{HttpConnector, HttpOptions};
@@ -59,6 +60,7 @@ impl Bank {
                 settle: Duration::from_mins(1),
                 timeout: Duration::from_secs(10),
                 means_not_done: vec![429],
+                recognised_by: Marker::Contract,
                 asks_by_key: false,
             },
             max_connections,
