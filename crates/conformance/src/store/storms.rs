@@ -256,7 +256,8 @@ pub async fn what_is_not_watched_or_not_refused_makes_no_storm(f: &dyn Fixture) 
 /// Kill -9 in the middle of a canary.
 pub async fn what_a_dead_sender_left_keeps_its_place_and_does_not_stop_the_lane(f: &dyn Fixture) {
     let (watch, items) = begun(f, USUAL, 40).await;
-    assert_eq!(sent(f, watch, &items).await.len(), 5);
+    let canaries = sent(f, watch, &items).await;
+    assert_eq!(canaries.len(), 5);
     f.restart().await;
     assert_eq!(sent(f, watch, &items[5..]).await, [], "open");
     f.advance(2 * SECOND).await;
@@ -271,6 +272,7 @@ pub async fn what_a_dead_sender_left_keeps_its_place_and_does_not_stop_the_lane(
     );
     // What is in doubt is sent again and asked about, and cannot be rejected.
     let again = NewTurn {
+        seen: Some(canaries[0]),
         may_be_late: true,
         ..send(&items[0])
     };
@@ -289,16 +291,21 @@ pub async fn a_question_about_a_canary_that_was_done_ends_the_canary(f: &dyn Fix
     let (watch, items) = begun(f, USUAL, 40).await;
     // Sent before anything was watched: it proves nothing about this configuration.
     let old = &items[39];
-    let (attempt, _) = f.sent(old).await;
-    f.settle(settlement(old, attempt, Outcome::Unknown("lost".into())))
-        .await;
+    let (old_attempt, _) = f.sent(old).await;
+    f.settle(settlement(
+        old,
+        old_attempt,
+        Outcome::Unknown("lost".into()),
+    ))
+    .await;
     let canaries = sent(f, watch, &items[..39]).await;
     for (item, attempt) in items.iter().zip(&canaries) {
         f.settle(settlement(item, *attempt, Outcome::Unknown("lost".into())))
             .await;
     }
-    for (item, opens) in [(old, false), (&items[0], true)] {
+    for (item, seen, opens) in [(old, old_attempt, false), (&items[0], canaries[0], true)] {
         let probe = NewTurn {
+            seen: Some(seen),
             kind: AttemptKind::Probe,
             may_be_late: true,
             ..send(item)

@@ -269,7 +269,7 @@ fn limits_from(row: &Row, column: usize) -> Limits {
 /// The oldest refusal of a streak, if there is one.
 async fn streak(tx: &Transaction<'_>, watched: &Watched) -> StoreResult<Option<AttemptId>> {
     const OLDEST: &str = "SELECT attempt_id, turn_at FROM attempt
-         WHERE watch_id = $1 AND attempt_id > $2 AND state = 'REFUSED'
+         WHERE watch_id = $1 AND attempt_id > $2 AND state = 'REFUSED' AND NOT reopened
          ORDER BY attempt_id DESC LIMIT 1 OFFSET $3";
     const DONE: &str = "SELECT count(*) FROM (SELECT 1 FROM send_log l
              JOIN attempt a ON a.attempt_id = l.attempt_id
@@ -373,7 +373,7 @@ async fn refused_in(
 ) -> StoreResult<Page<RefusedItem, AttemptId>> {
     const REFUSED: &str = "SELECT a.item_id, a.attempt_id, r.amount_minor, r.currency
          FROM storm s
-         JOIN attempt a ON a.watch_id = s.watch_id AND a.state = 'REFUSED'
+         JOIN attempt a ON a.watch_id = s.watch_id AND a.state = 'REFUSED' AND NOT a.reopened
               AND a.attempt_id >= s.first_attempt
               AND (s.last_attempt IS NULL OR a.attempt_id <= s.last_attempt)
          JOIN record r ON r.item_type = a.item_type AND r.item_id = a.item_id

@@ -248,7 +248,7 @@ fn streak(c: &Connection, watched: &Watched) -> rusqlite::Result<Option<AttemptI
     let oldest: Option<(i64, i64)> = c
         .prepare_cached(
             "SELECT attempt_id, turn_at FROM attempt INDEXED BY attempt_refused
-             WHERE watch_id = ?1 AND attempt_id > ?2 AND state = 'REFUSED'
+             WHERE watch_id = ?1 AND attempt_id > ?2 AND state = 'REFUSED' AND NOT reopened
              ORDER BY attempt_id DESC LIMIT 1 OFFSET ?3",
         )?
         .query_row(
@@ -370,7 +370,7 @@ fn refused_in(
         .prepare_cached(
             "SELECT a.item_id, a.attempt_id, r.amount_minor, r.currency
              FROM storm s
-             JOIN attempt a ON a.watch_id = s.watch_id AND a.state = 'REFUSED'
+             JOIN attempt a ON a.watch_id = s.watch_id AND a.state = 'REFUSED' AND NOT a.reopened
                   AND a.attempt_id >= s.first_attempt
                   AND (s.last_attempt IS NULL OR a.attempt_id <= s.last_attempt)
              JOIN record r ON r.item_type = a.item_type AND r.item_id = a.item_id
