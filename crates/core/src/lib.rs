@@ -28,6 +28,7 @@ pub mod outcome;
 pub mod ports;
 pub mod retry;
 pub mod slot;
+pub mod storm;
 pub mod turns;
 pub mod window;
 

@@ -207,7 +207,7 @@ impl Downstreams {
     /// What each domain works with.
     async fn worlds(self, config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<Worlds> {
         let gate = Arc::new(Gate::new(Arc::clone(store), gate_options(config)));
-        let routes = Arc::new(self.banks.routes(store, &gate));
+        let routes = Arc::new(self.banks.routes(store, &gate).await?);
         let rules = rules::in_force(config, store, &routes).await?;
         let invoice_checks = rules::checks_in_force(config, store).await?;
         let checks = check_services::world(self.services, config, store, &gate)?;
@@ -221,12 +221,11 @@ impl Downstreams {
             }),
             notifications: Arc::new(self.receivers.world(store, &gate)),
             status_checks: Arc::new(checks),
-            invoices: Arc::new(self.provider.world(
-                &config.invoices,
-                store,
-                &gate,
-                Arc::clone(&invoice_checks),
-            )?),
+            invoices: Arc::new(
+                self.provider
+                    .world(&config.invoices, store, &gate, Arc::clone(&invoice_checks))
+                    .await?,
+            ),
             invoice_checks,
             gate,
         })

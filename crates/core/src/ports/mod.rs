@@ -25,6 +25,7 @@ mod rule_stops;
 mod sessions;
 mod settings;
 mod status_checks;
+mod storms;
 
 pub use accounts::{Accounts, AuditEntry, AuditWanted, NewAudit, Total};
 pub use amendments::{Amendment, Amendments, CHANGED_MEANWHILE};
@@ -67,6 +68,7 @@ pub use status_checks::{
     CheckEnd, CheckLine, CheckPhase, CheckView, EndedParts, GatewayView, Part, PartList,
     StatusChecks,
 };
+pub use storms::{NewWatch, RefusedItem, Storm, StormPause, Storms, Suspicion};
 
 /// Everything a store offers.
 pub trait Store:
@@ -74,6 +76,7 @@ pub trait Store:
     + Queue
     + Interventions
     + Amendments
+    + Storms
     + Doubts
     + DeadLetters
     + Lanes
@@ -96,6 +99,7 @@ impl<T> Store for T where
         + Queue
         + Interventions
         + Amendments
+        + Storms
         + Doubts
         + DeadLetters
         + Lanes

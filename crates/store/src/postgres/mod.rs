@@ -46,6 +46,7 @@ mod settings;
 mod settle;
 mod starts;
 mod status_checks;
+mod storms;
 mod tls;
 mod turns;
 mod value;
