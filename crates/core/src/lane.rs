@@ -38,6 +38,9 @@ pub struct Pause {
     /// Until someone resumes the lane, if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
+    /// When it was ordered; the store says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
 }
 
 impl Pause {
@@ -48,6 +51,7 @@ impl Pause {
             reason: reason.into(),
             from: None,
             until: None,
+            since: None,
         }
     }
 
