@@ -96,6 +96,17 @@ pub struct LaneChange {
     pub pause: Option<Option<Pause>>,
 }
 
+impl LaneChange {
+    /// A pause that is new says since when it was ordered.
+    #[must_use]
+    pub fn ordered_at(mut self, now: Timestamp) -> Self {
+        if let Some(Some(pause)) = &mut self.pause {
+            pause.since.get_or_insert(now);
+        }
+        self
+    }
+}
+
 impl Lane {
     /// The lane after a change, or the sentence that says which field is wrong.
     /// Without a lane there must be a plan; its hard limit is then twice the planned rate.
@@ -159,6 +170,12 @@ impl Lane {
 
     pub fn window_size(&self) -> Duration {
         Duration::from_secs(u64::from(self.window_size_secs))
+    }
+
+    /// How many a window takes that is open all the time: the plan, or the turns in it if those are fewer.
+    pub fn capacity(&self, margin: Decimal) -> u32 {
+        let turns = self.pace(margin).turns_in(self.window_size());
+        self.max_per_window.min(turns.max(1))
     }
 
     pub fn pace(&self, margin: Decimal) -> Pace {

@@ -21,6 +21,7 @@ mod database_away;
 mod database_trouble;
 mod demo;
 mod footing;
+mod forecast;
 mod gateways;
 mod hostile_names;
 mod http;

@@ -20,6 +20,7 @@ mod queue;
 mod records;
 mod settings;
 mod status_checks;
+mod timetables;
 
 pub use accounts::{Accounts, AuditEntry, AuditWanted, NewAudit, Total};
 pub use attempts::{
@@ -53,6 +54,7 @@ pub use status_checks::{
     CheckEnd, CheckLine, CheckPhase, CheckView, EndedParts, GatewayView, Part, PartList,
     StatusChecks,
 };
+pub use timetables::{Far, Tight, Timetables, Unsent, UnsentOnLane, cut_near};
 
 /// Everything a store offers.
 pub trait Store:
@@ -63,6 +65,7 @@ pub trait Store:
     + DeadLetters
     + Lanes
     + Plans
+    + Timetables
     + Attempts
     + Flows
     + Records
@@ -80,6 +83,7 @@ impl<T> Store for T where
         + DeadLetters
         + Lanes
         + Plans
+        + Timetables
         + Attempts
         + Flows
         + Records

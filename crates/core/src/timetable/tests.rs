@@ -70,7 +70,11 @@ fn what_waits_runs_at_its_slot_while_nothing_stands_in_its_way() {
         assert_eq!(table.at(load.from), Ok(load.from));
     }
     assert_eq!(table.drained(), Ok(Some(at(15_960))));
-    assert_eq!(table.meets(at(4000), at(4020)), Ok(true), "the way is 20 ms");
+    assert_eq!(
+        table.meets(at(4000), at(4020)),
+        Ok(true),
+        "the way is 20 ms"
+    );
     assert_eq!(table.meets(at(4000), at(4019)), Ok(false));
 }
 
@@ -79,7 +83,10 @@ fn a_limit_lowered_after_slots_were_given_is_known() {
     let lane = lane(5, 4, None);
     let table = Timetable::of(outset(&lane, slots(400, 25)));
     let last = table.at(at(15_960)).unwrap();
-    assert!((seconds(last) - 79.8).abs() < 0.1, "400 at 5 a second: {last}");
+    assert!(
+        (seconds(last) - 79.8).abs() < 0.1,
+        "400 at 5 a second: {last}"
+    );
 }
 
 #[test]
@@ -150,9 +157,17 @@ fn a_busy_or_closed_lane_is_not_held_against_the_way() {
         let way = way(&sends, spacing, least);
         assert_eq!(way, Duration::from_millis(expected), "{sends:?}");
     }
-    let mostly = |slow: i64| (0..1000).map(move |n| sent(n, -5000, n + if n < slow { 900 } else { 30 }, None));
-    assert_eq!(way(&mostly(10).collect::<Vec<_>>(), spacing, least), Duration::from_millis(30));
-    assert_eq!(way(&mostly(11).collect::<Vec<_>>(), spacing, least), Duration::from_millis(900));
+    let mostly = |slow: i64| {
+        (0..1000).map(move |n| sent(n, -5000, n + if n < slow { 900 } else { 30 }, None))
+    };
+    assert_eq!(
+        way(&mostly(10).collect::<Vec<_>>(), spacing, least),
+        Duration::from_millis(30)
+    );
+    assert_eq!(
+        way(&mostly(11).collect::<Vec<_>>(), spacing, least),
+        Duration::from_millis(900)
+    );
 }
 
 /// What became of one item at a gate that was played with the gate's own arithmetic.
@@ -164,7 +179,11 @@ enum Fate {
 }
 
 /// Asks the gate's own arithmetic for turns, step by step, as a lane's queue does.
-fn play(outset: &Outset<'_>, dues: &[(Timestamp, Option<Timestamp>)], until: Timestamp) -> Vec<Fate> {
+fn play(
+    outset: &Outset<'_>,
+    dues: &[(Timestamp, Option<Timestamp>)],
+    until: Timestamp,
+) -> Vec<Fate> {
     let pace = outset.lane.lane.pace(outset.margin);
     let mut fates = vec![Fate::Waits; dues.len()];
     let (mut now, mut last_turn) = (outset.now, outset.last_turn);
@@ -177,7 +196,9 @@ fn play(outset: &Outset<'_>, dues: &[(Timestamp, Option<Timestamp>)], until: Tim
         };
         let closes_at = match outset.lane.standing(now) {
             Standing::Open { until } => until,
-            Standing::Closed { until: Some(opens), .. } => {
+            Standing::Closed {
+                until: Some(opens), ..
+            } => {
                 now = opens;
                 continue;
             }
@@ -257,7 +278,11 @@ type Wanted = (i64, Option<i64>, bool);
 fn random_items() -> impl Strategy<Value = Vec<Wanted>> {
     let asked = (prop::option::of(0_i64..150_000), any::<bool>());
     let all = prop::collection::btree_map(-60_000_i64..90_000, asked, 1..400);
-    all.prop_map(|all| all.into_iter().map(|(due, (deadline, hold))| (due, deadline, hold)).collect())
+    all.prop_map(|all| {
+        all.into_iter()
+            .map(|(due, (deadline, hold))| (due, deadline, hold))
+            .collect()
+    })
 }
 
 proptest! {

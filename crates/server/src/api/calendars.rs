@@ -123,6 +123,7 @@ impl App {
         }
         let author = Author::new(caller.name(), reason.unwrap_or_default());
         let calendar = self.store.put_calendar(&name, text, author).await?;
+        self.forecaster.forget();
         Ok(Json(self.told(calendar).await?))
     }
 }

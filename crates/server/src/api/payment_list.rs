@@ -1,5 +1,8 @@
 //! `GET /payments`: page by page, by status, lane and batch.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -7,6 +10,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{BulkId, ItemId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{RecordLine, RecordsWanted};
+use tollgate_dispatch::LaneForecast;
 use tollgate_domains::payments::{self, PaymentStatus};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -70,13 +74,32 @@ struct LineResponse {
     /// Its slot.
     scheduled_time: Timestamp,
     deadline: Option<Timestamp>,
+    /// As foreseen for what waits; null without a deadline, for what is under way or has ended, and while no time
+    /// can be told.
     meets_deadline: Option<bool>,
     /// When it was taken in.
     created_at: Timestamp,
 }
 
-impl From<RecordLine> for LineResponse {
-    fn from(line: RecordLine) -> Self {
+/// What is foreseen for the lanes of a page.
+type Forecasts = HashMap<LaneName, Option<Arc<LaneForecast>>>;
+
+fn meets_deadline(line: &RecordLine, forecasts: &Forecasts) -> Option<bool> {
+    let lane = forecasts.get(&line.lane)?.as_ref()?;
+    match line.queue_status {
+        QueueStatus::Ready => {
+            lane.ready(&payments::item_type(), line.slot, line.deadline)
+                .meets_deadline
+        }
+        QueueStatus::Claimed => lane.under_way(line.slot, line.deadline).meets_deadline,
+        QueueStatus::Held => line.deadline.map(|_| false),
+        QueueStatus::Dispatched | QueueStatus::Dead | QueueStatus::Cancelled => None,
+    }
+}
+
+impl LineResponse {
+    fn new(line: RecordLine, forecasts: &Forecasts) -> Self {
+        let meets_deadline = meets_deadline(&line, forecasts);
         Self {
             payment_id: line.id,
             status: line.status,
@@ -87,7 +110,7 @@ impl From<RecordLine> for LineResponse {
             run: line.run,
             scheduled_time: line.slot,
             deadline: line.deadline,
-            meets_deadline: line.deadline.map(|deadline| line.slot <= deadline),
+            meets_deadline,
             created_at: line.created_at,
         }
     }
@@ -112,8 +135,18 @@ async fn list(
         limit: page::limit(query.limit)?,
     };
     let page = app.store.records(wanted).await?;
+    let mut forecasts = Forecasts::new();
+    for line in page.items.iter().filter(|line| line.deadline.is_some()) {
+        if !forecasts.contains_key(&line.lane) {
+            let foreseen = app.forecaster.lane(&line.lane).await?;
+            forecasts.insert(line.lane.clone(), foreseen);
+        }
+    }
+    let lines = page.items.into_iter();
     Ok(Json(ListResponse {
-        payments: page.items.into_iter().map(LineResponse::from).collect(),
+        payments: lines
+            .map(|line| LineResponse::new(line, &forecasts))
+            .collect(),
         next: page.next,
     }))
 }

@@ -11,11 +11,10 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tollgate_core::Timestamp;
-use tollgate_core::id::{BulkId, FlowId, ItemId, ItemType, LaneName, check_item_id};
+use tollgate_core::id::{BulkId, FlowId, ItemId, LaneName, check_item_id};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{AttemptView, AuditEntry, ItemView, Placed};
-use tollgate_dispatch::item_type;
 use tollgate_domains::payments::{
     self, Accepted, PaymentRequest, PaymentStatus, Unrecorded, Verdict,
 };
@@ -26,10 +25,11 @@ use utoipa_axum::routes;
 use super::App;
 use super::error::{ApiError, json_body};
 use super::extract::Path;
+use super::foreseen::Foreseen;
 use super::payment_body::PaymentBody;
 use super::refusals::{Admits, Finds};
 use super::sight::{PartyResponse, Sight};
-use super::why::why;
+use super::why::{Waits, waits};
 use super::{news, timeline, words};
 use crate::auth::Caller;
 
@@ -58,10 +58,9 @@ struct CreateResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, nullable = false, example = "default")]
     lane: Option<LaneName>,
-    /// Only with a deadline.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    meets_deadline: Option<bool>,
+    /// All null while its time is not known yet.
+    #[serde(flatten)]
+    foreseen: Foreseen,
     #[schema(value_type = String, example = "init-payment-pay_001")]
     init_workflow_id: FlowId,
 }
@@ -98,16 +97,16 @@ async fn create(
                 status: PaymentStatus::Initializing.as_str(),
                 scheduled_time: None,
                 lane: None,
-                meets_deadline: None,
+                foreseen: Foreseen::default(),
                 init_workflow_id: init_flow,
             };
             Ok((StatusCode::ACCEPTED, Json(body)).into_response())
         }
-        Accepted::Answered(verdict) => answer(id, verdict),
+        Accepted::Answered(verdict) => answer(&app, id, verdict).await,
     }
 }
 
-fn answer(id: ItemId, verdict: Verdict) -> Result<Response, ApiError> {
+async fn answer(app: &App, id: ItemId, verdict: Verdict) -> Result<Response, ApiError> {
     match verdict {
         Verdict::Scheduled { placed, repeat } => {
             let status = if repeat {
@@ -115,7 +114,8 @@ fn answer(id: ItemId, verdict: Verdict) -> Result<Response, ApiError> {
             } else {
                 StatusCode::CREATED
             };
-            Ok((status, Json(scheduled(id, placed))).into_response())
+            let foreseen = foreseen(app, &placed).await?;
+            Ok((status, Json(scheduled(id, placed, foreseen))).into_response())
         }
         Verdict::Conflict => Err(ApiError::conflict(format!(
             "payment {id} is known with other content; a changed payment needs an id of its own"
@@ -127,13 +127,23 @@ fn answer(id: ItemId, verdict: Verdict) -> Result<Response, ApiError> {
     }
 }
 
-fn scheduled(payment_id: ItemId, placed: Placed) -> CreateResponse {
+/// By what is foreseen for its lane anyway: nothing is read for this payment.
+async fn foreseen(app: &App, placed: &Placed) -> Result<Foreseen, ApiError> {
+    let Some(lane) = app.forecaster.lane(&placed.lane).await? else {
+        return Ok(Foreseen::default());
+    };
+    let foreseen = lane.ready(&payments::item_type(), placed.scheduled, placed.deadline);
+    let meets = foreseen.meets_deadline;
+    Ok(Foreseen::of(Some(foreseen), meets))
+}
+
+fn scheduled(payment_id: ItemId, placed: Placed, foreseen: Foreseen) -> CreateResponse {
     CreateResponse {
         payment_id,
         status: PaymentStatus::Scheduled.as_str(),
         scheduled_time: Some(placed.scheduled),
         lane: Some(placed.lane),
-        meets_deadline: placed.meets_deadline,
+        foreseen,
         init_workflow_id: placed.init_flow,
     }
 }
@@ -220,11 +230,10 @@ pub(super) struct KnownPayment {
     sends: u32,
     /// Its slot.
     scheduled_time: Timestamp,
-    /// When it will run as things stand; null while nobody can say, and once it has run.
-    estimate: Option<Timestamp>,
+    #[serde(flatten)]
+    foreseen: Foreseen,
     deadline: Option<Timestamp>,
-    meets_deadline: Option<bool>,
-    /// What binds it, and when that lifts; null while it runs and once it has ended.
+    /// What binds it, and when that lifts; null once it has ended.
     why_not_running: Option<String>,
     #[schema(value_type = String)]
     init_workflow_id: FlowId,
@@ -293,22 +302,13 @@ pub(super) async fn told(
     let Some(view) = app.store.item(&payments::item(&item_id)).await? else {
         return unrecorded(app, item_id).await.map(Json);
     };
-    let now = app.store.now().await?;
-    let lane = app.store.lane(&view.lane).await?;
-    let (enabled, task_queue) = dispatch(app, &payments::item_type()).await?;
-    let why = why(app, &view, lane.as_ref(), (enabled, &task_queue), now).await;
-    let estimate = match &lane {
-        Some(lane) if enabled && view.queue_status == QueueStatus::Ready => {
-            app.planner.estimate(&view, lane, now).await?
-        }
-        _ => None,
-    };
+    let Waits { foreseen, why } = waits(app, &view).await?;
     let audit = app.store.audit(Some(&view.item), MOST_AUDITED).await?;
     let news = news::told_of(app, &view).await?;
     let payment = payments::document(&view)?;
     let sight = Sight::of(caller, &payment);
     let mut known = response(view, payment, &audit, &sight);
-    known.estimate = estimate;
+    known.foreseen = foreseen;
     known.why_not_running = why.map(|why| sight.text(&why));
     timeline::add(&mut known.timeline, news);
     for event in &mut known.timeline {
@@ -334,13 +334,6 @@ async fn unrecorded(app: &App, id: ItemId) -> Result<PaymentResponse, ApiError> 
     }
 }
 
-/// Whether items of a type are dispatched, and onto which task queue.
-pub(super) async fn dispatch(app: &App, name: &ItemType) -> Result<(bool, String), ApiError> {
-    let found = item_type(&*app.store, name).await?;
-    let config = found.map(|found| found.config);
-    Ok(config.map_or_else(Default::default, |it| (it.enabled, it.exec_task_queue)))
-}
-
 fn response(
     view: ItemView,
     payment: PaymentRequest,
@@ -356,7 +349,7 @@ fn response(
         reference: payment.reference,
         execute_at: payment.execute_at,
         sends: view.sends(),
-        meets_deadline: view.deadline.map(|deadline| view.slot <= deadline),
+        foreseen: Foreseen::default(),
         payment_id: view.item.id,
         status: view.status,
         amount: view.money.decimal(),
@@ -365,7 +358,6 @@ fn response(
         queue_status: view.queue_status,
         run: view.run,
         scheduled_time: view.slot,
-        estimate: None,
         deadline: view.deadline,
         why_not_running: None,
         init_workflow_id: view.init_flow,

@@ -59,7 +59,7 @@ const COUNTERS: [(&str, &str); 15] = [
     ),
 ];
 
-const GAUGES: [(&str, &str); 15] = [
+const GAUGES: [(&str, &str); 16] = [
     (
         "tollgate_task_queue_workers",
         "on Temporal: who works on a task queue",
@@ -91,11 +91,15 @@ const GAUGES: [(&str, &str); 15] = [
     ),
     (
         "tollgate_lane_planned_late",
-        "items that wait and have their slot after their deadline; counted up to a thousand",
+        "items that will miss their deadline, or have one while no time can be told",
     ),
     (
         "tollgate_lane_drain_seconds",
-        "until everything that waits could have gone out",
+        "until the last of what waits is sent; +Inf if no time can be told",
+    ),
+    (
+        "tollgate_lane_slot_to_turn_seconds",
+        "the way from a slot to the send; longer for one in a hundred",
     ),
     (
         "tollgate_lane_plan_fill_ratio",

@@ -41,6 +41,7 @@ mod settings;
 mod settle;
 mod starts;
 mod status_checks;
+mod timetables;
 mod tls;
 mod turns;
 mod value;

@@ -123,7 +123,7 @@ fn change_lane(
     now: Timestamp,
 ) -> Result<LaneInForce, Failed> {
     let before = in_force(c, name)?.map(|lane| lane.lane);
-    let changed = Lane::changed(before.as_ref(), change)
+    let changed = Lane::changed(before.as_ref(), change.ordered_at(now))
         .map_err(|why| StoreError::Invalid(format!("lane \"{name}\": {why}")))?;
     if let Some(calendar) = &changed.calendar {
         calendars::must_exist(c, calendar)?;

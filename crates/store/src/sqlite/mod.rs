@@ -31,6 +31,7 @@ mod replan;
 mod settings;
 mod starts;
 mod status_checks;
+mod timetables;
 mod turns;
 mod value;
 mod writer;
