@@ -47,6 +47,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    tollgate_server::raise_descriptor_limit();
     if !matches!(cli.command, Command::Serve(_)) {
         Log::of_a_command();
     }

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use tollgate_sandbox::{Bank, BankOptions, Faults, Summary, WEBHOOK_SECRET};
@@ -48,6 +49,9 @@ pub(crate) struct Args {
     /// A probe finds a payment only so long after the work; short for "sends: settle".
     #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u32).range(..=86_400))]
     settle: Option<u32>,
+    /// Closes connections that have been idle for so long. Without it they stay open.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=86_400_000))]
+    close_idle_ms: Option<u32>,
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -56,6 +60,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         limit_per_second: Some(args.limit),
         seed: args.seed,
         faults: args.faults()?,
+        close_idle_after: args
+            .close_idle_ms
+            .map(|ms| Duration::from_millis(ms.into())),
         ..BankOptions::default()
     })?;
     let stop = asked_to_stop()?;

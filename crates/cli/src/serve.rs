@@ -26,6 +26,9 @@ pub(crate) struct Args {
     /// Leaves the operator's console out and serves the API alone.
     #[arg(long)]
     no_console: bool,
+    /// Puts new rules in force even if they stop more than 100 waiting payments.
+    #[arg(long)]
+    confirm_rules: bool,
     /// Starts a fake bank in this process and sends everything there.
     #[arg(long)]
     sandbox: bool,
@@ -52,6 +55,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         config.store.url = store;
     }
     config.http.console &= !args.no_console;
+    config.confirm_rules = args.confirm_rules;
     config.validate()?;
     let log = Log::start(&config.telemetry)?;
     let faults = match &args.sandbox_faults {

@@ -11,3 +11,4 @@ pub mod postgres;
 pub mod sample;
 pub mod store;
 pub mod temporal;
+pub mod wrong_clock;

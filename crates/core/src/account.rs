@@ -4,8 +4,10 @@
 const MOST_SHOWN_CHARS: usize = 4;
 /// As long whatever it stands for: an account's length is part of it.
 const HIDDEN: &str = "****";
-/// A shorter account is not looked for in a text: any word may have it in itself.
-const SHORTEST_IN_TEXT_CHARS: usize = 6;
+/// A shorter account is looked for as a word of its own: any other word may have it in itself.
+const SHORTEST_IN_WORDS_CHARS: usize = 6;
+/// An account as short as this may be any word.
+const SHORTEST_IN_TEXT_CHARS: usize = 3;
 
 /// Enough to tell two accounts of one person apart, too little to use one.
 pub fn masked(account: &str) -> String {
@@ -15,12 +17,62 @@ pub fn masked(account: &str) -> String {
     format!("{HIDDEN}{end}")
 }
 
-/// A text in which somebody else may have repeated the account.
+/// A text in which somebody else may have repeated the account: in other letters, in groups as people write it, or cut
+/// off at the end.
 pub fn masked_in(text: &str, account: &str) -> String {
-    if account.chars().count() < SHORTEST_IN_TEXT_CHARS {
+    let wanted: Vec<char> = account.chars().filter(|c| !is_between(*c)).collect();
+    if account.chars().count() < SHORTEST_IN_TEXT_CHARS || wanted.is_empty() {
         return text.to_owned();
     }
-    text.replace(account, &masked(account))
+    let (mut shown, mut rest, mut before) = (String::new(), text, None);
+    while let Some(next) = rest.chars().next() {
+        match found(rest, &wanted, before) {
+            Some(length) => {
+                shown.push_str(&masked(account));
+                before = rest[..length].chars().next_back();
+                rest = &rest[length..];
+            }
+            None => {
+                shown.push(next);
+                before = Some(next);
+                rest = &rest[next.len_utf8()..];
+            }
+        }
+    }
+    shown
+}
+
+/// What people put between the groups of an account.
+fn is_between(c: char) -> bool {
+    c.is_whitespace() || "-.\u{2010}\u{2011}\u{2013}".contains(c)
+}
+
+/// How much of the beginning of a text is the account.
+fn found(text: &str, wanted: &[char], before: Option<char>) -> Option<usize> {
+    let is_short = wanted.len() < SHORTEST_IN_WORDS_CHARS;
+    if is_short && before.is_some_and(char::is_alphanumeric) {
+        return None;
+    }
+    let (mut chars, mut met) = (text.char_indices(), 0);
+    let end = loop {
+        let Some((at, c)) = chars.next() else {
+            // The text was cut off in the middle of it.
+            let is_most = met >= SHORTEST_IN_WORDS_CHARS;
+            return is_most.then_some(text.len());
+        };
+        if wanted[met].to_lowercase().eq(c.to_lowercase()) {
+            met += 1;
+            if met == wanted.len() {
+                break at + c.len_utf8();
+            }
+        } else if c == '…' && met >= SHORTEST_IN_WORDS_CHARS {
+            return Some(at);
+        } else if met == 0 || !is_between(c) {
+            return None;
+        }
+    };
+    let after = text[end..].chars().next();
+    (!is_short || !after.is_some_and(char::is_alphanumeric)).then_some(end)
 }
 
 #[cfg(test)]
@@ -50,6 +102,20 @@ mod tests {
             ("DE8937", "DE8937 is shut: DE8937", "****37 is shut: ****37"),
             ("DE8937", "DE89 is shut", "DE89 is shut"),
             ("close", "it is closed", "it is closed"),
+            ("close", "disclose", "disclose"),
+            (
+                "B-2",
+                "no B-2 here, b2, B-22, AB-2",
+                "no ****2 here, ****2, B-22, AB-2",
+            ),
+            ("12", "12 of 12", "12 of 12"),
+            ("DE893704", "de89 3704 is shut", "****04 is shut"),
+            ("DE89 3704", "DE89-3704,DE893704", "****704,****704"),
+            ("DE893704", "shut: DE8937", "shut: ****04"),
+            ("DE893704", "shut: DE8937…", "shut: ****04…"),
+            ("DE893704", "shut: DE893", "shut: DE893"),
+            ("DE893704", "DEDE893704", "DE****04"),
+            ("счёт-42", "СЧЁТ 42 закрыт", "****42 закрыт"),
         ];
         for (account, text, expected) in table {
             assert_eq!(masked_in(text, account), expected, "{account}");

@@ -14,6 +14,8 @@ pub const LOCAL: &str = "local";
 /// The flows of payments.
 pub const PAYMENTS: &str = "payments";
 pub const RECONCILIATION: &str = "reconciliation";
+/// Judge a payment before it is sent.
+pub const RULES: &str = "rules";
 pub const SENDER: &str = "sender";
 /// What a status check has learnt about a payment in doubt.
 pub const STATUS_CHECK: &str = "status-check";
@@ -24,7 +26,7 @@ pub const SWEEPER: &str = "sweeper";
 /// What a first start needs.
 pub const TOLLGATE: &str = "tollgate";
 
-pub const ALL: [&str; 13] = [
+pub const ALL: [&str; 14] = [
     BREAKER,
     CHECKS,
     CONFIGURATION,
@@ -33,6 +35,7 @@ pub const ALL: [&str; 13] = [
     LOCAL,
     PAYMENTS,
     RECONCILIATION,
+    RULES,
     SENDER,
     STATUS_CHECK,
     SWEEP,

@@ -19,6 +19,8 @@ pub struct Certificate {
     pub lane: String,
     pub from: Timestamp,
     pub to: Timestamp,
+    /// When it was drawn up, if its stretch of time was not over then.
+    pub as_of: Option<Timestamp>,
     /// No sliding second held more sends than its limit.
     pub holds: bool,
     pub sends: u64,
@@ -40,6 +42,13 @@ pub struct Certificate {
 const SHORT: SignedDuration = SignedDuration::from_mins(10);
 
 impl Certificate {
+    /// Drawn up from a send log that was read no earlier than `now`.
+    #[must_use]
+    pub fn drawn_up_at(mut self, now: Timestamp) -> Self {
+        self.as_of = (now < self.to).then_some(now);
+        self
+    }
+
     /// How long a part of the picture is.
     pub fn part(&self) -> SignedDuration {
         if self.to.duration_since(self.from) <= SHORT {
@@ -97,6 +106,9 @@ impl fmt::Display for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "Rate certificate, lane \"{}\"", self.lane)?;
         writeln!(f, "  from, to        {}, {}", self.from, self.to)?;
+        if let Some(as_of) = self.as_of {
+            writeln!(f, "  as of           {as_of}; this time is not over")?;
+        }
         writeln!(f, "  sends           {}", self.sends)?;
         if let (Some(first), Some(last)) = (self.first_send, self.last_send) {
             let seconds = last.duration_since(first).as_secs_f64();
@@ -135,7 +147,8 @@ impl fmt::Display for Certificate {
         } else {
             format!("EXCEEDED: {above} sends ended a second that was above its limit")
         };
-        writeln!(f, "  verdict         {verdict}")
+        let so_far = if self.as_of.is_some() { " so far" } else { "" };
+        writeln!(f, "  verdict         {verdict}{so_far}")
     }
 }
 
@@ -160,6 +173,7 @@ impl Certifier {
                 lane,
                 from,
                 to,
+                as_of: None,
                 holds: true,
                 sends: 0,
                 first_send: None,

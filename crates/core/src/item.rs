@@ -15,7 +15,7 @@ pub enum QueueStatus {
     Dispatched,
     /// Given up by the machine, waits for a person; can be replayed.
     Dead,
-    /// Withdrawn before it was dispatched.
+    /// Withdrawn before it was sent.
     Cancelled,
     /// Its deadline has passed and it must not run late; waits for a person.
     Held,
@@ -102,8 +102,10 @@ impl QueueStatus {
             (Claimed | Dispatched, E::Requeue) => Some(Ready),
             (Ready | Claimed | Dispatched, E::GiveUp) => Some(Dead),
             (Ready | Claimed | Dispatched, E::Hold) => Some(Held),
-            (Ready | Held, E::Cancel) => Some(Cancelled),
-            (Ready | Held, E::Reschedule) | (Held, E::Release) | (Dead, E::Replay) => Some(Ready),
+            // As long as no turn was taken that may have been used.
+            (Ready | Claimed | Dispatched | Dead | Held, E::Cancel) => Some(Cancelled),
+            (Ready | Claimed | Dispatched | Dead | Held, E::Reschedule) => Some(Ready),
+            (Held, E::Release) | (Dead, E::Replay) => Some(Ready),
             // What has ended only.
             (Dispatched | Cancelled, E::Reopen) => Some(Ready),
             // In doubt is the record's word, wherever the queue has the item.
@@ -150,7 +152,7 @@ mod tests {
         let held = [E::Cancel, E::Reschedule, E::Release];
         for (status, events) in [
             (QueueStatus::Held, &held[..]),
-            (QueueStatus::Dead, &[E::Replay]),
+            (QueueStatus::Dead, &[E::Cancel, E::Reschedule, E::Replay]),
             (QueueStatus::Cancelled, &[E::Reopen]),
         ] {
             assert_eq!(moved_by(status), [events, &resolved].concat(), "{status}");
@@ -158,9 +160,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_way_is_neither_claimed_nor_withdrawn() {
-        for event in [Event::Claim, Event::Cancel, Event::Reschedule] {
-            assert_eq!(QueueStatus::Dispatched.after(event), None, "{event:?}");
+    fn what_is_under_way_is_not_claimed_again_and_what_is_cancelled_stays_so() {
+        assert_eq!(QueueStatus::Dispatched.after(Event::Claim), None);
+        for event in [Event::Cancel, Event::Reschedule] {
+            assert_eq!(QueueStatus::Cancelled.after(event), None, "{event:?}");
         }
     }
 

@@ -21,6 +21,7 @@ pub mod join;
 pub mod lane;
 pub mod lane_in_force;
 pub mod local_time;
+pub mod marker;
 pub mod money;
 pub mod open_time;
 pub mod outcome;

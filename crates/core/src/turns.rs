@@ -1,5 +1,5 @@
-//! Who of a block of waiting attempts gets a turn: whoever's run owns its item, if no other attempt
-//! is open and it would not go out too late. The gate's arithmetic says when.
+//! Which of a block of waiting attempts get a turn: those whose run owns the item, whose sender has
+//! seen every earlier attempt, and which would not go out too late. The gate's arithmetic says when.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -16,6 +16,9 @@ pub struct Owner {
     pub queue_status: QueueStatus,
     pub run: u32,
     pub has_ended: bool,
+    /// The latest attempt, by whichever run and process. A sender decides from the attempts that it
+    /// has read, and may wait long after that: one that it has not read voids its decision.
+    pub latest: Option<AttemptId>,
     /// The attempt that is open.
     pub open: Option<AttemptId>,
     /// An attempt has done it: the flow that heard so may not have ended it yet.
@@ -54,7 +57,7 @@ pub fn give_block(
     let mut times = give_turns(pace, moment, &planned).into_iter();
     let mut first_later = None;
     let turns = attempts.iter().zip(allowed).map(|(attempt, allowed)| {
-        let Allowed { until } = allowed.map_err(Turn::NotYours)?;
+        let Allowed { until } = allowed?;
         match times.next().flatten() {
             Some(at) if until.is_some_and(|until| at > until) => Err(Turn::TooLate),
             Some(at) => Ok(at),
@@ -80,26 +83,26 @@ struct Allowed {
 }
 
 /// Each, or why not. Of several that may go out for one item the first does.
-fn allowed(attempts: &[NewTurn], owners: &[Option<Owner>]) -> Vec<Result<Allowed, String>> {
+fn allowed(attempts: &[NewTurn], owners: &[Option<Owner>]) -> Vec<Result<Allowed, Turn>> {
     let mut seen = HashSet::new();
     let asking = attempts.iter().zip(owners);
     asking
         .map(|(attempt, owner)| {
             let allowed = is_allowed(attempt, owner.as_ref())?;
             if !seen.insert(&attempt.item) {
-                return Err("another attempt of this block was first".to_owned());
+                let why = "another attempt of this block was first";
+                return Err(Turn::LookAgain(why.to_owned()));
             }
             Ok(allowed)
         })
         .collect()
 }
 
-fn is_allowed(attempt: &NewTurn, owner: Option<&Owner>) -> Result<Allowed, String> {
+fn is_allowed(attempt: &NewTurn, owner: Option<&Owner>) -> Result<Allowed, Turn> {
     let lost = |state: String| {
         let run = attempt.run;
-        Err(format!(
-            "run {run} no longer owns the item, which is {state}"
-        ))
+        let why = format!("run {run} no longer owns the item, which is {state}");
+        Err(Turn::NotYours(why))
     };
     let Some(owner) = owner else {
         return lost("gone".to_owned());
@@ -109,6 +112,14 @@ fn is_allowed(attempt: &NewTurn, owner: Option<&Owner>) -> Result<Allowed, Strin
     if !is_under_way || owner.has_ended || run != attempt.run {
         return lost(format!("{status}, run {run}"));
     }
+    has_seen_all(attempt, owner).map_err(Turn::LookAgain)?;
+    let until = owner.hold_after.filter(|_| !attempt.may_be_late);
+    Ok(Allowed { until })
+}
+
+/// Two senders of one run may overlap: a process that was stopped and wakes up, a step whose lease
+/// was lost. Each decided to send from what it had read, and only the latest decision holds.
+fn has_seen_all(attempt: &NewTurn, owner: &Owner) -> Result<(), String> {
     if owner.was_done {
         return Err("an attempt has done it".to_owned());
     }
@@ -118,8 +129,13 @@ fn is_allowed(attempt: &NewTurn, owner: Option<&Owner>) -> Result<Allowed, Strin
         (Some(open), _) => return Err(format!("attempt {} is open", open.0)),
         (None, Some(missed)) => return Err(format!("attempt {} was taken over", missed.0)),
     }
-    let until = owner.hold_after.filter(|_| !attempt.may_be_late);
-    Ok(Allowed { until })
+    let seen = attempt.missed.or(attempt.seen);
+    match owner.latest {
+        Some(latest) if seen != Some(latest) => {
+            Err(format!("attempt {} was made meanwhile", latest.0))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -135,6 +151,7 @@ mod tests {
         queue_status: QueueStatus::Dispatched,
         run: 2,
         has_ended: false,
+        latest: None,
         open: None,
         was_done: false,
         hold_after: None,
@@ -152,6 +169,7 @@ mod tests {
             kind: AttemptKind::Send,
             key: id.to_owned(),
             planned: at(0),
+            seen: None,
             missed: None,
             may_be_late: false,
         }
@@ -169,61 +187,102 @@ mod tests {
         give_block(pace, moment, attempts, owners)
     }
 
+    fn refusal(attempt: &NewTurn, owner: Option<Owner>) -> Option<Turn> {
+        let turns = block(std::slice::from_ref(attempt), &[owner]).turns;
+        turns.into_iter().next()?.err()
+    }
+
     #[test]
     fn only_the_run_that_owns_an_item_gets_a_turn() {
-        let open = Some(AttemptId(7));
         let of = |queue_status| Owner {
             queue_status,
-            ..OWNER
-        };
-        let new = attempt("p");
-        let missed = NewTurn {
-            missed: open,
-            ..new.clone()
-        };
-        let other = NewTurn {
-            run: 1,
-            ..new.clone()
-        };
-        let opened = Owner { open, ..OWNER };
-        let another = Owner {
-            open: Some(AttemptId(8)),
             ..OWNER
         };
         let ended = Owner {
             has_ended: true,
             ..OWNER
         };
+        let new = attempt("p");
+        let other = NewTurn {
+            run: 1,
+            ..new.clone()
+        };
+        for (attempt, owner, why) in [
+            (&new, Some(OWNER), None),
+            (&new, Some(of(QueueStatus::Claimed)), None),
+            (&new, Some(of(QueueStatus::Ready)), Some("READY, run 2")),
+            (&new, Some(of(QueueStatus::Held)), Some("HELD, run 2")),
+            (&new, Some(of(QueueStatus::Dead)), Some("DEAD, run 2")),
+            (&new, Some(ended), Some("DISPATCHED, run 2")),
+            (&new, None, Some("gone")),
+            (&other, Some(OWNER), Some("DISPATCHED, run 2")),
+        ] {
+            let run = attempt.run;
+            let expected = why.map(|state| {
+                let why = format!("run {run} no longer owns the item, which is {state}");
+                Turn::NotYours(why)
+            });
+            assert_eq!(refusal(attempt, owner), expected, "{attempt:?} {owner:?}");
+        }
+    }
+
+    /// `latest` and `open` of the item; `seen` and `missed` of whoever asks.
+    #[test]
+    fn whoever_has_not_seen_the_latest_attempt_must_look_again() {
+        for (latest, open, seen, missed, why) in [
+            (None, None, None, None, None),
+            (Some(7), None, Some(7), None, None),
+            (Some(7), Some(7), None, Some(7), None),
+            (Some(7), Some(7), Some(6), Some(7), None),
+            (
+                Some(7),
+                None,
+                None,
+                None,
+                Some("attempt 7 was made meanwhile"),
+            ),
+            (
+                Some(8),
+                None,
+                Some(7),
+                None,
+                Some("attempt 8 was made meanwhile"),
+            ),
+            (Some(7), Some(7), Some(7), None, Some("attempt 7 is open")),
+            (
+                Some(8),
+                Some(8),
+                Some(7),
+                Some(7),
+                Some("attempt 8 is open"),
+            ),
+            (
+                Some(7),
+                None,
+                Some(6),
+                Some(7),
+                Some("attempt 7 was taken over"),
+            ),
+        ] {
+            let attempt = NewTurn {
+                seen: seen.map(AttemptId),
+                missed: missed.map(AttemptId),
+                ..attempt("p")
+            };
+            let owner = Owner {
+                latest: latest.map(AttemptId),
+                open: open.map(AttemptId),
+                ..OWNER
+            };
+            let expected = why.map(|why| Turn::LookAgain(why.to_owned()));
+            assert_eq!(refusal(&attempt, Some(owner)), expected, "{attempt:?}");
+        }
         let done = Owner {
             was_done: true,
             ..OWNER
         };
-        for (attempt, owner, refusal) in [
-            (&new, Some(OWNER), ""),
-            (&new, Some(of(QueueStatus::Claimed)), ""),
-            (&new, Some(of(QueueStatus::Ready)), "which is READY, run 2"),
-            (&new, Some(of(QueueStatus::Held)), "which is HELD, run 2"),
-            (&new, Some(of(QueueStatus::Dead)), "which is DEAD, run 2"),
-            (&new, Some(ended), "which is DISPATCHED, run 2"),
-            (&new, Some(done), "has done it"),
-            (&new, None, "which is gone"),
-            (&other, Some(OWNER), "run 1 no longer owns the item"),
-            (&new, Some(opened), "attempt 7 is open"),
-            (&missed, Some(opened), ""),
-            (&missed, Some(another), "attempt 8 is open"),
-            (&missed, Some(OWNER), "attempt 7 was taken over"),
-        ] {
-            let turn = block(std::slice::from_ref(attempt), &[owner])
-                .turns
-                .remove(0);
-            match turn {
-                Ok(turn) => assert_eq!((turn, refusal), (at(0), ""), "{attempt:?} {owner:?}"),
-                Err(Turn::NotYours(why)) if !refusal.is_empty() => {
-                    assert!(why.contains(refusal), "{why}");
-                }
-                Err(other) => panic!("{other:?} instead of {refusal:?}"),
-            }
-        }
+        let expected = Turn::LookAgain("an attempt has done it".to_owned());
+        assert_eq!(refusal(&attempt("p"), Some(done)), Some(expected));
     }
 
     #[test]
@@ -236,7 +295,7 @@ mod tests {
         let turns = block(&attempts, &[Some(OWNER); 4]).turns;
         assert!(matches!(&turns[0], Err(Turn::NotYours(why)) if why.contains("run 1")));
         assert_eq!(turns[1], Ok(at(0)));
-        assert!(matches!(&turns[2], Err(Turn::NotYours(why)) if why.contains("first")));
+        assert!(matches!(&turns[2], Err(Turn::LookAgain(why)) if why.contains("first")));
         let apart = Pace::of(Decimal::TEN, DEFAULT_MARGIN).spacing();
         assert_eq!(turns[3], Ok(at(0) + apart), "nobody's turn in between");
     }

@@ -1,6 +1,7 @@
 //! Turns for calls that belong to no item: through the same gate, within a share of the lane. One
 //! caller per lane asks at a time, the others of this node wait behind it.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rust_decimal::Decimal;
@@ -15,6 +16,8 @@ use crate::gate::Gate;
 const LEAD: Duration = Duration::from_millis(20);
 /// While the clock is not to be trusted, or the store is away.
 const TROUBLE_PAUSE: Duration = Duration::from_millis(200);
+/// How often a caller looks whether a closed lane has opened.
+const CLOSED_PAUSE: Duration = Duration::from_millis(500);
 
 impl Gate {
     /// Waits for a turn of a call and for its time; on return the caller sends, at once. Or says why
@@ -25,22 +28,32 @@ impl Gate {
         share: Decimal,
         patience: Duration,
     ) -> Result<(), String> {
+        let closed = Mutex::new(None);
         let waiting = async {
             let first = self.call_queue(lane);
             let _first = first.lock().await;
-            self.next_call(lane, share).await
+            self.next_call(lane, share, &closed).await;
         };
-        match tokio::time::timeout(patience, waiting).await {
-            Ok(given) => given,
-            Err(_) => Err(format!("no turn at lane {lane} within {patience:?}")),
+        if tokio::time::timeout(patience, waiting).await.is_ok() {
+            return Ok(());
         }
+        let closed = closed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let why = || format!("no turn at lane {lane} within {patience:?}");
+        Err(closed.map_or_else(why, |closed: String| format!("{}: {closed}", why())))
     }
 
-    async fn next_call(&self, lane: &LaneName, share: Decimal) -> Result<(), String> {
+    /// A lane that is closed may open while there is patience left; `closed` tells why it is.
+    async fn next_call(&self, lane: &LaneName, share: Decimal, closed: &Mutex<Option<String>>) {
         loop {
-            let pause = match self.ask_for_call(lane, share).await {
-                Ok(Asked::Now) => return Ok(()),
-                Ok(Asked::Closed(why)) => return Err(why),
+            let asked = self.ask_for_call(lane, share).await;
+            let why = match &asked {
+                Ok(Asked::Closed(why)) => Some(why.clone()),
+                Ok(Asked::Now | Asked::Again(_)) | Err(_) => None,
+            };
+            *closed.lock().unwrap_or_else(PoisonError::into_inner) = why;
+            let pause = match asked {
+                Ok(Asked::Now) => return,
+                Ok(Asked::Closed(_)) => CLOSED_PAUSE,
                 Ok(Asked::Again(pause)) => pause,
                 Err(error) => {
                     tracing::warn!(%lane, %error, "no turn for a call");

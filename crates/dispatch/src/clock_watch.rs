@@ -6,11 +6,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_core::Timestamp;
 use tollgate_core::gate::SETTLE_AFTER_JUMP;
 use tollgate_core::ports::{SharedClock, StoreResult};
+use tollgate_core::{SignedDuration, Timestamp};
 
-use crate::node_clock::{Sample, Verdict, judge};
+use crate::node_clock::{Sample, Verdict, judge, stepped};
 
 /// What a look at the shared clock allows.
 #[derive(Debug)]
@@ -77,9 +77,10 @@ impl ClockWatch {
 
     fn judge(&self, sample: Sample) -> Verdict {
         let mut state = self.state();
-        let verdict = judge(state.last, sample, self.most_uncertain);
+        let before = state.last;
+        let verdict = judge(before, sample, self.most_uncertain);
         match verdict {
-            Verdict::Jumped => state.jump(sample),
+            Verdict::Jumped => state.jump(before, sample),
             Verdict::Steady => state.keep(sample),
             Verdict::Uncertain => {}
         }
@@ -109,7 +110,7 @@ impl ClockWatch {
         let given = bearing.sample.and_then(asked, now);
         let mut state = self.state();
         if judge(Some(bearing.sample), given, self.most_uncertain) == Verdict::Jumped {
-            state.jump(given);
+            state.jump(Some(bearing.sample), given);
         }
         state.jumps == bearing.jumps
     }
@@ -127,13 +128,16 @@ impl State {
         }
     }
 
-    fn jump(&mut self, sample: Sample) {
+    fn jump(&mut self, before: Option<Sample>, sample: Sample) {
         self.keep(sample);
         self.jumps += 1;
         self.quiet_until = Some(Instant::now() + SETTLE_AFTER_JUMP);
+        metrics::counter!("tollgate_clock_jumps_total").increment(1);
+        let by = before.map_or(SignedDuration::ZERO, |before| stepped(before, sample));
         tracing::warn!(
+            %by,
             quiet = ?SETTLE_AFTER_JUMP,
-            "the store's clock has jumped: unsent turns are dropped"
+            "the store's clock has jumped, or the store is another one: unsent turns are dropped"
         );
     }
 
@@ -151,7 +155,6 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use async_trait::async_trait;
-    use tollgate_core::SignedDuration;
     use tollgate_core::ports::{Boot, Reading, StoreError};
 
     use super::*;

@@ -99,7 +99,7 @@ pub(crate) fn next(history: &History, profile: &Profile, key: &str) -> Next {
     let unanswered: Vec<&Past> = lost_sends(past).collect();
     let last = unanswered.iter().map(|sent| not_after(sent, era)).max();
     let (Some(first), Some(last)) = (unanswered.first(), last) else {
-        let is_declined = |p: &Past| p.state == AttemptState::Declined && p.key == key;
+        let is_declined = |p: &Past| p.makes_way() && p.key == key;
         return if history.past.iter().any(is_declined) {
             Next::KeyIsDeclined
         } else {
@@ -123,7 +123,7 @@ fn undecided(past: &[Past]) -> &[Past] {
     if past.iter().any(|p| p.state == AttemptState::Done) {
         return past;
     }
-    let declined = past.iter().rposition(|p| p.state == AttemptState::Declined);
+    let declined = past.iter().rposition(Past::makes_way);
     declined.map_or(past, |place| &past[place + 1..])
 }
 
@@ -157,6 +157,7 @@ mod tests {
     use AttemptState::{Declined, Done, Refused, Retry, Unknown};
     use tollgate_core::gate::LATEST_USE;
     use tollgate_core::id::AttemptId;
+    use tollgate_core::marker::Marker;
 
     use super::*;
 
@@ -170,6 +171,7 @@ mod tests {
             settle: Duration::from_mins(1),
             timeout: Duration::from_secs(10),
             means_not_done: vec![429],
+            recognised_by: Marker::Contract,
             asks_by_key: false,
         }
     }
@@ -182,10 +184,12 @@ mod tests {
             key: "first".into(),
             turn_at: at(*secs),
             era: 1,
+            reopened: false,
             detail: "said so".into(),
         };
         History {
             past: attempts.iter().enumerate().map(past).collect(),
+            failures: 0,
             busy_for: None,
             now: at(now),
             era: Era {

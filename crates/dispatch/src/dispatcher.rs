@@ -171,6 +171,7 @@ impl Dispatcher {
             .await?;
         cycle.next_in = due.next_in;
         let mut lanes = due.lanes;
+        let mut failed = None;
         for _ in 0..MAX_BATCHES {
             if lanes.is_empty() || cycle.unreachable {
                 break;
@@ -185,7 +186,16 @@ impl Dispatcher {
                 }
                 let id = BatchId::new(format!("BATCH-{:016x}", random.next_u64()));
                 let batch = Batch { id, lane, config };
-                let claimed = self.store.claim(self.claim(&batch)).await?;
+                let claimed = match self.store.claim(self.claim(&batch)).await {
+                    Ok(claimed) => claimed,
+                    Err(error @ StoreError::Fenced(_)) => return Err(error),
+                    // Trouble with one lane's items keeps no other lane from its turn.
+                    Err(error) => {
+                        tracing::warn!(lane = %batch.lane, %error, "a lane's items could not be claimed");
+                        failed = Some(error);
+                        continue;
+                    }
+                };
                 let is_full = claimed.len() as u64 >= u64::from(batch.config.batch_size);
                 if !claimed.is_empty() {
                     self.start(&batch, claimed, &mut random, &mut cycle).await?;
@@ -196,7 +206,10 @@ impl Dispatcher {
             }
             lanes = full;
         }
-        Ok(cycle)
+        match failed {
+            Some(error) if cycle.claimed == 0 => Err(error),
+            _ => Ok(cycle),
+        }
     }
 
     async fn config(&self) -> StoreResult<ItemTypeConfig> {
@@ -253,17 +266,34 @@ impl Dispatcher {
         cycle.started += records.len() as u64 - failed;
         let unanswered = claims.split_off(records.len());
         if !records.is_empty() {
-            let retries = batch.config.max_dispatch_retries;
-            self.store
-                .record_starts(&self.item_type, &batch.id, records, retries)
-                .await?;
+            let (retries, expected) = (batch.config.max_dispatch_retries, records.len() as u64);
+            let recorded = self
+                .store
+                .record_starts(&self.item_type, &batch.id, records, retries);
+            self.warn_of_lost_claims(batch, "start", expected, recorded.await?);
         }
         if !unanswered.is_empty() {
             // An outage counts for nobody: the items are READY again as they were.
             cycle.unreachable = true;
-            self.store.release(&self.item_type, unanswered).await?;
+            let expected = unanswered.len() as u64;
+            let released = self.store.release(&self.item_type, unanswered).await?;
+            self.warn_of_lost_claims(batch, "release", expected, released);
         }
         Ok(())
+    }
+
+    /// An update that is guarded by its claim has moved fewer rows than were claimed.
+    fn warn_of_lost_claims(&self, batch: &Batch, what: &'static str, expected: u64, moved: u64) {
+        if moved < expected {
+            tracing::warn!(
+                item_type = %self.item_type,
+                batch = %batch.id,
+                lane = %batch.lane,
+                what,
+                lost = expected - moved,
+                "claims were lost before this was written: others have moved the items"
+            );
+        }
     }
 
     fn exec_start(

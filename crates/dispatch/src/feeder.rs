@@ -1,7 +1,7 @@
 //! The feeder: starts a flow for every chunk of the files that were taken in, a few at a time, and
 //! removes what broken-off uploads have left. The chunks in the store are its work list, so what
 //! was missed by a crash is found by the next look, and two feeders do not hurt: a flow is started
-//! once, and a chunk ends once.
+//! once, and a chunk ends once. A chunk that fails waits in the store for its next try and holds nobody up.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,19 +12,17 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tollgate_core::id::{FlowId, ItemType};
 use tollgate_core::ports::{
-    ChunkId, Engine, FlowView, Memo, Start, Started, Store, StoreResult, Unreachable,
+    ChunkId, ChunkToDo, Engine, FlowView, Memo, Start, Started, Store, StoreResult, Unreachable,
 };
 
 /// At most this many chunks are taken in at once.
 const IN_FLIGHT: usize = 4;
 /// How often to look for chunks without a reason.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Before a chunk whose flow failed is tried again.
+/// Before a chunk is looked at whose failure could not be noted.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(10);
 /// How long one question about a flow's end takes at most.
 const WAIT: Duration = Duration::from_secs(30);
-/// A chunk has at most this many flows; only our own mistakes let one fail.
-const MAX_FLOWS: u32 = 100;
 /// How often to look for uploads that were given up.
 const SWEEP_EVERY: Duration = Duration::from_mins(1);
 /// An upload to which nothing was added for so long is given up.
@@ -92,9 +90,9 @@ impl Feeder {
         loop {
             match feeder.next(&held).await {
                 Ok(chunks) => {
-                    for chunk in chunks {
-                        held.insert(chunk.clone());
-                        in_flight.spawn(Arc::clone(&feeder).take_in(chunk));
+                    for to_do in chunks {
+                        held.insert(to_do.chunk.clone());
+                        in_flight.spawn(Arc::clone(&feeder).take_in(to_do));
                     }
                 }
                 Err(error) => tracing::warn!(%error, "the chunks to do could not be read"),
@@ -121,7 +119,7 @@ impl Feeder {
     }
 
     /// The chunks to begin with now.
-    async fn next(&self, held: &BTreeSet<ChunkId>) -> StoreResult<Vec<ChunkId>> {
+    async fn next(&self, held: &BTreeSet<ChunkId>) -> StoreResult<Vec<ChunkToDo>> {
         let free = IN_FLIGHT.saturating_sub(held.len());
         if free == 0 {
             return Ok(vec![]);
@@ -129,45 +127,45 @@ impl Feeder {
         // Those in flight are still on the list.
         let limit = u32::try_from(IN_FLIGHT + held.len()).unwrap_or(u32::MAX);
         let to_do = self.store.chunks_to_do(&self.item_type, limit).await?;
-        let new = to_do.into_iter().filter(|chunk| !held.contains(chunk));
+        let new = to_do
+            .into_iter()
+            .filter(|to_do| !held.contains(&to_do.chunk));
         Ok(new.take(free).collect())
     }
 
-    /// Returns when the chunk has ended, or may be looked at again.
-    async fn take_in(self: Arc<Self>, chunk: ChunkId) -> ChunkId {
-        match self.flow_of(&chunk).await {
-            Ok(true) => {}
-            Ok(false) => tokio::time::sleep(PAUSE_AFTER_FAILURE).await,
+    /// Returns when the chunk has ended, or waits for its next try: then its place is another's.
+    async fn take_in(self: Arc<Self>, to_do: ChunkToDo) -> ChunkId {
+        match self.flow_of(&to_do).await {
+            Ok(None) => {}
+            Ok(Some(why)) => self.note(&to_do.chunk, &why).await,
             Err(error) => {
-                tracing::warn!(%chunk, %error, "the chunk is tried again");
+                tracing::warn!(chunk = %to_do.chunk, %error, "the chunk is tried again");
                 tokio::time::sleep(PAUSE).await;
             }
         }
-        chunk
+        to_do.chunk
     }
 
-    /// Starts the chunk's flow and waits for its end; false if it failed.
-    async fn flow_of(&self, chunk: &ChunkId) -> Result<bool, Unreachable> {
-        for n in 1..=MAX_FLOWS {
-            let id = match n {
-                1 => chunk.flow(),
-                _ => FlowId::new(format!("{}~{n}", chunk.flow())),
-            };
-            let started = self.start(&id, chunk).await?;
-            match self.ended(&id).await? {
-                FlowView::Failed { error } if started == Started::New => {
-                    tracing::error!(%chunk, error, "the chunk could not be taken in");
-                    return Ok(false);
-                }
-                // It failed before: the chunk gets another one.
-                FlowView::Failed { .. } => {}
-                FlowView::Done { .. } | FlowView::Running { .. } | FlowView::NotFound => {
-                    return Ok(true);
-                }
-            }
+    /// Starts the flow of the chunk's next try and waits for its end. Says why, if the flow itself failed; a
+    /// failure that the flow has noted is no news.
+    async fn flow_of(&self, to_do: &ChunkToDo) -> Result<Option<String>, Unreachable> {
+        let id = to_do.flow();
+        if let Started::Failed(why) = self.start(&id, &to_do.chunk).await? {
+            return Ok(Some(format!("its flow cannot be started: {why}")));
         }
-        tracing::error!(%chunk, "the chunk failed {MAX_FLOWS} times and is left");
-        Ok(false)
+        Ok(match self.ended(&id).await? {
+            FlowView::Failed { error } => Some(error),
+            FlowView::Done { .. } | FlowView::Running { .. } | FlowView::NotFound => None,
+        })
+    }
+
+    async fn note(&self, chunk: &ChunkId, why: &str) {
+        tracing::error!(%chunk, why, "the chunk could not be taken in; it is tried again");
+        metrics::counter!("tollgate_intake_failures_total", "what" => "chunk").increment(1);
+        if let Err(error) = self.store.chunk_failed(chunk, why).await {
+            tracing::error!(%chunk, %error, "a failed try could not be noted");
+            tokio::time::sleep(PAUSE_AFTER_FAILURE).await;
+        }
     }
 
     async fn start(&self, id: &FlowId, chunk: &ChunkId) -> Result<Started, Unreachable> {
@@ -180,11 +178,7 @@ impl Feeder {
             memo: Memo::new(),
         };
         let started = self.engine.start(vec![start]).await?.pop();
-        match started {
-            Some(Started::Failed(why)) => Err(Unreachable(why)),
-            Some(started) => Ok(started),
-            None => Err(Unreachable("it gave no answer".to_owned())),
-        }
+        started.ok_or_else(|| Unreachable("it gave no answer".to_owned()))
     }
 
     async fn ended(&self, id: &FlowId) -> Result<FlowView, Unreachable> {

@@ -9,7 +9,7 @@ use tollgate_core::retry;
 use crate::decide::Doubt;
 use crate::sender::{IfDeclined, Job, Sent};
 
-/// The pauses of an item that goes back to the queue, by its run: growing, and without an end.
+/// The pauses of an item that goes back to the queue, by how often it failed: growing, and without an end.
 pub(crate) const PAUSES: retry::Policy = retry::Policy {
     max_attempts: u32::MAX,
     first_pause: Duration::from_secs(1),

@@ -2,24 +2,29 @@
 //!
 //! [`Gate::turn`] returns at the very moment at which the send must go out, or says why it may
 //! not. A turn missed by more than the tolerance, or void since the shared clock has jumped, is
-//! dropped and another one taken.
+//! dropped and another one taken. Once another node has taken over the store, the gate is closed
+//! for good: nothing that waits at it is sent.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tollgate_core::Timestamp;
 use tollgate_core::gate::DEFAULT_TOLERANCE;
 use tollgate_core::id::{AttemptId, Item, LaneName};
 use tollgate_core::outcome::AttemptKind;
-use tollgate_core::ports::{NewTurn, Permit, Store};
+use tollgate_core::ports::{Line, NewTurn, NoLine, Permit, Store};
 
 use crate::clock_watch::ClockWatch;
+use crate::every::Every;
 use crate::lane_queue::{LaneQueue, Waiting};
 
+/// The shared clock is looked at so often even while nobody asks for turns: what was started by a
+/// clock that was ahead would wait, and nobody would notice.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// At most this many attempts wait at one lane's gate; more wait outside.
 const MAX_WAITING: usize = 8192;
 
@@ -50,6 +55,8 @@ pub struct Ask {
     pub key: String,
     /// Never before this time.
     pub planned: Timestamp,
+    /// The latest attempt that the decision to ask rests on.
+    pub seen: Option<AttemptId>,
     /// It was sent before: its deadline does not bind it any more.
     pub may_be_late: bool,
 }
@@ -69,10 +76,19 @@ pub enum NoTurn {
     Closed { why: String, for_at_least: Duration },
     #[error("{0}")]
     NotYours(String),
+    /// The history that the decision rests on is no longer the whole.
+    #[error("{0}")]
+    LookAgain(String),
+    /// Another node has taken over; this one sends nothing more.
+    #[error("another node has taken over: {0}")]
+    Fenced(String),
     #[error("its turn would come after its deadline")]
     TooLate,
     #[error("no turn within {0:?}")]
     Impatient(Duration),
+    /// There was a turn, and no connection for it.
+    #[error("{0}")]
+    NoLine(NoLine),
 }
 
 /// A durable turn whose time has not come yet.
@@ -90,6 +106,8 @@ pub struct Gate {
     pub(crate) store: Arc<dyn Store>,
     options: GateOptions,
     pub(crate) watch: Arc<ClockWatch>,
+    /// Why this node may send nothing more, once it may not.
+    fenced: Arc<OnceLock<String>>,
     lanes: Mutex<HashMap<LaneName, mpsc::Sender<Waiting>>>,
     /// Whoever asks for the turn of a call holds the lock of its lane.
     calls: Mutex<HashMap<LaneName, Arc<tokio::sync::Mutex<()>>>>,
@@ -110,6 +128,7 @@ impl Gate {
             store,
             options,
             watch,
+            fenced: Arc::default(),
             lanes: Mutex::new(HashMap::new()),
             calls: Mutex::new(HashMap::new()),
         }
@@ -119,13 +138,48 @@ impl Gate {
         self.options.tolerance
     }
 
-    /// Waits for a turn and for its time. On return the caller sends, at once.
+    /// Another node has taken over: from here on nothing gets a turn, and turns that were taken and
+    /// not used are dropped.
+    pub fn fence(&self, why: &str) {
+        let _ = self.fenced.set(why.to_owned());
+    }
+
+    /// Looks at the shared clock until told to stop, so that a jump opens a new era soon after it.
+    pub async fn watch_clock(self: Arc<Self>, stop: watch::Receiver<bool>) {
+        let mut every = Every::new(LOOK_EVERY, stop);
+        let mut is_seen = true;
+        while every.once(self.look_at_clock(&mut is_seen)).await {}
+    }
+
+    /// An outage is told once.
+    async fn look_at_clock(&self, is_seen: &mut bool) {
+        if self.fenced.get().is_some() {
+            return;
+        }
+        let looked = self.watch.look(&*self.store).await;
+        if let Err(error) = &looked
+            && *is_seen
+        {
+            tracing::warn!(%error, "the shared clock cannot be seen");
+        }
+        *is_seen = looked.is_ok();
+    }
+
+    /// Waits for a turn and for its time. The line is connected once the turn is granted. On return the
+    /// caller sends, at once.
     #[tracing::instrument(skip_all, fields(lane = %ask.lane))]
-    pub async fn turn(&self, ask: Ask) -> Result<Permit, Refusal> {
+    pub async fn turn(&self, ask: Ask, line: &mut dyn Line) -> Result<Permit, Refusal> {
         let patience = self.options.patience;
         let deadline = Instant::now() + patience;
         let mut missed = None;
         loop {
+            if let Some(why) = self.fenced.get() {
+                let why = NoTurn::Fenced(why.clone());
+                return Err(Refusal {
+                    why,
+                    unused: missed,
+                });
+            }
             let left = deadline.saturating_duration_since(Instant::now());
             let impatient = || Refusal {
                 why: NoTurn::Impatient(patience),
@@ -134,6 +188,13 @@ impl Gate {
             let granted = tokio::time::timeout(left, self.granted(&ask, missed))
                 .await
                 .map_err(|_| impatient())??;
+            // Not cut off at the turn: one that is missed for it finds the connection the next time.
+            if let Err(none) = line.connect_for(granted.local.into_std()).await {
+                return Err(Refusal {
+                    why: NoTurn::NoLine(none),
+                    unused: Some(granted.attempt),
+                });
+            }
             tokio::time::sleep_until(granted.local).await;
             let late = granted.local.elapsed();
             let name = || ask.lane.to_string();
@@ -144,7 +205,8 @@ impl Gate {
                 let Granted {
                     attempt, at, era, ..
                 } = granted;
-                return Ok(Permit::granted_by_the_gate(attempt, at, era));
+                let use_by = (granted.local + self.options.tolerance).into_std();
+                return Ok(Permit::granted_by_the_gate(attempt, at, era, use_by));
             }
             metrics::counter!("tollgate_turns_dropped_total", "lane" => name()).increment(1);
             tracing::debug!(item = %ask.item, lane = %ask.lane, ?late, "turn dropped");
@@ -153,7 +215,9 @@ impl Gate {
     }
 
     fn is_good(&self, granted: &Granted) -> bool {
-        granted.local.elapsed() <= self.options.tolerance && granted.jumps == self.watch.jumps()
+        granted.local.elapsed() <= self.options.tolerance
+            && granted.jumps == self.watch.jumps()
+            && self.fenced.get().is_none()
     }
 
     async fn granted(&self, ask: &Ask, missed: Option<AttemptId>) -> Result<Granted, Refusal> {
@@ -163,6 +227,7 @@ impl Gate {
             kind: ask.kind,
             key: ask.key.clone(),
             planned: ask.planned,
+            seen: ask.seen,
             missed,
             may_be_late: ask.may_be_late,
         };
@@ -195,6 +260,7 @@ impl Gate {
                 name.clone(),
                 Arc::clone(&self.store),
                 Arc::clone(&self.watch),
+                Arc::clone(&self.fenced),
             );
             tokio::spawn(queue.run(receiver));
             sender

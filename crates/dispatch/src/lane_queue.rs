@@ -1,6 +1,6 @@
 //! One lane's waiting attempts at this node: asks the store for turns, a block at a time.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -53,6 +53,8 @@ pub(crate) struct LaneQueue {
     lane: LaneName,
     store: Arc<dyn Store>,
     watch: Arc<ClockWatch>,
+    /// The gate's: set once another node has taken over.
+    fenced: Arc<OnceLock<String>>,
     /// The last turn that was handed out.
     last_out: Option<Instant>,
     /// The longest recent commit, forgotten slowly: turns must not be due before it ends.
@@ -61,11 +63,17 @@ pub(crate) struct LaneQueue {
 }
 
 impl LaneQueue {
-    pub(crate) fn new(lane: LaneName, store: Arc<dyn Store>, watch: Arc<ClockWatch>) -> Self {
+    pub(crate) fn new(
+        lane: LaneName,
+        store: Arc<dyn Store>,
+        watch: Arc<ClockWatch>,
+        fenced: Arc<OnceLock<String>>,
+    ) -> Self {
         Self {
             lane,
             store,
             watch,
+            fenced,
             last_out: None,
             slowest: Duration::ZERO,
             waiting: vec![],
@@ -164,6 +172,13 @@ impl LaneQueue {
     }
 
     fn turn_away(&mut self, asking: usize, error: &StoreError) {
+        if let StoreError::Fenced(why) = error {
+            let why = self.fenced.get_or_init(|| why.clone());
+            for waiting in self.waiting.drain(..) {
+                waiting.refuse(NoTurn::Fenced(why.clone()));
+            }
+            return;
+        }
         for waiting in self.waiting.drain(..asking) {
             let (why, for_at_least) = (error.to_string(), AWAY_PAUSE);
             waiting.refuse(NoTurn::Closed { why, for_at_least });
@@ -200,6 +215,7 @@ impl LaneQueue {
                     waiting.refuse(NoTurn::Closed { why, for_at_least });
                 }
                 Turn::NotYours(why) => waiting.refuse(NoTurn::NotYours(why)),
+                Turn::LookAgain(why) => waiting.refuse(NoTurn::LookAgain(why)),
                 Turn::TooLate => waiting.refuse(NoTurn::TooLate),
                 Turn::Later => self.waiting.push(waiting),
             }

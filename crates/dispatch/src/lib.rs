@@ -2,6 +2,7 @@
 //! is concerned, the dispatcher starts what is due, the sweeper finds what was left behind,
 //! the planner knows when everything will run, the feeder takes files in chunk by chunk.
 
+mod age;
 mod breaker;
 mod call_turns;
 mod check_retention;
@@ -29,6 +30,7 @@ mod sweeper;
 mod unused;
 mod why;
 
+pub use age::ReadAt;
 pub use check_retention::CheckRetention;
 pub use cycle::{Cycle, Round};
 pub use dispatcher::Dispatcher;

@@ -47,10 +47,15 @@ pub(crate) fn judge(before: Option<Sample>, look: Sample, most_uncertain: Durati
     }
 }
 
+/// How much further the shared clock went on between two looks than this node's.
+pub(crate) fn stepped(before: Sample, look: Sample) -> SignedDuration {
+    look.shared.duration_since(before.shared) - signed_since(look.local, before.local)
+}
+
 /// A look of whatever quality can prove a jump, if the jump is greater than what is uncertain.
 fn has_jumped(before: Sample, look: Sample) -> bool {
     let passed = signed_since(look.local, before.local);
-    let step = look.shared.duration_since(before.shared) - passed;
+    let step = stepped(before, look);
     let unclear = before.uncertainty + look.uncertainty + passed.unsigned_abs() / DRIFT;
     look.timeline != before.timeline || step.unsigned_abs() > SMALLEST_JUMP + unclear
 }

@@ -252,13 +252,20 @@ impl Planner {
         self.place_all(name, generation, author).await
     }
 
-    /// Finishes a replan that was cut off, and recounts the lane's windows.
+    /// Finishes a replan that was cut off, and recounts the lane's windows; counts and logs what
+    /// it has corrected, whoever asked for it.
     pub async fn reconcile(&self, name: &LaneName) -> StoreResult<Recounted> {
         if let Some(generation) = self.store.open_replan(name).await? {
             let author = Author::new(actor::RECONCILIATION, "the replan had been cut off");
             self.place_all(name, generation, author).await?;
         }
-        self.store.recount(name).await
+        let recounted = self.store.recount(name).await?;
+        metrics::counter!("tollgate_windows_corrected_total", "lane" => name.to_string())
+            .increment(recounted.windows);
+        if recounted != Recounted::default() {
+            tracing::warn!(lane = %name, %recounted, "counters differed from slots");
+        }
+        Ok(recounted)
     }
 
     async fn place_all(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tollgate_core::ports::{Recounted, Store, StoreResult};
+use tollgate_core::ports::{Store, StoreResult};
 
 use crate::every::Every;
 use crate::planner::Planner;
@@ -42,12 +42,7 @@ impl Reconciler {
 
     async fn reconcile_all(&self) -> StoreResult<()> {
         for lane in self.store.lanes().await? {
-            let recounted = self.planner.reconcile(&lane.name).await?;
-            metrics::counter!("tollgate_windows_corrected_total", "lane" => lane.name.to_string())
-                .increment(recounted.windows);
-            if recounted != Recounted::default() {
-                tracing::warn!(lane = %lane.name, %recounted, "counters differed from slots");
-            }
+            self.planner.reconcile(&lane.name).await?;
         }
         Ok(())
     }

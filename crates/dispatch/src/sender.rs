@@ -1,8 +1,12 @@
 //! The sender: attempt, turn, send, settle. Once as far as money is concerned.
 //!
 //! A crash at any line: before the turn is taken nothing was sent and the step runs again; after
-//! it, the attempt is open in the store, and whoever runs the step next takes it over as Unknown
-//! and resends under the same key or asks, as the downstream's profile allows.
+//! it, the attempt is open in the store, and the next sender takes it over as Unknown and resends
+//! under the same key or asks, as the downstream's profile allows.
+//!
+//! Two senders of one run may overlap: a process that was stopped and wakes up, a step whose lease
+//! was lost. So each decision names the latest attempt that it rests on, and the store gives no turn
+//! for it once there is a later one; the sender then looks again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +19,8 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::lane_in_force::CLOSED_PAUSE;
 use tollgate_core::outcome::{AttemptKind, Outcome, Quiet};
 use tollgate_core::ports::{
-    Connector, Health, Heard, ItemView, Line, NoLine, Permit, Request, Settlement, StatusMove,
-    Store, StoreError, StoreResult, Then,
+    Connector, Health, Heard, History, ItemView, Line, NoLine, Permit, Request, Settlement,
+    StatusMove, Store, StoreError, StoreResult, Then,
 };
 use tollgate_core::retry;
 
@@ -34,6 +38,13 @@ const SETTLE_TRIES: retry::Policy = retry::Policy {
     factor: 2,
     longest_pause: Duration::from_secs(3),
 };
+
+/// How often an item is looked at again because another sender was faster. Each time that other has
+/// made an attempt, so it is making progress.
+const MOST_LOOKS: u32 = 8;
+
+/// How long an item rests that found all lines or all turns taken by others.
+const BUSY_PAUSE: Duration = Duration::from_secs(1);
 
 /// One item to be sent.
 #[derive(Debug, Clone)]
@@ -93,6 +104,8 @@ struct Asked<'a> {
     if_declined: Option<&'a IfDeclined>,
     kind: AttemptKind,
     doubt: Doubt,
+    /// Of the item, before this exchange.
+    failures: u32,
 }
 
 pub struct Sender {
@@ -141,26 +154,34 @@ impl Sender {
     /// with the answer. The key of the next run must be another one: a job under a key that was
     /// declined meanwhile is not sent, and whoever made it looks again.
     pub async fn send_or(&self, job: &Job, if_declined: Option<&IfDeclined>) -> StoreResult<Sent> {
-        let history = loop {
-            let (tolerance, in_doubt) = (self.gate.tolerance(), &job.moves.in_doubt);
-            let history = self
-                .store
-                .take_over(&job.item, job.run, tolerance, in_doubt)
-                .await?;
-            match history.busy_for {
-                // Bounded by the gate's `LATEST_USE`.
-                Some(left) => tokio::time::sleep(left).await,
-                None => break history,
+        for _ in 0..MOST_LOOKS {
+            if let Some(sent) = self.look_and_send(job, if_declined).await? {
+                return Ok(sent);
             }
-        };
+        }
+        let why = format!(
+            "other senders of {} were faster {MOST_LOOKS} times",
+            job.item
+        );
+        Err(StoreError::Unavailable(why))
+    }
+
+    /// Nothing when another attempt was made meanwhile: then nothing was sent here, and what is to be
+    /// done depends on that attempt.
+    async fn look_and_send(
+        &self,
+        job: &Job,
+        if_declined: Option<&IfDeclined>,
+    ) -> StoreResult<Option<Sent>> {
+        let history = self.history(job).await?;
         let key = &job.request.idempotency_key;
         let (kind, doubt) = match decide::next(&history, self.connector.profile(), key) {
-            Next::AlreadyDone(answer) => return Ok(Sent::Done(answer)),
+            Next::AlreadyDone(answer) => return Ok(Some(Sent::Done(answer))),
             Next::AlreadyRefused(reason) => {
                 // Settled by a run that no longer owned the item: the end is still to be written.
                 let refused = job.moves.refused.clone();
                 self.store.finish(&job.item, job.run, refused).await?;
-                return Ok(Sent::Refused(reason));
+                return Ok(Some(Sent::Refused(reason)));
             }
             Next::KeyIsDeclined => {
                 let why = format!("{key} was declined meanwhile; it is looked at again");
@@ -177,35 +198,75 @@ impl Sender {
             }
             _ => job,
         };
-        // The connection comes first: failing here has sent nothing and spends no turn.
-        let line = match self.connector.line().await {
+        // The line comes first: failing here has sent nothing and spends no turn.
+        let mut line = match self.connector.line().await {
             Ok(line) => line,
             Err(none) => {
-                if let NoLine::Unreachable(why) = &none {
-                    self.care.heard(false, history.now, history.now, why).await;
-                }
-                let pause = self.pauses.pause_after(job.run);
-                return self.put_back(job, pause, &none.to_string()).await;
+                let sent = self.no_line(job, &none, &history).await;
+                return sent.map(Some);
             }
         };
-        let ask = self.ask(job, kind, doubt, history.now);
-        match self.gate.turn(ask).await {
+        let ask = self.ask(job, kind, doubt, &history);
+        match self.gate.turn(ask, &mut *line).await {
             Ok(permit) => {
                 let ask = Asked {
                     job,
                     if_declined,
                     kind,
                     doubt,
+                    failures: history.failures,
                 };
-                self.exchange(ask, line, permit).await
+                self.exchange(ask, line, permit).await.map(Some)
             }
-            Err(refusal) => self.refused(job, kind, refusal).await,
+            Err(refusal) => self.refused(job, kind, refusal, &history).await,
+        }
+    }
+
+    /// Only a downstream that cannot be reached is held against it, and against the item.
+    async fn no_line(&self, job: &Job, none: &NoLine, history: &History) -> StoreResult<Sent> {
+        let said = none.to_string();
+        match none {
+            NoLine::Busy(_) => self.put_back(job, BUSY_PAUSE, &said).await,
+            NoLine::Unreachable(why) => {
+                self.care.heard(false, history.now, history.now, why).await;
+                let pause = self.pause_after(history.failures);
+                let (item, run) = (&job.item, job.run);
+                let back = self.store.put_back_failed(item, run, pause, &said);
+                Ok(requeued(job, back.await?, &said))
+            }
+        }
+    }
+
+    /// After one more failure than these.
+    fn pause_after(&self, failures: u32) -> Duration {
+        self.pauses.pause_after(failures.saturating_add(1))
+    }
+
+    /// What was attempted so far, once nobody may be using a turn.
+    async fn history(&self, job: &Job) -> StoreResult<History> {
+        loop {
+            let (tolerance, in_doubt) = (self.gate.tolerance(), &job.moves.in_doubt);
+            let history = self
+                .store
+                .take_over(&job.item, job.run, tolerance, in_doubt)
+                .await?;
+            match history.busy_for {
+                // Bounded by the gate's `LATEST_USE`.
+                Some(left) => tokio::time::sleep(left).await,
+                None => return Ok(history),
+            }
         }
     }
 
     /// There is no turn. First what was certainly not sent is written down, then the item moves: a
-    /// crash between the two leaves an item that is sent anew.
-    async fn refused(&self, job: &Job, kind: AttemptKind, refusal: Refusal) -> StoreResult<Sent> {
+    /// crash between the two leaves an item that the next sender sends.
+    async fn refused(
+        &self,
+        job: &Job,
+        kind: AttemptKind,
+        refusal: Refusal,
+        history: &History,
+    ) -> StoreResult<Option<Sent>> {
         if let Some(attempt) = refusal.unused {
             let unused = Unused {
                 attempt,
@@ -216,7 +277,9 @@ impl Sender {
             let why = format!("its turn was missed, then: {}", refusal.why);
             unused.settle(&*self.store, &why).await?;
         }
-        match refusal.why {
+        let sent = match refusal.why {
+            NoTurn::LookAgain(_) => return Ok(None),
+            NoTurn::Fenced(why) => return Err(StoreError::Fenced(why)),
             NoTurn::NotYours(why) => self.not_ours(job, why).await,
             NoTurn::TooLate => self.hold(job).await,
             // Not for as long as the lane is closed: nobody claims for a closed lane, and one
@@ -226,10 +289,11 @@ impl Sender {
                 self.put_back(job, pause, &why).await
             }
             impatient @ NoTurn::Impatient(_) => {
-                let pause = Duration::from_secs(1);
-                self.put_back(job, pause, &impatient.to_string()).await
+                self.put_back(job, BUSY_PAUSE, &impatient.to_string()).await
             }
-        }
+            NoTurn::NoLine(none) => self.no_line(job, &none, history).await,
+        };
+        sent.map(Some)
     }
 
     /// After a restart a flow may run before the dispatcher has claimed its item again: then it is
@@ -244,14 +308,15 @@ impl Sender {
         Ok(Sent::Superseded(why))
     }
 
-    fn ask(&self, job: &Job, kind: AttemptKind, doubt: Doubt, planned: Timestamp) -> Ask {
+    fn ask(&self, job: &Job, kind: AttemptKind, doubt: Doubt, history: &History) -> Ask {
         Ask {
             lane: self.connector.lane().clone(),
             item: job.item.clone(),
             run: job.run,
             kind,
             key: job.request.idempotency_key.clone(),
-            planned,
+            planned: history.now,
+            seen: history.latest(),
             may_be_late: kind == AttemptKind::Probe || matches!(doubt, Doubt::Since { .. }),
         }
     }
@@ -268,6 +333,7 @@ impl Sender {
             if_declined,
             kind,
             doubt,
+            failures,
         } = asked;
         let (attempt, turn_at, era) = (permit.attempt(), permit.turn_at(), permit.era());
         let profile = self.connector.profile();
@@ -292,7 +358,7 @@ impl Sender {
             AttemptKind::Send => None,
             AttemptKind::Probe => Some(doubt.evidence_in(profile, turn_at, era)),
         };
-        let pause = self.pauses.pause_after(job.run);
+        let pause = self.pause_after(failures);
         let Follows {
             record,
             then,
@@ -320,8 +386,10 @@ impl Sender {
         if self.settle(settlement).await? {
             return Ok(sent);
         }
-        Ok(Sent::Superseded(
-            "another run took over while the answer was awaited".into(),
+        Ok(superseded(
+            job,
+            "settle",
+            "another run took over while the answer was awaited",
         ))
     }
 
@@ -329,14 +397,14 @@ impl Sender {
     async fn care_for_lane(&self, heard: &Heard, turn_at: Timestamp, took: Duration) {
         let slow = took > self.connector.profile().timeout / 2;
         let detail = heard.outcome.detail();
-        let worked = match heard.health {
+        let (worked, detail) = match &heard.health {
             Health::Untold => return,
-            Health::TurnsUsAway => {
-                self.care.stop(detail, turn_at).await;
-                !slow
+            Health::TurnsUsAway { why } => {
+                self.care.stop(why, turn_at).await;
+                (!slow, why.as_str())
             }
-            Health::Answers => !slow,
-            Health::Fails => false,
+            Health::Answers => (!slow, detail),
+            Health::Fails => (false, detail),
         };
         let heard_at = turn_at + took;
         self.care.heard(worked, turn_at, heard_at, detail).await;
@@ -363,13 +431,27 @@ impl Sender {
         if self.store.hold(&job.item, job.run).await? {
             return Ok(Sent::Held);
         }
-        Ok(Sent::Superseded("another run owns the item".into()))
+        Ok(superseded(job, "hold", OTHERS))
     }
 
     async fn put_back(&self, job: &Job, pause: Duration, why: &str) -> StoreResult<Sent> {
-        if self.store.put_back(&job.item, job.run, pause, why).await? {
-            return Ok(Sent::Requeued(why.to_owned()));
-        }
-        Ok(Sent::Superseded("another run owns the item".into()))
+        let back = self.store.put_back(&job.item, job.run, pause, why);
+        Ok(requeued(job, back.await?, why))
     }
+}
+
+fn requeued(job: &Job, is_back: bool, why: &str) -> Sent {
+    if is_back {
+        Sent::Requeued(why.to_owned())
+    } else {
+        superseded(job, "put back", OTHERS)
+    }
+}
+
+const OTHERS: &str = "another run owns the item";
+
+/// An update that is guarded by the run has moved no row.
+fn superseded(job: &Job, what: &'static str, why: &str) -> Sent {
+    tracing::warn!(item = %job.item, run = job.run, what, why, "nothing was moved");
+    Sent::Superseded(why.to_owned())
 }

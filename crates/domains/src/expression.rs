@@ -52,6 +52,12 @@ impl Expression {
         }
     }
 
+    /// The first of these variables that it speaks of.
+    pub(crate) fn speaks_of<'n>(&self, names: &[&'n str]) -> Option<&'n str> {
+        let spoken = vocabulary::names(self.program.expression());
+        names.iter().copied().find(|name| spoken.contains(name))
+    }
+
     pub(crate) fn holds(&self, facts: &Facts) -> Result<bool, Failed> {
         let run = AssertUnwindSafe(|| self.program.execute(&facts.context));
         match catch_unwind(run) {

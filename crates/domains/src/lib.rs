@@ -5,6 +5,7 @@ mod digest;
 mod expression;
 mod fields;
 pub mod invoices;
+pub mod json;
 pub mod notifications;
 pub mod payments;
 pub mod status_checks;

@@ -54,7 +54,10 @@ fn charged(answer: Answer) -> Outcome {
 mod tests {
     use std::time::Duration;
 
+    use tollgate_core::marker::Marker;
+
     use super::*;
+    use crate::stranger::tell_apart;
 
     fn profile() -> Profile {
         Profile {
@@ -63,15 +66,14 @@ mod tests {
             settle: Duration::from_mins(1),
             timeout: Duration::from_secs(10),
             means_not_done: vec![429],
+            recognised_by: Marker::Contract,
             asks_by_key: false,
         }
     }
     fn answered(status: u16, body: &str) -> Exchange {
-        Exchange::Answered(Answer {
-            status,
-            retry_after: None,
-            body: body.into(),
-        })
+        let exchange = Exchange::Answered(Answer::new(status, body));
+        let names = [("invoiceId", "inv_1"), ("key", "invoice-inv_1-1")];
+        tell_apart(exchange, &profile(), &names)
     }
     fn sent(status: u16, body: &str) -> Outcome {
         judge_charge(answered(status, body), &profile())
@@ -114,25 +116,50 @@ mod tests {
         }
     }
 
+    const NAMED: [&str; 2] = [
+        r#"{"invoiceId":"inv_1","error":"no such customer"}"#,
+        r#"{"key":"invoice-inv_1-1","error":"no such customer"}"#,
+    ];
+
     #[test]
     fn an_unknown_customer_and_a_wrong_currency_are_refused() {
-        for status in [404, 409, 422] {
-            let said = sent(status, "no such customer");
-            let why = format!("status {status}: no such customer");
-            assert_eq!(said, Outcome::Refused(why));
+        for (status, body) in [404, 409, 422].into_iter().zip(NAMED.into_iter().cycle()) {
+            let why = format!("status {status}: {body}");
+            assert_eq!(sent(status, body), Outcome::Refused(why));
         }
         assert!(matches!(sent(500, ""), Outcome::Unknown(_)));
-        assert!(matches!(sent(429, ""), Outcome::Retry { .. }));
-        assert!(matches!(sent(401, ""), Outcome::Retry { .. }));
+        assert!(matches!(sent(429, "{}"), Outcome::Retry { .. }));
+        assert!(matches!(sent(401, "{}"), Outcome::Retry { .. }));
         let lost = judge_charge(Exchange::Lost("reset".into()), &profile());
         assert_eq!(lost, Outcome::Unknown("reset".into()));
     }
 
     #[test]
-    fn a_question_believes_a_404_and_no_other_refusal() {
-        assert!(matches!(asked(404, ""), Outcome::Retry { .. }));
-        for status in [201, 400, 409, 429, 500] {
-            let outcome = asked(status, r#"{"charged":true}"#);
+    fn a_stranger_neither_refuses_a_charge_nor_denies_it() {
+        let bodies = [
+            "",
+            "default backend - 404",
+            "<html>",
+            r#"{"invoiceId":"inv_2"}"#,
+        ];
+        for body in bodies {
+            for outcome in [sent(404, body), sent(410, body), asked(404, body)] {
+                assert!(
+                    matches!(outcome, Outcome::Unknown(_)),
+                    "{body}: {outcome:?}"
+                );
+            }
+        }
+        assert!(matches!(sent(409, "taken"), Outcome::Unknown(_)));
+    }
+
+    #[test]
+    fn a_question_believes_a_404_that_names_the_charge_and_no_other_refusal() {
+        for body in NAMED {
+            assert!(matches!(asked(404, body), Outcome::Retry { .. }));
+        }
+        for status in [201, 400, 409, 410, 429, 500] {
+            let outcome = asked(status, r#"{"charged":true,"invoiceId":"inv_1"}"#);
             assert!(matches!(outcome, Outcome::Unknown(_)), "{status}");
         }
     }

@@ -3,22 +3,26 @@
 
 use std::error::Error;
 use std::io;
-use std::net::TcpStream as Socket;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::RETRY_AFTER;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, socket};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
+use tollgate_core::ports::NoLine;
 
 use crate::access::Access;
 use crate::encrypted::{Encrypted, Raw};
+use crate::first_write::FirstWrite;
 use crate::judge::{Answer, Exchange};
+use crate::socket::Socket;
 use crate::tls::Tls;
 use crate::url::Base;
 
@@ -58,30 +62,34 @@ impl Remote {
     }
 
     /// A connection on which a request can go out at once: with TLS, its handshake is over.
-    pub(crate) async fn connect(&self) -> Result<Connection, String> {
+    pub(crate) async fn connect(&self) -> Result<Connection, NoLine> {
         let deadline = Instant::now() + CONNECT_WITHIN;
         let opening = TcpStream::connect((self.host.as_str(), self.port));
         let stream = timeout_at(deadline, opening)
             .await
-            .map_err(|_| format!("no connection within {CONNECT_WITHIN:?}"))?
-            .map_err(|error| plain_io(&error))?;
-        let (stream, socket) = watched(stream).map_err(|error| plain_io(&error))?;
-        let (requests, watch) = match &self.tls {
-            None => (start(stream).await?, Watch::Plain(socket)),
-            Some(tls) => {
-                let shaking = tls.handshake(Raw::new(stream, socket));
-                let stream = timeout_at(deadline, shaking)
-                    .await
-                    .map_err(|_| format!("no TLS handshake within {CONNECT_WITHIN:?}"))??;
-                let stream = Encrypted::new(stream);
-                (start(stream.clone()).await?, Watch::Encrypted(stream))
-            }
-        };
+            .map_err(|_| NoLine::Unreachable(format!("no connection within {CONNECT_WITHIN:?}")))?
+            .map_err(|error| no_connection(&error))?;
+        let socket = Socket::new(stream).map_err(|error| no_connection(&error))?;
+        let first_write = Arc::clone(socket.first_write());
+        let started = self.start_on(socket, deadline).await;
+        let (requests, watch) = started.map_err(NoLine::Unreachable)?;
         Ok(Connection {
             requests,
             watch,
+            first_write,
             idle_since: Instant::now(),
         })
+    }
+
+    async fn start_on(&self, socket: Socket, by: Instant) -> Result<(Requests, Watch), String> {
+        let Some(tls) = &self.tls else {
+            return Ok((start(socket.clone()).await?, Watch::Plain(socket)));
+        };
+        let stream = timeout_at(by, tls.handshake(Raw::new(socket)))
+            .await
+            .map_err(|_| format!("no TLS handshake within {CONNECT_WITHIN:?}"))??;
+        let stream = Encrypted::new(stream);
+        Ok((start(stream.clone()).await?, Watch::Encrypted(stream)))
     }
 }
 
@@ -89,27 +97,15 @@ impl Remote {
 pub(crate) struct Connection {
     requests: Requests,
     watch: Watch,
+    first_write: Arc<FirstWrite>,
     pub(crate) idle_since: Instant,
 }
 
-/// A second handle on the connection, to look at it. The driver learns of a hang-up when the
-/// runtime gets round to it, and would write until then; the kernel knows at once.
+/// The driver's stream once more, to look at it.
 #[derive(Debug)]
 enum Watch {
     Plain(Socket),
     Encrypted(Encrypted),
-}
-
-impl Watch {
-    fn is_silent(&self) -> bool {
-        match self {
-            Self::Plain(socket) => {
-                let peeked = socket.peek(&mut [0]);
-                matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
-            }
-            Self::Encrypted(stream) => stream.is_silent(),
-        }
-    }
 }
 
 impl Connection {
@@ -124,20 +120,52 @@ impl Connection {
     /// Whether a request may go out: the other side is still there, and has nothing to say
     /// before it is asked.
     pub(crate) fn is_silent(&self) -> bool {
-        !self.is_closed() && self.watch.is_silent()
+        !self.is_closed()
+            && match &self.watch {
+                Watch::Plain(socket) => socket.is_silent(),
+                Watch::Encrypted(stream) => stream.is_silent(),
+            }
     }
 
-    pub(crate) async fn exchange(&mut self, request: OutRequest) -> Exchange {
-        exchange(&mut self.requests, request).await
+    /// One request, whose first byte leaves by `use_by` or never, and its whole answer.
+    pub(crate) async fn exchange(
+        &mut self,
+        request: OutRequest,
+        use_by: Instant,
+        within: Duration,
+    ) -> Exchange {
+        self.first_write.expect_by(use_by);
+        let exchange = timeout(within, exchange(&mut self.requests, request))
+            .await
+            .unwrap_or_else(|_| Exchange::Lost(format!("no whole answer within {within:?}")));
+        match exchange {
+            Exchange::Answered(_) | Exchange::Stranger(_) => self.first_write.answered(),
+            Exchange::Lost(why) if !self.first_write.has_begun() => return Exchange::NotSent(why),
+            Exchange::Lost(_) | Exchange::NotSent(_) => {}
+        }
+        exchange
     }
 }
 
-/// The stream, with a second handle on its socket.
-fn watched(stream: TcpStream) -> io::Result<(TcpStream, Socket)> {
-    stream.set_nodelay(true)?;
-    let stream = stream.into_std()?;
-    let socket = stream.try_clone()?;
-    Ok((TcpStream::from_std(stream)?, socket))
+/// What this machine has run out of says nothing about the downstream.
+fn no_connection(error: &io::Error) -> NoLine {
+    let ours = [
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::NOMEM,
+        Errno::NOBUFS,
+        Errno::ADDRNOTAVAIL,
+    ];
+    // A name that could not be looked up for want of a descriptor does not say so.
+    let errno = Errno::from_io_error(error)
+        .or_else(|| socket(AddressFamily::INET, SocketType::STREAM, None).err());
+    match errno {
+        Some(errno) if ours.contains(&errno) => NoLine::Busy(format!(
+            "this machine has no more: {}",
+            plain_io(&errno.into())
+        )),
+        _ => NoLine::Unreachable(plain_io(error)),
+    }
 }
 
 /// Speaks HTTP/1.1 on the stream.
@@ -172,11 +200,10 @@ async fn exchange(requests: &mut Requests, request: OutRequest) -> Exchange {
 
 async fn read_whole(response: http::Response<Incoming>) -> Exchange {
     let (head, body) = response.into_parts();
-    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     match Limited::new(body, MAX_ANSWER_BYTES).collect().await {
         Ok(body) => Exchange::Answered(Answer {
             status: head.status.as_u16(),
-            retry_after: head.headers.get(RETRY_AFTER).map(text),
+            headers: head.headers,
             body: body.to_bytes().into(),
         }),
         Err(error) if error.is::<LengthLimitError>() => Exchange::Lost(format!(
@@ -211,6 +238,27 @@ mod tests {
     use tokio::io::{AsyncReadExt, duplex};
 
     use super::*;
+
+    #[test]
+    fn what_this_machine_has_run_out_of_is_not_held_against_the_downstream() {
+        let ours = [
+            Errno::MFILE,
+            Errno::NFILE,
+            Errno::NOMEM,
+            Errno::NOBUFS,
+            Errno::ADDRNOTAVAIL,
+        ];
+        for errno in ours {
+            let none = no_connection(&errno.into());
+            assert!(matches!(none, NoLine::Busy(_)), "{errno:?}: {none:?}");
+        }
+        let theirs = [Errno::CONNREFUSED, Errno::TIMEDOUT, Errno::HOSTUNREACH];
+        let theirs = theirs.map(io::Error::from).into_iter();
+        for error in theirs.chain([io::Error::other("no such host")]) {
+            let none = no_connection(&error);
+            assert!(matches!(none, NoLine::Unreachable(_)), "{none:?}");
+        }
+    }
 
     #[tokio::test]
     async fn a_request_that_hyper_never_began_to_write_is_not_sent() {

@@ -14,10 +14,11 @@ pub(crate) fn judge_delivery(exchange: Exchange) -> Outcome {
             return Outcome::retry(format!("failed before the first byte: {why}"));
         }
         Exchange::Lost(why) => return Outcome::Unknown(why),
-        Exchange::Answered(answer) => answer,
+        Exchange::Answered(answer) | Exchange::Stranger(answer) => answer,
     };
     let status = answer.status;
-    let retry_after = answer.retry_after.as_deref();
+    let retry_after = answer.retry_after();
+    let retry_after = retry_after.as_deref();
     let why = format!("status {status}");
     match status {
         200..=299 => Outcome::Done(why),
@@ -40,11 +41,8 @@ mod tests {
     use crate::judge::Answer;
 
     fn answered(status: u16, retry_after: Option<&str>) -> Outcome {
-        judge_delivery(Exchange::Answered(Answer {
-            status,
-            retry_after: retry_after.map(Into::into),
-            body: b"whatever".into(),
-        }))
+        let answer = Answer::new(status, "whatever");
+        judge_delivery(Exchange::Answered(answer.retrying_after(retry_after)))
     }
 
     fn quiet(status: u16, secs: u64) -> Outcome {

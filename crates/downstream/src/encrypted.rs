@@ -9,15 +9,15 @@
 //! still has to wait proves that nothing but harmless bytes had come. What else is found is thrown
 //! away with the connection, which is not used again.
 
-use std::io::{self, Read};
-use std::net::TcpStream as Socket;
+use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
+
+use crate::socket::Socket;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Encrypted(Arc<Mutex<TlsStream<Raw>>>);
@@ -73,8 +73,6 @@ impl AsyncWrite for Encrypted {
 /// the bytes.
 #[derive(Debug)]
 pub(crate) struct Raw {
-    stream: TcpStream,
-    /// The same socket.
     socket: Socket,
     /// A look must not take the driver's place in the reactor: it would hear of a hang-up only with
     /// the next request.
@@ -82,9 +80,8 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    pub(crate) fn new(stream: TcpStream, socket: Socket) -> Self {
+    pub(crate) fn new(socket: Socket) -> Self {
         Self {
-            stream,
             socket,
             only_looks: false,
         }
@@ -97,18 +94,14 @@ impl AsyncRead for Raw {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.socket.read(buf.initialize_unfilled()) {
-            Ok(read) => {
-                buf.advance(read);
-                Poll::Ready(Ok(()))
-            }
+        match self.socket.read_now(buf) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 if self.only_looks {
                     return Poll::Pending;
                 }
-                Pin::new(&mut self.stream).poll_read(cx, buf)
+                Pin::new(&mut self.socket).poll_read(cx, buf)
             }
-            Err(error) => Poll::Ready(Err(error)),
+            read => Poll::Ready(read),
         }
     }
 }
@@ -119,12 +112,12 @@ impl AsyncWrite for Raw {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+        Pin::new(&mut self.socket).poll_write(cx, buf)
     }
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        Pin::new(&mut self.socket).poll_flush(cx)
     }
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        Pin::new(&mut self.socket).poll_shutdown(cx)
     }
 }

@@ -2,6 +2,7 @@
 //! it promises, and what a send and a probe look like on the wire.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -10,6 +11,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use http_body_util::Full;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tollgate_core::id::LaneName;
+use tollgate_core::outcome::AttemptKind;
 use tollgate_core::ports::{Connector, Heard, Line, NoLine, Permit, Profile, Request};
 
 use crate::access::Access;
@@ -17,6 +19,7 @@ use crate::charge::{judge_charge, judge_charge_probe};
 use crate::connection::{OutRequest, Remote};
 use crate::judge::{Exchange, heard, judge_probe, judge_send};
 use crate::pool::{Lease, Pool};
+use crate::stranger::tell_apart;
 use crate::url::Base;
 
 #[derive(Debug, Clone)]
@@ -118,28 +121,34 @@ struct HttpLine {
 
 #[async_trait]
 impl Line for HttpLine {
-    async fn send(self: Box<Self>, _permit: Permit, request: &Request) -> Heard {
+    async fn connect_for(&mut self, turn: Instant) -> Result<(), NoLine> {
+        let connected = self.lease.connect_for(turn.into()).await;
+        connected.map_err(|none| none.at(&self.endpoint.label))
+    }
+
+    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Heard {
         let (profile, contract) = (&self.endpoint.profile, self.endpoint.contract);
+        let use_by = permit.use_by().into();
         let exchange = match self.endpoint.order(request) {
-            Ok(out) => self.lease.exchange(out, profile.timeout).await,
+            Ok(out) => self.lease.exchange(out, use_by, profile.timeout).await,
             Err(error) => Exchange::NotSent(error.to_string()),
         };
-        heard(exchange, |e| match contract {
+        let exchange = tell_apart(exchange, profile, &contract.names(request));
+        heard(AttemptKind::Send, exchange, |e| match contract {
             Contract::Payments => judge_send(e, &request.reference, profile),
             Contract::Charges => judge_charge(e, profile),
         })
     }
 
-    async fn probe(self: Box<Self>, _permit: Permit, request: &Request) -> Heard {
-        let contract = self.endpoint.contract;
+    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Heard {
+        let (profile, contract) = (&self.endpoint.profile, self.endpoint.contract);
+        let use_by = permit.use_by().into();
         let exchange = match self.endpoint.question(request) {
-            Ok(out) => {
-                let within = self.endpoint.profile.timeout;
-                self.lease.exchange(out, within).await
-            }
+            Ok(out) => self.lease.exchange(out, use_by, profile.timeout).await,
             Err(error) => Exchange::NotSent(error.to_string()),
         };
-        heard(exchange, |e| match contract {
+        let exchange = tell_apart(exchange, profile, &contract.names(request));
+        heard(AttemptKind::Probe, exchange, |e| match contract {
             Contract::Payments => judge_probe(e, &request.reference),
             Contract::Charges => judge_charge_probe(e),
         })
@@ -158,6 +167,19 @@ impl Contract {
         match self {
             Self::Payments => "payments",
             Self::Charges => "charge",
+        }
+    }
+
+    /// What an answer may name the request by. A charge is known by its invoice and by its key.
+    fn names(self, request: &Request) -> Vec<(&'static str, &str)> {
+        let (reference, key) = (&*request.reference, &*request.idempotency_key);
+        match self {
+            Self::Payments => vec![("paymentId", reference)],
+            Self::Charges => vec![
+                ("invoiceId", reference),
+                ("key", key),
+                ("idempotencyKey", key),
+            ],
         }
     }
 }

@@ -69,11 +69,7 @@ mod tests {
     use super::*;
 
     fn answer(status: u16, body: &str) -> Answer {
-        Answer {
-            status,
-            retry_after: None,
-            body: body.into(),
-        }
+        Answer::new(status, body)
     }
     fn refused(why: &str) -> CallError {
         CallError::Refused(why.to_owned())

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HOST};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use http_body_util::Full;
 use serde_json::json;
+use tokio::time::Instant;
+use tollgate_core::gate::DEFAULT_TOLERANCE;
 use tollgate_core::ports::{CallError, CheckServices, GatewayAnswer, TakeTurn};
 
 use crate::access::Access;
@@ -148,19 +150,26 @@ impl Service {
         turn: Option<&dyn TakeTurn>,
     ) -> Result<Answer, CallError> {
         let lease = self.pool.lease(within).await;
-        let lease = lease.map_err(|none| CallError::Failed(none.to_string()))?;
+        let mut lease = lease.map_err(|none| CallError::Failed(none.to_string()))?;
         let request = self.request(call);
         let request = request.map_err(|error| CallError::Refused(error.to_string()))?;
-        if let Some(turn) = turn {
-            turn.take().await.map_err(CallError::Failed)?;
-        }
-        match lease.exchange(request, within).await {
-            Exchange::Answered(answer) => Ok(answer),
+        let connected = lease.connect_for(Instant::now()).await;
+        connected.map_err(|none| CallError::Failed(none.to_string()))?;
+        let use_by = match turn {
+            Some(turn) => {
+                turn.take().await.map_err(CallError::Failed)?;
+                Instant::now() + DEFAULT_TOLERANCE
+            }
+            None => Instant::now() + within,
+        };
+        match lease.exchange(request, use_by, within).await {
+            Exchange::Answered(answer) | Exchange::Stranger(answer) => Ok(answer),
             Exchange::NotSent(why) | Exchange::Lost(why) => Err(CallError::Failed(why)),
         }
     }
 
     fn request(&self, call: Call) -> http::Result<OutRequest> {
+        let is_post = call.method == Method::POST;
         let mut builder = http::Request::builder()
             .method(call.method)
             .uri(format!("{}{}", self.path, call.path))
@@ -168,7 +177,38 @@ impl Service {
         if let Some(headers) = builder.headers_mut() {
             headers.extend(self.headers.clone());
             headers.extend(call.headers);
+            // Some servers refuse a POST that does not say how long it is.
+            if is_post && call.body.is_empty() {
+                headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+            }
         }
         builder.body(Full::new(call.body))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_without_a_body_says_that_it_has_none() {
+        let options = ServiceOptions {
+            url: "http://127.0.0.1:1/pgi".to_owned(),
+            max_connections: 1,
+        };
+        let service = Service::connect(&options, &Access::default()).unwrap();
+        let length = |method: Method, body: &'static str| {
+            let request = service.request(Call {
+                method,
+                path: "/x".to_owned(),
+                headers: HeaderMap::new(),
+                body: Bytes::from(body),
+            });
+            request.unwrap().headers().get(CONTENT_LENGTH).cloned()
+        };
+        let none = HeaderValue::from_static("0");
+        assert_eq!(length(Method::POST, ""), Some(none));
+        assert_eq!(length(Method::POST, "{}"), None, "the connection tells it");
+        assert_eq!(length(Method::GET, ""), None);
     }
 }

@@ -2,7 +2,7 @@
 //! specification, on the same connections as any other downstream's.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -10,7 +10,8 @@ use http::HeaderValue;
 use http::header::{CONTENT_TYPE, HOST};
 use http_body_util::Full;
 use tollgate_core::id::LaneName;
-use tollgate_core::outcome::Outcome;
+use tollgate_core::marker::Marker;
+use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{Connector, Health, Heard, Line, NoLine, Permit, Profile, Request};
 
 use crate::access::Access;
@@ -24,7 +25,7 @@ use crate::url::Base;
 /// For one whole exchange.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// A receiver that hangs holds no more of our flows than this.
-const MAX_CONNECTIONS: usize = 32;
+pub const MAX_RECEIVER_CONNECTIONS: usize = 32;
 
 #[derive(Debug, Clone)]
 pub struct WebhookOptions {
@@ -69,7 +70,7 @@ impl WebhookConnector {
         };
         Ok(Self {
             endpoint: Arc::new(endpoint),
-            pool: Arc::new(Pool::new(remote, MAX_CONNECTIONS)),
+            pool: Arc::new(Pool::new(remote, MAX_RECEIVER_CONNECTIONS)),
         })
     }
 
@@ -87,6 +88,7 @@ fn profile() -> Profile {
         settle: Duration::ZERO,
         timeout: TIMEOUT,
         means_not_done: vec![],
+        recognised_by: Marker::AnyBody,
         asks_by_key: false,
     }
 }
@@ -119,14 +121,19 @@ struct WebhookLine {
 
 #[async_trait]
 impl Line for WebhookLine {
+    async fn connect_for(&mut self, turn: Instant) -> Result<(), NoLine> {
+        let connected = self.lease.connect_for(turn.into()).await;
+        connected.map_err(|none| none.at(&self.endpoint.place))
+    }
+
     async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Heard {
-        let at_secs = permit.turn_at().as_second();
+        let (at_secs, use_by) = (permit.turn_at().as_second(), permit.use_by().into());
         let exchange = match self.endpoint.post(request, at_secs) {
-            Ok(out) => self.lease.exchange(out, TIMEOUT).await,
+            Ok(out) => self.lease.exchange(out, use_by, TIMEOUT).await,
             Err(error) => Exchange::NotSent(error.to_string()),
         };
-        let mut heard = heard(exchange, judge_delivery);
-        if heard.health == Health::TurnsUsAway {
+        let mut heard = heard(AttemptKind::Send, exchange, judge_delivery);
+        if matches!(heard.health, Health::TurnsUsAway { .. }) {
             // Whoever turns one kind of news away is no bank that turns us away: it is tried again.
             heard.health = Health::Answers;
         }

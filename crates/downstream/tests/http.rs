@@ -14,11 +14,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{AttemptId, LaneName};
+use tollgate_core::marker::Marker;
 use tollgate_core::outcome::{Outcome, Quiet};
-use tollgate_core::ports::{Connector, NoLine, Permit, Profile, Request};
-use tollgate_downstream::{HttpConnector, HttpOptions, MAX_ANSWER_BYTES};
+use tollgate_core::ports::{Connector, Health, NoLine, Permit, Profile, Request};
+use tollgate_downstream::{Access, HttpConnector, HttpOptions, MAX_ANSWER_BYTES};
 
 const NAMED: &str = r#"{"paymentId":"pay_1"}"#;
+const NO_ACCOUNT: &str = r#"{"error":"no such account"}"#;
 const BODY: &str = r#"{"paymentId":"pay_1","amount":"125.50"}"#;
 
 /// What the server does with the next request it has read.
@@ -140,6 +142,7 @@ fn options(url: &str) -> HttpOptions {
             settle: Duration::from_mins(1),
             timeout: Duration::from_secs(10),
             means_not_done: vec![429],
+            recognised_by: Marker::Contract,
             asks_by_key: false,
         },
         max_connections: 4,
@@ -162,7 +165,8 @@ fn impatient(url: &str) -> HttpConnector {
 }
 
 fn permit() -> Permit {
-    Permit::granted_by_the_gate(AttemptId(1), Timestamp::UNIX_EPOCH, 1)
+    let use_by = tokio::time::Instant::now() + Duration::from_secs(10);
+    Permit::granted_by_the_gate(AttemptId(1), Timestamp::UNIX_EPOCH, 1, use_by.into_std())
 }
 
 fn request() -> Request {
@@ -216,8 +220,8 @@ async fn a_send_and_a_probe_look_like_the_contract_on_the_wire() {
 async fn whole_answers_are_judged_and_their_connection_is_used_again() {
     let bank = Bank::open([
         Then::Answer(answer("201 Created", NAMED)),
-        Then::Answer(answer("422 Unprocessable", "no such account")),
-        Then::Answer(answer("404 Not Found", "")),
+        Then::Answer(answer("422 Unprocessable", NO_ACCOUNT)),
+        Then::Answer(answer("404 Not Found", NAMED)),
         Then::Answer("HTTP/1.1 429 Slow\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n".into()),
         Then::Answer("HTTP/1.1 302 Found\r\nlocation: /x\r\ncontent-length: 0\r\n\r\n".into()),
     ])
@@ -226,7 +230,7 @@ async fn whole_answers_are_judged_and_their_connection_is_used_again() {
     assert_eq!(send(&connector).await, Outcome::Done(NAMED.into()));
     assert_eq!(
         send(&connector).await,
-        Outcome::Refused("status 422: no such account".into())
+        Outcome::Refused(format!("status 422: {NO_ACCOUNT}"))
     );
     assert_eq!(
         probe(&connector).await,
@@ -241,6 +245,76 @@ async fn whole_answers_are_judged_and_their_connection_is_used_again() {
     );
     assert_unknown(&send(&connector).await, "status 302");
     assert_eq!((bank.seen().len(), bank.connections()), (5, 1));
+}
+
+/// A load balancer without a backend, and then the bank itself.
+#[tokio::test]
+async fn a_strangers_404_neither_refuses_nor_proves_and_a_send_stops_the_lane() {
+    let stranger = "HTTP/1.1 404 Not Found\r\ncontent-type: text/plain\r\n\
+                    content-length: 21\r\n\r\ndefault backend - 404";
+    let bank = Bank::open([
+        Then::Answer(stranger.into()),
+        Then::Answer(stranger.into()),
+        Then::Answer(answer("404 Not Found", NAMED)),
+    ])
+    .await;
+    let connector = bank.connector();
+    let line = connector.line().await.unwrap();
+    let sent = line.send(permit(), &request()).await;
+    assert_unknown(&sent.outcome, "default backend - 404");
+    let Health::TurnsUsAway { why } = sent.health else {
+        panic!("{:?}", sent.health)
+    };
+    assert!(why.contains("status 404 (text/plain)"), "{why}");
+    assert_unknown(&probe(&connector).await, "not recognisably the bank's");
+    let refused = Outcome::Refused(format!("status 404: {NAMED}"));
+    assert_eq!(send(&connector).await, refused);
+}
+
+#[tokio::test]
+async fn a_marker_of_the_profile_is_looked_for_in_the_answers_head() {
+    let marked = "HTTP/1.1 404 Not Found\r\nX-Bank: core\r\ncontent-length: 0\r\n\r\n";
+    let bank = Bank::open([
+        Then::Answer(marked.into()),
+        Then::Answer(marked.into()),
+        Then::Answer(answer("404 Not Found", NAMED)),
+    ])
+    .await;
+    let mut options = options(&bank.url);
+    options.profile.recognised_by = Marker::parse("header:x-bank=core").unwrap();
+    let connector = HttpConnector::new(options).unwrap();
+    let unmarked = "not recognisably the bank's";
+    assert_eq!(
+        send(&connector).await,
+        Outcome::Refused("status 404".into())
+    );
+    let denied = Outcome::retry("unknown to the downstream");
+    assert_eq!(probe(&connector).await, denied);
+    assert_unknown(&send(&connector).await, unmarked);
+}
+
+#[tokio::test]
+async fn a_charge_is_known_by_its_invoice_or_its_key() {
+    let named = [
+        r#"{"invoiceId":"pay_1"}"#,
+        r#"{"key":"payment-pay_1"}"#,
+        r#"{"idempotencyKey":"payment-pay_1"}"#,
+    ];
+    let mut script = named.map(|body| Then::Answer(answer("404 Not Found", body)));
+    let bank = Bank::open(script.clone()).await;
+    let connector = HttpConnector::charging(options(&bank.url), &Access::default()).unwrap();
+    for body in named {
+        let refused = Outcome::Refused(format!("status 404: {body}"));
+        assert_eq!(send(&connector).await, refused);
+    }
+    script[0] = Then::Answer(answer("404 Not Found", r#"{"paymentId":"pay_1"}"#));
+    let bank = Bank::open(script).await;
+    let connector = HttpConnector::charging(options(&bank.url), &Access::default()).unwrap();
+    assert_unknown(&probe(&connector).await, "not recognisably the bank's");
+    for _ in 1..named.len() {
+        let denied = Outcome::retry("unknown to the downstream");
+        assert_eq!(probe(&connector).await, denied);
+    }
 }
 
 #[tokio::test]
@@ -295,26 +369,6 @@ async fn a_hang_up_between_two_sends_costs_a_new_connection_and_nothing_else() {
     assert_eq!((bank.seen().len(), bank.connections()), (rounds, rounds));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hang_up_while_the_line_waits_for_its_turn_has_sent_nothing() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    for probing in [false, true].repeat(50) {
-        let connector = connector(&url, 1);
-        let (line, accepted) = tokio::join!(connector.line(), listener.accept());
-        drop(accepted.unwrap());
-        let line = line.unwrap();
-        if probing {
-            let outcome = line.probe(permit(), &request()).await.outcome;
-            assert_unknown(&outcome, "not asked");
-        } else {
-            let outcome = line.send(permit(), &request()).await.outcome;
-            assert_eq!(outcome, Outcome::retry(outcome.detail()));
-            assert!(outcome.detail().starts_with("failed before the first byte"));
-        }
-    }
-}
-
 #[tokio::test]
 async fn a_hang_up_or_reset_instead_of_an_answer_is_unknown() {
     for then in [Then::Close, Then::Reset] {
@@ -329,7 +383,7 @@ async fn a_hang_up_or_reset_instead_of_an_answer_is_unknown() {
 #[tokio::test]
 async fn half_an_answer_is_unknown_wherever_it_breaks_off() {
     let whole = answer("200 OK", NAMED);
-    let refused = answer("422 Unprocessable", "no such account");
+    let refused = answer("422 Unprocessable", NO_ACCOUNT);
     let chunked =
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n15\r\n{\"paymentId\":\"pay_1\"}\r\n";
     let halves = [

@@ -6,10 +6,12 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{DueFlow, FlowEnd, FlowView, StoreResult};
+use tollgate_core::retry;
 
 use crate::contained::contained;
 use crate::ctx::FlowCtx;
@@ -17,6 +19,14 @@ use crate::journal::Journal;
 use crate::local::{Local, Tether};
 use crate::progress::Progress;
 use crate::registry::{Runner, no_flow_named};
+
+/// Between tries to write the failure of a flow that the store refuses.
+const REFUSED_END: retry::Policy = retry::Policy {
+    max_attempts: u32::MAX,
+    first_pause: Duration::from_secs(1),
+    factor: 2,
+    longest_pause: Duration::from_mins(5),
+};
 
 pub(crate) struct Run {
     pub(crate) local: Rc<Local>,
@@ -88,18 +98,24 @@ async fn finish(run: &Run, mut end: FlowEnd) {
         // The store refuses this end for good; a refusal must not leave a parent waiting.
         tracing::error!(flow = %run.id, %error, "a flow's end was refused by the store");
         end = FlowEnd::Failed(format!("its end was refused by the store: {error}"));
-        if let Err(error) = write_end(run, &end).await {
-            tracing::error!(flow = %run.id, %error, "a flow stays unended until the next start");
-            leave(run, false);
-            return;
-        }
+        write_failure(run, &end).await;
     }
     leave(run, matches!(end, FlowEnd::Again { .. }));
     let watchers = &run.local.shared.watchers;
     match end {
         FlowEnd::Done(result_json) => watchers.tell(&run.id, || FlowView::Done { result_json }),
         FlowEnd::Failed(error) => watchers.tell(&run.id, || FlowView::Failed { error }),
-        FlowEnd::Again { .. } => run.local.shared.due_in(std::time::Duration::ZERO),
+        FlowEnd::Again { .. } => run.local.shared.due_in(Duration::ZERO),
+    }
+}
+
+/// That a flow failed is written sooner or later: unended, it would look as if it ran until the next start.
+async fn write_failure(run: &Run, end: &FlowEnd) {
+    let mut tries = 0;
+    while let Err(error) = write_end(run, end).await {
+        tries += 1;
+        tracing::error!(flow = %run.id, %error, tries, "a flow's failure could not be written; it is tried again");
+        tokio::time::sleep(REFUSED_END.pause_after(tries)).await;
     }
 }
 

@@ -48,9 +48,6 @@ impl EmbeddedEngine {
     ) -> Result<Self, StartError> {
         options.validate().map_err(StartError::Invalid)?;
         let registry = builder.build().map_err(StartError::Invalid)?;
-        let flow_runtime = runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()?;
         let step_runtime = runtime::Handle::current();
 
         let epoch = flows.take_node().await?;
@@ -61,6 +58,12 @@ impl EmbeddedEngine {
             .name("tollgate-engine".to_owned())
             .spawn(move || {
                 let _ended = Ended(Arc::clone(&on_thread));
+                // Made here: where others await, a runtime cannot even be dropped.
+                let flow_runtime = runtime::Builder::new_current_thread().enable_time().build();
+                let flow_runtime = match flow_runtime {
+                    Ok(flow_runtime) => flow_runtime,
+                    Err(why) => return on_thread.stop(Stop::Died(why.to_string())),
+                };
                 let local = Rc::new(Local::new(Tether::new(on_thread, token), step_runtime));
                 // Leaving drops the set and with it all flows; their journals resume them.
                 LocalSet::new().block_on(&flow_runtime, load_until_stopped(local));

@@ -8,7 +8,9 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use hyper::body::{Body, Frame, SizeHint};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+use crate::request::Name;
 
 pub(crate) type Answer = Response<AnswerBody>;
 
@@ -146,6 +148,18 @@ impl Said {
         }
     }
 
+    /// A refusal says whom it is about: so does nobody on the way who answers in the bank's place.
+    pub(crate) fn naming(mut self, name: Option<&Name>) -> Self {
+        let fields = serde_json::from_str::<Map<String, Value>>(&self.json);
+        if let (Some(Name { field, id }), Ok(mut fields)) = (name, fields)
+            && self.status.is_client_error()
+        {
+            fields.insert((*field).to_owned(), json!(id));
+            self.json = Value::Object(fields).to_string();
+        }
+        self
+    }
+
     pub(crate) fn whole(self) -> Answer {
         let Self {
             status,
@@ -173,6 +187,12 @@ impl Said {
         };
         typed(self.status, "application/json", body)
     }
+}
+
+/// As a load balancer says it that has no backend.
+pub(crate) fn stranger(status: StatusCode) -> Answer {
+    let body = format!("default backend - {}", status.as_str());
+    typed(status, "text/plain", AnswerBody::Whole(body.into()))
 }
 
 pub(crate) fn garbage() -> Answer {

@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::Context;
 use hyper::{server::conn::http1, service::service_fn};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::oneshot,
@@ -26,8 +26,7 @@ use crate::{
     ledger::Ledger,
 };
 
-/// Further clients wait in the listen queue. Idle connections stay open until the client leaves
-/// or the bank stops.
+/// Further clients wait in the listen queue.
 const MAX_CONNECTIONS: usize = 4_096;
 /// After a failed accept, most likely for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -44,6 +43,8 @@ pub struct BankOptions {
     pub faults: Faults,
     /// Decides when the faults strike; each start begins its sequence anew. Default 0.
     pub seed: u64,
+    /// Closes a connection that has been idle for so long, as most servers do. Default: never.
+    pub close_idle_after: Option<Duration>,
 }
 
 impl Default for BankOptions {
@@ -54,6 +55,7 @@ impl Default for BankOptions {
             honours_keys: true,
             faults: Faults::default(),
             seed: 0,
+            close_idle_after: None,
         }
     }
 }
@@ -82,6 +84,7 @@ impl Bank {
             honours_keys,
             faults,
             seed,
+            close_idle_after,
         } = options;
         let listener = listen(address)
             .with_context(|| format!("the sandbox bank cannot listen on {address}"))?;
@@ -94,7 +97,12 @@ impl Bank {
             slow_work: Mutex::default(),
         });
         let (open, closed) = oneshot::channel();
-        let accepting = tokio::spawn(accept_until(closed, listener, Arc::clone(&counter)));
+        let accepting = tokio::spawn(accept_until(
+            closed,
+            listener,
+            Arc::clone(&counter),
+            close_idle_after,
+        ));
         Ok(Self {
             address,
             counter,
@@ -140,6 +148,7 @@ async fn accept_until(
     mut closed: oneshot::Receiver<()>,
     listener: TcpListener,
     counter: Arc<Counter>,
+    close_idle_after: Option<Duration>,
 ) {
     let mut connections = JoinSet::new();
     loop {
@@ -148,7 +157,8 @@ async fn accept_until(
             Some(_) = connections.join_next() => {}
             accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(serve_connection(stream, Arc::clone(&counter)));
+                    let counter = Arc::clone(&counter);
+                    connections.spawn(serve_connection(stream, counter, close_idle_after));
                 }
                 Err(_) => sleep(ACCEPT_PAUSE).await,
             },
@@ -160,11 +170,18 @@ async fn accept_until(
     slow_work.shutdown().await;
 }
 
-async fn serve_connection(stream: TcpStream, counter: Arc<Counter>) {
+async fn serve_connection(
+    stream: TcpStream,
+    counter: Arc<Counter>,
+    close_idle_after: Option<Duration>,
+) {
     // Best effort: without it answers are only later.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| Box::pin(Arc::clone(&counter).serve(request)));
-    let mut connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    let mut connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(close_idle_after)
+        .serve_connection(TokioIo::new(stream), service);
     // An error is a client that left, or a fault that we made ourselves; the ledger has both.
     let ended = (&mut connection).await;
     if ended.is_err_and(|error| is_hung_up(&error)) {

@@ -19,7 +19,7 @@ use crate::{
     fate::{Fate, FaultSource},
     faults::{Blow, Strike, When},
     ledger::Ledger,
-    request::{Asked, Complaint, key_of, kind_of, read_body},
+    request::{Asked, Complaint, Name, key_of, kind_of, read_body},
     services::Service,
 };
 
@@ -76,10 +76,7 @@ impl Counter {
             self.ledger.amend(place, |entry| entry.answered = true);
             return Ok(Said::over_limit().whole());
         }
-        let payment_id = match &asked {
-            Ok(asked) => asked.payment_id().to_owned(),
-            Err(_) => String::new(),
-        };
+        let name = asked.as_ref().ok().map(Asked::name);
         let said = match blow {
             Some(Blow {
                 strike,
@@ -94,7 +91,7 @@ impl Counter {
         if !fate.latency.is_zero() {
             sleep(fate.latency).await;
         }
-        self.deliver(place, said, blow.map(|blow| blow.strike), &payment_id)
+        self.deliver(place, said, blow.map(|blow| blow.strike), name.as_ref())
             .await
     }
 
@@ -210,6 +207,7 @@ impl Counter {
             } => Effect::Refused429,
             Strike::Status { status, .. } if status.is_client_error() => Effect::RefusedOther,
             Strike::Status { .. }
+            | Strike::Stranger { .. }
             | Strike::Reset
             | Strike::Stall
             | Strike::Half
@@ -229,9 +227,22 @@ impl Counter {
         place: Place,
         said: Said,
         strike: Option<Strike>,
-        payment_id: &str,
+        name: Option<&Name>,
     ) -> Result<Answer, HungUp> {
-        let answer = struck(said, strike, payment_id).await?;
+        let answer = match strike {
+            None => said.naming(name).whole(),
+            Some(Strike::Status {
+                status,
+                retry_after_secs,
+            }) => {
+                let said = Said::by_fault(status, retry_after_secs);
+                said.naming(name).whole()
+            }
+            Some(_) => {
+                let payment_id = name.map(|name| name.id.as_str());
+                struck(said, strike, payment_id.unwrap_or_default()).await?
+            }
+        };
         if !matches!(strike, Some(Strike::Half)) {
             self.ledger.amend(place, |entry| entry.answered = true);
         }
@@ -250,6 +261,7 @@ pub(crate) async fn struck(
             status,
             retry_after_secs,
         }) => Said::by_fault(status, retry_after_secs).whole(),
+        Some(Strike::Stranger { status }) => answers::stranger(status),
         Some(Strike::Reset) => return Err(HungUp),
         Some(Strike::Stall) => future::pending().await,
         Some(Strike::Half) => said.half(),

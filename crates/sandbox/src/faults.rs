@@ -112,6 +112,8 @@ pub(crate) enum Strike {
         status: StatusCode,
         retry_after_secs: Option<u32>,
     },
+    /// Somebody on the way answers in the bank's place, with this status and in plain text.
+    Stranger { status: StatusCode },
     /// A TCP reset.
     Reset,
     /// Never an answer; the connection stays open.
@@ -214,6 +216,7 @@ impl fmt::Display for Blow {
                 retry_after = retry_after_secs;
                 f.write_str(status.as_str())?;
             }
+            Strike::Stranger { status } => write!(f, "stranger {}", status.as_str())?,
             Strike::Reset => f.write_str("reset")?,
             Strike::Stall => f.write_str("stall")?,
             Strike::Half => f.write_str("half")?,

@@ -35,6 +35,13 @@ pub(crate) enum Asked {
     },
 }
 
+/// The field that names what is asked about, in a refusal.
+#[derive(Debug)]
+pub(crate) struct Name {
+    pub(crate) field: &'static str,
+    pub(crate) id: String,
+}
+
 /// Why we will not even try.
 #[derive(Debug)]
 pub(crate) struct Complaint {
@@ -52,6 +59,16 @@ impl Asked {
             Self::Probe { payment_id } => payment_id,
             Self::AskCharge { key } => key,
         }
+    }
+
+    pub(crate) fn name(&self) -> Name {
+        let field = match self {
+            Self::Pay(_) | Self::Probe { .. } => "paymentId",
+            Self::Charge(_) => "invoiceId",
+            Self::AskCharge { .. } => "key",
+        };
+        let id = self.payment_id().to_owned();
+        Name { field, id }
     }
 
     /// What the ledger calls it.

@@ -98,7 +98,9 @@ impl Counter {
         call.amend(|call| {
             call.fault = fate.blow.map(|blow| blow.to_string());
             call.status = match strike {
-                Some(Strike::Status { status, .. }) => Some(status.as_u16()),
+                Some(Strike::Status { status, .. } | Strike::Stranger { status }) => {
+                    Some(status.as_u16())
+                }
                 Some(Strike::Reset | Strike::Stall) => None,
                 _ => Some(said.status.as_u16()),
             };

@@ -21,7 +21,7 @@ use tollgate_dispatch::{
 use tollgate_domains::invoices::{self, Billing};
 use tollgate_domains::notifications;
 use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
-use tollgate_domains::payments::{self, Bank, Intake, Payments, Routes, RulesInForce};
+use tollgate_domains::payments::{self, Intake, Payments};
 use tollgate_domains::status_checks::{self, StatusCheckService};
 use tollgate_downstream::HttpCheckServices;
 use tollgate_engine::Stop;
@@ -32,13 +32,17 @@ use crate::api;
 use crate::banks::Banks;
 use crate::check_services;
 use crate::config::{Config, EngineAt, Role, StoreAt};
+use crate::descriptors;
 use crate::door::Door;
 use crate::engines::{self, RunningEngine, Worlds};
 use crate::providers::{self, Provider};
 use crate::pulse::Pulse;
 use crate::receivers::Receivers;
+use crate::retries;
+use crate::rules;
 use crate::telemetry;
 use crate::totals::Totals;
+use crate::write_check::WriteCheck;
 
 /// The lane that exists from the start, with 100 items per 4 seconds.
 const DEFAULT_LANE: &str = "default";
@@ -65,6 +69,7 @@ pub struct Tollgate {
     app: api::App,
     door: Door,
     engine: RunningEngine,
+    gate: Arc<Gate>,
     background: JoinSet<()>,
     stop: watch::Sender<bool>,
     /// Tells those who are being served that the door is about to close.
@@ -85,6 +90,7 @@ impl std::fmt::Debug for Tollgate {
 impl Tollgate {
     pub async fn start(config: &Config) -> anyhow::Result<Self> {
         telemetry::recorder();
+        descriptors::check(config)?;
         // Before the store: what cannot be served or cannot reach its bank is not started.
         let door = Door::new(config)?;
         let downstreams = Downstreams::connect(config)?;
@@ -100,11 +106,15 @@ impl Tollgate {
         let fed = Wake::default();
         let uploads = api::Uploads::new(&store, fed.clone(), closed);
         let app = app(config, &worlds, &engine, billing, uploads);
-        let background = start_background(config, &app, &engine, &fed, &stopped).await?;
+        let mut background = start_background(config, &app, &engine, &fed, &stopped).await?;
+        if config.engine.does(Role::Exec) {
+            background.spawn(Arc::clone(&worlds.gate).watch_clock(stopped));
+        }
         Ok(Self {
             app,
             door,
             engine,
+            gate: Arc::clone(&worlds.gate),
             background,
             stop,
             closing,
@@ -121,13 +131,15 @@ impl Tollgate {
         &self.app.intake
     }
 
-    /// Serves the API until `shutdown` resolves, then stops everything in order.
+    /// Serves the API until `shutdown` resolves, then stops everything in order. A store that must
+    /// not be used any more ends it at once, as a crash would: nothing could be written anyway.
     pub async fn serve(
         self,
         socket: TcpListener,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> anyhow::Result<()> {
         let Self { app, door, .. } = self;
+        let store = Arc::clone(&app.store);
         let router = door.router(app, self.closing.subscribe());
         let end = self.engine.end();
         let (ended, engine_ended) = watch::channel(None);
@@ -135,12 +147,19 @@ impl Tollgate {
             tokio::select! {
                 () = shutdown => {}
                 stop = end.stopped() => {
+                    // Before anything else: the steps that wait for a turn are still alive.
+                    if let Stop::Fenced(why) = &stop {
+                        self.gate.fence(why);
+                    }
                     let _ = ended.send(Some(stop));
                 }
             }
             let _ = self.closing.send(true);
         };
-        door.listener(socket).serve(router, until).await;
+        tokio::select! {
+            () = door.listener(socket).serve(router, until) => {}
+            why = store.broken() => bail!("store.url: {why}"),
+        }
         stop_all(self.stop, self.background, self.engine).await;
         match &*engine_ended.borrow() {
             None | Some(Stop::Shutdown) => Ok(()),
@@ -190,7 +209,8 @@ impl Downstreams {
     async fn worlds(self, config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<Worlds> {
         let gate = Arc::new(Gate::new(Arc::clone(store), gate_options(config)));
         let routes = Arc::new(self.banks.routes(store, &gate));
-        let rules = rules_in_force(config, store, &routes).await?;
+        let rules = rules::in_force(config, store, &routes).await?;
+        let invoice_checks = rules::checks_in_force(config, store).await?;
         let types = item_types().map(|(item_type, _)| item_type).to_vec();
         let least_way = match config.engine.at()? {
             EngineAt::Embedded => LEAST_WAY,
@@ -210,7 +230,14 @@ impl Downstreams {
             }),
             notifications: Arc::new(self.receivers.world(store, &gate)),
             status_checks: Arc::new(checks),
-            invoices: Arc::new(self.provider.world(&config.invoices, store, &gate)?),
+            invoices: Arc::new(self.provider.world(
+                &config.invoices,
+                store,
+                &gate,
+                Arc::clone(&invoice_checks),
+            )?),
+            invoice_checks,
+            gate,
         })
     }
 }
@@ -242,6 +269,7 @@ fn app(
         billing,
         receivers: payments.receivers.clone().into(),
         rules: Arc::clone(&payments.rules),
+        checks: Arc::clone(&worlds.invoice_checks),
         routes: Arc::clone(&payments.routes),
         config_file: config.file.clone(),
         two_persons: config.in_doubt.two_persons,
@@ -250,25 +278,9 @@ fn app(
         forecaster,
         totals: Arc::new(Totals::new(store)),
         planner,
+        writes: Arc::new(WriteCheck::new(store)),
         engine: engine.readiness(),
     }
-}
-
-/// The rules of the configuration are in force from here on, if they were not before.
-async fn rules_in_force(
-    config: &Config,
-    store: &Arc<dyn Store>,
-    routes: &Routes<Bank>,
-) -> anyhow::Result<Arc<RulesInForce>> {
-    let rules = RulesInForce::new(Arc::clone(store), routes.gateway_names());
-    let author = Author::new(actor::CONFIGURATION, "read at the start");
-    if let Some(setting) = rules.put(&config.rules_text(), author).await? {
-        tracing::info!(
-            version = setting.version,
-            "new rules and routes are in force"
-        );
-    }
-    Ok(Arc::new(rules))
 }
 
 /// What runs beside the API and the engine until told to stop.
@@ -281,12 +293,15 @@ async fn start_background(
 ) -> anyhow::Result<JoinSet<()>> {
     let mut background = JoinSet::new();
     background.spawn(telemetry::fold_histograms(stopped.clone()));
+    let (store, writes) = (Arc::clone(&app.store), Arc::clone(&app.writes));
+    background.spawn(telemetry::watch_store(store, writes, stopped.clone()));
     if config.engine.does(Role::Dispatch) {
         start_dispatch(config, app, engine, stopped, &mut background).await?;
     }
     if config.engine.does(Role::Init) {
         let feeder = feeder(&app.store, &engine.handle(), fed);
         background.spawn(feeder.run(stopped.clone()));
+        background.spawn(retries::run(Arc::clone(&app.intake), stopped.clone()));
     }
     Ok(background)
 }

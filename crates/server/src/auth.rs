@@ -10,6 +10,8 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tollgate_core::actor;
 
+use crate::wrong_tokens::WrongTokens;
+
 /// What a token is good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -86,7 +88,11 @@ pub(crate) fn hash(token: &[u8]) -> Hash {
 
 /// Every token that is taken; none at all means that none is asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Tokens(Vec<Known>);
+pub(crate) struct Tokens {
+    known: Vec<Known>,
+    /// Those that are not.
+    pub(crate) wrong: WrongTokens,
+}
 
 struct Known {
     hash: Hash,
@@ -102,19 +108,32 @@ impl fmt::Debug for Known {
 impl Tokens {
     pub(crate) fn new(tokens: impl IntoIterator<Item = (Hash, Caller)>) -> Self {
         let known = |(hash, caller)| Known { hash, caller };
-        Self(tokens.into_iter().map(known).collect())
+        Self {
+            known: tokens.into_iter().map(known).collect(),
+            wrong: WrongTokens::default(),
+        }
     }
 
     pub(crate) fn are_asked_for(&self) -> bool {
-        !self.0.is_empty()
+        !self.known.is_empty()
     }
 
     /// Takes as long for a wrong token as for a right one, whatever the wrong one looks like.
     pub(crate) fn caller(&self, token: &[u8]) -> Option<Caller> {
-        let hash = hash(token);
+        self.by_hash(&hash(token))
+    }
+
+    /// The owner of the token with this hash, in hexadecimal digits.
+    pub(crate) fn owner(&self, token_sha256: &str) -> Option<Caller> {
+        let mut hash = Hash::default();
+        hex::decode_to_slice(token_sha256, &mut hash).ok()?;
+        self.by_hash(&hash)
+    }
+
+    fn by_hash(&self, hash: &Hash) -> Option<Caller> {
         let mut found = None;
-        for known in &self.0 {
-            if bool::from(known.hash.ct_eq(&hash)) {
+        for known in &self.known {
+            if bool::from(known.hash.ct_eq(hash)) {
                 found = Some(&known.caller);
             }
         }
@@ -133,7 +152,10 @@ mod tests {
             role: Role::Read,
         };
         let tokens = Tokens::new([(hash(b"tg_1"), ann.clone()), (hash(b"tg_2"), Caller::Local)]);
-        assert_eq!(tokens.caller(b"tg_1"), Some(ann));
+        assert_eq!(tokens.caller(b"tg_1"), Some(ann.clone()));
+        let owner = |hash: &[u8]| tokens.owner(&hex::encode(hash));
+        assert_eq!(owner(&hash(b"tg_1")), Some(ann));
+        assert_eq!(owner(b"tg_1"), None);
         for wrong in [&b""[..], b"tg_", b"tg_11", b"TG_1", &hash(b"tg_1")] {
             assert_eq!(tokens.caller(wrong), None, "{wrong:?}");
         }

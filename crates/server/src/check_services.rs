@@ -11,7 +11,7 @@ use crate::banks::access_to;
 use crate::config::{Config, ServiceAt};
 
 /// Connections to each service, busy and idle: twenty checks at once with all their lookups.
-const MAX_CONNECTIONS: usize = 256;
+pub(crate) const MAX_CONNECTIONS: usize = 256;
 
 /// Reads secrets and certificates; connects to nothing yet.
 pub(crate) fn connect(config: &Config) -> anyhow::Result<HttpCheckServices> {

@@ -69,6 +69,9 @@ pub struct Config {
     pub rules: Vec<RuleText>,
     #[serde(default)]
     pub routes: Vec<RouteText>,
+    /// Puts rules in force at the start however many payments that wait they stop.
+    #[serde(skip)]
+    pub confirm_rules: bool,
     /// Where it was read from.
     #[serde(skip)]
     pub(crate) file: Option<PathBuf>,

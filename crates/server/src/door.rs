@@ -7,11 +7,12 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use crate::api;
+use crate::api::{self, Bounds};
 use crate::auth::Tokens;
 use crate::config::{Config, Http, Role};
 use crate::console::Console;
 use crate::listener::Listener;
+use crate::sessions::Sessions;
 use crate::tls;
 
 pub(crate) struct Door {
@@ -37,15 +38,20 @@ impl Door {
 
     /// All that is served. `closing` says that it is about to end.
     pub(crate) fn router(&self, app: api::App, closing: watch::Receiver<bool>) -> Router {
-        let (tokens, patience) = (Arc::clone(&self.tokens), self.http.body());
+        let tokens = Arc::clone(&self.tokens);
+        let bounds = Bounds {
+            body_patience: self.http.body(),
+            by_tls: self.by_tls,
+        };
         if !self.serves_api {
-            return api::health_alone(app, tokens, patience);
+            return api::health_alone(app, tokens, bounds);
         }
-        let api = api::router(app, Arc::clone(&tokens), patience);
+        let sessions = Sessions::new(Arc::clone(&app.store), Arc::clone(&tokens));
+        let api = api::router(app, Arc::clone(&tokens), bounds);
         if !self.http.console {
             return api;
         }
-        Console::new(api, tokens, self.by_tls, closing).beside_the_api(patience)
+        Console::new(api, tokens, sessions, bounds, closing).beside_the_api()
     }
 
     pub(crate) fn listener(self, socket: TcpListener) -> Listener {

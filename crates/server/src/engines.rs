@@ -9,8 +9,8 @@ use anyhow::{Context, ensure};
 use tokio::sync::watch;
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{Engine, Store};
-use tollgate_dispatch::{DISPATCH_TASK_QUEUE, Dispatcher, Dispatchers};
-use tollgate_domains::invoices::Invoices;
+use tollgate_dispatch::{DISPATCH_TASK_QUEUE, Dispatcher, Dispatchers, Gate};
+use tollgate_domains::invoices::{ChecksInForce, Invoices};
 use tollgate_domains::notifications::Notifications;
 use tollgate_domains::payments::{self, Payments};
 use tollgate_domains::status_checks;
@@ -31,10 +31,13 @@ const QUEUE_PATIENCE: Duration = Duration::from_secs(1);
 /// What flows and steps work with.
 pub(crate) struct Worlds {
     pub(crate) store: Arc<dyn Store>,
+    /// The one gate of this process, which all of them send through.
+    pub(crate) gate: Arc<Gate>,
     pub(crate) payments: Arc<Payments>,
     pub(crate) notifications: Arc<Notifications>,
     pub(crate) status_checks: Arc<status_checks::World>,
     pub(crate) invoices: Arc<Invoices>,
+    pub(crate) invoice_checks: Arc<ChecksInForce>,
 }
 
 pub(crate) enum RunningEngine {

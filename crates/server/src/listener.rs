@@ -1,26 +1,32 @@
-//! Connections of the API: how many, how slow they may be, and how they end. What they say is the
-//! router's business.
+//! Connections of the API: how slow they may be, and how they end. How many there are, and of whom, is said in
+//! `places.rs`; what they say is the router's business.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::Request;
+use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use metrics::gauge;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt;
 
 use crate::config::Http;
+use crate::places::{Busy, Places, Room, Seat};
 
 /// The request line and all headers together.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
@@ -55,16 +61,14 @@ impl Listener {
     /// `http.drain_secs` left. Who is cut off then has no answer, and nothing half done: what a
     /// request writes, it writes in one transaction.
     pub(crate) async fn serve(self, app: Router, until: impl Future<Output = ()>) {
-        let room = Arc::new(Semaphore::new(
-            self.http.max_connections.min(Semaphore::MAX_PERMITS),
-        ));
+        let places = Places::new(Room::of(self.http.max_connections));
         let (stop, stopping) = watch::channel(false);
         let mut connections = JoinSet::new();
         let mut until = pin!(until);
         loop {
-            let (stream, place) = tokio::select! {
+            let (stream, seat) = tokio::select! {
                 () = &mut until => break,
-                next = self.next(&room) => next,
+                next = self.next(&places) => next,
             };
             while connections.try_join_next().is_some() {}
             let connection = Connection {
@@ -75,8 +79,10 @@ impl Listener {
                 stopping: stopping.clone(),
             };
             connections.spawn(async move {
-                connection.attend(stream).await;
-                drop(place);
+                tokio::select! {
+                    () = connection.attend(stream, seat.clone()) => {}
+                    () = seat.is_cut() => tracing::debug!("a connection was cut off to make room"),
+                }
             });
         }
         drop(self.socket);
@@ -89,13 +95,14 @@ impl Listener {
         connections.shutdown().await;
     }
 
-    /// The next connection, once there is room for it; until then it waits in the kernel.
-    async fn next(&self, room: &Arc<Semaphore>) -> (TcpStream, Place) {
-        // Never closed.
-        let permit = Arc::clone(room).acquire_owned().await.ok();
+    /// The next connection, and the place that was found for it.
+    async fn next(&self, places: &Arc<Places>) -> (TcpStream, Seat) {
         loop {
             match self.socket.accept().await {
-                Ok((stream, _)) => return (stream, Place::taken(permit)),
+                Ok((stream, address)) => {
+                    let seat = places.enter(address.ip()).await;
+                    return (stream, seat);
+                }
                 Err(error) if is_the_clients(&error) => {}
                 Err(error) => {
                     tracing::error!(%error, "no connection can be accepted");
@@ -103,24 +110,6 @@ impl Listener {
                 }
             }
         }
-    }
-}
-
-/// One of `http.max_connections`, given back however the connection ends.
-struct Place {
-    _permit: Option<OwnedSemaphorePermit>,
-}
-
-impl Place {
-    fn taken(permit: Option<OwnedSemaphorePermit>) -> Self {
-        gauge!("tollgate_api_connections").increment(1);
-        Self { _permit: permit }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        gauge!("tollgate_api_connections").decrement(1);
     }
 }
 
@@ -148,33 +137,40 @@ struct Connection {
 }
 
 impl Connection {
-    async fn attend(mut self, stream: TcpStream) {
+    async fn attend(mut self, stream: TcpStream, seat: Seat) {
         // An answer is written at once and waits for nothing.
         let _ = stream.set_nodelay(true);
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(self.write_stall));
         let stream = Box::pin(stream);
         let Some(tls) = self.tls.take() else {
-            return self.talk(stream).await;
+            return self.talk(stream, seat).await;
         };
         let shaken = tokio::select! {
             shaken = timeout(HANDSHAKE, tls.accept(stream)) => shaken,
             () = told(&mut self.stopping) => return,
         };
         match shaken {
-            Ok(Ok(stream)) => self.talk(stream).await,
+            Ok(Ok(stream)) => self.talk(stream, seat).await,
             Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
             Err(_) => tracing::debug!("a TLS handshake was not over in time"),
         }
     }
 
-    async fn talk(mut self, stream: impl AsyncRead + AsyncWrite + Unpin) {
+    async fn talk(mut self, stream: impl AsyncRead + AsyncWrite + Unpin, seat: Seat) {
+        let app = self.app;
+        let answer = service_fn(move |mut request: Request<Incoming>| {
+            let busy = seat.busy();
+            request.extensions_mut().insert(seat.clone());
+            let answer = app.clone().oneshot(request);
+            async move { Ok::<_, Infallible>(answer.await?.map(|body| Answer { body, _busy: busy })) }
+        });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.head)
             .max_header_size(MAX_HEAD_BYTES)
             .max_buf_size(MAX_UNREAD_BYTES)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.app));
+            .serve_connection(TokioIo::new(stream), answer);
         let mut connection = pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
@@ -189,47 +185,79 @@ impl Connection {
     }
 }
 
+/// An answer whose end is noticed.
+struct Answer {
+    body: Body,
+    _busy: Busy,
+}
+
+impl HttpBody for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use axum::routing::get;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::io::AsyncWriteExt;
+    use tokio::sync::Notify;
 
-    /// More than the kernel keeps for a client that does not read.
-    const LARGE: usize = 32 * 1024 * 1024;
+    /// Says so when it is gone.
+    struct Held(Arc<Notify>);
+
+    impl Drop for Held {
+        fn drop(&mut self) {
+            self.0.notify_one();
+        }
+    }
 
     #[tokio::test]
-    async fn who_does_not_take_the_answer_gives_up_the_place() {
+    async fn who_does_not_take_the_answer_is_cut_off() {
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         let http = Http {
             console: false,
-            max_connections: 1,
+            max_connections: 8,
             head_secs: 60,
             body_secs: 60,
             drain_secs: 1,
         };
         let mut listener = Listener::new(socket, None, http);
         listener.write_stall = Duration::from_millis(100);
-        let app = Router::new().route("/large", get(async || vec![b'x'; LARGE]));
-        let app = app.route("/small", get(async || "small"));
+        let gone = Arc::new(Notify::new());
+        let of_the_answer = Arc::clone(&gone);
+        let endless = async move || {
+            let held = Held(Arc::clone(&of_the_answer));
+            let pieces = futures::stream::unfold(held, async |held| {
+                let piece = Bytes::from_static(&[b'x'; 64 * 1024]);
+                Some((Ok::<_, Infallible>(piece), held))
+            });
+            Body::from_stream(pieces)
+        };
+        let app = Router::new().route("/endless", get(endless));
         let serving = tokio::spawn(listener.serve(app, std::future::pending()));
 
         let mut idle = TcpStream::connect(address).await.unwrap();
-        idle.write_all(b"GET /large HTTP/1.1\r\nhost: x\r\n\r\n")
+        idle.write_all(b"GET /endless HTTP/1.1\r\nhost: x\r\n\r\n")
             .await
             .unwrap();
-        let mut next = TcpStream::connect(address).await.unwrap();
-        next.write_all(b"GET /small HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        timeout(Duration::from_secs(20), gone.notified())
             .await
-            .unwrap();
-        let mut answer = String::new();
-        let read = next.read_to_string(&mut answer);
-        timeout(Duration::from_secs(20), read)
-            .await
-            .expect("the only place is free again")
-            .unwrap();
-        assert!(answer.ends_with("small"), "{answer}");
+            .expect("its connection has ended");
         drop(idle);
         serving.abort();
     }

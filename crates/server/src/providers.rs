@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tollgate_core::actor;
 use tollgate_core::ports::{Author, Connector, Store};
 use tollgate_dispatch::{Every, Gate, Sender};
-use tollgate_domains::invoices::{self, Billing, BillingError, Chain, Invoices};
+use tollgate_domains::invoices::{self, Billing, BillingError, ChecksInForce, Invoices};
 use tollgate_downstream::HttpConnector;
 
 use crate::banks;
@@ -50,8 +50,8 @@ impl Provider {
         config: &InvoicesConfig,
         store: &Arc<dyn Store>,
         gate: &Arc<Gate>,
+        checks: Arc<ChecksInForce>,
     ) -> anyhow::Result<Invoices> {
-        let checks = Chain::read(&config.checks).map_err(|why| anyhow::anyhow!("{why}"))?;
         let ladder = config.ladder().context("invoices.ladder")?;
         let (store, gate) = (Arc::clone(store), Arc::clone(gate));
         let sender = Sender::new(Arc::clone(&store), gate, Arc::new(self.connector));

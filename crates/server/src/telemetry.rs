@@ -21,6 +21,7 @@ use tollgate_dispatch::{Every, Forecaster};
 use tollgate_domains::{invoices, payments};
 
 use crate::assemble::item_types;
+use crate::write_check::WriteCheck;
 
 pub use log::Log;
 
@@ -28,6 +29,8 @@ pub use log::Log;
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 /// How often a lane is looked at.
 const PAUSE: Duration = Duration::from_secs(30);
+/// How often the store is looked at.
+const STORE_PAUSE: Duration = Duration::from_secs(5);
 const FOLD_EVERY: Duration = Duration::from_secs(5);
 const MOST_WINDOWS: u32 = 100;
 
@@ -74,6 +77,26 @@ pub(crate) async fn fold_histograms(stop: watch::Receiver<bool>) {
     while every.once(async { recorder().run_upkeep() }).await {}
 }
 
+/// Keeps the gauges of the store up to date until told to stop.
+pub(crate) async fn watch_store(
+    store: Arc<dyn Store>,
+    writes: Arc<WriteCheck>,
+    stop: watch::Receiver<bool>,
+) {
+    let mut every = Every::new(STORE_PAUSE, stop);
+    while every.once(look_at_store(&*store, &writes)).await {}
+}
+
+async fn look_at_store(store: &dyn Store, writes: &WriteCheck) {
+    let connections = store.connections();
+    let set = |name: &'static str, value: usize| gauge!(name).set(value.to_f64().unwrap_or(0.0));
+    set("tollgate_store_connections_max", connections.most);
+    set("tollgate_store_connections_in_use", connections.in_use);
+    set("tollgate_store_waiting", connections.waiting);
+    let is_writable = writes.trouble().await.is_none();
+    set("tollgate_store_writable", usize::from(is_writable));
+}
+
 /// Keeps the gauges of all lanes up to date until told to stop.
 pub(crate) async fn watch_lanes(
     store: Arc<dyn Store>,
@@ -112,6 +135,7 @@ async fn look_at_all(looked: &Looked<'_>, currencies: &mut BTreeSet<String>) -> 
     look_at_queue(store).await?;
     let running = store.bulks_running(&payments::item_type()).await?;
     gauge!("tollgate_bulks_running").set(running.to_f64().unwrap_or(0.0));
+    look_at_unplanned(store, now).await?;
     for lane in store.lanes().await? {
         // What cannot be counted in time on one lane says nothing about the others.
         if let Err(error) = look_at_lane(looked, &lane, now).await {
@@ -187,6 +211,20 @@ async fn look_at_doubts(
         ];
         gauge!("tollgate_in_doubt_minor_units", &labels).set(amount.to_f64().unwrap_or(0.0));
     }
+    Ok(())
+}
+
+/// What was accepted and is not planned yet.
+async fn look_at_unplanned(store: &dyn Store, now: Timestamp) -> StoreResult<()> {
+    let unplanned = store.unplanned(&payments::item_type()).await?;
+    for (what, count) in [("request", unplanned.requests), ("line", unplanned.lines)] {
+        gauge!("tollgate_unplanned", "what" => what).set(count.to_f64().unwrap_or(0.0));
+    }
+    let age = unplanned
+        .since
+        .map_or(0.0, |since| now.duration_since(since).as_secs_f64());
+    gauge!("tollgate_unplanned_oldest_seconds").set(age);
+    gauge!("tollgate_unplanned_failing").set(unplanned.failing.to_f64().unwrap_or(0.0));
     Ok(())
 }
 

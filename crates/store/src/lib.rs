@@ -3,8 +3,10 @@
 mod anew;
 mod audit;
 mod clock;
+mod node;
 pub mod postgres;
 mod replan;
+mod requests;
 mod schema;
 pub mod sqlite;
 mod telemetry;

@@ -6,6 +6,7 @@ use anyhow::Context;
 use clap::Subcommand;
 use http::Method;
 use serde_json::{Value, json};
+use tollgate_domains::json;
 
 use super::Shown;
 use super::client::{Client, quoted};
@@ -69,8 +70,8 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
         }
         Command::Put { name, file, why } => {
             let text = read(&file)?;
-            let mut body: Value = serde_json::from_str(&text)
-                .with_context(|| format!("{} is not JSON", file.display()))?;
+            let mut body =
+                json::read(text.as_bytes()).with_context(|| file.display().to_string())?;
             body["reason"] = json!(why.reason);
             body["confirm"] = json!(why.confirm);
             let answer = client.send(Method::PUT, &path(&name), &body).await?;

@@ -100,10 +100,31 @@ impl Client {
         kind: &str,
         body: Bytes,
     ) -> anyhow::Result<String> {
+        let (_, answer) = self.call_with_status(method, path, kind, body).await?;
+        Ok(answer)
+    }
+
+    async fn call_with_status(
+        &self,
+        method: Method,
+        path: &str,
+        kind: &str,
+        body: Bytes,
+    ) -> anyhow::Result<(u16, String)> {
         let exchange = self.exchange(method, path, kind, body);
         tokio::time::timeout(PATIENCE, exchange)
             .await
             .with_context(|| format!("no answer from {} within {PATIENCE:?}", self.host))?
+    }
+
+    /// The status of an answer that is a yes: whether something is new is told by it.
+    pub(super) async fn post_status(&self, path: &str, body: &Value) -> anyhow::Result<u16> {
+        let body = Bytes::from(body.to_string());
+        let kind = "application/json";
+        let answered = self
+            .call_with_status(Method::POST, path, kind, body)
+            .await?;
+        Ok(answered.0)
     }
 
     async fn exchange(
@@ -112,7 +133,7 @@ impl Client {
         path: &str,
         kind: &str,
         body: Bytes,
-    ) -> anyhow::Result<String> {
+    ) -> anyhow::Result<(u16, String)> {
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -141,11 +162,11 @@ impl Client {
             .header("content-type", kind)
             .header("idempotency-key", key)
             .body(file)?;
-        let answer = self.converse(request).await?;
+        let (_, answer) = self.converse(request).await?;
         serde_json::from_str(&answer).context("the answer is not JSON")
     }
 
-    async fn converse<B>(&self, mut request: Request<B>) -> anyhow::Result<String>
+    async fn converse<B>(&self, mut request: Request<B>) -> anyhow::Result<(u16, String)>
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -180,11 +201,27 @@ impl Client {
         driver.abort();
         let text = String::from_utf8_lossy(&body).into_owned();
         if status.is_success() {
-            return Ok(text);
+            return Ok((status.as_u16(), text));
         }
-        bail!(sentence(status.as_u16(), &text))
+        let status = status.as_u16();
+        let sentence = sentence(status, &text);
+        Err(Refused { status, sentence }.into())
     }
 }
+
+/// The service was reached and said no.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub(super) status: u16,
+    sentence: String,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+impl std::error::Error for Refused {}
 
 /// From the file or the environment; none is fine where none is asked for.
 fn token(args: &Args) -> anyhow::Result<Option<HeaderValue>> {

@@ -15,10 +15,11 @@ use super::table::{cell, more, query, rows, table};
 pub(crate) enum Command {
     /// What is in doubt, and how much is at risk.
     List {
-        #[command(flatten)]
-        of: Of,
-        /// The next page: after this id.
-        #[arg(long, value_name = "ID")]
+        /// Only PAYMENT or only INVOICE; all if not given.
+        #[arg(long = "type", value_name = "TYPE")]
+        item_type: Option<String>,
+        /// The next page of one type: after this id.
+        #[arg(long, value_name = "ID", requires = "item_type")]
         after: Option<String>,
     },
     /// One of them: what was sent, what was heard, what happens next.
@@ -102,11 +103,13 @@ impl Outcome {
 
 pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
     match command {
-        Command::List { of, after } => {
-            let query = query(&[("type", Some(of.item_type)), ("after", after)]);
-            let answer = client.get(&format!("/admin/in-doubt{query}")).await?;
-            shown.show(&answer, list);
-        }
+        Command::List {
+            item_type: Some(item_type),
+            after,
+        } => shown.show(&page(client, &item_type, after).await?, list),
+        Command::List {
+            item_type: None, ..
+        } => shown.show(&all_types(client).await?, list),
         Command::Show { id, of } => {
             shown.show(&client.get(&of.path(&id)).await?, resolved);
         }
@@ -143,6 +146,46 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
     Ok(())
 }
 
+/// The types whose items can be in doubt.
+const TYPES: [&str; 2] = ["PAYMENT", "INVOICE"];
+
+async fn page(client: &Client, item_type: &str, after: Option<String>) -> anyhow::Result<Value> {
+    let query = query(&[("type", Some(item_type.to_owned())), ("after", after)]);
+    client.get(&format!("/admin/in-doubt{query}")).await
+}
+
+/// The first page of each type as one; `next` says by type where the others begin.
+async fn all_types(client: &Client) -> anyhow::Result<Value> {
+    let (mut items, mut at_risk, mut next) = (vec![], vec![], serde_json::Map::new());
+    for item_type in TYPES {
+        let mut answer = page(client, item_type, None).await?;
+        for risk in answer["atRisk"].as_array_mut().into_iter().flatten() {
+            risk["itemType"] = json!(item_type);
+            at_risk.push(risk.take());
+        }
+        for item in answer["items"].as_array_mut().into_iter().flatten() {
+            items.push(item.take());
+        }
+        if answer["next"].is_string() {
+            next.insert(item_type.to_owned(), answer["next"].take());
+        }
+    }
+    let next = (!next.is_empty()).then_some(next);
+    Ok(json!({"atRisk": at_risk, "items": items, "next": next}))
+}
+
+/// What to ask for next, of each type that has more.
+fn more_of(next: &Value) -> String {
+    let Some(by_type) = next.as_object() else {
+        return more(next);
+    };
+    let told = by_type.iter().map(|(item_type, after)| {
+        let after = cell(after);
+        format!("\nmore {item_type} items: --type {item_type} --after {after}")
+    });
+    told.collect()
+}
+
 fn answered(asked: &Value, left: &Value) -> String {
     let risk = rows(&left["atRisk"], &["currency", "count", "amount", "since"]);
     let left = if risk.is_empty() {
@@ -156,6 +199,7 @@ fn answered(asked: &Value, left: &Value) -> String {
 
 fn list(answer: &Value) -> String {
     let header = [
+        "type",
         "id",
         "amount",
         "currency",
@@ -167,6 +211,7 @@ fn list(answer: &Value) -> String {
         "last heard",
     ];
     let named = [
+        "itemType",
         "id",
         "amount",
         "currency",
@@ -186,7 +231,7 @@ fn list(answer: &Value) -> String {
         "{}\nAt risk\n{}{}",
         table(&header, &items),
         table(&["currency", "count", "amount", "oldest since"], &risk),
-        more(&answer["next"])
+        more_of(&answer["next"])
     )
 }
 

@@ -3,27 +3,26 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::Subcommand;
-use futures::{StreamExt, stream};
 use http::Method;
 use serde_json::{Value, json};
 
 use super::Shown;
 use super::client::{Client, quoted};
+use super::invoice_import;
 use super::payments::attempts;
 use super::table::{cell, fields, more, query, table};
-
-/// At most this many requests of an import are under way at once.
-const AT_ONCE: usize = 16;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Invoices in the order of their ids, page by page.
     List {
-        /// Only those with this status: PENDING, PAID, FAILED or IN_DOUBT.
+        /// Only those with this status: PENDING, PAID, FAILED, IN_DOUBT or CANCELLED.
         #[arg(long)]
         status: Option<String>,
+        /// Only those of this customer.
+        #[arg(long, value_name = "ID")]
+        customer: Option<String>,
         /// The next page: after this id.
         #[arg(long, value_name = "ID")]
         after: Option<String>,
@@ -65,8 +64,42 @@ pub(crate) enum Command {
         #[arg(long)]
         reason: String,
     },
-    /// Takes a file of invoices in, one JSON object a line. A line that was taken in before changes
-    /// nothing, so a file that broke off is imported again. Exits with 1 if some lines were refused.
+    /// Withdraws an invoice that was not charged.
+    Cancel {
+        /// The invoice's id.
+        id: String,
+        /// Reason, recorded in the audit log.
+        #[arg(long)]
+        reason: String,
+    },
+    /// Charges another amount from now on; refused once the invoice was charged or may have been.
+    Correct {
+        /// The invoice's id.
+        id: String,
+        /// Such as 90.00.
+        #[arg(long)]
+        amount: String,
+        /// The invoice's currency, such as DKK.
+        #[arg(long)]
+        currency: String,
+        /// Reason, recorded in the audit log.
+        #[arg(long)]
+        reason: String,
+    },
+    /// Marks an invoice PAID that was paid elsewhere; nobody is charged.
+    Settle {
+        /// The invoice's id.
+        id: String,
+        /// Where the payment is found, such as the transfer's number.
+        #[arg(long)]
+        reference: String,
+        /// Reason, recorded in the audit log.
+        #[arg(long)]
+        reason: String,
+    },
+    /// Takes a file of invoices in, one JSON object a line. A line that is known changes nothing, so
+    /// import a file again that broke off. Of two lines with one id the first wins. Stops when the
+    /// service is lost. Exits with 1 if lines were refused or left over.
     Import {
         /// NDJSON: an invoice as JSON on every line.
         #[arg(value_name = "FILE")]
@@ -82,11 +115,13 @@ pub(super) async fn run(
     match command {
         Command::List {
             status,
+            customer,
             after,
             limit,
         } => {
             let query = query(&[
                 ("status", status),
+                ("customer", customer),
                 ("after", after),
                 ("limit", limit.map(|limit| limit.to_string())),
             ]);
@@ -116,54 +151,36 @@ pub(super) async fn run(
             let body = json!({"at": at, "reason": reason});
             shown.show(&client.send(Method::POST, &path, &body).await?, invoice);
         }
-        Command::Import { file } => return import(client, shown, &file).await,
+        Command::Cancel { id, reason } => {
+            let body = json!({"reason": reason});
+            shown.show(&change(client, &id, "cancel", &body).await?, invoice);
+        }
+        Command::Correct {
+            id,
+            amount,
+            currency,
+            reason,
+        } => {
+            let amount = json!({"value": amount, "currency": currency});
+            let body = json!({"amount": amount, "reason": reason});
+            shown.show(&change(client, &id, "correct", &body).await?, invoice);
+        }
+        Command::Settle {
+            id,
+            reference,
+            reason,
+        } => {
+            let body = json!({"reference": reference, "reason": reason});
+            shown.show(&change(client, &id, "settle", &body).await?, invoice);
+        }
+        Command::Import { file } => return invoice_import::run(client, shown, &file).await,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn import(
-    client: &Client,
-    shown: &Shown,
-    file: &std::path::Path,
-) -> anyhow::Result<ExitCode> {
-    let text =
-        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let lines = text.lines().enumerate();
-    let lines = lines.filter(|(_, line)| !line.trim().is_empty());
-    let take = async |(number, line): (usize, &str)| {
-        let taken = async {
-            let body: Value = serde_json::from_str(line).context("is not JSON")?;
-            client.send(Method::POST, "/invoices", &body).await
-        };
-        (number + 1, taken.await)
-    };
-    let told: Vec<_> = stream::iter(lines)
-        .map(take)
-        .buffered(AT_ONCE)
-        .collect()
-        .await;
-    let refused: Vec<Value> = told
-        .iter()
-        .filter_map(|(number, taken)| {
-            let why = taken.as_ref().err()?;
-            Some(json!({"line": number, "reason": format!("{why:#}")}))
-        })
-        .collect();
-    let all_well = refused.is_empty();
-    let answer = json!({"accepted": told.len() - refused.len(), "refused": refused});
-    shown.show(&answer, |answer| {
-        let refused = answer["refused"].as_array().into_iter().flatten();
-        let mut lines: Vec<String> = refused
-            .map(|line| format!("line {}: {}", line["line"], cell(&line["reason"])))
-            .collect();
-        lines.push(format!("{} invoices taken in", answer["accepted"]));
-        lines.join("\n")
-    });
-    Ok(if all_well {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(1)
-    })
+async fn change(client: &Client, id: &str, how: &str, body: &Value) -> anyhow::Result<Value> {
+    let path = format!("/invoices/{}/{how}", quoted(id));
+    client.send(Method::POST, &path, body).await
 }
 
 fn list(answer: &Value) -> String {

@@ -10,6 +10,7 @@ mod dead_letters;
 mod file_body;
 mod import;
 mod in_doubt;
+mod invoice_import;
 mod invoices;
 mod lane_views;
 mod lanes;

@@ -6,6 +6,7 @@ use anyhow::Context;
 use clap::Subcommand;
 use http::Method;
 use serde_json::{Value, json};
+use tollgate_domains::json;
 
 use super::Shown;
 use super::client::Client;
@@ -15,11 +16,15 @@ use super::table::{cell, rows, table};
 pub(crate) enum Command {
     /// The rules and routes in force, and every version before them.
     Show,
-    /// Reads the configuration file of the service anew and puts its rules and routes in force.
+    /// Reads the configuration file of the service anew and puts its rules, routes and checks of invoices
+    /// in force.
     Reload {
         /// What the next person should know.
         #[arg(long)]
         reason: String,
+        /// Required if the new rules stop more than 100 waiting payments.
+        #[arg(long)]
+        confirm: bool,
     },
     /// Tries the rules and routes of a configuration file, without a trace.
     Try {
@@ -41,8 +46,8 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
             let answer = client.get("/admin/rules").await?;
             shown.show(&answer, told);
         }
-        Command::Reload { reason } => {
-            let body = json!({"reason": reason});
+        Command::Reload { reason, confirm } => {
+            let body = json!({"reason": reason, "confirm": confirm});
             let path = "/admin/rules/reload";
             let answer = client.send(Method::POST, path, &body).await?;
             shown.show(&answer, reloaded);
@@ -68,7 +73,7 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
 fn read_json(file: &std::path::Path) -> anyhow::Result<Value> {
     let text =
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))
+    json::read(text.as_bytes()).with_context(|| file.display().to_string())
 }
 
 fn told(answer: &Value) -> String {
@@ -132,17 +137,40 @@ fn what(rule: &Value) -> String {
 
 fn reloaded(answer: &Value) -> String {
     let (version, rules, routes) = (&answer["version"], &answer["rules"], &answer["routes"]);
+    let checks = match answer["checksChanged"].as_bool() {
+        Some(true) => format!("\n{} checks of invoices are in force", answer["checks"]),
+        _ => String::new(),
+    };
     if answer["changed"] == true {
-        return format!("version {version} is in force: {rules} rules, {routes} routes");
+        let stops = stops(&answer["wouldStop"]);
+        return format!(
+            "version {version} is in force: {rules} rules, {routes} routes\n{stops}{checks}"
+        );
     }
-    format!("nothing has changed: version {version} stays in force")
+    format!("no rule has changed: version {version} stays in force{checks}")
+}
+
+/// What rules do to the payments that wait.
+fn stops(effect: &Value) -> String {
+    let (held, rejected) = (&effect["held"], &effect["rejected"]);
+    if *held == 0 && *rejected == 0 {
+        return "none of the waiting payments will be stopped".to_owned();
+    }
+    let rules = effect["byRule"].as_object().into_iter().flatten();
+    let rules: Vec<String> = rules
+        .map(|(rule, count)| format!("{rule} {count}"))
+        .collect();
+    let rules = rules.join(", ");
+    format!("of the waiting payments {held} will be held and {rejected} rejected ({rules})")
 }
 
 fn tried(answer: &Value) -> String {
     let (count, accepted) = (&answer["payments"], &answer["accepted"]);
     let head = format!(
-        "{count} payments: {accepted} accepted, {} refused, {} invalid\n",
-        answer["refused"], answer["invalid"]
+        "{count} payments: {accepted} accepted, {} refused, {} invalid\n{}\n",
+        answer["refused"],
+        answer["invalid"],
+        stops(&answer["wouldStop"])
     );
     let counts = answer["refusedByRule"].as_object().into_iter().flatten();
     let counts: Vec<Vec<String>> = counts

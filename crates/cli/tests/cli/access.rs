@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tollgate_server::ROUTES;
 
 use crate::console::Reader;
-use crate::http::Response;
+use crate::http::{Response, send};
 use crate::pair::{pair, payment};
 use crate::served::{BINARY, eventually};
 use crate::tokens::{Token, auth, call, token};
@@ -60,7 +60,10 @@ const MATRIX: &[(&str, &str, Let, u16)] = &[
     ("GET", "/invoices", READ, 200),
     ("GET", "/invoices/{id}", ANY_ROLE, 404),
     ("GET", "/invoices/{id}/occurrences", ANY_ROLE, 404),
+    ("POST", "/invoices/{id}/cancel", OPERATE, 404),
+    ("POST", "/invoices/{id}/correct", OPERATE, 404),
     ("POST", "/invoices/{id}/reschedule", OPERATE, 404),
+    ("POST", "/invoices/{id}/settle", OPERATE, 404),
     ("GET", "/billing/schedules/global", READ, 200),
     ("PUT", "/billing/schedules/global", OPERATE, 400),
     ("DELETE", "/billing/schedules/global", OPERATE, 409),
@@ -148,9 +151,11 @@ fn every_address_answers_every_kind_of_caller_as_documented() {
     let address = pair.server.address;
     let hash = roles[2].entry.split('"').nth(5).unwrap();
     let strangers = [None, Some("tg_wrong"), Some(hash)];
-    for (method, path, let_in, status) in MATRIX {
+    for (n, (method, path, let_in, status)) in MATRIX.iter().enumerate() {
         let place = format!("{method} {path}");
-        for stranger in strangers {
+        // After ten wrong tokens each next one waits.
+        let strangers = &strangers[..if n % 20 == 8 { 3 } else { 1 }];
+        for &stranger in strangers {
             let answer = with(address, stranger, method, path);
             let expected = if let_in[0] { *status } else { 401 };
             assert_eq!(answer.status, expected, "{place} with {stranger:?}");
@@ -176,11 +181,15 @@ fn every_address_answers_every_kind_of_caller_as_documented() {
     assert_eq!(nothing.status, 404);
     let metrics = with(address, Some(&roles[1].text), "GET", "/metrics").text;
     for counted in [
+        "wrong_tokens_total 8\n",
         "refused_total{status=\"401\"}",
         "refused_total{status=\"403\"}",
     ] {
         assert!(metrics.contains(counted), "{metrics}");
     }
+    let log = pair.server.log().join("\n");
+    assert!(log.contains("wrong tokens from one address"), "{log}");
+    assert!(!log.contains("tg_wrong"), "{log}");
     // Those of the requests before may not have been taken leave of yet.
     eventually("one connection is left", Duration::from_secs(30), || {
         let metrics = with(address, Some(&roles[1].text), "GET", "/metrics").text;
@@ -203,6 +212,25 @@ fn without_tokens_everything_is_open_to_this_machine_and_to_no_page_from_elsewhe
     let answer = crate::http::exchange(address, &request).unwrap();
     assert_eq!(answer.status, 403, "{}", answer.text);
     assert!(answer.text.contains("auth.tokens"), "{}", answer.text);
+    let changes = MATRIX.iter().filter(|(method, ..)| *method != "GET");
+    for (method, path, _, _) in changes {
+        for site in [
+            "sec-fetch-site: cross-site",
+            "sec-fetch-site: same-site",
+            "origin: http://evil.example",
+        ] {
+            let headers = format!("content-type: application/json\r\n{site}");
+            let answer = send(address, method, &filled(path), &headers, "{}").unwrap();
+            assert_eq!(
+                answer.status, 403,
+                "{method} {path} {site}: {}",
+                answer.text
+            );
+        }
+    }
+    let ours = "content-type: application/json\r\nsec-fetch-site: same-origin";
+    let answer = send(address, "POST", "/payments", ours, "{}").unwrap();
+    assert_eq!(answer.status, 400, "{}", answer.text);
     let preflight = with(address, None, "OPTIONS", "/payments");
     assert_eq!(preflight.status, 405);
     assert!(!preflight.head.contains("access-control"));
@@ -221,6 +249,19 @@ fn an_address_for_other_machines_is_served_with_tokens_behind_a_proxy() {
     );
     let answer = with(server.address, Some(&ann.text), "GET", "/admin/totals");
     assert_eq!(answer.status, 200);
+    assert!(
+        answer.head.contains("strict-transport-security: max-age="),
+        "{}",
+        answer.head
+    );
+    let page = with(server.address, None, "GET", "/console/sign-in");
+    assert!(
+        page.head.contains("strict-transport-security: max-age="),
+        "{}",
+        page.head
+    );
+    let plain = with(pair.server.address, None, "GET", "/health/live");
+    assert!(!plain.head.contains("strict-transport"), "{}", plain.head);
 }
 
 /// Runs a command as the owner of a token.
@@ -332,6 +373,54 @@ fn accounts_are_told_whole_to_those_who_operate_and_masked_to_the_others() {
         !log.contains("DE0212") && !metrics.contains("DE0212"),
         "{log}"
     );
+}
+
+#[test]
+fn texts_about_a_payment_show_its_accounts_to_those_who_operate_only() {
+    let roles = ["read", "operate"].map(|role| token(&format!("a-{role}"), role));
+    let pair = pair(&auth(&roles.each_ref()));
+    let address = pair.server.address;
+    let [read, operate] = roles.each_ref().map(|role| Some(role.text.as_str()));
+    let quiet = json!({"reason": "it waits"}).to_string();
+    let paused = call(
+        address,
+        operate,
+        "POST",
+        "/admin/lanes/default/pause",
+        &quiet,
+    );
+    assert_eq!(paused.status, 200, "{}", paused.text);
+    let body = known("p1").to_string();
+    let taken = call(address, operate, "POST", "/payments", &body);
+    assert_eq!(taken.status, 201, "{}", taken.text);
+    let why = json!({"reason": "DE02 1203 0000 0000 2020 51 was closed, and so was de02120300000000202051"});
+    let cancelled = call(
+        address,
+        operate,
+        "POST",
+        "/payments/p1/cancel",
+        &why.to_string(),
+    );
+    assert_eq!(cancelled.status, 200, "{}", cancelled.text);
+    let whole = why["reason"].as_str().unwrap();
+    for (token, told) in [
+        (read, "****2051 was closed, and so was ****2051"),
+        (operate, whole),
+    ] {
+        for path in [
+            "/admin/audit",
+            "/admin/audit?item=PAYMENT/p1",
+            "/payments/p1",
+        ] {
+            let answer = call(address, token, "GET", path, "").text;
+            assert!(answer.contains(told), "{path}: {answer}");
+            let is_whole = answer.to_uppercase().contains("DE02");
+            assert_eq!(is_whole, token == operate, "{path}: {answer}");
+        }
+        let reader = Reader::signed_in(address, token.unwrap());
+        let page = reader.page("/console/audit").text;
+        assert!(page.contains(told), "{page}");
+    }
 }
 
 /// Sends nothing twice and says nothing when asked: whatever it got stays in doubt.

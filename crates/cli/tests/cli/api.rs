@@ -292,7 +292,10 @@ fn lanes_are_configured_by_version_and_impossible_limits_change_nothing() {
             json!({"configName": "default", "maxPerSecond": -5}),
             "maxPerSecond",
         ),
-        (json!({"configName": "default", "maxPerWindow": -1}), "body"),
+        (
+            json!({"configName": "default", "maxPerWindow": -1}),
+            "whole number from 1",
+        ),
         (json!({"configName": "new"}), "maxPerWindow"),
         (
             json!({"configName": "a b", "maxPerWindow": 1, "windowSizeSecs": 1}),
@@ -319,7 +322,7 @@ fn lanes_are_configured_by_version_and_impossible_limits_change_nothing() {
     assert_eq!(names, [Some("default"), Some("invoices")]);
     assert_eq!(lanes[0]["version"], 2);
 
-    let unsaid = config(json!({"configName": "default", "maxPerWindow": 150, "reason": " "}));
+    let unsaid = config(json!({"configName": "default", "maxPerWindow": 150}));
     assert_eq!(unsaid.body["version"], 3, "{}", unsaid.body);
     let history = get(address, "/admin/lanes/default/history").unwrap().body;
     assert_eq!(history[0]["reason"], "no reason given");
@@ -405,4 +408,9 @@ fn health_and_accounts_answer() {
         (200, &json!(0))
     );
     assert!(!certificate.head.contains("retry-after"));
+    assert!(certificate.body["asOf"].is_string(), "today is not over");
+    let text = get(address, "/admin/rate-limit/certificate?format=text").unwrap();
+    assert!(text.text.contains("this time is not over"), "{}", text.text);
+    let past = get(address, "/admin/rate-limit/certificate?date=2020-02-29").unwrap();
+    assert_eq!(past.body["asOf"], Value::Null, "{}", past.text);
 }

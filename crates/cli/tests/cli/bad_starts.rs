@@ -77,6 +77,25 @@ fn each_bad_configuration_is_one_sentence_that_names_its_key() {
     assert!(said.contains("listen: 0.0.0.0:1"), "{said}");
 }
 
+#[test]
+fn too_few_descriptors_for_the_api_are_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("x.db").display());
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -n 600 && exec \"$@\"", "sh", BINARY])
+        .args(["serve", "--listen", "127.0.0.1:0", "--store", &store])
+        .env("RUST_LOG", "off")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success());
+    assert_eq!(said.trim().lines().count(), 1, "{said}");
+    assert!(
+        said.contains("http.max_connections") && said.contains("the limit is 600"),
+        "{said}"
+    );
+}
+
 const PAYMENTS: &str = "downstream.payments";
 const ACME: &str = "downstream.gateways.acme";
 /// A section, what is wrong in it, and what is said about it.

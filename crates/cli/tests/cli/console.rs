@@ -49,8 +49,9 @@ impl Reader {
             cookie.contains("httponly") && cookie.contains("samesite=strict"),
             "{cookie}"
         );
-        // The head of an answer is told in small letters; the token is not all of them.
-        let cookie = format!("cookie: tollgate_session={token}");
+        assert!(!cookie.contains(&token.to_lowercase()), "{cookie}");
+        let secret = cookie.split(';').next().unwrap();
+        let cookie = format!("cookie: {secret}");
         Self { address, cookie }
     }
 
@@ -133,6 +134,75 @@ fn each_role_sees_its_own_pages_and_nobody_sees_any_without_signing_in() {
     assert_eq!((acts(&readers[1]), acts(&readers[2])), (false, true));
     let wrong = send(address, "POST", "/console/sign-in", FORM, "token=tg_wrong").unwrap();
     assert_eq!((wrong.status, header(&wrong, "set-cookie")), (401, ""));
+}
+
+#[test]
+fn signing_out_ends_the_session_and_a_restart_does_not() {
+    let ann = token("ann", "operate");
+    let mut pair = pair(&auth(&[&ann]));
+    let address = pair.server.address;
+    let (one, two) = (
+        Reader::signed_in(address, &ann.text),
+        Reader::signed_in(address, &ann.text),
+    );
+    assert_ne!(one.cookie, two.cookie);
+    let token_itself = Reader {
+        address,
+        cookie: format!("cookie: tollgate_session={}", ann.text),
+    };
+    assert_eq!(token_itself.page("/console/totals").status, 303);
+    let fields = format!("csrf={}", one.csrf());
+    let page = |reader: &Reader| reader.page("/console/totals").status;
+    assert_eq!(
+        two.form("/console/sign-out", &fields).status,
+        403,
+        "not its own form"
+    );
+    let live = Live::of(&one);
+    let out = one.form("/console/sign-out", &fields);
+    assert_eq!(
+        (out.status, header(&out, "location")),
+        (303, "/console/sign-in?out=1")
+    );
+    assert_eq!((page(&one), page(&two)), (303, 200));
+    live.ends();
+    let again = one.form("/console/sign-out", &fields);
+    assert_eq!(header(&again, "location"), "/console/sign-in");
+
+    pair.server.kill();
+    pair.server = pair.setting.start(&address.to_string());
+    assert_eq!((page(&one), page(&two)), (303, 200));
+}
+
+/// A live page that somebody looks at.
+struct Live(BufReader<TcpStream>);
+
+impl Live {
+    fn of(reader: &Reader) -> Self {
+        let mut stream = TcpStream::connect(reader.address).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
+        let headers = reader.headers();
+        let ask = format!(
+            "GET /console/live HTTP/1.1\r\nhost: localhost\r\n{headers}\r\nconnection: close\r\n\r\n"
+        );
+        stream.write_all(ask.as_bytes()).unwrap();
+        let mut live = Self(BufReader::new(stream));
+        let mut line = String::new();
+        while !line.starts_with("event: now") {
+            line.clear();
+            assert_ne!(live.0.read_line(&mut line).unwrap(), 0, "it ended");
+        }
+        live
+    }
+
+    fn ends(mut self) {
+        let mut line = String::new();
+        while self.0.read_line(&mut line).unwrap() > 0 {
+            line.clear();
+        }
+    }
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn kill_9_at_any_arrival_loses_and_doubles_nothing_on_postgresql() {
 }
 
 /// Storms do not overlap: the limit is theirs to reach, and two cores are not many.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn storm(size: &Size, honours_keys: bool, on_store: impl FnOnce(&Bank, &str) -> Setting) {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

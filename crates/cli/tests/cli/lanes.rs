@@ -227,7 +227,7 @@ fn what_operators_get_wrong_is_told_and_changes_nothing() {
         ),
         (
             json!({"configName": "default", "maxPerWindow": 0}),
-            "pause the lane instead",
+            "must be a whole number from 1",
         ),
         (
             json!({"configName": "default", "maxPerSecond": 1e9}),
@@ -235,7 +235,7 @@ fn what_operators_get_wrong_is_told_and_changes_nothing() {
         ),
         (
             json!({"configName": "default", "windowSizeSecs": 100_000}),
-            "windowSizeSecs must be",
+            "must be a whole number from 1 to 86400",
         ),
         (
             json!({"configName": "default", "calendar": "nope"}),
@@ -244,7 +244,7 @@ fn what_operators_get_wrong_is_told_and_changes_nothing() {
         (json!({"configName": "new"}), "required for a new lane"),
         (
             json!({"configName": "default", "maxPerWidow": 5}),
-            "unknown field",
+            "is not known; there are",
         ),
     ];
     for (body, part) in bad {

@@ -8,11 +8,14 @@
 )]
 
 mod access;
+mod any_error;
 mod api;
+mod bad_input;
 mod bad_starts;
 mod browser;
 mod bulk;
 mod cable;
+mod clock_set;
 mod completions;
 mod console;
 mod console_pages;
@@ -20,6 +23,7 @@ mod contract;
 mod database_away;
 mod database_trouble;
 mod demo;
+mod disk;
 mod footing;
 mod forecast;
 mod gateways;
@@ -45,9 +49,11 @@ mod slow_clients;
 mod status_check_crashes;
 mod status_checks;
 mod stopping;
+mod strangers;
 mod telemetry;
 mod temporal;
 mod temporal_storm;
 mod tls;
 mod tokens;
 mod webdriver;
+mod woken;

@@ -130,7 +130,10 @@ fn the_kill_switch_works_at_once_and_other_changes_leave_it_alone(footing: &Foot
         "none",
     ];
     let wrong = pair.tollgate(&wrong).unwrap_err();
-    assert!(wrong.contains("batchSize must be between"), "{wrong}");
+    assert!(
+        wrong.contains("batchSize: must be a whole number from 1 to 10000"),
+        "{wrong}"
+    );
     let unknown = pair.tollgate(&["types", "show", "PARCEL"]).unwrap_err();
     assert!(unknown.contains("there is no item type"), "{unknown}");
 }

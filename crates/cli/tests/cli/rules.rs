@@ -221,6 +221,53 @@ fn a_dry_run_tells_what_would_become_of_payments_and_leaves_no_trace() {
     );
 }
 
+#[test]
+fn rules_that_would_hold_many_payments_ask_first_and_a_release_lets_one_pass() {
+    let pair = pair("");
+    let reason = json!({"reason": "drill"});
+    post(pair.server.address, "/admin/lanes/default/pause", &reason).unwrap();
+    let waiting = (0..101).map(|n| payment(&format!("p{n:03}")).to_string());
+    let file = pair.written("many.jsonl", &waiting.collect::<Vec<_>>().join("\n"));
+    pair.tollgate(&["import", &file]).unwrap();
+    let rules = pair.written("rules.toml", EUROS);
+    let told = pair.tollgate(&["rules", "try", &rules]).unwrap();
+    assert!(
+        told.contains("101 will be held and 0 rejected (euros 101)"),
+        "{told}"
+    );
+    pair.write_config(EUROS);
+    let told = pair.reload("new law").unwrap_err();
+    assert!(told.contains("would hold 101 and reject 0"), "{told}");
+    assert_eq!(
+        get(pair.server.address, "/admin/rules").unwrap().body["version"],
+        0
+    );
+    let confirmed = ["rules", "reload", "--reason", "new law", "--confirm"];
+    let told = pair.tollgate(&confirmed).unwrap();
+    assert!(told.contains("101 will be held"), "{told}");
+    post(pair.server.address, "/admin/lanes/default/resume", &reason).unwrap();
+    let seen = |id: &str| {
+        get(pair.server.address, &format!("/payments/{id}"))
+            .unwrap()
+            .body
+    };
+    eventually("one is held", Duration::from_secs(30), || {
+        (seen("p000")["queueStatus"] == "HELD").then_some(())
+    });
+    let why = seen("p000")["whyNotRunning"].to_string();
+    assert!(why.contains("only euros"), "{why}");
+    pair.tollgate(&["payments", "release", "p000", "--reason", "agreed"])
+        .unwrap();
+    eventually("it is paid", Duration::from_secs(30), || {
+        pair.bank
+            .ledger()
+            .effective()
+            .contains_key("p000")
+            .then_some(())
+    });
+    assert_eq!(pair.bank.ledger().effective().len(), 1, "no other");
+}
+
 /// What `config check` says about a configuration.
 pub(crate) fn checked(folder: &std::path::Path, text: &str) -> (bool, String) {
     let file = folder.join("t.toml");

@@ -96,6 +96,11 @@ impl Served {
         Self::launch(command.args(["serve", "--config"]).arg(config))
     }
 
+    /// By a command of its own, which becomes the server.
+    pub(crate) fn start_by(command: &mut Command) -> Self {
+        Self::launch(command)
+    }
+
     fn launch(command: &mut Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
@@ -156,6 +161,22 @@ impl Served {
     pub(crate) fn stop(mut self) -> Option<i32> {
         self.signal("-TERM");
         self.child.wait().unwrap().code()
+    }
+
+    /// Waits for its own end: the exit code, and everything it has logged.
+    pub(crate) fn ended(mut self) -> (Option<i32>, Vec<String>) {
+        let code = self.child.wait().unwrap().code();
+        let mut log = self.log();
+        // The reader of its stderr may be a line behind.
+        while Arc::strong_count(&self.lines) > 1 {
+            std::thread::yield_now();
+            log = self.log();
+        }
+        (code, log)
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Any signal, such as `-STOP`.

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::http::{Response, exchange, get, post_raw};
 use crate::pair::pair;
 use crate::served::eventually;
+use crate::tokens::{auth, call, token};
 
 /// Every wait is a second, so that the tests are short.
 const SHORT: &str = "http.head_secs = 1\nhttp.body_secs = 1\n";
@@ -54,12 +55,62 @@ fn slow_heads_are_cut_off_and_the_others_are_served_meanwhile() {
 }
 
 #[test]
-fn when_all_places_are_taken_the_next_waits_until_one_is_free() {
-    let pair = pair(&format!("{SHORT}http.max_connections = 3\n"));
+fn half_open_heads_keep_neither_health_checks_nor_callers_waiting() {
+    let ann = token("ann", "operate");
+    // Nobody is cut off for being slow within this test.
+    let patient = "http.head_secs = 3600\nhttp.max_connections = 16\n";
+    let pair = pair(&format!("{patient}{}", auth(&[&ann])));
     let address = pair.server.address;
-    let slow: Vec<_> = (0..3).map(|_| said(address, HALF_HEAD)).collect();
-    assert!(is_live(address), "after the three were cut off");
-    drop(slow);
+    let mut slow = vec![];
+    for round in 0..4 {
+        slow.extend((0..50).map(|_| said(address, HALF_HEAD)));
+        assert!(is_live(address), "round {round}");
+        let answer = call(address, Some(&ann.text), "GET", "/admin/totals", "");
+        assert_eq!(answer.status, 200, "{}", answer.text);
+    }
+    let metrics = call(address, Some(&ann.text), "GET", "/metrics", "").text;
+    let cut = metric(&metrics, "tollgate_api_connections_cut_off_total");
+    assert!(cut >= 200 - 16, "{cut}");
+    let left = metric(&metrics, "tollgate_api_connections");
+    assert!(left <= 16, "{left}");
+}
+
+fn metric(metrics: &str, name: &str) -> u64 {
+    let of_name = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok();
+    let value = metrics.lines().find_map(of_name);
+    value.unwrap_or_else(|| panic!("{name}: {metrics}"))
+}
+
+#[test]
+fn when_all_callers_are_busy_the_next_is_told_so_and_health_is_still_answered() {
+    let ann = token("ann", "operate");
+    let patient = "http.body_secs = 3600\nhttp.max_connections = 8\n";
+    let pair = pair(&format!("{patient}{}", auth(&[&ann])));
+    let address = pair.server.address;
+    let head = format!(
+        "POST /payments HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\ncontent-length: 100\r\n\r\n{{",
+        ann.text
+    );
+    let ask = || call(address, Some(&ann.text), "GET", "/admin/totals", "");
+    assert_eq!(ask().status, 200);
+    // One of the eight is for newcomers.
+    let mut busy: Vec<_> = (0..7).map(|_| said(address, &head)).collect();
+    let full = eventually("all are busy", BOUND, || {
+        let answer = ask();
+        (answer.status == 503).then_some(answer)
+    });
+    assert!(
+        full.text.contains("too many requests at once"),
+        "{}",
+        full.text
+    );
+    assert!(full.head.contains("retry-after") && full.head.contains("connection: close"));
+    assert!(is_live(address));
+    busy.pop();
+    eventually("there is room again", BOUND, || {
+        (ask().status == 200).then_some(())
+    });
 }
 
 #[test]

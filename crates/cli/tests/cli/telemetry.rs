@@ -15,12 +15,13 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use tollgate_conformance::postgres::Cluster;
+use tollgate_conformance::postgres::{self, Cluster};
 use tollgate_sandbox::{Bank, BankOptions, Faults};
 use tonic::transport::server::TcpIncoming;
 
 use crate::footing::LONG;
 use crate::http::{get, post};
+use crate::pair::pair_on;
 use crate::served::{Served, Setting, eventually};
 
 /// Words that only a payment's parties have, and that nobody else may read.
@@ -241,6 +242,31 @@ fn a_bank_that_says_another_amount_is_counted_logged_and_told_of_its_payment() {
         assert!(line.contains("PAYMENT/other") && line.contains("ERROR"));
         Some(())
     });
+}
+
+#[test]
+fn a_reconciliation_by_hand_is_counted_and_logged() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let url = runtime.block_on(postgres::shared().database());
+    let pair = pair_on(&url, "");
+    let lane = json!({"reason": "nothing is sent"});
+    post(pair.server.address, "/admin/lanes/default/pause", &lane).unwrap();
+    let taken = post(pair.server.address, "/payments", &payment("p")).unwrap();
+    assert_eq!(taken.status, 201, "{}", taken.body);
+    let wrong = "INSERT INTO lane_window (lane, generation, window_start, used)
+                 SELECT lane, generation, window_start + 3600000000, 5 FROM lane_window LIMIT 1";
+    runtime.block_on(postgres::sql(&url, wrong));
+    let path = "/admin/lanes/default/reconcile";
+    let put_right = post(pair.server.address, path, &json!({})).unwrap();
+    assert_eq!(put_right.body["windowsCorrected"], 1, "{}", put_right.body);
+    let metrics = get(pair.server.address, "/metrics").unwrap().text;
+    let line = "tollgate_windows_corrected_total{lane=\"default\"} 1\n";
+    assert!(metrics.contains(line), "{metrics}");
+    let log = pair.server.log();
+    assert!(
+        log.iter().any(|line| line.contains("counters differed")),
+        "{log:?}"
+    );
 }
 
 /// The metrics that are described where the recorder is.

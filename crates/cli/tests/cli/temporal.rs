@@ -184,7 +184,10 @@ fn a_temporal_server_that_is_away_is_waited_for_and_nothing_dies_of_it() {
     let address = server.address;
     assert_eq!(get(address, "/health/live").unwrap().status, 200);
     assert_eq!(ready(address), 503);
-    assert_eq!(posted(address, "early"), 503);
+    assert_eq!(posted(address, "early"), 202, "durable, and planned later");
+    let why = shown(address, "early").unwrap()["whyNotRunning"].clone();
+    let why = why.as_str().unwrap();
+    assert!(why.contains("the engine cannot be reached"), "{why}");
     let said = server.said.join("\n");
     assert!(said.contains(&temporal.address()), "{said}");
 
@@ -192,7 +195,6 @@ fn a_temporal_server_that_is_away_is_waited_for_and_nothing_dies_of_it() {
     eventually("it is ready", LONG, || {
         (ready(address) == 200).then_some(())
     });
-    take_in(address, &payment("early"));
     ended(address, "early");
 
     let because = json!({"reason": "to have something that waits"});
@@ -205,7 +207,7 @@ fn a_temporal_server_that_is_away_is_waited_for_and_nothing_dies_of_it() {
     });
     let resume = post(address, "/admin/lanes/default/resume", &because).unwrap();
     assert_eq!(resume.status, 200, "{}", resume.body);
-    assert_eq!(posted(address, "refused"), 503);
+    assert_eq!(posted(address, "meanwhile"), 202);
     eventually("it says that the engine is away", LONG, || {
         let shown = shown(address, "waiting")?;
         assert_eq!(shown["queueStatus"], "READY");
@@ -214,6 +216,7 @@ fn a_temporal_server_that_is_away_is_waited_for_and_nothing_dies_of_it() {
     });
     temporal.start_again();
     assert_eq!(ended(address, "waiting")["run"], 1);
+    ended(address, "meanwhile");
     assert_eq!(place.bank.ledger().doubles(), Vec::<String>::new());
     assert_eq!(server.stop(), Some(0));
 }

@@ -8,6 +8,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{BulkId, ItemType, LaneName};
 use tollgate_core::ports::{
     BulkState, BulkSum, BulkView, ChunkEnd, ChunkId, Closed, KnownBulk, LineError, NewChunk,
+    RETRIES,
 };
 
 use super::fixture::{Fixture, HOUR, MINUTE, payments};
@@ -82,7 +83,8 @@ impl dyn Fixture + '_ {
     }
     async fn to_do(&self, limit: u32) -> Vec<ChunkId> {
         let store = self.store();
-        store.chunks_to_do(&payments(), limit).await.unwrap()
+        let to_do = store.chunks_to_do(&payments(), limit).await.unwrap();
+        to_do.into_iter().map(|to_do| to_do.chunk).collect()
     }
     async fn bulk(&self, bulk: &BulkId) -> BulkView {
         self.store().bulk(bulk).await.unwrap().unwrap()
@@ -240,6 +242,7 @@ pub async fn chunks_to_do_are_those_of_closed_bulks_the_oldest_first(f: &dyn Fix
     expected.remove(1);
     assert_eq!(f.to_do(100).await, expected);
     let invoices = store.chunks_to_do(&invoices, 100).await.unwrap();
+    let invoices: Vec<_> = invoices.into_iter().map(|it| it.chunk).collect();
     assert_eq!(invoices, [chunk_id(&id("b0"), 1)]);
 }
 
@@ -393,4 +396,31 @@ pub async fn bulks_are_told_page_by_page_the_newest_first(f: &dyn Fixture) {
     assert_eq!((told.lines, told.accepted), (10, 5));
     assert_eq!((told.duplicate, told.rejected), (2, 3));
     assert!(told.ended_at.is_some() && told.opened_at < lines[1].opened_at);
+}
+
+pub async fn a_chunk_that_fails_waits_and_holds_no_other_back(f: &dyn Fixture) {
+    let bulk = f.closed("b1", 3).await;
+    let (store, second) = (f.store(), chunk_id(&bulk, 2));
+    for tries in 1..=10 {
+        let failed = store.chunk_failed(&second, "no \u{0} rights").await;
+        assert_eq!(failed.unwrap(), Some(tries));
+        let pause = RETRIES.pause_after(tries);
+        assert_eq!(f.to_do(10).await, [chunk_id(&bulk, 1), chunk_id(&bulk, 3)]);
+        let failing = f.bulk(&bulk).await.failing.unwrap();
+        assert_eq!((failing.number, failing.failed), (2, tries));
+        assert!(failing.why.contains("rights"), "{}", failing.why);
+        f.advance(pause + Duration::from_secs(1)).await;
+        let to_do = store.chunks_to_do(&payments(), 10).await.unwrap();
+        let flow = format!("init-bulk-b1-2~{}", tries + 1);
+        assert_eq!(to_do[1].flow().as_str(), flow);
+    }
+    let unplanned = store.unplanned(&payments()).await.unwrap();
+    assert_eq!((unplanned.lines, unplanned.failing), (30, 1));
+    for number in 1..=3 {
+        assert!(f.finish(&bulk, number).await);
+    }
+    assert_eq!(store.chunk_failed(&second, "late").await.unwrap(), None);
+    assert_eq!(f.bulk(&bulk).await.failing, None);
+    let unplanned = store.unplanned(&payments()).await.unwrap();
+    assert_eq!((unplanned.lines, unplanned.failing), (0, 0));
 }

@@ -3,10 +3,11 @@
 use futures::future::join_all;
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{Intervened, Started};
+use tollgate_core::ports::{Intervened, START_PAUSES, Started};
 
 use super::fixture::{
-    Fixture, HOUR, MAX_RETRIES, claim_all, new_item, ops, payment, payments, plan, start,
+    Fixture, HOUR, MAX_RETRIES, TOLERANCE, claim_all, lost, new_item, ops, payment, payments, plan,
+    start,
 };
 
 /// Admits items whose starts fail until the dispatcher gives them up.
@@ -16,6 +17,7 @@ async fn dead(f: &dyn Fixture, ids: &[&str]) -> Vec<Item> {
         let claimed = f.claim(claim_all()).await;
         let failed = |c| start(c, Started::Failed("no such flow".into()));
         f.record(claimed.iter().map(failed).collect()).await;
+        f.advance(START_PAUSES.longest_pause).await;
     }
     ids.iter().map(|id| payment(id)).collect()
 }
@@ -67,12 +69,15 @@ pub async fn a_replayed_item_is_ready_at_once_as_its_next_run_with_all_its_retri
 ) {
     f.lane(plan(100, 4)).await;
     let item = dead(f, &["p"]).await.remove(0);
+    f.damage("UPDATE item_queue SET failures = 9").await;
     f.advance(HOUR).await;
     let before = f.now().await;
     assert_eq!(replay(f, &item).await, Intervened::Yes);
     let view = f.view(&item).await;
     assert_eq!((view.queue_status, view.run), (QueueStatus::Ready, 2));
     assert_eq!((view.retry_count, view.last_error), (0, None));
+    let history = f.store().take_over(&item, 2, TOLERANCE, &lost()).await;
+    assert_eq!(history.unwrap().failures, 0, "its pauses are short again");
     assert!(view.due >= before && view.due <= f.now().await);
     assert_eq!((view.claimed_at, view.dispatched_at), (None, None));
     assert_eq!(f.trail(&item).await[0], "REPLAYED");

@@ -156,9 +156,13 @@ pub async fn what_may_have_been_done_is_never_tried_again_by_a_person(f: &dyn Fi
         let now = f.now().await;
         let answer = f.store().reopen(&item, again(), now, ops()).await.unwrap();
         assert_eq!(answer == Intervened::Yes, was_refused, "{answer:?}");
-        let state = f.view(&item).await.attempts[0].state;
-        let may_be_asked_again = state == AttemptState::Declined;
-        assert_eq!(may_be_asked_again, was_refused, "{state:?}");
+        let attempt = f.view(&item).await.attempts.remove(0);
+        assert_eq!(attempt.makes_way(), was_refused, "{attempt:?}");
+        let is_refused = attempt.state == AttemptState::Refused;
+        assert_eq!(is_refused, was_refused, "its outcome stays");
+        let tried = f.store().take_over(&item, 2, SECOND, &lost()).await;
+        let makes_way = tried.unwrap().past[0].makes_way();
+        assert_eq!(makes_way, was_refused);
     }
     let nobody = payment("nobody");
     let now = f.now().await;

@@ -414,7 +414,8 @@ pub async fn an_item_is_decided_or_given_its_turn_and_never_both(f: &dyn Fixture
         let item = in_doubt(f, &[&format!("p{round}")]).await.remove(0);
         f.dispatch_all().await;
         let (one, other, theirs) = (f.store(), f.store(), item.clone());
-        let wanted = super::fixture::wanted(vec![turn_of(&item, RUN, AttemptKind::Send)]);
+        let asking = vec![turn_of(&item, RUN, AttemptKind::Send)];
+        let wanted = super::fixture::wanted(f.having_looked(asking).await);
         let turn =
             tokio::spawn(async move { one.take_turns(wanted).await.unwrap().turns[0].clone() });
         let word = tokio::spawn(async move {

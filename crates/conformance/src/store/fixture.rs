@@ -146,6 +146,7 @@ pub(super) fn send(item: &Item) -> NewTurn {
         kind: AttemptKind::Send,
         key: format!("payment-{}", item.id),
         planned: Timestamp::UNIX_EPOCH,
+        seen: None,
         missed: None,
         may_be_late: false,
     }
@@ -168,7 +169,10 @@ pub(super) fn settlement(item: &Item, attempt: AttemptId, outcome: Outcome) -> S
 pub(super) fn placed(admission: &Admission) -> Placed {
     match admission {
         Admission::New(placed) | Admission::Repeat(placed) => placed.clone(),
-        Admission::Conflict | Admission::Refused(_) | Admission::RefusedBy { .. } => {
+        Admission::Conflict
+        | Admission::Refused(_)
+        | Admission::RefusedBy { .. }
+        | Admission::Cancelled => {
             panic!("not placed: {admission:?}")
         }
     }
@@ -181,7 +185,11 @@ pub(super) fn is_new(admission: &Admission) -> bool {
 pub(super) fn given(block: &TurnBlock) -> Vec<(AttemptId, Timestamp)> {
     let one = |turn: &Turn| match turn {
         Turn::At { attempt, at } => Some((*attempt, *at)),
-        Turn::Later | Turn::TooLate | Turn::Closed { .. } | Turn::NotYours(_) => None,
+        Turn::Later
+        | Turn::TooLate
+        | Turn::Closed { .. }
+        | Turn::NotYours(_)
+        | Turn::LookAgain(_) => None,
     };
     block.turns.iter().filter_map(one).collect()
 }
@@ -293,8 +301,20 @@ impl dyn Fixture + '_ {
         names
     }
 
+    /// For senders that have just looked at their items.
     pub(super) async fn turns(&self, attempts: Vec<NewTurn>) -> TurnBlock {
+        let attempts = self.having_looked(attempts).await;
         self.store().take_turns(wanted(attempts)).await.unwrap()
+    }
+    /// Each with the latest attempt of its item as the one that its sender has seen.
+    pub(super) async fn having_looked(&self, mut attempts: Vec<NewTurn>) -> Vec<NewTurn> {
+        for attempt in &mut attempts {
+            // No item is in a run of this number: nothing is taken over.
+            let (store, item) = (self.store(), &attempt.item);
+            let history = store.take_over(item, 0, HOUR, &lost()).await.unwrap();
+            attempt.seen = history.latest();
+        }
+        attempts
     }
     pub(super) async fn turn(&self, attempt: NewTurn) -> Turn {
         self.turns(vec![attempt]).await.turns.remove(0)

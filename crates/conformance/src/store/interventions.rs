@@ -15,7 +15,7 @@ use super::fixture::{
 use super::planning::{secs, withdrawn};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     Nobody,
     Ready,
     Retried,
@@ -29,7 +29,7 @@ enum State {
     HeldInDoubt,
 }
 use State as S;
-const STATES: [State; 11] = [
+pub(super) const STATES: [State; 11] = [
     S::Nobody,
     S::Ready,
     S::Retried,
@@ -44,7 +44,7 @@ const STATES: [State; 11] = [
 ];
 
 /// Brings a new item, on a lane of its own, into a state.
-async fn bring(f: &dyn Fixture, state: State, id: &str) -> Item {
+pub(super) async fn bring(f: &dyn Fixture, state: State, id: &str) -> Item {
     let (item, lane, store) = (payment(id), LaneName::new(id), f.store());
     store.change_lane(&lane, plan(10, 4), ops()).await.unwrap();
     if state == S::Nobody {
@@ -77,7 +77,7 @@ async fn bring(f: &dyn Fixture, state: State, id: &str) -> Item {
     item
 }
 
-async fn claim(f: &dyn Fixture, lane: &LaneName, state: State) {
+pub(super) async fn claim(f: &dyn Fixture, lane: &LaneName, state: State) {
     let claim = Claim {
         lane: lane.clone(),
         ..claim_all()
@@ -166,15 +166,14 @@ async fn in_every_state(
 
 fn not_movable(state: State) -> Option<&'static str> {
     match state {
-        S::Ready | S::Held | S::Retried | S::Nobody => None,
+        S::Ready | S::Held | S::Retried | S::Nobody | S::Claimed | S::Dispatched | S::Dead => None,
         S::InDoubt | S::HeldInDoubt => Some("may have been done"),
-        S::Claimed | S::Dispatched | S::Finished => Some("executed"),
-        S::Dead => Some("DEAD"),
+        S::Finished => Some("it has ended and is"),
         S::Cancelled => Some("CANCELLED already"),
     }
 }
 
-pub async fn only_what_waits_and_was_surely_not_done_is_cancelled(f: &dyn Fixture) {
+pub async fn only_what_has_not_ended_and_was_surely_not_done_is_cancelled(f: &dyn Fixture) {
     let cancel = async |item: &Item| f.cancel(item.id.as_str()).await;
     in_every_state(
         f,
@@ -185,14 +184,54 @@ pub async fn only_what_waits_and_was_surely_not_done_is_cancelled(f: &dyn Fixtur
     .await;
 }
 
-pub async fn only_what_waits_and_was_never_sent_is_rescheduled(f: &dyn Fixture) {
+pub async fn only_what_has_not_ended_and_was_surely_not_done_is_rescheduled(f: &dyn Fixture) {
     let hour = f.next_hour().await;
     let reschedule = async |item: &Item| f.reschedule(item.id.as_str(), hour).await;
-    let refusal = |state| match state {
-        S::Retried => Some("sent"),
-        other => not_movable(other),
-    };
-    in_every_state(f, reschedule, refusal, ("RESCHEDULED", QueueStatus::Ready)).await;
+    in_every_state(
+        f,
+        reschedule,
+        not_movable,
+        ("RESCHEDULED", QueueStatus::Ready),
+    )
+    .await;
+}
+
+pub async fn whoever_was_about_to_send_what_a_person_moves_is_given_no_turn(f: &dyn Fixture) {
+    let hour = f.next_hour().await;
+    let movers: [(&str, &str); 2] = [("cancel", "CANCELLED"), ("reschedule", "READY")];
+    for (how, status) in movers {
+        let item = bring(f, S::Dispatched, how).await;
+        let moved = match how {
+            "cancel" => f.cancel(how).await,
+            _ => f.reschedule(how, hour).await,
+        };
+        assert_eq!(moved, Intervened::Yes);
+        let wanted = TurnsWanted {
+            lane: LaneName::new(how),
+            ..wanted(vec![send(&item)])
+        };
+        let turn = f.store().take_turns(wanted).await.unwrap().turns.remove(0);
+        let refused = matches!(&turn, Turn::NotYours(why) if why.contains(status));
+        assert!(refused, "{how}: {turn:?}");
+        assert!(!f.store().finish(&item, 1, withdrawn()).await.unwrap() || how == "cancel");
+    }
+}
+
+/// Whoever is first wins, and nothing goes out after a yes.
+pub async fn of_a_turn_and_a_cancellation_at_once_one_happens(f: &dyn Fixture) {
+    for n in 0..20 {
+        let id = format!("race-{n}");
+        let item = bring(f, S::Dispatched, &id).await;
+        let wanted = TurnsWanted {
+            lane: LaneName::new(&*id),
+            ..wanted(vec![send(&item)])
+        };
+        let store = f.store();
+        let (turn, cancelled) = tokio::join!(store.take_turns(wanted), f.cancel(&id));
+        let sent = matches!(turn.unwrap().turns[0], Turn::At { .. });
+        let yes = cancelled == Intervened::Yes;
+        assert_ne!(sent, yes, "{id}: {cancelled:?}");
+    }
 }
 
 pub async fn only_what_is_held_is_released(f: &dyn Fixture) {

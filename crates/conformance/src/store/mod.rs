@@ -5,6 +5,7 @@
 
 pub mod accounts;
 pub mod admit;
+pub mod amendments;
 pub mod attempts;
 pub mod bulks;
 pub mod calendars;
@@ -21,6 +22,7 @@ pub mod evidence;
 mod fixture;
 pub mod flows;
 pub mod guards;
+pub mod health;
 pub mod hours;
 pub mod interventions;
 pub mod lanes;
@@ -33,9 +35,13 @@ pub mod races;
 pub mod records;
 pub mod recounts;
 pub mod replans;
+pub mod requests;
+pub mod rule_stops;
 pub mod scenarios;
+pub mod sessions;
 pub mod settings;
 pub mod status_checks;
+pub mod takeovers;
 pub mod timetables;
 pub mod turns;
 pub mod walk;
@@ -57,6 +63,14 @@ macro_rules! store_cases {
             a_lane_that_was_closed_by_another_eras_clock_is_open
             an_attempt_belongs_to_the_era_of_its_turn
             a_turn_of_an_older_era_is_soon_past_however_far_the_clock_was_set_back
+            what_a_clock_that_was_ahead_has_dispatched_is_due_when_it_is_set_back
+            what_a_clock_that_was_ahead_has_claimed_is_ready_when_it_is_set_back
+            nothing_is_due_before_the_time_it_asked_for_however_the_clock_is_set
+            what_has_had_its_turn_or_was_dispatched_by_this_clock_stays
+            flows_that_a_clock_ahead_has_started_keep_their_delay_when_it_is_set_back
+        }
+        $crate::store_case_module! { $new, health,
+            a_store_that_can_be_written_says_so_and_counts_its_connections
         }
         $crate::store_case_module! { $new, admit,
             an_admitted_item_has_its_record_slot_context_and_queue_row
@@ -149,6 +163,7 @@ macro_rules! store_cases {
             a_run_that_does_not_own_the_item_gets_no_turn
             a_flow_may_take_its_turn_before_its_start_was_recorded
             a_second_sender_finds_the_attempt_open
+            whoever_has_not_seen_the_latest_attempt_gets_no_turn
             an_item_named_twice_in_one_block_gets_one_turn
             senders_at_once_for_one_item_get_one_turn
             one_who_may_not_send_takes_nobodys_turn
@@ -161,11 +176,17 @@ macro_rules! store_cases {
             takers_at_once_share_one_even_pace
             lanes_have_turns_of_their_own
         }
+        $crate::store_case_module! { $new, takeovers,
+            a_node_that_was_taken_over_from_neither_sends_nor_moves_items
+            what_a_node_had_sent_is_settled_after_another_took_over
+            a_process_that_never_took_over_is_never_fenced
+        }
         $crate::store_case_module! { $new, attempts,
             an_item_never_sent_has_no_history
             an_open_attempt_whose_turn_may_still_be_used_makes_the_item_busy
             an_open_attempt_whose_turn_has_passed_is_unknown
             a_history_tells_all_attempts_oldest_first
+            failures_of_an_item_are_counted_and_not_its_runs
             an_attempt_with_a_word_that_nobody_knows_is_told_as_a_bug
             every_outcome_is_written_to_its_attempt
             settling_may_finish_the_item_and_move_its_record_together
@@ -222,8 +243,10 @@ macro_rules! store_cases {
             a_released_item_runs_late_now_and_is_not_held_again
         }
         $crate::store_case_module! { $new, interventions,
-            only_what_waits_and_was_surely_not_done_is_cancelled
-            only_what_waits_and_was_never_sent_is_rescheduled
+            only_what_has_not_ended_and_was_surely_not_done_is_cancelled
+            only_what_has_not_ended_and_was_surely_not_done_is_rescheduled
+            whoever_was_about_to_send_what_a_person_moves_is_given_no_turn
+            of_a_turn_and_a_cancellation_at_once_one_happens
             only_what_is_held_is_released
             cancelling_moves_the_record_from_where_it_may
             a_cancelled_item_gives_its_room_back_even_behind_full_windows
@@ -270,6 +293,7 @@ macro_rules! store_cases {
             a_list_by_lane_leaves_the_others_out_and_looks_at_so_many_at_a_time
             a_list_by_bulk_has_what_was_taken_in_with_it_and_nothing_else
             an_owners_items_are_found_by_their_status_if_they_were_written_to_be
+            documents_come_in_the_order_of_the_items_that_were_asked_for
         }
         $crate::store_case_module! { $new, races,
             an_item_is_cancelled_or_claimed_and_never_both
@@ -369,7 +393,24 @@ macro_rules! store_cases {
             a_flow_that_goes_on_as_new_is_due_with_its_new_input_and_an_empty_journal
             the_latest_progress_is_shown_while_a_flow_runs
         }
+        $crate::store_case_module! { $new, requests,
+            what_was_accepted_comes_back_whole_after_a_restart
+            the_same_again_and_other_content_change_nothing
+            of_many_that_accept_an_id_at_once_one_is_new
+            what_is_planned_is_not_accepted_again
+            admission_ends_the_request_in_its_own_transaction
+            a_refusal_at_admission_is_kept_and_told_to_its_flow_again
+            a_refused_request_gives_way_to_other_content
+            while_a_request_waits_its_id_is_taken
+            a_failed_try_is_told_and_followed_after_growing_pauses
+            a_try_that_tells_nothing_is_looked_at
+            a_request_can_be_withdrawn_until_it_is_planned
+            of_withdrawing_and_planning_at_once_one_happens
+            totals_count_a_request_from_its_acceptance_on_and_once
+            requests_are_told_page_by_page_and_by_state
+        }
         $crate::store_case_module! { $new, bulks,
+            a_chunk_that_fails_waits_and_holds_no_other_back
             an_upload_is_no_work_until_it_is_closed
             an_id_of_a_bulk_is_given_once
             a_chunk_added_twice_is_there_once
@@ -385,6 +426,19 @@ macro_rules! store_cases {
             rejected_lines_are_told_page_by_page
             uploads_that_were_given_up_or_left_are_removed_some_chunks_at_a_time
             bulks_are_told_page_by_page_the_newest_first
+        }
+        $crate::store_case_module! { $new, amendments,
+            only_what_was_surely_not_done_is_amended
+            an_amended_item_is_lost_to_the_run_that_was_about_to_send_it
+            an_item_that_is_settled_has_ended_and_gives_its_room_back
+            of_two_amendments_of_one_document_the_second_is_refused
+        }
+        $crate::store_case_module! { $new, rule_stops,
+            rules_hold_only_what_its_run_is_about_to_send_and_was_surely_not_done
+            rules_reject_an_item_with_its_record_and_it_has_ended
+            a_release_passes_the_rules_that_held_an_item_and_keeps_its_deadline
+            an_item_that_rules_hold_is_judged_again_at_its_new_time
+            items_with_a_status_come_page_by_page_as_rules_see_them
         }
         $crate::store_case_module! { $new, evidence,
             evidence_is_an_answered_question_and_makes_the_item_due
@@ -419,6 +473,11 @@ macro_rules! store_cases {
             a_setting_is_replaced_only_while_it_is_the_version_in_force
             of_many_that_replace_one_version_at_once_one_succeeds
             settings_of_a_kind_are_listed_page_by_page_as_they_are_in_force
+        }
+        $crate::store_case_module! { $new, sessions,
+            a_session_lasts_until_its_time_is_over
+            a_session_that_was_ended_is_over_at_once_and_no_other
+            a_token_has_so_many_sessions_and_the_oldest_makes_room
         }
         $crate::store_case_module! { $new, accounts,
             totals_tie_out_by_count_and_by_amount
@@ -458,6 +517,7 @@ mod tests {
         let files = [
             include_str!("accounts.rs"),
             include_str!("admit.rs"),
+            include_str!("amendments.rs"),
             include_str!("attempts.rs"),
             include_str!("bulks.rs"),
             include_str!("calendars.rs"),
@@ -476,6 +536,8 @@ mod tests {
             include_str!("races.rs"),
             include_str!("plans.rs"),
             include_str!("replans.rs"),
+            include_str!("requests.rs"),
+            include_str!("rule_stops.rs"),
             include_str!("recounts.rs"),
             include_str!("hours.rs"),
             include_str!("scenarios.rs"),

@@ -1,9 +1,9 @@
 //! `Queue` after the claim: starts, releases, ends, and what is adrift; and `Records::item`.
 
 use tollgate_core::SignedDuration;
-use tollgate_core::id::ItemId;
+use tollgate_core::id::{BatchId, ItemId};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{Claim, Claimed, Started, StatusMove};
+use tollgate_core::ports::{Claim, Claimed, START_PAUSES, Started, StatusMove};
 
 use super::fixture::{
     Fixture, HOUR, MAX_RETRIES, MINUTE, SECOND, STALE, bank, claim_all, claims_of, micros,
@@ -61,6 +61,10 @@ pub async fn a_failed_start_goes_back_with_one_more_retry_and_is_dead_at_the_max
         );
         let dead = view.queue_status == QueueStatus::Dead;
         assert_eq!(dead, retry == MAX_RETRIES, "after retry {retry}");
+        let pause = START_PAUSES.pause_after(retry);
+        f.advance(pause - SECOND).await;
+        assert_eq!(f.claim(claim_all()).await, [], "early after retry {retry}");
+        f.advance(SECOND).await;
     }
     f.advance(HOUR).await;
     assert_eq!(f.claim(claim_all()).await, []);
@@ -164,6 +168,8 @@ pub async fn a_run_that_does_not_own_the_item_cannot_put_it_back(f: &dyn Fixture
     assert!(!put_back(2).await.unwrap(), "it has ended");
     let nobody = payment("nobody");
     assert!(!store.put_back(&nobody, 1, SECOND, "?").await.unwrap());
+    let failed = store.put_back_failed(&nobody, 1, SECOND, "?").await;
+    assert!(!failed.unwrap());
 }
 
 pub async fn finishing_ends_the_item_and_moves_its_record(f: &dyn Fixture) {
@@ -285,6 +291,7 @@ pub async fn an_item_adrift_too_often_is_dead(f: &dyn Fixture) {
         f.dispatch_all().await;
         let restarted = store.restart_adrift(&item, run, "lost", MINUTE, MAX_RETRIES);
         assert!(restarted.await.unwrap());
+        f.advance(MINUTE).await;
     }
     let view = f.view(&item).await;
     assert_eq!(view.queue_status, QueueStatus::Dead);
@@ -326,6 +333,13 @@ pub async fn an_item_shows_all_that_is_known_of_it(f: &dyn Fixture) {
     assert_eq!(view.attempts[0].settled_at, None);
     assert!(view.created_at <= view.claimed_at.unwrap());
     assert!(view.claimed_at <= view.dispatched_at);
+    let batch = view.dispatch_batch.as_ref().map(BatchId::as_str);
+    assert_eq!(batch, Some("BATCH-1"));
+    let newest = f.store().audit(None, 1).await.unwrap().remove(0);
+    assert_eq!(
+        (&*newest.action, newest.batch),
+        ("BATCH_COMPLETE", view.dispatch_batch)
+    );
 }
 
 pub async fn an_item_moves_to_one_place_whoever_acts_at_once(f: &dyn Fixture) {

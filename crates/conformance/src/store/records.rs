@@ -247,3 +247,18 @@ pub async fn an_owners_items_are_found_by_their_status_if_they_were_written_to_b
     assert!(owned("nobody", &["PENDING"], 9).await.is_empty());
     assert!(owned("ann", &[], 9).await.is_empty());
 }
+
+pub async fn documents_come_in_the_order_of_the_items_that_were_asked_for(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let of = |id: &str| {
+        let mut item = new_item(id);
+        item.record.document = format!("{{\"id\":\"{id}\"}}");
+        item
+    };
+    f.place(vec![of("a"), of("b"), of("c")]).await;
+    let document = |id: &str| Some(of(id).record.document);
+    let asked = ["c", "nobody", "a", "c"].map(payment);
+    let told = f.store().documents(&asked).await.unwrap();
+    assert_eq!(told, [document("c"), None, document("a"), document("c")]);
+    assert_eq!(f.store().documents(&[]).await.unwrap(), []);
+}

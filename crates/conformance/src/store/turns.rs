@@ -211,7 +211,7 @@ pub async fn a_second_sender_finds_the_attempt_open(f: &dyn Fixture) {
     let (attempt, _) = f.sent(&item).await;
     f.advance(HOUR).await;
     let second = f.turn(send(&item)).await;
-    assert!(matches!(second, Turn::NotYours(_)), "{second:?}");
+    assert!(matches!(second, Turn::LookAgain(_)), "{second:?}");
     assert_eq!(
         (f.view(&item).await.attempts.len(), f.logged().await),
         (1, 1)
@@ -220,6 +220,37 @@ pub async fn a_second_sender_finds_the_attempt_open(f: &dyn Fixture) {
         .await;
     f.sent(&item).await;
     assert_eq!(f.view(&item).await.attempts.len(), 2);
+}
+
+/// A process that was stopped at the gate, before its turn, and wakes up after others have sent
+/// the item and lost the answer: it decided on a history that is no longer the whole.
+pub async fn whoever_has_not_seen_the_latest_attempt_gets_no_turn(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let outcomes = [
+        Outcome::Unknown("lost".into()),
+        Outcome::retry("not done"),
+        Outcome::Declined("no funds".into()),
+        Outcome::Done("ok".into()),
+    ];
+    for (n, outcome) in outcomes.into_iter().enumerate() {
+        let item = f.dispatched(&[&format!("p{n}")]).await.remove(0);
+        let asleep = send(&item);
+        let (attempt, _) = f.sent(&item).await;
+        f.settle(settlement(&item, attempt, outcome.clone())).await;
+        f.advance(SECOND).await;
+        for kind in [AttemptKind::Send, AttemptKind::Probe] {
+            let woken = NewTurn {
+                kind,
+                ..asleep.clone()
+            };
+            let block = f.store().take_turns(wanted(vec![woken])).await.unwrap();
+            let [Turn::LookAgain(_)] = &block.turns[..] else {
+                panic!("after {outcome:?}: {block:?}")
+            };
+        }
+        assert_eq!(f.view(&item).await.attempts.len(), 1);
+    }
+    assert_eq!(f.logged().await, 4, "one send each");
 }
 
 pub async fn an_item_named_twice_in_one_block_gets_one_turn(f: &dyn Fixture) {
@@ -231,7 +262,7 @@ pub async fn an_item_named_twice_in_one_block_gets_one_turn(f: &dyn Fixture) {
         panic!("{block:?}")
     };
     assert!(matches!(first, Turn::At { .. }), "{first:?}");
-    assert!(matches!(second, Turn::NotYours(_)), "{second:?}");
+    assert!(matches!(second, Turn::LookAgain(_)), "{second:?}");
     assert!(matches!(third, Turn::At { .. }), "{third:?}");
     let items = f.dispatched(&["c"]).await;
     let stale = NewTurn {
@@ -252,7 +283,7 @@ pub async fn senders_at_once_for_one_item_get_one_turn(f: &dyn Fixture) {
     let blocks = join_all((0..8).map(|_| f.turn(send(&item)))).await;
     let turns = blocks.iter().filter(|t| matches!(t, Turn::At { .. }));
     assert_eq!(turns.count(), 1, "{blocks:?}");
-    let refused = blocks.iter().filter(|t| matches!(t, Turn::NotYours(_)));
+    let refused = blocks.iter().filter(|t| matches!(t, Turn::LookAgain(_)));
     assert_eq!(refused.count(), 7, "{blocks:?}");
     assert_eq!(f.logged().await, 1);
 }
@@ -304,7 +335,7 @@ pub async fn a_missed_turn_that_was_taken_over_is_not_given_again(f: &dyn Fixtur
         ..send(&item)
     };
     let turn = f.turn(again).await;
-    assert!(matches!(turn, Turn::NotYours(_)), "{turn:?}");
+    assert!(matches!(turn, Turn::LookAgain(_)), "{turn:?}");
     let state = f.view(&item).await.attempts[0].state;
     assert_eq!(state, AttemptState::Unknown);
     assert_eq!(f.logged().await, 1, "perhaps it was sent");

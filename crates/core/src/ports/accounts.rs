@@ -4,12 +4,14 @@ use async_trait::async_trait;
 
 use super::{Page, StoreResult};
 use crate::Timestamp;
-use crate::id::{Item, ItemType};
+use crate::id::{BatchId, Item, ItemType};
 use crate::item::QueueStatus;
 
 #[async_trait]
 pub trait Accounts: Send + Sync {
-    /// Every item of a type accepted in `[from, to)`, in exactly one bucket: by status and currency.
+    /// Every item of a type accepted in `[from, to)`, in exactly one bucket: by status and currency. A request
+    /// that is not planned yet counts as INITIALIZING, by when it was accepted. So do the lines of a file that
+    /// are not judged yet: nobody has read their amounts, so they count without one, as XXX (no currency).
     async fn totals(
         &self,
         item_type: &ItemType,
@@ -84,6 +86,8 @@ pub struct NewAudit {
 pub struct AuditEntry {
     pub id: i64,
     pub at: Timestamp,
+    /// Of the dispatcher, if it is about what one claim has taken.
+    pub batch: Option<BatchId>,
     pub item: Option<Item>,
     pub action: String,
     pub status_before: Option<String>,

@@ -16,8 +16,9 @@ pub trait Attempts: Send + Sync {
     /// All attempts of an item, oldest first, after taking over what a dead sender left: an open
     /// attempt whose turn has passed is Unknown from here on. One whose turn may still be used
     /// stays open and is reported as `busy_for`. A turn of an older era can be used until
-    /// [`Era::older_turns_end`]. A run that does not own the item takes nothing over. The record
-    /// moves to `in_doubt` with what is taken over, whatever comes of the sender's next steps.
+    /// [`Era::older_turns_end`]. A run that does not own the item takes nothing over, and a node
+    /// that was taken over from gets `Fenced` instead. The record moves to `in_doubt` with what is
+    /// taken over, whatever comes of the sender's next steps.
     async fn take_over(
         &self,
         item: &Item,
@@ -26,9 +27,10 @@ pub trait Attempts: Send + Sync {
         in_doubt: &StatusMove,
     ) -> StoreResult<History>;
 
-    /// In one transaction for a block of waiting attempts: checks each owner's run, opens its
-    /// attempt, moves the lane's cursor and logs the exact time of each turn. When this returns
-    /// the turns are durable; whoever was not given one has changed nothing.
+    /// In one transaction for a block of waiting attempts: checks each owner's run and that the
+    /// sender has seen every attempt of its item, opens its attempt, moves the lane's cursor and
+    /// logs the exact time of each turn. When this returns the turns are durable; an attempt
+    /// without a turn has changed nothing. A node that was taken over from gets `Fenced`.
     async fn take_turns(&self, wanted: TurnsWanted) -> StoreResult<TurnBlock>;
 
     /// A turn for a call that belongs to no item, within a share of the lane: moves the same cursor
@@ -38,13 +40,17 @@ pub trait Attempts: Send + Sync {
     /// Writes an attempt's outcome, moves the record and finishes or requeues the item, together.
     /// An outcome is evidence and is written whoever owns the item now; record and queue move
     /// only for the run that owns it, and the answer says whether it did. That it was done is
-    /// written, too, where its attempt was taken over, or disproved, before the answer came.
+    /// written, too, where its attempt was taken over, or disproved, before the answer came. A node
+    /// that was taken over from may still settle what it had sent.
     async fn settle(&self, settlement: Settlement) -> StoreResult<bool>;
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct History {
     pub past: Vec<Past>,
+    /// How often a connection or an exchange of this item has failed: its next pause is by this number. What
+    /// waited for a closed lane has not failed.
+    pub failures: u32,
     /// Another sender may still use its turn for this long.
     pub busy_for: Option<Duration>,
     pub now: Timestamp,
@@ -64,9 +70,16 @@ pub struct Past {
     /// Which era's clock showed `turn_at`.
     pub era: i64,
     pub detail: String,
+    /// Refused, and a person has had its item tried again since.
+    pub reopened: bool,
 }
 
 impl History {
+    /// The latest attempt: what a turn that is asked for on this history is compared with.
+    pub fn latest(&self) -> Option<AttemptId> {
+        self.past.last().map(|past| past.attempt)
+    }
+
     /// How often it was sent, whatever became of it.
     pub fn sends(&self) -> u32 {
         let sends = |past: &&Past| past.kind == AttemptKind::Send;
@@ -75,6 +88,11 @@ impl History {
 }
 
 impl Past {
+    /// Whether another key may be asked: it was declined, or a person wants it tried again.
+    pub fn makes_way(&self) -> bool {
+        self.state == AttemptState::Declined || self.reopened
+    }
+
     /// Until when its turn can be used.
     pub fn usable_until(&self, era: Era, tolerance: Duration) -> Timestamp {
         if self.era == era.number {
@@ -143,6 +161,9 @@ pub struct NewTurn {
     pub key: String,
     /// Never before this time.
     pub planned: Timestamp,
+    /// The latest attempt of the item when the sender decided to ask. Any later one, whatever
+    /// became of it, refuses the turn.
+    pub seen: Option<AttemptId>,
     /// An attempt that is open already and missed its turn: it gets another, and the missed one
     /// leaves the log, since nothing was sent in it.
     pub missed: Option<AttemptId>,
@@ -189,8 +210,11 @@ pub enum Turn {
     },
     /// It would go out after its deadline, and must not.
     TooLate,
-    /// Not this sender's to send: the queue row names another run, or an attempt is open.
+    /// Not this sender's to send: the queue row names another run.
     NotYours(String),
+    /// There is an attempt that this sender has not seen, or one that has done it. Nothing was sent;
+    /// the sender reads the history again and decides again.
+    LookAgain(String),
 }
 
 #[derive(Debug, Clone)]
@@ -206,6 +230,17 @@ pub struct Settlement {
     pub disproves: bool,
     /// The downstream asked for quiet: no turn of this lane until then.
     pub close_lane: Option<(LaneName, Duration)>,
+}
+
+impl Settlement {
+    /// Whether it counts among the item's failures when the item goes back to the queue. A proof that nothing was
+    /// done does not, nor does a decline, after which other pauses apply.
+    pub fn is_failure(&self) -> bool {
+        match &self.outcome {
+            Outcome::Retry { .. } | Outcome::Unknown(_) => !self.disproves,
+            Outcome::Done(_) | Outcome::Refused(_) | Outcome::Declined(_) => false,
+        }
+    }
 }
 
 /// A compare-and-set of a record's status.

@@ -40,8 +40,12 @@ pub trait Bulks: Send + Sync {
     /// given up have left, at most so many chunks. Returns how many it removed.
     async fn sweep_uploads(&self, idle: Duration, most: u32) -> StoreResult<u64>;
 
-    /// Chunks of closed bulks that have not ended, the oldest bulk first.
-    async fn chunks_to_do(&self, item_type: &ItemType, limit: u32) -> StoreResult<Vec<ChunkId>>;
+    /// Chunks of closed bulks that have not ended and do not wait after a failure, the oldest bulk first.
+    async fn chunks_to_do(&self, item_type: &ItemType, limit: u32) -> StoreResult<Vec<ChunkToDo>>;
+
+    /// Notes why a chunk could not be taken in, and that the next try follows after its pause
+    /// ([`super::RETRIES`]). Returns the number of tries that have failed; nothing if the chunk has ended.
+    async fn chunk_failed(&self, chunk: &ChunkId, why: &str) -> StoreResult<Option<u32>>;
 
     /// A chunk's text, until it has ended.
     async fn chunk(&self, chunk: &ChunkId) -> StoreResult<Option<Vec<u8>>>;
@@ -107,6 +111,34 @@ impl fmt::Display for ChunkId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "chunk {} of bulk {}", self.number, self.bulk)
     }
+}
+
+/// A chunk that is to be taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChunkToDo {
+    pub chunk: ChunkId,
+    /// Tries that have failed.
+    pub failed: u32,
+}
+
+impl ChunkToDo {
+    /// The flow of its next try.
+    pub fn flow(&self) -> FlowId {
+        match self.failed {
+            0 => self.chunk.flow(),
+            failed => FlowId::new(format!("{}~{}", self.chunk.flow(), failed + 1)),
+        }
+    }
+}
+
+/// A chunk whose last try failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailingChunk {
+    pub number: u32,
+    pub failed: u32,
+    pub why: String,
+    /// When it is tried next.
+    pub due: Timestamp,
 }
 
 /// How closing an upload went.
@@ -205,6 +237,8 @@ pub struct BulkView {
     pub ended_at: Option<Timestamp>,
     /// By lane and currency.
     pub sums: Vec<BulkSum>,
+    /// The chunk that has failed most often, if any does.
+    pub failing: Option<FailingChunk>,
 }
 
 /// A bulk in a list.

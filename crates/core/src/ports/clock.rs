@@ -64,6 +64,15 @@ pub trait SharedClock: Send + Sync {
     /// new era opens.
     async fn vouch(&self, boot: Option<Boot>) -> StoreResult<()>;
 
-    /// The clock has jumped: a new era opens, and only this boot vouches for it.
+    /// The clock has jumped: a new era opens, and only this boot vouches for it. With every new
+    /// era, what was started by a clock that was ahead of this one is made due again: flows keep
+    /// their delay, and items that were claimed or dispatched and have had no turn are READY as
+    /// their next run, at once or at the time that was asked for.
     async fn open_era(&self, boot: Option<Boot>) -> StoreResult<()>;
 }
+
+/// What was started later than this from now was started by a clock that was ahead.
+pub const CLOCK_WAS_AHEAD: Duration = Duration::from_secs(1);
+
+/// What is said of an item that such a clock had started.
+pub const WAS_SET_BACK: &str = "the clock was set back after it was dispatched";

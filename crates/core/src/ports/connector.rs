@@ -1,13 +1,14 @@
 //! A connector: the way to one downstream. A send without a permit does not compile, and a permit
 //! comes only from the gate.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use thiserror::Error;
 
 use crate::Timestamp;
 use crate::id::{AttemptId, LaneName};
+use crate::marker::Marker;
 use crate::outcome::Outcome;
 
 #[async_trait]
@@ -15,14 +16,16 @@ pub trait Connector: Send + Sync {
     /// The one lane through which this downstream is reached.
     fn lane(&self) -> &LaneName;
     fn profile(&self) -> &Profile;
-    /// A ready connection, before any turn is taken: failing here has sent nothing.
+    /// The right to one exchange, before any turn is taken: the downstream can be reached, and one of
+    /// the connections that it may have is ours. Failing here has sent nothing and costs no turn.
     async fn line(&self) -> Result<Box<dyn Line>, NoLine>;
 }
 
 /// Why there is no line. Nothing was sent.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NoLine {
-    /// All our own lines are in use: this says nothing about the downstream.
+    /// All our own lines are in use, or this machine has no descriptor, memory or port left: this says
+    /// nothing about the downstream.
     #[error("{0}")]
     Busy(String),
     #[error("{0}")]
@@ -48,20 +51,28 @@ pub struct Heard {
 }
 
 /// What an exchange tells about the downstream itself, whatever became of the item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
     /// No byte went out.
     Untold,
     Answers,
     /// No answer, or none that can be understood.
     Fails,
-    /// It takes nothing from us at all: until a person has put something right, nothing is sent.
-    TurnsUsAway,
+    /// It takes nothing from us at all, or somebody else answers in its place: until a person has put
+    /// something right, nothing is sent. The reason goes to operators and into the log, and repeats nothing of a body.
+    TurnsUsAway {
+        why: String,
+    },
 }
 
-/// A ready connection to a downstream, good for one exchange.
+/// The right to one exchange with a downstream. It has a connection only from shortly before its turn.
 #[async_trait]
 pub trait Line: Send + Sync {
+    /// Takes or renews the connection for a turn at this time of the node's clock. Called when the turn
+    /// is granted; a line that waits for one holds no connection that could die meanwhile.
+    async fn connect_for(&mut self, _turn: Instant) -> Result<(), NoLine> {
+        Ok(())
+    }
     /// Sends now, and judges the answer by the downstream's contract.
     async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Heard;
     /// Asks now whether it was done: `Done`, `Declined`, `Retry` (the downstream knows nothing of
@@ -90,6 +101,8 @@ pub struct Profile {
     /// The statuses that promise that nothing was done; `[429]` unless configured. A 5xx counts
     /// only when it also says `Retry-After`.
     pub means_not_done: Vec<u16>,
+    /// How a 4xx is recognised as the downstream's own.
+    pub recognised_by: Marker,
     /// Whether questions are asked by the key. Then "unknown to me" is no evidence once the key may
     /// be forgotten.
     pub asks_by_key: bool,
@@ -115,23 +128,31 @@ impl Profile {
     }
 }
 
-/// The right to send once, now. Not `Clone`, and used up by sending.
+/// The right to send once, now. Not `Clone`, used up by sending, and void after `use_by`: whoever writes
+/// the first byte checks it, so that a process that was stopped after the gate does not send late.
 #[derive(Debug)]
 #[must_use = "a permit that is not used wastes a turn of the lane"]
 pub struct Permit {
     attempt: AttemptId,
     turn_at: Timestamp,
     era: i64,
+    use_by: Instant,
 }
 
 impl Permit {
     /// Only the gate calls this (the tidy test checks it), after the turn is durable and its
     /// time has come.
-    pub fn granted_by_the_gate(attempt: AttemptId, turn_at: Timestamp, era: i64) -> Self {
+    pub fn granted_by_the_gate(
+        attempt: AttemptId,
+        turn_at: Timestamp,
+        era: i64,
+        use_by: Instant,
+    ) -> Self {
         Self {
             attempt,
             turn_at,
             era,
+            use_by,
         }
     }
     pub fn attempt(&self) -> AttemptId {
@@ -143,6 +164,11 @@ impl Permit {
     /// Which era's clock shows `turn_at`.
     pub fn era(&self) -> i64 {
         self.era
+    }
+    /// The last moment for the first byte, by the node's clock, which goes on while the process is
+    /// stopped.
+    pub fn use_by(&self) -> Instant {
+        self.use_by
     }
 }
 
@@ -157,6 +183,7 @@ mod tests {
             settle: Duration::from_mins(1),
             timeout: Duration::from_secs(10),
             means_not_done: vec![429],
+            recognised_by: Marker::Contract,
             asks_by_key: false,
         }
     }

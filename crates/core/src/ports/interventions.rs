@@ -17,11 +17,12 @@ pub trait Interventions: Send + Sync {
     /// this run no longer owns the item.
     async fn hold(&self, item: &Item, run: u32) -> StoreResult<bool>;
 
-    /// A person decides that a HELD item runs late, now.
+    /// A person decides that a HELD item runs now: late, or past the rules that hold it, in the
+    /// words they have.
     async fn release_held(&self, item: &Item, author: Author) -> StoreResult<Intervened>;
 
-    /// Withdraws an item that is READY or HELD, unless it may have been paid: its record moves
-    /// and the room of its slot comes back.
+    /// Withdraws an item that has not ended, unless it may have been done: its record moves and the
+    /// room of its slot comes back. After `Yes` no run of it is given a turn.
     async fn cancel(
         &self,
         item: &Item,
@@ -29,8 +30,8 @@ pub trait Interventions: Send + Sync {
         author: Author,
     ) -> StoreResult<Intervened>;
 
-    /// Gives an item that is READY or HELD, and has never been attempted since the downstream last
-    /// declined it, a new slot from `requested` on. One that was HELD is not held again: a person has decided.
+    /// Gives an item that has not ended, and cannot have been done, a new slot from `requested` on. One that was HELD for its deadline is not held for
+    /// it again: a person has decided. One that rules hold is judged again when it is sent.
     async fn reschedule(
         &self,
         item: &Item,
@@ -40,8 +41,8 @@ pub trait Interventions: Send + Sync {
 
     /// A person decides that an item that has ended, and was certainly not done, is tried again:
     /// READY as its next run, with a new slot from `requested` on, and its record moves back. Only
-    /// from one of the statuses that `status` names. What was refused counts as declined from here
-    /// on: it is asked again, under another key.
+    /// from one of the statuses that `status` names. What was refused stays so, and makes way for
+    /// another key.
     async fn reopen(
         &self,
         item: &Item,
@@ -68,9 +69,9 @@ pub const TOO_LATE: &str = "its deadline has passed and it must not run late";
 pub struct Found {
     pub queue_status: QueueStatus,
     pub lane: LaneName,
+    pub run: u32,
     /// Since it was last declined.
     pub may_be_done: bool,
-    pub was_sent: bool,
     pub has_ended: bool,
     pub record_status: String,
 }
@@ -78,15 +79,21 @@ pub struct Found {
 impl Found {
     /// Why it cannot be withdrawn any more, or not yet.
     pub fn refuses_cancel(&self) -> Option<String> {
-        self.must_wait(Event::Cancel)
-            .or_else(|| self.may_be_done.then(|| SENT.to_owned()))
+        self.refuses(Event::Cancel)
     }
 
     /// Why it cannot be given another time.
     pub fn refuses_reschedule(&self) -> Option<String> {
-        let was_sent = self.was_sent || self.may_be_done;
-        self.must_wait(Event::Reschedule)
-            .or_else(|| was_sent.then(|| SENT.to_owned()))
+        self.refuses(Event::Reschedule)
+    }
+
+    /// Whether rules may stop this run, which is about to send it.
+    pub fn may_be_stopped(&self, run: u32) -> bool {
+        let is_under_way = matches!(
+            self.queue_status,
+            QueueStatus::Claimed | QueueStatus::Dispatched
+        );
+        is_under_way && self.run == run && !self.has_ended && !self.may_be_done
     }
 
     /// Why there is nothing to let go.
@@ -108,19 +115,17 @@ impl Found {
         self.may_be_done.then(|| SENT.to_owned())
     }
 
-    fn must_wait(&self, event: Event) -> Option<String> {
+    /// Until its turn is taken, and again while every attempt was definitely not done.
+    fn refuses(&self, event: Event) -> Option<String> {
         let status = self.queue_status;
-        if status.after(event).is_some() {
-            return None;
+        if status.after(event).is_none() {
+            return Some(format!("it is {status} already"));
         }
-        Some(match status {
-            QueueStatus::Claimed | QueueStatus::Dispatched => "it is being executed, or was".into(),
-            QueueStatus::Dead => "it is DEAD; replay it instead".into(),
-            QueueStatus::Ready | QueueStatus::Held | QueueStatus::Cancelled => {
-                format!("it is {status} already")
-            }
-        })
+        if self.has_ended {
+            return Some(format!("it has ended and is {}", self.record_status));
+        }
+        self.may_be_done.then(|| SENT.to_owned())
     }
 }
 
-const SENT: &str = "it was sent, and may have been done";
+pub(super) const SENT: &str = "it was sent, and may have been done";

@@ -2,6 +2,7 @@
 //! no transaction object leaks out. Each promise is proved by a case in the conformance crate.
 
 mod accounts;
+mod amendments;
 mod attempts;
 mod bulks;
 mod check_services;
@@ -12,27 +13,32 @@ mod doubts;
 mod engine;
 mod error;
 mod flows;
+mod health;
 mod interventions;
 mod lanes;
 mod page;
 mod plans;
 mod queue;
 mod records;
+mod requests;
+mod rule_stops;
+mod sessions;
 mod settings;
 mod status_checks;
 mod timetables;
 
 pub use accounts::{Accounts, AuditEntry, AuditWanted, NewAudit, Total};
+pub use amendments::{Amendment, Amendments, CHANGED_MEANWHILE};
 pub use attempts::{
     Attempts, CallGiven, CallTurn, CallWanted, History, LONGEST_SEND, NewTurn, Past, Settlement,
     StatusMove, Then, Turn, TurnBlock, TurnsWanted, busy_for, disproof,
 };
 pub use bulks::{
-    BulkLine, BulkState, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, Closed, KnownBulk, LineError,
-    NewChunk,
+    BulkLine, BulkState, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, ChunkToDo, Closed,
+    FailingChunk, KnownBulk, LineError, NewChunk,
 };
 pub use check_services::{CallError, CheckServices, GatewayAnswer, TakeTurn};
-pub use clock::{Boot, Era, Reading, SharedClock};
+pub use clock::{Boot, CLOCK_WAS_AHEAD, Era, Reading, SharedClock, WAS_SET_BACK};
 pub use connector::{Connector, Health, Heard, Line, NoLine, Permit, Profile, Request};
 pub use dead_letters::{DeadLetter, DeadLetters, cannot_replay};
 pub use doubts::{
@@ -41,14 +47,22 @@ pub use doubts::{
 pub use engine::{Engine, FlowView, Memo, Start, Started, Unreachable};
 pub use error::{StoreError, StoreResult};
 pub use flows::{DueFlow, DueFlows, FlowEnd, Flows, JournalEntry, NewFlow};
+pub use health::{StoreConnections, StoreHealth};
 pub use interventions::{Found, Intervened, Interventions, TOO_LATE};
 pub use lanes::{CalendarInForce, Lanes, WindowUse};
 pub use page::{Bookmark, MOST_LOOKED_AT, Page, rows_needed};
 pub use plans::{Plans, Recounted, Replanned, Spot, Waiting};
 pub use queue::{
-    Admission, Adrift, Claim, Claimed, DueLanes, NewItem, NewRecord, Placed, Queue, StartRecord,
+    Admission, Adrift, Claim, Claimed, DueLanes, NewItem, NewRecord, Placed, Queue, START_PAUSES,
+    StartRecord,
 };
 pub use records::{AttemptView, ItemView, OwnedWanted, RecordLine, Records, RecordsWanted};
+pub use requests::{
+    Acceptance, FoundRequest, LOOK_AFTER, NewRequest, RETRIES, Refusal, RequestState, RequestView,
+    Requests, RequestsWanted, Unplanned,
+};
+pub use rule_stops::{Judged, RuleStop, RuleStops, joined_rules, split_rules};
+pub use sessions::{MOST_SESSIONS, NewSession, Sessions};
 pub use settings::{Author, NamedSetting, Setting, SettingKind, Settings};
 pub use status_checks::{
     CheckEnd, CheckLine, CheckPhase, CheckView, EndedParts, GatewayView, Part, PartList,
@@ -61,6 +75,7 @@ pub trait Store:
     SharedClock
     + Queue
     + Interventions
+    + Amendments
     + Doubts
     + DeadLetters
     + Lanes
@@ -69,16 +84,21 @@ pub trait Store:
     + Attempts
     + Flows
     + Records
+    + Requests
+    + RuleStops
     + Bulks
     + StatusChecks
     + Settings
+    + Sessions
     + Accounts
+    + StoreHealth
 {
 }
 impl<T> Store for T where
     T: SharedClock
         + Queue
         + Interventions
+        + Amendments
         + Doubts
         + DeadLetters
         + Lanes
@@ -87,9 +107,13 @@ impl<T> Store for T where
         + Attempts
         + Flows
         + Records
+        + Requests
+        + RuleStops
         + Bulks
         + StatusChecks
         + Settings
+        + Sessions
         + Accounts
+        + StoreHealth
 {
 }

@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{ChunkId, Started, StatusMove, StoreResult};
 use crate::Timestamp;
+use crate::details::{Details, one};
 use crate::guard::{Guard, Limit};
 use crate::id::{BatchId, BulkId, Fence, FlowId, Item, ItemId, ItemType, LaneName};
 use crate::lane_in_force::LaneInForce;
 use crate::money::Money;
+use crate::retry;
 
 #[async_trait]
 pub trait Queue: Send + Sync {
@@ -18,6 +20,8 @@ pub trait Queue: Send + Sync {
     /// the order of `items`. An id that is known changes nothing: with the same content it gets
     /// the same answer, with other content a conflict. One bad item harms no other. Guards are
     /// judged in the order of `items`, and hold exactly whoever else admits at the same time.
+    /// A request that waits for the item ends in the same transaction ([`super::Requests`]); while
+    /// one with other content waits, or was withdrawn, the id is taken.
     async fn admit(&self, item_type: &ItemType, items: Vec<NewItem>)
     -> StoreResult<Vec<Admission>>;
 
@@ -35,8 +39,8 @@ pub trait Queue: Send + Sync {
     /// missing becomes DEAD and is not returned.
     async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>>;
 
-    /// Records what became of the starts: DISPATCHED, or READY again with one more retry, or
-    /// DEAD at `max_retries`. A start whose token is no longer the item's changes nothing.
+    /// Records what became of the starts: DISPATCHED, or READY again with one more retry after a
+    /// pause ([`START_PAUSES`]), or DEAD at `max_retries`. A start whose token is no longer the item's changes nothing.
     /// Returns how many rows moved.
     async fn record_starts(
         &self,
@@ -51,8 +55,18 @@ pub trait Queue: Send + Sync {
     -> StoreResult<u64>;
 
     /// Puts an item back to READY as its next run, after `pause`, without an attempt: the lane
-    /// was closed, or no connection could be had. False if this run no longer owns the item.
+    /// was closed, or it has to wait for something else. False if this run no longer owns the item.
     async fn put_back(
+        &self,
+        item: &Item,
+        run: u32,
+        pause: Duration,
+        why: &str,
+    ) -> StoreResult<bool>;
+
+    /// The same after a failure of this item, such as a connection that could not be had: it counts
+    /// (`History::failures`).
+    async fn put_back_failed(
         &self,
         item: &Item,
         run: u32,
@@ -84,6 +98,14 @@ pub trait Queue: Send + Sync {
         max_retries: u32,
     ) -> StoreResult<bool>;
 }
+
+/// Before an item whose flow could not be started is claimed again.
+pub const START_PAUSES: retry::Policy = retry::Policy {
+    max_attempts: u32::MAX,
+    first_pause: Duration::from_secs(5),
+    factor: 2,
+    longest_pause: Duration::from_mins(5),
+};
 
 #[derive(Debug, Clone)]
 pub struct NewItem {
@@ -149,12 +171,37 @@ pub enum Admission {
         rule: String,
         message: String,
     },
+    /// Its request was withdrawn before it was planned.
+    Cancelled,
 }
 
 impl Admission {
+    /// The name under which a lane refuses, as a rule would.
+    pub const LANE: &str = "lane";
+
     /// Nothing was written for it.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Refused(_) | Self::RefusedBy { .. })
+    }
+
+    /// Why it was refused, by the name of what refuses.
+    pub fn refusal(&self) -> Option<Details> {
+        match self {
+            Self::Refused(message) => Some(one(Self::LANE, message)),
+            Self::RefusedBy { rule, message } => Some(one(rule, message)),
+            Self::New(_) | Self::Repeat(_) | Self::Conflict | Self::Cancelled => None,
+        }
+    }
+
+    /// The same, the other way round.
+    pub(super) fn refused_with(details: &Details) -> Option<Self> {
+        let (rule, message) = details.iter().next()?;
+        let (rule, message) = (rule.clone(), message.clone());
+        Some(if rule == Self::LANE {
+            Self::Refused(message)
+        } else {
+            Self::RefusedBy { rule, message }
+        })
     }
 }
 

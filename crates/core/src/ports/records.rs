@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::{ChunkId, Page, Placed, StoreResult};
 use crate::Timestamp;
-use crate::id::{BulkId, FlowId, Item, ItemId, ItemType, LaneName};
+use crate::id::{BatchId, BulkId, FlowId, Item, ItemId, ItemType, LaneName};
 use crate::item::QueueStatus;
 use crate::money::Money;
 use crate::outcome::{AttemptKind, AttemptState};
@@ -14,8 +14,11 @@ pub trait Records: Send + Sync {
     /// Everything that is known of an item, in one consistent read.
     async fn item(&self, item: &Item) -> StoreResult<Option<ItemView>>;
 
-    /// Items in the order of their ids. The bulk, or else the status, is served by an index; the rest
-    /// is a filter.
+    /// What was taken in of each of these items, in their order; none of an item that is not there.
+    async fn documents(&self, items: &[Item]) -> StoreResult<Vec<Option<String>>>;
+
+    /// Items in the order of their ids. The bulk, or else the owner, or else the status, is served by an
+    /// index; the rest is a filter.
     async fn records(&self, wanted: RecordsWanted) -> StoreResult<Page<RecordLine, ItemId>>;
 
     /// An owner's items with one of these statuses, in no order: of those that were written to be
@@ -36,6 +39,8 @@ pub struct RecordsWanted {
     pub item_type: ItemType,
     pub status: Option<String>,
     pub lane: Option<LaneName>,
+    /// Those of this owner, if they were written to be found by their owner.
+    pub owner: Option<String>,
     /// Those that were taken in with it.
     pub bulk: Option<BulkId>,
     pub after: Option<ItemId>,
@@ -48,6 +53,7 @@ impl RecordsWanted {
             item_type,
             status: None,
             lane: None,
+            owner: None,
             bulk: None,
             after: None,
             limit,
@@ -56,7 +62,8 @@ impl RecordsWanted {
 
     /// Whether rows are read that are not wanted.
     pub fn is_filtered(&self) -> bool {
-        self.lane.is_some() || (self.bulk.is_some() && self.status.is_some())
+        let by_another = self.bulk.is_some() || self.owner.is_some();
+        self.lane.is_some() || (by_another && self.status.is_some())
     }
 
     /// What of the rows belongs on the page.
@@ -105,12 +112,16 @@ pub struct ItemView {
     pub due: Timestamp,
     pub init_flow: FlowId,
     pub exec_flow: Option<FlowId>,
+    /// The dispatcher's batch that it was last claimed with.
+    pub dispatch_batch: Option<BatchId>,
     pub retry_count: u32,
     pub last_error: Option<String>,
     pub created_at: Timestamp,
     pub claimed_at: Option<Timestamp>,
     pub dispatched_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
+    /// The rules that a person let it pass, each in the words it had then.
+    pub passed_rules: Vec<String>,
     pub attempts: Vec<AttemptView>,
 }
 
@@ -143,4 +154,13 @@ pub struct AttemptView {
     pub turn_at: Timestamp,
     pub settled_at: Option<Timestamp>,
     pub detail: String,
+    /// Refused, and a person has had its item tried again since.
+    pub reopened: bool,
+}
+
+impl AttemptView {
+    /// Whether another key may be asked: it was declined, or a person wants it tried again.
+    pub fn makes_way(&self) -> bool {
+        self.state == AttemptState::Declined || self.reopened
+    }
 }

@@ -57,6 +57,8 @@ pub enum SettingKind {
     Proposal,
     /// Rules and routes of a domain.
     Rules,
+    /// What is looked at before a charge.
+    Checks,
     /// Who invoices are for.
     Customer,
     /// When invoices are charged: for all, for a customer's, for one.
@@ -71,6 +73,7 @@ impl SettingKind {
             Self::Proposal => "proposal",
             Self::ItemType => "item_type",
             Self::Rules => "rules",
+            Self::Checks => "checks",
             Self::Customer => "customer",
             Self::Schedule => "schedule",
         }

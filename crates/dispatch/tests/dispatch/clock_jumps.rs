@@ -4,14 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{BatchId, LaneName};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::outcome::AttemptKind;
-use tollgate_core::ports::Claim;
-use tollgate_dispatch::{Ask, Gate, GateOptions};
+use tollgate_core::ports::{Claim, Heard, Line, Permit, Request, Store};
+use tollgate_dispatch::{Ask, Gate, GateOptions, NoTurn};
 
 use crate::town::{Town, item, item_type};
 
@@ -54,10 +55,12 @@ impl Nodes {
             kind: AttemptKind::Send,
             key: id.to_owned(),
             planned: Timestamp::UNIX_EPOCH,
+            seen: None,
             may_be_late: false,
         };
+        let store = Arc::clone(&self.town.store);
         self.sends.spawn(async move {
-            let permit = gate.turn(ask).await.unwrap();
+            let permit = turn(&gate, &*store, ask).await;
             (Instant::now(), permit.turn_at(), node)
         });
     }
@@ -71,16 +74,48 @@ impl Nodes {
     }
 }
 
-async fn claim_all(town: &Town, lane: &str) {
-    let claim = Claim {
+/// Nothing is sent here.
+struct Unconnected;
+
+#[async_trait]
+impl Line for Unconnected {
+    async fn send(self: Box<Self>, _: Permit, _: &Request) -> Heard {
+        unreachable!("only turns are taken")
+    }
+    async fn probe(self: Box<Self>, _: Permit, _: &Request) -> Heard {
+        unreachable!("only turns are taken")
+    }
+}
+
+/// A new era puts back what a clock that was ahead had claimed: it is claimed again, as a dispatcher
+/// would.
+async fn turn(gate: &Gate, store: &dyn Store, mut ask: Ask) -> Permit {
+    loop {
+        let turn = gate.turn(ask.clone(), &mut Unconnected).await;
+        match turn.map_err(|refusal| refusal.why) {
+            Ok(permit) => return permit,
+            Err(NoTurn::NotYours(_)) => {}
+            Err(other) => panic!("{}: {other}", ask.item),
+        }
+        store.claim(all_of(&ask.lane)).await.unwrap();
+        ask.run = store.item(&ask.item).await.unwrap().unwrap().run;
+    }
+}
+
+fn all_of(lane: &LaneName) -> Claim {
+    Claim {
         item_type: item_type(),
-        lane: LaneName::new(lane),
+        lane: lane.clone(),
         batch: BatchId::new("BATCH-1"),
         ahead: Duration::from_hours(1),
         stale_after: Duration::from_hours(10),
         limit: 1000,
         credit_horizon: Duration::from_hours(1),
-    };
+    }
+}
+
+async fn claim_all(town: &Town, lane: &str) {
+    let claim = all_of(&LaneName::new(lane));
     assert!(!town.store.claim(claim).await.unwrap().is_empty());
 }
 

@@ -4,6 +4,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use tokio::sync::Notify;
@@ -16,7 +17,7 @@ pub(crate) enum Edge {
     Never,
     /// At this wait, counted from 0. Which one it is depends on how fast the others are.
     Wait(usize),
-    /// The connection is there, no turn is taken.
+    /// The line is there, no turn is taken.
     BeforeTurn,
     /// The turn is durable, no byte is out.
     BeforeSend,
@@ -91,6 +92,9 @@ struct CuttingLine {
 
 #[async_trait]
 impl Line for CuttingLine {
+    async fn connect_for(&mut self, turn: Instant) -> Result<(), NoLine> {
+        self.line.connect_for(turn).await
+    }
     async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Heard {
         let Self { line, cutting } = *self;
         cutting.exchange(line.send(permit, request)).await

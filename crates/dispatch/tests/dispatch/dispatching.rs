@@ -8,7 +8,9 @@ use tollgate_core::id::FlowId;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::item_type::{ItemTypeChange, ItemTypeConfig};
 use tollgate_core::lane::{LaneChange, Pause};
-use tollgate_core::ports::{Author, Engine, FlowView, Start, Started, Store, Unreachable};
+use tollgate_core::ports::{
+    Author, Engine, FlowView, START_PAUSES, Start, Started, Store, Unreachable,
+};
 use tollgate_dispatch::{Dispatcher, change_item_type};
 
 use crate::town::{Mood, Scripted, Town, item_type};
@@ -187,6 +189,9 @@ async fn failed_starts_are_retried_and_then_dead() {
     for failures in 1..=5 {
         assert_eq!(dispatcher.cycle().await.unwrap().failed, 1);
         assert_eq!(town.item("a0").await.retry_count, failures);
+        let early = dispatcher.cycle().await.unwrap();
+        assert_eq!(early.claimed, 0, "after failure {failures}");
+        town.time.advance(START_PAUSES.pause_after(failures));
     }
     let view = town.item("a0").await;
     assert_eq!(

@@ -12,10 +12,11 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tollgate_core::id::{BulkId, FlowId, ItemType};
 use tollgate_core::ports::{
-    BulkState, Bulks, ChunkEnd, ChunkId, Engine, FlowView, NewChunk, Start, Started, Store,
-    Unreachable,
+    BulkState, Bulks, ChunkEnd, ChunkId, Engine, FlowView, NewChunk, Requests, Start, Started,
+    Store, Unreachable,
 };
 use tollgate_dispatch::{ChunkFlow, Feeder, Wake};
+use tollgate_store::MovableTime;
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 /// Runs a flow when somebody waits for it.
@@ -24,6 +25,8 @@ struct Obedient {
     flows: Mutex<BTreeMap<FlowId, ChunkId>>,
     /// These fail.
     failing: BTreeSet<FlowId>,
+    /// Every flow of these chunks fails.
+    poisoned: BTreeSet<u32>,
     running: Mutex<(usize, usize)>,
 }
 
@@ -44,11 +47,11 @@ impl Engine for Obedient {
     }
 
     async fn view(&self, id: &FlowId, _: Duration) -> Result<FlowView, Unreachable> {
-        if self.failing.contains(id) {
+        let chunk = self.flows.lock().unwrap()[id].clone();
+        if self.failing.contains(id) || self.poisoned.contains(&chunk.number) {
             let error = "our own mistake".to_owned();
             return Ok(FlowView::Failed { error });
         }
-        let chunk = self.flows.lock().unwrap()[id].clone();
         {
             let mut running = self.running.lock().unwrap();
             running.0 += 1;
@@ -68,6 +71,7 @@ impl Engine for Obedient {
 
 struct Town {
     store: Arc<SqliteStore>,
+    time: MovableTime,
     engine: Arc<Obedient>,
     wake: Wake,
     stop: watch::Sender<bool>,
@@ -77,18 +81,25 @@ struct Town {
 
 impl Town {
     fn with_feeders(feeders: usize, failing: &[&str]) -> Self {
+        Self::with_poison(feeders, failing, &[])
+    }
+
+    fn with_poison(feeders: usize, failing: &[&str], poisoned: &[u32]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let options = SqliteOptions::at(folder.path().join("t.db"));
+        let time = options.time.clone();
         let store = Arc::new(SqliteStore::open(options).unwrap());
         let engine = Arc::new(Obedient {
             store: Arc::clone(&store),
             flows: Mutex::default(),
             failing: failing.iter().map(|id| FlowId::new(*id)).collect(),
+            poisoned: poisoned.iter().copied().collect(),
             running: Mutex::default(),
         });
         let (stop, stopped) = watch::channel(false);
         let mut town = Self {
             store,
+            time,
             engine,
             wake: Wake::default(),
             stop,
@@ -134,7 +145,8 @@ impl Town {
                 assert_eq!(view.duplicate, lines, "each chunk once");
                 return;
             }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::time::sleep(STEP).await;
+            self.time.advance(STEP);
         }
         panic!("{bulk} never ends");
     }
@@ -144,6 +156,9 @@ impl Town {
         while self.feeders.join_next().await.is_some() {}
     }
 }
+
+/// How far a test moves the time at once.
+const STEP: Duration = Duration::from_millis(20);
 
 fn payments() -> ItemType {
     ItemType::new("PAYMENT")
@@ -180,5 +195,34 @@ async fn a_chunk_whose_flow_failed_gets_another_and_holds_nobody_up() {
     let flows = town.engine.flows.lock().unwrap().clone();
     assert!(flows.contains_key(&FlowId::new("init-bulk-b1-2~3")));
     assert_eq!(flows.len(), 9 + 2);
+    town.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn chunks_that_fail_for_ever_hold_nobody_up_and_are_told() {
+    let poisoned: Vec<u32> = (1..=9).collect();
+    let town = Town::with_poison(1, &[], &poisoned);
+    let first = town.upload("b1", 12).await;
+    let second = town.upload("b2", 9).await;
+    // More of them than places, and before all others: the rest of their own file and other files go on.
+    let healthy = town.upload("b3", 12).await;
+    for bulk in [&first, &second, &healthy] {
+        let done = || async { town.store.bulk(bulk).await.unwrap().unwrap().duplicate };
+        let expected = if *bulk == second { 0 } else { 3 };
+        for _ in 0..10_000 {
+            if done().await >= expected {
+                break;
+            }
+            tokio::time::sleep(STEP).await;
+            town.time.advance(STEP);
+        }
+        assert_eq!(done().await, expected, "{bulk}");
+    }
+    let view = town.store.bulk(&first).await.unwrap().unwrap();
+    assert_eq!(view.state, BulkState::Running);
+    assert_eq!(view.failing.unwrap().why, "our own mistake");
+    let unplanned = town.store.unplanned(&payments()).await.unwrap();
+    assert_eq!(unplanned.lines, 27);
+    assert!(unplanned.failing >= 9, "{unplanned:?}");
     town.stop().await;
 }

@@ -2,16 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics says so")]
 
+mod calls;
 mod clock_jumps;
 mod clock_money;
 mod cutting;
 mod dispatching;
 mod feeding;
+mod lines;
+mod lost_claims;
 mod matrix;
 mod money;
 mod mutants;
 mod sending;
+mod strangers;
 mod sweeping;
 mod town;
 mod trouble;
 mod unused;
+mod woken;

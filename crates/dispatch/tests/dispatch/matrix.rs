@@ -21,7 +21,7 @@ const SEED: &str = "TGTEST_SEED";
 const DEFAULT_SEED: usize = 5;
 
 /// What strikes each payment's first sends, and what its first probes.
-const FAULTS: [&str; 22] = [
+const FAULTS: [&str; 25] = [
     "",
     "all: latency 20ms",
     "send 1 of each payment: 500 before",
@@ -38,6 +38,9 @@ const FAULTS: [&str; 22] = [
     "send 1 of each payment: 429",
     "send 1 of each payment: 429 retry-after 1",
     "send 1 of each payment: 401",
+    "send 1 of each payment: stranger 404 before",
+    "send 1 of each payment: stranger 404 after",
+    "send 1 of each payment: reset after; probe 1 of each payment: stranger 404; send 2 of each payment: stranger 410",
     "send 1 of each payment: reset after; send 2 of each payment: 409",
     DENIES,
     "send 1 of each payment: reset after; probe 1 of each payment: reset; send 2 of each payment: 429",

@@ -10,6 +10,7 @@ use tollgate_core::id::{BatchId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::LaneChange;
 use tollgate_core::lane_in_force::LaneInForce;
+use tollgate_core::marker::Marker;
 use tollgate_core::outcome::AttemptKind;
 use tollgate_core::ports::{Claim, Connector, ItemView, Profile, Request, StatusMove, StoreResult};
 use tollgate_dispatch::{Gate, GateOptions, Job, Moves, Sender, Sent};
@@ -32,6 +33,8 @@ pub(crate) const SETTLE: Duration = Duration::from_millis(300);
 pub(crate) struct Street {
     pub(crate) town: Town,
     pub(crate) bank: Bank,
+    /// Where the bank is reached.
+    pub(crate) url: String,
     pub(crate) profile: Profile,
 }
 
@@ -43,6 +46,7 @@ pub(crate) fn promises(honours_idempotency_key: bool) -> Profile {
         settle: SETTLE,
         timeout: TIMEOUT,
         means_not_done: vec![429],
+        recognised_by: Marker::Contract,
         asks_by_key: false,
     }
 }
@@ -58,9 +62,11 @@ impl Street {
             faults: faults.parse().unwrap(),
             ..BankOptions::default()
         };
+        let bank = Bank::start(options).unwrap();
         Self {
             town,
-            bank: Bank::start(options).unwrap(),
+            url: bank.url(),
+            bank,
             profile,
         }
     }
@@ -68,7 +74,7 @@ impl Street {
     pub(crate) fn connector(&self) -> Arc<HttpConnector> {
         let options = HttpOptions {
             name: "bank".into(),
-            url: self.bank.url(),
+            url: self.url.clone(),
             lane: LaneName::new("default"),
             profile: self.profile.clone(),
             max_connections: 16,
@@ -146,6 +152,17 @@ impl Street {
         }
         let view = self.town.item(id).await;
         assert!(has_ended(&view), "{MAX_LIVES} lives of {id}: {view:#?}");
+    }
+
+    /// One life that does not die, unless the payment has ended. Whether it has.
+    pub(crate) async fn ends(&self, id: &str) -> bool {
+        let view = self.claimed(id).await;
+        if has_ended(&view) {
+            return true;
+        }
+        let lived = self.live(&job(id, view.run), Edge::Never).await;
+        lived.expect("it does not die").unwrap();
+        false
     }
 
     /// One life, unless the payment has ended. Whether it died at the edge.

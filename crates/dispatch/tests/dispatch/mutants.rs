@@ -10,37 +10,39 @@ use tollgate_core::ports::{Connector, NewTurn, Permit, Settlement, Then, Turn, T
 use tollgate_dispatch::{Job, Sent};
 
 use crate::cutting::Edge;
-use crate::money::{Street, job};
+use crate::money::{Street, TIMEOUT, job};
 
 const LOST: &str = "send 1 of each payment: reset after";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mutant {
+pub(crate) enum Mutant {
     /// Sends what is Unknown again without asking.
     Resends,
     /// Takes its turn as whichever run owns the item now.
     IgnoresItsRun,
     /// Takes its turn when it has sent, if it still lives.
     LogsAfterwards,
+    /// Takes its turn as if it had seen whatever was attempted while it waited.
+    IgnoresWhatItHasNotSeen,
 }
 
 /// A small sender with one thing wrong. It ends when the answer is settled.
-async fn send_wrongly(street: &Street, mutant: Mutant, job: &Job) {
+pub(crate) async fn send_wrongly(street: &Street, mutant: Mutant, job: &Job) {
     let line = street.connector().line().await.unwrap();
     if mutant == Mutant::LogsAfterwards {
-        let permit = Permit::granted_by_the_gate(AttemptId(0), Timestamp::UNIX_EPOCH, 0);
+        let permit = Permit::granted_by_the_gate(AttemptId(0), Timestamp::UNIX_EPOCH, 0, soon());
         // It dies here: the answer came, and the turn was never taken.
         line.send(permit, &job.request).await;
         return;
     }
     let run = match mutant {
         Mutant::IgnoresItsRun => street.town.item(job.item.id.as_str()).await.run,
-        Mutant::Resends | Mutant::LogsAfterwards => job.run,
+        Mutant::Resends | Mutant::LogsAfterwards | Mutant::IgnoresWhatItHasNotSeen => job.run,
     };
     let Some((attempt, at)) = turn(street, job, run).await else {
         return;
     };
-    let permit = Permit::granted_by_the_gate(attempt, at, 0);
+    let permit = Permit::granted_by_the_gate(attempt, at, 0, soon());
     let outcome = line.send(permit, &job.request).await.outcome;
     let (record, then) = match &outcome {
         Outcome::Done(_) => (job.moves.done.clone(), Then::Stay),
@@ -62,13 +64,21 @@ async fn send_wrongly(street: &Street, mutant: Mutant, job: &Job) {
     street.town.store.settle(settlement).await.unwrap();
 }
 
-fn wanted(job: &Job, run: u32, missed: Option<AttemptId>) -> TurnsWanted {
+fn soon() -> std::time::Instant {
+    (tokio::time::Instant::now() + Duration::from_secs(1)).into_std()
+}
+
+/// Of a sender that takes the latest attempt for seen, whatever it was.
+async fn wanted(street: &Street, job: &Job, run: u32, missed: Option<AttemptId>) -> TurnsWanted {
+    let (store, in_doubt) = (&street.town.store, &job.moves.in_doubt);
+    let history = store.take_over(&job.item, 0, TIMEOUT, in_doubt).await;
     let new = NewTurn {
         item: job.item.clone(),
         run,
         kind: AttemptKind::Send,
         key: job.request.idempotency_key.clone(),
         planned: Timestamp::UNIX_EPOCH,
+        seen: history.unwrap().latest(),
         missed,
         may_be_late: false,
     };
@@ -80,7 +90,7 @@ fn wanted(job: &Job, run: u32, missed: Option<AttemptId>) -> TurnsWanted {
 }
 
 async fn turn(street: &Street, job: &Job, run: u32) -> Option<(AttemptId, Timestamp)> {
-    let wanted = wanted(job, run, None);
+    let wanted = wanted(street, job, run, None).await;
     let block = street.town.store.take_turns(wanted).await.unwrap();
     match block.turns[0] {
         Turn::At { attempt, at } => Some((attempt, at)),
@@ -156,9 +166,9 @@ async fn a_zombie_that_wakes_after_its_successor_sent_finds_its_attempt_taken() 
     let sent = street.sender().send(&zombie).await.unwrap();
     assert!(matches!(sent, Sent::Done(_)), "{sent:?}");
     // The gate drops a turn that was missed, and asks for another in its place.
-    let wanted = wanted(&zombie, run, Some(attempt));
+    let wanted = wanted(&street, &zombie, run, Some(attempt)).await;
     let block = street.town.store.take_turns(wanted).await.unwrap();
-    assert!(matches!(&block.turns[0], Turn::NotYours(why) if why.contains("has done it")));
+    assert!(matches!(&block.turns[0], Turn::LookAgain(why) if why.contains("has done it")));
     assert_eq!(street.sends("a0").len(), 1);
     assert_eq!(street.check("a0").await, Vec::<String>::new());
 }

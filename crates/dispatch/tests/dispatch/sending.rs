@@ -7,6 +7,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{AttemptId, BatchId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::{LaneChange, Pause};
+use tollgate_core::marker::Marker;
 use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
 use tollgate_core::ports::{
     Claim, NewTurn, Profile, Request, Settlement, StatusMove, StoreError, Then, Turn, TurnsWanted,
@@ -78,6 +79,7 @@ fn sender(town: &Town, url: &str, honours_idempotency_key: bool) -> Sender {
         settle: SETTLE,
         timeout: Duration::from_secs(2),
         means_not_done: vec![429],
+        recognised_by: Marker::Contract,
         asks_by_key: false,
     };
     let options = HttpOptions {
@@ -256,6 +258,36 @@ async fn a_bank_that_asks_for_quiet_closes_its_lane() {
     assert_eq!(post.effects(), 0);
 }
 
+/// Six runs found the lane closed: had they counted, the next pause would be a minute.
+#[tokio::test(flavor = "multi_thread")]
+async fn pauses_grow_by_the_items_failures_and_not_by_runs_on_a_closed_lane() {
+    const RUNS: u32 = 6;
+    let post = Post::new(BankOptions {
+        faults: "sends: 503 before".parse().unwrap(),
+        ..BankOptions::default()
+    })
+    .await;
+    let store = &post.town.store;
+    for run in 1..=RUNS {
+        assert_eq!(post.claim().await, run);
+        let mine = item("a0");
+        let back = store.put_back(&mine, run, Duration::ZERO, "closed");
+        assert!(back.await.unwrap());
+    }
+    let nobody = sender(&post.town, "http://127.0.0.1:1", true);
+    for (n, secs) in [1, 2, 4].into_iter().enumerate() {
+        let before = store.now().await.unwrap();
+        let sent = match n {
+            1 => nobody.send(&job(post.claim().await)).await.unwrap(),
+            _ => post.run().await,
+        };
+        assert!(matches!(sent, Sent::Requeued(_)), "{sent:?}");
+        let due = post.town.item("a0").await.due;
+        let pause = due.duration_since(before).as_secs();
+        assert!((secs..secs + 20).contains(&pause), "{pause} s, not {secs}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_lane_sends_its_items_back_to_the_queue() {
     let post = Post::new(BankOptions::default()).await;
@@ -288,6 +320,7 @@ async fn take_a_turn(post: &Post) -> AttemptId {
             kind: AttemptKind::Send,
             key: "thing-a0".into(),
             planned: Timestamp::UNIX_EPOCH,
+            seen: None,
             missed: None,
             may_be_late: false,
         }],

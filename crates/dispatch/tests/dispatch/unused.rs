@@ -114,6 +114,7 @@ async fn in_doubt(street: &Street, run: u32) {
         kind: AttemptKind::Send,
         key: job.request.idempotency_key.clone(),
         planned: tollgate_core::Timestamp::UNIX_EPOCH,
+        seen: None,
         missed: None,
         may_be_late: false,
     };

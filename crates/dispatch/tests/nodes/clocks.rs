@@ -4,11 +4,11 @@
 use std::time::{Duration, SystemTime};
 
 use tollgate_conformance::postgres::sql;
+use tollgate_conformance::wrong_clock::WrongClock;
 
 use crate::node::Node;
 use crate::storm::ONE_AT_A_TIME;
 use crate::town::Town;
-use crate::wrong_clock::WrongClock;
 
 const LIMIT: u32 = 200;
 const HOUR: f64 = 3600.0;

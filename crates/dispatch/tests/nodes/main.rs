@@ -12,4 +12,3 @@ mod node;
 mod stopped;
 mod storm;
 mod town;
-mod wrong_clock;

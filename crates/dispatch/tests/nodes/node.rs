@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use rust_decimal::Decimal;
 use tokio::sync::Semaphore;
 use tollgate_core::id::{BatchId, Item, ItemId, LaneName};
+use tollgate_core::marker::Marker;
 use tollgate_core::ports::{Claim, Profile, Request, StatusMove, Store};
 use tollgate_dispatch::{Gate, GateOptions, Job, Moves, Sender, Sent};
 use tollgate_downstream::{HttpConnector, HttpOptions};
@@ -185,6 +186,7 @@ fn sender(store: &Arc<dyn Store>, bank: String) -> Sender {
             settle: Duration::from_secs(1),
             timeout: Duration::from_secs(5),
             means_not_done: vec![429],
+            recognised_by: Marker::Contract,
             asks_by_key: false,
         },
         max_connections: IN_HAND,

@@ -171,3 +171,41 @@ fn function(name: &str) -> Result<(), String> {
     let known = FUNCTIONS.join(", ");
     Err(format!("there is no function {name:?}; there are {known}"))
 }
+
+/// All names in an expression, those that a macro brings among them.
+pub(super) fn names(expression: &IdedExpr) -> Vec<&str> {
+    let mut found = vec![];
+    let mut left = vec![expression];
+    while let Some(node) = left.pop() {
+        match &node.expr {
+            Expr::Unspecified | Expr::Literal(_) => {}
+            Expr::Ident(name) => found.push(name.as_str()),
+            Expr::Select(select) => left.push(&select.operand),
+            Expr::Call(call) => left.extend(call.target.as_deref().into_iter().chain(&call.args)),
+            Expr::List(list) => left.extend(&list.elements),
+            Expr::Map(map) => map
+                .entries
+                .iter()
+                .for_each(|entry| left.extend(parts(&entry.expr))),
+            Expr::Struct(made) => made
+                .entries
+                .iter()
+                .for_each(|entry| left.extend(parts(&entry.expr))),
+            Expr::Comprehension(over) => left.extend([
+                &over.iter_range,
+                &over.accu_init,
+                &over.loop_cond,
+                &over.loop_step,
+                &over.result,
+            ]),
+        }
+    }
+    found
+}
+
+fn parts(entry: &EntryExpr) -> Vec<&IdedExpr> {
+    match entry {
+        EntryExpr::StructField(field) => vec![&field.value],
+        EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
+    }
+}

@@ -7,6 +7,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::actor;
 use tollgate_core::id::{FlowId, ItemId, LaneName};
 use tollgate_core::item::QueueStatus;
+use tollgate_core::money::Money;
 use tollgate_core::ports::{
     Admission, Author, ItemView, NewItem, NewRecord, Placed, RecordLine, RecordsWanted, Store,
     StoreError,
@@ -23,7 +24,7 @@ use super::{item, item_type};
 const SWEPT_AT_ONCE: u32 = 1000;
 
 pub struct Billing {
-    store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn Store>,
     /// The provider's.
     lane: LaneName,
     customers: Customers,
@@ -42,6 +43,8 @@ impl std::fmt::Debug for Billing {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
     pub status: String,
+    /// As it is now; a person may have corrected it since.
+    pub money: Money,
     pub placed: Placed,
     /// Known already, with the same content.
     pub repeat: bool,
@@ -96,6 +99,7 @@ impl Billing {
         match admitted {
             Some(Admission::New(placed)) => Ok(Taken {
                 status: InvoiceStatus::Pending.as_str().to_owned(),
+                money: invoice.money,
                 placed,
                 repeat: false,
                 warning,
@@ -108,7 +112,10 @@ impl Billing {
             Some(Admission::Refused(why) | Admission::RefusedBy { message: why, .. }) => {
                 Err(BillingError::Refused(why))
             }
-            None => Err(StoreError::Bug("an admission is missing".to_owned()).into()),
+            // Invoices are planned as they are accepted, without requests.
+            Some(Admission::Cancelled) | None => {
+                Err(StoreError::Bug("an admission is missing".to_owned()).into())
+            }
         }
     }
 
@@ -129,6 +136,7 @@ impl Billing {
         };
         Ok(Taken {
             status: known.status.clone(),
+            money: known.money,
             placed: known.placed(),
             repeat: true,
             warning,

@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tollgate_core::Timestamp;
 use tollgate_core::flow::{Call, ExecInput, Policy, Step, StepError};
-use tollgate_core::outcome::AttemptState;
-use tollgate_core::ports::{ItemView, Request, Then};
+use tollgate_core::ports::{AttemptView, ItemView, Request, Then};
 use tollgate_dispatch::{IfDeclined, Job, Sent};
 
 use super::exec::{Billed, declined, finish, owned, put_back};
@@ -41,11 +40,13 @@ impl Step for ChargeInvoice {
             Ok(view) => view,
             Err(not_ours) => return Ok(not_ours),
         };
-        let customer_id = document(&view)?.customer_id;
+        let kept = document(&view)?;
+        let customer_id = kept.customer_id;
         let customer = world.customers.get(&customer_id).await?;
         let now = world.store.now().await?;
         match rung(world, &view, customer.as_ref(), now) {
             Rung::Charge { number, then } => {
+                let number = number.saturating_add(kept.corrections);
                 let request = charge(&view, &customer_id, number);
                 self.send(world, request, then).await
             }
@@ -99,7 +100,7 @@ impl ChargeInvoice {
 }
 
 /// What goes to the provider. The key is numbered by charge: one whose answer was lost is sent
-/// again under its own key, and only a decline makes way for another.
+/// again under its own key, and only a decline or a correction makes way for another.
 fn charge(view: &ItemView, customer_id: &str, number: u32) -> Request {
     let id = &view.item.id;
     let body = json!({
@@ -122,10 +123,7 @@ fn rung(world: &Invoices, view: &ItemView, customer: Option<&Customer>, now: Tim
     let declined: Vec<_> = declined(view)
         .map(|attempt| attempt.settled_at.unwrap_or(attempt.turn_at))
         .collect();
-    let last = view
-        .attempts
-        .iter()
-        .rposition(|attempt| attempt.state == AttemptState::Declined);
+    let last = view.attempts.iter().rposition(AttemptView::makes_way);
     let since = &view.attempts[last.map_or(0, |place| place + 1)..];
     let wanted = if since.is_empty() {
         view.requested

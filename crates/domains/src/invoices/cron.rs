@@ -1,6 +1,7 @@
 //! When a cron expression fires: five or six fields, in a zone. Pure. Each local time fires once,
 //! whatever the clocks do (`core/src/local_time.rs`).
 
+use croner::errors::CronError;
 use croner::parser::{CronParser, Seconds, Year};
 use jiff::tz::TimeZone;
 use tollgate_core::local_time::instant;
@@ -31,13 +32,10 @@ impl Cron {
                 "must have 5 fields (minute hour day month weekday), or 6 with the second first, and has {fields}; the first of every month is \"0 0 1 * *\""
             ));
         }
-        let parser = CronParser::builder()
-            .seconds(Seconds::Optional)
-            .year(Year::Disallowed)
-            .build();
-        let pattern = parser
-            .parse(text)
-            .map_err(|error| format!("cannot be read: {error}"))?;
+        let pattern = read(text).map_err(|error| match wrong_field(text) {
+            Some(why) => why,
+            None => format!("cannot be read: {error}"),
+        })?;
         let cron = Self { pattern };
         if cron.after(Timestamp::UNIX_EPOCH, &TimeZone::UTC).is_none() {
             return Err(
@@ -73,6 +71,40 @@ impl Cron {
         let gap = first.zip(second).map(|(a, b)| b.duration_since(a));
         gap.is_some_and(|gap| gap < RAPID)
     }
+}
+
+/// Each field, and what may be in it.
+const FIELDS: [(&str, &str); 6] = [
+    ("second", "0 to 59"),
+    ("minute", "0 to 59"),
+    ("hour", "0 to 23"),
+    ("day", "1 to 31, or L for the last"),
+    ("month", "1 to 12, or JAN to DEC"),
+    ("weekday", "0 to 7 (0 and 7 are Sunday), or SUN to SAT"),
+];
+
+fn read(text: &str) -> Result<croner::Cron, CronError> {
+    let parser = CronParser::builder()
+        .seconds(Seconds::Optional)
+        .year(Year::Disallowed)
+        .build();
+    parser.parse(text)
+}
+
+/// The first field that cannot be read even when nothing else is asked for.
+fn wrong_field(text: &str) -> Option<String> {
+    let given: Vec<&str> = text.split_whitespace().collect();
+    let names = &FIELDS[FIELDS.len() - given.len()..];
+    let alone = |n: usize| {
+        let mut fields = vec!["*"; given.len()];
+        fields[n] = given[n];
+        fields.join(" ")
+    };
+    let n = (0..given.len()).find(|n| read(&alone(*n)).is_err())?;
+    let ((name, may_be), given) = (names[n], given[n]);
+    Some(format!(
+        "{name}: {given:?} cannot be read; it may be {may_be}, a list (1,15), a range (1-5), a step (*/2) or *"
+    ))
 }
 
 #[cfg(test)]
@@ -162,11 +194,16 @@ mod tests {
             ("@monthly", "has 1"),
             ("0 0 31 2 *", "31 February"),
             ("0 0 31 4,6,9,11 *", "no month has that day"),
-            ("0 0 32 * *", "cannot be read"),
-            ("0 24 1 * *", "cannot be read"),
-            ("60 0 1 * *", "cannot be read"),
-            ("0 0 1 13 *", "cannot be read"),
-            ("a b c d e", "cannot be read"),
+            (
+                "0 0 32 * *",
+                "day: \"32\" cannot be read; it may be 1 to 31",
+            ),
+            ("0 24 1 * *", "hour: \"24\" cannot be read"),
+            ("60 0 1 * *", "minute: \"60\""),
+            ("60 0 0 1 * *", "second: \"60\""),
+            ("0 0 1 13 *", "month: \"13\""),
+            ("0 0 1 * MOON", "weekday: \"MOON\""),
+            ("a b c d e", "minute: \"a\""),
             (&long, "at most 200"),
         ];
         for (cron, said) in table {

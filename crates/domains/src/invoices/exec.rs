@@ -14,12 +14,14 @@ use tollgate_core::{SignedDuration, Timestamp};
 
 use super::charge::ChargeInvoice;
 use super::checks::{Finding, Subject, Verdict};
+use super::error::BillingError;
 use super::status::{as_it_is, failed, paid};
 use super::{CHECKED, Invoices, document};
 use crate::steps::EXEC_STEP;
 
-/// A skipped invoice rests at least this long, however often its schedule fires.
-const SHORTEST_REST: Duration = Duration::from_mins(1);
+/// A skipped invoice comes with the first occurrence after this, however often its schedule fires; less
+/// than a minute, so that none of a schedule by the minute is left out.
+const SHORTEST_REST: Duration = Duration::from_secs(59);
 
 #[derive(Debug)]
 pub struct InvoiceExecFlow;
@@ -87,7 +89,8 @@ impl Step for CheckInvoice {
         let now = world.store.now().await?;
         let kept = document(&view)?;
         let customer = world.customers.get(&kept.customer_id).await?;
-        let finding = world.checks.find(&Subject {
+        let checks = world.checks.chain().await?;
+        let finding = checks.find(&Subject {
             invoice_id: view.item.id.as_str(),
             customer_id: &kept.customer_id,
             status: &view.status,
@@ -138,13 +141,33 @@ impl CheckInvoice {
             }
             Verdict::Fail => finish(world, &self.input, failed(), Billed::Failed(why)).await?,
             Verdict::Postpone(pause) => put_back(world, &self.input, pause, why).await?,
-            Verdict::Skip => {
-                let next = world.schedules.next_of(view, now).await?;
-                let pause = until(next, now).max(SHORTEST_REST);
-                put_back(world, &self.input, pause, why).await?
-            }
+            Verdict::Skip => self.skip(world, view, why, now).await?,
         };
         Ok(Checked::NotNow(billed))
+    }
+}
+
+impl CheckInvoice {
+    /// It comes again with its schedule, to the second; one whose schedule never comes again has
+    /// FAILED, and a person may give it another time.
+    async fn skip(
+        &self,
+        world: &Invoices,
+        view: &ItemView,
+        why: String,
+        now: Timestamp,
+    ) -> Result<Billed, StepError> {
+        match world.schedules.next_of(view, now + SHORTEST_REST).await {
+            Ok(next) => {
+                let now = world.store.now().await?;
+                put_back(world, &self.input, until(next, now), why).await
+            }
+            Err(never @ BillingError::Refused(_)) => {
+                let why = format!("{why}; {never}");
+                finish(world, &self.input, failed(), Billed::Failed(why)).await
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
@@ -157,12 +180,13 @@ fn is_undecided(view: &ItemView) -> bool {
     };
     let newest_first = view.attempts.iter().rev();
     newest_first
-        .take_while(|attempt| attempt.state != AttemptState::Declined)
+        .take_while(|attempt| !attempt.makes_way())
         .any(|attempt| may_be_made(&attempt))
 }
 
+/// Those that make way for another charge: declined, or refused and tried again by a person.
 pub(super) fn declined(view: &ItemView) -> impl Iterator<Item = &AttemptView> {
-    of_state(view, AttemptState::Declined)
+    view.attempts.iter().filter(|attempt| attempt.makes_way())
 }
 
 fn of_state(view: &ItemView, state: AttemptState) -> impl Iterator<Item = &AttemptView> {

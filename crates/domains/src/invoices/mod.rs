@@ -4,6 +4,8 @@
 mod billing;
 mod charge;
 mod checks;
+mod checks_in_force;
+mod corrections;
 mod cron;
 mod customers;
 mod error;
@@ -27,6 +29,8 @@ use tollgate_dispatch::Sender;
 pub use billing::{Billing, Swept, Taken};
 pub use charge::ChargeInvoice;
 pub use checks::{Chain, Check, CheckText, Finding, Subject, Verdict};
+pub use checks_in_force::ChecksInForce;
+pub use corrections::SettledBy;
 pub use cron::Cron;
 pub use customers::Customers;
 pub use error::BillingError;
@@ -57,13 +61,18 @@ pub struct Invoices {
     schedules: Schedules,
     /// To the provider.
     sender: Sender,
-    checks: Chain,
+    checks: Arc<ChecksInForce>,
     /// Of customers without one of their own.
     ladder: Ladder,
 }
 
 impl Invoices {
-    pub fn new(store: Arc<dyn Store>, sender: Sender, checks: Chain, ladder: Ladder) -> Self {
+    pub fn new(
+        store: Arc<dyn Store>,
+        sender: Sender,
+        checks: Arc<ChecksInForce>,
+        ladder: Ladder,
+    ) -> Self {
         Self {
             customers: Customers::new(Arc::clone(&store)),
             schedules: Schedules::new(Arc::clone(&store)),

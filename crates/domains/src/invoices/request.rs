@@ -8,6 +8,7 @@ use tollgate_core::details::Details;
 use tollgate_core::id::ItemId;
 use tollgate_core::money::{Currency, Money};
 
+use super::corrections::SettledBy;
 use super::ladder::Ladder;
 use super::schedule::ScheduleText;
 use crate::digest;
@@ -82,10 +83,7 @@ impl InvoiceRequest {
         let invoice_id = read.id("invoiceId");
         let customer_id = read.id("customerId");
         let money = money(&mut read);
-        let schedule = read.given("schedule").and_then(|given| {
-            let schedule = serde_json::from_value::<ScheduleText>(given.clone());
-            read.kept("schedule", schedule.map_err(|error| error.to_string()))
-        });
+        let schedule = schedule(&mut read);
         read.end(|| {
             Some(Self {
                 invoice_id: invoice_id?,
@@ -119,6 +117,32 @@ pub struct InvoiceDocument {
     pub customer_id: String,
     #[serde(default)]
     pub schedule: Option<ScheduleText>,
+    /// How often its amount was corrected: part of the idempotency key.
+    #[serde(default)]
+    pub corrections: u32,
+    /// Who noted that it was paid elsewhere.
+    #[serde(default)]
+    pub settled_by: Option<SettledBy>,
+}
+
+/// `{"cron": "0 0 1 * *", "timeZone": "UTC", "calendar": null}`
+fn schedule(read: &mut Reader<'_>) -> Option<ScheduleText> {
+    const SHAPE: &str = r#"must be written like {"cron": "0 0 1 * *"}"#;
+    read.given("schedule")?;
+    let fields = ["cron", "timeZone", "calendar"];
+    read.part("schedule", &fields, SHAPE, |schedule| {
+        let cron = schedule.text("cron");
+        let mut perhaps = |field| {
+            schedule.given(field)?;
+            schedule.text(field).map(str::to_owned)
+        };
+        let (time_zone, calendar) = (perhaps("timeZone"), perhaps("calendar"));
+        Some(ScheduleText {
+            cron: cron?.to_owned(),
+            time_zone,
+            calendar,
+        })
+    })
 }
 
 /// `{"value": "100.00", "currency": "DKK"}`

@@ -13,11 +13,13 @@ pub enum InvoiceStatus {
     Failed,
     /// A charge went out, and its answer is lost.
     InDoubt,
+    /// Withdrawn by a person before it was charged.
+    Cancelled,
 }
-use InvoiceStatus::{Failed, InDoubt, Paid, Pending};
+use InvoiceStatus::{Cancelled, Failed, InDoubt, Paid, Pending};
 
 impl InvoiceStatus {
-    pub const ALL: [Self; 4] = [Pending, Paid, Failed, InDoubt];
+    pub const ALL: [Self; 5] = [Pending, Paid, Failed, InDoubt, Cancelled];
     /// It is to be charged, or may have been.
     pub const OUTSTANDING: [Self; 2] = [Pending, InDoubt];
 
@@ -27,6 +29,7 @@ impl InvoiceStatus {
             Paid => "PAID",
             Failed => "FAILED",
             InDoubt => "IN_DOUBT",
+            Cancelled => "CANCELLED",
         }
     }
 }
@@ -68,6 +71,18 @@ pub(super) fn reopened() -> StatusMove {
     to(&[Failed], Pending)
 }
 
+/// A person withdraws it.
+pub(super) fn cancelled() -> StatusMove {
+    to(&[Pending], Cancelled)
+}
+
+/// What a person may still put right.
+pub(super) fn uncharged() -> Vec<String> {
+    [Pending, Failed]
+        .map(|status| status.as_str().to_owned())
+        .into()
+}
+
 /// It is outstanding, and nothing would ever charge it.
 pub(super) fn rescued() -> StatusMove {
     to(&[Pending], Pending)
@@ -101,6 +116,7 @@ mod tests {
             pending_again(),
             as_it_is(),
             reopened(),
+            cancelled(),
             rescued(),
             resolution(Resolved::NotDone, 1).record,
         ];

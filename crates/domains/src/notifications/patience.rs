@@ -6,7 +6,7 @@ use tollgate_core::ports::AuditEntry;
 use tollgate_core::retry;
 use tollgate_core::{SignedDuration, Timestamp};
 
-/// Between two tries, by the item's run. That there is no last one here is on purpose: when
+/// Between two tries, by how often it failed. That there is no last one here is on purpose: when
 /// it is enough is asked elsewhere.
 pub const PAUSES: retry::Policy = retry::Policy {
     max_attempts: u32::MAX,
@@ -70,6 +70,7 @@ mod tests {
         let entry = |hours, after: &str| AuditEntry {
             id: 0,
             at: at(hours),
+            batch: None,
             item: None,
             action: String::new(),
             status_before: None,

@@ -14,6 +14,7 @@ use tollgate_core::ports::{NewAudit, Request};
 use tollgate_dispatch::{Job, Sent};
 
 use super::Payments;
+use super::before_send::{stopped_by_rules, was_rejected_by_rules};
 use super::notify::SendNotifications;
 use super::prepare::PaymentContext;
 use super::routes::DEFAULT_GATEWAY;
@@ -55,7 +56,8 @@ impl Flow for PaymentExecFlow {
     }
 }
 
-/// Sends the payment (SCHEDULED → ACCEPTED), or finds out what became of it.
+/// Sends the payment (SCHEDULED → ACCEPTED) unless the rules in force now are against it, or finds
+/// out what became of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ExecutePayment {
     pub input: ExecInput,
@@ -78,13 +80,22 @@ impl Step for ExecutePayment {
         let Some(bank) = world.routes.connected(context.connector.as_deref()) else {
             return self.wait_for_gateway(world, &context).await;
         };
+        if let Some(stopped) = stopped_by_rules(world, &self.input, &context).await? {
+            return Ok(stopped);
+        }
         let job = Job {
             item: self.input.item.clone(),
             run: self.input.run,
             request: bank_request(&context),
             moves: moves(),
         };
-        Ok(bank.sender.send(&job).await?)
+        let sent = bank.sender.send(&job).await?;
+        if let Sent::Superseded(_) = &sent
+            && let Some(rejected) = was_rejected_by_rules(world, &self.input).await?
+        {
+            return Ok(rejected);
+        }
+        Ok(sent)
     }
 }
 

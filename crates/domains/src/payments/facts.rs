@@ -86,6 +86,7 @@ fn sample() -> PaymentRequest {
         creditor: party("creditor"),
         execute_at: None,
         deadline: None,
+        deadline_given: None,
         hold_if_late: false,
         gateway: None,
         reference: None,

@@ -5,20 +5,18 @@ use std::collections::BTreeMap;
 
 use metrics::counter;
 use serde::{Deserialize, Serialize};
-use tollgate_core::details::Details;
+use tollgate_core::details::{Details, one};
 use tollgate_core::flow::{Call, Ctx, End, Flow, FlowError, Policy, Step, StepError};
-use tollgate_core::ports::{Admission, Placed, StoreResult};
+use tollgate_core::id::FlowId;
+use tollgate_core::ports::{Admission, ChunkId, Placed, Refusal, StoreResult};
 
 use super::bulk::breathe;
+use super::deferred::{self, Trouble};
 use super::guard_rule::GuardRule;
 use super::prepare::{self, NotTaken};
 use super::request::PaymentRequest;
-use super::rules_in_force::RulesError;
 use super::{Payments, item, item_type};
 use crate::steps::STORE_STEP;
-
-/// The name under which a lane refuses, as a rule would.
-pub(super) const LANE: &str = "lane";
 
 /// At most this many payments are worked on before others get their turn on the thread.
 const PAYMENTS_AT_ONCE: usize = 32;
@@ -46,6 +44,10 @@ pub enum Verdict {
         rule: String,
         message: String,
     },
+    /// No verdict: a try failed, and its request waits for the next one.
+    Deferred,
+    /// Its request was withdrawn before it was planned.
+    Cancelled,
 }
 
 /// A verdict, and the content it was given for.
@@ -93,6 +95,9 @@ pub struct Checked {
     /// What is left to judge while they are written.
     guards: Vec<GuardRule>,
     not_taken: BTreeMap<usize, NotTaken>,
+    /// Nothing could be checked; the requests wait for their next try.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    failed: bool,
 }
 
 impl Step for Prepare {
@@ -107,9 +112,29 @@ impl Step for Prepare {
     fn policy(&self) -> Policy {
         STORE_STEP
     }
-    async fn run(&self, world: &Payments, _: &Call) -> Result<Checked, StepError> {
+    async fn run(&self, world: &Payments, call: &Call) -> Result<Checked, StepError> {
+        let checked = match Trouble::of_many_tries(call) {
+            Ok(()) => self.check(world).await,
+            Err(trouble) => Err(trouble),
+        };
+        match checked {
+            Err(trouble) if trouble.is_enough(call) => {
+                deferred::note(world, &self.payments, trouble).await?;
+                Ok(Checked {
+                    failed: true,
+                    ..Checked::default()
+                })
+            }
+            checked => Ok(checked?),
+        }
+    }
+}
+
+impl Prepare {
+    /// Checks every payment at one moment.
+    pub(super) async fn check(&self, world: &Payments) -> Result<Checked, Trouble> {
         let at = world.store.now().await?;
-        let book = world.rules.at(at).await.map_err(rules_error)?;
+        let book = world.rules.at(at).await?;
         let mut checked = Checked {
             rules_version: book.version,
             guards: book.guards().to_vec(),
@@ -152,6 +177,29 @@ impl Step for Admit {
         STORE_STEP
     }
     async fn run(&self, world: &Payments, call: &Call) -> Result<Vec<Answer>, StepError> {
+        if self.checked.failed {
+            return Ok(deferred::answers(&self.payments));
+        }
+        let admitted = match Trouble::of_many_tries(call) {
+            Ok(()) => self.admit(world, &call.flow_id).await,
+            Err(trouble) => Err(trouble),
+        };
+        match admitted {
+            Err(trouble) if trouble.is_enough(call) => {
+                deferred::note(world, &self.payments, trouble).await?;
+                Ok(deferred::answers(&self.payments))
+            }
+            answers => Ok(answers?),
+        }
+    }
+}
+
+impl Admit {
+    pub(super) async fn admit(
+        &self,
+        world: &Payments,
+        flow: &FlowId,
+    ) -> Result<Vec<Answer>, Trouble> {
         let mut not_taken = self.checked.not_taken.clone();
         let mut items = Vec::with_capacity(self.payments.len());
         for (place, payment) in self.payments.iter().enumerate() {
@@ -165,8 +213,8 @@ impl Step for Admit {
             let gateway = payment.gateway.as_ref().or(chosen);
             match world.routes.destination(gateway.map(String::as_str)) {
                 Ok(destination) => items.push(
-                    prepare::build(payment, destination, &self.checked.guards, &call.flow_id)
-                        .map_err(|e| StepError::last(e.to_string()))?,
+                    prepare::build(payment, destination, &self.checked.guards, flow)
+                        .map_err(|e| Trouble::lasting(e.to_string()))?,
                 ),
                 Err(why) => drop(not_taken.insert(place, why)),
             }
@@ -181,8 +229,8 @@ impl Step for Admit {
             let verdict = match not_taken.get(&place) {
                 None => admitted
                     .next()
-                    .ok_or_else(|| StepError::last("an admission is missing"))?,
-                Some(not_taken) => self.not_taken(world, payment, not_taken).await?,
+                    .ok_or_else(|| Trouble::lasting("an admission is missing"))?,
+                Some(not_taken) => refused(world, payment, not_taken, flow).await?,
             };
             answers.push(Answer {
                 content_hash: payment.content_hash(),
@@ -193,28 +241,42 @@ impl Step for Admit {
     }
 }
 
-impl Admit {
-    /// Sameness is judged before validation: a repeat never fails because time has passed.
-    async fn not_taken(
-        &self,
-        world: &Payments,
-        payment: &PaymentRequest,
-        why: &NotTaken,
-    ) -> StoreResult<Verdict> {
-        if let Some(known) = world.store.item(&item(&payment.payment_id)).await? {
-            if known.content_hash != payment.content_hash() {
-                return Ok(Verdict::Conflict);
-            }
-            return Ok(Verdict::Scheduled {
-                placed: known.placed(),
-                repeat: true,
-            });
+/// Sameness is judged before validation: a repeat never fails because time has passed. A request that
+/// waits for this payment ends with the verdict; a line of a file has none.
+async fn refused(
+    world: &Payments,
+    payment: &PaymentRequest,
+    why: &NotTaken,
+    flow: &FlowId,
+) -> StoreResult<Verdict> {
+    let item = item(&payment.payment_id);
+    if let Some(known) = world.store.item(&item).await? {
+        if known.content_hash != payment.content_hash() {
+            return Ok(Verdict::Conflict);
         }
-        Ok(match why.clone() {
-            NotTaken::Invalid(details) => Verdict::Invalid(details),
-            NotTaken::Refused { rule, message } => Verdict::Refused { rule, message },
-        })
+        return Ok(Verdict::Scheduled {
+            placed: known.placed(),
+            repeat: true,
+        });
     }
+    let (verdict, details) = match why.clone() {
+        NotTaken::Invalid(details) => (Verdict::Invalid(details.clone()), details),
+        NotTaken::Refused { rule, message } => {
+            let details = one(&rule, message.as_str());
+            (Verdict::Refused { rule, message }, details)
+        }
+    };
+    let invalid = matches!(why, NotTaken::Invalid(_));
+    if ChunkId::of_flow(flow).is_none() {
+        let refusal = Refusal {
+            content_hash: payment.content_hash(),
+            init_flow: flow.clone(),
+            details,
+            invalid,
+        };
+        world.store.refuse(&item, refusal).await?;
+    }
+    Ok(verdict)
 }
 
 fn count(why: &NotTaken) {
@@ -229,14 +291,6 @@ fn count_refusal(rule: &str) {
     counter!("tollgate_rule_refusals_total", "rule" => rule.to_owned()).increment(1);
 }
 
-/// Rules that this node cannot read are waited out: no payment is taken in by older ones.
-fn rules_error(error: RulesError) -> StepError {
-    match error {
-        RulesError::Store(error) => error.into(),
-        RulesError::Wrong(_) => StepError::retryable(format!("the rules in force: {error}")),
-    }
-}
-
 fn verdict(admission: Admission) -> Verdict {
     match admission {
         Admission::New(placed) => Verdict::Scheduled {
@@ -249,12 +303,13 @@ fn verdict(admission: Admission) -> Verdict {
         },
         Admission::Conflict => Verdict::Conflict,
         Admission::Refused(message) => Verdict::Refused {
-            rule: LANE.to_owned(),
+            rule: Admission::LANE.to_owned(),
             message,
         },
         Admission::RefusedBy { rule, message } => {
             count_refusal(&rule);
             Verdict::Refused { rule, message }
         }
+        Admission::Cancelled => Verdict::Cancelled,
     }
 }

@@ -1,9 +1,8 @@
-//! Taking payments in: starts init flows and waits for their answers.
+//! Taking payments in: makes each request durable, starts its init flow and waits for the answer.
 //!
-//! A payment's first init flow is `init-payment-{id}`. A corrected request under the same id,
-//! after the first was refused, is `init-payment-{id}~2`, and so on; the same request again finds
-//! the flow that answered it. A payment that was refused because its lane did not exist is corrected by
-//! making the lane.
+//! A request is a row of the store before anyone is answered, and stays one until its payment is planned or refused.
+//! Its first init flow is `init-payment-{id}`. A corrected request under the same id, after the first was refused, has
+//! `init-payment-{id}~2`, and so on; its second try has `init-payment-{id}~2.2`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,14 +13,12 @@ use tollgate_core::flow::Flow;
 use tollgate_core::id::{FlowId, ItemId};
 use tollgate_core::lane_in_force::no_such_lane;
 use tollgate_core::ports::{
-    Engine, FlowView, Memo, Start, Started, Store, StoreError, Unreachable,
+    Acceptance, Admission, Engine, FlowView, ItemView, Memo, NewRequest, RequestState, RequestView,
+    Start, Started, Store, StoreError, Unreachable,
 };
 
-use super::init::{Answer, InitInput, LANE, PaymentInitFlow, Verdict};
+use super::init::{Answer, InitInput, PaymentInitFlow, Verdict};
 use super::{INIT_TASK_QUEUE, PaymentRequest, item};
-
-/// A refused payment may be corrected at most this often under one id.
-const MAX_CORRECTIONS: u32 = 100;
 
 pub struct Intake {
     pub store: Arc<dyn Store>,
@@ -34,20 +31,35 @@ impl std::fmt::Debug for Intake {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Accepted {
-    Answered(Verdict),
-    /// Durable, but not answered within the wait.
+    /// Planned; `is_new` by this very request.
+    Planned {
+        view: Box<ItemView>,
+        is_new: bool,
+    },
+    /// Durable, and not planned yet.
     Initializing {
         init_flow: FlowId,
     },
+    /// The same payment was withdrawn before it was planned.
+    Cancelled {
+        init_flow: FlowId,
+    },
+    /// The id is known with other content.
+    Conflict,
+    Invalid(Details),
+    /// By a rule, or because its lane does not exist.
+    Refused(Details),
 }
 
 /// What is known of a payment that has no record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unrecorded {
-    /// On its way.
-    Initializing,
+    /// Accepted, and not planned yet.
+    Initializing(RequestView),
+    /// Withdrawn before it was planned.
+    Cancelled(RequestView),
     /// Not taken in, and why: by field, or by the rule that was against it.
     Refused(Details),
 }
@@ -57,9 +69,6 @@ pub enum IntakeError {
     /// Try the same again later.
     #[error("{0}")]
     Unavailable(String),
-    /// The id was refused and corrected too often.
-    #[error("{0}")]
-    UsedUp(String),
     #[error("{0}")]
     Failed(String),
 }
@@ -90,55 +99,153 @@ impl Intake {
         wait: Duration,
     ) -> Result<Accepted, IntakeError> {
         let hash = payment.content_hash();
-        if let Some(known) = self.store.item(&item(&payment.payment_id)).await? {
-            let verdict = if known.content_hash == hash {
-                Verdict::Scheduled {
-                    placed: known.placed(),
-                    repeat: true,
-                }
-            } else {
-                Verdict::Conflict
-            };
-            return Ok(Accepted::Answered(verdict));
+        if let Some(known) = self.planned(&payment.payment_id, &hash).await? {
+            return Ok(known);
         }
-        for correction in 1..=MAX_CORRECTIONS {
-            let init_flow = init_flow(&payment.payment_id, correction);
-            let input = InitInput {
-                payments: vec![payment.clone()],
-            };
-            let started = self.start(&init_flow, &input).await?;
-            let answered = match self.answer(&init_flow, wait).await {
-                // It is durable, whatever became of the question.
-                Err(IntakeError::Unavailable(_)) if started == Started::New => None,
-                answered => answered?,
-            };
-            let Some(answer) = answered.and_then(|mut all| all.pop()) else {
-                return unanswered(&started, init_flow);
-            };
-            let same = answer.content_hash == hash;
-            let is_over = same && self.is_over(&answer.verdict).await?;
-            let verdict = match answer.verdict {
-                Verdict::Scheduled { placed, .. } if same => Verdict::Scheduled {
-                    placed,
-                    repeat: started == Started::Already,
-                },
-                Verdict::Scheduled { .. } | Verdict::Conflict => Verdict::Conflict,
-                refused @ (Verdict::Invalid(_) | Verdict::Refused { .. }) if same && !is_over => {
-                    refused
+        match self.request(&payment, &hash).await? {
+            Acceptance::Planned => match self.planned(&payment.payment_id, &hash).await? {
+                Some(known) => Ok(known),
+                None => Err(IntakeError::Unavailable(format!(
+                    "payment {} has just been moved; send it again",
+                    payment.payment_id
+                ))),
+            },
+            Acceptance::Known(request) => self.repeated(request, &hash, wait).await,
+            Acceptance::New(request) => {
+                let flow = init_flow(&request);
+                // It is durable: what cannot be started now is started by a later look.
+                if !self.start_or_note(&request).await.unwrap_or(false) {
+                    return Ok(Accepted::Initializing { init_flow: flow });
                 }
-                // Other content was refused before, and this is a correction of it; or what it was
-                // refused for is there now.
-                Verdict::Invalid(_) | Verdict::Refused { .. } => continue,
-            };
-            return Ok(Accepted::Answered(verdict));
+                self.answered(&payment, flow, wait).await
+            }
         }
-        Err(IntakeError::UsedUp(format!(
-            "payment {} was corrected {MAX_CORRECTIONS} times; choose another id",
-            payment.payment_id
-        )))
     }
 
-    /// Takes a batch in, at most [`super::MAX_BATCH`] payments, and waits for its answers.
+    /// The answer for a payment that is planned already: as it is now.
+    async fn planned(&self, id: &ItemId, hash: &str) -> Result<Option<Accepted>, IntakeError> {
+        let view = self.store.item(&item(id)).await?;
+        Ok(view.map(|view| {
+            if view.content_hash != hash {
+                return Accepted::Conflict;
+            }
+            Accepted::Planned {
+                view: Box::new(view),
+                is_new: false,
+            }
+        }))
+    }
+
+    async fn request(
+        &self,
+        payment: &PaymentRequest,
+        hash: &str,
+    ) -> Result<Acceptance, IntakeError> {
+        let mut request = NewRequest {
+            item: item(&payment.payment_id),
+            content_hash: hash.to_owned(),
+            money: payment.money,
+            document: serde_json::to_string(payment)
+                .map_err(|e| IntakeError::Failed(e.to_string()))?,
+            again: false,
+        };
+        let accepted = self.store.accept(request.clone()).await?;
+        let Acceptance::Known(known) = &accepted else {
+            return Ok(accepted);
+        };
+        let is_refused = known.state == RequestState::Refused;
+        if is_refused && self.is_over(&known.details).await? {
+            request.again = true;
+            return Ok(self.store.accept(request).await?);
+        }
+        Ok(accepted)
+    }
+
+    /// The answer for a request that was there before.
+    async fn repeated(
+        &self,
+        request: RequestView,
+        hash: &str,
+        wait: Duration,
+    ) -> Result<Accepted, IntakeError> {
+        if request.content_hash != hash {
+            return Ok(Accepted::Conflict);
+        }
+        let init_flow = init_flow(&request);
+        match request.state {
+            RequestState::Cancelled => Ok(Accepted::Cancelled { init_flow }),
+            RequestState::Refused => Ok(refused(request)),
+            RequestState::Waiting => {
+                if wait.is_zero() || request.has_failed() {
+                    return Ok(Accepted::Initializing { init_flow });
+                }
+                // However the try that is under way ends, the store knows it.
+                let _ = self.engine.view(&init_flow, wait).await;
+                self.settled(&request.id, hash, init_flow).await
+            }
+        }
+    }
+
+    /// Waits for the verdict of a flow that was just started.
+    async fn answered(
+        &self,
+        payment: &PaymentRequest,
+        flow: FlowId,
+        wait: Duration,
+    ) -> Result<Accepted, IntakeError> {
+        let (id, hash) = (&payment.payment_id, payment.content_hash());
+        let answer = match self.answer(&flow, wait).await {
+            Ok(answers) => answers.and_then(|mut all| all.pop()),
+            // It is durable, whatever became of the question.
+            Err(IntakeError::Unavailable(_) | IntakeError::Failed(_)) => None,
+        };
+        match answer.map(|answer| answer.verdict) {
+            None | Some(Verdict::Deferred) => Ok(Accepted::Initializing { init_flow: flow }),
+            Some(Verdict::Invalid(details)) => Ok(Accepted::Invalid(details)),
+            Some(Verdict::Refused { rule, message }) => {
+                Ok(Accepted::Refused(Details::from([(rule, message)])))
+            }
+            Some(Verdict::Conflict) => Ok(Accepted::Conflict),
+            Some(Verdict::Cancelled) => Ok(Accepted::Cancelled { init_flow: flow }),
+            Some(Verdict::Scheduled { placed, .. }) => {
+                let is_own = placed.init_flow == flow;
+                match self.planned(id, &hash).await? {
+                    Some(Accepted::Planned { view, .. }) => Ok(Accepted::Planned {
+                        view,
+                        is_new: is_own,
+                    }),
+                    Some(other) => Ok(other),
+                    None => Ok(Accepted::Initializing { init_flow: flow }),
+                }
+            }
+        }
+    }
+
+    /// What became of a request that somebody else had sent.
+    async fn settled(
+        &self,
+        id: &ItemId,
+        hash: &str,
+        init_flow: FlowId,
+    ) -> Result<Accepted, IntakeError> {
+        if let Some(planned) = self.planned(id, hash).await? {
+            return Ok(planned);
+        }
+        let Some(request) = self.store.request(&item(id)).await? else {
+            return Ok(Accepted::Initializing { init_flow });
+        };
+        if request.content_hash != hash {
+            return Ok(Accepted::Conflict);
+        }
+        Ok(match request.state {
+            RequestState::Waiting => Accepted::Initializing { init_flow },
+            RequestState::Refused => refused(request),
+            RequestState::Cancelled => Accepted::Cancelled { init_flow },
+        })
+    }
+
+    /// Takes a batch in, at most [`super::MAX_BATCH`] payments, and waits for its answers. No requests are
+    /// kept for it: until the answer, nothing is promised.
     pub async fn accept_batch(
         &self,
         init_flow: &FlowId,
@@ -149,39 +256,34 @@ impl Intake {
         self.answer(init_flow, wait).await
     }
 
-    /// What became of a payment that has no record, by its last init flow; nothing if it had none.
+    /// What is known of a payment that has no record; nothing if it was never accepted.
     pub async fn unrecorded(&self, id: &ItemId) -> Result<Option<Unrecorded>, IntakeError> {
-        let mut latest = FlowView::NotFound;
-        for correction in 1..=MAX_CORRECTIONS {
-            match self
-                .engine
-                .view(&init_flow(id, correction), Duration::ZERO)
-                .await?
-            {
-                FlowView::NotFound => break,
-                view => latest = view,
-            }
-        }
-        match latest {
-            FlowView::NotFound | FlowView::Failed { .. } => Ok(None),
-            FlowView::Running { .. } => Ok(Some(Unrecorded::Initializing)),
-            FlowView::Done { result_json } => Ok(answers(&result_json)?.pop().and_then(unrecorded)),
-        }
+        let request = self.store.request(&item(id)).await?;
+        Ok(request.map(|request| match request.state {
+            RequestState::Waiting => Unrecorded::Initializing(request),
+            RequestState::Cancelled => Unrecorded::Cancelled(request),
+            RequestState::Refused => Unrecorded::Refused(request.details),
+        }))
     }
 
-    /// Whether it was refused for want of a lane that exists by now.
-    async fn is_over(&self, verdict: &Verdict) -> Result<bool, IntakeError> {
-        match verdict {
-            Verdict::Refused { rule, message } if rule == LANE => {
-                let lanes = self.store.lanes().await?;
-                let mut lacked = lanes.iter().map(|lane| no_such_lane(&lane.name));
-                Ok(lacked.any(|why| why == *message))
-            }
-            Verdict::Refused { .. }
-            | Verdict::Invalid(_)
-            | Verdict::Scheduled { .. }
-            | Verdict::Conflict => Ok(false),
-        }
+    /// Whether it was refused because a lane did not exist that does by now.
+    async fn is_over(&self, refusal: &Details) -> Result<bool, IntakeError> {
+        let Some(message) = refusal.get(Admission::LANE) else {
+            return Ok(false);
+        };
+        let lanes = self.store.lanes().await?;
+        let mut lacked = lanes.iter().map(|lane| no_such_lane(&lane.name));
+        Ok(lacked.any(|why| why == *message))
+    }
+
+    /// Starts the flow of a request's current try.
+    pub(super) async fn start_try(&self, request: &RequestView) -> Result<(), IntakeError> {
+        let payment = serde_json::from_str(&request.document)
+            .map_err(|e| IntakeError::Failed(format!("request {}: {e}", request.id)))?;
+        let input = InitInput {
+            payments: vec![payment],
+        };
+        self.start(&init_flow(request), &input).await.map(drop)
     }
 
     async fn start(&self, init_flow: &FlowId, input: &InitInput) -> Result<Started, IntakeError> {
@@ -218,32 +320,20 @@ fn answers(result_json: &str) -> Result<Vec<Answer>, IntakeError> {
     serde_json::from_str(result_json).map_err(|e| IntakeError::Failed(e.to_string()))
 }
 
-fn unrecorded(answer: Answer) -> Option<Unrecorded> {
-    match answer.verdict {
-        // Its record was written since somebody looked for it.
-        Verdict::Scheduled { .. } => Some(Unrecorded::Initializing),
-        Verdict::Conflict => None,
-        Verdict::Invalid(details) => Some(Unrecorded::Refused(details)),
-        Verdict::Refused { rule, message } => {
-            Some(Unrecorded::Refused(Details::from([(rule, message)])))
-        }
+fn refused(request: RequestView) -> Accepted {
+    if request.invalid {
+        Accepted::Invalid(request.details)
+    } else {
+        Accepted::Refused(request.details)
     }
 }
 
-/// Only who started the flow knows that it works on the same content; anybody else comes again.
-fn unanswered(started: &Started, init_flow: FlowId) -> Result<Accepted, IntakeError> {
-    if *started == Started::New {
-        return Ok(Accepted::Initializing { init_flow });
-    }
-    Err(IntakeError::Unavailable(format!(
-        "{init_flow} has not ended yet"
-    )))
-}
-
-/// Ids of payments have no `~`, so the flows of two payments never meet.
-fn init_flow(id: &ItemId, correction: u32) -> FlowId {
-    match correction {
-        0 | 1 => FlowId::new(format!("init-payment-{id}")),
-        _ => FlowId::new(format!("init-payment-{id}~{correction}")),
-    }
+/// The flow of a request's current try. Ids of payments have no `~`, so the flows of two payments never meet.
+pub fn init_flow(request: &RequestView) -> FlowId {
+    let (id, correction) = (&request.id, request.correction);
+    FlowId::new(match (correction, request.tries) {
+        (0 | 1, 0 | 1) => format!("init-payment-{id}"),
+        (_, 0 | 1) => format!("init-payment-{id}~{correction}"),
+        (_, tries) => format!("init-payment-{id}~{correction}.{tries}"),
+    })
 }

@@ -1,7 +1,9 @@
 //! Payments: an init flow that prepares and admits, an exec flow that sends, once.
 
+mod before_send;
 pub mod bulk;
 mod canonical;
+mod deferred;
 mod dry_run;
 mod exec;
 mod facts;
@@ -11,10 +13,12 @@ mod intake;
 mod notify;
 mod prepare;
 mod request;
+mod retries;
 mod route_table;
 mod routes;
 mod rule_text;
 mod rulebook;
+mod rules_effect;
 mod rules_in_force;
 mod status;
 
@@ -31,12 +35,14 @@ use crate::notifications::Receiver;
 pub use dry_run::{Trial, Tried, dry_run};
 pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess};
 pub use init::{Admit, Answer, InitInput, PaymentInitFlow, Prepare, Verdict};
-pub use intake::{Accepted, Intake, IntakeError, Unrecorded};
+pub use intake::{Accepted, Intake, IntakeError, Unrecorded, init_flow};
 pub use notify::SendNotifications;
+pub use prepare::out_of_bounds;
 pub use request::{Party, PaymentRequest, parse_time};
 pub use routes::{Bank, DEFAULT_GATEWAY, Routes};
-pub use rule_text::{Problem, RouteText, RuleText, RulesText};
+pub use rule_text::{At, OnFailure, Problem, RouteText, RuleText, RulesText};
 pub use rulebook::Rulebook;
+pub use rules_effect::RulesEffect;
 pub use rules_in_force::{RulesError, RulesInForce, text_of};
 pub use status::{PaymentStatus, cancelled, resolution};
 

@@ -52,7 +52,7 @@ impl NotTaken {
 }
 
 impl From<Refusal> for NotTaken {
-    fn from(Refusal { rule, message }: Refusal) -> Self {
+    fn from(Refusal { rule, message, .. }: Refusal) -> Self {
         Self::Refused { rule, message }
     }
 }
@@ -118,17 +118,8 @@ pub(super) fn build(
 fn validate(payment: &PaymentRequest, now: Timestamp) -> Result<(), Details> {
     let mut wrong = Details::new();
     let mut blame = |field: &str, what: String| drop(wrong.insert(field.to_owned(), what));
-    if let Some(at) = payment.execute_at {
-        if at < now - SignedDuration::from_hours(MAX_HOURS_PAST) {
-            let what = format!("is more than {MAX_HOURS_PAST} hours in the past");
-            blame("executeAt", what);
-        }
-        if at > now + SignedDuration::from_hours(24 * MAX_DAYS_AHEAD) {
-            blame(
-                "executeAt",
-                format!("is more than {MAX_DAYS_AHEAD} days ahead"),
-            );
-        }
+    if let Some(what) = payment.execute_at.and_then(|at| out_of_bounds(at, now)) {
+        blame("executeAt", what);
     }
     if let Some(deadline) = payment.deadline
         && deadline < payment.execute_at.unwrap_or(now)
@@ -137,6 +128,17 @@ fn validate(payment: &PaymentRequest, now: Timestamp) -> Result<(), Details> {
         blame("deadline", what.to_owned());
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+}
+
+/// Why a payment cannot be asked for at this time, when it is taken in or rescheduled.
+pub fn out_of_bounds(at: Timestamp, now: Timestamp) -> Option<String> {
+    if at < now - SignedDuration::from_hours(MAX_HOURS_PAST) {
+        return Some(format!("is more than {MAX_HOURS_PAST} hours in the past"));
+    }
+    if at > now + SignedDuration::from_hours(24 * MAX_DAYS_AHEAD) {
+        return Some(format!("is more than {MAX_DAYS_AHEAD} days ahead"));
+    }
+    None
 }
 
 /// The one rule that everybody has.

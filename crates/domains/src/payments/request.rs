@@ -2,11 +2,15 @@
 //! each under its field. Nothing here depends on the time of day, so that a repeat of a good
 //! request is never refused.
 
+use jiff::Zoned;
+use jiff::civil::{DateTime, date};
+use jiff::fmt::temporal::Pieces;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tollgate_core::Timestamp;
 use tollgate_core::details::Details;
 use tollgate_core::id::ItemId;
+use tollgate_core::local_time::instant;
 use tollgate_core::money::{Currency, Money};
 
 use crate::fields::Reader;
@@ -39,6 +43,9 @@ pub struct PaymentRequest {
     pub creditor: Party,
     pub execute_at: Option<Timestamp>,
     pub deadline: Option<Timestamp>,
+    /// As it was written, if it is later than the latest time that a clock can show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_given: Option<String>,
     /// Rather wait for a person than run after the deadline.
     #[serde(default)]
     pub hold_if_late: bool,
@@ -62,6 +69,10 @@ impl PaymentRequest {
         let creditor = party(&mut read, "creditor");
         let execute_at = time(&mut read, "executeAt");
         let deadline = time(&mut read, "deadline");
+        let deadline_given = deadline.filter(|time| *time == Timestamp::MAX);
+        let deadline_given = deadline_given
+            .and_then(|_| read.text("deadline"))
+            .map(str::to_owned);
         let hold_if_late = hold_if_late(&mut read);
         let gateway = read.optional_text("gateway", MAX_ACCOUNT_CHARS);
         let reference = read.optional_text("reference", MAX_NAME_CHARS);
@@ -74,6 +85,7 @@ impl PaymentRequest {
                 creditor: creditor?,
                 execute_at,
                 deadline,
+                deadline_given,
                 hold_if_late,
                 gateway,
                 reference,
@@ -151,17 +163,24 @@ fn wrong_in_any_currency(amount: &str) -> Option<String> {
     is_wrong.then(|| "must be an amount such as \"125.50\"".to_owned())
 }
 
-/// An offset, or a zone in brackets. A local time that does not exist is moved on by the length of
-/// the gap, so that 02:30 is 03:30 and two such times stay apart; one that exists twice is the first.
+/// An offset, or a zone in brackets. A local time that does not exist is the end of its gap, as in
+/// schedules and calendars; one that exists twice is the first. What lies behind the last moment that
+/// a clock can show is that moment.
 pub fn parse_time(text: &str) -> Option<Timestamp> {
-    if text.contains('[') {
-        return text
-            .parse::<jiff::Zoned>()
-            .ok()
-            .map(|zoned| zoned.timestamp());
-    }
-    text.parse().ok()
+    let pieces = Pieces::parse(text).ok()?;
+    let shown = pieces.date().to_datetime(pieces.time()?);
+    let zone = pieces.to_time_zone().ok()?;
+    let at = match (pieces.offset(), zone) {
+        (None, None) => return None,
+        (None, Some(zone)) => instant(shown, &zone),
+        (Some(_), None) => text.parse().ok(),
+        (Some(_), Some(_)) => text.parse::<Zoned>().ok().map(|zoned| zoned.timestamp()),
+    };
+    at.or_else(|| (shown > LAST_SHOWN).then_some(Timestamp::MAX))
 }
+
+/// From here on, by some offset, no clock can show the time.
+const LAST_SHOWN: DateTime = date(9999, 12, 29).at(0, 0, 0, 0);
 
 #[cfg(test)]
 mod tests {
@@ -274,7 +293,8 @@ mod tests {
         // The hour that New York skips, and the one it has twice.
         assert_eq!(
             time("2026-03-08T02:30:00[America/New_York]").unwrap(),
-            "2026-03-08T07:30:00Z"
+            "2026-03-08T07:00:00Z",
+            "right after the gap"
         );
         assert_eq!(
             time("2026-11-01T01:30:00[America/New_York]").unwrap(),
@@ -286,5 +306,34 @@ mod tests {
             "a time without a zone means nothing"
         );
         assert_eq!(time("2026-11-16T16:00:00[Mars/Base]"), None);
+        let both = "2026-11-16T16:00:00-07:00[America/Phoenix]";
+        assert_eq!(time(both), expected);
+        assert_eq!(time("2026-11-16T16:00:00-05:00[America/Phoenix]"), None);
+    }
+
+    #[test]
+    fn a_deadline_that_no_clock_can_show_is_the_latest_one_and_kept_as_given() {
+        for given in ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59[Asia/Tokyo]"] {
+            let mut body = good();
+            body["deadline"] = json!(given);
+            let payment = PaymentRequest::parse(&body).unwrap();
+            assert_eq!(payment.deadline, Some(Timestamp::MAX));
+            assert_eq!(payment.deadline_given.as_deref(), Some(given));
+            let kept = serde_json::to_string(&payment).unwrap();
+            assert_eq!(
+                serde_json::from_str::<PaymentRequest>(&kept).unwrap(),
+                payment
+            );
+        }
+        let mut body = good();
+        body["deadline"] = json!("2026-11-16T16:00:00Z");
+        assert_eq!(PaymentRequest::parse(&body).unwrap().deadline_given, None);
+        for never in [
+            "9999-12-32T00:00:00Z",
+            "9999-13-01T00:00:00Z",
+            "99999-12-31T00:00:00Z",
+        ] {
+            assert_eq!(parse_time(never), None, "{never}");
+        }
     }
 }

@@ -38,12 +38,38 @@ pub struct RuleText {
         skip_serializing_if = "Option::is_none"
     )]
     pub daily_total: Option<String>,
+    /// When it is judged; both if not given. A rule that counts is judged at intake only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Vec<At>>,
+    /// What happens to a payment that breaks it at execution; held if not given.
+    #[serde(default, alias = "on_failure", skip_serializing_if = "Option::is_none")]
+    pub on_failure: Option<OnFailure>,
     /// Of the daily total.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
     /// Whose days the daily total counts; UTC if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
+}
+
+/// When a rule is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum At {
+    /// When the payment comes.
+    Intake,
+    /// Before it is sent.
+    Execution,
+}
+
+/// What happens to a payment that breaks a rule at execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// It waits for a person.
+    Hold,
+    /// It ends as REJECTED.
+    Reject,
 }
 
 /// Every condition that is given must hold; without any it takes every payment.

@@ -1,5 +1,8 @@
 //! One version of rules and routes, read and compiled: what is said about a payment without
-//! asking anybody. Rules that count what came before become guards of the store.
+//! asking anybody. Rules that count what came before become guards of the store; what is judged
+//! again before a payment is sent is in `execution.rs`.
+
+mod execution;
 
 use std::collections::BTreeSet;
 
@@ -9,12 +12,15 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{LaneName, check_item_id};
 use tollgate_core::money::Money;
 
+use self::execution::{check_moments, rule_key};
 use super::PaymentRequest;
 use super::facts;
 use super::guard_rule::{GuardKind, GuardRule};
 use super::route_table::{RouteTable, read_currency};
-use super::rule_text::{Problem, RuleText, RulesText};
+use super::rule_text::{At, OnFailure, Problem, RuleText, RulesText};
 use crate::expression::{Expression, Facts};
+
+pub(super) use execution::Objection;
 
 const MOST_RULES: usize = 100;
 const MAX_NAME_CHARS: usize = 64;
@@ -38,6 +44,11 @@ struct Rule {
     name: String,
     message: String,
     expression: Expression,
+    at_intake: bool,
+    /// What follows at execution; nothing if it is not judged then.
+    at_execution: Option<OnFailure>,
+    /// Its name and its words: what a person has let a payment pass.
+    key: String,
 }
 
 /// A rule's no.
@@ -45,6 +56,8 @@ struct Rule {
 pub(super) struct Refusal {
     pub(super) rule: String,
     pub(super) message: String,
+    /// It spoke; otherwise it could not be judged.
+    pub(super) is_judged: bool,
 }
 
 enum Kind {
@@ -71,7 +84,9 @@ impl Rulebook {
         let mut names = BTreeSet::new();
         for (n, rule) in text.rules.iter().enumerate() {
             let place = format!("rules[{n}] {:?}", rule.name);
-            let read = check_names(rule).and_then(|()| read_kind(rule));
+            let read = check_names(rule)
+                .and_then(|()| read_kind(rule))
+                .and_then(|kind| check_moments(rule, &kind).map(|()| kind));
             if !names.insert(&rule.name) {
                 problems.push(Problem::new(&place, "has the name of a rule before it"));
             }
@@ -93,11 +108,16 @@ impl Rulebook {
 
     fn add(&mut self, rule: &RuleText, kind: Kind) {
         let (name, message) = (rule.name.clone(), rule.message.clone());
+        let is_at = |moment| rule.at.as_ref().is_none_or(|at| at.contains(&moment));
         match kind {
             Kind::Require(expression) => self.rules.push(Rule {
                 name,
                 message,
                 expression,
+                at_intake: is_at(At::Intake),
+                at_execution: is_at(At::Execution)
+                    .then(|| rule.on_failure.unwrap_or(OnFailure::Hold)),
+                key: rule_key(rule),
             }),
             Kind::Count(kind) => self.guards.push(GuardRule {
                 name,
@@ -121,11 +141,10 @@ impl Rulebook {
         lane: &LaneName,
         now: Timestamp,
     ) -> Option<Refusal> {
-        if self.rules.is_empty() {
-            return None;
-        }
+        let mut rules = self.rules.iter().filter(|rule| rule.at_intake).peekable();
+        rules.peek()?;
         let facts = facts::of(payment, gateway, lane, now);
-        self.rules.iter().find_map(|rule| rule.refusal(&facts))
+        rules.find_map(|rule| rule.refusal(&facts))
     }
 
     pub(super) fn guards(&self) -> &[GuardRule] {
@@ -135,16 +154,21 @@ impl Rulebook {
 
 impl Rule {
     fn refusal(&self, facts: &Facts) -> Option<Refusal> {
-        let message = match self.expression.holds(facts) {
+        let (message, is_judged) = match self.expression.holds(facts) {
             Ok(true) => return None,
-            Ok(false) => self.message.clone(),
+            Ok(false) => (self.message.clone(), true),
             Err(why) => {
                 counter!("tollgate_rule_errors_total", "rule" => self.name.clone()).increment(1);
-                format!("{} (the rule could not be judged: {why})", self.message)
+                let told = format!("{} (the rule could not be judged: {why})", self.message);
+                (told, false)
             }
         };
         let rule = self.name.clone();
-        Some(Refusal { rule, message })
+        Some(Refusal {
+            rule,
+            message,
+            is_judged,
+        })
     }
 }
 

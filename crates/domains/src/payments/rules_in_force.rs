@@ -3,10 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use thiserror::Error;
 use tollgate_core::ports::{Author, Setting, SettingKind, Store, StoreError};
 use tollgate_core::{SignedDuration, Timestamp};
+use tollgate_dispatch::ReadAt;
 
 use super::rule_text::{Problem, RulesText};
 use super::rulebook::Rulebook;
@@ -14,6 +16,8 @@ use super::{DEFAULT_GATEWAY, item_type};
 
 /// What a node knows of the rules is at most this old.
 const MAX_AGE: SignedDuration = SignedDuration::from_millis(250);
+/// The same by this node's own clock.
+const MAX_AGE_HERE: Duration = Duration::from_millis(250);
 
 pub struct RulesInForce {
     store: Arc<dyn Store>,
@@ -26,6 +30,8 @@ struct Held {
     book: Arc<Rulebook>,
     /// By the shared clock; None if it must be looked up.
     looked_up: Option<Timestamp>,
+    /// When, by this node's own clock: before a send nobody asks for the shared one.
+    looked_up_here: Option<ReadAt>,
 }
 
 #[derive(Debug, Error)]
@@ -71,6 +77,7 @@ impl RulesInForce {
         if held.1.is_some_and(is_fresh) {
             return Ok(held.0);
         }
+        let asked = ReadAt::now();
         let book = match self.setting().await? {
             None => Arc::default(),
             Some(setting) if setting.version == held.0.version => held.0,
@@ -79,14 +86,35 @@ impl RulesInForce {
         *self.lock() = Held {
             book: Arc::clone(&book),
             looked_up: Some(now),
+            looked_up_here: Some(asked),
         };
         Ok(book)
+    }
+
+    /// The rules in force, for those who need no other clock than their own.
+    pub async fn latest(&self) -> Result<Arc<Rulebook>, RulesError> {
+        let (book, looked_up_here) = {
+            let held = self.lock();
+            (Arc::clone(&held.book), held.looked_up_here)
+        };
+        if looked_up_here.is_some_and(|at| at.is_within(MAX_AGE_HERE)) {
+            return Ok(book);
+        }
+        self.at(self.store.now().await?).await
     }
 
     /// Reads what somebody has written, as version `version`.
     pub fn read(&self, text: &RulesText, version: i64) -> Result<Rulebook, RulesError> {
         let is_gateway = |name: &str| name == DEFAULT_GATEWAY || self.gateways.contains(name);
         Rulebook::read(text, version, is_gateway).map_err(RulesError::Wrong)
+    }
+
+    pub async fn is_in_force(&self, text: &RulesText) -> Result<bool, StoreError> {
+        let now = match self.setting().await? {
+            Some(setting) => text_of(&setting).unwrap_or_default(),
+            None => RulesText::default(),
+        };
+        Ok(now == *text)
     }
 
     /// Puts rules in force, all or none of them. None if they are in force already.
@@ -96,18 +124,16 @@ impl RulesInForce {
         author: Author,
     ) -> Result<Option<Setting>, RulesError> {
         self.read(text, 0)?;
-        let now = match self.setting().await? {
-            Some(setting) => text_of(&setting).unwrap_or_default(),
-            None => RulesText::default(),
-        };
-        if now == *text {
+        if self.is_in_force(text).await? {
             return Ok(None);
         }
         let body = serde_json::to_string(text).map_err(|e| StoreError::Bug(e.to_string()))?;
         let (kind, name) = (SettingKind::Rules, item_type());
         let put = self.store.put_setting(kind, name.as_str(), body, author);
         let setting = put.await?;
-        self.lock().looked_up = None;
+        let mut held = self.lock();
+        (held.looked_up, held.looked_up_here) = (None, None);
+        drop(held);
         Ok(Some(setting))
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use metrics::counter;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tollgate_core::flow::{Call, Policy, Step, StepError};
@@ -46,10 +47,34 @@ impl PaymentCheckError {
         }
     }
 
+    /// Which service, and about which gateway and payment; a chunk is named by its first payment.
+    fn about(&self) -> (&'static str, Option<&str>, Option<&str>) {
+        match self {
+            Self::PaymentNotFound { payment_id } | Self::Elasticsearch { payment_id, .. } => {
+                ("elasticsearch", None, Some(payment_id))
+            }
+            Self::IdbFacade {
+                gateway,
+                payment_ids,
+                ..
+            } => {
+                let first = payment_ids.first().map(String::as_str);
+                ("idb_facade", Some(gateway), first)
+            }
+            Self::PgiGateway {
+                gateway,
+                payment_id,
+                ..
+            } => ("pgi_gateway", Some(gateway), Some(payment_id)),
+        }
+    }
+
     /// Told once per try; the last one is also what the check's result says.
     fn into_step(self, call: &Call) -> StepError {
         let (flow, attempt, retry) = (&call.flow_id, call.attempt, self.may_pass());
-        tracing::info!(%flow, attempt, retry, error = %self, "a call of a status check failed");
+        let (service, gateway, payment) = self.about();
+        counter!("tollgate_status_check_failed_calls_total", "service" => service).increment(1);
+        tracing::info!(%flow, gateway, payment, attempt, retry, error = %self, "a call of a status check failed");
         StepError {
             message: kept(&self.to_string()),
             retry,

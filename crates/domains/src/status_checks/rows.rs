@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use metrics::counter;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tollgate_core::flow::{Call, Policy, Step, StepError};
@@ -109,6 +110,8 @@ impl Step for PlanChunks {
         }
         let begun = world.store.begin_gateways(check, number(counts.len()));
         begun.await?;
+        let (gateways, chunks) = (counts.len(), counts.iter().sum::<u32>());
+        tracing::info!(%check, gateways, chunks, "a status check has looked its payments up and asks the gateways");
         Ok(counts)
     }
 }
@@ -231,6 +234,7 @@ impl Step for Aggregate {
     async fn run(&self, world: &World, call: &Call) -> Result<ProgressInfo, StepError> {
         let (check, store) = (&call.flow_id, &world.store);
         store.begin_aggregation(check).await?;
+        tracing::info!(%check, "a status check has asked every gateway and puts its result together");
         let lookups = world.lookups(check).await?.into_iter();
         let failed = lookups.filter(|(_, gateway)| gateway.is_none());
         let mut result = CheckStatusResult {
@@ -248,6 +252,16 @@ impl Step for Aggregate {
         let ended = store.end_check(check, CheckEnd::Completed { result_json });
         ended.await?;
         let view = store.check(check).await?;
+        if let Some(view) = &view {
+            let progress = ProgressInfo::of(view);
+            let (payments, chunks, failed) = (
+                progress.total_payments,
+                progress.chunks_total,
+                progress.chunks_failed,
+            );
+            tracing::info!(%check, payments, chunks, failed, "a status check is completed");
+            count_end("completed");
+        }
         view.as_ref().map(ProgressInfo::of).ok_or_else(gone)
     }
 }
@@ -272,6 +286,8 @@ impl Step for FailCheck {
     }
     async fn run(&self, world: &World, call: &Call) -> Result<(), StepError> {
         let error = kept(&self.error);
+        tracing::warn!(check = %call.flow_id, error, "a status check has failed");
+        count_end("failed");
         let end = CheckEnd::Failed { error };
         Ok(world.store.end_check(&call.flow_id, end).await?)
     }
@@ -330,6 +346,10 @@ impl World {
         }
         Ok(from)
     }
+}
+
+fn count_end(end: &'static str) {
+    counter!("tollgate_status_checks_ended_total", "end" => end).increment(1);
 }
 
 fn number(count: usize) -> u32 {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use metrics::counter;
 use thiserror::Error;
 use tollgate_core::flow::Flow;
 use tollgate_core::id::FlowId;
@@ -115,6 +116,10 @@ impl StatusCheckService {
             place: Place::Lookups { part: 0 },
         };
         let started = self.start_flow(check, &input).await;
+        if started.is_ok() {
+            counter!("tollgate_status_checks_started_total").increment(1);
+            tracing::info!(%check, payments, resolve, "a status check has begun");
+        }
         if let Err(error) = &started {
             // Nobody knows the id; still, no row should say that it runs.
             let error = format!("it could not be started: {error}");

@@ -99,6 +99,40 @@ fn found_out(footing: Footing, faults: &str, honours_keys: bool, end: &str) {
     assert!(keys.iter().all(is_first), "{case} {keys:?}");
 }
 
+/// A load balancer answers a charge in the provider's place, before or after it has passed it on, and then a question.
+#[test]
+fn a_strangers_answer_neither_fails_an_invoice_nor_charges_it_twice() {
+    let table = [
+        "send 1: stranger 404 before; probe 1: stranger 404",
+        "send 1: stranger 404 after; probe 1: stranger 404",
+        "send 1: stranger 409 after; send 2: stranger 410 after",
+    ];
+    std::thread::scope(|scope| {
+        for footing in BOTH {
+            for (faults, keys) in table.into_iter().flat_map(|it| [(it, true), (it, false)]) {
+                scope.spawn(move || answered_by_a_stranger(footing, faults, keys));
+            }
+        }
+    });
+}
+
+fn answered_by_a_stranger(footing: Footing, faults: &str, honours_keys: bool) {
+    let mut plan = Plan::with_faults(faults);
+    plan.bank.honours_keys = honours_keys;
+    let town = Town::build(footing, &plan);
+    town.node.invoice("inv_1");
+    let billed = town.bill("inv_1");
+    let case = format!("{footing:?}, {faults}, keys {honours_keys}: {billed:?}");
+    assert_eq!(town.node.status("inv_1"), "IN_DOUBT", "{case}");
+    let reason = town.pause_reason().unwrap();
+    assert!(reason.contains("not recognisably the bank's"), "{reason}");
+    town.until("inv_1", |status| {
+        town.resume();
+        status == "PAID"
+    });
+    assert_eq!(town.charged("inv_1"), 1, "{case}");
+}
+
 /// What is asked about, and never reached the provider.
 fn never_arrived(faults: &str) -> Plan {
     let mut plan = Plan::with_faults(faults);

@@ -13,13 +13,14 @@ use tollgate_core::flow::ExecInput;
 use tollgate_core::id::Item;
 use tollgate_core::id::{BatchId, ItemId, LaneName};
 use tollgate_core::lane::LaneChange;
+use tollgate_core::marker::Marker;
 use tollgate_core::ports::{
     AuditEntry, Author, Claim, ItemView, Profile, StartRecord, Started, Store,
 };
 use tollgate_dispatch::{Gate, GateOptions, Sender};
 use tollgate_domains::invoices::{
-    self, Billed, Billing, Chain, CheckText, Customer, InvoiceExecFlow, InvoiceRequest, Invoices,
-    Ladder, Taken,
+    self, Billed, Billing, CheckText, ChecksInForce, Customer, InvoiceExecFlow, InvoiceRequest,
+    Invoices, Ladder, Taken,
 };
 use tollgate_downstream::{Access, HttpConnector, HttpOptions};
 use tollgate_sandbox::{Bank, BankOptions};
@@ -187,6 +188,27 @@ impl Town {
         }
     }
 
+    /// Why the lane is paused, if it is.
+    pub(crate) fn pause_reason(&self) -> Option<String> {
+        let name = LaneName::new(LANE);
+        let lane = self.node.store.lane(&name);
+        let lane = RUNTIME.block_on(lane).unwrap().unwrap();
+        lane.lane.pause.map(|pause| pause.reason)
+    }
+
+    /// As a person does who has seen the reason.
+    pub(crate) fn resume(&self) {
+        if self.pause_reason().is_some() {
+            let resumed = LaneChange {
+                pause: Some(None),
+                ..LaneChange::default()
+            };
+            let lane = LaneName::new(LANE);
+            let changed = self.node.store.change_lane(&lane, resumed, test());
+            RUNTIME.block_on(changed).unwrap();
+        }
+    }
+
     pub(crate) fn advance_to(&self, time: Timestamp) {
         let left = time.duration_since(self.node.now());
         self.advance(Duration::try_from(left).unwrap_or_default());
@@ -221,10 +243,13 @@ impl Node {
         let gate = Arc::new(Gate::new(Arc::clone(&store), GateOptions::default()));
         let connector = Arc::new(provider(bank, plan.bank.honours_keys));
         let ladder: Vec<_> = plan.ladder.iter().map(|&rung| rung.to_owned()).collect();
+        let checks = ChecksInForce::new(Arc::clone(&store));
+        RUNTIME.block_on(checks.put(&plan.checks, test())).unwrap();
+        let checks = Arc::new(checks);
         let world = Arc::new(Invoices::new(
             Arc::clone(&store),
             Sender::new(Arc::clone(&store), gate, connector),
-            Chain::read(&plan.checks).unwrap(),
+            checks,
             Ladder::try_from(ladder).unwrap(),
         ));
         let mut memory = Memory::new(Work::Blocking(RUNTIME.handle().clone()));
@@ -354,6 +379,7 @@ fn provider(bank: &Bank, honours_idempotency_key: bool) -> HttpConnector {
             settle: Duration::from_secs(1),
             timeout: Duration::from_secs(5),
             means_not_done: vec![429],
+            recognised_by: Marker::Contract,
             asks_by_key: false,
         },
         max_connections: 4,

@@ -3,9 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics says so")]
 
 mod any_input;
+mod before_send;
 mod bulk_sweep;
 mod exec_sweep;
 mod init_sweep;
+mod intake;
 mod news_sweep;
 mod rules;
 mod scene;

@@ -14,6 +14,7 @@ use tollgate_core::flow::ExecInput;
 use tollgate_core::gate::DEFAULT_MARGIN;
 use tollgate_core::id::{BatchId, FlowId, Item, ItemType, LaneName};
 use tollgate_core::lane::LaneChange;
+use tollgate_core::marker::Marker;
 use tollgate_core::ports::{
     Accounts, AuditEntry, Author, Claim, Connector, ItemView, Lanes, NewItem, Profile, Queue,
     Records, StartRecord, Started, Store,
@@ -30,7 +31,7 @@ use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 pub(crate) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 
-const LANE: &str = "default";
+pub(crate) const LANE: &str = "default";
 
 pub(crate) struct Town {
     pub(crate) store: Arc<SqliteStore>,
@@ -216,6 +217,7 @@ fn paying(bank: &Bank, honours_idempotency_key: bool) -> HttpConnector {
             settle: Duration::from_mins(1),
             timeout: Duration::from_secs(5),
             means_not_done: vec![429],
+            recognised_by: Marker::Contract,
             asks_by_key: false,
         },
         max_connections: 4,

@@ -52,6 +52,8 @@ pub(crate) struct Bank {
     pub(crate) opened: Notify,
     /// The script's entry has been followed to its end.
     pub(crate) followed: Notify,
+    /// The client has hung up.
+    pub(crate) ended: Notify,
     /// Lets each connection end before its first request.
     pub(crate) dismissed: Notify,
     _folder: TempDir,
@@ -84,6 +86,7 @@ impl Bank {
             connections: Mutex::default(),
             opened: Notify::new(),
             followed: Notify::new(),
+            ended: Notify::new(),
             dismissed: Notify::new(),
             _folder: folder,
         });
@@ -118,7 +121,10 @@ impl Bank {
                     read_request(&mut stream).await
                 }
             };
-            let Some(request) = request else { return };
+            let Some(request) = request else {
+                self.ended.notify_one();
+                return;
+            };
             self.seen.lock().unwrap().push(request);
             let then = self.script.lock().unwrap().pop();
             let then = then.expect("more requests than the script has answers");

@@ -14,8 +14,9 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{AttemptId, LaneName};
+use tollgate_core::marker::Marker;
 use tollgate_core::outcome::Outcome;
-use tollgate_core::ports::{Connector, Permit, Profile, Request};
+use tollgate_core::ports::{Connector, Line, Permit, Profile, Request};
 use tollgate_downstream::{Access, HttpConnector, HttpOptions, MAX_ANSWER_BYTES};
 
 use crate::bank::{Bank, Then, authority, named};
@@ -45,6 +46,7 @@ fn options(url: &str) -> HttpOptions {
             settle: Duration::from_mins(1),
             timeout: Duration::from_secs(10),
             means_not_done: vec![429],
+            recognised_by: Marker::Contract,
             asks_by_key: false,
         },
         max_connections: 4,
@@ -61,7 +63,8 @@ fn connector(bank: &Bank) -> HttpConnector {
 }
 
 fn permit() -> Permit {
-    Permit::granted_by_the_gate(AttemptId(1), Timestamp::UNIX_EPOCH, 1)
+    let use_by = tokio::time::Instant::now() + Duration::from_secs(10);
+    Permit::granted_by_the_gate(AttemptId(1), Timestamp::UNIX_EPOCH, 1, use_by.into_std())
 }
 
 fn request() -> Request {
@@ -75,6 +78,13 @@ fn request() -> Request {
 async fn send(connector: &HttpConnector) -> Outcome {
     let line = connector.line().await.unwrap();
     line.send(permit(), &request()).await.outcome
+}
+
+async fn connected(connector: &HttpConnector) -> Box<dyn Line> {
+    let mut line = connector.line().await.unwrap();
+    let now = tokio::time::Instant::now().into_std();
+    line.connect_for(now).await.unwrap();
+    line
 }
 
 fn done() -> Outcome {
@@ -202,16 +212,36 @@ async fn a_goodbye_or_a_hang_up_between_two_sends_costs_a_new_connection_and_not
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_goodbye_while_the_line_waits_for_its_turn_has_sent_nothing() {
-    let bank = Bank::open([]).await;
-    for _ in 0..ROUNDS {
-        let line = connector(&bank).line().await.unwrap();
+async fn a_goodbye_before_the_turn_costs_a_new_connection_and_not_the_turn() {
+    let bank = Bank::open(vec![Then::Answer(ok()); ROUNDS]).await;
+    for round in 0..ROUNDS {
+        let line = connected(&connector(&bank)).await;
         bank.opened.notified().await;
         bank.dismissed.notify_one();
         bank.followed.notified().await;
         let outcome = line.send(permit(), &request()).await.outcome;
+        assert_eq!(outcome, done(), "{round}");
+        bank.opened.notified().await;
+        bank.followed.notified().await;
+    }
+    assert_eq!(
+        (bank.seen().len(), bank.connections()),
+        (ROUNDS, 2 * ROUNDS)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_the_right_to_send_has_ended_no_request_goes_out() {
+    let bank = Bank::open([]).await;
+    for _ in 0..ROUNDS {
+        let line = connected(&connector(&bank)).await;
+        let late = tokio::time::Instant::now() - Duration::from_millis(1);
+        let (attempt, turn_at) = (AttemptId(1), Timestamp::UNIX_EPOCH);
+        let late = Permit::granted_by_the_gate(attempt, turn_at, 1, late.into_std());
+        let outcome = line.send(late, &request()).await.outcome;
         assert_eq!(outcome, Outcome::retry(outcome.detail()));
-        assert!(outcome.detail().starts_with("failed before the first byte"));
+        assert!(outcome.detail().contains("the right to send ended"));
+        bank.ended.notified().await;
     }
     assert!(bank.seen().is_empty());
 }

@@ -204,3 +204,20 @@ async fn an_engine_with_a_name_given_twice_does_not_start() {
     // The running node was not fenced by the failed start.
     assert_eq!(memory.take_node().await.unwrap().0, 1);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_cannot_be_written_stops_the_start_with_a_sentence() {
+    let memory = Arc::new(Memory::new());
+    memory.state().is_away = true;
+    let mut builder = Builder::new();
+    flows::register(&mut builder, &Arc::new(World::new()));
+    let flows = Arc::clone(&memory) as Arc<dyn Flows>;
+    let refused = EmbeddedEngine::start(flows, builder, Options::default()).await;
+    let Err(why @ StartError::Store(_)) = refused else {
+        panic!("it started");
+    };
+    assert!(
+        why.to_string()
+            .starts_with("the engine cannot take over its flows: ")
+    );
+}

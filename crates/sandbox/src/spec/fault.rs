@@ -39,7 +39,15 @@ fn parse_blow(words: &[&str]) -> Result<Blow, Wrong> {
         "wrong-id" => (Strike::WrongId, rest),
         "wrong-amount" => (Strike::WrongAmount, rest),
         "huge" => parse_huge(rest)?,
-        status => (parse_status(status)?, rest),
+        "stranger" => parse_stranger(rest)?,
+        status => {
+            let status = parse_status(status)?;
+            let strike = Strike::Status {
+                status,
+                retry_after_secs: None,
+            };
+            (strike, rest)
+        }
     };
     let definite_no = matches!(strike, Strike::Status { status, .. } if status.is_client_error());
     let (when, rest) = match rest {
@@ -88,7 +96,16 @@ fn parse_huge<'a, 'b>(rest: &'a [&'b str]) -> Result<(Strike, &'a [&'b str]), Wr
     Ok((Strike::Huge { megabytes }, rest))
 }
 
-fn parse_status(text: &str) -> Result<Strike, Wrong> {
+fn parse_stranger<'a, 'b>(rest: &'a [&'b str]) -> Result<(Strike, &'a [&'b str]), Wrong> {
+    let [status, rest @ ..] = rest else {
+        let reason = "needs a status, as in stranger 404";
+        return Err(wrong("stranger", reason));
+    };
+    let status = parse_status(status)?;
+    Ok((Strike::Stranger { status }, rest))
+}
+
+fn parse_status(text: &str) -> Result<StatusCode, Wrong> {
     let status = text
         .parse::<u16>()
         .ok()
@@ -97,14 +114,11 @@ fn parse_status(text: &str) -> Result<Strike, Wrong> {
     let unknown = || {
         let reason = format!(
             "\"{text}\" is none of latency, work, settle, forget-key, decline, reset, stall, half, garbage, \
-             empty, wrong-id, wrong-amount, huge, nor a status from 400 to 599"
+             empty, wrong-id, wrong-amount, huge, stranger, nor a status from 400 to 599"
         );
         wrong("fault", reason)
     };
-    Ok(Strike::Status {
-        status: status.ok_or_else(unknown)?,
-        retry_after_secs: None,
-    })
+    status.ok_or_else(unknown)
 }
 
 fn parse_time(field: &'static str, text: &str) -> Result<Duration, Wrong> {

@@ -24,6 +24,7 @@
 //! | `forget-key TIME` | the key is forgotten so long after the work: a repeat takes effect again |
 //! | `decline` | a charge is declined, and under its key always will be; payments are not |
 //! | `STATUS` | 400–599 instead of the answer, e.g. `429`, `401`, `409`, `500`, and `404` for a probe; may end in `retry-after SECS` |
+//! | `stranger STATUS` | 400–599 in plain text that is not the bank's, as from a load balancer on the way |
 //! | `reset` | a TCP reset |
 //! | `stall` | never an answer, and the connection stays open |
 //! | `half` | the head and half of the body, then the connection is closed |
@@ -34,8 +35,8 @@
 //! | `huge [MEGABYTES]` | 200 with that much JSON (default 8) |
 //!
 //! TIME is `20ms`, `2s` or `5m`. Behind a fault from STATUS on stands `before` (nothing was done) or
-//! `after` (the work was done); without it `after` is meant, except that a 4xx always means that
-//! nothing was done. Of the rules from STATUS on, the first that matches strikes; of each of the four with
+//! `after` (the work was done); without it `after` is meant, except that a 4xx of the bank's own always means
+//! that nothing was done. Of the rules from STATUS on, the first that matches strikes; of each of the four with
 //! a TIME, and `decline`, also the first, together with that.
 
 mod fault;

@@ -25,6 +25,8 @@ fn a_spec_is_read_and_written_in_full() {
             "1 in 5 sends 1-9 of payment x: wrong-id",
             "1 in 5 sends 1-9 of payment x: wrong-id after",
         ),
+        ("send 2: stranger 404", "sends 2: stranger 404 after"),
+        ("all: stranger 502 before", "all: stranger 502 before"),
         ("all: huge", "all: huge 8 after"),
         ("all: huge 64 before", "all: huge 64 before"),
         (
@@ -68,6 +70,13 @@ fn a_wrong_spec_names_its_line_rule_and_field() {
         ("sends: 429 after", "fault", "nothing was done"),
         ("sends: 429 retry-after soon", "retry-after", "\"soon\""),
         ("sends: reset retry-after 2", "fault", "behind reset"),
+        ("sends: stranger", "stranger", "stranger 404"),
+        ("sends: stranger 200", "fault", "\"200\""),
+        (
+            "sends: stranger 429 retry-after 2",
+            "fault",
+            "behind stranger",
+        ),
         ("sends: stall after all", "fault", "\"all\""),
         ("sends: latency", "fault", "latency needs one TIME"),
         ("sends: latency 20", "latency", "\"20\""),

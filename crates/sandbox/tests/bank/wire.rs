@@ -223,10 +223,46 @@ async fn a_429_comes_with_and_without_its_header() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn other_4xx_did_nothing() -> anyhow::Result<()> {
+async fn other_4xx_did_nothing_and_name_the_payment() -> anyhow::Result<()> {
     for status in [401, 403, 404, 408, 409, 422] {
-        strike(&status.to_string(), answered(status, Effect::RefusedOther)).await?;
+        let wire = strike(&status.to_string(), answered(status, Effect::RefusedOther)).await?;
+        let said: Value = serde_json::from_slice(&wire.body)?;
+        assert_eq!(said["paymentId"], "p1", "{status}");
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_stranger_answers_in_plain_text_whether_it_passed_the_send_on_or_not()
+-> anyhow::Result<()> {
+    for (fault, effect) in [
+        ("stranger 404 before", Effect::LostBefore),
+        ("stranger 404 after", Effect::Took),
+    ] {
+        let wire = strike(fault, answered(404, effect)).await?;
+        assert_eq!(wire.header("content-type"), Some("text/plain"));
+        assert_eq!(wire.body, b"default backend - 404");
+    }
+    Ok(())
+}
+
+/// Unlike whoever answers on the way: so a sender can tell them apart.
+#[tokio::test]
+async fn what_the_bank_does_not_know_it_calls_by_its_name() -> anyhow::Result<()> {
+    let bank = Bank::start(struck_by("probe 2: 404"))?;
+    let mut client = Client::connect(&bank).await?;
+    for _ in 0..2 {
+        let probe = client.get("/payments/p%201").await?;
+        assert_eq!(
+            (probe.status.as_u16(), &probe.body["paymentId"]),
+            (404, &Value::from("p 1"))
+        );
+    }
+    let charge = client.get("/charge/k1").await?;
+    let named = (charge.status.as_u16(), &charge.body["key"]);
+    assert_eq!(named, (404, &Value::from("k1")));
+    let nowhere = client.get("/v2/payments/p1").await?;
+    assert_eq!(nowhere.body["paymentId"], Value::Null, "a wrong path");
     Ok(())
 }
 

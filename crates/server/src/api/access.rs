@@ -3,15 +3,15 @@
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
-use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::error::{ApiError, internal};
+use super::origin::{from_another_site, strange_host};
 use crate::auth::{Caller, Role, Tokens};
+use crate::places::{Full, Seat};
 
 /// What an address asks of its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,10 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/invoices", Read),
     ("GET", "/invoices/{id}", AnyRole),
     ("GET", "/invoices/{id}/occurrences", AnyRole),
+    ("POST", "/invoices/{id}/cancel", Operate),
+    ("POST", "/invoices/{id}/correct", Operate),
     ("POST", "/invoices/{id}/reschedule", Operate),
+    ("POST", "/invoices/{id}/settle", Operate),
     ("GET", "/billing/schedules/global", Read),
     ("PUT", "/billing/schedules/global", Operate),
     ("DELETE", "/billing/schedules/global", Operate),
@@ -134,31 +137,54 @@ pub(super) async fn admit(
     mut request: Request,
     next: Next,
 ) -> Response {
-    match judge(&tokens, &request) {
+    match judge(&tokens, &request).and_then(|(caller, needs)| seated(caller, needs, &request)) {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
         Err(refusal) => {
             refusal.note(&request);
+            if refusal == Refusal::WrongToken {
+                let seat = request.extensions().get::<Seat>();
+                tokens.wrong.note(seat.map(Seat::from)).await;
+            }
             refusal.into_response()
         }
     }
 }
 
-fn judge(tokens: &Tokens, request: &Request) -> Result<Caller, Refusal> {
+/// A caller whom the console has asked for already; it cannot come from outside.
+#[derive(Clone)]
+pub(crate) struct Vouched(pub(crate) Caller);
+
+/// Who has shown a token has one of the callers' places.
+fn seated(caller: Caller, needs: Needs, request: &Request) -> Result<Caller, Refusal> {
+    match request.extensions().get::<Seat>() {
+        Some(seat) if needs != Nothing => seat.belongs_to(&caller).map_err(|Full| Refusal::Full)?,
+        _ => {}
+    }
+    Ok(caller)
+}
+
+fn judge(tokens: &Tokens, request: &Request) -> Result<(Caller, Needs), Refusal> {
     let path = request.extensions().get::<MatchedPath>();
     let path = path.map(MatchedPath::as_str);
     let needs = path.map(|path| needs(request.method(), path));
     if let Some(Ok(Nothing)) = needs {
-        return Ok(Caller::Local);
+        return Ok((Caller::Local, Nothing));
     }
     // Whoever may not come in does not learn what is here.
-    let caller = authenticate(tokens, request.headers())?;
+    let caller = match request.extensions().get::<Vouched>() {
+        Some(Vouched(caller)) => caller.clone(),
+        None => authenticate(tokens, request.method(), request.headers())?,
+    };
     match needs {
         // The router says that there is nothing.
-        None => Ok(caller),
-        Some(needs) => permit(caller, needs?),
+        None => Ok((caller, AnyRole)),
+        Some(needs) => {
+            let needs = needs?;
+            Ok((permit(caller, needs)?, needs))
+        }
     }
 }
 
@@ -178,11 +204,12 @@ fn needs(method: &Method, path: &str) -> Result<Needs, Refusal> {
     })
 }
 
-fn authenticate(tokens: &Tokens, headers: &HeaderMap) -> Result<Caller, Refusal> {
+fn authenticate(tokens: &Tokens, method: &Method, headers: &HeaderMap) -> Result<Caller, Refusal> {
     if !tokens.are_asked_for() {
         return match strange_host(headers) {
-            None => Ok(Caller::Local),
             Some(host) => Err(Refusal::Host(host)),
+            None if !method.is_safe() && from_another_site(headers) => Err(Refusal::AnotherSite),
+            None => Ok(Caller::Local),
         };
     }
     let mut given = headers.get_all(header::AUTHORIZATION).iter();
@@ -200,20 +227,6 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
     (scheme.eq_ignore_ascii_case(b"Bearer ") && !token.is_empty()).then_some(token)
 }
 
-/// Without tokens, a browser on this machine must not do what a page from elsewhere tells it: such
-/// a page can make its own name mean 127.0.0.1, but it cannot hide that name.
-pub(crate) fn strange_host(headers: &HeaderMap) -> Option<String> {
-    let host = headers.get(header::HOST)?;
-    let shown = || String::from_utf8_lossy(host.as_bytes()).into_owned();
-    let Some(authority) = host.to_str().ok().and_then(|h| h.parse::<Authority>().ok()) else {
-        return Some(shown());
-    };
-    let name = authority.host().trim_matches(['[', ']']);
-    let is_here = name.eq_ignore_ascii_case("localhost")
-        || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
-    (!is_here).then(shown)
-}
-
 fn permit(caller: Caller, needs: Needs) -> Result<Caller, Refusal> {
     match &caller {
         Caller::Local => Ok(caller),
@@ -227,7 +240,11 @@ enum Refusal {
     NoToken,
     WrongToken,
     Host(String),
+    /// A browser sends it for a page of another site.
+    AnotherSite,
     Role(Caller, Needs),
+    /// There are too many callers at once.
+    Full,
     /// With the methods that the address knows.
     Method(String),
     /// The router has an address that the table has not.
@@ -239,14 +256,14 @@ impl Refusal {
     fn note(&self, request: &Request) {
         let status = match self {
             Self::NoToken | Self::WrongToken => "401",
-            Self::Host(_) => "403",
+            Self::Host(_) | Self::AnotherSite => "403",
             Self::Role(caller, _) => {
                 let (actor, path) = (caller.name(), request.uri().path());
                 let method = request.method();
                 tracing::warn!(actor, %method, path, "refused: the role is not enough");
                 "403"
             }
-            Self::Method(_) | Self::NotListed(_) => return,
+            Self::Full | Self::Method(_) | Self::NotListed(_) => return,
         };
         metrics::counter!("tollgate_api_refused_total", "status" => status).increment(1);
     }
@@ -266,7 +283,20 @@ impl IntoResponse for Refusal {
             Self::Host(host) => forbidden(format!(
                 "as long as there are no tokens only this machine is served, and {host:?} is none of its names; say http://127.0.0.1 or http://localhost, or configure auth.tokens"
             )),
+            Self::AnotherSite => forbidden(
+                "this request comes from a page of another site, and without tokens such a page could do anything; \
+                 configure auth.tokens, or send the request from elsewhere than a browser"
+                    .to_owned(),
+            ),
             Self::Role(caller, needs) => forbidden(lacking(&caller, needs)),
+            Self::Full => {
+                let error = "too many requests at once; send the same request again, one id is never paid twice";
+                let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error);
+                let mut response = error.into_response();
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+                response
+            }
             Self::Method(methods) => {
                 let mut response = ApiError::method_not_allowed().into_response();
                 if let Ok(methods) = HeaderValue::from_str(&methods) {
@@ -362,7 +392,7 @@ mod tests {
             for value in given {
                 headers.append(header::AUTHORIZATION, value.parse().unwrap());
             }
-            let caller = authenticate(&tokens(), &headers);
+            let caller = authenticate(&tokens(), &Method::GET, &headers);
             let name = caller.map(|caller| caller.name().to_owned());
             assert_eq!(name, expected.map(str::to_owned), "{given:?}");
         }
@@ -383,13 +413,34 @@ mod tests {
         ];
         for (host, served) in table {
             let headers = HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
-            let caller = authenticate(&Tokens::default(), &headers);
+            let caller = authenticate(&Tokens::default(), &Method::POST, &headers);
             assert_eq!(caller.is_ok(), served, "{host}");
-            let with_token = authenticate(&tokens(), &headers);
+            let with_token = authenticate(&tokens(), &Method::GET, &headers);
             assert_eq!(with_token, Err(Refusal::NoToken), "{host}");
         }
-        let nameless = authenticate(&Tokens::default(), &HeaderMap::new());
+        let nameless = authenticate(&Tokens::default(), &Method::GET, &HeaderMap::new());
         assert_eq!(nameless, Ok(Caller::Local));
+    }
+
+    #[test]
+    fn without_tokens_a_page_of_another_site_may_look_and_change_nothing() {
+        let site = header::HeaderName::from_static("sec-fetch-site");
+        let given = HeaderMap::from_iter([
+            (site, HeaderValue::from_static("cross-site")),
+            (header::HOST, HeaderValue::from_static("localhost")),
+        ]);
+        let table = [
+            (Method::GET, Ok(Caller::Local)),
+            (Method::POST, Err(Refusal::AnotherSite)),
+            (Method::PUT, Err(Refusal::AnotherSite)),
+            (Method::DELETE, Err(Refusal::AnotherSite)),
+        ];
+        for (method, expected) in table {
+            let caller = authenticate(&Tokens::default(), &method, &given);
+            assert_eq!(caller, expected, "{method}");
+            let with_token = authenticate(&tokens(), &method, &given);
+            assert_eq!(with_token, Err(Refusal::NoToken), "{method}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
-use tollgate_core::id::{Item, ItemId, check_item_id};
+use tollgate_core::id::{BatchId, Item, ItemId, check_item_id};
 use tollgate_core::ports::{AuditEntry, AuditWanted};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -14,7 +14,9 @@ use super::body::wrong;
 use super::error::ApiError;
 use super::extract::Query;
 use super::refusals::Reads;
+use super::sight::Sights;
 use super::{App, page};
+use crate::auth::Caller;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -54,6 +56,9 @@ struct AuditResponse {
 struct EntryResponse {
     id: i64,
     at: Timestamp,
+    /// The batch that the dispatcher had claimed, if it is about one.
+    #[schema(value_type = Option<String>, example = "BATCH-0f3a9c5e7d214b68")]
+    batch_id: Option<BatchId>,
     /// `TYPE/ID`, if it is about one item.
     #[schema(example = "PAYMENT/pay_001")]
     item: Option<String>,
@@ -62,20 +67,22 @@ struct EntryResponse {
     status_before: Option<String>,
     status_after: Option<String>,
     actor: String,
+    /// For people. The accounts of a payment are whole for the role `operate` only.
     detail: String,
 }
 
-impl From<AuditEntry> for EntryResponse {
-    fn from(entry: AuditEntry) -> Self {
+impl EntryResponse {
+    fn new(entry: AuditEntry, sights: &Sights) -> Self {
         Self {
+            detail: sights.text(entry.item.as_ref(), entry.detail),
             id: entry.id,
             at: entry.at,
+            batch_id: entry.batch,
             item: entry.item.map(|item| item.to_string()),
             action: entry.action,
             status_before: entry.status_before,
             status_after: entry.status_after,
             actor: entry.actor,
-            detail: entry.detail,
         }
     }
 }
@@ -88,6 +95,7 @@ impl From<AuditEntry> for EntryResponse {
 )]
 async fn audit(
     State(app): State<App>,
+    caller: Caller,
     Query(query): Query<AuditQuery>,
 ) -> Result<Json<AuditResponse>, ApiError> {
     let wanted = AuditWanted {
@@ -98,8 +106,11 @@ async fn audit(
         limit: page::limit(query.limit)?,
     };
     let page = app.store.audit_log(wanted).await?;
+    let items = page.items.iter().filter_map(|entry| entry.item.as_ref());
+    let sights = Sights::of(&app, &caller, items).await?;
+    let told = |entry| EntryResponse::new(entry, &sights);
     Ok(Json(AuditResponse {
-        entries: page.items.into_iter().map(EntryResponse::from).collect(),
+        entries: page.items.into_iter().map(told).collect(),
         next: page.next,
     }))
 }

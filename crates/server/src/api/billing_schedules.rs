@@ -7,14 +7,13 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::id::check_item_id;
-use tollgate_core::ports::Author;
 use tollgate_domains::invoices::{Level, ScheduleInForce, ScheduleText};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::body::{Body, parse};
+use super::body::{Body, parse, perhaps_because};
 use super::error::ApiError;
 use super::extract::{Path, Query};
 use super::refusals::{Changes, Finds, Takes};
@@ -47,6 +46,7 @@ struct PutRequest {
     /// What falls into this calendar's closed time is charged when it opens.
     calendar: Option<String>,
     /// What the next person should know.
+    #[schema(min_length = 1, max_length = 500)]
     reason: Option<String>,
 }
 
@@ -104,6 +104,7 @@ impl From<ScheduleInForce> for ScheduleResponse {
 #[into_params(parameter_in = Query)]
 struct Deletion {
     /// What the next person should know.
+    #[param(min_length = 1, max_length = 500)]
     reason: Option<String>,
     /// Although outstanding invoices go by it: what is queued keeps its time, and the less specific
     /// schedule counts afterwards. The global one stays nevertheless.
@@ -119,7 +120,7 @@ async fn get(app: &App, level: Level) -> Told {
 
 async fn put(app: &App, caller: &Caller, level: Level, headers: &HeaderMap, body: Body) -> Told {
     let (text, reason) = parse::<PutRequest>(headers, body)?.read();
-    let author = author(caller, reason);
+    let author = perhaps_because(caller, reason)?;
     let told = app.billing.schedules().put(&level, text, author).await?;
     Ok(Json(told.into()))
 }
@@ -130,18 +131,11 @@ async fn delete(
     level: Level,
     deletion: Deletion,
 ) -> Result<StatusCode, ApiError> {
-    let author = author(caller, deletion.reason);
+    let author = perhaps_because(caller, deletion.reason)?;
     let force = deletion.force.unwrap_or(false);
     let schedules = app.billing.schedules();
     schedules.delete(&level, force, author).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-fn author(caller: &Caller, reason: Option<String>) -> Author {
-    Author::new(
-        caller.name(),
-        reason.unwrap_or_else(|| "not said".to_owned()),
-    )
 }
 
 fn customer(id: &str) -> Result<Level, ApiError> {

@@ -9,21 +9,39 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use tollgate_core::id::{ItemId, check_item_id};
 use tollgate_core::ports::Author;
+use utoipa::ToSchema;
 
 use super::error::{ApiError, bytes_of, json_body};
+use super::shape;
 use crate::auth::Caller;
 
 pub(super) type Body = Result<Bytes, BytesRejection>;
 
-/// A JSON body as a type; what does not fit is told as the field `body`.
-pub(super) fn parse<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Result<T, ApiError> {
-    serde_json::from_value(json_body(headers, body)?).map_err(|e| wrong("body", e.to_string()))
+/// A JSON body as a type. All that does not fit is told by field; the document says what fits.
+pub(super) fn parse<T: DeserializeOwned + ToSchema>(
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<T, ApiError> {
+    let body = json_body(headers, body)?;
+    let flaws = shape::flaws(&T::name(), &body);
+    if !flaws.is_empty() {
+        return Err(ApiError::invalid(flaws));
+    }
+    serde_json::from_value(body).map_err(|error| {
+        tracing::warn!(%error, schema = &*T::name(), "the document lets through what cannot be read");
+        wrong("body", "does not fit the document at /openapi.json")
+    })
 }
 
 /// A body of plain text.
 pub(super) fn text(headers: &HeaderMap, body: Body) -> Result<String, ApiError> {
     let bytes = bytes_of(headers, body, "text/plain")?;
-    String::from_utf8(bytes.into()).map_err(|_| wrong("body", "must be text in UTF-8"))
+    let text = String::from_utf8(bytes.into());
+    let text = text.map_err(|_| wrong("body", "must be text in UTF-8"))?;
+    if text.contains('\0') {
+        return Err(wrong("body", "must not contain the character NUL"));
+    }
+    Ok(text)
 }
 
 /// One wrong field.
@@ -37,12 +55,35 @@ pub(super) fn after_id(after: String) -> Result<ItemId, ApiError> {
     Ok(ItemId::new(after))
 }
 
+/// The longest reason; the document says so, too.
+const MAX_REASON_CHARS: usize = 500;
+/// What is kept of an act that may do without a reason and says none.
+const NO_REASON: &str = "no reason given";
+
 /// Who acts says why: the reason is what the next person reads.
 pub(super) fn author(caller: &Caller, reason: String) -> Result<Author, ApiError> {
-    if reason.trim().is_empty() {
-        return Err(wrong("reason", "must say why"));
-    }
+    check_reason(&reason).map_err(|why| wrong("reason", why))?;
     Ok(Author::new(caller.name(), reason))
+}
+
+/// Who acts, where the reason may be left out.
+pub(super) fn perhaps_because(caller: &Caller, reason: Option<String>) -> Result<Author, ApiError> {
+    author(caller, reason.unwrap_or_else(|| NO_REASON.to_owned()))
+}
+
+fn check_reason(reason: &str) -> Result<(), String> {
+    if reason.trim().is_empty() {
+        return Err("must not be empty".to_owned());
+    }
+    if reason.chars().count() > MAX_REASON_CHARS {
+        return Err(format!("must have at most {MAX_REASON_CHARS} characters"));
+    }
+    // A line break is part of a text, and an escape sequence would be part of somebody's terminal.
+    let is_strange = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
+    if reason.contains(is_strange) {
+        return Err("must not contain control characters".to_owned());
+    }
+    Ok(())
 }
 
 /// For fields where `null` says something else than leaving them out.

@@ -11,7 +11,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::forecast::Enough;
 use tollgate_core::id::{BulkId, LaneName};
 use tollgate_core::money::{Currency, Money};
-use tollgate_core::ports::{BulkSum, BulkView, LineError};
+use tollgate_core::ports::{BulkSum, BulkView, FailingChunk, LineError};
 use utoipa::{IntoParams, ToSchema};
 
 use super::App;
@@ -57,6 +57,8 @@ pub(super) struct StateResponse {
     lanes: Vec<LaneResponse>,
     /// Null if no accepted payment has a deadline.
     deadline: Option<DeadlineResponse>,
+    /// Why some of its lines are not planned yet, and when that is tried again; null while nothing holds it up.
+    why_not_running: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -157,6 +159,7 @@ pub(super) async fn show(
         rejected: view.rejected,
         started_at: view.started_at,
         ended_at: view.ended_at,
+        why_not_running: view.failing.as_ref().map(why),
     }))
 }
 
@@ -171,6 +174,17 @@ async fn provisional(app: &App, lanes: &[LaneResponse]) -> Result<Option<Provisi
         }
     }
     Ok(None)
+}
+
+fn why(failing: &FailingChunk) -> String {
+    let FailingChunk {
+        number,
+        failed,
+        why,
+        due,
+    } = failing;
+    let times = if *failed == 1 { "time" } else { "times" };
+    format!("chunk {number} failed {failed} {times} ({why}); the next try is at {due}")
 }
 
 async fn found(app: &App, batch: &str) -> Result<BulkView, ApiError> {

@@ -36,6 +36,7 @@ struct BlackoutBody {
     from: Timestamp,
     to: Timestamp,
     #[serde(default)]
+    #[schema(max_length = 500)]
     reason: String,
 }
 

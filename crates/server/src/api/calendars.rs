@@ -10,13 +10,13 @@ use tollgate_core::calendar::{Calendar, CalendarText, read_holidays};
 use tollgate_core::id::{CalendarName, LaneName, check_item_id};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::open_time::OpenTime;
-use tollgate_core::ports::{Author, CalendarInForce, SettingKind};
+use tollgate_core::ports::{CalendarInForce, SettingKind};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::body::{Body, parse, text, wrong};
+use super::body::{Body, parse, perhaps_because, text, wrong};
 use super::calendar_body::CalendarBody;
 use super::error::ApiError;
 use super::extract::{Path, Query};
@@ -34,6 +34,7 @@ const SHOWN_AHEAD: SignedDuration = SignedDuration::from_hours(24 * 366);
 struct PutRequest {
     #[serde(flatten)]
     text: CalendarBody,
+    #[schema(min_length = 1, max_length = 500)]
     reason: Option<String>,
     /// Needed for a change that would strand what waits.
     #[serde(default)]
@@ -121,7 +122,7 @@ impl App {
                 }
             }
         }
-        let author = Author::new(caller.name(), reason.unwrap_or_default());
+        let author = perhaps_because(caller, reason)?;
         let calendar = self.store.put_calendar(&name, text, author).await?;
         self.forecaster.forget();
         Ok(Json(self.told(calendar).await?))
@@ -181,6 +182,7 @@ async fn write(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct HolidaysQuery {
+    #[param(min_length = 1, max_length = 500)]
     reason: Option<String>,
     /// Needed for a change that would strand what waits.
     #[serde(default)]

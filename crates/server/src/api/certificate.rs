@@ -45,6 +45,9 @@ struct CertificateResponse {
     lane: String,
     from: Timestamp,
     to: Timestamp,
+    /// When this was drawn up, if the day was not over then; null for a day that was. What was sent later is not
+    /// in it.
+    as_of: Option<Timestamp>,
     /// No sliding second held more sends than its limit.
     holds: bool,
     sends: u64,
@@ -91,6 +94,7 @@ impl From<Certificate> for CertificateResponse {
             lane: it.lane,
             from: it.from,
             to: it.to,
+            as_of: it.as_of,
             holds: it.holds,
             sends: it.sends,
             first_send: it.first_send,
@@ -149,9 +153,11 @@ async fn certificate(
         date: query.date,
         zone: query.zone,
     };
-    let (from, to) = day.range(app.store.now().await?)?;
+    let now = app.store.now().await?;
+    let (from, to) = day.range(now)?;
     let lane = app.lane_named(query.lane).await?.name;
     let certificate = app.store.certificate(&lane, from, to).await?;
+    let certificate = certificate.drawn_up_at(now);
     match query.format.as_deref() {
         None | Some("json") => Ok(Json(CertificateResponse::from(certificate)).into_response()),
         Some("text") => Ok(certificate.to_string().into_response()),

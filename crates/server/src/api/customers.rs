@@ -13,7 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::body::{Body, after_id, wrong};
+use super::body::{Body, after_id, perhaps_because, wrong};
 use super::error::{ApiError, json_body};
 use super::extract::{Path, Query};
 use super::refusals::{Changes, Finds, Reads};
@@ -93,6 +93,7 @@ struct ChangeBody {
     #[schema(max_items = 20)]
     ladder: Option<Vec<String>>,
     /// What the next person should know.
+    #[schema(min_length = 1, max_length = 500)]
     reason: Option<String>,
 }
 
@@ -113,20 +114,16 @@ async fn change(
     body: Body,
 ) -> Result<Json<CustomerBody>, ApiError> {
     let (customer, reason) = changed(id, json_body(&headers, body)?)?;
-    let author = Author::new(caller.name(), reason);
+    let author = perhaps_because(&caller, reason)?;
     app.billing.customers().change(&customer, author).await?;
     Ok(Json(customer.into()))
 }
 
 /// The id is the address's; the domain reads the rest field by field.
-fn changed(id: String, mut body: Value) -> Result<(Customer, String), ApiError> {
-    let mut reason = "not said".to_owned();
+fn changed(id: String, mut body: Value) -> Result<(Customer, Option<String>), ApiError> {
+    let mut reason = Value::Null;
     if let Value::Object(fields) = &mut body {
-        match fields.remove("reason") {
-            None | Some(Value::Null) => {}
-            Some(Value::String(given)) => reason = given,
-            Some(_) => return Err(wrong("reason", "must be a string")),
-        }
+        reason = fields.remove("reason").unwrap_or_default();
         if fields.contains_key("customerId") {
             return Err(wrong(
                 "customerId",
@@ -136,8 +133,17 @@ fn changed(id: String, mut body: Value) -> Result<(Customer, String), ApiError> 
         check_item_id(&id).map_err(|_| missing(&id))?;
         fields.insert("customerId".to_owned(), Value::String(id));
     }
-    let customer = Customer::parse(&body).map_err(ApiError::invalid)?;
-    Ok((customer, reason))
+    let customer = Customer::parse(&body);
+    match (customer, reason) {
+        (Ok(customer), Value::String(reason)) => Ok((customer, Some(reason))),
+        (Ok(customer), Value::Null) => Ok((customer, None)),
+        (Err(details), Value::String(_) | Value::Null) => Err(ApiError::invalid(details)),
+        (customer, _) => {
+            let mut details = customer.err().unwrap_or_default();
+            details.insert("reason".to_owned(), "must be a string".to_owned());
+            Err(ApiError::invalid(details))
+        }
+    }
 }
 
 fn missing(id: &str) -> ApiError {

@@ -19,6 +19,7 @@ use super::extract::{Path, Query};
 use super::payment_changes::Because;
 use super::payments::payment_id;
 use super::refusals::{Changes, Finds};
+use super::sight::Sights;
 use super::{App, page, words};
 use crate::auth::Caller;
 
@@ -73,8 +74,11 @@ struct LetterResponse {
 }
 
 impl LetterResponse {
-    fn new(item_type: &ItemType, letter: DeadLetter) -> Self {
+    fn new(item_type: &ItemType, letter: DeadLetter, sights: &Sights) -> Self {
+        let item = Item::new(item_type, &letter.id);
+        let hidden = |text| sights.text(Some(&item), text);
         Self {
+            last_error: letter.last_error.map(hidden),
             item_type: item_type.to_string(),
             id: letter.id,
             status: letter.status,
@@ -83,7 +87,6 @@ impl LetterResponse {
             lane: letter.lane,
             run: letter.run,
             retry_count: letter.retry_count,
-            last_error: letter.last_error,
             due: letter.due,
         }
     }
@@ -114,6 +117,7 @@ struct ReplayResponse {
 )]
 async fn list(
     State(app): State<App>,
+    caller: Caller,
     Query(query): Query<ListQuery>,
 ) -> Result<Json<ListResponse>, ApiError> {
     let item_type = match query.item_type {
@@ -124,7 +128,13 @@ async fn list(
     let limit = page::limit(query.limit)?;
     let page = app.store.dead_letters(&item_type, after.as_ref(), limit);
     let page = page.await?;
-    let told = |letter| LetterResponse::new(&item_type, letter);
+    let items: Vec<Item> = page
+        .items
+        .iter()
+        .map(|letter| Item::new(&item_type, &letter.id))
+        .collect();
+    let sights = Sights::of(&app, &caller, items.iter()).await?;
+    let told = |letter| LetterResponse::new(&item_type, letter, &sights);
     Ok(Json(ListResponse {
         dead_letters: page.items.into_iter().map(told).collect(),
         next: page.next,

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tollgate_core::ports::StoreError;
 use tollgate_domains::invoices::BillingError;
+use tollgate_domains::json::{self, Refused};
 use tollgate_domains::payments::IntakeError;
 use utoipa::ToSchema;
 
@@ -102,7 +103,6 @@ impl From<IntakeError> for ApiError {
     fn from(error: IntakeError) -> Self {
         match error {
             IntakeError::Unavailable(why) => unavailable(&why),
-            IntakeError::UsedUp(why) => Self::conflict(why),
             IntakeError::Failed(why) => internal(&why),
         }
     }
@@ -145,11 +145,9 @@ pub(super) fn json_body(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Value, ApiError> {
     let bytes = bytes_of(headers, body, "application/json")?;
-    serde_json::from_slice(&bytes).map_err(|e| {
-        ApiError::new(
-            StatusCode::BAD_REQUEST,
-            format!("the body is not JSON: {e}"),
-        )
+    json::read(&bytes).map_err(|refused| match refused {
+        Refused::Syntax(_) => ApiError::new(StatusCode::BAD_REQUEST, format!("the body {refused}")),
+        Refused::Field { .. } => ApiError::invalid(refused.details("body")),
     })
 }
 

@@ -32,13 +32,19 @@ async fn live() -> Json<Health> {
     UP
 }
 
-/// Whether the store answers, and flows can be started.
+/// Whether the store can be read and written, and flows can be started. A write is tried at most once
+/// a second.
 #[utoipa::path(
     get, path = "/health/ready", operation_id = "isReady", tag = "service",
     responses((status = 200, description = "It does.", body = Health), Reads),
 )]
 async fn ready(State(app): State<App>) -> Result<Json<Health>, ApiError> {
     app.store.lanes().await.map_err(store_away)?;
+    if let Some(why) = app.writes.trouble().await {
+        tracing::warn!(why, "not ready");
+        let error = "nothing can be written to the store right now; the log says why";
+        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error));
+    }
     if app.engine.trouble().is_some() {
         return Err(away("the engine"));
     }

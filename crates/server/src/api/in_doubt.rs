@@ -85,7 +85,7 @@ struct ResolveRequest {
     /// How often it had been sent when you looked; refused if it was sent since.
     sends: u32,
     /// How you know.
-    #[schema(min_length = 1)]
+    #[schema(min_length = 1, max_length = 500)]
     reason: String,
     /// Who decides; needed where two persons must and there are no tokens.
     actor: Option<String>,

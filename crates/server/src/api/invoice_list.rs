@@ -1,10 +1,10 @@
-//! `GET /invoices`: page by page, by status.
+//! `GET /invoices`: page by page, by status or customer.
 
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
-use tollgate_core::id::ItemId;
+use tollgate_core::id::{ItemId, check_item_id};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{RecordLine, RecordsWanted};
 use tollgate_domains::invoices::{self, InvoiceStatus};
@@ -26,6 +26,9 @@ struct ListQuery {
     /// Only those with this status.
     #[param(schema_with = words::invoice_status)]
     status: Option<String>,
+    /// Only those of this customer.
+    #[param(schema_with = words::id)]
+    customer: Option<String>,
     /// The next page: after this id.
     #[param(schema_with = words::id)]
     after: Option<String>,
@@ -89,6 +92,7 @@ async fn list(
 ) -> Result<Json<ListResponse>, ApiError> {
     let wanted = RecordsWanted {
         status: query.status.map(known).transpose()?,
+        owner: query.customer.map(customer).transpose()?,
         after: query.after.map(after_id).transpose()?,
         ..RecordsWanted::all(invoices::item_type(), page::limit(query.limit)?)
     };
@@ -97,6 +101,13 @@ async fn list(
         invoices: page.items.into_iter().map(LineResponse::from).collect(),
         next: page.next,
     }))
+}
+
+fn customer(id: String) -> Result<String, ApiError> {
+    match check_item_id(&id) {
+        Ok(()) => Ok(id),
+        Err(why) => Err(wrong("customer", why)),
+    }
 }
 
 fn known(status: String) -> Result<String, ApiError> {

@@ -6,9 +6,9 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
-use tollgate_core::id::{FlowId, ItemId, LaneName, check_item_id};
+use tollgate_core::id::{BatchId, FlowId, ItemId, LaneName, check_item_id};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::money::Money;
+use tollgate_core::money::{Currency, Money};
 use tollgate_core::ports::{AuditEntry, Author, ItemView};
 use tollgate_domains::invoices::{self, CHECKED, InvoiceRequest};
 use tollgate_domains::payments::parse_time;
@@ -17,10 +17,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::billing_schedules::ScheduleBody;
-use super::body::{Body, parse, wrong};
+use super::body::{Body, parse, perhaps_because, wrong};
 use super::error::{ApiError, internal, json_body};
 use super::extract::Path;
 use super::foreseen::Foreseen;
+use super::invoice_changes::SettledByResponse;
 use super::payments::{AttemptResponse, attempt};
 use super::refusals::{Admits, Changes, Finds};
 use super::sight::Sight;
@@ -60,6 +61,14 @@ pub(super) struct Amount {
     currency: String,
 }
 
+impl Amount {
+    pub(super) fn read(&self) -> Result<Money, ApiError> {
+        let unknown = || wrong("amount.currency", "must be an ISO 4217 currency code");
+        let currency = Currency::from_code(&self.currency).ok_or_else(unknown)?;
+        Money::parse(&self.value, currency).map_err(|why| wrong("amount.value", why))
+    }
+}
+
 impl From<Money> for Amount {
     fn from(money: Money) -> Self {
         Self {
@@ -91,7 +100,7 @@ struct CreateResponse {
 
 /// Takes an invoice in and says when it will be charged.
 ///
-/// The same invoice again changes nothing and gets the same answer. Sameness is judged by content:
+/// The same invoice again changes nothing and answers 200 with its current status and amount. Sameness is judged by content:
 /// `100.0` equals `100.00`.
 #[utoipa::path(
     post, path = "/invoices", operation_id = "createInvoice", tag = "invoices",
@@ -118,7 +127,7 @@ async fn create(
     let body = CreateResponse {
         invoice_id: invoice.invoice_id,
         customer_id: invoice.customer_id,
-        amount: invoice.money.into(),
+        amount: taken.money.into(),
         status: taken.status,
         scheduled_time: taken.placed.scheduled,
         warning: taken.warning,
@@ -138,6 +147,8 @@ pub(super) struct InvoiceResponse {
     amount: Amount,
     #[schema(schema_with = words::invoice_status)]
     status: String,
+    /// Who noted that it was paid elsewhere; null if nobody did.
+    settled_by: Option<SettledByResponse>,
     /// When it is charged next: its slot, or the next rung, or the next question; null once it has
     /// ended.
     scheduled_time: Option<Timestamp>,
@@ -155,6 +166,9 @@ pub(super) struct InvoiceResponse {
     why_not_running: Option<String>,
     #[schema(value_type = Option<String>)]
     exec_workflow_id: Option<FlowId>,
+    /// The batch that the dispatcher last claimed it with; the audit log has it as `batchId`.
+    #[schema(value_type = Option<String>, example = "BATCH-0f3a9c5e7d214b68")]
+    dispatch_batch_id: Option<BatchId>,
     attempts: Vec<AttemptResponse>,
     checks: Vec<CheckResponse>,
     timeline: Vec<timeline::Event>,
@@ -215,6 +229,7 @@ fn response(
         attempts: attempts.map(|it| attempt(it, &Sight::WHOLE)).collect(),
         scheduled_time: view.finished_at.is_none().then_some(view.due),
         invoice_id: view.item.id,
+        settled_by: kept.settled_by.map(Into::into),
         customer_id: kept.customer_id,
         amount: view.money.into(),
         status: view.status,
@@ -224,6 +239,7 @@ fn response(
         foreseen: waits.foreseen,
         why_not_running: waits.why,
         exec_workflow_id: view.exec_flow,
+        dispatch_batch_id: view.dispatch_batch,
     })
 }
 
@@ -246,6 +262,7 @@ struct RescheduleRequest {
     #[schema(example = "2026-11-16T16:00:00-07:00")]
     at: Option<String>,
     /// What the next person should know.
+    #[schema(min_length = 1, max_length = 500)]
     reason: Option<String>,
 }
 
@@ -272,8 +289,7 @@ async fn reschedule(
         let example = "must be a time such as \"2026-11-16T16:00:00-07:00\"";
         parse_time(&text).ok_or_else(|| wrong("at", example))
     });
-    let reason = request.reason.unwrap_or_else(|| "not said".to_owned());
-    let author = Author::new(caller.name(), reason);
+    let author = perhaps_because(&caller, request.reason)?;
     let known = invoice_id(&id)?;
     app.billing
         .reschedule(&known, at.transpose()?, author)

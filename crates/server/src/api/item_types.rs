@@ -96,7 +96,7 @@ struct ChangeRequest {
     max_dispatch_retries: Option<u32>,
     #[schema(value_type = Option<f64>, maximum = 1440)]
     stale_claim_threshold_mins: Option<Decimal>,
-    #[schema(min_length = 1)]
+    #[schema(min_length = 1, max_length = 500)]
     reason: String,
 }
 

@@ -26,7 +26,7 @@ use crate::auth::Caller;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct PauseRequest {
-    #[schema(min_length = 1, example = "the bank asked for quiet")]
+    #[schema(min_length = 1, max_length = 500, example = "the bank asked for quiet")]
     reason: String,
     /// At once, if not given.
     from: Option<Timestamp>,
@@ -65,7 +65,7 @@ async fn pause(
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ResumeRequest {
-    #[schema(min_length = 1, example = "the bank asked for quiet")]
+    #[schema(min_length = 1, max_length = 500, example = "the bank asked for quiet")]
     reason: String,
     /// At once, if not given.
     at: Option<Timestamp>,
@@ -125,6 +125,7 @@ async fn change(
 struct ReplanRequest {
     /// Needed unless it is a preview.
     #[serde(default)]
+    #[schema(max_length = 500)]
     reason: String,
     /// Only say what would happen.
     #[serde(default)]

@@ -1,5 +1,5 @@
-//! What a single request may cost: the length of its address, and the time its body takes. And what
-//! every answer says to a browser.
+//! What a single request may be: the length of its address, the time its body takes, and what it must not contain.
+//! And what every answer says to a browser.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use futures::stream::unfold;
 
+use super::body::wrong;
 use super::error::ApiError;
 
 /// Path and query together.
@@ -20,14 +21,28 @@ const MAX_ADDRESS_BYTES: usize = 4 * 1024;
 /// This much of a body must come within its time: whole small ones, and each part of a large one.
 const BODY_PART_BYTES: usize = 64 * 1024;
 
+/// Half a year: browsers ask for nothing but TLS meanwhile.
+const STRICT_TRANSPORT: &str = "max-age=15768000";
+
+/// What is asked of every request, and said in every answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    pub(crate) body_patience: Duration,
+    /// Whether TLS protects what is said, be it ours or a proxy's.
+    pub(crate) by_tls: bool,
+}
+
 /// Bounds a request before anything else looks at it.
-pub(crate) async fn bound(
-    State(patience): State<Duration>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let mut response = bounded(patience, request, next).await;
+pub(crate) async fn bound(State(bounds): State<Bounds>, request: Request, next: Next) -> Response {
+    let mut response = match check(&request) {
+        Ok(()) => bounded(bounds.body_patience, request, next).await,
+        Err(refused) => refused.into_response(),
+    };
     let headers = response.headers_mut();
+    if bounds.by_tls {
+        let strict = HeaderValue::from_static(STRICT_TRANSPORT);
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, strict);
+    }
     let nosniff = HeaderValue::from_static("nosniff");
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
     let no_store = HeaderValue::from_static("no-store");
@@ -35,12 +50,34 @@ pub(crate) async fn bound(
     response
 }
 
-async fn bounded(patience: Duration, request: Request, next: Next) -> Response {
+fn check(request: &Request) -> Result<(), ApiError> {
     let address = request.uri().path_and_query();
-    if address.is_some_and(|address| address.as_str().len() > MAX_ADDRESS_BYTES) {
+    let address = address.map_or("", |address| address.as_str());
+    if address.len() > MAX_ADDRESS_BYTES {
         let error = format!("the address is longer than {MAX_ADDRESS_BYTES} bytes");
-        return ApiError::new(StatusCode::URI_TOO_LONG, error).into_response();
+        return Err(ApiError::new(StatusCode::URI_TOO_LONG, error));
     }
+    if address.contains("%00") {
+        return Err(wrong("address", "must not contain the character NUL"));
+    }
+    let headers = request.headers();
+    if headers.get_all(header::HOST).iter().count() > 1 {
+        return Err(wrong("Host", "must be given once"));
+    }
+    let mut codings = headers.get_all(header::CONTENT_ENCODING).iter();
+    if codings.any(|coding| !is_identity(coding)) {
+        let error = "Content-Encoding is not supported; send the body as it is";
+        return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, error));
+    }
+    Ok(())
+}
+
+fn is_identity(coding: &HeaderValue) -> bool {
+    let coding = coding.as_bytes().trim_ascii();
+    coding.eq_ignore_ascii_case(b"identity")
+}
+
+async fn bounded(patience: Duration, request: Request, next: Next) -> Response {
     if request.body().is_end_stream() {
         return next.run(request).await;
     }

@@ -23,6 +23,7 @@ mod health;
 mod in_doubt;
 mod in_doubt_ask;
 mod in_doubt_list;
+mod invoice_changes;
 mod invoice_list;
 mod invoice_occurrences;
 mod invoices;
@@ -31,6 +32,7 @@ mod lanes;
 mod limits;
 mod news;
 mod now;
+mod origin;
 mod page;
 mod payment_body;
 mod payment_changes;
@@ -41,6 +43,7 @@ mod rate_limit;
 mod refusals;
 mod rules;
 mod rules_body;
+mod shape;
 mod shift;
 mod sight;
 mod status_check_list;
@@ -51,7 +54,6 @@ mod words;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -60,7 +62,7 @@ use tollgate_core::id::LaneName;
 use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::ports::Store;
 use tollgate_dispatch::{Forecaster, Planner};
-use tollgate_domains::invoices::Billing;
+use tollgate_domains::invoices::{Billing, ChecksInForce};
 use tollgate_domains::notifications::Receiver;
 use tollgate_domains::payments::{Bank, Intake, Routes, RulesInForce};
 use tollgate_domains::status_checks::StatusCheckService;
@@ -70,14 +72,16 @@ use crate::auth::Tokens;
 use crate::engines::Readiness;
 use crate::pulse::Pulse;
 use crate::totals::Totals;
+use crate::write_check::WriteCheck;
 use error::ApiError;
 
-pub(crate) use access::strange_host;
+pub(crate) use access::Vouched;
 pub use access::{Needs, ROUTES};
 pub(crate) use bulk::Uploads;
 pub(crate) use bulk_views::grouped;
 pub use document::openapi_json;
-pub(crate) use limits::bound;
+pub(crate) use limits::{Bounds, bound};
+pub(crate) use origin::{from_another_site, strange_host};
 
 /// The largest body of a single request.
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -95,6 +99,7 @@ pub(crate) struct App {
     /// Who is told what becomes of payments.
     pub(crate) receivers: Arc<[Receiver]>,
     pub(crate) rules: Arc<RulesInForce>,
+    pub(crate) checks: Arc<ChecksInForce>,
     pub(crate) routes: Arc<Routes<Bank>>,
     /// Read anew when somebody asks for it.
     pub(crate) config_file: Option<PathBuf>,
@@ -104,6 +109,8 @@ pub(crate) struct App {
     pub(crate) lane: LaneName,
     pub(crate) pulse: Arc<Pulse>,
     pub(crate) totals: Arc<Totals>,
+    /// Whether anything can be written.
+    pub(crate) writes: Arc<WriteCheck>,
     /// Whether flows can be started.
     pub(crate) engine: Readiness,
 }
@@ -130,6 +137,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(customers::router())
         .merge(invoices::router())
         .merge(invoice_list::router())
+        .merge(invoice_changes::router())
         .merge(invoice_occurrences::router())
         .merge(billing_schedules::router())
         .merge(rate_limit::router())
@@ -151,26 +159,26 @@ fn resources() -> OpenApiRouter<App> {
 }
 
 /// Everything the API has, each address for whom the table of `access.rs` says.
-pub(crate) fn router(app: App, tokens: Arc<Tokens>, body_patience: Duration) -> Router {
+pub(crate) fn router(app: App, tokens: Arc<Tokens>, bounds: Bounds) -> Router {
     let (resources, _) = resources().split_for_parts();
     let resources = resources
         .merge(document::page())
         .fallback(|| async { ApiError::not_found("there is nothing at this address") });
-    bounded(resources, app, tokens, body_patience)
+    bounded(resources, app, tokens, bounds)
 }
 
 /// For a process without the role: whoever looks after it still wants to know.
-pub(crate) fn health_alone(app: App, tokens: Arc<Tokens>, body_patience: Duration) -> Router {
+pub(crate) fn health_alone(app: App, tokens: Arc<Tokens>, bounds: Bounds) -> Router {
     let (health, _) = health::router().split_for_parts();
     let elsewhere = || async { ApiError::not_found("this process does not serve the API") };
-    bounded(health.fallback(elsewhere), app, tokens, body_patience)
+    bounded(health.fallback(elsewhere), app, tokens, bounds)
 }
 
-fn bounded(routes: Router<App>, app: App, tokens: Arc<Tokens>, body_patience: Duration) -> Router {
+fn bounded(routes: Router<App>, app: App, tokens: Arc<Tokens>, bounds: Bounds) -> Router {
     routes
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(from_fn_with_state(tokens, access::admit))
-        .layer(from_fn_with_state(body_patience, limits::bound))
+        .layer(from_fn_with_state(bounds, limits::bound))
         .with_state(app)
 }

@@ -29,7 +29,8 @@ pub(super) struct PaymentBody {
     currency: String,
     debtor: Party,
     creditor: Party,
-    /// With an offset, or with a zone in brackets; now if not given, and up to 24 hours ago means now.
+    /// With an offset, or with a zone in brackets; now if not given, and up to 24 hours ago means now. A local
+    /// time in a gap of the clock is the end of the gap.
     execute_at: Option<String>,
     deadline: Option<String>,
     /// `run` runs it late; `hold` waits for a person.

@@ -4,7 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::Deserialize;
-use tollgate_core::ports::Intervened;
+use tollgate_core::id::Item;
+use tollgate_core::ports::{Author, Intervened, StoreResult};
 use tollgate_domains::payments;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -22,11 +23,14 @@ use crate::auth::Caller;
 #[serde(deny_unknown_fields)]
 pub(super) struct Because {
     /// What the next person should know.
-    #[schema(min_length = 1, example = "the customer called")]
+    #[schema(min_length = 1, max_length = 500, example = "the customer called")]
     pub(super) reason: String,
 }
 
-/// Withdraws a payment that waits and cannot have been paid.
+/// Withdraws a payment that cannot have been paid, planned or not.
+///
+/// Works until its turn to be sent is taken, and again while every attempt so far definitely did not pay; 409 while one is
+/// open or its outcome unknown. After a 200 nothing is sent.
 #[utoipa::path(
     post, path = "/payments/{id}/cancel", operation_id = "cancelPayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
@@ -42,19 +46,30 @@ async fn cancel(
 ) -> Result<Json<PaymentResponse>, ApiError> {
     let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
     let item = payments::item(&payment_id(&id)?);
-    let done = app
-        .store
-        .cancel(&item, payments::cancelled(), author)
-        .await?;
+    let done = withdraw(&app, &item, author).await?;
     answer(&app, &caller, &id, "cancelled", done).await
 }
 
-/// Lets a payment go that was held because its deadline has passed.
+/// Whether it is planned or not. It may be planned between the two questions, but only once.
+async fn withdraw(app: &App, item: &Item, author: Author) -> StoreResult<Intervened> {
+    let status = payments::cancelled;
+    let done = app.store.cancel(item, status(), author.clone()).await?;
+    if done != Intervened::NoSuchItem {
+        return Ok(done);
+    }
+    let done = app.store.withdraw(item, author.clone()).await?;
+    if done != Intervened::NoSuchItem {
+        return Ok(done);
+    }
+    app.store.cancel(item, status(), author).await
+}
+
+/// Releases a held payment: it runs late, or past the rules that hold it as they are worded now.
 #[utoipa::path(
     post, path = "/payments/{id}/release", operation_id = "releasePayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
     request_body = Because,
-    responses((status = 200, description = "It runs late, now.", body = PaymentResponse), Changes),
+    responses((status = 200, description = "It runs now.", body = PaymentResponse), Changes),
 )]
 async fn release(
     State(app): State<App>,
@@ -75,11 +90,14 @@ struct RescheduleRequest {
     /// Not before this time; with an offset, or with a zone in brackets.
     #[schema(example = "2026-11-16T16:00:00-07:00")]
     execute_at: String,
-    #[schema(min_length = 1)]
+    #[schema(min_length = 1, max_length = 500)]
     reason: String,
 }
 
-/// Gives a payment that waits and was never sent another time.
+/// Gives a payment that cannot have been paid another time, with the bounds of `executeAt` at intake.
+///
+/// Works until its turn to be sent is taken, and again while every attempt so far definitely did not pay; 409 while one is
+/// open or its outcome unknown. After a 200 nothing is sent before the new time.
 #[utoipa::path(
     post, path = "/payments/{id}/reschedule", operation_id = "reschedulePayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
@@ -101,6 +119,10 @@ async fn reschedule(
             "must be a time such as \"2026-11-16T16:00:00-07:00\"",
         )
     })?;
+    let now = app.store.now().await?;
+    if let Some(why) = payments::out_of_bounds(at, now) {
+        return Err(wrong("executeAt", why));
+    }
     let item = payments::item(&payment_id(&id)?);
     let done = app.store.reschedule(&item, at, author).await?;
     answer(&app, &caller, &id, "rescheduled", done).await
@@ -116,7 +138,15 @@ async fn answer(
 ) -> Result<Json<PaymentResponse>, ApiError> {
     match done {
         Intervened::Yes => told(app, caller, id).await,
-        Intervened::NoSuchItem => Err(no_payment(id)),
+        Intervened::NoSuchItem => {
+            let request = app.store.request(&payments::item(&payment_id(id)?)).await?;
+            Err(match request {
+                None => no_payment(id),
+                Some(_) => ApiError::conflict(format!(
+                    "payment {id} cannot be {verb}: it is not planned yet"
+                )),
+            })
+        }
         Intervened::Refused(why) => Err(ApiError::conflict(format!(
             "payment {id} cannot be {verb}: {why}"
         ))),

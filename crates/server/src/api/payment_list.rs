@@ -1,6 +1,6 @@
 //! `GET /payments`: page by page, by status, lane and batch.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use axum::Json;
@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::id::{BulkId, ItemId, LaneName};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{RecordLine, RecordsWanted};
+use tollgate_core::ports::{
+    Page, RecordLine, RecordsWanted, RequestState, RequestView, RequestsWanted,
+};
 use tollgate_dispatch::LaneForecast;
 use tollgate_domains::payments::{self, PaymentStatus};
 use utoipa::{IntoParams, ToSchema};
@@ -66,13 +68,16 @@ struct LineResponse {
     amount: String,
     #[schema(example = "USD")]
     currency: &'static str,
-    #[schema(value_type = String, example = "default")]
-    lane: LaneName,
-    #[schema(schema_with = words::queue_status)]
-    queue_status: QueueStatus,
+    /// Null until it is planned.
+    #[schema(value_type = Option<String>, example = "default")]
+    lane: Option<LaneName>,
+    /// Null until it is planned.
+    #[schema(schema_with = words::queue_status_or_null)]
+    queue_status: Option<QueueStatus>,
+    /// 0 until it is planned.
     run: u32,
-    /// Its slot.
-    scheduled_time: Timestamp,
+    /// Its slot; null until it is planned.
+    scheduled_time: Option<Timestamp>,
     deadline: Option<Timestamp>,
     /// As foreseen for what waits; null without a deadline, for what is under way or has ended, and while no time
     /// can be told.
@@ -105,10 +110,10 @@ impl LineResponse {
             status: line.status,
             amount: line.money.decimal(),
             currency: line.money.currency.code(),
-            lane: line.lane,
-            queue_status: line.queue_status,
+            lane: Some(line.lane),
+            queue_status: Some(line.queue_status),
             run: line.run,
-            scheduled_time: line.slot,
+            scheduled_time: Some(line.slot),
             deadline: line.deadline,
             meets_deadline,
             created_at: line.created_at,
@@ -116,7 +121,30 @@ impl LineResponse {
     }
 }
 
-/// Payments, page by page.
+impl From<RequestView> for LineResponse {
+    fn from(request: RequestView) -> Self {
+        let status = match request.state {
+            RequestState::Waiting => PaymentStatus::Initializing,
+            RequestState::Cancelled => PaymentStatus::Cancelled,
+            RequestState::Refused => PaymentStatus::Rejected,
+        };
+        Self {
+            payment_id: request.id,
+            status: status.as_str().to_owned(),
+            amount: request.money.decimal(),
+            currency: request.money.currency.code(),
+            lane: None,
+            queue_status: None,
+            run: 0,
+            scheduled_time: None,
+            deadline: None,
+            meets_deadline: None,
+            created_at: request.accepted_at,
+        }
+    }
+}
+
+/// Payments, page by page; those that are accepted and not planned yet among them.
 #[utoipa::path(
     get, path = "/payments", operation_id = "listPayments", tag = "payments",
     params(ListQuery),
@@ -130,10 +158,17 @@ async fn list(
         item_type: payments::item_type(),
         status: query.status.map(known).transpose()?,
         lane: query.lane.map(LaneName::new),
+        owner: None,
         bulk: query.batch.map(BulkId::new),
         after: query.after.map(after_id).transpose()?,
         limit: page::limit(query.limit)?,
     };
+    // Requests first: one that is planned meanwhile is then seen as a payment, too, and told once.
+    let requests = match requests_wanted(&wanted) {
+        Some(wanted) => app.store.requests(wanted).await?,
+        None => vec![],
+    };
+    let limit = wanted.limit;
     let page = app.store.records(wanted).await?;
     let mut forecasts = Forecasts::new();
     for line in page.items.iter().filter(|line| line.deadline.is_some()) {
@@ -142,13 +177,59 @@ async fn list(
             forecasts.insert(line.lane.clone(), foreseen);
         }
     }
-    let lines = page.items.into_iter();
-    Ok(Json(ListResponse {
-        payments: lines
-            .map(|line| LineResponse::new(line, &forecasts))
-            .collect(),
-        next: page.next,
-    }))
+    Ok(Json(merged(requests, page, &forecasts, limit)))
+}
+
+/// Payments that are not planned have no lane and no file yet.
+fn requests_wanted(wanted: &RecordsWanted) -> Option<RequestsWanted> {
+    if wanted.lane.is_some() || wanted.bulk.is_some() {
+        return None;
+    }
+    let is = |status: PaymentStatus| wanted.status.as_deref() == Some(status.as_str());
+    let state = if is(PaymentStatus::Initializing) {
+        Some(RequestState::Waiting)
+    } else if is(PaymentStatus::Cancelled) {
+        Some(RequestState::Cancelled)
+    } else if wanted.status.is_none() {
+        None
+    } else {
+        return None;
+    };
+    Some(RequestsWanted {
+        item_type: wanted.item_type.clone(),
+        state,
+        after: wanted.after.clone(),
+        limit: wanted.limit,
+    })
+}
+
+/// Both in the order of ids, as one page. What lies behind the end of either page is on the next one.
+fn merged(
+    requests: Vec<RequestView>,
+    page: Page<RecordLine, ItemId>,
+    forecasts: &Forecasts,
+    limit: u32,
+) -> ListResponse {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let is_full = requests.len() >= limit;
+    let last_request = requests.last().map(|request| request.id.clone());
+    let ends = [last_request.filter(|_| is_full), page.next];
+    let end = ends.into_iter().flatten().min();
+    let requests = requests.into_iter().map(LineResponse::from);
+    let mut lines: BTreeMap<ItemId, LineResponse> = requests
+        .map(|line| (line.payment_id.clone(), line))
+        .collect();
+    let records = page.items.into_iter();
+    let records = records.map(|line| LineResponse::new(line, forecasts));
+    lines.extend(records.map(|line| (line.payment_id.clone(), line)));
+    if let Some(end) = &end {
+        lines.retain(|id, _| id <= end);
+    }
+    let is_cut = lines.len() > limit;
+    let payments: Vec<_> = lines.into_values().take(limit).collect();
+    let last = payments.last().map(|line| line.payment_id.clone());
+    let next = if is_cut { last } else { end };
+    ListResponse { payments, next }
 }
 
 fn known(status: String) -> Result<String, ApiError> {
@@ -164,4 +245,71 @@ fn known(status: String) -> Result<String, ApiError> {
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list))
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::details::Details;
+    use tollgate_core::money::Money;
+
+    use super::*;
+
+    fn request(id: &str) -> RequestView {
+        RequestView {
+            id: ItemId::new(id),
+            state: RequestState::Waiting,
+            content_hash: String::new(),
+            money: Money::NONE,
+            document: String::new(),
+            details: Details::new(),
+            invalid: false,
+            correction: 1,
+            tries: 1,
+            failed_try: 0,
+            last_error: None,
+            accepted_at: Timestamp::UNIX_EPOCH,
+            due: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    fn record(id: &str) -> RecordLine {
+        RecordLine {
+            id: ItemId::new(id),
+            status: "SCHEDULED".into(),
+            money: Money::NONE,
+            lane: LaneName::new("bank"),
+            queue_status: QueueStatus::Ready,
+            run: 1,
+            slot: Timestamp::UNIX_EPOCH,
+            deadline: None,
+            created_at: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    #[test]
+    fn what_is_not_planned_is_listed_among_the_others_and_nothing_is_left_out() {
+        let (waiting, planned) = (["b", "d", "e", "h"], ["a", "c", "d", "f", "g"]);
+        for limit in 1..=10_u32 {
+            let (mut after, mut seen) = (String::new(), vec![]);
+            loop {
+                let most = usize::try_from(limit).unwrap();
+                let on = |ids: &[&'static str]| -> Vec<&'static str> {
+                    let later = ids.iter().copied().filter(|id| *id > after.as_str());
+                    later.take(most + 1).collect()
+                };
+                let requests = on(&waiting).into_iter().take(most).map(request).collect();
+                let records = on(&planned);
+                let next = (records.len() > most).then(|| ItemId::new(records[most - 1]));
+                let items = records.into_iter().take(most).map(record).collect();
+                let told = merged(requests, Page { items, next }, limit);
+                assert!(told.payments.len() <= most);
+                seen.extend(told.payments.iter().map(|it| it.payment_id.to_string()));
+                match told.next {
+                    Some(next) => after = next.to_string(),
+                    None => break,
+                }
+            }
+            assert_eq!(seen.concat(), "abcdefgh", "{limit} on a page");
+        }
+    }
 }

@@ -11,13 +11,12 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tollgate_core::Timestamp;
-use tollgate_core::id::{BulkId, FlowId, ItemId, LaneName, check_item_id};
+use tollgate_core::id::{BatchId, BulkId, FlowId, ItemId, LaneName, check_item_id};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
-use tollgate_core::ports::{AttemptView, AuditEntry, ItemView, Placed};
-use tollgate_domains::payments::{
-    self, Accepted, PaymentRequest, PaymentStatus, Unrecorded, Verdict,
-};
+use tollgate_core::ports::{AttemptView, AuditEntry, ItemView, RequestView};
+use tollgate_dispatch::{foresee, meets_deadline};
+use tollgate_domains::payments::{self, Accepted, PaymentRequest, PaymentStatus, Unrecorded};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -29,7 +28,7 @@ use super::foreseen::Foreseen;
 use super::payment_body::PaymentBody;
 use super::refusals::{Admits, Finds};
 use super::sight::{PartyResponse, Sight};
-use super::why::{Waits, waits};
+use super::why::{Waits, waits, why_unplanned};
 use super::{news, timeline, words};
 use crate::auth::Caller;
 
@@ -48,10 +47,10 @@ const MOST_AUDITED: u32 = 200;
 struct CreateResponse {
     #[schema(value_type = String, example = "pay_001")]
     payment_id: ItemId,
-    /// `SCHEDULED`, or `INITIALIZING` while its time is not known yet.
+    /// Its status now: `SCHEDULED` for a new one, `INITIALIZING` while its time is not known yet.
     #[schema(schema_with = words::payment_status)]
-    status: &'static str,
-    /// When it will run.
+    status: String,
+    /// Its slot, as it is now.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "2026-11-16T23:00:00.02Z")]
     scheduled_time: Option<Timestamp>,
@@ -67,8 +66,9 @@ struct CreateResponse {
 
 /// Takes a payment in and says when it will run.
 ///
-/// The same payment again changes nothing and gets the same answer, so whoever did not hear an answer
-/// sends it again. Sameness is judged by content: `125.5` equals `125.50`.
+/// The same payment again changes nothing and answers its current status and time, so a client that got no answer
+/// sends it again. Sameness is judged by content: `125.5` equals `125.50`. What was answered 202 is durable: it is
+/// planned, or refused with the reason, or stays `INITIALIZING` with `whyNotRunning` and is tried again.
 #[utoipa::path(
     post, path = "/payments", operation_id = "createPayment", tag = "payments",
     params(("Prefer" = Option<String>, Header,
@@ -77,8 +77,8 @@ struct CreateResponse {
     request_body = PaymentBody,
     responses(
         (status = 201, description = "Taken in and planned.", body = CreateResponse),
-        (status = 202, description = "Taken in; not planned within the wait.", body = CreateResponse),
-        (status = 200, description = "Known already, with the same content.", body = CreateResponse),
+        (status = 202, description = "Accepted and durable; not planned within the wait.", body = CreateResponse),
+        (status = 200, description = "Known already, with the same content: its current status and time.", body = CreateResponse),
         Admits,
     ),
 )]
@@ -90,61 +90,54 @@ async fn create(
     let body = json_body(&headers, body)?;
     let payment = PaymentRequest::parse(&body).map_err(ApiError::invalid)?;
     let id = payment.payment_id.clone();
-    match app.intake.accept(payment, wait(&headers)).await? {
+    let (status, body) = match app.intake.accept(payment, wait(&headers)).await? {
+        Accepted::Planned { view, is_new: true } => (StatusCode::CREATED, planned(&app, *view).await?),
+        Accepted::Planned { view, .. } => (StatusCode::OK, planned(&app, *view).await?),
         Accepted::Initializing { init_flow } => {
-            let body = CreateResponse {
-                payment_id: id,
-                status: PaymentStatus::Initializing.as_str(),
-                scheduled_time: None,
-                lane: None,
-                foreseen: Foreseen::default(),
-                init_workflow_id: init_flow,
-            };
-            Ok((StatusCode::ACCEPTED, Json(body)).into_response())
+            let body = unplanned(id, PaymentStatus::Initializing, init_flow);
+            (StatusCode::ACCEPTED, body)
         }
-        Accepted::Answered(verdict) => answer(&app, id, verdict).await,
-    }
-}
-
-async fn answer(app: &App, id: ItemId, verdict: Verdict) -> Result<Response, ApiError> {
-    match verdict {
-        Verdict::Scheduled { placed, repeat } => {
-            let status = if repeat {
-                StatusCode::OK
-            } else {
-                StatusCode::CREATED
-            };
-            let foreseen = foreseen(app, &placed).await?;
-            Ok((status, Json(scheduled(id, placed, foreseen))).into_response())
+        Accepted::Cancelled { init_flow } => {
+            let body = unplanned(id, PaymentStatus::Cancelled, init_flow);
+            (StatusCode::OK, body)
         }
-        Verdict::Conflict => Err(ApiError::conflict(format!(
-            "payment {id} is known with other content; a changed payment needs an id of its own"
-        ))),
-        Verdict::Invalid(details) => Err(ApiError::invalid(details)),
-        Verdict::Refused { rule, message } => {
-            Err(ApiError::refused(BTreeMap::from([(rule, message)])))
+        Accepted::Conflict => {
+            return Err(ApiError::conflict(format!(
+                "payment {id} is known with other content; a changed payment needs an id of its own"
+            )));
         }
-    }
-}
-
-/// By what is foreseen for its lane anyway: nothing is read for this payment.
-async fn foreseen(app: &App, placed: &Placed) -> Result<Foreseen, ApiError> {
-    let Some(lane) = app.forecaster.lane(&placed.lane).await? else {
-        return Ok(Foreseen::default());
+        Accepted::Invalid(details) => return Err(ApiError::invalid(details)),
+        Accepted::Refused(details) => return Err(ApiError::refused(details)),
     };
-    let foreseen = lane.ready(&payments::item_type(), placed.scheduled, placed.deadline);
-    let meets = foreseen.meets_deadline;
-    Ok(Foreseen::of(Some(foreseen), meets))
+    Ok((status, Json(body)).into_response())
 }
 
-fn scheduled(payment_id: ItemId, placed: Placed, foreseen: Foreseen) -> CreateResponse {
-    CreateResponse {
-        payment_id,
-        status: PaymentStatus::Scheduled.as_str(),
+/// By what is foreseen for its lane anyway: nothing more is read for this payment.
+async fn planned(app: &App, view: ItemView) -> Result<CreateResponse, ApiError> {
+    let now = app.forecaster.lane(&view.lane).await?;
+    let as_of = now.as_ref().map_or(view.created_at, |lane| lane.table.as_of);
+    let foreseen = foresee(&view, now.as_deref(), None, as_of);
+    let meets = meets_deadline(&view, foreseen.as_ref());
+    let foreseen = Foreseen::of(foreseen, meets);
+    let placed = view.placed();
+    Ok(CreateResponse {
+        payment_id: view.item.id,
+        status: view.status,
         scheduled_time: Some(placed.scheduled),
         lane: Some(placed.lane),
         foreseen,
         init_workflow_id: placed.init_flow,
+    })
+}
+
+fn unplanned(payment_id: ItemId, status: PaymentStatus, init_flow: FlowId) -> CreateResponse {
+    CreateResponse {
+        payment_id,
+        status: status.as_str().to_owned(),
+        scheduled_time: None,
+        lane: None,
+        foreseen: Foreseen::default(),
+        init_workflow_id: init_flow,
     }
 }
 
@@ -172,7 +165,7 @@ fn wait(headers: &HeaderMap) -> Duration {
 #[schema(as = Payment)]
 pub(super) enum PaymentResponse {
     Known(Box<KnownPayment>),
-    /// Taken in; its time is not known yet.
+    /// Accepted and not planned yet, or cancelled before it was.
     Initializing(InitializingPayment),
     /// Acknowledged, perhaps, and then not taken in; the id is still free for a corrected one.
     NotTaken(NotTakenPayment),
@@ -184,6 +177,17 @@ pub(super) struct InitializingPayment {
     payment_id: String,
     #[schema(schema_with = words::initializing)]
     status: &'static str,
+    #[schema(example = "125.50")]
+    amount: String,
+    #[schema(example = "USD")]
+    currency: &'static str,
+    accepted_at: Timestamp,
+    /// How often planning it was begun.
+    tries: u32,
+    /// Why it is not planned yet, and when that is tried again.
+    why_not_running: String,
+    #[schema(value_type = String, example = "init-payment-pay_001")]
+    init_workflow_id: FlowId,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -232,13 +236,17 @@ pub(super) struct KnownPayment {
     scheduled_time: Timestamp,
     #[serde(flatten)]
     foreseen: Foreseen,
-    deadline: Option<Timestamp>,
+    #[schema(example = "2026-11-17T00:00:00Z")]
+    deadline: Option<String>,
     /// What binds it, and when that lifts; null once it has ended.
     why_not_running: Option<String>,
     #[schema(value_type = String)]
     init_workflow_id: FlowId,
     #[schema(value_type = Option<String>)]
     exec_workflow_id: Option<FlowId>,
+    /// The batch that the dispatcher last claimed it with; the audit log has it as `batchId`.
+    #[schema(value_type = Option<String>, example = "BATCH-0f3a9c5e7d214b68")]
+    dispatch_batch_id: Option<BatchId>,
     attempts: Vec<AttemptResponse>,
     timeline: Vec<timeline::Event>,
 }
@@ -300,7 +308,7 @@ pub(super) async fn told(
 ) -> Result<Json<PaymentResponse>, ApiError> {
     let item_id = payment_id(id)?;
     let Some(view) = app.store.item(&payments::item(&item_id)).await? else {
-        return unrecorded(app, item_id).await.map(Json);
+        return unrecorded(app, caller, item_id).await.map(Json);
     };
     let Waits { foreseen, why } = waits(app, &view).await?;
     let audit = app.store.audit(Some(&view.item), MOST_AUDITED).await?;
@@ -318,19 +326,43 @@ pub(super) async fn told(
 }
 
 /// What is said of a payment that has no record.
-async fn unrecorded(app: &App, id: ItemId) -> Result<PaymentResponse, ApiError> {
+async fn unrecorded(app: &App, caller: &Caller, id: ItemId) -> Result<PaymentResponse, ApiError> {
     let payment_id = id.to_string();
     match app.intake.unrecorded(&id).await? {
         None => Err(no_payment(&payment_id)),
-        Some(Unrecorded::Initializing) => Ok(PaymentResponse::Initializing(InitializingPayment {
-            payment_id,
-            status: PaymentStatus::Initializing.as_str(),
-        })),
+        Some(Unrecorded::Initializing(request)) => {
+            let why = why_unplanned(app, &request).await;
+            let sight = match serde_json::from_str(&request.document) {
+                Ok(payment) => Sight::of(caller, &payment),
+                Err(_) => Sight::WHOLE,
+            };
+            let status = PaymentStatus::Initializing;
+            let response = initializing(&request, status, sight.text(&why));
+            Ok(PaymentResponse::Initializing(response))
+        }
+        Some(Unrecorded::Cancelled(request)) => {
+            let (status, why) = (PaymentStatus::Cancelled, "it was cancelled".to_owned());
+            let response = initializing(&request, status, why);
+            Ok(PaymentResponse::Initializing(response))
+        }
         Some(Unrecorded::Refused(details)) => Ok(PaymentResponse::NotTaken(NotTakenPayment {
             payment_id,
             status: PaymentStatus::Rejected.as_str(),
             details,
         })),
+    }
+}
+
+fn initializing(request: &RequestView, status: PaymentStatus, why: String) -> InitializingPayment {
+    InitializingPayment {
+        payment_id: request.id.to_string(),
+        status: status.as_str(),
+        amount: request.money.decimal(),
+        currency: request.money.currency.code(),
+        accepted_at: request.accepted_at,
+        tries: request.tries,
+        why_not_running: why,
+        init_workflow_id: payments::init_flow(request),
     }
 }
 
@@ -358,10 +390,13 @@ fn response(
         queue_status: view.queue_status,
         run: view.run,
         scheduled_time: view.slot,
-        deadline: view.deadline,
+        deadline: payment
+            .deadline_given
+            .or_else(|| view.deadline.map(|deadline| deadline.to_string())),
         why_not_running: None,
         init_workflow_id: view.init_flow,
         exec_workflow_id: view.exec_flow,
+        dispatch_batch_id: view.dispatch_batch,
         attempts: view.attempts.iter().map(|it| attempt(it, sight)).collect(),
     }
 }

@@ -122,8 +122,12 @@ pub(super) fn rate(certificate: &Certificate) -> String {
     } else {
         "LIMIT EXCEEDED"
     };
+    let so_far = certificate
+        .as_of
+        .map(|as_of| format!(" so far, as of {as_of}"));
+    let so_far = so_far.unwrap_or_default();
     let subtitle = format!(
-        "Bars: worst second of each minute, {worst} at most. Line: hard limit. {} sends; {verdict}.",
+        "Bars: worst second of each minute, {worst} at most. Line: hard limit. {} sends; {verdict}{so_far}.",
         certificate.sends
     );
     let mut canvas = Canvas::new(&title, &subtitle, highest.max(f64::from(worst)));

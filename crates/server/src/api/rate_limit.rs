@@ -10,22 +10,18 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{CalendarName, LaneName, check_item_id};
 use tollgate_core::lane::{LaneChange, Pause, Spread};
 use tollgate_core::lane_in_force::{LaneInForce, Standing};
-use tollgate_core::ports::Author;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::body::{Body, given, parse, wrong};
+use super::body::{Body, given, parse, perhaps_because, wrong};
 use super::error::ApiError;
 use super::extract::Query;
 use super::picture;
 use super::refusals::{Changes, Door, Finds, Reads};
 use super::words;
 use crate::auth::Caller;
-
-/// What is kept of a change that says no reason.
-const NO_REASON: &str = "no reason given";
 
 /// A lane's change, or a new lane: a new one needs `maxPerWindow` and `windowSizeSecs`.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -39,6 +35,7 @@ struct ConfigRequest {
     config_name: String,
     #[serde(flatten)]
     change: ChangeRequest,
+    #[schema(min_length = 1, max_length = 500)]
     reason: Option<String>,
     /// Needed for a change that would strand what waits.
     #[serde(default)]
@@ -57,7 +54,7 @@ pub(super) struct ChangeRequest {
     /// The plan: so many items per window.
     #[schema(minimum = 1)]
     max_per_window: Option<u32>,
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 86400)]
     window_size_secs: Option<u32>,
     /// The downstream's hard limit; a new lane's is twice its planned rate.
     #[schema(value_type = Option<f64>)]
@@ -208,9 +205,7 @@ async fn change(
     {
         return Err(ApiError::conflict(why));
     }
-    let reason = request.reason.filter(|reason| !reason.trim().is_empty());
-    let reason = reason.unwrap_or_else(|| NO_REASON.to_owned());
-    let author = Author::new(caller.name(), reason);
+    let author = perhaps_because(&caller, request.reason)?;
     let before = app.store.lane(&name).await?;
     let lane = app.store.change_lane(&name, change, author).await?;
     app.forecaster.forget();

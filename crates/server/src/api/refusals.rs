@@ -34,38 +34,38 @@ impl IntoResponses for Door {
 }
 impl IntoResponses for Reads {
     fn responses() -> Refusals {
-        refusals(&[400, 500, 503])
+        refusals(&[500])
     }
 }
 impl IntoResponses for Finds {
     fn responses() -> Refusals {
-        refusals(&[400, 404, 500, 503])
+        refusals(&[404, 500])
     }
 }
 impl IntoResponses for Takes {
     fn responses() -> Refusals {
-        refusals(&[400, 404, 413, 415, 500, 503])
+        refusals(&[404, 413, 500])
     }
 }
 impl IntoResponses for Changes {
     fn responses() -> Refusals {
-        refusals(&[400, 404, 409, 413, 415, 500, 503])
+        refusals(&[404, 409, 413, 500])
     }
 }
 impl IntoResponses for Admits {
     fn responses() -> Refusals {
-        refusals(&[400, 409, 413, 415, 422, 500, 503])
+        refusals(&[409, 413, 422, 500])
     }
 }
 
 impl IntoResponses for Starts {
     fn responses() -> Refusals {
-        refusals(&[400, 409, 413, 415, 500, 503])
+        refusals(&[409, 413, 500])
     }
 }
 
-/// Before any handler: who asks, and how slowly.
-const ALWAYS: [u16; 3] = [401, 403, 408];
+/// Before any handler: what no request may contain, who asks, how slowly, and whether there is room.
+const ALWAYS: [u16; 6] = [400, 401, 403, 408, 415, 503];
 
 fn refusals(statuses: &[u16]) -> Refusals {
     let one = |status: &u16| (status.to_string(), refusal(*status).into());
@@ -93,12 +93,16 @@ fn meaning(status: u16) -> &'static str {
     match status {
         400 => "Something in the request is wrong; `details` names each field.",
         401 => "A token is needed, or this one is not known.",
-        403 => "The token's role may not do this; the error names the role that may.",
+        403 => {
+            "The token's role may not do this; the error names the role that may. Without tokens: the request comes from a page of another site."
+        }
         404 => "There is no such thing.",
         408 => "The body came too slowly.",
         409 => "It is not in a state for that; the error says why.",
         413 => "The body is too large.",
-        415 => "The body is of another type than this operation takes.",
+        415 => {
+            "The body is of another type than this operation takes, or has a `Content-Encoding`."
+        }
         422 => "Refused by a rule; `details` names it.",
         503 => "Not now. Send the same request again.",
         _ => "A mistake of the service; its log has the reason.",

@@ -12,8 +12,8 @@ use tollgate_core::Timestamp;
 use tollgate_core::details::Details;
 use tollgate_core::id::LaneName;
 use tollgate_domains::payments::{
-    self, PaymentRequest, RouteText, RuleText, RulesError, RulesText, Trial, Tried, dry_run,
-    text_of,
+    self, PaymentRequest, RouteText, RuleText, RulesEffect, RulesError, RulesText, Trial, Tried,
+    dry_run, text_of,
 };
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -23,10 +23,11 @@ use super::App;
 use super::body::{Body, author, parse, wrong};
 use super::error::ApiError;
 use super::payment_body::PaymentBody;
-use super::refusals::{Reads, Takes};
+use super::refusals::{Changes, Reads, Takes};
 use super::rules_body::{Route, Rule};
 use crate::auth::Caller;
 use crate::config::Config;
+use crate::rules;
 
 /// At most this many payments are tried at once.
 const MOST_TRIED: usize = payments::MAX_BATCH;
@@ -95,7 +96,11 @@ async fn show(State(app): State<App>) -> Result<Json<RulesResponse>, ApiError> {
 #[serde(deny_unknown_fields)]
 #[schema(as = RulesReload)]
 struct ReloadRequest {
+    #[schema(min_length = 1, max_length = 500)]
     reason: String,
+    /// Required if the new rules would stop more than 100 waiting payments.
+    #[serde(default)]
+    confirm: bool,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -107,14 +112,45 @@ struct ReloadResponse {
     changed: bool,
     rules: usize,
     routes: usize,
+    /// The checks of invoices were reloaded, too.
+    checks: usize,
+    checks_changed: bool,
+    would_stop: EffectResponse,
 }
 
-/// Reads rules and routes from the configuration anew. All or nothing: a wrong rule leaves the old ones
-/// in force.
+/// What rules do at execution to the payments that wait.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RulesEffect)]
+struct EffectResponse {
+    /// Number of waiting payments that will be held for a person.
+    held: u64,
+    /// Number of waiting payments that will be rejected.
+    rejected: u64,
+    by_rule: BTreeMap<String, u64>,
+}
+
+impl From<RulesEffect> for EffectResponse {
+    fn from(effect: RulesEffect) -> Self {
+        let RulesEffect {
+            held,
+            rejected,
+            by_rule,
+        } = effect;
+        Self {
+            held,
+            rejected,
+            by_rule,
+        }
+    }
+}
+
+/// Reads rules, routes and the checks of invoices from the configuration anew. All or nothing: a wrong one
+/// leaves the old ones in force. Rules that would stop more than 100 waiting payments need `confirm`.
 #[utoipa::path(
     post, path = "/admin/rules/reload", operation_id = "reloadRules", tag = "rules",
     request_body = ReloadRequest,
-    responses((status = 200, description = "What is in force now.", body = ReloadResponse), Takes),
+    responses((status = 200, description = "What is in force now.", body = ReloadResponse), Changes),
 )]
 async fn reload(
     State(app): State<App>,
@@ -126,8 +162,17 @@ async fn reload(
     let author = author(&caller, request.reason)?;
     let config = Config::read(app.config_file.as_deref())
         .map_err(|why| ApiError::new(StatusCode::BAD_REQUEST, format!("{why:#}")))?;
+    let checks = config.invoices.validate();
+    checks.map_err(|why| ApiError::new(StatusCode::BAD_REQUEST, format!("{why:#}")))?;
     let text = config.rules_text();
-    let put = app.rules.put(&text, author).await?;
+    let effect = rules::effect(&app.rules, &text, &*app.store).await?;
+    if let (Some(why), false) = (rules::asks_first(&effect), request.confirm) {
+        return Err(ApiError::conflict(format!(
+            "{why}; repeat with confirm to put them in force"
+        )));
+    }
+    let put = app.rules.put(&text, author.clone()).await?;
+    let checks = app.checks.put(&config.invoices.checks, author).await?;
     let changed = put.is_some();
     let now = match put {
         Some(setting) => Some(setting),
@@ -138,6 +183,9 @@ async fn reload(
         changed,
         rules: text.rules.len(),
         routes: text.routes.len(),
+        checks: config.invoices.checks.len(),
+        checks_changed: checks.is_some(),
+        would_stop: effect.into(),
     }))
 }
 
@@ -166,6 +214,8 @@ struct DryRunResponse {
     invalid: usize,
     refused: usize,
     refused_by_rule: BTreeMap<String, usize>,
+    /// What they would do at execution to all payments that wait, whatever was tried.
+    would_stop: EffectResponse,
     /// In the order of the payments.
     results: Vec<TrialResponse>,
 }
@@ -222,7 +272,8 @@ async fn try_out(
         };
         Some(TrialResponse::new(id, trial))
     });
-    Ok(Json(summed_up(results.collect())))
+    let effect = RulesEffect::of(&book, &*app.store).await?;
+    Ok(Json(summed_up(results.collect(), effect)))
 }
 
 type Sample = Vec<(Option<String>, Result<Tried, Details>)>;
@@ -326,7 +377,7 @@ impl TrialResponse {
     }
 }
 
-fn summed_up(results: Vec<TrialResponse>) -> DryRunResponse {
+fn summed_up(results: Vec<TrialResponse>, effect: RulesEffect) -> DryRunResponse {
     let count = |verdict| results.iter().filter(|one| one.verdict == verdict).count();
     let mut refused_by_rule = BTreeMap::new();
     for rule in results.iter().filter_map(|one| one.rule.clone()) {
@@ -338,6 +389,7 @@ fn summed_up(results: Vec<TrialResponse>) -> DryRunResponse {
         invalid: count("INVALID"),
         refused: count("REFUSED"),
         refused_by_rule,
+        would_stop: effect.into(),
         results,
     }
 }

@@ -20,6 +20,14 @@ pub(super) struct Rule {
     duplicate_within_secs: Option<u32>,
     /// What a debtor may pay in a day, as a decimal.
     daily_total: Option<String>,
+    /// When it is judged; both if omitted. Required for an expression that uses `now`, `executeAt`,
+    /// `deadline` or `holdIfLate`. A rule that counts is judged at intake only.
+    #[schema(schema_with = super::words::rule_moments)]
+    at: Option<Vec<String>>,
+    /// What happens to a payment that breaks the rule at execution: it waits for a person (`hold`,
+    /// the default) or ends as REJECTED.
+    #[schema(schema_with = super::words::on_failure)]
+    on_failure: Option<String>,
     /// Of the daily total.
     currency: Option<String>,
     /// Whose days the daily total counts; UTC if not given.

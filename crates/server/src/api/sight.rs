@@ -1,12 +1,17 @@
 //! How much of a payment's accounts a caller is told: whole to those who operate, masked to everybody
 //! else, also where a bank's words repeat them.
 
+use std::collections::{HashMap, HashSet};
+
 use serde::Serialize;
 use tollgate_core::account::{masked, masked_in};
+use tollgate_core::id::Item;
 use tollgate_core::ports::ItemView;
 use tollgate_domains::payments::{self, Party, PaymentRequest};
 use utoipa::ToSchema;
 
+use super::App;
+use super::error::ApiError;
 use crate::auth::Caller;
 
 /// Who pays, or who is paid.
@@ -40,6 +45,14 @@ impl Sight {
         }
     }
 
+    /// Of any item that was taken in like this.
+    pub(super) fn on_document(caller: &Caller, document: &str) -> Self {
+        match serde_json::from_str(document) {
+            Ok(payment) => Self::of(caller, &payment),
+            Err(_) => Self::WHOLE,
+        }
+    }
+
     /// Of any item; only payments have accounts.
     pub(super) fn on(caller: &Caller, view: &ItemView) -> Self {
         match payments::document(view) {
@@ -63,6 +76,39 @@ impl Sight {
     pub(super) fn text(&self, text: &str) -> String {
         let hide = |text: String, account: &String| masked_in(&text, account);
         self.hidden.iter().fold(text.to_owned(), hide)
+    }
+}
+
+/// What a caller sees of texts about several items.
+#[derive(Debug)]
+pub(super) struct Sights(HashMap<Item, Sight>);
+
+impl Sights {
+    pub(super) async fn of<'a>(
+        app: &App,
+        caller: &Caller,
+        items: impl Iterator<Item = &'a Item>,
+    ) -> Result<Self, ApiError> {
+        if caller.sees_accounts() {
+            return Ok(Self(HashMap::new()));
+        }
+        let kind = payments::item_type();
+        let items: HashSet<Item> = items.filter(|it| it.item_type == kind).cloned().collect();
+        let items: Vec<Item> = items.into_iter().collect();
+        let documents = app.store.documents(&items).await?;
+        let sights = items.into_iter().zip(documents).map(|(item, document)| {
+            let document = document.unwrap_or_default();
+            (item, Sight::on_document(caller, &document))
+        });
+        Ok(Self(sights.collect()))
+    }
+
+    /// What is said about an item.
+    pub(super) fn text(&self, item: Option<&Item>, text: String) -> String {
+        match item.and_then(|item| self.0.get(item)) {
+            Some(sight) => sight.text(&text),
+            None => text,
+        }
     }
 }
 

@@ -3,13 +3,14 @@
 use tollgate_core::Timestamp;
 use tollgate_core::id::ItemType;
 use tollgate_core::lane_in_force::LaneInForce;
-use tollgate_core::ports::ItemView;
+use tollgate_core::ports::{ItemView, RequestView};
 use tollgate_core::timetable::{Untold, UntoldCode};
 use tollgate_dispatch::{
     DISPATCH_TASK_QUEUE, ENGINE_IS_AWAY, ItemForecast, NOBODY_DISPATCHES, SwitchedOff, foresee,
     is_overdue, item_type, meets_deadline, nobody_runs_it, switched_off, waits_for_dispatch,
     why_not_running,
 };
+use tollgate_domains::payments::INIT_TASK_QUEUE;
 
 use super::App;
 use super::error::ApiError;
@@ -97,4 +98,22 @@ async fn hindered(
         return Some(untold(UntoldCode::NobodyExecutes, why));
     }
     None
+}
+
+/// Why a payment that was accepted is not planned yet.
+pub(super) async fn why_unplanned(app: &App, request: &RequestView) -> String {
+    if app.engine.trouble().is_some() {
+        return ENGINE_IS_AWAY.to_owned();
+    }
+    if app.engine.nobody_works_on(INIT_TASK_QUEUE).await {
+        return format!(
+            "no process works on the task queue {INIT_TASK_QUEUE}, where it waits to be planned; start one with the role init"
+        );
+    }
+    let Some(error) = request.last_error.as_ref() else {
+        return "it is being planned".to_owned();
+    };
+    let (tries, due) = (request.failed_try, request.due);
+    let times = if tries == 1 { "time" } else { "times" };
+    format!("planning it failed {tries} {times} ({error}); the next try is at {due}")
 }

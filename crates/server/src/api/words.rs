@@ -9,7 +9,7 @@ use tollgate_core::timetable::UntoldCode;
 use tollgate_domains::invoices::InvoiceStatus;
 use tollgate_domains::payments::PaymentStatus;
 use utoipa::openapi::Type;
-use utoipa::openapi::schema::{Object, ObjectBuilder, SchemaType};
+use utoipa::openapi::schema::{Array, ArrayBuilder, Object, ObjectBuilder, SchemaType};
 
 /// What an id or a name that a caller chooses looks like.
 pub(super) const ID_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$";
@@ -32,7 +32,7 @@ pub(super) fn money_status() -> Object {
     text.enum_values(Some(words)).build()
 }
 pub(super) fn initializing() -> Object {
-    one_of([PaymentStatus::Initializing.as_str()])
+    one_of([PaymentStatus::Initializing, PaymentStatus::Cancelled].map(PaymentStatus::as_str))
 }
 pub(super) fn rejected() -> Object {
     one_of([PaymentStatus::Rejected.as_str()])
@@ -42,6 +42,13 @@ pub(super) fn queue_status() -> Object {
 }
 pub(super) fn untold_code() -> Object {
     one_of(UntoldCode::ALL.map(UntoldCode::as_str))
+}
+pub(super) fn queue_status_or_null() -> Object {
+    let words = QueueStatus::ALL.map(|status| Some(status.as_str()));
+    let types = SchemaType::from_iter([Type::String, Type::Null]);
+    let text = ObjectBuilder::new().schema_type(types);
+    text.enum_values(Some(words.into_iter().chain([None])))
+        .build()
 }
 pub(super) fn attempt_state() -> Object {
     one_of(AttemptState::ALL.map(AttemptState::as_str))
@@ -73,6 +80,13 @@ pub(super) fn check_status() -> Object {
 }
 pub(super) fn check_stage() -> Object {
     one_of(["IDB", "PGI"])
+}
+pub(super) fn rule_moments() -> Array {
+    let moments = ArrayBuilder::new().items(one_of(["intake", "execution"]));
+    moments.min_items(Some(1)).build()
+}
+pub(super) fn on_failure() -> Object {
+    one_of(["hold", "reject"])
 }
 pub(super) fn run_or_hold() -> Object {
     one_of(["run", "hold"])

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use tollgate_core::marker::Marker;
+
 use super::NamedBank;
 use super::tests::with;
 
@@ -28,6 +30,12 @@ fn each_contradiction_of_a_bank_names_its_key() {
         ("means_not_done = [429, 408]", "means_not_done: 408"),
         ("means_not_done = [504]", "means_not_done: 504"),
         ("means_not_done = [999]", "means_not_done: 999"),
+        ("recognised_by = \"json\"", "recognised_by: unknown marker"),
+        ("recognised_by = 5", "recognised_by"),
+        (
+            "recognised_by = \"header:a b\"",
+            "recognised_by: \"a b\" is not the name of a header",
+        ),
         ("lane = \"\"", "lane"),
         ("lane = \"a b\"", "lane"),
         ("headers = \"secret\"", "headers: must be text"),
@@ -56,6 +64,8 @@ fn each_contradiction_of_a_bank_names_its_key() {
         "honours_idempotency_key = false\nkey_retention_secs = 9",
         "means_not_done = [425, 503]",
         "settle_secs = 0",
+        "recognised_by = \"any body\"",
+        "recognised_by = \"content-type:application/problem+json\"",
     ] {
         with(&bank(fine)).unwrap();
         with(&gateway(fine)).unwrap();
@@ -109,7 +119,7 @@ fn a_gateway_needs_a_name_a_place_and_a_lane_of_its_own() {
 #[test]
 fn a_gateway_inherits_the_promises_and_no_secret() {
     let config = with(
-        "[downstream.payments]\nsettle_secs = 7\nmeans_not_done = [429, 503]\nroot_certificates = \"r.pem\"\nheaders = {Authorization = \"hunter2\"}\n[downstream.gateways.acme]\nurl = \"https://acme\"\nlane = \"a\"\ntimeout_ms = 5000\n[downstream.gateways.near]\nurl = \"http://near\"\nlane = \"n\"\n",
+        "[downstream.payments]\nsettle_secs = 7\nrecognised_by = \"field:code\"\nmeans_not_done = [429, 503]\nroot_certificates = \"r.pem\"\nheaders = {Authorization = \"hunter2\"}\n[downstream.gateways.acme]\nurl = \"https://acme\"\nlane = \"a\"\ntimeout_ms = 5000\n[downstream.gateways.near]\nurl = \"http://near\"\nlane = \"n\"\n",
     )
     .unwrap();
     let banks = config.downstream.banks().unwrap();
@@ -121,6 +131,10 @@ fn a_gateway_inherits_the_promises_and_no_secret() {
         (5000, 7, 512)
     );
     assert_eq!(acme.means_not_done, [429, 503]);
+    let by_code = Marker::Field("code".to_owned());
+    assert_eq!(acme.profile().recognised_by, by_code);
+    let provider = config.downstream.provider().bank;
+    assert_eq!(provider.profile().recognised_by, Marker::Contract);
     assert_eq!(acme.root_certificates.as_deref(), Some(Path::new("r.pem")));
     assert_eq!(
         banks[2].bank.root_certificates, None,
@@ -136,12 +150,17 @@ fn a_gateway_inherits_the_promises_and_no_secret() {
 #[test]
 fn a_sandbox_gets_everything_and_no_token() {
     let mut config = with(
-        "[downstream.payments]\nurl = \"https://real\"\nheaders = {A = \"t\"}\nroot_certificates = \"r\"\n[downstream.gateways.acme]\nurl = \"https://acme\"\nlane = \"a\"\nheaders = {A = \"t\"}\nroot_certificates = \"r\"\n",
+        "[downstream.payments]\nurl = \"https://real\"\nheaders = {A = \"t\"}\nroot_certificates = \"r\"\nrecognised_by = \"field:code\"\n[downstream.gateways.acme]\nurl = \"https://acme\"\nlane = \"a\"\nheaders = {A = \"t\"}\nroot_certificates = \"r\"\nrecognised_by = \"header:x\"\n",
     )
     .unwrap();
     config.downstream.send_all_to("http://sandbox");
     for NamedBank { bank, .. } in config.downstream.banks().unwrap() {
         assert_eq!(bank.url, "http://sandbox");
         assert!(bank.headers.is_empty() && bank.root_certificates.is_none());
+        assert_eq!(
+            bank.recognised_by,
+            Marker::Contract,
+            "as the sandbox answers"
+        );
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 use tollgate_core::id::{LaneName, check_item_id};
+use tollgate_core::marker::Marker;
 use tollgate_core::ports::{LONGEST_SEND, Profile};
 use tollgate_domains::payments::DEFAULT_GATEWAY;
 
@@ -45,6 +46,7 @@ pub struct Bank {
     pub key_retention_secs: u64,
     pub settle_secs: u64,
     pub means_not_done: Vec<u16>,
+    pub recognised_by: Marker,
     pub max_connections: usize,
     pub root_certificates: Option<PathBuf>,
     #[serde(default)]
@@ -62,6 +64,7 @@ pub struct Gateway {
     key_retention_secs: Option<u64>,
     settle_secs: Option<u64>,
     means_not_done: Option<Vec<u16>>,
+    recognised_by: Option<Marker>,
     max_connections: Option<usize>,
     root_certificates: Option<PathBuf>,
     #[serde(default)]
@@ -134,15 +137,16 @@ impl Downstream {
     /// and nobody is told.
     pub fn send_all_to(&mut self, url: &str) {
         self.notifications.silence();
-        url.clone_into(&mut self.payments.url);
-        self.payments.root_certificates = None;
-        self.payments.headers.clear();
-        url.clone_into(&mut self.invoices.url);
-        self.invoices.root_certificates = None;
-        self.invoices.headers.clear();
+        for bank in [&mut self.payments, &mut self.invoices] {
+            url.clone_into(&mut bank.url);
+            bank.root_certificates = None;
+            bank.headers.clear();
+            bank.recognised_by = Marker::Contract;
+        }
         for gateway in self.gateways.values_mut() {
             gateway.url = Some(url.to_owned());
             gateway.root_certificates = None;
+            gateway.recognised_by = None;
             gateway.headers.clear();
         }
     }
@@ -182,6 +186,7 @@ impl Gateway {
         let inherited = inherited.filter(|_| url.to_lowercase().starts_with("https:"));
         let honours = self.honours_idempotency_key;
         let means_not_done = self.means_not_done.clone();
+        let recognised_by = self.recognised_by.clone();
         Ok(Bank {
             url,
             lane,
@@ -192,6 +197,7 @@ impl Gateway {
                 .unwrap_or(payments.key_retention_secs),
             settle_secs: self.settle_secs.unwrap_or(payments.settle_secs),
             means_not_done: means_not_done.unwrap_or_else(|| payments.means_not_done.clone()),
+            recognised_by: recognised_by.unwrap_or_else(|| payments.recognised_by.clone()),
             max_connections: self.max_connections.unwrap_or(payments.max_connections),
             root_certificates: self.root_certificates.clone().or(inherited),
             headers: self.headers.clone(),
@@ -207,6 +213,7 @@ impl Bank {
             settle: Duration::from_secs(self.settle_secs),
             timeout: Duration::from_millis(self.timeout_ms),
             means_not_done: self.means_not_done.clone(),
+            recognised_by: self.recognised_by.clone(),
             asks_by_key: false,
         }
     }

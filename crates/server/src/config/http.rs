@@ -32,8 +32,8 @@ pub struct Tls {
 impl Http {
     pub(super) fn validate(&self) -> anyhow::Result<()> {
         ensure!(
-            self.max_connections > 0,
-            "http.max_connections must be at least 1"
+            self.max_connections > 1,
+            "http.max_connections must be at least 2"
         );
         let waits = [
             ("head_secs", self.head_secs),
@@ -142,7 +142,7 @@ mod tests {
                 "tls.certificate = \"c\"\ntls.key = \"k\"\ntls.ended_by_proxy = true",
                 "tls.ended_by_proxy",
             ),
-            ("http.max_connections = 0", "http.max_connections"),
+            ("http.max_connections = 1", "http.max_connections"),
             ("http.head_secs = 0", "http.head_secs"),
             ("http.body_secs = 3601", "http.body_secs"),
             ("http.drain_secs = 0", "http.drain_secs"),

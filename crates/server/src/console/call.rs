@@ -10,6 +10,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tollgate_core::ports::StoreError;
 use tower::ServiceExt;
 
 use super::Console;
@@ -47,6 +48,13 @@ impl Problem {
             error: error.into(),
             details: BTreeMap::new(),
         }
+    }
+
+    /// Nobody can be known while the store is away.
+    pub(super) fn store_away(error: &StoreError) -> Self {
+        tracing::warn!(%error, "no session can be looked up");
+        let error = "the store cannot be reached right now; try again";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, error)
     }
 
     /// Whoever says so has logged why.
@@ -111,9 +119,7 @@ impl Console {
     ) -> Result<Response, Problem> {
         let headers = request.headers_mut();
         headers.insert(header::HOST, HeaderValue::from_static("localhost"));
-        if let Some(token) = session.authorization() {
-            headers.insert(header::AUTHORIZATION, token);
-        }
+        request.extensions_mut().insert(session.vouched());
         let Ok(answer) = self.api.clone().oneshot(request).await;
         if answer.status().is_success() {
             return Ok(answer);

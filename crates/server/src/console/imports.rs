@@ -13,9 +13,9 @@ use tollgate_core::Timestamp;
 
 use super::Console;
 use super::call::{Problem, part, query};
-use super::session::{PROOF, Session, from_elsewhere};
+use super::session::{PROOF, Session};
 use super::shell::{Shell, clock, clock_or, grouped, page as drawn};
-use crate::api::Needs;
+use crate::api::{Needs, from_another_site};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -127,7 +127,7 @@ pub(super) async fn upload(
     headers: HeaderMap,
     mut form: Multipart,
 ) -> Result<Response, Problem> {
-    if from_elsewhere(&headers) || !is_proven(&mut form, &session).await? {
+    if from_another_site(&headers) || !is_proven(&mut form, &session).await? {
         return Err(Problem::not_ours());
     }
     let file = next_field(&mut form).await?;

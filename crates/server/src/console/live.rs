@@ -74,6 +74,9 @@ pub(super) async fn stream(State(console): State<Console>, session: Session) -> 
                 // The browser comes back when the service does.
                 _ = closing.wait_for(|closing| *closing) => return None,
             }
+            if console.is_over(&session).await {
+                return None;
+            }
             let event = match console.drawing(&session).await {
                 Ok(text) => Event::default().event("now").data(&*text),
                 Err(problem) => Event::default()

@@ -20,7 +20,6 @@ mod status_checks;
 mod worklists;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -30,7 +29,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use tokio::sync::watch;
 
+use crate::api::Bounds;
 use crate::auth::Tokens;
+use crate::sessions::Sessions;
 use call::Problem;
 
 /// What pages work with.
@@ -38,10 +39,10 @@ use call::Problem;
 pub(crate) struct Console {
     api: Router,
     tokens: Arc<Tokens>,
+    sessions: Sessions,
     /// Proves that a form is ours where there are no tokens: new with every start.
     secret: Arc<str>,
-    /// Whether the session's cookie may travel by TLS only.
-    by_tls: bool,
+    bounds: Bounds,
     live: Arc<live::Live>,
     /// True once the service is about to stop: live pages must not keep it.
     closing: watch::Receiver<bool>,
@@ -51,21 +52,23 @@ impl Console {
     pub(crate) fn new(
         api: Router,
         tokens: Arc<Tokens>,
-        by_tls: bool,
+        sessions: Sessions,
+        bounds: Bounds,
         closing: watch::Receiver<bool>,
     ) -> Self {
         Self {
             api,
             tokens,
+            sessions,
             secret: session::secret(),
-            by_tls,
+            bounds,
             live: Arc::default(),
             closing,
         }
     }
 
     /// The API as it was, and the pages beside it, bounded in the same way.
-    pub(crate) fn beside_the_api(self, body_patience: Duration) -> Router {
+    pub(crate) fn beside_the_api(self) -> Router {
         // A file may be of any size; everything else is a form.
         let upload = post(imports::upload).layer(DefaultBodyLimit::disable());
         let pages = Router::new()
@@ -124,7 +127,7 @@ impl Console {
             .route("/console/audit", get(accounts::audit))
             .route("/console/totals", get(accounts::totals))
             .layer(map_response(guarded))
-            .layer(from_fn_with_state(body_patience, crate::api::bound))
+            .layer(from_fn_with_state(self.bounds, crate::api::bound))
             .with_state(self.clone());
         self.api.merge(pages)
     }

@@ -52,9 +52,10 @@ struct Line {
     status: String,
     amount: String,
     currency: String,
-    lane: String,
-    queue_status: String,
-    scheduled_time: Timestamp,
+    /// None of these before it is planned.
+    lane: Option<String>,
+    queue_status: Option<String>,
+    scheduled_time: Option<Timestamp>,
     meets_deadline: Option<bool>,
 }
 
@@ -141,7 +142,7 @@ pub(super) struct Payment {
     pub(super) estimate: Option<Timestamp>,
     pub(super) tolerance_ms: Option<u64>,
     pub(super) provisional: Option<Provisional>,
-    pub(super) deadline: Option<Timestamp>,
+    pub(super) deadline: Option<String>,
     pub(super) meets_deadline: Option<bool>,
     pub(super) why_not_running: Option<String>,
     pub(super) init_workflow_id: Option<String>,
@@ -192,6 +193,11 @@ pub(super) struct Event {
 }
 
 impl Payment {
+    /// None if it lies behind what clocks can show.
+    pub(super) fn deadline_time(&self) -> Option<Timestamp> {
+        self.deadline.as_deref()?.parse().ok()
+    }
+
     fn address(&self) -> String {
         address(&self.id)
     }
@@ -199,9 +205,14 @@ impl Payment {
     pub(super) fn is_planned(&self) -> bool {
         !self.lane.is_empty()
     }
-    /// Whether it still waits, so that a person can stop or move it.
+    /// Whether it was accepted and has no time yet, so that a person can only stop it.
+    fn is_initializing(&self) -> bool {
+        self.status == PaymentStatus::Initializing.as_str()
+    }
+    /// Whether nothing can have been paid yet, so that a person can stop or move it.
     fn waits(&self) -> bool {
-        ["READY", "HELD"].contains(&self.queue_status.as_str()) && self.attempts.is_empty()
+        let not_paid = |attempt: &Attempt| attempt.outcome == "RETRY";
+        self.status == "SCHEDULED" && self.attempts.iter().all(not_paid)
     }
 }
 

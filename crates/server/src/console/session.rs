@@ -1,23 +1,27 @@
-//! Who reads, and whether a form is ours. A session is the reader's own token in a cookie that no script
-//! and no other site can use; with it come the token's name and role, and nothing is kept here.
+//! Who reads, and whether a form is ours. A browser shows the secret of its session in a cookie that no script and
+//! no other site can use; whose session it is, and whether it still is one, is looked up with every request.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Form;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Query, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use subtle::ConstantTimeEq;
+use tollgate_core::ports::StoreError;
 
 use super::Console;
 use super::call::{Problem, query};
 use super::shell::SignInPage;
-use crate::api::{Needs, strange_host};
+use crate::api::{Needs, Vouched, from_another_site, strange_host};
 use crate::auth::{Caller, hash};
+use crate::places::{Full, Seat};
+use crate::sessions::{LASTS, Secret};
 
 pub(super) const SIGN_IN: &str = "/console/sign-in";
 /// The field of a form that proves that it is ours.
@@ -25,15 +29,13 @@ pub(super) const PROOF: &str = "csrf";
 const COOKIE: &str = "tollgate_session";
 /// By TLS: browsers take a cookie of this name from this very host only, and never without TLS.
 const COOKIE_BY_TLS: &str = "__Host-tollgate_session";
-/// A shift, and the hours around it.
-const SESSION_SECS: u32 = 12 * 3600;
 /// The longest token that is tried.
 const MAX_TOKEN_BYTES: usize = 512;
 
 /// The reader of a page.
 #[derive(Debug, Clone)]
 pub(super) struct Session {
-    token: Option<String>,
+    secret: Option<Secret>,
     caller: Caller,
     /// Every form of this reader carries it.
     pub(super) csrf: String,
@@ -52,7 +54,7 @@ impl Session {
     }
 
     pub(super) fn has_token(&self) -> bool {
-        self.token.is_some()
+        self.secret.is_some()
     }
 
     /// Whether a form carries what ours do.
@@ -60,11 +62,9 @@ impl Session {
         same(given, &self.csrf)
     }
 
-    pub(super) fn authorization(&self) -> Option<HeaderValue> {
-        let token = self.token.as_ref()?;
-        let mut value = HeaderValue::from_str(&format!("Bearer {token}")).ok()?;
-        value.set_sensitive(true);
-        Some(value)
+    /// As whom the API is called.
+    pub(super) fn vouched(&self) -> Vouched {
+        Vouched(self.caller.clone())
     }
 }
 
@@ -74,33 +74,65 @@ pub(super) fn secret() -> Arc<str> {
 }
 
 impl Console {
-    fn session(&self, headers: &HeaderMap) -> Result<Session, Refusal> {
+    async fn session(&self, request: Shown<'_>) -> Result<Session, Refusal> {
+        let session = self.known(request.headers).await?;
+        if let Some(seat) = request.extensions.get::<Seat>() {
+            let seated = seat.belongs_to(&session.caller);
+            seated.map_err(|Full| Refusal::Full)?;
+        }
+        Ok(session)
+    }
+
+    async fn known(&self, headers: &HeaderMap) -> Result<Session, Refusal> {
         if !self.tokens.are_asked_for() {
             return match strange_host(headers) {
                 None => Ok(self.session_of(None, Caller::Local)),
                 Some(_) => Err(Refusal::Stranger),
             };
         }
-        let token = cookie(headers, self.cookie_name()).unwrap_or_default();
-        match self.tokens.caller(token.as_bytes()) {
-            Some(caller) => Ok(self.session_of(Some(token), caller)),
-            None => Err(Refusal::SignIn),
+        let Some(secret) = cookie(headers, cookie_name(self.bounds.by_tls)) else {
+            return Err(Refusal::SignIn);
+        };
+        match self.sessions.caller(&secret).await {
+            Ok(Some(caller)) => Ok(self.session_of(Some(secret), caller)),
+            Ok(None) => Err(Refusal::SignIn),
+            Err(error) => Err(Refusal::Away(error)),
         }
     }
 
-    fn cookie_name(&self) -> &'static str {
-        if self.by_tls { COOKIE_BY_TLS } else { COOKIE }
+    /// Whether a session that was found before has ended since.
+    pub(super) async fn is_over(&self, session: &Session) -> bool {
+        match &session.secret {
+            None => false,
+            // A store that is away says nothing about anybody.
+            Some(secret) => matches!(self.sessions.caller(secret).await, Ok(None)),
+        }
     }
 
-    fn session_of(&self, token: Option<String>, caller: Caller) -> Session {
-        let seed = token.as_deref().unwrap_or(&self.secret);
+    fn session_of(&self, secret: Option<Secret>, caller: Caller) -> Session {
+        let seed = secret.as_deref().unwrap_or(&self.secret);
         let proof = hash(format!("a form of the console for {seed}").as_bytes());
         Session {
-            token,
+            secret,
             caller,
             csrf: hex::encode(proof),
         }
     }
+}
+
+/// What of a request tells whose it is.
+struct Shown<'a> {
+    headers: &'a HeaderMap,
+    extensions: &'a Extensions,
+}
+
+fn cookie_name(by_tls: bool) -> &'static str {
+    if by_tls { COOKIE_BY_TLS } else { COOKIE }
+}
+
+fn cookie_text(by_tls: bool, secret: &str, secs: i64) -> String {
+    let (name, secure) = (cookie_name(by_tls), if by_tls { "; Secure" } else { "" });
+    format!("{name}={secret}; Path=/; HttpOnly; SameSite=Strict; Max-Age={secs}{secure}")
 }
 
 fn cookie(headers: &HeaderMap, wanted: &str) -> Option<String> {
@@ -119,6 +151,9 @@ enum Refusal {
     /// Not a name of this machine, where there are no tokens.
     Stranger,
     SignIn,
+    /// There are too many callers at once.
+    Full,
+    Away(StoreError),
 }
 
 impl IntoResponse for Refusal {
@@ -126,6 +161,11 @@ impl IntoResponse for Refusal {
         match self {
             Self::Stranger => StatusCode::FORBIDDEN.into_response(),
             Self::SignIn => Redirect::to(SIGN_IN).into_response(),
+            Self::Full => {
+                let error = "too many requests at once; try again";
+                Problem::new(StatusCode::SERVICE_UNAVAILABLE, error).into_response()
+            }
+            Self::Away(error) => Problem::store_away(&error).into_response(),
         }
     }
 }
@@ -134,7 +174,11 @@ impl FromRequestParts<Console> for Session {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, console: &Console) -> Result<Self, Response> {
-        console.session(&parts.headers).map_err(|refusal| {
+        let shown = Shown {
+            headers: &parts.headers,
+            extensions: &parts.extensions,
+        };
+        console.session(shown).await.map_err(|refusal| {
             let asked = parts.uri.path_and_query();
             match asked.filter(|_| refusal == Refusal::SignIn) {
                 // A page that was asked for comes after signing in; an act does not.
@@ -164,11 +208,12 @@ impl<T: DeserializeOwned> FromRequest<Console> for Act<T> {
     type Rejection = Response;
 
     async fn from_request(request: Request, console: &Console) -> Result<Self, Response> {
-        let session = console.session(request.headers());
-        let session = session.map_err(IntoResponse::into_response)?;
-        if from_elsewhere(request.headers()) {
+        let (mut parts, body) = request.into_parts();
+        let session = Session::from_request_parts(&mut parts, console).await?;
+        if from_another_site(&parts.headers) {
             return Err(Problem::not_ours().into_response());
         }
+        let request = Request::from_parts(parts, body);
         let bytes = Bytes::from_request(request, console).await;
         let bytes = bytes.map_err(IntoResponse::into_response)?;
         let proof: Proof = parse(&bytes).map_err(IntoResponse::into_response)?;
@@ -197,22 +242,6 @@ impl Problem {
         let error =
             "this form is old or from elsewhere; open the page again and send it from there";
         Self::new(StatusCode::FORBIDDEN, error)
-    }
-}
-
-/// What browsers say about where a request comes from.
-pub(super) fn from_elsewhere(headers: &HeaderMap) -> bool {
-    let text = |name| {
-        headers
-            .get(name)
-            .and_then(|value: &HeaderValue| value.to_str().ok())
-    };
-    if let Some(site) = text("sec-fetch-site") {
-        return site != "same-origin" && site != "none";
-    }
-    match (text("origin"), text("host")) {
-        (None, _) => false,
-        (Some(origin), host) => origin.split_once("://").map(|(_, at)| at) != host,
     }
 }
 
@@ -245,23 +274,43 @@ pub(super) struct SignIn {
 
 pub(super) async fn sign_in(
     State(console): State<Console>,
+    Connected(seat): Connected,
     headers: HeaderMap,
     Form(form): Form<SignIn>,
 ) -> Response {
-    if from_elsewhere(&headers) {
+    if from_another_site(&headers) {
         return Problem::not_ours().into_response();
     }
     let token = form.token.trim();
     let fits = token.len() <= MAX_TOKEN_BYTES && token.bytes().all(|b| b.is_ascii_graphic());
-    let known = fits
-        && !token.contains([';', ',', '"'])
-        && console.tokens.caller(token.as_bytes()).is_some();
-    if !known {
+    if !fits || console.tokens.caller(token.as_bytes()).is_none() {
         metrics::counter!("tollgate_api_refused_total", "status" => "401").increment(1);
+        console
+            .tokens
+            .wrong
+            .note(seat.as_ref().map(Seat::from))
+            .await;
         let page = SignInPage::new("This token is not known here.", &form.next);
         return (StatusCode::UNAUTHORIZED, page).into_response();
     }
-    with_cookie(&console, token, SESSION_SECS, page_of_ours(&form.next))
+    match console.sessions.begin(token).await {
+        Ok(secret) => {
+            let secs = LASTS.as_secs();
+            with_cookie(&console, &secret, secs, page_of_ours(&form.next))
+        }
+        Err(error) => Problem::store_away(&error).into_response(),
+    }
+}
+
+/// The place of the connection that a request came by.
+pub(super) struct Connected(Option<Seat>);
+
+impl FromRequestParts<Console> for Connected {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Console) -> Result<Self, Infallible> {
+        Ok(Self(parts.extensions.get::<Seat>().cloned()))
+    }
 }
 
 /// The address, if it is one of a page here; else the first page. Browsers read `\` as `/` and take
@@ -275,20 +324,20 @@ fn page_of_ours(next: &str) -> &str {
     }
 }
 
-pub(super) async fn sign_out(State(console): State<Console>, _: Act<Nothing>) -> Response {
+pub(super) async fn sign_out(State(console): State<Console>, act: Act<Nothing>) -> Response {
+    if let Some(secret) = &act.session.secret
+        && let Err(error) = console.sessions.end(secret).await
+    {
+        return Problem::store_away(&error).into_response();
+    }
     with_cookie(&console, "", 0, &format!("{SIGN_IN}?out=1"))
 }
 
 #[derive(Deserialize)]
 pub(super) struct Nothing {}
 
-fn with_cookie(console: &Console, token: &str, secs: u32, next: &str) -> Response {
-    let (name, secure) = (
-        console.cookie_name(),
-        if console.by_tls { "; Secure" } else { "" },
-    );
-    let cookie =
-        format!("{name}={token}; Path=/; HttpOnly; SameSite=Strict; Max-Age={secs}{secure}");
+fn with_cookie(console: &Console, secret: &str, secs: i64, next: &str) -> Response {
+    let cookie = cookie_text(console.bounds.by_tls, secret, secs);
     let mut response = Redirect::to(next).into_response();
     if let Ok(mut cookie) = HeaderValue::from_str(&cookie) {
         cookie.set_sensitive(true);
@@ -307,22 +356,6 @@ mod tests {
             (name, HeaderValue::from_str(value).unwrap())
         };
         pairs.iter().map(pair).collect()
-    }
-
-    #[test]
-    fn a_form_from_another_site_is_told_by_what_browsers_say() {
-        let table: [(&[(&'static str, &str)], bool); 7] = [
-            (&[], false),
-            (&[("sec-fetch-site", "same-origin")], false),
-            (&[("sec-fetch-site", "none")], false),
-            (&[("sec-fetch-site", "cross-site")], true),
-            (&[("sec-fetch-site", "same-site")], true),
-            (&[("origin", "http://a:1"), ("host", "a:1")], false),
-            (&[("origin", "http://b:1"), ("host", "a:1")], true),
-        ];
-        for (given, expected) in table {
-            assert_eq!(from_elsewhere(&headers(given)), expected, "{given:?}");
-        }
     }
 
     #[test]
@@ -348,20 +381,13 @@ mod tests {
 
     #[test]
     fn by_tls_the_cookie_is_of_this_host_alone_and_never_travels_without() {
-        let told = |by_tls| {
-            let (_, closing) = tokio::sync::watch::channel(false);
-            let console = Console::new(axum::Router::new(), Arc::default(), by_tls, closing);
-            let response = with_cookie(&console, "tg_x", 60, "/");
-            let cookie = &response.headers()[header::SET_COOKIE];
-            cookie.to_str().unwrap().to_owned()
-        };
         assert_eq!(
-            told(true),
-            "__Host-tollgate_session=tg_x; Path=/; HttpOnly; SameSite=Strict; Max-Age=60; Secure"
+            cookie_text(true, "x", 60),
+            "__Host-tollgate_session=x; Path=/; HttpOnly; SameSite=Strict; Max-Age=60; Secure"
         );
         assert_eq!(
-            told(false),
-            "tollgate_session=tg_x; Path=/; HttpOnly; SameSite=Strict; Max-Age=60"
+            cookie_text(false, "x", 60),
+            "tollgate_session=x; Path=/; HttpOnly; SameSite=Strict; Max-Age=60"
         );
     }
 }

@@ -2,10 +2,18 @@
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram};
 
-const COUNTERS: [(&str, &str); 15] = [
+const COUNTERS: [(&str, &str); 23] = [
+    (
+        "tollgate_intake_failures_total",
+        "tries to plan what was accepted that failed, by what: request (a single payment), chunk (of a file)",
+    ),
     (
         "rate_limiter_slot_assignment_failures_total",
         "items refused because their lane never opens again",
+    ),
+    (
+        "tollgate_clock_jumps_total",
+        "times that the store's clock was found to have jumped; each began a new era",
     ),
     ("tollgate_turns_total", "turns that were used"),
     (
@@ -42,8 +50,24 @@ const COUNTERS: [(&str, &str); 15] = [
         "payments that a rule refused, by rule",
     ),
     (
+        "tollgate_rule_stops_total",
+        "payments that a rule held or rejected before they were sent, by rule and by what followed",
+    ),
+    (
         "tollgate_rule_errors_total",
         "times a rule could not be judged, and refused, by rule",
+    ),
+    (
+        "tollgate_status_checks_started_total",
+        "status checks that were started",
+    ),
+    (
+        "tollgate_status_checks_ended_total",
+        "status checks that ended, by end (completed, failed)",
+    ),
+    (
+        "tollgate_status_check_failed_calls_total",
+        "failed calls of status checks, by service; repeats included",
     ),
     (
         "tollgate_invoice_checks_total",
@@ -54,12 +78,48 @@ const COUNTERS: [(&str, &str); 15] = [
         "requests without a token, with a wrong one, or with one whose role is not enough",
     ),
     (
+        "tollgate_api_wrong_tokens_total",
+        "tokens that are not known",
+    ),
+    (
+        "tollgate_api_connections_cut_off_total",
+        "connections that were cut off to make room for others",
+    ),
+    (
         "tollgate_bulk_lines_total",
         "lines of bulk files, by what became of them",
     ),
 ];
 
-const GAUGES: [(&str, &str); 16] = [
+const GAUGES: [(&str, &str); 23] = [
+    (
+        "tollgate_store_writable",
+        "1 while a small write to the store succeeds",
+    ),
+    (
+        "tollgate_store_connections_in_use",
+        "connections to the store that are in use",
+    ),
+    (
+        "tollgate_store_connections_max",
+        "connections to the store that there may be",
+    ),
+    (
+        "tollgate_store_waiting",
+        "operations that wait for a connection to the store",
+    ),
+    (
+        "tollgate_unplanned",
+        "payments that were accepted and are not planned yet, by what: request, line (of a file)",
+    ),
+    (
+        "tollgate_unplanned_oldest_seconds",
+        "how long ago the oldest single payment that is not planned yet was accepted",
+    ),
+    (
+        "tollgate_unplanned_failing",
+        "single payments and chunks of files whose last try to be planned failed",
+    ),
     (
         "tollgate_task_queue_workers",
         "on Temporal: who works on a task queue",
@@ -136,6 +196,10 @@ pub(super) fn describe() {
     }
     // A first failure is told as a rise only if zero was told before.
     counter!("rate_limiter_slot_assignment_failures_total").increment(0);
+    counter!("tollgate_clock_jumps_total").increment(0);
+    for what in ["request", "chunk"] {
+        counter!("tollgate_intake_failures_total", "what" => what).increment(0);
+    }
     for (name, meaning) in GAUGES {
         describe_gauge!(name, meaning);
     }

@@ -30,6 +30,13 @@ CREATE TABLE clock_boot (
     began   bigint NOT NULL
 );
 
+-- Written to find out whether anything can be written.
+CREATE TABLE write_probe (
+    one integer NOT NULL PRIMARY KEY CHECK (one = 1),
+    at  bigint  NOT NULL
+);
+INSERT INTO write_probe (one, at) VALUES (1, 0);
+
 -- The epoch in force, and it stays in force until the caller's transaction ends: taking the node
 -- needs the exclusive side of this lock. PL/pgSQL, since each of its statements sees what was
 -- committed while it waited; a lock beside the row, since locking the row would write to it.
@@ -89,6 +96,38 @@ CREATE INDEX record_counted ON record (item_type, owner, currency, status, creat
     WHERE counted;
 CREATE INDEX record_owner ON record (item_type, owner, status)
     WHERE by_owner;
+-- For a list of all of them, page by page.
+CREATE INDEX record_owner_page ON record (item_type, owner, item_id)
+    WHERE by_owner;
+
+-- What was accepted and is not planned yet: its admission ends it. A refused one keeps the verdict until other
+-- content follows, a cancelled one keeps its id used; both have no document any more.
+CREATE TABLE request (
+    item_type        text   COLLATE "C" NOT NULL,
+    item_id          text   COLLATE "C" NOT NULL,
+    state            text   COLLATE "C" NOT NULL
+        CONSTRAINT request_state_known CHECK (state IN ('WAITING', 'REFUSED', 'CANCELLED')),
+    content_hash     text   NOT NULL,
+    amount_minor     bigint NOT NULL,
+    currency         text   COLLATE "C" NOT NULL,
+    document         text   NOT NULL,
+    -- Why it was refused, whether it is not valid at all, and the flow that has judged it.
+    details          text   NOT NULL,
+    invalid          boolean NOT NULL DEFAULT false,
+    init_workflow_id text   COLLATE "C",
+    correction       bigint NOT NULL,
+    -- Begun, and the last of them that failed.
+    tries            bigint NOT NULL,
+    failed_try       bigint NOT NULL,
+    last_error       text,
+    accepted_at      bigint NOT NULL,
+    due_at           bigint NOT NULL,
+    PRIMARY KEY (item_type, item_id)
+) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
+        autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX request_due ON request (item_type, due_at) WHERE state = 'WAITING';
+CREATE INDEX request_shown ON request (item_type, item_id) WHERE state <> 'REFUSED';
+CREATE INDEX request_accepted ON request (item_type, accepted_at) WHERE state <> 'REFUSED';
 
 -- What owners had taken in, by quarters of an hour, whatever became of it; for daily totals.
 CREATE TABLE owner_total (
@@ -164,6 +203,8 @@ CREATE TABLE item_queue (
     run                 bigint NOT NULL,
     fence               bigint NOT NULL,
     retry_count         bigint NOT NULL,
+    -- Connections and exchanges of this item that failed: the pause after the next failure is by this number.
+    failures            bigint NOT NULL DEFAULT 0,
     last_error          text,
     init_workflow_id    text   NOT NULL,
     exec_workflow_id    text,
@@ -174,6 +215,9 @@ CREATE TABLE item_queue (
     finished_at         bigint,
     -- Rather HELD than sent after this time.
     hold_after          bigint,
+    -- The rules that hold it, and those that a person let it pass.
+    held_by             text,
+    passed_rules        text,
     -- The slot's, whatever happens after it.
     deadline            bigint,
     PRIMARY KEY (item_type, item_id)
@@ -209,11 +253,14 @@ CREATE TABLE attempt (
     turn_at         bigint NOT NULL,
     era             bigint NOT NULL,
     settled_at      bigint,
-    detail          text   NOT NULL
+    detail          text   NOT NULL,
+    -- Refused, and a person has had its item tried again since: another key may be asked.
+    reopened        boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX attempt_item ON attempt (item_type, item_id);
--- An item has at most one open attempt: a second sender, however late it wakes, finds it taken.
+-- An item has at most one open attempt: of two senders that ask at once, one gets a turn. One that
+-- asks late is refused by the attempts it has not seen (docs/decisions/0002).
 CREATE UNIQUE INDEX attempt_open ON attempt (item_type, item_id) WHERE state = 'OPEN';
 
 CREATE TABLE send_log (
@@ -244,6 +291,8 @@ CREATE TABLE flow (
     state    text    COLLATE "C" NOT NULL
         CONSTRAINT flow_state_known CHECK (state IN ('PENDING', 'LIVE', 'DONE', 'FAILED')),
     is_child boolean NOT NULL,
+    -- When it was put here, and when it is due, by the clock as it was then.
+    started_at bigint NOT NULL,
     due_at   bigint  NOT NULL,
     input    text    NOT NULL,
     progress text,
@@ -297,12 +346,17 @@ CREATE INDEX bulk_discarded ON bulk (bulk_id) WHERE state = 'DISCARDED';
 -- The work list: a chunk that has ended is deleted. Its text lives for seconds, and compressing it
 -- would cost more time than writing it.
 CREATE TABLE bulk_chunk (
-    bulk_id  text   COLLATE "C" NOT NULL,
-    chunk_no bigint NOT NULL,
-    text     bytea  NOT NULL,
+    bulk_id    text   COLLATE "C" NOT NULL,
+    chunk_no   bigint NOT NULL,
+    text       bytea  NOT NULL,
+    -- Tries that failed, why, and when the next one is due.
+    tries      bigint NOT NULL DEFAULT 0,
+    last_error text,
+    due_at     bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (bulk_id, chunk_no)
 ) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX bulk_chunk_failing ON bulk_chunk (bulk_id) WHERE tries > 0;
 ALTER TABLE bulk_chunk ALTER COLUMN text SET STORAGE EXTERNAL;
 
 CREATE TABLE bulk_error (
@@ -355,3 +409,12 @@ CREATE TABLE status_check_part (
     failed   boolean NOT NULL DEFAULT false,
     PRIMARY KEY (check_id, list_no, part_no)
 ) WITH (fillfactor = 80);
+
+-- Sessions of the console, by the hash of what a browser shows.
+CREATE TABLE session (
+    secret_sha256 text   COLLATE "C" NOT NULL PRIMARY KEY,
+    token_sha256  text   COLLATE "C" NOT NULL,
+    ends_at       bigint NOT NULL
+);
+CREATE INDEX session_token ON session (token_sha256, ends_at);
+CREATE INDEX session_end ON session (ends_at);

@@ -21,6 +21,13 @@ CREATE TABLE clock_boot (
     began   INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- Written to find out whether anything can be written.
+CREATE TABLE write_probe (
+    one INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
+    at  INTEGER NOT NULL
+) STRICT;
+INSERT INTO write_probe (one, at) VALUES (1, 0);
+
 CREATE TABLE setting (
     kind       TEXT    NOT NULL,
     name       TEXT    NOT NULL,
@@ -67,6 +74,37 @@ CREATE INDEX record_counted ON record (item_type, owner, currency, status, creat
     WHERE counted = 1;
 CREATE INDEX record_owner ON record (item_type, owner, status)
     WHERE by_owner = 1;
+-- For a list of all of them, page by page.
+CREATE INDEX record_owner_page ON record (item_type, owner, item_id)
+    WHERE by_owner = 1;
+
+-- What was accepted and is not planned yet: its admission ends it. A refused one keeps the verdict until other
+-- content follows, a cancelled one keeps its id used; both have no document any more.
+CREATE TABLE request (
+    item_type        TEXT    NOT NULL,
+    item_id          TEXT    NOT NULL,
+    state            TEXT    NOT NULL
+        CONSTRAINT request_state_known CHECK (state IN ('WAITING', 'REFUSED', 'CANCELLED')),
+    content_hash     TEXT    NOT NULL,
+    amount_minor     INTEGER NOT NULL,
+    currency         TEXT    NOT NULL,
+    document         TEXT    NOT NULL,
+    -- Why it was refused, whether it is not valid at all, and the flow that has judged it.
+    details          TEXT    NOT NULL,
+    invalid          INTEGER NOT NULL DEFAULT 0,
+    init_workflow_id TEXT,
+    correction       INTEGER NOT NULL,
+    -- Begun, and the last of them that failed.
+    tries            INTEGER NOT NULL,
+    failed_try       INTEGER NOT NULL,
+    last_error       TEXT,
+    accepted_at      INTEGER NOT NULL,
+    due_at           INTEGER NOT NULL,
+    PRIMARY KEY (item_type, item_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX request_due ON request (item_type, due_at) WHERE state = 'WAITING';
+CREATE INDEX request_shown ON request (item_type, item_id) WHERE state <> 'REFUSED';
+CREATE INDEX request_accepted ON request (item_type, accepted_at) WHERE state <> 'REFUSED';
 
 -- What owners had taken in, by quarters of an hour, whatever became of it; for daily totals.
 CREATE TABLE owner_total (
@@ -139,6 +177,8 @@ CREATE TABLE item_queue (
     run                 INTEGER NOT NULL,
     fence               INTEGER NOT NULL,
     retry_count         INTEGER NOT NULL,
+    -- Connections and exchanges of this item that failed: the pause after the next failure is by this number.
+    failures            INTEGER NOT NULL DEFAULT 0,
     last_error          TEXT,
     init_workflow_id    TEXT    NOT NULL,
     exec_workflow_id    TEXT,
@@ -149,6 +189,9 @@ CREATE TABLE item_queue (
     finished_at         INTEGER,
     -- Rather HELD than sent after this time.
     hold_after          INTEGER,
+    -- The rules that hold it, and those that a person let it pass.
+    held_by             TEXT,
+    passed_rules        TEXT,
     -- The slot's, whatever happens after it.
     deadline            INTEGER,
     PRIMARY KEY (item_type, item_id)
@@ -183,10 +226,13 @@ CREATE TABLE attempt (
     turn_at         INTEGER NOT NULL,
     era             INTEGER NOT NULL,
     settled_at      INTEGER,
-    detail          TEXT    NOT NULL
+    detail          TEXT    NOT NULL,
+    -- Refused, and a person has had its item tried again since: another key may be asked.
+    reopened        INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX attempt_item ON attempt (item_type, item_id);
--- An item has at most one open attempt: a second sender, however late it wakes, finds it taken.
+-- An item has at most one open attempt: of two senders that ask at once, one gets a turn. One that
+-- asks late is refused by the attempts it has not seen (docs/decisions/0002).
 CREATE UNIQUE INDEX attempt_open ON attempt (item_type, item_id) WHERE state = 'OPEN';
 
 CREATE TABLE send_log (
@@ -217,6 +263,8 @@ CREATE TABLE flow (
     state      TEXT    NOT NULL
         CONSTRAINT flow_state_known CHECK (state IN ('PENDING', 'LIVE', 'DONE', 'FAILED')),
     is_child   INTEGER NOT NULL,
+    -- When it was put here, and when it is due, by the clock as it was then.
+    started_at INTEGER NOT NULL,
     due_at     INTEGER NOT NULL,
     input      TEXT    NOT NULL,
     progress   TEXT,
@@ -261,11 +309,16 @@ CREATE INDEX bulk_discarded ON bulk (bulk_id) WHERE state = 'DISCARDED';
 
 -- The work list: a chunk that has ended is deleted. With a rowid, since its text is large.
 CREATE TABLE bulk_chunk (
-    bulk_id  TEXT    NOT NULL,
-    chunk_no INTEGER NOT NULL,
-    text     BLOB    NOT NULL,
+    bulk_id    TEXT    NOT NULL,
+    chunk_no   INTEGER NOT NULL,
+    -- Tries that failed, why, and when the next one is due. Before the text, which is read for itself only.
+    tries      INTEGER NOT NULL DEFAULT 0,
+    due_at     INTEGER NOT NULL DEFAULT 0,
+    last_error TEXT,
+    text       BLOB    NOT NULL,
     PRIMARY KEY (bulk_id, chunk_no)
 ) STRICT;
+CREATE INDEX bulk_chunk_failing ON bulk_chunk (bulk_id) WHERE tries > 0;
 
 CREATE TABLE bulk_error (
     bulk_id TEXT    NOT NULL,
@@ -317,3 +370,12 @@ CREATE TABLE status_check_part (
     failed   INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (check_id, list_no, part_no)
 ) STRICT;
+
+-- Sessions of the console, by the hash of what a browser shows.
+CREATE TABLE session (
+    secret_sha256 TEXT    NOT NULL PRIMARY KEY,
+    token_sha256  TEXT    NOT NULL,
+    ends_at       INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX session_token ON session (token_sha256, ends_at);
+CREATE INDEX session_end ON session (ends_at);

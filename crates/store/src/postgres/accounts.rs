@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use deadpool_postgres::GenericClient;
 use tokio_postgres::Row;
 use tollgate_core::Timestamp;
-use tollgate_core::id::{Item, ItemId, ItemType};
+use tollgate_core::id::{BatchId, Item, ItemId, ItemType};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{
     Accounts, AuditEntry, AuditWanted, NewAudit, Page, StoreResult, Total, rows_needed,
@@ -24,8 +24,23 @@ impl Accounts for PostgresStore {
         from: Timestamp,
         to: Timestamp,
     ) -> StoreResult<Vec<Total>> {
-        const TOTALS: &str = "SELECT status, currency, count(*), sum(amount_minor)::bigint
-             FROM record WHERE item_type = $1 AND created_at >= $2 AND created_at < $3
+        /// One statement: a request that becomes a record meanwhile is counted once.
+        const TOTALS: &str = "SELECT status, currency, sum(n)::bigint, sum(amount)::bigint FROM (
+                 SELECT status, currency, count(*) AS n, sum(amount_minor) AS amount FROM record
+                 WHERE item_type = $1 AND created_at >= $2 AND created_at < $3
+                 GROUP BY status, currency
+                 UNION ALL
+                 SELECT CASE state WHEN 'WAITING' THEN 'INITIALIZING' ELSE state END, currency,
+                        count(*), sum(amount_minor)
+                 FROM request
+                 WHERE item_type = $1 AND state <> 'REFUSED'
+                   AND accepted_at >= $2 AND accepted_at < $3
+                 GROUP BY 1, 2
+                 UNION ALL
+                 SELECT 'INITIALIZING', 'XXX', lines - accepted - duplicate - rejected, 0
+                 FROM bulk
+                 WHERE item_type = $1 AND state = 'RUNNING'
+                   AND started_at >= $2 AND started_at < $3) t
              GROUP BY status, currency ORDER BY status, currency";
         let item_type = item_type.clone();
         self.runner
@@ -106,14 +121,14 @@ async fn entries(
     asked: u32,
 ) -> StoreResult<Vec<Row>> {
     const OF_ITEM: &str = "SELECT created_at, item_type, item_id, action, status_before,
-             status_after, actor, detail, audit_id
+             status_after, actor, detail, audit_id, batch_id
          FROM audit_log WHERE item_type = $1 AND item_id = $2 AND audit_id < $3
          ORDER BY audit_id DESC LIMIT $4";
     const OF_ACTOR: &str = "SELECT created_at, item_type, item_id, action, status_before,
-             status_after, actor, detail, audit_id
+             status_after, actor, detail, audit_id, batch_id
          FROM audit_log WHERE actor = $1 AND audit_id < $2 ORDER BY audit_id DESC LIMIT $3";
     const OF_ALL: &str = "SELECT created_at, item_type, item_id, action, status_before,
-             status_after, actor, detail, audit_id
+             status_after, actor, detail, audit_id, batch_id
          FROM audit_log WHERE audit_id < $1 ORDER BY audit_id DESC LIMIT $2";
     let (before, asked) = (wanted.after.unwrap_or(i64::MAX), i64::from(asked));
     match (&wanted.item, &wanted.actor) {
@@ -161,6 +176,7 @@ fn entry_from(row: &Row) -> AuditEntry {
     AuditEntry {
         id: row.get(8),
         at: row.get::<_, Us>(0).0,
+        batch: row.get::<_, Option<String>>(9).map(BatchId::new),
         item: item_type
             .zip(item_id)
             .map(|(kind, id)| Item::new(&ItemType::new(kind), &ItemId::new(id))),

@@ -13,11 +13,12 @@ use tollgate_core::Timestamp;
 use tollgate_core::guard::{Guard, Tally};
 use tollgate_core::id::{FlowId, ItemId, ItemType, LaneName};
 use tollgate_core::lane_in_force::{never_opens, no_such_lane};
-use tollgate_core::ports::{Admission, NewItem, Placed, StoreResult};
+use tollgate_core::ports::{Admission, FoundRequest, NewItem, Placed, StoreResult};
 use tollgate_core::slot::Place;
 
 use super::counters::Plan;
 use super::guards;
+use super::requests;
 use super::run::{Params, all, execute, now};
 use super::value::Us;
 
@@ -58,11 +59,12 @@ impl Batch<'_> {
         items: &[NewItem],
         plans: &mut BTreeMap<LaneName, Plan>,
     ) -> StoreResult<Vec<Admission>> {
+        let found = requests::found(self.tx, self.item_type, items).await?;
         let mut answers: Vec<Option<Admission>> = vec![None; items.len()];
         let mut left: Vec<usize> = (0..items.len()).collect();
         while !left.is_empty() {
             let asking: Vec<&NewItem> = left.iter().map(|n| &items[*n]).collect();
-            let said = self.admit_first(&asking, plans).await?;
+            let said = self.admit_first(&asking, plans, &found).await?;
             let mut first: HashMap<&ItemId, &str> = HashMap::new();
             let mut later = vec![];
             for (n, said) in left.into_iter().zip(said) {
@@ -76,7 +78,10 @@ impl Batch<'_> {
             }
             left = later;
         }
-        Ok(answers.into_iter().flatten().collect())
+        let answers: Vec<Admission> = answers.into_iter().flatten().collect();
+        let said = items.iter().zip(&answers);
+        requests::end(self.tx, self.item_type, &found, said).await?;
+        Ok(answers)
     }
 
     /// The first of each id that has a lane is judged; what others are told goes by that.
@@ -84,12 +89,14 @@ impl Batch<'_> {
         &self,
         items: &[&NewItem],
         plans: &mut BTreeMap<LaneName, Plan>,
+        requests: &Found,
     ) -> StoreResult<Vec<Admission>> {
         let now = now(self.tx).await?;
         let mut seen = HashSet::new();
         let admissible: Vec<&NewItem> = items
             .iter()
             .copied()
+            .filter(|item| requested_answer(item, requests).is_none())
             .filter(|item| is_admissible(item, plans) && seen.insert(&item.id))
             .collect();
         // Before the records are written, so that they do not count themselves.
@@ -106,7 +113,15 @@ impl Batch<'_> {
         if judged.won.len() < new.len() {
             self.forget_losers(&new, &judged.won).await?;
         }
-        self.answer(items, &judged, plans, now.0).await
+        let mut answers = self.answer(items, &judged, plans, now.0).await?;
+        for (item, said) in items.iter().zip(&mut answers) {
+            if said.is_refusal()
+                && let Some(instead) = requested_answer(item, requests)
+            {
+                *said = instead;
+            }
+        }
+        Ok(answers)
     }
 
     /// The ids that were not known before.
@@ -332,6 +347,14 @@ fn known_from(row: &Row) -> (ItemId, Known) {
         ),
     };
     (ItemId::new(row.get::<_, String>(0)), known)
+}
+
+/// The requests that were found under the items' ids.
+type Found = HashMap<ItemId, FoundRequest>;
+
+/// The answer for an item that is not to be judged, because of a request.
+fn requested_answer(item: &NewItem, requests: &Found) -> Option<Admission> {
+    requests.get(&item.id)?.answer(item)
 }
 
 fn is_admissible(item: &NewItem, plans: &BTreeMap<LaneName, Plan>) -> bool {

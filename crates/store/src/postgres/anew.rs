@@ -42,9 +42,9 @@ pub(super) async fn place(
     Ok(Intervened::Yes)
 }
 
-/// One that was HELD is not held again: a person has decided. It is another run: a flow that was
+/// One that was HELD for its deadline is not held for it again: a person has decided. It is another run: a flow that was
 /// started for the old time, and has not had its turn yet, finds it taken. Of what is reopened, what was refused
-/// counts as declined from here on: it is asked again, under another key.
+/// stays so, and makes way for another key.
 async fn move_rows(
     tx: &Transaction<'_>,
     anew: &Anew,
@@ -59,11 +59,14 @@ async fn move_rows(
              UPDATE record SET status = $8, updated_at = tg_now()
              WHERE item_type = $1 AND item_id = $2 AND status = ANY($9)
          ), asked_again AS (
-             UPDATE attempt SET state = 'DECLINED'
+             UPDATE attempt SET reopened = true
              WHERE item_type = $1 AND item_id = $2 AND state = 'REFUSED' AND $7
          )
          UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = $4, last_error = NULL,
-                hold_after = CASE queue_status WHEN 'HELD' THEN NULL ELSE hold_after END,
+                hold_after = CASE WHEN queue_status = 'HELD' AND held_by IS NULL THEN NULL
+                                  ELSE hold_after END,
+                held_by = NULL,
+                retry_count = CASE queue_status WHEN 'DEAD' THEN 0 ELSE retry_count END,
                 run = run + 1, finished_at = NULL, claimed_at = NULL, dispatched_at = NULL
          WHERE item_type = $1 AND item_id = $2";
     let reopened = anew.reopened.as_ref();

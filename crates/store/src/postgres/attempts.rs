@@ -14,7 +14,7 @@ use tollgate_core::ports::{
 
 use super::records::move_status;
 use super::run::{Params, all, execute, optional};
-use super::value::{Us, word};
+use super::value::{Count, Us, word};
 use super::{PostgresStore, call_turns, turns};
 use crate::urgency::Urgency;
 
@@ -42,34 +42,31 @@ impl Attempts for PostgresStore {
             return Ok(before);
         }
         let (item, in_doubt) = (item.clone(), in_doubt.clone());
-        self.runner
-            .in_transaction(Urgency::Urgent, move |tx| {
-                Box::pin(async move {
-                    if abandon_passed(tx, &item, run, tolerance).await? {
-                        move_status(tx, &item, &in_doubt).await?;
-                    }
-                    history(tx, &item, tolerance).await
-                })
+        self.in_force(Urgency::Urgent, move |tx| {
+            Box::pin(async move {
+                if abandon_passed(tx, &item, run, tolerance).await? {
+                    move_status(tx, &item, &in_doubt).await?;
+                }
+                history(tx, &item, tolerance).await
             })
-            .await
+        })
+        .await
     }
 
     async fn take_turns(&self, wanted: TurnsWanted) -> StoreResult<TurnBlock> {
         let margin = self.gate_margin;
-        self.runner
-            .in_transaction(Urgency::Urgent, move |tx| {
-                Box::pin(async move { turns::take(tx, &wanted, margin).await })
-            })
-            .await
+        self.in_force(Urgency::Urgent, move |tx| {
+            Box::pin(async move { turns::take(tx, &wanted, margin).await })
+        })
+        .await
     }
 
     async fn take_call_turn(&self, wanted: CallWanted) -> StoreResult<CallTurn> {
         let margin = self.gate_margin;
-        self.runner
-            .in_transaction(Urgency::Urgent, move |tx| {
-                Box::pin(async move { call_turns::take(tx, &wanted, margin).await })
-            })
-            .await
+        self.in_force(Urgency::Urgent, move |tx| {
+            Box::pin(async move { call_turns::take(tx, &wanted, margin).await })
+        })
+        .await
     }
 
     async fn settle(&self, settlement: Settlement) -> StoreResult<bool> {
@@ -117,7 +114,9 @@ pub(super) async fn history(
     tolerance: Duration,
 ) -> StoreResult<History> {
     const HISTORY: &str = "SELECT tg_now(), e.number, e.since, a.attempt_id, a.kind, a.state,
-                a.turn_at, a.era, a.detail, a.idempotency_key
+                a.turn_at, a.era, a.detail, a.idempotency_key,
+                coalesce((SELECT q.failures FROM item_queue q
+                          WHERE q.item_type = $1 AND q.item_id = $2), 0), a.reopened
          FROM clock_era e
          LEFT JOIN attempt a ON a.item_type = $1 AND a.item_id = $2
          WHERE e.one = 1 ORDER BY a.attempt_id";
@@ -132,6 +131,7 @@ pub(super) async fn history(
     let number = first.get(1);
     let era = Era { number, since };
     Ok(History {
+        failures: first.get::<_, Count>(10).0,
         busy_for: busy_for(&past, era, tolerance, now),
         past,
         now,
@@ -152,5 +152,6 @@ fn past_from(row: &Row) -> StoreResult<Option<Past>> {
         turn_at: row.get::<_, Us>(6).0,
         era: row.get(7),
         detail: row.get(8),
+        reopened: row.get(11),
     }))
 }

@@ -4,27 +4,31 @@ use deadpool_postgres::GenericClient;
 use tokio_postgres::Row;
 use tollgate_core::id::{BulkId, ItemType, LaneName};
 use tollgate_core::ports::{
-    Bookmark, BulkLine, BulkState, BulkSum, BulkView, ChunkId, LineError, Page, StoreError,
-    StoreResult, rows_needed,
+    Bookmark, BulkLine, BulkState, BulkSum, BulkView, ChunkId, ChunkToDo, FailingChunk, LineError,
+    Page, StoreError, StoreResult, rows_needed,
 };
 
-use super::run::{Params, all};
+use super::run::{Params, all, optional};
 use super::value::{Count, Us, word};
 
 pub(super) async fn to_do(
     c: &impl GenericClient,
     item_type: &ItemType,
     limit: u32,
-) -> StoreResult<Vec<ChunkId>> {
-    const TO_DO: &str = "SELECT k.bulk_id, k.chunk_no FROM bulk b
-         CROSS JOIN LATERAL (SELECT bulk_id, chunk_no FROM bulk_chunk
-             WHERE bulk_id = b.bulk_id ORDER BY chunk_no LIMIT $2) k
+) -> StoreResult<Vec<ChunkToDo>> {
+    const TO_DO: &str = "SELECT k.bulk_id, k.chunk_no, k.tries FROM bulk b
+         CROSS JOIN LATERAL (SELECT bulk_id, chunk_no, tries FROM bulk_chunk
+             WHERE bulk_id = b.bulk_id AND due_at <= (SELECT tg_now())
+             ORDER BY chunk_no LIMIT $2) k
          WHERE b.item_type = $1 AND b.state = 'RUNNING'
          ORDER BY b.bulk_id, k.chunk_no LIMIT $2";
     let rows = all(c, TO_DO, &[&item_type.as_str(), &i64::from(limit)]).await?;
-    let chunk = |row: &Row| ChunkId {
-        bulk: BulkId::new(row.get::<_, String>(0)),
-        number: row.get::<_, Count>(1).0,
+    let chunk = |row: &Row| ChunkToDo {
+        chunk: ChunkId {
+            bulk: BulkId::new(row.get::<_, String>(0)),
+            number: row.get::<_, Count>(1).0,
+        },
+        failed: row.get::<_, Count>(2).0,
     };
     Ok(rows.iter().map(chunk).collect())
 }
@@ -43,7 +47,20 @@ pub(super) async fn view(c: &impl GenericClient, bulk: &BulkId) -> StoreResult<O
     };
     let mut view = view_from(first, bulk)?;
     view.sums = rows.iter().filter_map(sum_from).collect();
+    view.failing = failing(c, bulk).await?;
     Ok(Some(view))
+}
+
+async fn failing(c: &impl GenericClient, bulk: &BulkId) -> StoreResult<Option<FailingChunk>> {
+    const FAILING: &str = "SELECT chunk_no, tries, coalesce(last_error, ''), due_at
+         FROM bulk_chunk WHERE bulk_id = $1 AND tries > 0 ORDER BY tries DESC, chunk_no LIMIT 1";
+    let row = optional(c, FAILING, &[&bulk.as_str()]).await?;
+    Ok(row.map(|row| FailingChunk {
+        number: row.get::<_, Count>(0).0,
+        failed: row.get::<_, Count>(1).0,
+        why: row.get(2),
+        due: row.get::<_, Us>(3).0,
+    }))
 }
 
 pub(super) async fn lines(
@@ -124,6 +141,7 @@ fn view_from(row: &Row, bulk: &BulkId) -> StoreResult<BulkView> {
         started_at: maybe_time(7),
         ended_at: maybe_time(8),
         sums: vec![],
+        failing: None,
     })
 }
 

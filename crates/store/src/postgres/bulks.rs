@@ -6,14 +6,14 @@ use async_trait::async_trait;
 use deadpool_postgres::{GenericClient, Transaction};
 use tollgate_core::id::{BulkId, ItemType};
 use tollgate_core::ports::{
-    Bookmark, BulkLine, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, Closed, KnownBulk, LineError,
-    NewChunk, Page, StoreError, StoreResult,
+    Bookmark, BulkLine, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, ChunkToDo, Closed, KnownBulk,
+    LineError, NewChunk, Page, RETRIES, StoreError, StoreResult,
 };
 
 use super::PostgresStore;
 use super::bulk_views;
 use super::run::{Params, execute, lock_name, one, optional};
-use super::value::{Us, storable};
+use super::value::{Count, Us, storable};
 use crate::telemetry::Lines;
 use crate::urgency::Urgency;
 use crate::value::micros;
@@ -85,11 +85,20 @@ impl Bulks for PostgresStore {
             .await
     }
 
-    async fn chunks_to_do(&self, item_type: &ItemType, limit: u32) -> StoreResult<Vec<ChunkId>> {
+    async fn chunks_to_do(&self, item_type: &ItemType, limit: u32) -> StoreResult<Vec<ChunkToDo>> {
         let item_type = item_type.clone();
         self.runner
             .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move { bulk_views::to_do(&*c, &item_type, limit).await })
+            })
+            .await
+    }
+
+    async fn chunk_failed(&self, chunk: &ChunkId, why: &str) -> StoreResult<Option<u32>> {
+        let (chunk, why) = (chunk.clone(), storable(why).into_owned());
+        self.runner
+            .in_transaction(Urgency::Normal, move |tx| {
+                Box::pin(async move { failed(tx, &chunk, &why).await })
             })
             .await
     }
@@ -264,6 +273,26 @@ async fn sweep(tx: &Transaction<'_>, idle: Duration, most: u32) -> StoreResult<u
     let removed = execute(tx, REMOVE, &[&i64::from(most)]).await?;
     execute(tx, FORGET, &[]).await?;
     Ok(removed)
+}
+
+async fn failed(tx: &Transaction<'_>, chunk: &ChunkId, why: &str) -> StoreResult<Option<u32>> {
+    const TRIES: &str =
+        "SELECT tries + 1 FROM bulk_chunk WHERE bulk_id = $1 AND chunk_no = $2 FOR UPDATE";
+    const FAILED: &str = "UPDATE bulk_chunk SET tries = $3, last_error = $4, due_at = tg_now() + $5
+         WHERE bulk_id = $1 AND chunk_no = $2";
+    let (bulk, number) = (chunk.bulk.as_str(), i64::from(chunk.number));
+    let Some(row) = optional(tx, TRIES, &[&bulk, &number]).await? else {
+        return Ok(None);
+    };
+    let Count(tries) = row.get(0);
+    let pause = micros(RETRIES.pause_after(tries));
+    execute(
+        tx,
+        FAILED,
+        &[&bulk, &number, &i64::from(tries), &why, &pause],
+    )
+    .await?;
+    Ok(Some(tries))
 }
 
 /// The row of the chunk is the right to count it. The bulk's row comes next, so that the chunks of

@@ -11,13 +11,15 @@ use super::run::{Params, all, lock_name, one};
 use super::value::Count;
 use crate::value::{micros, until};
 
-/// The materialised part is what keeps a claim within its limit: as a sub-select the planner may
+/// What could not be started before is not claimed ahead of its pause: only a try tells whether it
+/// can be started now. The materialised part is what keeps a claim within its limit: as a sub-select the planner may
 /// run it again and again, each time with other rows.
 const DUE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
      due AS MATERIALIZED (
          SELECT item_type, item_id FROM item_queue
          WHERE item_type = $1 AND lane = $2 AND queue_status = 'READY'
            AND scheduled_exec_time <= (SELECT now FROM clock) + $3
+           AND (retry_count = 0 OR scheduled_exec_time <= (SELECT now FROM clock))
          ORDER BY scheduled_exec_time LIMIT $4
          FOR UPDATE SKIP LOCKED
      ), moved AS (

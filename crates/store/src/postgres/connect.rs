@@ -101,11 +101,13 @@ impl Address {
     }
 }
 
-/// What the operator wrote comes last and wins.
+/// What the operator wrote comes last and wins. A server, database or role may say that commits are
+/// not to be waited for (`synchronous_commit`); what was answered here must survive a crash.
 fn session_settings(options: &PostgresOptions, theirs: Option<&str>) -> String {
     format!(
         "-c statement_timeout={} -c lock_timeout={} -c idle_in_transaction_session_timeout={} \
-         -c plan_cache_mode=force_custom_plan -c default_transaction_isolation=read\\ committed {}",
+         -c plan_cache_mode=force_custom_plan -c default_transaction_isolation=read\\ committed \
+         -c synchronous_commit=on {}",
         options.statement_timeout.as_millis(),
         options.lock_timeout.as_millis(),
         options.idle_timeout.as_millis(),

@@ -80,7 +80,7 @@ async fn replay(tx: &Transaction<'_>, item: &Item, author: &Author) -> StoreResu
     const FOUND: &str =
         "SELECT queue_status FROM item_queue WHERE item_type = $1 AND item_id = $2 FOR UPDATE";
     const REPLAY: &str = "UPDATE item_queue SET queue_status = 'READY', run = run + 1,
-                retry_count = 0, scheduled_exec_time = tg_now(), claimed_at = NULL,
+                retry_count = 0, failures = 0, scheduled_exec_time = tg_now(), claimed_at = NULL,
                 dispatched_at = NULL, last_error = NULL
          WHERE item_type = $1 AND item_id = $2 AND queue_status = 'DEAD'";
     let key: Params<'_> = &[&item.item_type.as_str(), &item.id.as_str()];

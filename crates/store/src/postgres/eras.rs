@@ -5,6 +5,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::ports::{Boot, Era, StoreResult};
 
 use super::run::{execute, one, optional};
+use super::set_back;
 use super::value::Us;
 
 /// The time and its era, which may be an older one, never a newer: the row is as it was when the
@@ -46,5 +47,5 @@ pub(super) async fn open(tx: &Transaction<'_>, boot: Option<&Boot>) -> StoreResu
     if let Some(boot) = boot {
         execute(tx, VOUCH, &[&boot.id, &Us(boot.began)]).await?;
     }
-    Ok(())
+    set_back::make_due(tx).await
 }

@@ -4,10 +4,11 @@ use deadpool_postgres::Transaction;
 use tollgate_core::id::{Epoch, FlowId};
 use tollgate_core::ports::{FlowEnd, JournalEntry, StoreResult};
 
-use super::flows::check_epoch;
+use super::flows::epoch_in_force;
 use super::group::Job;
-use super::run::{execute, one};
+use super::run::execute;
 use super::value::storable;
+use crate::node;
 
 #[derive(Debug, Clone)]
 pub(super) enum Write {
@@ -33,10 +34,10 @@ pub(super) async fn write_flows(
     tx: &Transaction<'_>,
     jobs: Vec<FlowWrite>,
 ) -> StoreResult<Vec<StoreResult<()>>> {
-    let in_force: i64 = one(tx, "SELECT tg_epoch()", &[]).await?.get(0);
+    let in_force = epoch_in_force(tx).await?;
     let allowed: Vec<_> = jobs
         .iter()
-        .map(|job| check_epoch(job.epoch, in_force))
+        .map(|job| node::check(job.epoch, in_force))
         .collect();
     let current: Vec<&FlowWrite> = jobs
         .iter()
@@ -94,9 +95,10 @@ async fn progress(tx: &Transaction<'_>, jobs: &[&FlowWrite]) -> StoreResult<()> 
 async fn end(tx: &Transaction<'_>, jobs: &[&FlowWrite]) -> StoreResult<()> {
     const FORGET: &str = "DELETE FROM journal WHERE flow_id = ANY($1)";
     const END: &str = "UPDATE flow SET state = n.state, result = n.result, input = n.input,
-                due_at = (SELECT tg_now())
+                started_at = now.us, due_at = now.us
          FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
-              AS n (flow_id, state, result, input)
+              AS n (flow_id, state, result, input),
+              (SELECT tg_now() AS us) AS now
          WHERE flow.flow_id = n.flow_id";
     let (mut flows, mut states, mut results, mut inputs) = (vec![], vec![], vec![], vec![]);
     for job in jobs {

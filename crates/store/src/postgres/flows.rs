@@ -9,23 +9,27 @@ use deadpool_postgres::Transaction;
 use tokio_postgres::Row;
 use tollgate_core::id::{Epoch, FlowId};
 use tollgate_core::ports::{
-    DueFlow, DueFlows, FlowEnd, FlowView, Flows, JournalEntry, NewFlow, StoreError, StoreResult,
+    DueFlow, DueFlows, FlowEnd, FlowView, Flows, JournalEntry, NewFlow, StoreResult,
 };
 
 use super::PostgresStore;
 use super::flow_writes::{FlowWrite, Write};
 use super::run::{Params, all, execute, lock_name, one, optional};
+use crate::node;
 use crate::urgency::Urgency;
 use crate::value::{micros, until};
 
 #[async_trait]
 impl Flows for PostgresStore {
     async fn take_node(&self) -> StoreResult<Epoch> {
-        self.runner
+        let epoch = self
+            .runner
             .in_transaction(Urgency::Urgent, |tx| {
                 Box::pin(async move { take_node(tx).await })
             })
-            .await
+            .await?;
+        self.node.took_over(epoch);
+        Ok(epoch)
     }
 
     async fn start_flows(&self, flows: Vec<NewFlow>) -> StoreResult<Vec<bool>> {
@@ -105,22 +109,18 @@ async fn take_node(tx: &Transaction<'_>) -> StoreResult<Epoch> {
     Ok(Epoch(epoch))
 }
 
-/// A node that was taken over from writes nothing more.
-pub(super) fn check_epoch(ours: Epoch, in_force: i64) -> StoreResult<()> {
-    if in_force == ours.0 {
-        return Ok(());
-    }
-    Err(StoreError::Fenced(format!(
-        "this node's epoch is {}, the store's is {in_force}",
-        ours.0
-    )))
+/// The epoch in force, which stays in force until this transaction ends.
+pub(super) async fn epoch_in_force(tx: &Transaction<'_>) -> StoreResult<i64> {
+    Ok(one(tx, "SELECT tg_epoch()", &[]).await?.get(0))
 }
 
 async fn start_flows(c: &deadpool_postgres::Client, flows: &[NewFlow]) -> StoreResult<Vec<bool>> {
-    const START: &str = "INSERT INTO flow (flow_id, name, state, is_child, due_at, input)
-         SELECT n.flow_id, n.name, 'PENDING', n.is_child, (SELECT tg_now()) + n.delay, n.input
+    const START: &str =
+        "INSERT INTO flow (flow_id, name, state, is_child, started_at, due_at, input)
+         SELECT n.flow_id, n.name, 'PENDING', n.is_child, now.us, now.us + n.delay, n.input
          FROM unnest($1::text[], $2::text[], $3::boolean[], $4::bigint[], $5::text[])
-              AS n (flow_id, name, is_child, delay, input)
+              AS n (flow_id, name, is_child, delay, input),
+              (SELECT tg_now() AS us) AS now
          ON CONFLICT (flow_id) DO NOTHING
          RETURNING flow_id";
     // In the order of their ids, so that two who start the same flows never wait in a circle.
@@ -173,7 +173,7 @@ async fn due_flows(
          WHERE state = 'LIVE' AND handout = ANY($1)
          RETURNING flow_id, name, input, is_child";
     lock_name(tx, "tollgate/handout").await?;
-    check_epoch(epoch, one(tx, "SELECT tg_epoch()", &[]).await?.get(0))?;
+    node::check(epoch, epoch_in_force(tx).await?)?;
     let mut rows = if lost.is_empty() {
         vec![]
     } else {

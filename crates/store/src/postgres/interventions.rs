@@ -15,7 +15,7 @@ use tollgate_core::ports::{
 use super::accounts::audit;
 use super::counters::{Plan, lock_plans};
 use super::run::{Params, execute, optional};
-use super::value::{Us, word};
+use super::value::{Count, Us, word};
 use super::{PostgresStore, anew};
 use crate::anew::Anew;
 use crate::audit::Entry;
@@ -64,14 +64,13 @@ impl Interventions for PostgresStore {
              SELECT item_type, item_id, 'HELD', 'DISPATCHED', 'HELD', 'sender', $4, tg_now()
              FROM held";
         let (item, run) = (item.clone(), i64::from(run));
-        self.runner
-            .autocommit(Urgency::Urgent, move |c| {
-                Box::pin(async move {
-                    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
-                    Ok(execute(c, HOLD, &[&kind, &id, &run, &TOO_LATE]).await? == 1)
-                })
+        self.in_force(Urgency::Urgent, move |tx| {
+            Box::pin(async move {
+                let (kind, id) = (item.item_type.as_str(), item.id.as_str());
+                Ok(execute(tx, HOLD, &[&kind, &id, &run, &TOO_LATE]).await? == 1)
             })
-            .await
+        })
+        .await
     }
 
     async fn release_held(&self, item: &Item, author: Author) -> StoreResult<Intervened> {
@@ -144,7 +143,11 @@ impl PostgresStore {
 
 async fn release(tx: &Transaction<'_>, item: &Item, author: &Author) -> StoreResult<Intervened> {
     const RELEASE: &str = "UPDATE item_queue SET queue_status = 'READY',
-                scheduled_exec_time = tg_now(), hold_after = NULL, last_error = NULL
+                scheduled_exec_time = tg_now(),
+                hold_after = CASE WHEN held_by IS NULL OR hold_after < tg_now() THEN NULL
+                                  ELSE hold_after END,
+                passed_rules = trim(coalesce(passed_rules, '') || ' ' || coalesce(held_by, '')),
+                held_by = NULL, last_error = NULL
          WHERE item_type = $1 AND item_id = $2 AND queue_status = 'HELD'";
     let Some(found) = found(tx, item).await? else {
         return Ok(Intervened::NoSuchItem);
@@ -165,7 +168,7 @@ async fn cancel(
     margin: Decimal,
 ) -> StoreResult<Intervened> {
     const CANCEL: &str = "WITH cancelled AS (
-             UPDATE item_queue SET queue_status = 'CANCELLED', finished_at = tg_now()
+             UPDATE item_queue SET queue_status = 'CANCELLED', finished_at = tg_now(), held_by = NULL
              WHERE item_type = $1 AND item_id = $2
          )
          UPDATE record SET status = $3, updated_at = tg_now()
@@ -183,6 +186,14 @@ async fn cancel(
     Ok(Intervened::Yes)
 }
 
+/// Waits for whoever gives this item a turn. What is read in the next statement is what they left: a
+/// statement that locks and reads at once reads as of its beginning.
+pub(super) async fn lock_row(tx: &Transaction<'_>, item: &Item) -> StoreResult<()> {
+    const LOCK: &str = "SELECT 1 FROM item_queue WHERE item_type = $1 AND item_id = $2 FOR UPDATE";
+    let key: Params<'_> = &[&item.item_type.as_str(), &item.id.as_str()];
+    optional(tx, LOCK, key).await.map(drop)
+}
+
 pub(super) async fn hold_plan_and_row(
     tx: &Transaction<'_>,
     item: &Item,
@@ -195,23 +206,21 @@ pub(super) async fn hold_plan_and_row(
     };
     let mut plans = lock_plans(tx, &[row.get(0)], margin).await?;
     let plan = plans.pop_first().map(|(_, plan)| plan);
+    lock_row(tx, item).await?;
     Ok(found(tx, item).await?.map(|found| (found, plan)))
 }
 
-async fn found(c: &impl GenericClient, item: &Item) -> StoreResult<Option<Found>> {
+pub(super) async fn found(c: &impl GenericClient, item: &Item) -> StoreResult<Option<Found>> {
     const FOUND: &str = "SELECT q.queue_status, q.lane,
                 EXISTS (SELECT 1 FROM attempt a
                         WHERE a.item_type = q.item_type AND a.item_id = q.item_id
                           AND (a.state = 'DONE' OR (a.state IN ('OPEN', 'UNKNOWN')
                                AND a.attempt_id > t.declined))),
-                EXISTS (SELECT 1 FROM attempt a
-                        WHERE a.item_type = q.item_type AND a.item_id = q.item_id
-                          AND a.attempt_id > t.declined),
-                q.finished_at IS NOT NULL, r.status
+                q.finished_at IS NOT NULL, r.status, q.run
          FROM item_queue q
          JOIN record r ON r.item_type = q.item_type AND r.item_id = q.item_id
          CROSS JOIN (SELECT coalesce(max(attempt_id), 0) AS declined FROM attempt
-               WHERE item_type = $1 AND item_id = $2 AND state = 'DECLINED') t
+               WHERE item_type = $1 AND item_id = $2 AND (state = 'DECLINED' OR reopened)) t
          WHERE q.item_type = $1 AND q.item_id = $2 FOR UPDATE OF q";
     let row = optional(c, FOUND, &[&item.item_type.as_str(), &item.id.as_str()]).await?;
     row.map(|row| {
@@ -219,9 +228,9 @@ async fn found(c: &impl GenericClient, item: &Item) -> StoreResult<Option<Found>
             queue_status: word(&row, 0, QueueStatus::parse)?,
             lane: LaneName::new(row.get::<_, String>(1)),
             may_be_done: row.get(2),
-            was_sent: row.get(3),
-            has_ended: row.get(4),
-            record_status: row.get(5),
+            has_ended: row.get(3),
+            record_status: row.get(4),
+            run: row.get::<_, Count>(5).0,
         })
     })
     .transpose()

@@ -4,6 +4,7 @@
 mod accounts;
 mod admissions;
 mod admit;
+mod amendments;
 mod anew;
 mod attempts;
 mod away;
@@ -36,7 +37,11 @@ mod queue;
 mod records;
 mod recount;
 mod replan;
+mod requests;
+mod rule_stops;
 mod run;
+mod sessions;
+mod set_back;
 mod settings;
 mod settle;
 mod starts;
@@ -50,18 +55,23 @@ use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use deadpool_postgres::Transaction;
+use futures::future::BoxFuture;
 use rust_decimal::Decimal;
 use tollgate_core::gate::DEFAULT_MARGIN;
-use tollgate_core::ports::{Boot, Reading, Settlement, SharedClock, StoreResult};
+use tollgate_core::ports::{
+    Boot, Reading, Settlement, SharedClock, StoreConnections, StoreHealth, StoreResult,
+};
 
 use crate::clock::MovableTime;
+use crate::node::{self, Node};
 use crate::urgency::Urgency;
 use admissions::Admit;
 use finish::Finish;
 use flow_writes::FlowWrite;
 use flows::Handouts;
 use group::Group;
-use run::{Runner, one};
+use run::{Runner, execute, one};
 use value::Us;
 
 /// What can be set about a PostgreSQL store.
@@ -133,6 +143,35 @@ pub struct PostgresStore {
     flow_writes: Group<FlowWrite>,
     handouts: Handouts,
     gate_margin: Decimal,
+    node: Node,
+}
+
+impl PostgresStore {
+    /// One transaction that only the node in force may make.
+    async fn in_force<T: Send + 'static>(
+        &self,
+        urgency: Urgency,
+        work: impl for<'t> FnOnce(&'t Transaction<'t>) -> BoxFuture<'t, StoreResult<T>> + Send + 'static,
+    ) -> StoreResult<T> {
+        let node = self.node.clone();
+        self.runner
+            .in_transaction(urgency, move |tx| {
+                Box::pin(async move {
+                    check_node(tx, &node).await?;
+                    work(tx).await
+                })
+            })
+            .await
+    }
+}
+
+/// That no later node has taken over, and that none does before this transaction ends. The first
+/// thing that a transaction does: a takeover waits for those that have asked, and then locks items.
+async fn check_node(tx: &Transaction<'_>, node: &Node) -> StoreResult<()> {
+    match node.epoch() {
+        None => Ok(()),
+        Some(ours) => node::check(ours, flows::epoch_in_force(tx).await?),
+    }
 }
 
 #[async_trait]
@@ -169,5 +208,26 @@ impl SharedClock for PostgresStore {
                 Box::pin(async move { eras::open(tx, boot.as_ref()).await })
             })
             .await
+    }
+}
+
+#[async_trait]
+impl StoreHealth for PostgresStore {
+    async fn try_write(&self) -> StoreResult<()> {
+        const WRITE: &str = "UPDATE write_probe SET at = tg_now() WHERE one = 1";
+        self.runner
+            .autocommit(Urgency::Urgent, |c| {
+                Box::pin(async move { execute(c, WRITE, &[]).await.map(drop) })
+            })
+            .await
+    }
+
+    /// What is durable there is the server's to know; it stops by itself.
+    async fn broken(&self) -> String {
+        std::future::pending().await
+    }
+
+    fn connections(&self) -> StoreConnections {
+        self.runner.connections()
     }
 }

@@ -18,7 +18,8 @@ use super::migrate::{Trouble, migrate};
 use super::run::Runner;
 use super::settle::settle_all;
 use super::tls::refused_certificate;
-use super::{PostgresOptions, PostgresStore};
+use super::{PostgresOptions, PostgresStore, check_node};
+use crate::node::Node;
 use crate::urgency::Urgency;
 
 /// Older servers get no fixes any more, and nothing here is tested on them.
@@ -41,7 +42,15 @@ impl PostgresStore {
         let admit: Work<Admit> =
             Arc::new(move |tx, jobs| Box::pin(admit_all(tx, jobs, margin, seed)));
         let settle: Work<Settlement> = Arc::new(|tx, jobs| Box::pin(settle_all(tx, jobs)));
-        let finish: Work<Finish> = Arc::new(|tx, jobs| Box::pin(finish_all(tx, jobs)));
+        let node = Node::default();
+        let ending = node.clone();
+        let finish: Work<Finish> = Arc::new(move |tx, jobs| {
+            let node = ending.clone();
+            Box::pin(async move {
+                check_node(tx, &node).await?;
+                finish_all(tx, jobs).await
+            })
+        });
         let write_flows: Work<FlowWrite> = Arc::new(|tx, jobs| Box::pin(write_flows(tx, jobs)));
         Ok(Self {
             admissions: Group::start(&runner, Urgency::Normal, ADMITTING, &admit),
@@ -52,6 +61,7 @@ impl PostgresStore {
             handouts: Handouts::of(process),
             runner,
             gate_margin: margin,
+            node,
         })
     }
 }

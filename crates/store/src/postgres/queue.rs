@@ -71,11 +71,10 @@ impl Queue for PostgresStore {
 
     async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>> {
         let margin = self.gate_margin;
-        self.runner
-            .in_transaction(Urgency::Normal, move |tx| {
-                Box::pin(async move { claim::claim(tx, &claim, margin).await })
-            })
-            .await
+        self.in_force(Urgency::Normal, move |tx| {
+            Box::pin(async move { claim::claim(tx, &claim, margin).await })
+        })
+        .await
     }
 
     async fn record_starts(
@@ -115,27 +114,27 @@ impl Queue for PostgresStore {
         pause: Duration,
         why: &str,
     ) -> StoreResult<bool> {
-        const PUT_BACK: &str = "WITH moved AS (
-                 UPDATE item_queue SET queue_status = 'READY', run = run + 1,
-                        scheduled_exec_time = tg_now() + $4, last_error = $5,
-                        claimed_at = NULL, dispatched_at = NULL
-                 WHERE item_type = $1 AND item_id = $2 AND run = $3
-                   AND queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL
-                 RETURNING item_type, item_id
-             )
-             INSERT INTO audit_log (item_type, item_id, action, status_after, actor, detail,
-                                    created_at)
-             SELECT item_type, item_id, 'PUT_BACK', 'READY', 'sender', $5, tg_now() FROM moved";
-        let (item, run, why) = (item.clone(), i64::from(run), storable(why).into_owned());
-        self.runner
-            .autocommit(Urgency::Urgent, move |c| {
-                Box::pin(async move {
-                    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
-                    let params: Params<'_> = &[&kind, &id, &run, &micros(pause), &why];
-                    Ok(execute(c, PUT_BACK, params).await? == 1)
-                })
-            })
-            .await
+        let back = Back {
+            pause,
+            why,
+            failed: false,
+        };
+        self.put_back_as(item, run, back).await
+    }
+
+    async fn put_back_failed(
+        &self,
+        item: &Item,
+        run: u32,
+        pause: Duration,
+        why: &str,
+    ) -> StoreResult<bool> {
+        let back = Back {
+            pause,
+            why,
+            failed: true,
+        };
+        self.put_back_as(item, run, back).await
     }
 
     async fn finish(&self, item: &Item, run: u32, status: StatusMove) -> StoreResult<bool> {
@@ -193,15 +192,49 @@ impl Queue for PostgresStore {
              FROM moved";
         let (item, why) = (item.clone(), storable(why).into_owned());
         let (run, retries) = (i64::from(run), i64::from(max_retries));
-        self.runner
-            .autocommit(Urgency::Normal, move |c| {
-                Box::pin(async move {
-                    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
-                    let params: Params<'_> = &[&kind, &id, &run, &retries, &why, &micros(pause)];
-                    Ok(execute(c, RESTART, params).await? == 1)
-                })
+        self.in_force(Urgency::Normal, move |tx| {
+            Box::pin(async move {
+                let (kind, id) = (item.item_type.as_str(), item.id.as_str());
+                let params: Params<'_> = &[&kind, &id, &run, &retries, &why, &micros(pause)];
+                Ok(execute(tx, RESTART, params).await? == 1)
             })
-            .await
+        })
+        .await
+    }
+}
+
+/// How an item goes back to the queue.
+struct Back<'a> {
+    pause: Duration,
+    why: &'a str,
+    /// It counts among the item's failures.
+    failed: bool,
+}
+
+impl PostgresStore {
+    async fn put_back_as(&self, item: &Item, run: u32, back: Back<'_>) -> StoreResult<bool> {
+        const PUT_BACK: &str = "WITH moved AS (
+                 UPDATE item_queue SET queue_status = 'READY', run = run + 1,
+                        scheduled_exec_time = tg_now() + $4, last_error = $5,
+                        failures = failures + CASE WHEN $6 THEN 1 ELSE 0 END,
+                        claimed_at = NULL, dispatched_at = NULL
+                 WHERE item_type = $1 AND item_id = $2 AND run = $3
+                   AND queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL
+                 RETURNING item_type, item_id
+             )
+             INSERT INTO audit_log (item_type, item_id, action, status_after, actor, detail,
+                                    created_at)
+             SELECT item_type, item_id, 'PUT_BACK', 'READY', 'sender', $5, tg_now() FROM moved";
+        let Back { pause, why, failed } = back;
+        let (item, run, why) = (item.clone(), i64::from(run), storable(why).into_owned());
+        self.in_force(Urgency::Urgent, move |tx| {
+            Box::pin(async move {
+                let (kind, id) = (item.item_type.as_str(), item.id.as_str());
+                let params: Params<'_> = &[&kind, &id, &run, &micros(pause), &why, &failed];
+                Ok(execute(tx, PUT_BACK, params).await? == 1)
+            })
+        })
+        .await
     }
 }
 

@@ -3,13 +3,13 @@
 use async_trait::async_trait;
 use deadpool_postgres::GenericClient;
 use tokio_postgres::Row;
-use tollgate_core::id::{FlowId, Item, ItemId, LaneName};
+use tollgate_core::id::{BatchId, FlowId, Item, ItemId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{
     AttemptView, ItemView, OwnedWanted, Page, RecordLine, Records, RecordsWanted, StatusMove,
-    StoreResult, rows_needed,
+    StoreResult, rows_needed, split_rules,
 };
 
 use super::PostgresStore;
@@ -24,7 +24,8 @@ const ITEM: &str = "SELECT r.status, r.amount_minor, r.currency, r.content_hash,
             q.exec_workflow_id, q.retry_count, q.last_error, q.created_at,
             q.claimed_at, q.dispatched_at, q.finished_at, q.hold_after IS NOT NULL,
             x.context_json,
-            a.kind, a.state, a.run, a.turn_at, a.settled_at, a.detail, a.idempotency_key
+            a.kind, a.state, a.run, a.turn_at, a.settled_at, a.detail, a.idempotency_key,
+            q.dispatch_batch_id, q.passed_rules, a.reopened
      FROM record r
      JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
      JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
@@ -48,6 +49,24 @@ impl Records for PostgresStore {
                     let attempts = rows.iter().filter_map(|row| attempt_from(row).transpose());
                     view.attempts = attempts.collect::<StoreResult<_>>()?;
                     Ok(Some(view))
+                })
+            })
+            .await
+    }
+
+    async fn documents(&self, items: &[Item]) -> StoreResult<Vec<Option<String>>> {
+        const DOCUMENTS: &str = "SELECT r.document
+             FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS w (item_type, item_id, place)
+             LEFT JOIN LATERAL (SELECT document FROM record r
+                   WHERE r.item_type = w.item_type AND r.item_id = w.item_id LIMIT 1) r ON true
+             ORDER BY w.place";
+        let types: Vec<String> = items.iter().map(|it| it.item_type.to_string()).collect();
+        let ids: Vec<String> = items.iter().map(|it| it.id.to_string()).collect();
+        self.runner
+            .autocommit(Urgency::Normal, move |c| {
+                Box::pin(async move {
+                    let rows = all(c, DOCUMENTS, &[&types, &ids]).await?;
+                    Ok(rows.iter().map(|row| row.get(0)).collect())
                 })
             })
             .await
@@ -121,8 +140,21 @@ async fn lines(
          CROSS JOIN LATERAL (SELECT * FROM slot s
                WHERE s.item_type = x.item_type AND s.item_id = x.item_id LIMIT 1) s
          ORDER BY x.item_id";
+    const OF_OWNER: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
+             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at
+         FROM (SELECT * FROM record WHERE by_owner AND item_type = $1 AND item_id > $2
+                 AND owner = $4 ORDER BY item_id LIMIT $3) r
+         CROSS JOIN LATERAL (SELECT * FROM item_queue q
+               WHERE q.item_type = r.item_type AND q.item_id = r.item_id LIMIT 1) q
+         CROSS JOIN LATERAL (SELECT * FROM slot s
+               WHERE s.item_type = r.item_type AND s.item_id = r.item_id LIMIT 1) s
+         ORDER BY r.item_id";
     let after = wanted.after.as_ref().map_or("", ItemId::as_str);
     let (kind, asked) = (wanted.item_type.as_str(), i64::from(asked));
+    if let (None, Some(owner)) = (&wanted.bulk, &wanted.owner) {
+        let owner = storable(owner);
+        return all(c, OF_OWNER, &[&kind, &after, &asked, &&*owner]).await;
+    }
     match (&wanted.bulk, &wanted.status) {
         (Some(bulk), _) => {
             let bulk = storable(bulk.as_str());
@@ -183,6 +215,8 @@ fn view_from(row: &Row, item: &Item) -> StoreResult<ItemView> {
         finished_at: maybe_time(19),
         hold_if_late: row.get(20),
         context: row.get(21),
+        dispatch_batch: row.get::<_, Option<String>>(29).map(BatchId::new),
+        passed_rules: split_rules(row.get(30)),
         attempts: vec![],
     })
 }
@@ -200,6 +234,7 @@ fn attempt_from(row: &Row) -> StoreResult<Option<AttemptView>> {
         settled_at: row.get::<_, Option<Us>>(26).map(|us| us.0),
         detail: row.get(27),
         key: row.get(28),
+        reopened: row.get(31),
     }))
 }
 

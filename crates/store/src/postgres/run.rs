@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use tollgate_core::ports::{StoreError, StoreResult};
+use tollgate_core::ports::{StoreConnections, StoreError, StoreResult};
 
 use super::away::Away;
 use super::error::{pool_error, store_error};
@@ -53,6 +53,15 @@ impl Runner {
             deadline,
             time,
             moved: Arc::default(),
+        }
+    }
+
+    pub(super) fn connections(&self) -> StoreConnections {
+        let status = self.pool.status();
+        StoreConnections {
+            most: status.max_size,
+            in_use: status.size.saturating_sub(status.available),
+            waiting: status.waiting,
         }
     }
 

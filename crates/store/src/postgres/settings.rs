@@ -157,6 +157,7 @@ pub(super) async fn lock(tx: &Transaction<'_>, kind: SettingKind, name: &str) ->
         | SettingKind::Proposal
         | SettingKind::Rules
         | SettingKind::Customer
+        | SettingKind::Checks
         | SettingKind::Schedule => Ok(()),
     }
 }

@@ -43,6 +43,7 @@ const REQUEUE: &str = "WITH settled AS (
      ), owned AS (
          UPDATE item_queue SET queue_status = 'READY', run = run + 1,
                 scheduled_exec_time = tg_now() + $9, last_error = $10,
+                failures = failures + CASE WHEN $13 THEN 1 ELSE 0 END,
                 claimed_at = NULL, dispatched_at = NULL
          WHERE item_type = $1 AND item_id = $2 AND run = $3
            AND queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL
@@ -198,6 +199,7 @@ async fn write(c: &impl GenericClient, s: &Settlement) -> StoreResult<Written> {
                 &why,
                 &s.disproves,
                 &proof,
+                &s.is_failure(),
             ];
             one(c, REQUEUE, params).await?
         }

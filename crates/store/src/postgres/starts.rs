@@ -4,12 +4,13 @@
 use deadpool_postgres::Transaction;
 use tollgate_core::actor;
 use tollgate_core::id::{BatchId, Fence, ItemId, ItemType};
-use tollgate_core::ports::{StartRecord, Started, StoreResult};
+use tollgate_core::ports::{START_PAUSES, StartRecord, Started, StoreResult};
 
 use super::accounts::audit;
-use super::run::execute;
+use super::run::{Params, execute};
 use super::value::storable;
 use crate::audit::Entry;
+use crate::value::micros;
 
 pub(super) async fn record(
     tx: &Transaction<'_>,
@@ -83,7 +84,9 @@ async fn fail(
          ), moved AS (
              UPDATE item_queue q SET
                  queue_status = CASE WHEN q.retry_count + 1 >= $5 THEN 'DEAD' ELSE 'READY' END,
-                 retry_count = q.retry_count + 1, last_error = failed.why, claimed_at = NULL
+                 retry_count = q.retry_count + 1, last_error = failed.why, claimed_at = NULL,
+                 scheduled_exec_time = greatest(q.scheduled_exec_time, (SELECT tg_now())
+                     + ($7::bigint[])[least(q.retry_count + 1, cardinality($7::bigint[]))])
              FROM failed WHERE q.item_type = failed.item_type AND q.item_id = failed.item_id
              RETURNING q.item_type, q.item_id, q.queue_status, failed.why
          )
@@ -98,13 +101,23 @@ async fn fail(
     let ids: Vec<&str> = failed.iter().map(|(s, _)| s.id.as_str()).collect();
     let fences: Vec<i64> = failed.iter().map(|(s, _)| s.fence.0).collect();
     let whys: Vec<_> = failed.iter().map(|(_, why)| storable(why)).collect();
-    let (kind, retries) = (item_type.as_str(), i64::from(max_retries));
-    execute(
-        tx,
-        FAIL,
-        &[&kind, &ids, &fences, &whys, &retries, &batch.as_str()],
-    )
-    .await
+    let (kind, retries, pauses) = (item_type.as_str(), i64::from(max_retries), pauses());
+    let batch = batch.as_str();
+    let params: Params<'_> = &[&kind, &ids, &fences, &whys, &retries, &batch, &pauses];
+    execute(tx, FAIL, params).await
+}
+
+/// One after each failure; the last is the longest, and follows all further ones.
+fn pauses() -> Vec<i64> {
+    let mut pauses: Vec<i64> = vec![];
+    for failures in 1.. {
+        let pause = START_PAUSES.pause_after(failures);
+        pauses.push(micros(pause));
+        if pause == START_PAUSES.longest_pause {
+            break;
+        }
+    }
+    pauses
 }
 
 /// Gives claims back untouched.

@@ -25,13 +25,20 @@ pub(super) async fn take(
     margin: Decimal,
 ) -> StoreResult<TurnBlock> {
     let last_turn = lock_cursor(tx, &wanted.lane).await?;
-    // Sent together. The clock is read under the cursor's lock, and behind the owners' unless a
-    // statement is still being prepared on this connection; then a turn may merely be missed.
-    let (owners, lane, (now, era)) = futures::try_join!(
-        owners(tx, &wanted.attempts),
+    let mut owners = lock_owners(tx, &wanted.attempts).await?;
+    // Sent together. The clock is read under the cursor's lock and the owners'.
+    let (pasts, lane, (now, era)) = futures::try_join!(
+        pasts(tx, &wanted.attempts),
         lanes::lane(tx, &wanted.lane),
         eras::now(tx)
     )?;
+    for (n, past) in pasts {
+        if let Some(owner) = owners.get_mut(&n) {
+            past.tell(owner);
+        }
+    }
+    let numbered = (1..).zip(&wanted.attempts);
+    let owners: Vec<Option<Owner>> = numbered.map(|(n, _)| owners.get(&n).copied()).collect();
     let closed = |why, until| TurnBlock::closed(wanted.attempts.len(), why, until, now);
     let Some(lane) = lane else {
         return Ok(closed(no_such_lane(&wanted.lane), None));
@@ -69,7 +76,7 @@ async fn write(
             attempt: *attempt,
             at,
         },
-        (Ok(_), None) => Turn::NotYours("another attempt was opened meanwhile".into()),
+        (Ok(_), None) => Turn::LookAgain("another attempt was opened meanwhile".into()),
     });
     Ok(TurnBlock {
         now,
@@ -87,26 +94,21 @@ async fn lock_cursor(tx: &Transaction<'_>, lane: &LaneName) -> StoreResult<Optio
     Ok(last_turn.map(|us| us.0))
 }
 
-/// Who owns the items of these attempts now, in their order; held until the turns are given, in the
-/// order of their keys.
-async fn owners(tx: &Transaction<'_>, attempts: &[NewTurn]) -> StoreResult<Vec<Option<Owner>>> {
+/// Who owns the items of these attempts now, by their place in the block. No other turn, of whatever
+/// lane, is given for them until this transaction ends; locked in the order of their keys.
+async fn lock_owners(
+    tx: &Transaction<'_>,
+    attempts: &[NewTurn],
+) -> StoreResult<HashMap<i64, Owner>> {
     const OWNERS: &str =
-        "SELECT w.n, q.queue_status, q.run, q.finished_at IS NOT NULL, a.attempt_id, q.hold_after,
-                EXISTS (SELECT 1 FROM attempt d
-                    WHERE d.item_type = q.item_type AND d.item_id = q.item_id
-                      AND d.state = 'DONE')
+        "SELECT w.n, q.queue_status, q.run, q.finished_at IS NOT NULL, q.hold_after
          FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS w (item_type, item_id, n)
          JOIN item_queue q ON q.item_type = w.item_type AND q.item_id = w.item_id
-         LEFT JOIN attempt a ON a.item_type = q.item_type AND a.item_id = q.item_id
-                            AND a.state = 'OPEN'
-         ORDER BY q.item_type, q.item_id FOR SHARE OF q";
-    let types: Vec<&str> = attempts.iter().map(|a| a.item.item_type.as_str()).collect();
-    let ids: Vec<&str> = attempts.iter().map(|a| a.item.id.as_str()).collect();
+         ORDER BY q.item_type, q.item_id FOR NO KEY UPDATE OF q";
+    let (types, ids) = keys(attempts);
     let rows = all(tx, OWNERS, &[&types, &ids]).await?;
-    let found = rows.iter().map(|row| Ok((row.get(0), owner_from(row)?)));
-    let found = found.collect::<StoreResult<HashMap<i64, Owner>>>()?;
-    let numbered = (1..).zip(attempts);
-    Ok(numbered.map(|(n, _)| found.get(&n).copied()).collect())
+    let owners = rows.iter().map(|row| Ok((row.get(0), owner_from(row)?)));
+    owners.collect()
 }
 
 fn owner_from(row: &Row) -> StoreResult<Owner> {
@@ -114,8 +116,53 @@ fn owner_from(row: &Row) -> StoreResult<Owner> {
         queue_status: word(row, 1, QueueStatus::parse)?,
         run: row.get::<_, Count>(2).0,
         has_ended: row.get(3),
-        open: row.get::<_, Option<i64>>(4).map(AttemptId),
-        was_done: row.get(6),
-        hold_after: row.get::<_, Option<Us>>(5).map(|us| us.0),
+        hold_after: row.get::<_, Option<Us>>(4).map(|us| us.0),
+        latest: None,
+        open: None,
+        was_done: false,
     })
+}
+
+/// The attempts of one item.
+struct Pasts {
+    latest: i64,
+    open: Option<i64>,
+    was_done: bool,
+}
+
+impl Pasts {
+    fn tell(self, owner: &mut Owner) {
+        owner.latest = Some(AttemptId(self.latest));
+        owner.open = self.open.map(AttemptId);
+        owner.was_done = self.was_done;
+    }
+}
+
+/// What was attempted before, by place in the block. A statement of its own, after the lock: one
+/// that waits for a lock sees the locked row as it became, and every other table as it was before
+/// it waited, which may lack the very attempt that the lock was waited for.
+async fn pasts(tx: &Transaction<'_>, attempts: &[NewTurn]) -> StoreResult<Vec<(i64, Pasts)>> {
+    const PASTS: &str = "SELECT w.n, max(a.attempt_id),
+                max(a.attempt_id) FILTER (WHERE a.state = 'OPEN'), bool_or(a.state = 'DONE')
+         FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS w (item_type, item_id, n)
+         JOIN attempt a ON a.item_type = w.item_type AND a.item_id = w.item_id
+         GROUP BY w.n";
+    let (types, ids) = keys(attempts);
+    let rows = all(tx, PASTS, &[&types, &ids]).await?;
+    let pasts = rows.iter().map(|row| {
+        let past = Pasts {
+            latest: row.get(1),
+            open: row.get(2),
+            was_done: row.get(3),
+        };
+        (row.get(0), past)
+    });
+    Ok(pasts.collect())
+}
+
+fn keys(attempts: &[NewTurn]) -> (Vec<&str>, Vec<&str>) {
+    let items = attempts.iter().map(|a| &a.item);
+    items
+        .map(|item| (item.item_type.as_str(), item.id.as_str()))
+        .unzip()
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use tollgate_core::Timestamp;
-use tollgate_core::id::{Item, ItemId, ItemType};
+use tollgate_core::id::{BatchId, Item, ItemId, ItemType};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{
     Accounts, AuditEntry, AuditWanted, NewAudit, Page, StoreResult, Total, rows_needed,
@@ -25,8 +25,22 @@ impl Accounts for SqliteStore {
         let item_type = item_type.clone();
         let read = move |c: &Connection| {
             c.prepare_cached(
-                "SELECT status, currency, count(*), sum(amount_minor) FROM record
-                 WHERE item_type = ?1 AND created_at >= ?2 AND created_at < ?3
+                "SELECT status, currency, sum(n), sum(amount) FROM (
+                     SELECT status, currency, count(*) AS n, sum(amount_minor) AS amount FROM record
+                     WHERE item_type = ?1 AND created_at >= ?2 AND created_at < ?3
+                     GROUP BY status, currency
+                     UNION ALL
+                     SELECT CASE state WHEN 'WAITING' THEN 'INITIALIZING' ELSE state END, currency,
+                            count(*), sum(amount_minor)
+                     FROM request INDEXED BY request_accepted
+                     WHERE item_type = ?1 AND state <> 'REFUSED'
+                       AND accepted_at >= ?2 AND accepted_at < ?3
+                     GROUP BY 1, 2
+                     UNION ALL
+                     SELECT 'INITIALIZING', 'XXX', lines - accepted - duplicate - rejected, 0
+                     FROM bulk INDEXED BY bulk_running
+                     WHERE item_type = ?1 AND state = 'RUNNING'
+                       AND started_at >= ?2 AND started_at < ?3)
                  GROUP BY status, currency ORDER BY status, currency",
             )?
             .query_map(params![item_type.as_str(), Us(from), Us(to)], |row| {
@@ -90,14 +104,14 @@ impl Accounts for SqliteStore {
 
 fn entries(c: &Connection, wanted: &AuditWanted, asked: u32) -> rusqlite::Result<Vec<AuditEntry>> {
     const OF_ITEM: &str = "SELECT created_at, item_type, item_id, action, status_before,
-             status_after, actor, detail, audit_id
+             status_after, actor, detail, audit_id, batch_id
          FROM audit_log WHERE item_type = ?1 AND item_id = ?2 AND audit_id < ?3
          ORDER BY audit_id DESC LIMIT ?4";
     const OF_ACTOR: &str = "SELECT created_at, item_type, item_id, action, status_before,
-             status_after, actor, detail, audit_id
+             status_after, actor, detail, audit_id, batch_id
          FROM audit_log WHERE actor = ?1 AND audit_id < ?2 ORDER BY audit_id DESC LIMIT ?3";
     const OF_ALL: &str = "SELECT created_at, item_type, item_id, action, status_before,
-             status_after, actor, detail, audit_id
+             status_after, actor, detail, audit_id, batch_id
          FROM audit_log WHERE audit_id < ?1 ORDER BY audit_id DESC LIMIT ?2";
     let before = wanted.after.unwrap_or(i64::MAX);
     match (&wanted.item, &wanted.actor) {
@@ -144,6 +158,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<AuditEntry> {
     Ok(AuditEntry {
         id: row.get(8)?,
         at: row.get::<_, Us>(0)?.0,
+        batch: row.get::<_, Option<String>>(9)?.map(BatchId::new),
         item: item_type
             .zip(item_id)
             .map(|(kind, id)| Item::new(&ItemType::new(kind), &ItemId::new(id))),

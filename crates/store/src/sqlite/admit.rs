@@ -6,14 +6,16 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::Timestamp;
-use tollgate_core::id::{BulkId, FlowId, ItemType, LaneName};
+use tollgate_core::guard::Tally;
+use tollgate_core::id::{BulkId, FlowId, Item, ItemType, LaneName};
 use tollgate_core::lane_in_force::{never_opens, no_such_lane};
-use tollgate_core::ports::{Admission, NewItem, Placed};
+use tollgate_core::ports::{Admission, FoundRequest, NewItem, Placed};
 use tollgate_core::slot::Place;
 
 use super::counters::Plan;
 use super::guards;
 use super::lanes;
+use super::requests;
 use super::value::Us;
 
 pub(super) struct Batch<'c> {
@@ -24,49 +26,87 @@ pub(super) struct Batch<'c> {
     pub(super) now: Timestamp,
 }
 
+type Plans<'c> = HashMap<LaneName, Option<Plan<'c>>>;
+
+/// What the items of a batch are judged by, one after the other.
+struct Judge<'j, 'c> {
+    plans: &'j mut Plans<'c>,
+    tally: &'j mut Tally,
+    random: &'j mut SmallRng,
+}
+
 impl Batch<'_> {
     pub(super) fn admit(&self, items: Vec<NewItem>) -> rusqlite::Result<Vec<Admission>> {
         let mut random =
             SmallRng::seed_from_u64(self.seed ^ self.now.as_microsecond().unsigned_abs());
         let mut tally = guards::tally(self.c, self.item_type, &items, self.now)?;
-        let mut plans: HashMap<LaneName, Option<Plan<'_>>> = HashMap::new();
+        let mut plans: Plans<'_> = HashMap::new();
+        let any_request = requests::any(self.c, self.item_type)?;
         let mut admissions = Vec::with_capacity(items.len());
         for item in items {
-            if let Some(known) = self.known(&item)? {
-                admissions.push(known);
-                continue;
-            }
-            if !plans.contains_key(&item.lane) {
-                plans.insert(item.lane.clone(), self.plan(&item.lane)?);
-            }
-            let Some(Some(plan)) = plans.get_mut(&item.lane) else {
-                admissions.push(Admission::Refused(no_such_lane(&item.lane)));
-                continue;
+            let request = if any_request {
+                requests::found(self.c, self.item_type, &item)?
+            } else {
+                None
             };
-            if let Some(guard) = tally.refusal(&item) {
-                let (rule, message) = (guard.rule.clone(), guard.message.clone());
-                admissions.push(Admission::RefusedBy { rule, message });
-                continue;
-            }
-            let requested = item.requested.unwrap_or(self.now);
-            let Some(place) = plan.place(requested.max(self.now), random.next_u32())? else {
-                admissions.push(Admission::Refused(never_opens(&item.lane, requested)));
-                continue;
+            let judge = Judge {
+                plans: &mut plans,
+                tally: &mut tally,
+                random: &mut random,
             };
-            self.insert(&item, requested, place, plan.generation())?;
-            guards::count(self.c, self.item_type, &item, self.now)?;
-            tally.count(&item);
-            admissions.push(Admission::New(Placed::new(
-                item.lane,
-                place.scheduled,
-                item.deadline,
-                item.init_flow,
-            )));
+            let said = self.admit_one(&item, request.as_ref(), judge)?;
+            if request.is_some_and(|request| request.is_for(&item)) {
+                let name = Item::new(self.item_type, &item.id);
+                requests::end(self.c, &name, &item, &said)?;
+            }
+            admissions.push(said);
         }
         for plan in plans.into_values().flatten() {
             plan.write_back()?;
         }
         Ok(admissions)
+    }
+
+    fn admit_one<'s>(
+        &'s self,
+        item: &NewItem,
+        request: Option<&FoundRequest>,
+        judge: Judge<'_, 's>,
+    ) -> rusqlite::Result<Admission> {
+        let Judge {
+            plans,
+            tally,
+            random,
+        } = judge;
+        if let Some(known) = self.known(item)? {
+            return Ok(known);
+        }
+        if let Some(said) = request.and_then(|request| request.answer(item)) {
+            return Ok(said);
+        }
+        if !plans.contains_key(&item.lane) {
+            plans.insert(item.lane.clone(), self.plan(&item.lane)?);
+        }
+        let Some(Some(plan)) = plans.get_mut(&item.lane) else {
+            return Ok(Admission::Refused(no_such_lane(&item.lane)));
+        };
+        if let Some(guard) = tally.refusal(item) {
+            let (rule, message) = (guard.rule.clone(), guard.message.clone());
+            return Ok(Admission::RefusedBy { rule, message });
+        }
+        let requested = item.requested.unwrap_or(self.now);
+        let Some(place) = plan.place(requested.max(self.now), random.next_u32())? else {
+            return Ok(Admission::Refused(never_opens(&item.lane, requested)));
+        };
+        self.insert(item, requested, place, plan.generation())?;
+        guards::count(self.c, self.item_type, item, self.now)?;
+        tally.count(item);
+        Ok(Admission::New(Placed::new(
+            item.lane.clone(),
+            place.scheduled,
+            item.deadline,
+            item.init_flow.clone(),
+        )))
     }
 
     /// The answer for an id that is known already.

@@ -67,12 +67,15 @@ fn move_slot(c: &Connection, anew: &Anew, place: Place, generation: i64) -> rusq
     .map(drop)
 }
 
-/// One that was HELD is not held again: a person has decided. It is another run: a flow that was
+/// One that was HELD for its deadline is not held for it again: a person has decided. It is another run: a flow that was
 /// started for the old time, and has not had its turn yet, finds it taken.
 fn make_ready(c: &Connection, anew: &Anew, due: Timestamp) -> rusqlite::Result<()> {
     c.prepare_cached(
         "UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = ?3, last_error = NULL,
-                hold_after = CASE queue_status WHEN 'HELD' THEN NULL ELSE hold_after END,
+                hold_after = CASE WHEN queue_status = 'HELD' AND held_by IS NULL THEN NULL
+                                  ELSE hold_after END,
+                held_by = NULL,
+                retry_count = CASE queue_status WHEN 'DEAD' THEN 0 ELSE retry_count END,
                 run = run + 1, finished_at = NULL, claimed_at = NULL, dispatched_at = NULL
          WHERE item_type = ?1 AND item_id = ?2",
     )?
@@ -84,11 +87,11 @@ fn make_ready(c: &Connection, anew: &Anew, due: Timestamp) -> rusqlite::Result<(
     .map(drop)
 }
 
-/// What was refused counts as declined from here on: it is asked again, under another key.
+/// What was refused stays so, and makes way for another key.
 fn reopen(c: &Connection, item: &Item, status: &StatusMove, now: Us) -> rusqlite::Result<()> {
     move_status(c, item, status, now)?;
     c.prepare_cached(
-        "UPDATE attempt SET state = 'DECLINED'
+        "UPDATE attempt SET reopened = 1
          WHERE item_type = ?1 AND item_id = ?2 AND state = 'REFUSED'",
     )?
     .execute(params![item.item_type.as_str(), item.id.as_str()])

@@ -43,7 +43,7 @@ impl Attempts for SqliteStore {
             return Ok(before);
         }
         let (item, in_doubt, clock) = (item.clone(), in_doubt.clone(), self.clock.clone());
-        let write = move |c: &Connection| {
+        let write = move |c: &Connection| -> rusqlite::Result<History> {
             let now = clock.now();
             let left = history(c, &item, tolerance, now)?;
             if left.busy_for.is_some() || !is_owner(c, &item, run)? {
@@ -53,25 +53,23 @@ impl Attempts for SqliteStore {
             move_status(c, &item, &in_doubt, Us(now))?;
             history(c, &item, tolerance, now)
         };
-        self.writer.write(Urgency::Urgent, write).await
+        self.write_in_force(Urgency::Urgent, write).await
     }
 
     async fn take_turns(&self, wanted: TurnsWanted) -> StoreResult<TurnBlock> {
         let (clock, margin) = (self.clock.clone(), self.options.gate_margin);
-        self.writer
-            .write(Urgency::Urgent, move |c| {
-                turns::take(c, &wanted, margin, clock.now())
-            })
-            .await
+        self.write_in_force(Urgency::Urgent, move |c| {
+            turns::take(c, &wanted, margin, clock.now())
+        })
+        .await
     }
 
     async fn take_call_turn(&self, wanted: CallWanted) -> StoreResult<CallTurn> {
         let (clock, margin) = (self.clock.clone(), self.options.gate_margin);
-        self.writer
-            .write(Urgency::Urgent, move |c| {
-                call_turns::take(c, &wanted, margin, clock.now())
-            })
-            .await
+        self.write_in_force(Urgency::Urgent, move |c| {
+            call_turns::take(c, &wanted, margin, clock.now())
+        })
+        .await
     }
 
     async fn settle(&self, settlement: Settlement) -> StoreResult<bool> {
@@ -104,7 +102,8 @@ pub(super) fn history(
 ) -> rusqlite::Result<History> {
     let attempts: Vec<Past> = c
         .prepare_cached(
-            "SELECT attempt_id, kind, state, turn_at, era, detail, idempotency_key FROM attempt
+            "SELECT attempt_id, kind, state, turn_at, era, detail, idempotency_key, reopened
+             FROM attempt
              WHERE item_type = ?1 AND item_id = ?2 ORDER BY attempt_id",
         )?
         .query_map(params![item.item_type.as_str(), item.id.as_str()], |row| {
@@ -116,16 +115,28 @@ pub(super) fn history(
                 turn_at: row.get::<_, Us>(3)?.0,
                 era: row.get(4)?,
                 detail: row.get(5)?,
+                reopened: row.get(7)?,
             })
         })?
         .collect::<rusqlite::Result<_>>()?;
     let era = eras::current(c)?;
     let busy_for = busy_for(&attempts, era, tolerance, now);
     Ok(History {
+        failures: failures(c, item)?,
         past: attempts,
         busy_for,
         now,
         era,
+    })
+}
+
+fn failures(c: &Connection, item: &Item) -> rusqlite::Result<u32> {
+    c.prepare_cached(
+        "SELECT coalesce((SELECT failures FROM item_queue
+                          WHERE item_type = ?1 AND item_id = ?2), 0)",
+    )?
+    .query_row(params![item.item_type.as_str(), item.id.as_str()], |row| {
+        row.get(0)
     })
 }
 
@@ -151,7 +162,14 @@ fn settle(c: &Connection, s: &Settlement, now: Us) -> rusqlite::Result<bool> {
     let owned = match &s.then {
         Then::Stay => is_owner(c, &s.item, s.run)?,
         Then::Finish => queue::finish(c, &s.item, s.run, now)? == 1,
-        Then::Requeue { after, why } => queue::put_back(c, &s.item, s.run, *after, why, now)? == 1,
+        Then::Requeue { after, why } => {
+            let back = queue::Back {
+                pause: *after,
+                why,
+                failed: s.is_failure(),
+            };
+            queue::put_back(c, &s.item, s.run, back, now)? == 1
+        }
     };
     if owned && let Some(status) = &s.record {
         move_status(c, &s.item, status, now)?;

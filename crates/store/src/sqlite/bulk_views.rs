@@ -4,7 +4,8 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tollgate_core::id::{BulkId, ItemType, LaneName};
 use tollgate_core::ports::{
-    Bookmark, BulkLine, BulkState, BulkSum, BulkView, ChunkId, LineError, Page, rows_needed,
+    Bookmark, BulkLine, BulkState, BulkSum, BulkView, ChunkId, ChunkToDo, FailingChunk, LineError,
+    Page, rows_needed,
 };
 
 use super::value::{Us, word};
@@ -12,19 +13,22 @@ use super::value::{Us, word};
 pub(super) fn to_do(
     c: &Connection,
     item_type: &ItemType,
+    now: i64,
     limit: u32,
-) -> rusqlite::Result<Vec<ChunkId>> {
+) -> rusqlite::Result<Vec<ChunkToDo>> {
     c.prepare_cached(
-        "SELECT k.bulk_id, k.chunk_no FROM bulk b INDEXED BY bulk_running
+        "SELECT k.bulk_id, k.chunk_no, k.tries FROM bulk b INDEXED BY bulk_running
          JOIN bulk_chunk k ON k.bulk_id = b.bulk_id
-         WHERE b.item_type = ?1 AND b.state = 'RUNNING'
-         ORDER BY b.bulk_id, k.chunk_no LIMIT ?2",
+         WHERE b.item_type = ?1 AND b.state = 'RUNNING' AND k.due_at <= ?2
+         ORDER BY b.bulk_id, k.chunk_no LIMIT ?3",
     )?
-    .query_map(params![item_type.as_str(), limit], |row| {
-        Ok(ChunkId {
+    .query_map(params![item_type.as_str(), now, limit], |row| {
+        let chunk = ChunkId {
             bulk: BulkId::new(row.get::<_, String>(0)?),
             number: row.get(1)?,
-        })
+        };
+        let failed = row.get(2)?;
+        Ok(ChunkToDo { chunk, failed })
     })?
     .collect()
 }
@@ -49,7 +53,24 @@ pub(super) fn view(c: &Connection, bulk: &BulkId) -> rusqlite::Result<Option<Bul
         )?
         .query_map([bulk.as_str()], sum_from)?
         .collect::<rusqlite::Result<_>>()?;
+    view.failing = failing(c, bulk)?;
     Ok(Some(view))
+}
+
+fn failing(c: &Connection, bulk: &BulkId) -> rusqlite::Result<Option<FailingChunk>> {
+    c.prepare_cached(
+        "SELECT chunk_no, tries, coalesce(last_error, ''), due_at FROM bulk_chunk
+         WHERE bulk_id = ?1 AND tries > 0 ORDER BY tries DESC, chunk_no LIMIT 1",
+    )?
+    .query_row([bulk.as_str()], |row| {
+        Ok(FailingChunk {
+            number: row.get(0)?,
+            failed: row.get(1)?,
+            why: row.get(2)?,
+            due: row.get::<_, Us>(3)?.0,
+        })
+    })
+    .optional()
 }
 
 pub(super) fn lines(
@@ -129,6 +150,7 @@ fn view_from(row: &Row<'_>, bulk: &BulkId) -> rusqlite::Result<BulkView> {
         started_at: maybe_time(7)?,
         ended_at: maybe_time(8)?,
         sums: vec![],
+        failing: None,
     })
 }
 

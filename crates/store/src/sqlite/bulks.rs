@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::id::{BulkId, ItemType};
 use tollgate_core::ports::{
-    Bookmark, BulkLine, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, Closed, KnownBulk, LineError,
-    NewChunk, Page, StoreResult,
+    Bookmark, BulkLine, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, ChunkToDo, Closed, KnownBulk,
+    LineError, NewChunk, Page, RETRIES, StoreResult,
 };
 
 use super::SqliteStore;
@@ -70,10 +70,16 @@ impl Bulks for SqliteStore {
         self.writer.write(Urgency::Normal, write).await
     }
 
-    async fn chunks_to_do(&self, item_type: &ItemType, limit: u32) -> StoreResult<Vec<ChunkId>> {
-        let item_type = item_type.clone();
-        let read = move |c: &Connection| bulk_views::to_do(c, &item_type, limit);
+    async fn chunks_to_do(&self, item_type: &ItemType, limit: u32) -> StoreResult<Vec<ChunkToDo>> {
+        let (item_type, now) = (item_type.clone(), self.clock.now_us());
+        let read = move |c: &Connection| bulk_views::to_do(c, &item_type, now, limit);
         self.readers.read(read).await
+    }
+
+    async fn chunk_failed(&self, chunk: &ChunkId, why: &str) -> StoreResult<Option<u32>> {
+        let (chunk, why, clock) = (chunk.clone(), why.to_owned(), self.clock.clone());
+        let write = move |c: &Connection| failed(c, &chunk, &why, clock.now_us());
+        self.writer.write(Urgency::Normal, write).await
     }
 
     async fn chunk(&self, chunk: &ChunkId) -> StoreResult<Option<Vec<u8>>> {
@@ -233,6 +239,24 @@ fn sweep(c: &Connection, before: i64, most: u32) -> rusqlite::Result<u64> {
     )?
     .execute([])?;
     Ok(removed as u64)
+}
+
+fn failed(c: &Connection, chunk: &ChunkId, why: &str, now: i64) -> rusqlite::Result<Option<u32>> {
+    let (bulk, number) = (chunk.bulk.as_str(), chunk.number);
+    let tries: Option<u32> = c
+        .prepare_cached("SELECT tries + 1 FROM bulk_chunk WHERE bulk_id = ?1 AND chunk_no = ?2")?
+        .query_row(params![bulk, number], |row| row.get(0))
+        .optional()?;
+    let Some(tries) = tries else {
+        return Ok(None);
+    };
+    let due = now.saturating_add(micros(RETRIES.pause_after(tries)));
+    c.prepare_cached(
+        "UPDATE bulk_chunk SET tries = ?3, last_error = ?4, due_at = ?5
+         WHERE bulk_id = ?1 AND chunk_no = ?2",
+    )?
+    .execute(params![bulk, number, tries, why, due])?;
+    Ok(Some(tries))
 }
 
 /// The row of the chunk is the right to count it.

@@ -1,6 +1,6 @@
 //! Claims: which lanes have due work, and taking it under a token, within the lane's credit.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, ToSql, params};
 use tollgate_core::Timestamp;
 use tollgate_core::actor;
 use tollgate_core::id::{Fence, Item, ItemId, ItemType, LaneName};
@@ -69,7 +69,8 @@ pub(super) fn unsent(c: &Connection, lane: &LaneName) -> rusqlite::Result<u32> {
     .query_row([lane.as_str()], |row| row.get(0))
 }
 
-/// READY and stale claims are two questions, each served by its own index.
+/// READY and stale claims are two questions, each served by its own index. What could not be started
+/// before is not claimed ahead of its pause: only a try tells whether it can be started now.
 const DUE: &str = "SELECT q.item_id, q.run, q.fence, q.scheduled_exec_time, x.context_json,
             EXISTS (SELECT 1 FROM slot s WHERE s.item_type = q.item_type
                 AND s.item_id = q.item_id AND s.scheduled_time = q.scheduled_exec_time)
@@ -77,6 +78,7 @@ const DUE: &str = "SELECT q.item_id, q.run, q.fence, q.scheduled_exec_time, x.co
      LEFT JOIN item_context x ON x.item_type = q.item_type AND x.item_id = q.item_id
      WHERE q.item_type = ?1 AND q.lane = ?2 AND q.queue_status = 'READY'
        AND q.scheduled_exec_time <= ?3
+       AND (q.retry_count = 0 OR q.scheduled_exec_time <= ?5)
      ORDER BY q.scheduled_exec_time LIMIT ?4";
 const STALE: &str = "SELECT q.item_id, q.run, q.fence, q.scheduled_exec_time, x.context_json,
             EXISTS (SELECT 1 FROM slot s WHERE s.item_type = q.item_type
@@ -103,17 +105,15 @@ pub(super) fn take(
     now: i64,
 ) -> rusqlite::Result<Vec<Claimed>> {
     // A stale claim is counted as unsent already, so the credit does not bind it.
-    let mut candidates = candidates(
-        c,
-        STALE,
-        claim,
-        now - micros(claim.stale_after),
-        claim.limit,
-    )?;
+    let (kind, lane) = (claim.item_type.as_str(), claim.lane.as_str());
+    let stale_before = now - micros(claim.stale_after);
+    let of_stale = params![kind, lane, stale_before, claim.limit];
+    let mut candidates = candidates(c, STALE, of_stale)?;
     let stale = u32::try_from(candidates.len()).unwrap_or(u32::MAX);
     let limit = limit.min(claim.limit.saturating_sub(stale));
     let reach = now + micros(claim.ahead);
-    candidates.extend(self::candidates(c, DUE, claim, reach, limit)?);
+    let of_due = params![kind, lane, reach, limit, now];
+    candidates.extend(self::candidates(c, DUE, of_due)?);
     let mut claimed = Vec::with_capacity(candidates.len());
     for candidate in candidates {
         let Some(context_json) = candidate.context_json else {
@@ -148,24 +148,19 @@ pub(super) fn take(
 fn candidates(
     c: &Connection,
     sql: &str,
-    claim: &Claim,
-    before: i64,
-    limit: u32,
+    params: &[&dyn ToSql],
 ) -> rusqlite::Result<Vec<Candidate>> {
     c.prepare_cached(sql)?
-        .query_map(
-            params![claim.item_type.as_str(), claim.lane.as_str(), before, limit],
-            |row| {
-                Ok(Candidate {
-                    id: row.get(0)?,
-                    run: row.get(1)?,
-                    fence: row.get(2)?,
-                    scheduled: row.get(3)?,
-                    context_json: row.get(4)?,
-                    on_slot: row.get(5)?,
-                })
-            },
-        )?
+        .query_map(params, |row| {
+            Ok(Candidate {
+                id: row.get(0)?,
+                run: row.get(1)?,
+                fence: row.get(2)?,
+                scheduled: row.get(3)?,
+                context_json: row.get(4)?,
+                on_slot: row.get(5)?,
+            })
+        })?
         .collect()
 }
 

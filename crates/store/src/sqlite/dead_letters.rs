@@ -84,7 +84,7 @@ fn replay(c: &Connection, item: &Item, author: &Author, now: Us) -> rusqlite::Re
     }
     c.prepare_cached(
         "UPDATE item_queue SET queue_status = 'READY', run = run + 1, retry_count = 0,
-                scheduled_exec_time = ?3, claimed_at = NULL, dispatched_at = NULL,
+                failures = 0, scheduled_exec_time = ?3, claimed_at = NULL, dispatched_at = NULL,
                 last_error = NULL
          WHERE item_type = ?1 AND item_id = ?2 AND queue_status = 'DEAD'",
     )?

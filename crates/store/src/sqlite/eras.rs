@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::ports::{Boot, Era};
 
+use super::set_back;
 use super::value::Us;
 
 pub(super) fn current(c: &Connection) -> rusqlite::Result<Era> {
@@ -40,5 +41,5 @@ pub(super) fn open(c: &Connection, boot: Option<&Boot>, now: Us) -> rusqlite::Re
         c.prepare_cached("INSERT INTO clock_boot (boot_id, began) VALUES (?1, ?2)")?
             .execute(params![boot.id, Us(boot.began)])?;
     }
-    Ok(())
+    set_back::make_due(c, now)
 }

@@ -5,17 +5,20 @@ use tollgate_core::ports::StoreError;
 
 /// Why a use case failed, be it SQLite's word or ours: `?` takes both.
 #[derive(Debug)]
-pub(super) struct Failed(pub(super) StoreError);
+pub(super) enum Failed {
+    Sqlite(rusqlite::Error),
+    Ours(StoreError),
+}
 
 impl From<rusqlite::Error> for Failed {
     fn from(error: rusqlite::Error) -> Self {
-        Self(store_error(error))
+        Self::Sqlite(error)
     }
 }
 
 impl From<StoreError> for Failed {
     fn from(error: StoreError) -> Self {
-        Self(error)
+        Self::Ours(error)
     }
 }
 
@@ -36,6 +39,9 @@ pub(super) fn store_error(error: rusqlite::Error) -> StoreError {
             | ErrorCode::CannotOpen
             | ErrorCode::OutOfMemory,
         ) => StoreError::Unavailable(error.to_string()),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            StoreError::Unavailable(error.to_string())
+        }
         _ => StoreError::Bug(error.to_string()),
     }
 }

@@ -4,11 +4,12 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::id::{Epoch, FlowId};
 use tollgate_core::ports::{
-    DueFlow, DueFlows, FlowEnd, FlowView, Flows, JournalEntry, NewFlow, StoreError, StoreResult,
+    DueFlow, DueFlows, FlowEnd, FlowView, Flows, JournalEntry, NewFlow, StoreResult,
 };
 
 use super::SqliteStore;
 use super::error::Failed;
+use crate::node;
 use crate::urgency::Urgency;
 use crate::value::{micros, until};
 
@@ -33,8 +34,9 @@ impl Flows for SqliteStore {
                 |row| row.get(0),
             )
         };
-        let epoch = self.writer.write(Urgency::Urgent, write).await?;
-        Ok(Epoch(epoch))
+        let epoch = Epoch(self.writer.write(Urgency::Urgent, write).await?);
+        self.node.took_over(epoch);
+        Ok(epoch)
     }
 
     async fn start_flows(&self, flows: Vec<NewFlow>) -> StoreResult<Vec<bool>> {
@@ -42,8 +44,8 @@ impl Flows for SqliteStore {
         let write = move |c: &Connection| {
             let now = clock.now_us();
             let mut insert = c.prepare_cached(
-                "INSERT INTO flow (flow_id, name, state, is_child, due_at, input)
-                 VALUES (?1, ?2, 'PENDING', ?3, ?4, ?5) ON CONFLICT (flow_id) DO NOTHING",
+                "INSERT INTO flow (flow_id, name, state, is_child, started_at, due_at, input)
+                 VALUES (?1, ?2, 'PENDING', ?3, ?4, ?5, ?6) ON CONFLICT (flow_id) DO NOTHING",
             )?;
             flows
                 .iter()
@@ -54,6 +56,7 @@ impl Flows for SqliteStore {
                             flow.id.as_str(),
                             flow.name,
                             flow.is_child,
+                            now,
                             due_at,
                             flow.input_json
                         ])
@@ -140,16 +143,13 @@ impl Flows for SqliteStore {
     }
 }
 
-/// A node that was taken over from writes nothing more.
 fn check_epoch(c: &Connection, epoch: Epoch) -> Result<(), Failed> {
-    let current: i64 = c
-        .prepare_cached("SELECT epoch FROM node")?
-        .query_row([], |row| row.get(0))?;
-    if current == epoch.0 {
-        return Ok(());
-    }
-    let why = format!("this node's epoch is {}, the store's is {current}", epoch.0);
-    Err(StoreError::Fenced(why).into())
+    Ok(node::check(epoch, epoch_in_force(c)?)?)
+}
+
+pub(super) fn epoch_in_force(c: &Connection) -> rusqlite::Result<i64> {
+    c.prepare_cached("SELECT epoch FROM node")?
+        .query_row([], |row| row.get(0))
 }
 
 fn due_flows(c: &Connection, limit: u32, now: i64) -> rusqlite::Result<DueFlows> {
@@ -209,7 +209,8 @@ fn end_flow(c: &Connection, flow: &FlowId, end: &FlowEnd, now: i64) -> rusqlite:
         FlowEnd::Again { input_json } => ("PENDING", None, input_json.as_str()),
     };
     c.prepare_cached(
-        "UPDATE flow SET state = ?2, result = ?3, input = ?4, due_at = ?5 WHERE flow_id = ?1",
+        "UPDATE flow SET state = ?2, result = ?3, input = ?4, started_at = ?5, due_at = ?5
+         WHERE flow_id = ?1",
     )?
     .execute(params![flow.as_str(), state, result, input, now])?;
     Ok(())

@@ -30,7 +30,7 @@ impl Interventions for SqliteStore {
     async fn hold(&self, item: &Item, run: u32) -> StoreResult<bool> {
         let (item, clock) = (item.clone(), self.clock.clone());
         let write = move |c: &Connection| hold(c, &item, run, Us(clock.now()));
-        self.writer.write(Urgency::Urgent, write).await
+        self.write_in_force(Urgency::Urgent, write).await
     }
 
     async fn release_held(&self, item: &Item, author: Author) -> StoreResult<Intervened> {
@@ -164,7 +164,10 @@ fn release(c: &Connection, item: &Item, author: &Author, now: Us) -> rusqlite::R
     }
     c.prepare_cached(
         "UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = ?3,
-                hold_after = NULL, last_error = NULL
+                hold_after = CASE WHEN held_by IS NULL OR hold_after < ?3 THEN NULL
+                                  ELSE hold_after END,
+                passed_rules = trim(coalesce(passed_rules, '') || ' ' || coalesce(held_by, '')),
+                held_by = NULL, last_error = NULL
          WHERE item_type = ?1 AND item_id = ?2 AND queue_status = 'HELD'",
     )?
     .execute(params![item.item_type.as_str(), item.id.as_str(), now])?;
@@ -186,7 +189,7 @@ fn cancel(
         return Ok(Intervened::Refused(why));
     }
     c.prepare_cached(
-        "UPDATE item_queue SET queue_status = 'CANCELLED', finished_at = ?3
+        "UPDATE item_queue SET queue_status = 'CANCELLED', finished_at = ?3, held_by = NULL
          WHERE item_type = ?1 AND item_id = ?2",
     )?
     .execute(params![item.item_type.as_str(), item.id.as_str(), now])?;
@@ -205,13 +208,8 @@ pub(super) fn found(c: &Connection, item: &Item) -> rusqlite::Result<Option<Foun
                           AND (a.state = 'DONE' OR (a.state IN ('OPEN', 'UNKNOWN')
                                AND a.attempt_id > coalesce((SELECT max(d.attempt_id) FROM attempt d
                                     WHERE d.item_type = ?1 AND d.item_id = ?2
-                                      AND d.state = 'DECLINED'), 0)))),
-                EXISTS (SELECT 1 FROM attempt a
-                        WHERE a.item_type = q.item_type AND a.item_id = q.item_id
-                          AND a.attempt_id > coalesce((SELECT max(d.attempt_id) FROM attempt d
-                                    WHERE d.item_type = ?1 AND d.item_id = ?2
-                                      AND d.state = 'DECLINED'), 0)),
-                q.finished_at IS NOT NULL, r.status
+                                      AND (d.state = 'DECLINED' OR d.reopened)), 0)))),
+                q.finished_at IS NOT NULL, r.status, q.run
          FROM item_queue q
          JOIN record r ON r.item_type = q.item_type AND r.item_id = q.item_id
          WHERE q.item_type = ?1 AND q.item_id = ?2",
@@ -221,9 +219,9 @@ pub(super) fn found(c: &Connection, item: &Item) -> rusqlite::Result<Option<Foun
             queue_status: word(row, 0, QueueStatus::parse)?,
             lane: LaneName::new(row.get::<_, String>(1)?),
             may_be_done: row.get(2)?,
-            was_sent: row.get(3)?,
-            has_ended: row.get(4)?,
-            record_status: row.get(5)?,
+            has_ended: row.get(3)?,
+            record_status: row.get(4)?,
+            run: row.get(5)?,
         })
     })
     .optional()

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod admit;
+mod amendments;
 mod anew;
 mod attempts;
 mod bulk_views;
@@ -17,6 +18,7 @@ mod doubts;
 mod eras;
 mod error;
 mod evidence;
+mod fault;
 mod flows;
 mod guards;
 mod interventions;
@@ -28,6 +30,10 @@ mod reader;
 mod records;
 mod recount;
 mod replan;
+mod requests;
+mod rule_stops;
+mod sessions;
+mod set_back;
 mod settings;
 mod starts;
 mod status_checks;
@@ -42,11 +48,16 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use rusqlite::Connection;
 use tollgate_core::gate::DEFAULT_MARGIN;
-use tollgate_core::ports::{Boot, Reading, SharedClock, StoreResult};
+use tollgate_core::ports::{
+    Boot, Reading, SharedClock, StoreConnections, StoreHealth, StoreResult,
+};
 
 use crate::clock::{Clock, MovableTime};
+use crate::node::{self, Node};
 use crate::urgency::Urgency;
-use reader::Readers;
+use error::Failed;
+use fault::Fault;
+use reader::{READERS, Readers};
 use value::Us;
 use writer::Writer;
 
@@ -79,7 +90,9 @@ pub struct SqliteStore {
     writer: Writer,
     readers: Readers,
     clock: Clock,
+    fault: Fault,
     options: SqliteOptions,
+    node: Node,
     /// Held for as long as the store lives: a second process on the file is refused.
     _lock: std::fs::File,
 }
@@ -89,6 +102,28 @@ impl fmt::Debug for SqliteStore {
         f.debug_struct("SqliteStore")
             .field("path", &self.options.path)
             .finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// A write that only the node in force may make.
+    async fn write_in_force<T, E>(
+        &self,
+        urgency: Urgency,
+        write: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+    ) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        Failed: From<E>,
+    {
+        let ours = self.node.epoch();
+        let write = move |c: &Connection| -> Result<T, Failed> {
+            if let Some(ours) = ours {
+                node::check(ours, flows::epoch_in_force(c)?)?;
+            }
+            Ok(write(c)?)
+        };
+        self.writer.write(urgency, write).await
     }
 }
 
@@ -110,5 +145,32 @@ impl SharedClock for SqliteStore {
         let clock = self.clock.clone();
         let write = move |c: &Connection| eras::open(c, boot.as_ref(), Us(clock.now()));
         self.writer.write(Urgency::Urgent, write).await
+    }
+}
+
+#[async_trait]
+impl StoreHealth for SqliteStore {
+    async fn try_write(&self) -> StoreResult<()> {
+        let clock = self.clock.clone();
+        let write = move |c: &Connection| {
+            c.prepare_cached("UPDATE write_probe SET at = ?1 WHERE one = 1")?
+                .execute([clock.now_us()])
+                .map(drop)
+        };
+        self.writer.write(Urgency::Urgent, write).await
+    }
+
+    async fn broken(&self) -> String {
+        self.fault.said().await
+    }
+
+    /// One connection writes; use cases that wait for it share its commits.
+    fn connections(&self) -> StoreConnections {
+        let waiting = self.writer.waiting();
+        StoreConnections {
+            most: READERS + 1,
+            in_use: self.readers.in_use() + waiting.min(1),
+            waiting: waiting.saturating_sub(1),
+        }
     }
 }

@@ -2,16 +2,20 @@
 //! Whatever is wrong is one sentence that names the file and the remedy.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode};
 use tollgate_core::ports::{StoreError, StoreResult};
 
+use super::fault::Fault;
 use super::reader::Readers;
 use super::writer::Writer;
 use super::{SqliteOptions, SqliteStore};
 use crate::clock::Clock;
+use crate::node::Node;
 use crate::schema::{MADE_BY_ANOTHER_BUILD, Schema, Sums, ours};
 
 mod migrations {
@@ -20,24 +24,53 @@ mod migrations {
 
 impl SqliteStore {
     pub fn open(options: SqliteOptions) -> StoreResult<Self> {
-        let path = options.path.clone();
+        let path = file_itself(&options.path).map_err(|e| explain(&options.path, e))?;
         let lock = lock_file(&path)?;
-        let connection = prepare(&options).map_err(|e| explain(&path, e))?;
-        let readers = Readers::open(&path).map_err(|e| explain(&path, e))?;
+        let connection = prepare(&path, &options).map_err(|e| explain(&path, e))?;
+        let fault = Fault::none_yet(&path);
+        let readers = Readers::open(&path, fault.clone()).map_err(|e| explain(&path, e))?;
         let clock = Clock::anchored_now(options.time.clone());
-        let writer = Writer::start(connection, clock.clone()).map_err(|e| explain(&path, e))?;
+        let writer = Writer::start(connection, clock.clone(), fault.clone());
+        let writer = writer.map_err(|e| explain(&path, e))?;
         Ok(Self {
             writer,
             readers,
             clock,
+            fault,
             options,
+            node: Node::default(),
             _lock: lock,
         })
     }
 }
 
-fn prepare(options: &SqliteOptions) -> Result<Connection, Trouble> {
-    let mut connection = Connection::open(&options.path)?;
+/// Its owner alone reads and writes it. SQLite gives the files beside the database the same mode.
+const OWNER_ONLY: u32 = 0o600;
+
+/// The path without links, since two names of one file must meet at one lock. Creates the file if
+/// there is none. An existing one is not opened: closing it again would end the locks that SQLite
+/// holds on it, if this process has it open already.
+fn file_itself(path: &Path) -> io::Result<PathBuf> {
+    match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            create(path)?;
+            path.canonicalize()
+        }
+        found => found,
+    }
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(OWNER_ONLY)
+        .open(path)
+}
+
+fn prepare(path: &Path, options: &SqliteOptions) -> Result<Connection, Trouble> {
+    let mut connection = Connection::open(path)?;
     connection.execute_batch(
         "PRAGMA journal_mode = WAL;
          PRAGMA synchronous = FULL;
@@ -61,10 +94,19 @@ fn migrate(connection: &mut Connection) -> Result<(), Trouble> {
         Schema::UpToDate => Ok(()),
         Schema::Behind => {
             let done = runner.run(connection);
-            done.map(drop).map_err(|e| Trouble::Other(e.to_string()))
+            done.map(drop).map_err(|e| not_migrated(&e))
         }
         Schema::Newer => Err(Trouble::Newer),
         Schema::Another => Err(Trouble::Another),
+    }
+}
+
+/// SQLite's own word, if it is behind the error.
+fn not_migrated(error: &refinery::Error) -> Trouble {
+    let source = std::error::Error::source(error);
+    match source.and_then(|source| source.downcast_ref::<rusqlite::Error>()) {
+        Some(sqlite) => Trouble::of(sqlite),
+        None => Trouble::Other(error.to_string()),
     }
 }
 
@@ -92,13 +134,7 @@ pub(super) fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
 fn lock_file(path: &Path) -> StoreResult<File> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    let lock_path = PathBuf::from(name);
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&lock_path)
-        .map_err(|e| explain(path, e))?;
+    let file = create(Path::new(&name)).map_err(|e| explain(path, e))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StoreError::Unavailable(format!(
@@ -116,21 +152,34 @@ enum Trouble {
     /// Its schema was made by a migration of the same number and another content.
     Another,
     NotADatabase,
+    Damaged,
+    DiskFull,
     Other(String),
 }
 
-impl From<rusqlite::Error> for Trouble {
-    fn from(error: rusqlite::Error) -> Self {
+impl Trouble {
+    fn of(error: &rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => Self::NotADatabase,
+            Some(ErrorCode::DatabaseCorrupt) => Self::Damaged,
+            Some(ErrorCode::DiskFull) => Self::DiskFull,
             _ => Self::Other(error.to_string()),
         }
     }
 }
 
-impl From<std::io::Error> for Trouble {
-    fn from(error: std::io::Error) -> Self {
-        Self::Other(error.to_string())
+impl From<rusqlite::Error> for Trouble {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::of(&error)
+    }
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull => Self::DiskFull,
+            _ => Self::Other(error.to_string()),
+        }
     }
 }
 
@@ -143,6 +192,12 @@ fn explain(path: &Path, trouble: impl Into<Trouble>) -> StoreError {
         Trouble::Another => format!("{file} {MADE_BY_ANOTHER_BUILD}"),
         Trouble::NotADatabase => {
             format!("{file} is not a SQLite database; give the path of another file")
+        }
+        Trouble::Damaged => format!(
+            "{file} is damaged; restore a backup, or repair a copy with `sqlite3 FILE .recover`"
+        ),
+        Trouble::DiskFull => {
+            format!("{file} cannot be written: the disk is full; free some space, then start again")
         }
         Trouble::Other(error) => {
             format!("{file} cannot be opened: {error}; check the path and its permissions")

@@ -67,7 +67,7 @@ impl Queue for SqliteStore {
 
     async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>> {
         let (clock, margin) = (self.clock.clone(), self.options.gate_margin);
-        let write = move |c: &Connection| {
+        let write = move |c: &Connection| -> rusqlite::Result<Vec<Claimed>> {
             let Some(lane) = lanes::in_force(c, &claim.lane)? else {
                 return Ok(vec![]);
             };
@@ -75,7 +75,7 @@ impl Queue for SqliteStore {
             let credit = lane.credit(margin, claim.credit_horizon, unsent);
             claim::take(c, &claim, claim.limit.min(credit), clock.now_us())
         };
-        self.writer.write(Urgency::Normal, write).await
+        self.write_in_force(Urgency::Normal, write).await
     }
 
     async fn record_starts(
@@ -121,24 +121,27 @@ impl Queue for SqliteStore {
         pause: Duration,
         why: &str,
     ) -> StoreResult<bool> {
-        let (item, why, clock) = (item.clone(), why.to_owned(), self.clock.clone());
-        let write = move |c: &Connection| -> rusqlite::Result<bool> {
-            let now = Us(clock.now());
-            if put_back(c, &item, run, pause, &why, now)? == 0 {
-                return Ok(false);
-            }
-            let entry = Entry {
-                item: Some(&item),
-                action: "PUT_BACK",
-                after: Some("READY"),
-                actor: actor::SENDER,
-                detail: &why,
-                ..Entry::default()
-            };
-            audit(c, now, &entry)?;
-            Ok(true)
+        let back = Back {
+            pause,
+            why,
+            failed: false,
         };
-        self.writer.write(Urgency::Urgent, write).await
+        self.put_back_as(item, run, back).await
+    }
+
+    async fn put_back_failed(
+        &self,
+        item: &Item,
+        run: u32,
+        pause: Duration,
+        why: &str,
+    ) -> StoreResult<bool> {
+        let back = Back {
+            pause,
+            why,
+            failed: true,
+        };
+        self.put_back_as(item, run, back).await
     }
 
     async fn finish(&self, item: &Item, run: u32, status: StatusMove) -> StoreResult<bool> {
@@ -151,7 +154,7 @@ impl Queue for SqliteStore {
             move_status(c, &item, &status, now)?;
             Ok(true)
         };
-        self.writer.write(Urgency::Urgent, write).await
+        self.write_in_force(Urgency::Urgent, write).await
     }
 
     async fn adrift(
@@ -223,7 +226,40 @@ impl Queue for SqliteStore {
             audit(c, Us(clock.now()), &entry)?;
             Ok(true)
         };
-        self.writer.write(Urgency::Normal, write).await
+        self.write_in_force(Urgency::Normal, write).await
+    }
+}
+
+/// How an item goes back to the queue.
+#[derive(Clone, Copy)]
+pub(super) struct Back<'a> {
+    pub(super) pause: Duration,
+    pub(super) why: &'a str,
+    /// It counts among the item's failures.
+    pub(super) failed: bool,
+}
+
+impl SqliteStore {
+    async fn put_back_as(&self, item: &Item, run: u32, back: Back<'_>) -> StoreResult<bool> {
+        let Back { pause, failed, .. } = back;
+        let (item, why, clock) = (item.clone(), back.why.to_owned(), self.clock.clone());
+        let write = move |c: &Connection| -> rusqlite::Result<bool> {
+            let (now, why) = (Us(clock.now()), &*why);
+            if put_back(c, &item, run, Back { pause, why, failed }, now)? == 0 {
+                return Ok(false);
+            }
+            let entry = Entry {
+                item: Some(&item),
+                action: "PUT_BACK",
+                after: Some("READY"),
+                actor: actor::SENDER,
+                detail: why,
+                ..Entry::default()
+            };
+            audit(c, now, &entry)?;
+            Ok(true)
+        };
+        self.write_in_force(Urgency::Urgent, write).await
     }
 }
 
@@ -232,13 +268,12 @@ pub(super) fn put_back(
     c: &Connection,
     item: &Item,
     run: u32,
-    pause: Duration,
-    why: &str,
+    back: Back<'_>,
     now: Us,
 ) -> rusqlite::Result<usize> {
     c.prepare_cached(
         "UPDATE item_queue SET queue_status = 'READY', run = run + 1, scheduled_exec_time = ?4,
-                last_error = ?5, claimed_at = NULL, dispatched_at = NULL
+                last_error = ?5, failures = failures + ?6, claimed_at = NULL, dispatched_at = NULL
          WHERE item_type = ?1 AND item_id = ?2 AND run = ?3
            AND queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL",
     )?
@@ -246,8 +281,9 @@ pub(super) fn put_back(
         item.item_type.as_str(),
         item.id.as_str(),
         run,
-        now.0.as_microsecond() + micros(pause),
-        why
+        now.0.as_microsecond() + micros(back.pause),
+        back.why,
+        back.failed
     ])
 }
 

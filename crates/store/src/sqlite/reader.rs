@@ -7,20 +7,21 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 use tollgate_core::ports::{StoreError, StoreResult};
 
-use super::error::store_error;
+use super::fault::Fault;
 use super::open::keep_plans;
 
 /// So many reads run at once; more wait.
-const READERS: usize = 4;
+pub(super) const READERS: usize = 4;
 
 #[derive(Debug, Clone)]
 pub(super) struct Readers {
     idle: Arc<Mutex<Vec<Connection>>>,
     free: Arc<Semaphore>,
+    fault: Fault,
 }
 
 impl Readers {
-    pub(super) fn open(path: &Path) -> rusqlite::Result<Self> {
+    pub(super) fn open(path: &Path, fault: Fault) -> rusqlite::Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let idle = (0..READERS)
             .map(|_| {
@@ -34,7 +35,12 @@ impl Readers {
         Ok(Self {
             idle: Arc::new(Mutex::new(idle)),
             free: Arc::new(Semaphore::new(READERS)),
+            fault,
         })
+    }
+
+    pub(super) fn in_use(&self) -> usize {
+        READERS - self.free.available_permits()
     }
 
     /// Runs a read on one consistent snapshot of the database.
@@ -44,7 +50,7 @@ impl Readers {
     ) -> StoreResult<T> {
         let gone = |_| StoreError::Unavailable("the store is closed".into());
         let permit = Arc::clone(&self.free).acquire_owned().await.map_err(gone)?;
-        let idle = Arc::clone(&self.idle);
+        let (idle, fault) = (Arc::clone(&self.idle), self.fault.clone());
         let read = move || {
             let _permit = permit;
             let taken = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -55,7 +61,7 @@ impl Readers {
             idle.lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .push(connection);
-            result.map_err(store_error)
+            result.map_err(|error| fault.judge(error))
         };
         tokio::task::spawn_blocking(read)
             .await

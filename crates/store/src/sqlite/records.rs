@@ -2,13 +2,13 @@
 
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use tollgate_core::id::{FlowId, Item, ItemId, LaneName};
+use tollgate_core::id::{BatchId, FlowId, Item, ItemId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{
     AttemptView, ItemView, OwnedWanted, Page, RecordLine, Records, RecordsWanted, StatusMove,
-    StoreResult, rows_needed,
+    StoreResult, rows_needed, split_rules,
 };
 
 use super::SqliteStore;
@@ -26,7 +26,7 @@ impl Records for SqliteStore {
                             s.deadline, q.scheduled_exec_time, q.init_workflow_id,
                             q.exec_workflow_id, q.retry_count, q.last_error, q.created_at,
                             q.claimed_at, q.dispatched_at, q.finished_at, q.hold_after IS NOT NULL,
-                            x.context_json
+                            x.context_json, q.dispatch_batch_id, q.passed_rules
                      FROM record r
                      JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
                      JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
@@ -43,6 +43,21 @@ impl Records for SqliteStore {
             };
             view.attempts = attempts(c, &item)?;
             Ok(Some(view))
+        };
+        self.readers.read(read).await
+    }
+
+    async fn documents(&self, items: &[Item]) -> StoreResult<Vec<Option<String>>> {
+        let items = items.to_vec();
+        let read = move |c: &Connection| {
+            let mut document = c.prepare_cached(
+                "SELECT document FROM record WHERE item_type = ?1 AND item_id = ?2",
+            )?;
+            let mut document = |item: &Item| {
+                let key = params![item.item_type.as_str(), item.id.as_str()];
+                document.query_row(key, |row| row.get(0)).optional()
+            };
+            items.iter().map(&mut document).collect()
         };
         self.readers.read(read).await
     }
@@ -101,8 +116,21 @@ fn lines(c: &Connection, wanted: &RecordsWanted, asked: u32) -> rusqlite::Result
          JOIN slot s ON s.item_type = x.item_type AND s.item_id = x.item_id
          WHERE x.item_type = ?1 AND x.item_id > ?2 AND x.bulk_id = ?4
          ORDER BY x.item_id LIMIT ?3";
+    const OF_OWNER: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
+             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at
+         FROM record r INDEXED BY record_owner_page
+         JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
+         JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
+         WHERE r.by_owner = 1 AND r.item_type = ?1 AND r.item_id > ?2 AND r.owner = ?4
+         ORDER BY r.item_id LIMIT ?3";
     let after = wanted.after.as_ref().map_or("", ItemId::as_str);
     let kind = wanted.item_type.as_str();
+    if let (None, Some(owner)) = (&wanted.bulk, &wanted.owner) {
+        return c
+            .prepare_cached(OF_OWNER)?
+            .query_map(params![kind, after, asked, owner], line_from)?
+            .collect();
+    }
     match (&wanted.bulk, &wanted.status) {
         (Some(bulk), _) => c
             .prepare_cached(OF_BULK)?
@@ -193,13 +221,16 @@ fn view_from(row: &Row<'_>, item: &Item) -> rusqlite::Result<ItemView> {
         finished_at: maybe_time(19)?,
         hold_if_late: row.get(20)?,
         context: row.get(21)?,
+        dispatch_batch: row.get::<_, Option<String>>(22)?.map(BatchId::new),
+        passed_rules: split_rules(row.get::<_, Option<String>>(23)?.as_deref()),
         attempts: vec![],
     })
 }
 
 fn attempts(c: &Connection, item: &Item) -> rusqlite::Result<Vec<AttemptView>> {
     c.prepare_cached(
-        "SELECT kind, state, run, turn_at, settled_at, detail, idempotency_key FROM attempt
+        "SELECT kind, state, run, turn_at, settled_at, detail, idempotency_key, reopened
+         FROM attempt
          WHERE item_type = ?1 AND item_id = ?2 ORDER BY attempt_id",
     )?
     .query_map(params![item.item_type.as_str(), item.id.as_str()], |row| {
@@ -211,6 +242,7 @@ fn attempts(c: &Connection, item: &Item) -> rusqlite::Result<Vec<AttemptView>> {
             settled_at: row.get::<_, Option<Us>>(4)?.map(|us| us.0),
             detail: row.get(5)?,
             key: row.get(6)?,
+            reopened: row.get(7)?,
         })
     })?
     .collect()

@@ -3,11 +3,12 @@
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::actor;
 use tollgate_core::id::{BatchId, Item, ItemType};
-use tollgate_core::ports::{StartRecord, Started};
+use tollgate_core::ports::{START_PAUSES, StartRecord, Started};
 
 use super::accounts::audit;
 use super::value::Us;
 use crate::audit::Entry;
+use crate::value::micros;
 
 pub(super) fn record(
     c: &Connection,
@@ -71,33 +72,44 @@ fn start_failed(
     max_retries: u32,
     now: Us,
 ) -> rusqlite::Result<usize> {
-    let after = c
+    let retries: Option<u32> = c
         .prepare_cached(
-            "UPDATE item_queue SET
-                 queue_status = CASE WHEN retry_count + 1 >= ?4 THEN 'DEAD' ELSE 'READY' END,
-                 retry_count = retry_count + 1, last_error = ?5, claimed_at = NULL
-             WHERE item_type = ?1 AND item_id = ?2 AND queue_status = 'CLAIMED' AND fence = ?3
-             RETURNING queue_status",
+            "SELECT retry_count + 1 FROM item_queue
+             WHERE item_type = ?1 AND item_id = ?2 AND queue_status = 'CLAIMED' AND fence = ?3",
         )?
         .query_row(
-            params![
-                item_type.as_str(),
-                start.id.as_str(),
-                start.fence.0,
-                max_retries,
-                why
-            ],
-            |row| row.get::<_, String>(0),
+            params![item_type.as_str(), start.id.as_str(), start.fence.0],
+            |row| row.get(0),
         )
         .optional()?;
-    let Some(after) = after else { return Ok(0) };
+    let Some(retries) = retries else {
+        return Ok(0);
+    };
+    let after = if retries >= max_retries {
+        "DEAD"
+    } else {
+        "READY"
+    };
+    c.prepare_cached(
+        "UPDATE item_queue SET queue_status = ?3, retry_count = ?4, last_error = ?5,
+                claimed_at = NULL, scheduled_exec_time = max(scheduled_exec_time, ?6)
+         WHERE item_type = ?1 AND item_id = ?2 AND queue_status = 'CLAIMED'",
+    )?
+    .execute(params![
+        item_type.as_str(),
+        start.id.as_str(),
+        after,
+        retries,
+        why,
+        now.0.as_microsecond() + micros(START_PAUSES.pause_after(retries))
+    ])?;
     let item = Item::new(item_type, &start.id);
     let entry = Entry {
         batch: Some(batch.as_str()),
         item: Some(&item),
         action: "DISPATCH_FAILED",
         before: Some("CLAIMED"),
-        after: Some(&after),
+        after: Some(after),
         actor: actor::DISPATCHER,
         detail: why,
     };

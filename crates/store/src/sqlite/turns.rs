@@ -69,6 +69,8 @@ fn write(
 fn owner(c: &Connection, item: &Item) -> rusqlite::Result<Option<Owner>> {
     c.prepare_cached(
         "SELECT q.queue_status, q.run, q.finished_at IS NOT NULL, q.hold_after,
+                (SELECT max(l.attempt_id) FROM attempt l
+                 WHERE l.item_type = ?1 AND l.item_id = ?2),
                 (SELECT a.attempt_id FROM attempt a
                  WHERE a.item_type = ?1 AND a.item_id = ?2 AND a.state = 'OPEN'),
                 EXISTS (SELECT 1 FROM attempt d
@@ -81,8 +83,9 @@ fn owner(c: &Connection, item: &Item) -> rusqlite::Result<Option<Owner>> {
             run: row.get(1)?,
             has_ended: row.get(2)?,
             hold_after: row.get::<_, Option<Us>>(3)?.map(|us| us.0),
-            open: row.get::<_, Option<i64>>(4)?.map(AttemptId),
-            was_done: row.get(5)?,
+            latest: row.get::<_, Option<i64>>(4)?.map(AttemptId),
+            open: row.get::<_, Option<i64>>(5)?.map(AttemptId),
+            was_done: row.get(6)?,
         })
     })
     .optional()

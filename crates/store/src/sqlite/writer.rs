@@ -10,11 +10,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot};
 use tollgate_core::ports::{StoreError, StoreResult};
 
-use super::error::{Failed, store_error};
+use super::error::Failed;
+use super::fault::Fault;
 use crate::clock::Clock;
 use crate::urgency::Urgency;
 
@@ -57,6 +58,7 @@ impl Shared {
 
 pub(super) struct Writer {
     shared: Arc<Shared>,
+    fault: Fault,
     room: Arc<Semaphore>,
     thread: Option<JoinHandle<()>>,
 }
@@ -68,14 +70,19 @@ impl fmt::Debug for Writer {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection, clock: Clock) -> std::io::Result<Self> {
+    pub(super) fn start(
+        connection: Connection,
+        clock: Clock,
+        fault: Fault,
+    ) -> std::io::Result<Self> {
         let shared = Arc::new(Shared::default());
-        let theirs = Arc::clone(&shared);
+        let (theirs, noted) = (Arc::clone(&shared), fault.clone());
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".into())
-            .spawn(move || run(&connection, &clock, &theirs))?;
+            .spawn(move || run(&connection, &clock, &theirs, &noted))?;
         Ok(Self {
             shared,
+            fault,
             room: Arc::new(Semaphore::new(MAX_WAITING)),
             thread: Some(thread),
         })
@@ -93,8 +100,9 @@ impl Writer {
             .await
             .map_err(|_| closed())?;
         let (answer, answered) = oneshot::channel();
+        let fault = self.fault.clone();
         let job: Job = Box::new(move |connection| {
-            let result = connection.and_then(|connection| in_savepoint(connection, work));
+            let result = connection.and_then(|connection| in_savepoint(connection, &fault, work));
             Box::new(move |committed| {
                 drop(permit);
                 let said = match committed {
@@ -118,6 +126,11 @@ impl Writer {
         self.shared.arrived.notify_one();
         answered.await.map_err(|_| closed())?
     }
+
+    /// Use cases that wait, the one under way included.
+    pub(super) fn waiting(&self) -> usize {
+        MAX_WAITING - self.room.available_permits()
+    }
 }
 
 impl Drop for Writer {
@@ -131,41 +144,37 @@ impl Drop for Writer {
     }
 }
 
-fn run(connection: &Connection, clock: &Clock, shared: &Shared) {
-    // Set when the disk failed under a commit: what is durable is no longer known.
-    let mut broken: Option<StoreError> = None;
+fn run(connection: &Connection, clock: &Clock, shared: &Shared, fault: &Fault) {
     while let Some(first) = wait_for_work(shared) {
-        let begun = match &broken {
-            Some(why) => Err(why.clone()),
-            None => connection
-                .execute_batch("BEGIN IMMEDIATE")
-                .map_err(store_error),
-        };
+        let begun = fault.check().and_then(|()| {
+            let begun = connection.execute_batch("BEGIN IMMEDIATE");
+            begun.map_err(|error| fault.judge(error))
+        });
         if let Err(why) = begun {
             first(Err(why.clone()))(&Err(why));
             continue;
         }
         let replies = fill_group(connection, clock, shared, first);
-        let committed = commit(connection, &mut broken);
+        let committed = commit(connection, fault);
         for reply in replies {
             reply(&committed);
         }
     }
 }
 
-fn commit(connection: &Connection, broken: &mut Option<StoreError>) -> StoreResult<()> {
+fn commit(connection: &Connection, fault: &Fault) -> StoreResult<()> {
     if connection.is_autocommit() {
         let why = "the disk is full or failed, and what shared this commit was rolled back";
         return Err(StoreError::Unavailable(why.into()));
     }
-    connection.execute_batch("COMMIT").map_err(|error| {
+    let committed = fault.check().and_then(|()| {
+        let committed = connection.execute_batch("COMMIT");
+        committed.map_err(|error| fault.judge(error))
+    });
+    if committed.is_err() {
         let _ = connection.execute_batch("ROLLBACK");
-        if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) {
-            let why = format!("the disk failed under a commit ({error}); check it and restart");
-            *broken = Some(StoreError::Unavailable(why));
-        }
-        store_error(error)
-    })
+    }
+    committed
 }
 
 fn wait_for_work(shared: &Shared) -> Option<Job> {
@@ -203,27 +212,23 @@ fn fill_group(connection: &Connection, clock: &Clock, shared: &Shared, first: Jo
 
 fn in_savepoint<T, E: Into<Failed>>(
     connection: &Connection,
+    fault: &Fault,
     work: impl FnOnce(&Connection) -> Result<T, E>,
 ) -> StoreResult<T> {
     connection
         .execute_batch("SAVEPOINT use_case")
-        .map_err(store_error)?;
+        .map_err(|error| fault.judge(error))?;
     // A panic is our own bug; it must not take the writer, and with it everybody else, along.
     let done = catch_unwind(AssertUnwindSafe(|| work(connection)));
     let done = done.map_or_else(
         |_| Err(StoreError::Bug("a use case panicked; see the log".into())),
-        |done| {
-            done.map_err(|why| {
-                let Failed(why) = why.into();
-                why
-            })
-        },
+        |done| done.map_err(|why| fault.judge(why)),
     );
     match done {
         Ok(done) => {
             connection
                 .execute_batch("RELEASE use_case")
-                .map_err(store_error)?;
+                .map_err(|error| fault.judge(error))?;
             Ok(done)
         }
         Err(why) => {

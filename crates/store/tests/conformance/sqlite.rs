@@ -1,5 +1,6 @@
 //! SQLite: the cases of the ports, and what only a database in a file promises.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use tollgate_core::lane::LaneChange;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::ports::{
     Accounts, Admission, Author, Flows, JournalEntry, Lanes, NewAudit, NewItem, NewRecord, Queue,
-    Records, Store, StoreError, StoreResult,
+    Records, Store, StoreError, StoreHealth, StoreResult,
 };
 use tollgate_store::MovableTime;
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
@@ -161,6 +162,86 @@ async fn a_second_handle_on_the_file_is_refused_with_one_sentence() {
     assert!(!why.contains('\n'), "{why}");
     drop(first);
     file.open();
+}
+
+#[tokio::test]
+async fn a_symlink_does_not_go_round_the_lock() {
+    let file = file();
+    let first = file.open();
+    let link = file.path.with_file_name("link.db");
+    std::os::unix::fs::symlink(&file.path, &link).unwrap();
+    let why = SqliteStore::open(SqliteOptions::at(&link)).unwrap_err();
+    assert!(
+        why.to_string().contains("is in use by another process"),
+        "{why}"
+    );
+    drop(first);
+    let second = SqliteStore::open(SqliteOptions::at(&link)).unwrap();
+    let why = file.refusal();
+    assert!(why.contains("is in use by another process"), "{why}");
+    drop(second);
+}
+
+#[tokio::test]
+async fn a_link_to_a_file_that_is_not_there_yet_creates_it() {
+    let file = file();
+    let link = file.path.with_file_name("link.db");
+    std::os::unix::fs::symlink(&file.path, &link).unwrap();
+    let _first = SqliteStore::open(SqliteOptions::at(&link)).unwrap();
+    let why = file.refusal();
+    assert!(why.contains("is in use by another process"), "{why}");
+}
+
+#[tokio::test]
+async fn nobody_but_its_owner_may_read_any_of_its_files() {
+    let file = file();
+    let store = file.open();
+    with_lane(&store).await;
+    let folder = std::fs::read_dir(file.path.parent().unwrap()).unwrap();
+    let mut modes: Vec<(String, u32)> = folder
+        .map(|entry| {
+            let entry = entry.unwrap();
+            let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+            (entry.file_name().into_string().unwrap(), mode)
+        })
+        .collect();
+    modes.sort();
+    let names = ["", "-shm", "-wal", ".lock"];
+    let expected = names.map(|end| (format!("tollgate.db{end}"), 0o600));
+    assert_eq!(modes, expected);
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_given_up_for_good_and_says_so_in_one_sentence() {
+    let file = file();
+    let store = file.open();
+    with_lane(&store).await;
+    store.admit(&payments(), batch(0)).await.unwrap();
+    drop(store);
+    let store = file.open();
+    // All but the schema, which was read when it was opened.
+    let damaged = std::fs::OpenOptions::new().write(true).open(&file.path);
+    let (damaged, pages) = (
+        damaged.unwrap(),
+        std::fs::metadata(&file.path).unwrap().len(),
+    );
+    let rubbish = vec![0xAB; usize::try_from(pages).unwrap() - 4096];
+    std::os::unix::fs::FileExt::write_all_at(&damaged, &rubbish, 4096).unwrap();
+    let mut tasks = JoinSet::new();
+    let store = Arc::new(store);
+    for n in 1..20 {
+        let store = Arc::clone(&store);
+        tasks.spawn(async move { store.admit(&payments(), batch(n)).await });
+    }
+    for answer in tasks.join_all().await {
+        let why = answer.expect_err("201 on a damaged file");
+        assert!(matches!(why, StoreError::Unavailable(_)), "{why}");
+    }
+    let why = store.broken().await;
+    assert!(why.contains("the file is damaged"), "{why}");
+    assert!(!why.contains('\n'), "{why}");
+    let refused = store.try_write().await.unwrap_err();
+    assert!(refused.to_string().contains(&why), "{refused}");
 }
 
 #[tokio::test]

@@ -25,7 +25,7 @@ struct Allowed {
     why: &'static str,
 }
 
-const ALLOWED: [Allowed; 5] = [
+const ALLOWED: [Allowed; 8] = [
     Allowed {
         statement: "UPDATE item_queue SET queue_status = 'READY', claimed_at = NULL WHERE queue_status",
         why: "a new start releases all claims, on the index that holds nothing else",
@@ -33,6 +33,18 @@ const ALLOWED: [Allowed; 5] = [
     Allowed {
         statement: "UPDATE flow SET state = 'PENDING', due_at = min(due_at, ?1) WHERE state = 'LIVE'",
         why: "a new start takes over all live flows, on the index that holds nothing else",
+    },
+    Allowed {
+        statement: "SELECT q.item_type, q.item_id, q.queue_status FROM ( SELECT item_type, item_id, queue_status, run",
+        why: "a new era looks at all that is under way, on the indexes that hold nothing else",
+    },
+    Allowed {
+        statement: "UPDATE item_queue INDEXED BY item_queue_running SET dispatched_at",
+        why: "the same",
+    },
+    Allowed {
+        statement: "UPDATE item_queue INDEXED BY item_queue_claimed SET claimed_at",
+        why: "the same",
     },
     Allowed {
         statement: "UPDATE slot SET window_start",

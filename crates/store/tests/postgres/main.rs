@@ -6,6 +6,7 @@ mod many_claimers;
 mod open_errors;
 mod plans;
 mod proxy;
+mod sessions;
 mod timelines;
 mod tls;
 mod trouble;

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use tollgate_core::details::{Details, one};
 
 use super::split::MAX_LINE_BYTES;
+use crate::json::{self, Refused};
 
 /// The columns there are, those that must be there first.
 const COLUMNS: [&str; 13] = [
@@ -87,10 +88,12 @@ impl Table {
                 continue;
             }
             let value = match *column {
-                // Text that is not JSON stays text, and is then told to be no object.
-                "metadata" => {
-                    serde_json::from_str(cell).unwrap_or_else(|_| Value::String(cell.to_owned()))
-                }
+                "metadata" => match json::read(cell.as_bytes()) {
+                    Ok(value) => value,
+                    // Text that is not JSON stays text, and is then told to be no object.
+                    Err(Refused::Syntax(_)) => Value::String(cell.to_owned()),
+                    Err(refused) => return Err(format!("has metadata whose field {refused}")),
+                },
                 _ => Value::String(cell.to_owned()),
             };
             match column.split_once('.') {

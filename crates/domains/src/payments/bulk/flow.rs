@@ -12,6 +12,7 @@ use tollgate_core::id::LaneName;
 use tollgate_core::ports::{ChunkId, Placed};
 use tollgate_dispatch::LaneForecast;
 
+use super::super::deferred::{self, Trouble};
 use super::super::init::{Admit, Answer, Prepare, Verdict};
 use super::super::{Payments, item_type};
 use super::chunk;
@@ -42,7 +43,8 @@ impl Flow for PaymentBulkInitFlow {
 
 /// Admits the payments of a chunk in one transaction, then ends the chunk in another. Dead in
 /// between, the next try finds its own admissions and counts them as such; so a line is counted
-/// once, by the one that ends the chunk. The answer is whether that was this try.
+/// once, by the one that ends the chunk. The answer is whether that was this try. A try that fails is noted
+/// on the chunk, which waits in the store for the next one.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AdmitChunk {
     pub chunk: ChunkId,
@@ -60,6 +62,27 @@ impl Step for AdmitChunk {
         STORE_STEP
     }
     async fn run(&self, world: &Payments, call: &Call) -> Result<bool, StepError> {
+        let taken_in = match Trouble::of_many_tries(call) {
+            Ok(()) => self.take_in(world).await,
+            Err(trouble) => Err(trouble),
+        };
+        match taken_in {
+            Err(trouble) if trouble.is_enough(call) => {
+                let noted = world.store.chunk_failed(&self.chunk, &trouble.why).await?;
+                if let Some(tries) = noted {
+                    let (chunk, error) = (&self.chunk, trouble.why);
+                    tracing::error!(%chunk, tries, error, "the chunk could not be taken in; it is tried again");
+                    deferred::count("chunk");
+                }
+                Ok(false)
+            }
+            taken_in => Ok(taken_in?),
+        }
+    }
+}
+
+impl AdmitChunk {
+    async fn take_in(&self, world: &Payments) -> Result<bool, Trouble> {
         let Some(text) = world.store.chunk(&self.chunk).await? else {
             return Ok(false);
         };
@@ -72,25 +95,22 @@ impl Step for AdmitChunk {
         }
         drop(text);
         // The chunk's own name, also if this is a second flow for it.
-        let call = Call {
-            flow_id: self.chunk.flow(),
-            ..call.clone()
-        };
+        let flow = self.chunk.flow();
         let payments = std::mem::take(&mut read.payments);
         let prepare = Prepare { payments };
-        let checked = prepare.run(world, &call).await?;
+        let checked = prepare.check(world).await?;
         let admit = Admit {
             payments: prepare.payments,
             checked,
         };
-        let answers = admit.run(world, &call).await?;
+        let answers = admit.admit(world, &flow).await?;
         let forecasts = forecasts(world, &answers).await?;
         let meets = |placed: &Placed| {
             let lane = forecasts.get(&placed.lane)?;
             lane.ready(&item_type(), placed.scheduled, placed.deadline)
                 .meets_deadline
         };
-        let end = read.end(&admit.payments, answers, &call.flow_id, meets);
+        let end = read.end(&admit.payments, answers, &flow, meets);
         Ok(world.store.finish_chunk(&self.chunk, end).await?)
     }
 }

@@ -9,6 +9,7 @@ use tollgate_core::ports::{BulkSum, ChunkEnd, LineError, Placed};
 
 use super::super::init::{Answer, Verdict};
 use super::super::request::PaymentRequest;
+use crate::json;
 
 /// A line's error names at most this many fields, with at most this many characters each.
 const MOST_FIELDS: usize = 20;
@@ -118,10 +119,11 @@ fn judge(verdict: Verdict, flow: &FlowId) -> Judged {
         Verdict::Scheduled { placed, repeat } if !repeat || placed.init_flow == *flow => {
             Judged::Accepted(placed)
         }
-        Verdict::Scheduled { .. } => Judged::Duplicate,
+        Verdict::Scheduled { .. } | Verdict::Cancelled => Judged::Duplicate,
         Verdict::Conflict => Judged::Conflict,
         Verdict::Invalid(details) => Judged::Rejected(details),
         Verdict::Refused { rule, message } => Judged::Rejected(one(&rule, message)),
+        Verdict::Deferred => Judged::Rejected(one("line", "could not be judged; send it again")),
     }
 }
 
@@ -164,8 +166,7 @@ fn parse(json: &[u8]) -> Result<PaymentRequest, Wrong> {
         let at = e.valid_up_to() + 1;
         unreadable(&format!("is not valid UTF-8 (byte {at})"))
     })?;
-    let body: serde_json::Value =
-        serde_json::from_str(text).map_err(|e| unreadable(&format!("is not JSON: {e}")))?;
+    let body = json::read(text.as_bytes()).map_err(|refused| (None, refused.details("line")))?;
     PaymentRequest::parse(&body).map_err(|details| {
         let id = body.get("paymentId").and_then(|id| id.as_str());
         (id.map(str::to_owned), details)

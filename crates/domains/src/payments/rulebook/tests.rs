@@ -52,6 +52,95 @@ fn the_first_rule_that_is_against_it_refuses_a_payment() {
 }
 
 #[test]
+fn a_rule_says_when_it_is_judged_if_it_speaks_of_the_moment() {
+    let rule = |require: &str, more: serde_json::Value| {
+        let mut rule = json!({"name": "r", "message": "m", "require": require});
+        rule.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        json!([rule])
+    };
+    let counting = |more: serde_json::Value| {
+        let mut rule = json!({"name": "r", "message": "m", "duplicateWithinSecs": 60});
+        rule.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        json!([rule])
+    };
+    let both = json!({"at": ["intake", "execution"]});
+    let fine = [
+        rule("currency == 'EUR'", json!({})),
+        rule("currency == 'EUR'", json!({"onFailure": "reject"})),
+        rule("executeAt - now < 60", both.clone()),
+        rule(
+            "now > 0",
+            json!({"at": ["execution"], "on_failure": "hold"}),
+        ),
+        rule("deadline == null", json!({"at": ["intake"]})),
+        counting(json!({"at": ["intake"]})),
+    ];
+    for rules in fine {
+        assert!(read(&rules).is_ok(), "{rules}");
+    }
+    let wrong = [
+        (rule("executeAt > 0", json!({})), "speaks of executeAt"),
+        (rule("deadline == null", json!({})), "speaks of deadline"),
+        (rule("!holdIfLate", json!({})), "speaks of holdIfLate"),
+        (
+            rule("[1, 2].all(n, n < now)", json!({})),
+            "speaks of now, which changes between intake and execution",
+        ),
+        (rule("{'a': now}.a > 0", json!({})), "speaks of now"),
+        (rule("true", json!({"at": []})), "at must name"),
+        (
+            rule("true", json!({"at": ["intake"], "onFailure": "hold"})),
+            "on_failure belongs",
+        ),
+        (counting(both), "judged at intake only"),
+        (
+            counting(json!({"onFailure": "hold"})),
+            "judged at intake only",
+        ),
+    ];
+    for (rules, said) in wrong {
+        let problems = read(&rules).unwrap_err();
+        assert!(problems[0].contains(said), "{rules}: {problems:?}");
+    }
+}
+
+#[test]
+fn at_execution_all_rules_speak_except_those_that_a_person_let_pass() {
+    let at_both = json!([
+        {"name": "early", "require": "currency == 'USD'", "message": "dollars", "at": ["intake"]},
+        {"name": "limit", "require": "amountMinor <= 100", "message": "too much"},
+        {"name": "desk", "require": "metadata.desk == 'north'", "message": "which desk?", "onFailure": "reject"},
+        {"name": "closed", "require": "currency != 'EUR'", "message": "no euros", "onFailure": "reject", "at": ["execution"]},
+    ]);
+    let book = read(&at_both).unwrap();
+    let now = "2026-11-16T12:00:00Z".parse().unwrap();
+    let lane = LaneName::new("default");
+    let said = |currency: &str, passed: &[String]| {
+        book.objection(&payment("5", currency), "default", &lane, now, passed)
+    };
+    let euros = said("EUR", &[]).unwrap();
+    assert_eq!(euros.names, ["limit", "desk", "closed"]);
+    assert!(euros.rejects, "{euros:?}");
+    assert!(euros.why.contains("rule \"limit\": too much"), "{euros:?}");
+    assert!(euros.why.ends_with("(rules of version 7)"), "{euros:?}");
+    let dollars = said("USD", &[]).unwrap();
+    assert_eq!(dollars.names, ["limit", "desk"]);
+    assert!(!dollars.rejects, "a rule that cannot be judged holds");
+    assert_eq!(said("EUR", &euros.keys), None);
+    let mut reworded = at_both.clone();
+    reworded[1]["require"] = json!("amountMinor <= 101");
+    reworded[3]["message"] = json!("none");
+    let book = read(&reworded).unwrap();
+    let again = book.objection(&payment("5", "EUR"), "default", &lane, now, &euros.keys);
+    assert_eq!(again.unwrap().names, ["limit"], "another rule now");
+    assert_eq!(refused(&book, &payment("1", "EUR")).unwrap().0, "early");
+}
+
+#[test]
 fn rules_that_count_become_guards_of_the_payments_they_are_about() {
     let book = read(&json!([
         {"name": "twin", "duplicateWithinSecs": 60, "message": "again"},

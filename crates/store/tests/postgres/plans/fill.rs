@@ -105,10 +105,10 @@ const RECORDS: [&str; 4] = [
 ];
 
 const FLOWS: [&str; 2] = [
-    "INSERT INTO flow (flow_id, name, state, is_child, due_at, input, handout)
+    "INSERT INTO flow (flow_id, name, state, is_child, started_at, due_at, input, handout)
      SELECT 'f' || 1000000 + n, 'sample',
             CASE WHEN n <= 598000 THEN 'DONE' WHEN n <= 599000 THEN 'LIVE' ELSE 'PENDING' END,
-            n % 10 = 0, time_of(n), '{}', 0
+            n % 10 = 0, time_of(n), time_of(n), '{}', 0
      FROM generate_series(1, 1000000) n",
     "INSERT INTO journal
      SELECT 'f' || 1000000 + 598000 + n / 3, 'step-' || n, '{}' FROM generate_series(1, 900000) n",

@@ -10,9 +10,9 @@ use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
     Accounts, Admission, Attempts, AuditWanted, Author, Boot, Claim, Claimed, DeadLetters, FlowEnd,
-    Flows, Intervened, JournalEntry, Lanes, NewAudit, NewFlow, NewItem, NewTurn, OwnedWanted,
-    Queue, Records, RecordsWanted, SettingKind, Settings, Settlement, SharedClock, StartRecord,
-    Started, StatusMove, Then, Turn, TurnsWanted,
+    Flows, Intervened, JournalEntry, Lanes, NewAudit, NewFlow, NewItem, NewSession, NewTurn,
+    OwnedWanted, Queue, Records, RecordsWanted, Sessions, SettingKind, Settings, Settlement,
+    SharedClock, StartRecord, Started, StatusMove, StoreHealth, Then, Turn, TurnsWanted,
 };
 use tollgate_store::postgres::PostgresStore;
 
@@ -36,6 +36,7 @@ pub(super) async fn run_all(store: &PostgresStore) {
     attempts(store, &dispatched).await;
     flows(store).await;
     accounts(store).await;
+    sessions(store).await;
     lane_plans::run_all(store).await;
     bulks::run_all(store).await;
     status_checks::run_all(store).await;
@@ -120,7 +121,10 @@ async fn admissions(store: &PostgresStore) {
             match answer {
                 Admission::New(_) => assert!(is_new),
                 Admission::Repeat(_) => assert!(!is_new),
-                Admission::Conflict | Admission::Refused(_) | Admission::RefusedBy { .. } => {
+                Admission::Conflict
+                | Admission::Refused(_)
+                | Admission::RefusedBy { .. }
+                | Admission::Cancelled => {
                     panic!("{answer:?}")
                 }
             }
@@ -283,6 +287,7 @@ async fn turns(store: &PostgresStore, asking: Vec<(&Item, Option<AttemptId>)>) -
         kind: AttemptKind::Send,
         key: "key".into(),
         planned: Timestamp::UNIX_EPOCH,
+        seen: None,
         missed,
         may_be_late: false,
     });
@@ -342,6 +347,20 @@ async fn flows(store: &PostgresStore) {
     }
 }
 
+async fn sessions(store: &PostgresStore) {
+    let session = NewSession {
+        secret_sha256: "secret".into(),
+        token_sha256: "token".into(),
+        lasts: HOUR.try_into().unwrap(),
+    };
+    store.begin_session(session).await.unwrap();
+    assert!(store.session("secret").await.unwrap().is_some());
+    store.end_session("secret").await.unwrap();
+    let some: Vec<Item> = (1..=BATCH).map(filled).collect();
+    let documents = store.documents(&some).await.unwrap();
+    assert!(documents.iter().all(Option::is_some));
+}
+
 async fn accounts(store: &PostgresStore) {
     let now = store.now().await.unwrap();
     let boot = Boot {
@@ -350,6 +369,7 @@ async fn accounts(store: &PostgresStore) {
     };
     store.vouch(Some(boot.clone())).await.unwrap();
     store.open_era(Some(boot)).await.unwrap();
+    store.try_write().await.unwrap();
     let day = store.totals(&payments(), now - 24 * HOUR, now).await;
     assert!(!day.unwrap().is_empty());
     assert_eq!(store.depths(&payments()).await.unwrap().len(), 5);

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// Can be set again while the process runs.
-pub(crate) struct WrongClock {
+#[derive(Debug)]
+pub struct WrongClock {
     folder: TempDir,
 }
 
 impl WrongClock {
     /// As `faketime` reads it: `+5s`, `-1h`.
-    pub(crate) fn off_by(offset: &str) -> Self {
+    pub fn off_by(offset: &str) -> Self {
         let clock = Self {
             folder: tempfile::tempdir().unwrap(),
         };
@@ -21,13 +22,14 @@ impl WrongClock {
     }
 
     /// In one piece: nobody reads half of it.
-    pub(crate) fn jump_to(&self, offset: &str) {
+    pub fn jump_to(&self, offset: &str) {
         let draft = self.folder.path().join("draft");
         std::fs::write(&draft, offset).unwrap();
         std::fs::rename(draft, self.file()).unwrap();
     }
 
-    pub(crate) fn env(&self) -> Vec<(&'static str, String)> {
+    /// What the process is started with.
+    pub fn env(&self) -> Vec<(&'static str, String)> {
         let text = |path: &Path| path.to_str().unwrap().to_owned();
         vec![
             ("LD_PRELOAD", text(&library())),

@@ -1,0 +1,156 @@
+//! What people put right about an invoice: cancel it, correct its amount, or note that it was paid
+//! elsewhere.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use serde::{Deserialize, Serialize};
+use tollgate_core::Timestamp;
+use tollgate_domains::invoices::SettledBy;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::App;
+use super::body::{Body, author, parse, wrong};
+use super::error::ApiError;
+use super::extract::Path;
+use super::invoices::{Amount, InvoiceResponse, invoice_id, told};
+use super::payment_changes::Because;
+use super::refusals::Changes;
+use crate::auth::Caller;
+
+const MAX_REFERENCE_CHARS: usize = 200;
+
+/// Withdraws an invoice that was not charged; it never will be.
+///
+/// 409 once it was charged, or while a charge is open or in doubt.
+#[utoipa::path(
+    post, path = "/invoices/{id}/cancel", operation_id = "cancelInvoice", tag = "invoices",
+    params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
+    request_body = Because,
+    responses((status = 200, description = "It is cancelled.", body = InvoiceResponse), Changes),
+)]
+async fn cancel(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<InvoiceResponse>, ApiError> {
+    let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
+    app.billing.cancel(&invoice_id(&id)?, author).await?;
+    told(&app, &id).await
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = InvoiceCorrection)]
+struct CorrectRequest {
+    /// In the invoice's currency.
+    amount: Amount,
+    /// Reason, recorded in the audit log.
+    #[schema(min_length = 1, example = "a discount was forgotten")]
+    reason: String,
+}
+
+/// Charges another amount from now on.
+///
+/// The next charge uses a new idempotency key. A repeat of the original `POST /invoices` still answers 200,
+/// with the corrected amount. 409 once the invoice was charged, or while a charge is open or in doubt.
+#[utoipa::path(
+    post, path = "/invoices/{id}/correct", operation_id = "correctInvoice", tag = "invoices",
+    params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
+    request_body = CorrectRequest,
+    responses((status = 200, description = "It is charged with this amount.", body = InvoiceResponse), Changes),
+)]
+async fn correct(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<InvoiceResponse>, ApiError> {
+    let request: CorrectRequest = parse(&headers, body)?;
+    let money = request.amount.read()?;
+    let author = author(&caller, request.reason)?;
+    app.billing
+        .correct(&invoice_id(&id)?, money, author)
+        .await?;
+    told(&app, &id).await
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = InvoiceSettlement)]
+struct SettleRequest {
+    /// Reason, recorded in the audit log.
+    #[schema(min_length = 1, example = "paid by bank transfer")]
+    reason: String,
+    /// Where the payment is found, such as the transfer's number.
+    #[schema(min_length = 1, max_length = 200, example = "TRX-4711")]
+    reference: String,
+}
+
+/// Who noted that an invoice was paid elsewhere.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SettledBy)]
+pub(super) struct SettledByResponse {
+    actor: String,
+    reason: String,
+    reference: String,
+    at: Timestamp,
+}
+
+impl From<SettledBy> for SettledByResponse {
+    fn from(by: SettledBy) -> Self {
+        let SettledBy {
+            actor,
+            reason,
+            reference,
+            at,
+        } = by;
+        Self {
+            actor,
+            reason,
+            reference,
+            at,
+        }
+    }
+}
+
+/// Marks an invoice PAID that was paid elsewhere; nobody is charged.
+///
+/// 409 once it was charged, or while a charge is open or in doubt: resolve that first.
+#[utoipa::path(
+    post, path = "/invoices/{id}/settle", operation_id = "settleInvoice", tag = "invoices",
+    params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
+    request_body = SettleRequest,
+    responses((status = 200, description = "It is PAID.", body = InvoiceResponse), Changes),
+)]
+async fn settle(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<InvoiceResponse>, ApiError> {
+    let SettleRequest { reason, reference } = parse(&headers, body)?;
+    let is_said = !reference.trim().is_empty();
+    if !is_said || reference.chars().count() > MAX_REFERENCE_CHARS {
+        let why = format!("must have 1 to {MAX_REFERENCE_CHARS} characters");
+        return Err(wrong("reference", why));
+    }
+    let author = author(&caller, reason)?;
+    app.billing
+        .settle(&invoice_id(&id)?, reference, author)
+        .await?;
+    told(&app, &id).await
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(cancel))
+        .routes(routes!(correct))
+        .routes(routes!(settle))
+}
