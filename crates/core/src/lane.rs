@@ -38,6 +38,9 @@ pub struct Pause {
     /// Until someone resumes the lane, if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
+    /// When it was ordered; the store says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
 }
 
 impl Pause {
@@ -48,6 +51,7 @@ impl Pause {
             reason: reason.into(),
             from: None,
             until: None,
+            since: None,
         }
     }
 
@@ -90,6 +94,17 @@ pub struct LaneChange {
     pub calendar: Option<Option<CalendarName>>,
     /// `Some(None)` resumes.
     pub pause: Option<Option<Pause>>,
+}
+
+impl LaneChange {
+    /// A pause that is new says since when it was ordered.
+    #[must_use]
+    pub fn ordered_at(mut self, now: Timestamp) -> Self {
+        if let Some(Some(pause)) = &mut self.pause {
+            pause.since.get_or_insert(now);
+        }
+        self
+    }
 }
 
 impl Lane {
@@ -155,6 +170,12 @@ impl Lane {
 
     pub fn window_size(&self) -> Duration {
         Duration::from_secs(u64::from(self.window_size_secs))
+    }
+
+    /// How many a window takes that is open all the time: the plan, or the turns in it if those are fewer.
+    pub fn capacity(&self, margin: Decimal) -> u32 {
+        let turns = self.pace(margin).turns_in(self.window_size());
+        self.max_per_window.min(turns.max(1))
     }
 
     pub fn pace(&self, margin: Decimal) -> Pace {

@@ -156,17 +156,6 @@ impl LaneInForce {
         Windows::of(&self.lane, margin, self.open_time())
     }
 
-    /// When all that waits now has been sent, if nothing stands in its way; `None` if nobody can say.
-    pub fn drained_at(&self, margin: Decimal, now: Timestamp, waiting: u64) -> Option<Timestamp> {
-        match waiting {
-            0 => Some(now),
-            waiting => {
-                let pace = self.lane.pace(margin);
-                self.open_time().after_turns(pace, now, waiting)
-            }
-        }
-    }
-
     /// How many more items may be started: what the gate can send within the horizon, less what
     /// is under way and has not had its turn.
     pub fn credit(&self, margin: Decimal, horizon: Duration, unsent: u32) -> u32 {
@@ -178,47 +167,8 @@ impl LaneInForce {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::actor;
     use crate::lane::LaneChange;
-    use crate::{SignedDuration, actor};
-
-    #[test]
-    fn what_waits_is_gone_after_its_turns_and_what_keeps_the_lane_closed() {
-        let now = Timestamp::UNIX_EPOCH;
-        let at = |secs| Some(now + SignedDuration::from_secs(secs));
-        let lane = |pause: Option<Pause>| LaneInForce {
-            name: LaneName::new("bank"),
-            version: 1,
-            lane: Lane::changed(
-                None,
-                LaneChange {
-                    max_per_window: Some(10),
-                    window_size_secs: Some(1),
-                    max_per_second: Some(10.into()),
-                    pause: Some(pause),
-                    ..LaneChange::default()
-                },
-            )
-            .unwrap(),
-            calendar: None,
-            effective_at: now,
-            closed_until: None,
-            closed_by: None,
-            storm: None,
-        };
-        let pause = Pause {
-            until: at(60),
-            ..Pause::now("ann", "lunch")
-        };
-        let table = [
-            (None, 0, at(0)),
-            (None, 50, at(5)),
-            (Some(pause), 50, at(65)),
-        ];
-        for (pause, waiting, expected) in table {
-            let drained = lane(pause.clone()).drained_at(Decimal::ZERO, now, waiting);
-            assert_eq!(drained, expected, "{pause:?} {waiting}");
-        }
-    }
 
     #[test]
     fn who_has_closed_a_lane_is_told_until_it_opens() {

@@ -29,6 +29,7 @@ pub mod ports;
 pub mod retry;
 pub mod slot;
 pub mod storm;
+pub mod timetable;
 pub mod turns;
 pub mod window;
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::Timestamp;
 use crate::calendar::Calendar;
-use crate::gate::Pace;
 
 /// `[from, to)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,24 +66,5 @@ impl OpenTime {
             };
             (cut.from < cut.to).then_some(cut)
         })
-    }
-
-    /// When so many turns have passed, if they are used without a break from `from` on.
-    pub fn after_turns(&self, pace: Pace, from: Timestamp, turns: u64) -> Option<Timestamp> {
-        let (mut from, mut left) = (from, i64::try_from(turns).ok()?);
-        loop {
-            let open = self.stretch_from(from)?;
-            let here = i64::from(pace.turns_between(open.from, open.to));
-            if left <= here || open.to == Timestamp::MAX {
-                let micros = pace.spacing().as_micros();
-                let wait = i64::try_from(micros).ok()?.checked_mul(left)?;
-                return open
-                    .from
-                    .checked_add(crate::SignedDuration::from_micros(wait))
-                    .ok();
-            }
-            left -= here;
-            from = open.to;
-        }
     }
 }

@@ -303,19 +303,21 @@ impl Dispatcher {
         random: &mut SmallRng,
     ) -> StoreResult<Start> {
         let Batch { lane, config, .. } = batch;
-        // The first run has a slot; a later one has lost it and is spread at random.
-        let delay = match claimed.run {
-            0 | 1 => claimed.delay,
-            _ => {
-                claimed.delay
-                    + Duration::from_millis(
-                        random.random_range(0..=u64::from(config.jitter_window_ms)),
-                    )
-            }
-        };
+        let jitter = random.random_range(0..=u64::from(config.jitter_window_ms));
+        let delay = delay(&claimed, Duration::from_millis(jitter));
         let item = Item::new(&self.item_type, &claimed.id);
         let start = exec_start(config, item, claimed.run, claimed.context_json, lane)?;
         Ok(Start { delay, ..start })
+    }
+}
+
+/// Whatever has a slot runs at its slot, whichever run it is, and what is late already is spread by the gate. What
+/// was put back to a time that it may share with many others is spread at random.
+fn delay(claimed: &Claimed, jitter: Duration) -> Duration {
+    if claimed.on_slot || claimed.delay.is_zero() {
+        claimed.delay
+    } else {
+        claimed.delay + jitter
     }
 }
 
@@ -354,4 +356,33 @@ pub(crate) fn exec_start(
         delay: Duration::ZERO,
         memo,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::id::{Fence, ItemId};
+
+    use super::*;
+
+    #[test]
+    fn whatever_has_a_slot_runs_at_it_whichever_run_it_is() {
+        let (soon, jitter) = (Duration::from_secs(3), Duration::from_secs(4));
+        let table = [
+            (1, soon, true, soon),
+            (2, soon, true, soon),
+            (2, soon, false, soon + jitter),
+            (2, Duration::ZERO, false, Duration::ZERO),
+        ];
+        for (run, until, on_slot, expected) in table {
+            let claimed = Claimed {
+                id: ItemId::new("p"),
+                fence: Fence(1),
+                run,
+                delay: until,
+                on_slot,
+                context_json: String::new(),
+            };
+            assert_eq!(delay(&claimed, jitter), expected, "{claimed:?}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Item types as people change them: read, changed and written as one, whoever else does the same.
 
+use tollgate_core::Timestamp;
 use tollgate_core::id::ItemType;
 use tollgate_core::item_type::{ItemTypeChange, ItemTypeConfig};
 use tollgate_core::ports::{Author, Setting, SettingKind, Store, StoreError, StoreResult};
@@ -47,4 +48,44 @@ fn read(name: &ItemType, setting: Setting) -> StoreResult<ItemTypeInForce> {
     let config = serde_json::from_str(&setting.body_json)
         .map_err(|e| StoreError::Bug(format!("item type {name}: {e}")))?;
     Ok(ItemTypeInForce { config, setting })
+}
+
+/// Who switched the dispatch of an item type off, when and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SwitchedOff {
+    pub by: Author,
+    pub since: Timestamp,
+}
+
+impl SwitchedOff {
+    pub fn sentence(&self, item_type: &ItemType) -> String {
+        let Author { actor, reason } = &self.by;
+        let since = self.since;
+        format!("dispatch of {item_type} was switched off by {actor} at {since}: {reason}")
+    }
+}
+
+/// A type that has been off for more versions than this counts as switched off by the oldest of them.
+const MOST_VERSIONS: u32 = 100;
+
+/// `None` while items of this type are dispatched.
+pub async fn switched_off(store: &dyn Store, name: &ItemType) -> StoreResult<Option<SwitchedOff>> {
+    let Some(found) = item_type(store, name).await? else {
+        return Ok(None);
+    };
+    if found.config.enabled {
+        return Ok(None);
+    }
+    let history = store.setting_history(SettingKind::ItemType, name.as_str(), MOST_VERSIONS);
+    let mut first = found.setting;
+    for setting in history.await? {
+        if read(name, setting.clone())?.config.enabled {
+            break;
+        }
+        first = setting;
+    }
+    Ok(Some(SwitchedOff {
+        by: first.author,
+        since: first.created_at,
+    }))
 }

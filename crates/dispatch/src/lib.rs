@@ -14,6 +14,7 @@ mod dispatcher;
 mod every;
 mod feeder;
 mod follow;
+mod forecaster;
 mod gate;
 mod interval;
 mod item_types;
@@ -35,8 +36,12 @@ pub use cycle::{Cycle, Round};
 pub use dispatcher::Dispatcher;
 pub use every::Every;
 pub use feeder::{ChunkFlow, Feeder, Wake};
+pub use forecaster::{
+    Forecaster, ItemForecast, LEAST_WAY, LEAST_WAY_ON_TEMPORAL, LaneForecast, Late, foresee,
+    meets_deadline, without_lane,
+};
 pub use gate::{Ask, Gate, GateOptions, NoTurn, Refusal};
-pub use item_types::{ItemTypeInForce, change_item_type, item_type};
+pub use item_types::{ItemTypeInForce, SwitchedOff, change_item_type, item_type, switched_off};
 pub use planner::{Feed, Planner};
 pub use reconciler::Reconciler;
 pub use rounds::{DISPATCH_TASK_QUEUE, DispatchRound, DispatcherFlow, Dispatchers, dispatcher_id};

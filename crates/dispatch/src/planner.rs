@@ -2,6 +2,7 @@
 //! placing it anew. The arithmetic is that of assignment (`core/src/forecast.rs`, `slot.rs`).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rust_decimal::Decimal;
 use tokio::sync::Mutex;
@@ -10,22 +11,20 @@ use tollgate_core::calendar::Calendar;
 use tollgate_core::forecast::{self, Enough, Group, Outlook, Taken};
 use tollgate_core::id::{ItemType, LaneName};
 use tollgate_core::lane::{Lane, LaneChange};
-use tollgate_core::lane_in_force::{LaneInForce, Standing, no_such_lane};
-use tollgate_core::ports::{
-    Author, ItemView, Recounted, Spot, Store, StoreError, StoreResult, Waiting,
-};
+use tollgate_core::lane_in_force::{LaneInForce, no_such_lane};
+use tollgate_core::ports::{Author, Recounted, Spot, Store, StoreError, StoreResult, Waiting};
 use tollgate_core::slot::{assign, steady_random};
+use tollgate_core::timetable::{Load, Outset, Timetable};
 use tollgate_core::{SignedDuration, Timestamp};
 
-use crate::shift::Shift;
+use crate::forecaster::{NEAR, drained_under};
+use crate::shift::{Sent, Shift};
 
 /// Read or placed in one step.
 const CHUNK: u32 = 1000;
 /// A preview holds no more items than this in memory.
 const MOST_PREVIEWED: usize = 5_000_000;
 const MOST_WINDOWS: u32 = 10_000_000;
-/// An estimate looks at no more items before this one.
-const MOST_COUNTED: u32 = 100_000;
 /// A change that keeps everything that waits for so much longer asks for confirmation.
 const STRANDED: SignedDuration = SignedDuration::from_hours(7 * 24);
 
@@ -102,31 +101,60 @@ impl Planner {
         Ok(lane)
     }
 
-    /// What a replan would do, under this configuration of the lane.
-    pub async fn preview(&self, lane: &LaneInForce) -> StoreResult<Shift> {
+    /// What a replan would do, under this configuration of the lane: everything that waits is placed again, and
+    /// both plans are played at the gate, behind what is under way. `way`: from slot to turn.
+    pub async fn preview(&self, lane: &LaneInForce, way: Duration) -> StoreResult<Shift> {
         let now = self.store.now().await?;
         let (waiting, mut taken) = self.queue(lane, now).await?;
-        let (windows, spread) = (lane.windows(self.margin), lane.lane.spread);
+        let found = self.store.unsent(&lane.name, &self.item_types, 0).await?;
+        let found = found.ok_or_else(|| StoreError::Invalid(no_such_lane(&lane.name)))?;
+        let (lane, margin) = (lane.clone(), self.margin);
         self.reckon(move || {
+            let (windows, spread) = (lane.windows(margin), lane.lane.spread);
+            let places: Vec<Option<Timestamp>> = waiting
+                .iter()
+                .map(|item| {
+                    let (from, random) = (item.requested.max(now), steady_random(&item.id));
+                    let Ok(place) = assign(&windows, spread, from, random, &mut taken);
+                    place.map(|place| place.scheduled)
+                })
+                .collect();
+            let under_way = found.near.iter().filter(|it| !it.is_ready);
+            let under_way: Vec<Load> = under_way
+                .map(|it| Load::item(it.due, it.hold_after))
+                .collect();
+            let table = |lane: &LaneInForce, dues: &mut dyn Iterator<Item = Timestamp>| {
+                let items = dues.map(|due| Load::item(due, None));
+                Timetable::of(Outset {
+                    lane,
+                    margin,
+                    now,
+                    last_turn: found.last_turn,
+                    way,
+                    loads: under_way.iter().copied().chain(items).collect(),
+                })
+            };
+            let before = table(&found.lane, &mut waiting.iter().map(|item| item.due));
+            let after = table(&lane, &mut places.iter().copied().flatten());
             let mut shift = Shift::default();
-            for item in &waiting {
-                let from = item.requested.max(now);
-                let random = steady_random(&item.id);
-                let Ok(place) = assign(&windows, spread, from, random, &mut taken);
-                shift.add(item, place.map(|place| place.scheduled));
+            for (item, place) in waiting.iter().zip(places) {
+                let was = Sent::of(&before, item.due, item.deadline);
+                let is = place.map(|due| Sent::of(&after, due, item.deadline));
+                shift.foresee(item, was, is);
             }
             shift
         })
         .await
     }
 
-    /// The limit with which nothing that waits would miss its deadline.
-    pub async fn enough(&self, lane: &LaneInForce) -> StoreResult<Option<Enough>> {
+    /// The pair of plan and limit with which nothing that waits would miss its deadline.
+    pub async fn enough(&self, lane: &LaneInForce, way: Duration) -> StoreResult<Option<Enough>> {
         let now = self.store.now().await?;
         let (waiting, taken) = self.queue(lane, now).await?;
         let mut groups: Vec<Group> = vec![];
         for item in waiting {
-            let (from, deadline) = (item.requested.max(now), item.deadline);
+            let from = item.requested.max(now);
+            let deadline = item.deadline.map(|deadline| deadline - way);
             match groups.last_mut() {
                 Some(group) if group.from == from && group.deadline == deadline => group.count += 1,
                 _ => groups.push(Group {
@@ -192,12 +220,17 @@ impl Planner {
         after: &LaneInForce,
     ) -> StoreResult<Option<String>> {
         let name = &before.name;
-        let queued = self.store.backlog(name, Timestamp::MAX, u32::MAX).await?;
-        if queued == 0 {
+        let found = self.store.unsent(name, &self.item_types, NEAR).await?;
+        let Some(found) = found.filter(|found| !found.near.is_empty()) else {
             return Ok(None);
-        }
-        let now = self.store.now().await?;
-        let drained = |lane: &LaneInForce| lane.drained_at(self.margin, now, queued);
+        };
+        let queued = self.store.backlog(name, Timestamp::MAX, u32::MAX).await?;
+        // A pause that somebody will end is no answer to how long things take.
+        let drained = |lane: &LaneInForce| {
+            let mut lane = lane.clone();
+            lane.lane.pause = lane.lane.pause.filter(|pause| pause.until.is_some());
+            drained_under(&lane, &found, self.margin)
+        };
         let (before, after) = (drained(before), drained(after));
         let much_later = match (before, after) {
             (Some(before), Some(after)) => after.duration_since(before) > STRANDED,
@@ -261,27 +294,6 @@ impl Planner {
             .end_replan(name, generation, summary, author)
             .await?;
         Ok(shift)
-    }
-
-    /// When an item that waits will run as things stand: not before its slot, nor before all that
-    /// is due earlier has had its turn. `None` while nobody can say.
-    pub async fn estimate(
-        &self,
-        item: &ItemView,
-        lane: &LaneInForce,
-        now: Timestamp,
-    ) -> StoreResult<Option<Timestamp>> {
-        let before = match lane.standing(now) {
-            // On an open lane only what is overdue delays a slot that lies ahead.
-            Standing::Open { .. } => item.due.min(now),
-            Standing::Closed { until: None, .. } => return Ok(None),
-            Standing::Closed { until: Some(_), .. } => item.due,
-        };
-        let ahead = self.store.backlog(&item.lane, before, MOST_COUNTED).await?;
-        let from = lane.closed_until.map_or(now, |until| until.max(now));
-        let pace = lane.lane.pace(self.margin);
-        let reached = lane.open_time().after_turns(pace, from, ahead);
-        Ok(reached.map(|reached| reached.max(item.due)))
     }
 
     /// Everything that waits on a lane, and what its windows hold besides.

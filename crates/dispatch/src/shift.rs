@@ -2,6 +2,7 @@
 
 use tollgate_core::Timestamp;
 use tollgate_core::ports::Waiting;
+use tollgate_core::timetable::Timetable;
 
 /// What placing a queue anew does to it, or would do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,11 +18,55 @@ pub struct Shift {
     pub missed_after: u64,
     /// The lane never opens for them; they keep their slots.
     pub never: u64,
+    /// Of a preview: those for which no time could be told then.
+    pub untold: u64,
+    pub with_deadline: u64,
+}
+
+/// When an item is sent, and whether that is in time; `None` if no time can be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub(crate) at: Option<Timestamp>,
+    pub(crate) meets: Option<bool>,
+}
+
+impl Sent {
+    pub(crate) fn of(table: &Timetable, due: Timestamp, deadline: Option<Timestamp>) -> Self {
+        let meets = deadline.and_then(|deadline| table.meets(due, deadline).ok());
+        Self {
+            at: table.at(due).ok(),
+            meets,
+        }
+    }
 }
 
 impl Shift {
+    /// What a replan would do to an item, by the timetables before and after it.
+    pub(crate) fn foresee(&mut self, item: &Waiting, before: Sent, after: Option<Sent>) {
+        self.waiting += 1;
+        self.with_deadline += u64::from(item.deadline.is_some());
+        self.finish_before = self.finish_before.max(before.at);
+        let Some(after) = after else {
+            self.never += 1;
+            return;
+        };
+        let Some(to) = after.at else {
+            self.untold += 1;
+            return;
+        };
+        self.earlier += u64::from(before.at.is_none_or(|before| to < before));
+        self.later += u64::from(before.at.is_some_and(|before| to > before));
+        self.finish_after = self.finish_after.max(Some(to));
+        let (before, after) = (before.meets == Some(false), after.meets == Some(false));
+        self.missed_before += u64::from(before);
+        self.missed_after += u64::from(after);
+        self.deadlines_won += u64::from(before && !after);
+        self.deadlines_lost += u64::from(!before && after);
+    }
+
     pub(crate) fn add(&mut self, item: &Waiting, to: Option<Timestamp>) {
         self.waiting += 1;
+        self.with_deadline += u64::from(item.deadline.is_some());
         let Some(to) = to else {
             self.never += 1;
             return;

@@ -7,6 +7,9 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::lane_in_force::{LaneInForce, Standing};
 use tollgate_core::ports::ItemView;
 
+use crate::forecaster::exchange;
+use crate::item_types::SwitchedOff;
+
 /// A flow that was to begin so long ago and has not ended is looked into.
 const OVERDUE_AFTER: Duration = Duration::from_secs(5);
 
@@ -20,12 +23,12 @@ pub fn is_overdue(item: &ItemView, now: Timestamp) -> bool {
 pub fn waits_for_dispatch(
     item: &ItemView,
     lane: Option<&LaneInForce>,
-    enabled: bool,
+    off: Option<&SwitchedOff>,
     now: Timestamp,
 ) -> bool {
     let is_due = item.queue_status == QueueStatus::Ready && item.due <= now;
     let lane = Standing::of(lane, &item.lane, now);
-    is_due && enabled && matches!(lane, Standing::Open { .. })
+    is_due && off.is_none() && matches!(lane, Standing::Open { .. })
 }
 
 pub const ENGINE_IS_AWAY: &str =
@@ -40,38 +43,48 @@ pub fn nobody_runs_it(task_queue: &str) -> String {
     )
 }
 
-/// `None` while the item runs or when it has ended.
+/// What binds an item, and when that lifts; `None` once it has ended. `turn`: when it is sent, if that can be
+/// told.
 pub fn why_not_running(
     item: &ItemView,
     lane: Option<&LaneInForce>,
-    enabled: bool,
+    off: Option<&SwitchedOff>,
+    turn: Option<Timestamp>,
     now: Timestamp,
 ) -> Option<String> {
+    if item.finished_at.is_some() {
+        return None;
+    }
     let because = item
         .last_error
         .as_deref()
         .map(|e| format!(" ({e})"))
         .unwrap_or_default();
-    match item.queue_status {
-        QueueStatus::Claimed | QueueStatus::Dispatched => None,
-        QueueStatus::Cancelled => Some("it was cancelled".to_owned()),
-        QueueStatus::Dead => Some(format!("it is dead and waits for a replay{because}")),
-        QueueStatus::Held => Some(format!("it waits for a person{because}")),
-        QueueStatus::Ready if !enabled => Some(format!(
-            "dispatch of {} is switched off",
-            item.item.item_type
-        )),
-        QueueStatus::Ready => Some(match Standing::of(lane, &item.lane, now) {
-            Standing::Closed { why, until: None } => why,
-            Standing::Closed {
-                why,
-                until: Some(until),
-            } => format!("{why}; it opens at {until}"),
-            Standing::Open { .. } if item.due > now => match (item.run, &item.last_error) {
-                (0 | 1, None) => format!("its slot is at {}", item.due),
-                _ => format!("it waits until {}{because}", item.due),
-            },
-            Standing::Open { .. } => "it is due and waits for room on its lane".to_owned(),
-        }),
-    }
+    let about = turn.map_or(String::new(), |turn| format!(", at about {turn}"));
+    Some(match item.queue_status {
+        QueueStatus::Cancelled => "it was cancelled".to_owned(),
+        QueueStatus::Dead => format!("it is dead and waits for a replay{because}"),
+        QueueStatus::Held => format!("it waits for a person{because}"),
+        QueueStatus::Dispatched if let Some(sent) = exchange(item) => match sent.settled_at {
+            None => format!("it was sent at {}, and its answer is awaited", sent.turn_at),
+            Some(settled) => format!("it was answered at {settled}, and its flow is ending"),
+        },
+        QueueStatus::Ready if let Some(off) = off => off.sentence(&item.item.item_type),
+        QueueStatus::Ready | QueueStatus::Claimed | QueueStatus::Dispatched => {
+            match Standing::of(lane, &item.lane, now) {
+                Standing::Closed { why, until: None } => why,
+                Standing::Closed {
+                    why,
+                    until: Some(until),
+                } => format!("{why}; it opens at {until}"),
+                Standing::Open { .. } if item.due > now && item.due == item.slot => {
+                    format!("its slot is at {}", item.due)
+                }
+                Standing::Open { .. } if item.due > now => {
+                    format!("it waits until {}{because}", item.due)
+                }
+                Standing::Open { .. } => format!("it is due and waits for its turn{about}"),
+            }
+        }
+    })
 }

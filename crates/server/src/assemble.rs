@@ -15,7 +15,8 @@ use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{Author, Engine, SettingKind, Store, StoreError};
 use tollgate_dispatch::{
-    CheckRetention, ChunkFlow, Feeder, Gate, GateOptions, Planner, Reconciler, Sweeper, Wake,
+    CheckRetention, ChunkFlow, Feeder, Forecaster, Gate, GateOptions, LEAST_WAY,
+    LEAST_WAY_ON_TEMPORAL, Planner, Reconciler, Sweeper, Wake,
 };
 use tollgate_domains::invoices::{self, Billing};
 use tollgate_domains::notifications;
@@ -30,7 +31,7 @@ use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 use crate::api;
 use crate::banks::Banks;
 use crate::check_services;
-use crate::config::{Config, Role, StoreAt};
+use crate::config::{Config, EngineAt, Role, StoreAt};
 use crate::descriptors;
 use crate::door::Door;
 use crate::engines::{self, RunningEngine, Worlds};
@@ -210,6 +211,13 @@ impl Downstreams {
         let routes = Arc::new(self.banks.routes(store, &gate).await?);
         let rules = rules::in_force(config, store, &routes).await?;
         let invoice_checks = rules::checks_in_force(config, store).await?;
+        let types = item_types().map(|(item_type, _)| item_type).to_vec();
+        let least_way = match config.engine.at()? {
+            EngineAt::Embedded => LEAST_WAY,
+            EngineAt::Temporal { .. } => LEAST_WAY_ON_TEMPORAL,
+        };
+        let margin = config.gate.margin;
+        let forecaster = Forecaster::new(Arc::clone(store), types, margin, least_way);
         let checks = check_services::world(self.services, config, store, &gate)?;
         Ok(Worlds {
             store: Arc::clone(store),
@@ -218,6 +226,7 @@ impl Downstreams {
                 receivers: self.receivers.named(),
                 routes,
                 rules,
+                forecaster: Arc::new(forecaster),
             }),
             notifications: Arc::new(self.receivers.world(store, &gate)),
             status_checks: Arc::new(checks),
@@ -243,6 +252,7 @@ fn app(
     let (store, payments) = (&worlds.store, &worlds.payments);
     let types = item_types().map(|(item_type, _)| item_type).to_vec();
     let planner = Arc::new(Planner::new(Arc::clone(store), types, config.gate.margin));
+    let forecaster = Arc::clone(&payments.forecaster);
     api::App {
         store: Arc::clone(store),
         intake: Arc::new(Intake {
@@ -263,7 +273,8 @@ fn app(
         config_file: config.file.clone(),
         two_persons: config.in_doubt.two_persons,
         lane: config.downstream.payments.lane.clone(),
-        pulse: Arc::new(Pulse::new(store, &planner)),
+        pulse: Arc::new(Pulse::new(store, &forecaster)),
+        forecaster,
         totals: Arc::new(Totals::new(store)),
         planner,
         writes: Arc::new(WriteCheck::new(store)),
@@ -319,7 +330,12 @@ async fn start_dispatch(
     background.spawn(reconciler.run(every(config.sweep.reconcile_secs), stopped.clone()));
     let retention = CheckRetention::new(Arc::clone(store), config.status_check.retention());
     background.spawn(retention.run(stopped.clone()));
-    let gauges = telemetry::watch_lanes(Arc::clone(store), Arc::clone(planner), stopped.clone());
+    let gauges = telemetry::watch_lanes(
+        Arc::clone(store),
+        Arc::clone(&app.forecaster),
+        planner.margin(),
+        stopped.clone(),
+    );
     background.spawn(gauges);
     let (billing, pause) = (Arc::clone(&app.billing), every(config.invoices.sweep_secs));
     background.spawn(providers::run_sweep(billing, pause, stopped.clone()));

@@ -11,19 +11,15 @@ use tollgate_core::id::LaneName;
 use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::ports::{AtRisk, Store, StoreResult};
 use tollgate_core::{SignedDuration, Timestamp};
-use tollgate_dispatch::Planner;
+use tollgate_dispatch::{Forecaster, LaneForecast, Late};
 use tollgate_domains::{invoices, payments};
 
 /// How far back the rate is told.
 pub(crate) const HISTORY: SignedDuration = SignedDuration::from_mins(3);
 /// A look is good for so long.
 const FRESH: Duration = Duration::from_millis(900);
-/// Counting what waits costs more the more waits: it is done less often, and takes one part of so
-/// many of the time at most.
+/// What is in doubt is counted so often.
 const COUNT_EVERY: Duration = Duration::from_secs(5);
-const COUNT_SHARE: u32 = 20;
-/// At most this many that are planned late are counted on a lane; more is no other news.
-pub(crate) const MOST_LATE: u32 = 1000;
 /// A turn is logged before it is used, and may be logged late: the last seconds are read again.
 const AGAIN: SignedDuration = SignedDuration::from_secs(2);
 
@@ -45,12 +41,9 @@ pub(crate) struct InDoubt {
 #[derive(Debug)]
 pub(crate) struct LanePulse {
     pub(crate) lane: LaneInForce,
-    pub(crate) waiting: u64,
-    pub(crate) overdue: u64,
-    /// Of what waits, what has its slot after its deadline.
-    pub(crate) planned_late: u64,
-    /// When what waits now has been sent, as things stand; `None` if nobody can say.
-    pub(crate) drained_at: Option<Timestamp>,
+    /// What is foreseen for it; not older than a second.
+    pub(crate) forecast: Arc<LaneForecast>,
+    pub(crate) late: Late,
     /// Seconds in which something was sent, with the number of sends, in order.
     pub(crate) seconds: Vec<(Timestamp, u32)>,
     /// The most sends in any sliding second that was seen.
@@ -59,7 +52,7 @@ pub(crate) struct LanePulse {
 
 pub(crate) struct Pulse {
     store: Arc<dyn Store>,
-    planner: Arc<Planner>,
+    forecaster: Arc<Forecaster>,
     state: Mutex<State>,
 }
 
@@ -75,17 +68,13 @@ struct State {
 struct Seen {
     until: Option<Timestamp>,
     seconds: BTreeMap<i64, (u32, u32)>,
-    count_again: Option<Instant>,
-    waiting: u64,
-    overdue: u64,
-    planned_late: u64,
 }
 
 impl Pulse {
-    pub(crate) fn new(store: &Arc<dyn Store>, planner: &Arc<Planner>) -> Self {
+    pub(crate) fn new(store: &Arc<dyn Store>, forecaster: &Arc<Forecaster>) -> Self {
         Self {
             store: Arc::clone(store),
-            planner: Arc::clone(planner),
+            forecaster: Arc::clone(forecaster),
             state: Mutex::default(),
         }
     }
@@ -108,9 +97,12 @@ impl Pulse {
         let mut lanes = vec![];
         for lane in self.store.lanes().await? {
             let seen = state.lanes.entry(lane.name.clone()).or_default();
-            self.count(&lane, seen, now).await?;
             self.read_sends(&lane, seen, now).await?;
-            lanes.push(self.told(lane, seen, now));
+            let Some(forecast) = self.forecaster.lane_as_in(&lane).await? else {
+                continue;
+            };
+            let late = self.forecaster.late(&lane.name).await?;
+            lanes.push(told(lane, forecast, late, seen, now));
         }
         let doubt = self.doubt(&mut state.doubt).await?;
         Ok(Beat { now, lanes, doubt })
@@ -128,20 +120,6 @@ impl Pulse {
         };
         *known = Some((Instant::now(), doubt.clone()));
         Ok(doubt)
-    }
-
-    async fn count(&self, lane: &LaneInForce, seen: &mut Seen, now: Timestamp) -> StoreResult<()> {
-        let begun = Instant::now();
-        if seen.count_again.is_some_and(|at| begun < at) {
-            return Ok(());
-        }
-        let all = Timestamp::MAX;
-        seen.waiting = self.store.backlog(&lane.name, all, u32::MAX).await?;
-        seen.overdue = self.store.backlog(&lane.name, now, u32::MAX).await?;
-        seen.planned_late = self.store.planned_late(&lane.name, MOST_LATE).await?;
-        let rest = COUNT_EVERY.max(begun.elapsed() * COUNT_SHARE);
-        seen.count_again = Some(Instant::now() + rest);
-        Ok(())
     }
 
     async fn read_sends(
@@ -168,25 +146,28 @@ impl Pulse {
         seen.until = Some(now);
         Ok(())
     }
+}
 
-    fn told(&self, lane: LaneInForce, seen: &Seen, now: Timestamp) -> LanePulse {
-        let drained_at = lane.drained_at(self.planner.margin(), now, seen.waiting);
-        let at = |second: &i64| Timestamp::from_second(*second).unwrap_or(now);
-        let seconds = seen.seconds.iter();
-        LanePulse {
-            lane,
-            waiting: seen.waiting,
-            overdue: seen.overdue,
-            planned_late: seen.planned_late,
-            drained_at,
-            worst_second: seconds
-                .clone()
-                .map(|(_, (_, worst))| *worst)
-                .max()
-                .unwrap_or(0),
-            seconds: seconds
-                .map(|(second, (sends, _))| (at(second), *sends))
-                .collect(),
-        }
+fn told(
+    lane: LaneInForce,
+    forecast: Arc<LaneForecast>,
+    late: Late,
+    seen: &Seen,
+    now: Timestamp,
+) -> LanePulse {
+    let at = |second: &i64| Timestamp::from_second(*second).unwrap_or(now);
+    let seconds = seen.seconds.iter();
+    LanePulse {
+        lane,
+        forecast,
+        late,
+        worst_second: seconds
+            .clone()
+            .map(|(_, (_, worst))| *worst)
+            .max()
+            .unwrap_or(0),
+        seconds: seconds
+            .map(|(second, (sends, _))| (at(second), *sends))
+            .collect(),
     }
 }

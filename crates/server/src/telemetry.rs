@@ -10,17 +10,17 @@ use std::time::Duration;
 
 use metrics::gauge;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 use tokio::sync::watch;
 use tollgate_core::id::ItemType;
 use tollgate_core::lane_in_force::{LaneInForce, Standing};
 use tollgate_core::ports::{Store, StoreResult};
 use tollgate_core::{SignedDuration, Timestamp};
-use tollgate_dispatch::{Every, Planner};
+use tollgate_dispatch::{Every, Forecaster};
 use tollgate_domains::{invoices, payments};
 
 use crate::assemble::item_types;
-use crate::pulse::MOST_LATE;
 use crate::write_check::WriteCheck;
 
 pub use log::Log;
@@ -100,25 +100,34 @@ async fn look_at_store(store: &dyn Store, writes: &WriteCheck) {
 /// Keeps the gauges of all lanes up to date until told to stop.
 pub(crate) async fn watch_lanes(
     store: Arc<dyn Store>,
-    planner: Arc<Planner>,
+    forecaster: Arc<Forecaster>,
+    margin: Decimal,
     stop: watch::Receiver<bool>,
 ) {
     let mut every = Every::new(PAUSE, stop);
     let mut currencies = BTreeSet::new();
-    while every.once(look(&*store, &planner, &mut currencies)).await {}
+    let looked = Looked {
+        store: &*store,
+        forecaster: &forecaster,
+        margin,
+    };
+    while every.once(look(&looked, &mut currencies)).await {}
 }
 
-async fn look(store: &dyn Store, planner: &Planner, currencies: &mut BTreeSet<String>) {
-    if let Err(error) = look_at_all(store, planner, currencies).await {
+struct Looked<'a> {
+    store: &'a dyn Store,
+    forecaster: &'a Forecaster,
+    margin: Decimal,
+}
+
+async fn look(looked: &Looked<'_>, currencies: &mut BTreeSet<String>) {
+    if let Err(error) = look_at_all(looked, currencies).await {
         tracing::warn!(%error, "lanes could not be measured");
     }
 }
 
-async fn look_at_all(
-    store: &dyn Store,
-    planner: &Planner,
-    currencies: &mut BTreeSet<String>,
-) -> StoreResult<()> {
+async fn look_at_all(looked: &Looked<'_>, currencies: &mut BTreeSet<String>) -> StoreResult<()> {
+    let store = looked.store;
     let now = store.now().await?;
     for item_type in [payments::item_type(), invoices::item_type()] {
         look_at_doubts(store, now, &item_type, currencies).await?;
@@ -129,19 +138,15 @@ async fn look_at_all(
     look_at_unplanned(store, now).await?;
     for lane in store.lanes().await? {
         // What cannot be counted in time on one lane says nothing about the others.
-        if let Err(error) = look_at_lane(store, planner, &lane, now).await {
+        if let Err(error) = look_at_lane(looked, &lane, now).await {
             tracing::warn!(lane = %lane.name, %error, "the lane could not be measured");
         }
     }
     Ok(())
 }
 
-async fn look_at_lane(
-    store: &dyn Store,
-    planner: &Planner,
-    lane: &LaneInForce,
-    now: Timestamp,
-) -> StoreResult<()> {
+async fn look_at_lane(looked: &Looked<'_>, lane: &LaneInForce, now: Timestamp) -> StoreResult<()> {
+    let store = looked.store;
     let name = lane.name.to_string();
     let set = |gauge: &'static str, value: f64| gauge!(gauge, "lane" => name.clone()).set(value);
     let is_open = matches!(lane.standing(now), Standing::Open { .. });
@@ -150,21 +155,29 @@ async fn look_at_lane(
         "tollgate_lane_limit_per_second",
         lane.lane.max_per_second.to_f64().unwrap_or(0.0),
     );
-    let waiting = store.backlog(&lane.name, Timestamp::MAX, u32::MAX).await?;
-    let overdue = store.backlog(&lane.name, now, u32::MAX).await?;
-    set("tollgate_lane_waiting", waiting.to_f64().unwrap_or(0.0));
-    set("tollgate_lane_overdue", overdue.to_f64().unwrap_or(0.0));
-    let planned_late = store.planned_late(&lane.name, MOST_LATE).await?;
+    let Some(forecast) = looked.forecaster.lane_as_in(lane).await? else {
+        return Ok(());
+    };
+    let number = |count: u64| count.to_f64().unwrap_or(0.0);
+    set("tollgate_lane_waiting", number(forecast.waiting));
+    set("tollgate_lane_overdue", number(forecast.overdue));
+    let late = looked.forecaster.late(&lane.name).await?;
     set(
         "tollgate_lane_planned_late",
-        planned_late.to_f64().unwrap_or(0.0),
+        number(late.count + late.untold),
     );
-    let drained = lane.drained_at(planner.margin(), now, waiting);
-    let drain = drained.map_or(f64::INFINITY, |at| at.duration_since(now).as_secs_f64());
+    let drain = match &forecast.drained {
+        Ok(at) => at.map_or(0.0, |at| at.duration_since(now).as_secs_f64().max(0.0)),
+        Err(_) => f64::INFINITY,
+    };
     set("tollgate_lane_drain_seconds", drain);
     set(
+        "tollgate_lane_slot_to_turn_seconds",
+        forecast.table.way.as_secs_f64(),
+    );
+    set(
         "tollgate_lane_plan_fill_ratio",
-        fill(store, planner, lane, now).await?,
+        fill(looked, lane, now).await?,
     );
     let last_minute = store.certificate(&lane.name, now - MINUTE, now).await?;
     let allowed = lane.lane.max_per_second.to_f64().unwrap_or(1.0) * 60.0;
@@ -228,13 +241,8 @@ async fn look_at_queue(store: &dyn Store) -> StoreResult<()> {
     Ok(())
 }
 
-async fn fill(
-    store: &dyn Store,
-    planner: &Planner,
-    lane: &LaneInForce,
-    now: Timestamp,
-) -> StoreResult<f64> {
-    let windows = lane.windows(planner.margin());
+async fn fill(looked: &Looked<'_>, lane: &LaneInForce, now: Timestamp) -> StoreResult<f64> {
+    let (store, windows) = (looked.store, lane.windows(looked.margin));
     let mut window = windows.end_of(windows.start_of(now));
     let given = store.windows(&lane.name, window, MOST_WINDOWS).await?;
     let (mut used, mut capacity) = (0.0, 0.0);

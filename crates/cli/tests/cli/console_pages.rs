@@ -354,6 +354,6 @@ fn deadlines_that_the_plan_misses_are_told_on_the_first_page() {
             .then_some(page)
     });
     let told = get(address, "/admin/now").unwrap().body;
-    let late = &told["lanes"][0]["plannedLate"];
+    let late = &told["lanes"][0]["late"];
     assert!(late.as_u64().is_some_and(|late| late > 0), "{told} {page}");
 }

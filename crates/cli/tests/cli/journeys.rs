@@ -134,7 +134,7 @@ fn a_limit_is_forecast_and_changed(pair: &Pair, browser: &Browser) {
     browser.click("default");
     browser.fill("So many more", "1000");
     browser.click("Forecast");
-    browser.sees("all 1000 are in time; the last runs at ");
+    browser.sees("none of the 1000 has a deadline");
     browser.click("Change the limit…");
     browser.fill("Hard limit, a second", "60");
     browser.fill("Reason", "the bank allows it tonight");

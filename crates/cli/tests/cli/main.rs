@@ -25,6 +25,7 @@ mod database_trouble;
 mod demo;
 mod disk;
 mod footing;
+mod forecast;
 mod gateways;
 mod hostile_names;
 mod http;

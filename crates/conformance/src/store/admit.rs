@@ -187,7 +187,7 @@ pub async fn payment_42_and_invoice_42_never_meet(f: &dyn Fixture) {
     );
 }
 
-pub async fn the_deadline_verdict_is_told_and_kept(f: &dyn Fixture) {
+pub async fn the_deadline_is_told_with_the_slot_and_kept(f: &dyn Fixture) {
     f.lane(plan(1, 4)).await;
     let hour = f.next_hour().await;
     let by = |id: &str, secs: u32| NewItem {
@@ -201,16 +201,20 @@ pub async fn the_deadline_verdict_is_told_and_kept(f: &dyn Fixture) {
         by("p2", 9),
         new_item_at("p3", hour),
     ];
-    let verdicts = |answers: Vec<Admission>| -> Vec<Option<bool>> {
-        answers.iter().map(|a| placed(a).meets_deadline).collect()
+    let told = |answers: Vec<Admission>| -> Vec<(Timestamp, Option<Timestamp>)> {
+        let told = |answer| {
+            let placed = placed(answer);
+            (placed.scheduled, placed.deadline)
+        };
+        answers.iter().map(told).collect()
     };
-    let told = [Some(true), Some(false), Some(true), None];
-    assert_eq!(verdicts(f.admit(batch.clone()).await), told);
-    assert_eq!(verdicts(f.admit(batch).await), told, "and again");
-    assert_eq!(
-        f.view(&payment("p1")).await.placed().meets_deadline,
-        Some(false)
-    );
+    let deadlines = batch.iter().map(|item| item.deadline);
+    let slots = (0..4).map(|n| hour + signed(n * 4 * SECOND));
+    let expected: Vec<_> = slots.zip(deadlines).collect();
+    assert_eq!(told(f.admit(batch.clone()).await), expected);
+    assert_eq!(told(f.admit(batch).await), expected, "and again");
+    let kept = f.view(&payment("p1")).await.placed();
+    assert_eq!((kept.scheduled, kept.deadline), expected[1]);
 }
 
 pub async fn no_slot_lies_before_the_requested_time_or_before_now(f: &dyn Fixture) {

@@ -43,6 +43,7 @@ pub mod settings;
 pub mod status_checks;
 pub mod storms;
 pub mod takeovers;
+pub mod timetables;
 pub mod turns;
 pub mod walk;
 
@@ -83,7 +84,7 @@ macro_rules! store_cases {
             the_same_id_twice_in_one_batch_is_admitted_once
             of_two_contents_of_one_id_only_the_one_with_a_lane_is_new
             payment_42_and_invoice_42_never_meet
-            the_deadline_verdict_is_told_and_kept
+            the_deadline_is_told_with_the_slot_and_kept
             no_slot_lies_before_the_requested_time_or_before_now
             a_full_window_is_evenly_spread
             jittered_slots_lie_anywhere_inside_their_window
@@ -323,10 +324,16 @@ macro_rules! store_cases {
             a_replan_after_a_raised_limit_finishes_earlier
             a_replan_after_a_lowered_limit_overfills_nothing
             a_replan_closes_the_gaps_that_cancelled_items_left
-            what_is_planned_after_its_deadline_is_counted_while_it_waits
             a_backlog_is_placed_from_now_on
             a_replanned_jitter_is_spread_and_a_second_replan_moves_nothing
             what_is_under_way_or_was_attempted_stays_where_it_is
+        }
+        $crate::store_case_module! { $new, timetables,
+            what_is_not_sent_is_told_one_by_one_and_counted_behind_that
+            what_is_under_way_is_unsent_until_its_turn
+            what_is_tight_is_told_by_the_time_it_has_left
+            whatever_has_a_slot_is_claimed_on_it_and_what_was_put_back_is_not
+            first_sends_are_told_with_their_slots_newest_first
         }
         $crate::store_case_module! { $new, replans,
             a_replan_is_open_from_its_beginning_to_its_end

@@ -10,8 +10,8 @@ use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{Claim, Intervened, NewItem, Replanned, Settlement, Then, Waiting};
 
 use super::fixture::{
-    Fixture, HOUR, SECOND, bank, claim_all, claims_of, many, new_item, new_item_at, payment,
-    payments, plan, settlement, signed,
+    Fixture, SECOND, bank, claim_all, claims_of, many, new_item, new_item_at, payment, payments,
+    plan, settlement, signed,
 };
 use super::planning::{by_calendar, closed, count_windows, hours, paused, secs};
 
@@ -202,28 +202,6 @@ pub async fn a_replan_closes_the_gaps_that_cancelled_items_left(f: &dyn Fixture)
     let dues = replan_and_check(f).await;
     assert_eq!(dues.len(), 30);
     assert!(dues[29] < hour + secs(12), "{}", dues[29]);
-}
-
-/// What has ended or was withdrawn is late no more, and what has no deadline never was.
-pub async fn what_is_planned_after_its_deadline_is_counted_while_it_waits(f: &dyn Fixture) {
-    f.lane(plan(1, 10)).await;
-    let hour = f.next_hour().await;
-    // One every ten seconds: of four the last two are late, by their own wish.
-    let items = (0..4).map(|n| NewItem {
-        deadline: (n > 0).then(|| hour + secs(15)),
-        ..new_item_at(&format!("p{n}"), hour)
-    });
-    f.place(items.collect()).await;
-    let late = async |most| f.store().planned_late(&bank(), most).await.unwrap();
-    assert_eq!(late(100).await, 2);
-    assert_eq!(late(1).await, 1, "and no further");
-    let elsewhere = LaneName::new("elsewhere");
-    let there = f.store().planned_late(&elsewhere, 100).await.unwrap();
-    assert_eq!(there, 0);
-    assert_eq!(f.cancel("p3").await, Intervened::Yes);
-    assert_eq!(late(100).await, 1);
-    f.advance(3 * HOUR).await;
-    assert_eq!(late(100).await, 0, "its time lies behind");
 }
 
 pub async fn a_backlog_is_placed_from_now_on(f: &dyn Fixture) {

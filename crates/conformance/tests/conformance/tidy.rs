@@ -208,3 +208,46 @@ fn actors_in_sql(text: &str) -> Vec<&str> {
     });
     named.collect()
 }
+
+/// Where it is said when something runs and whether that is in time. Everybody else asks there.
+const FORECASTS: [&str; 7] = [
+    "crates/core/src/timetable.rs",
+    "crates/core/src/timetable/tests.rs",
+    "crates/core/src/forecast.rs",
+    "crates/core/src/turns.rs",
+    "crates/dispatch/src/forecaster.rs",
+    "crates/dispatch/src/planner.rs",
+    "crates/dispatch/src/shift.rs",
+];
+
+/// What a second forecast would be made of: a time held against a deadline, turns or windows counted ahead.
+const ARITHMETIC: [&str; 10] = [
+    "<= deadline",
+    "< deadline",
+    "> deadline",
+    ">= deadline",
+    "deadline <",
+    "deadline >",
+    "turns_between(",
+    "after_turns(",
+    "drained_at(",
+    "planned_late(",
+];
+
+#[test]
+fn nobody_else_says_when_something_runs() {
+    for (name, text) in files(".rs") {
+        let is_surface = ["server", "dispatch", "domains", "cli", "core"]
+            .iter()
+            .any(|krate| name.starts_with(&format!("crates/{krate}/src/")));
+        let is_arithmetic = ["core/src/gate.rs", "core/src/window.rs"]
+            .iter()
+            .any(|home| name.ends_with(home));
+        if !is_surface || is_arithmetic || FORECASTS.contains(&name.as_str()) {
+            continue;
+        }
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let found = ARITHMETIC.iter().find(|pattern| code.contains(*pattern));
+        assert_eq!(found, None, "{name}: ask the timetable instead");
+    }
+}

@@ -26,6 +26,7 @@ mod sessions;
 mod settings;
 mod status_checks;
 mod storms;
+mod timetables;
 
 pub use accounts::{Accounts, AuditEntry, AuditWanted, NewAudit, Total};
 pub use amendments::{Amendment, Amendments, CHANGED_MEANWHILE};
@@ -69,6 +70,7 @@ pub use status_checks::{
     StatusChecks,
 };
 pub use storms::{NewWatch, RefusedItem, Storm, StormPause, Storms, Suspicion};
+pub use timetables::{Far, Tight, Timetables, Unsent, UnsentOnLane, cut_near};
 
 /// Everything a store offers.
 pub trait Store:
@@ -81,6 +83,7 @@ pub trait Store:
     + DeadLetters
     + Lanes
     + Plans
+    + Timetables
     + Attempts
     + Flows
     + Records
@@ -104,6 +107,7 @@ impl<T> Store for T where
         + DeadLetters
         + Lanes
         + Plans
+        + Timetables
         + Attempts
         + Flows
         + Records

@@ -27,10 +27,6 @@ pub trait Plans: Send + Sync {
     /// than `at_most`.
     async fn backlog(&self, lane: &LaneName, before: Timestamp, at_most: u32) -> StoreResult<u64>;
 
-    /// How many items of any type that are READY on a lane have a slot that lies ahead and after their
-    /// deadline, counting no further than `at_most`.
-    async fn planned_late(&self, lane: &LaneName, at_most: u32) -> StoreResult<u64>;
-
     /// Opens a new generation, which knows nothing yet but what is under way. Audited.
     async fn begin_replan(&self, lane: &LaneName, author: Author) -> StoreResult<i64>;
 

@@ -210,8 +210,7 @@ impl Admission {
 pub struct Placed {
     pub lane: LaneName,
     pub scheduled: Timestamp,
-    /// `None` without a deadline.
-    pub meets_deadline: Option<bool>,
+    pub deadline: Option<Timestamp>,
     pub init_flow: FlowId,
 }
 
@@ -225,7 +224,7 @@ impl Placed {
         Self {
             lane,
             scheduled,
-            meets_deadline: deadline.map(|deadline| scheduled <= deadline),
+            deadline,
             init_flow,
         }
     }
@@ -272,6 +271,8 @@ pub struct Claimed {
     pub run: u32,
     /// Until the item's time; zero when it has come.
     pub delay: Duration,
+    /// Its time is its slot, and not one that it was put back to.
+    pub on_slot: bool,
     pub context_json: String,
 }
 

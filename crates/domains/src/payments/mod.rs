@@ -28,6 +28,7 @@ use tollgate_core::flow::Registrar;
 use tollgate_core::id::{FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::ports::{ItemView, NewItem, Store, StoreError};
+use tollgate_dispatch::Forecaster;
 
 use crate::notifications::Receiver;
 
@@ -65,6 +66,7 @@ pub struct Payments {
     pub receivers: Vec<Receiver>,
     pub routes: Arc<Routes<Bank>>,
     pub rules: Arc<RulesInForce>,
+    pub forecaster: Arc<Forecaster>,
 }
 
 impl std::fmt::Debug for Payments {

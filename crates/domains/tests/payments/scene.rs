@@ -11,6 +11,7 @@ use tokio::runtime::Runtime;
 use tollgate_conformance::memory::{Memory, Work};
 use tollgate_core::Timestamp;
 use tollgate_core::flow::ExecInput;
+use tollgate_core::gate::DEFAULT_MARGIN;
 use tollgate_core::id::{BatchId, FlowId, Item, ItemType, LaneName};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::marker::Marker;
@@ -18,7 +19,7 @@ use tollgate_core::ports::{
     Accounts, AuditEntry, Author, Claim, Connector, ItemView, Lanes, NewItem, Profile, Queue,
     Records, StartRecord, Started, Store,
 };
-use tollgate_dispatch::{Gate, GateOptions, Sender};
+use tollgate_dispatch::{Forecaster, Gate, GateOptions, LEAST_WAY, Sender};
 use tollgate_domains::notifications::{self, Event, Notifications, Receiver, news_id};
 use tollgate_domains::payments::{self, PaymentRequest, Payments, Routes, RulesInForce};
 use tollgate_downstream::{
@@ -70,6 +71,12 @@ impl Town {
             store: shared.clone(),
             receivers: vec![receiver.clone()],
             rules: rules.clone(),
+            forecaster: Arc::new(Forecaster::new(
+                shared.clone(),
+                vec![payments::item_type()],
+                DEFAULT_MARGIN,
+                LEAST_WAY,
+            )),
             routes: Arc::new(Routes {
                 default: payments::Bank {
                     lane: LaneName::new(LANE),

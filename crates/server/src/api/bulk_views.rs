@@ -2,6 +2,7 @@
 //! and whether they meet their deadlines.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -17,6 +18,7 @@ use super::App;
 use super::body::wrong;
 use super::error::ApiError;
 use super::extract::{Path, Query};
+use super::foreseen::Provisional;
 use super::refusals::Finds;
 use super::words;
 
@@ -107,9 +109,11 @@ impl From<Enough> for EnoughResponse {
 pub(super) struct DeadlineResponse {
     meets: u64,
     misses: u64,
-    /// When this was judged: always `intake`.
+    /// When this was judged: always `intake`, when each payment was given its slot.
     as_of: &'static str,
     verdict: String,
+    /// Why no time can be told now for what still waits; null if it can.
+    provisional: Option<Provisional>,
 }
 
 /// How far a file is, what became of its lines, and whether they meet their deadlines.
@@ -128,11 +132,21 @@ pub(super) async fn show(
     if asked.enough {
         for lane in lanes.iter_mut().filter(|lane| lane.misses > 0) {
             let in_force = app.lane_named(Some(lane.lane.to_string())).await?;
-            lane.enough = app.planner.enough(&in_force).await?.map(Into::into);
+            let foreseen = app.forecaster.lane(&lane.lane).await?;
+            let way = foreseen.map_or(Duration::ZERO, |foreseen| foreseen.table.way);
+            lane.enough = app.planner.enough(&in_force, way).await?.map(Into::into);
+        }
+    }
+    let mut deadline = deadline(&view.sums, &lanes, asked.enough);
+    if let Some(deadline) = &mut deadline {
+        deadline.provisional = provisional(&app, &lanes).await?;
+        if let Some(provisional) = &deadline.provisional {
+            let reason = provisional.reason();
+            deadline.verdict = format!("{}; now no time can be told: {reason}", deadline.verdict);
         }
     }
     Ok(Json(StateResponse {
-        deadline: deadline(&view.sums, &lanes, asked.enough),
+        deadline,
         first_slot: lanes.iter().map(|lane| lane.first_slot).min(),
         last_slot: lanes.iter().map(|lane| lane.last_slot).max(),
         amounts: amounts(&view.sums),
@@ -147,6 +161,19 @@ pub(super) async fn show(
         ended_at: view.ended_at,
         why_not_running: view.failing.as_ref().map(why),
     }))
+}
+
+/// Of the first lane whose time cannot be told.
+async fn provisional(app: &App, lanes: &[LaneResponse]) -> Result<Option<Provisional>, ApiError> {
+    for lane in lanes {
+        let Some(forecast) = app.forecaster.lane(&lane.lane).await? else {
+            continue;
+        };
+        if let Err(untold) = &forecast.drained {
+            return Ok(Some(Provisional::from(untold)));
+        }
+    }
+    Ok(None)
 }
 
 fn why(failing: &FailingChunk) -> String {
@@ -239,7 +266,10 @@ fn deadline(sums: &[BulkSum], lanes: &[LaneResponse], asked: bool) -> Option<Dea
             _ => format!(" on lane \"{}\"", lane.lane),
         };
         verdict.push(match lane.enough {
-            Some(enough) => format!("{} a second{of} would be enough", enough.max_per_second),
+            Some(enough) => format!(
+                "{} a second with a plan of {} per window{of} would be enough",
+                enough.max_per_second, enough.max_per_window
+            ),
             None => format!("no limit{of} would be enough"),
         });
     }
@@ -248,6 +278,7 @@ fn deadline(sums: &[BulkSum], lanes: &[LaneResponse], asked: bool) -> Option<Dea
         misses,
         as_of: "intake",
         verdict: verdict.join("; "),
+        provisional: None,
     })
 }
 
@@ -362,7 +393,7 @@ mod tests {
         let table = [
             (
                 verdict(&[sum("a", 998_410, 1_590, 60)], Some(52)),
-                "998,410 meet the deadline of 1970-01-01T00:01:00Z, 1,590 do not; 52 a second would be enough",
+                "998,410 meet the deadline of 1970-01-01T00:01:00Z, 1,590 do not; 52 a second with a plan of 208 per window would be enough",
             ),
             (
                 verdict(&[sum("a", 1000, 0, 60)], None),
@@ -370,7 +401,7 @@ mod tests {
             ),
             (
                 verdict(&[sum("a", 0, 1, 60), sum("b", 5, 0, 61)], Some(3)),
-                "5 meet their deadlines, 1 do not; 3 a second on lane \"a\" would be enough",
+                "5 meet their deadlines, 1 do not; 3 a second with a plan of 12 per window on lane \"a\" would be enough",
             ),
         ];
         for (said, expected) in table {

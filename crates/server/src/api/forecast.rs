@@ -4,11 +4,14 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
-use tollgate_core::Timestamp;
-use tollgate_core::forecast::{Enough, Outlook};
-use tollgate_core::lane::{LaneChange, Pause};
-use tollgate_dispatch::{Feed, Shift};
+use tollgate_core::forecast::Enough;
+use tollgate_core::lane::{Lane, LaneChange, Pause};
+use tollgate_core::lane_in_force::{LaneInForce, no_such_lane};
+use tollgate_core::{SignedDuration, Timestamp};
+use tollgate_dispatch::{Feed, LaneForecast};
+use tollgate_domains::payments;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -16,9 +19,11 @@ use utoipa_axum::routes;
 use super::App;
 use super::body::{Body, parse, wrong};
 use super::error::ApiError;
+use super::foreseen::Provisional;
 use super::rate_limit::ChangeRequest;
 use super::refusals::Takes;
 use super::shift::ShiftResponse;
+use super::words;
 
 /// More than any day brings; a larger question would only keep its caller waiting.
 const MOST_IMAGINED: u64 = 10_000_000;
@@ -64,9 +69,14 @@ struct Response {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     queue: Option<ShiftResponse>,
-    /// The lowest limit with which no deadline would be missed; null if all are met, or if no
-    /// limit would do.
+    /// What keeps items that would be late from running earlier: `plan` or `hardLimit`; null if none would be late.
+    #[schema(schema_with = words::binds)]
+    binds: Option<&'static str>,
+    /// The lowest limit, and the plan that goes with it, with which no deadline would be missed; null if all are
+    /// met, or if no limit would do.
     enough: Option<EnoughResponse>,
+    /// Why no time can be told.
+    provisional: Option<Provisional>,
     /// The same in one sentence.
     verdict: String,
 }
@@ -126,6 +136,8 @@ async fn forecast(
         ..request.change.lane.into()
     };
     let lane = app.planner.lane(&name, change).await?;
+    let imagined = app.forecaster.imagined(&lane).await?;
+    let imagined = imagined.ok_or_else(|| ApiError::not_found(no_such_lane(&name)))?;
     let response = match request.count {
         Some(count) if !(1..=MOST_IMAGINED).contains(&count) => {
             let what = format!("must be between 1 and {MOST_IMAGINED}");
@@ -137,67 +149,165 @@ async fn forecast(
                 at: request.execute_at,
                 deadline: request.deadline,
             };
-            let (outlook, enough) = app.planner.forecast(&lane, feed).await?;
-            Response {
-                now,
-                verdict: feed_verdict(&outlook, enough),
-                feed: Some(FeedResponse {
-                    count: outlook.count,
-                    first: outlook.first,
-                    finish: outlook.last,
-                    missed: outlook.missed,
-                    never: outlook.never,
-                }),
-                queue: None,
-                enough: enough.map(EnoughResponse::from),
-            }
+            of_feed(&app, &imagined, feed, now).await?
         }
-        None => {
-            let shift = app.planner.preview(&lane).await?;
-            let enough = match shift.missed_after {
-                0 => None,
-                _ => app.planner.enough(&lane).await?,
-            };
-            Response {
-                now,
-                verdict: queue_verdict(&shift, enough),
-                feed: None,
-                queue: Some(shift.into()),
-                enough: enough.map(EnoughResponse::from),
-            }
-        }
+        None => of_queue(&app, &imagined, now).await?,
     };
     Ok(Json(response))
 }
 
-fn feed_verdict(outlook: &Outlook, enough: Option<Enough>) -> String {
-    let finish = outlook.last.map_or("never".to_owned(), |t| t.to_string());
-    sentence(outlook.count, outlook.missed, &finish, enough)
+/// What items that do not exist yet would do.
+async fn of_feed(
+    app: &App,
+    imagined: &LaneForecast,
+    feed: Feed,
+    now: Timestamp,
+) -> Result<Response, ApiError> {
+    let lane = &imagined.lane;
+    let (outlook, _) = app.planner.forecast(lane, feed).await?;
+    // Slots are where the plan has room; the gate may be behind, closed, or not open again at all.
+    let last = outlook.last.unwrap_or(now);
+    let foreseen = imagined.ready(&payments::item_type(), last, None);
+    let (finish, provisional) = match foreseen.sent {
+        Ok(sent) => (Some(sent), None),
+        Err(untold) => (None, Some(Provisional::from(&untold))),
+    };
+    let behind = finish.map_or(SignedDuration::ZERO, |sent| sent.duration_since(last));
+    let deadline = feed
+        .deadline
+        .map(|deadline| deadline - behind - imagined.table.way);
+    let (outlook, enough) = app
+        .planner
+        .forecast(lane, Feed { deadline, ..feed })
+        .await?;
+    let told = Told {
+        count: outlook.count,
+        with_deadline: feed.deadline.map_or(0, |_| outlook.count),
+        missed: outlook.missed,
+        finish: outlook.last.map(|slot| finish.unwrap_or(slot)),
+        never: outlook.never,
+        enough,
+    };
+    Ok(Response {
+        now,
+        verdict: told.verdict(lane, app.planner.margin(), provisional.as_ref()),
+        feed: Some(FeedResponse {
+            count: outlook.count,
+            first: outlook.first.filter(|_| provisional.is_none()),
+            finish: told.finish.filter(|_| provisional.is_none()),
+            missed: outlook.missed,
+            never: outlook.never,
+        }),
+        queue: None,
+        binds: told.binds(lane, app.planner.margin()),
+        enough: enough.map(EnoughResponse::from),
+        provisional,
+    })
 }
 
-fn queue_verdict(shift: &Shift, enough: Option<Enough>) -> String {
-    let finish = shift
-        .finish_after
-        .map_or("at once".to_owned(), |t| t.to_string());
-    sentence(shift.waiting, shift.missed_after, &finish, enough)
+/// What everything that waits would do.
+async fn of_queue(
+    app: &App,
+    imagined: &LaneForecast,
+    now: Timestamp,
+) -> Result<Response, ApiError> {
+    let (lane, way) = (&imagined.lane, imagined.table.way);
+    let shift = app.planner.preview(lane, way).await?;
+    let provisional = imagined.drained.as_ref().err().map(Provisional::from);
+    let enough = match shift.missed_after {
+        0 => None,
+        _ => app.planner.enough(lane, way).await?,
+    };
+    let told = Told {
+        count: shift.waiting,
+        with_deadline: shift.with_deadline,
+        missed: shift.missed_after,
+        finish: shift.finish_after,
+        never: shift.never,
+        enough,
+    };
+    Ok(Response {
+        now,
+        verdict: told.verdict(lane, app.planner.margin(), provisional.as_ref()),
+        feed: None,
+        binds: told.binds(lane, app.planner.margin()),
+        queue: Some(shift.into()),
+        enough: enough.map(EnoughResponse::from),
+        provisional,
+    })
 }
 
-fn sentence(count: u64, missed: u64, finish: &str, enough: Option<Enough>) -> String {
-    if count == 0 {
-        return "nothing waits".to_owned();
+/// What there is to say about items.
+struct Told {
+    count: u64,
+    with_deadline: u64,
+    missed: u64,
+    finish: Option<Timestamp>,
+    never: u64,
+    enough: Option<Enough>,
+}
+
+impl Told {
+    /// What keeps items from running earlier: the plan, or the hard limit.
+    fn binds(&self, lane: &LaneInForce, margin: Decimal) -> Option<&'static str> {
+        let lane = &lane.lane;
+        let turns = lane.pace(margin).turns_in(lane.window_size());
+        let binds = if turns > lane.max_per_window {
+            PLAN
+        } else {
+            HARD_LIMIT
+        };
+        (self.missed > 0).then_some(binds)
     }
-    let met = count.saturating_sub(missed);
-    match (missed, enough) {
-        (0, _) => format!("all {count} are in time; the last runs at {finish}"),
-        (_, Some(enough)) => format!(
-            "{met} are in time, {missed} are not; the last runs at {finish}; {} a second would be enough",
-            enough.max_per_second
-        ),
-        (_, None) => format!(
-            "{met} are in time, {missed} are not; the last runs at {finish}; no limit would be enough"
-        ),
+
+    fn verdict(
+        &self,
+        lane: &LaneInForce,
+        margin: Decimal,
+        provisional: Option<&Provisional>,
+    ) -> String {
+        let (count, missed) = (self.count, self.missed);
+        if count == 0 && self.never == 0 {
+            return "nothing waits".to_owned();
+        }
+        if let Some(provisional) = provisional {
+            return format!("no time can be told: {}", provisional.reason());
+        }
+        let finish = match self.finish {
+            Some(finish) => format!("the last runs at {finish}"),
+            None => "none of them ever runs".to_owned(),
+        };
+        if self.with_deadline == 0 {
+            return format!("{finish}; none of the {count} has a deadline");
+        }
+        if missed == 0 {
+            let with = self.with_deadline;
+            return format!("all {with} with a deadline are in time; {finish}");
+        }
+        let met = self.with_deadline.saturating_sub(missed);
+        let Lane {
+            max_per_window: plan,
+            window_size_secs: secs,
+            max_per_second: limit,
+            ..
+        } = &lane.lane;
+        let binds = match self.binds(lane, margin) {
+            Some(PLAN) => format!("the plan of {plan} per {secs} s binds"),
+            _ => format!("the hard limit of {limit} a second binds"),
+        };
+        let enough = match self.enough {
+            Some(enough) => format!(
+                "{} a second with a plan of {} per {secs} s would be enough",
+                enough.max_per_second, enough.max_per_window
+            ),
+            None => "no limit would be enough".to_owned(),
+        };
+        format!("{met} are in time, {missed} are not; {finish}; {binds}; {enough}")
     }
 }
+
+const PLAN: &str = "plan";
+const HARD_LIMIT: &str = "hardLimit";
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(forecast))

@@ -20,11 +20,12 @@ use super::billing_schedules::ScheduleBody;
 use super::body::{Body, parse, perhaps_because, wrong};
 use super::error::{ApiError, internal, json_body};
 use super::extract::Path;
+use super::foreseen::Foreseen;
 use super::invoice_changes::SettledByResponse;
-use super::payments::{AttemptResponse, attempt, dispatch};
+use super::payments::{AttemptResponse, attempt};
 use super::refusals::{Admits, Changes, Finds};
 use super::sight::Sight;
-use super::why::why;
+use super::why::{Waits, waits};
 use super::{App, timeline, words};
 use crate::auth::Caller;
 
@@ -159,6 +160,8 @@ pub(super) struct InvoiceResponse {
     run: u32,
     /// How often it was sent; a person's word about it says this number.
     sends: u32,
+    #[serde(flatten)]
+    foreseen: Foreseen,
     /// What binds it, and when that lifts; null while it runs and once it has ended.
     why_not_running: Option<String>,
     #[schema(value_type = Option<String>)]
@@ -206,18 +209,15 @@ pub(super) fn invoice_id(id: &str) -> Result<ItemId, ApiError> {
 /// Everything there is to say about an invoice now.
 pub(super) async fn told(app: &App, id: &str) -> Result<Json<InvoiceResponse>, ApiError> {
     let view = app.billing.invoice(&invoice_id(id)?).await?;
-    let now = app.store.now().await?;
-    let lane = app.store.lane(&view.lane).await?;
-    let (enabled, task_queue) = dispatch(app, &invoices::item_type()).await?;
-    let why = why(app, &view, lane.as_ref(), (enabled, &task_queue), now).await;
+    let waits = waits(app, &view).await?;
     let audit = app.store.audit(Some(&view.item), MOST_AUDITED).await?;
-    response(view, &audit, why).map(Json)
+    response(view, &audit, waits).map(Json)
 }
 
 fn response(
     view: ItemView,
     audit: &[AuditEntry],
-    why: Option<String>,
+    waits: Waits,
 ) -> Result<InvoiceResponse, ApiError> {
     let kept = invoices::document(&view).map_err(|error| internal(&error.to_string()))?;
     let attempts = view.attempts.iter();
@@ -236,7 +236,8 @@ fn response(
         lane: view.lane,
         queue_status: view.queue_status,
         run: view.run,
-        why_not_running: why.filter(|_| view.finished_at.is_none()),
+        foreseen: waits.foreseen,
+        why_not_running: waits.why,
         exec_workflow_id: view.exec_flow,
         dispatch_batch_id: view.dispatch_batch,
     })

@@ -173,6 +173,7 @@ async fn change(
     };
     let author = author(&caller, request.reason)?;
     let changed = change_item_type(&*app.store, &name, &change, author).await?;
+    app.forecaster.forget();
     Ok(Json(ItemTypeResponse::new(&name, changed)))
 }
 

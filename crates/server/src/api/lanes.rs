@@ -9,6 +9,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::LaneName;
 use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::ports::{Author, SettingKind};
+use tollgate_dispatch::LEAST_WAY;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -116,7 +117,12 @@ async fn change(
         ..LaneChange::default()
     };
     let lane = app.store.change_lane(&name, change, author).await?;
-    Ok(Json(ConfigResponse::new(lane, app.store.now().await?)))
+    app.forecaster.forget();
+    Ok(Json(ConfigResponse::new(
+        lane,
+        app.store.now().await?,
+        app.planner.margin(),
+    )))
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -159,10 +165,14 @@ async fn replan(
     let request: ReplanRequest = parse(&headers, body)?;
     let lane = app.lane_named(Some(lane)).await?;
     let shift = if request.preview {
-        app.planner.preview(&lane).await?
+        let foreseen = app.forecaster.lane_as_in(&lane).await?;
+        let way = foreseen.map_or(LEAST_WAY, |foreseen| foreseen.table.way);
+        app.planner.preview(&lane, way).await?
     } else {
         let author = author(&caller, request.reason)?;
-        app.planner.replan(&lane.name, author).await?
+        let shift = app.planner.replan(&lane.name, author).await?;
+        app.forecaster.forget();
+        shift
     };
     Ok(Json(ReplanResponse {
         lane: lane.name,

@@ -18,6 +18,7 @@ mod document;
 mod error;
 mod extract;
 mod forecast;
+mod foreseen;
 mod health;
 mod in_doubt;
 mod in_doubt_ask;
@@ -61,7 +62,7 @@ use axum::middleware::from_fn_with_state;
 use tollgate_core::id::LaneName;
 use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::ports::Store;
-use tollgate_dispatch::Planner;
+use tollgate_dispatch::{Forecaster, Planner};
 use tollgate_domains::invoices::{Billing, ChecksInForce};
 use tollgate_domains::notifications::Receiver;
 use tollgate_domains::payments::{Bank, Intake, Routes, RulesInForce};
@@ -93,6 +94,7 @@ pub(crate) struct App {
     pub(crate) intake: Arc<Intake>,
     pub(crate) uploads: Arc<Uploads>,
     pub(crate) planner: Arc<Planner>,
+    pub(crate) forecaster: Arc<Forecaster>,
     pub(crate) status_checks: Arc<StatusCheckService>,
     pub(crate) billing: Arc<Billing>,
     /// Who is told what becomes of payments.

@@ -12,6 +12,7 @@ use utoipa_axum::routes;
 
 use super::App;
 use super::error::ApiError;
+use super::foreseen::Provisional;
 use super::in_doubt_list::RiskResponse;
 use super::rate_limit::ConfigResponse;
 use super::refusals::Reads;
@@ -40,14 +41,24 @@ struct LaneResponse {
     /// What the plan gives a second.
     #[schema(value_type = f64, example = 25.0)]
     planned_per_second: Decimal,
-    /// Not sent yet; counted every few seconds.
+    /// Not sent yet, whatever is under way included.
     waiting: u64,
     /// Of these, what was due before now.
     overdue: u64,
-    /// Of what waits, what the plan gives a slot after its deadline; counted no further than 1000.
-    planned_late: u64,
-    /// When what waits now has been sent, as things stand; null if nobody can say.
+    /// Of what waits, what will be sent after its deadline as things stand, or be held; not older than two seconds.
+    late: u64,
+    /// Of what waits, what has a deadline while no time can be told.
+    untold: u64,
+    /// Of what waits, what has a deadline.
+    with_deadline: u64,
+    /// When the last of what waits is sent, as things stand; null if nothing waits, and if no time can be told.
     drained_at: Option<Timestamp>,
+    /// Why no time can be told.
+    provisional: Option<Provisional>,
+    /// How long the way from a slot to the send takes, in milliseconds: longer for one in a hundred. A deadline
+    /// must be later than the estimate by this much.
+    #[schema(example = 20)]
+    slot_to_turn_ms: u64,
     /// The most sends in any sliding second since then.
     worst_second: u32,
     /// Seconds with sends, in order.
@@ -62,20 +73,24 @@ struct SecondResponse {
 }
 
 impl LaneResponse {
-    fn new(pulse: &LanePulse, now: Timestamp) -> Self {
-        let lane = &pulse.lane.lane;
+    fn new(pulse: &LanePulse, now: Timestamp, margin: Decimal) -> Self {
+        let (lane, forecast) = (&pulse.lane.lane, &pulse.forecast);
         let planned = Decimal::from(lane.max_per_window) / Decimal::from(lane.window_size_secs);
         let second = |(at, sends): &(Timestamp, u32)| SecondResponse {
             at: *at,
             sends: *sends,
         };
         Self {
-            lane: ConfigResponse::new(pulse.lane.clone(), now),
+            lane: ConfigResponse::new(pulse.lane.clone(), now, margin),
             planned_per_second: planned.min(lane.max_per_second).round_dp(3),
-            waiting: pulse.waiting,
-            overdue: pulse.overdue,
-            planned_late: pulse.planned_late,
-            drained_at: pulse.drained_at,
+            waiting: forecast.waiting,
+            overdue: forecast.overdue,
+            late: pulse.late.count,
+            untold: pulse.late.untold,
+            with_deadline: pulse.late.with_deadline,
+            drained_at: forecast.drained.as_ref().ok().copied().flatten(),
+            provisional: forecast.drained.as_ref().err().map(Provisional::from),
+            slot_to_turn_ms: u64::try_from(forecast.table.way.as_millis()).unwrap_or(u64::MAX),
             worst_second: pulse.worst_second,
             seconds: pulse.seconds.iter().map(second).collect(),
         }
@@ -89,13 +104,13 @@ impl LaneResponse {
 )]
 async fn now(State(app): State<App>) -> Result<Json<NowResponse>, ApiError> {
     let beat = app.pulse.now().await?;
-    let lanes = beat.lanes.iter();
+    let (lanes, margin) = (beat.lanes.iter(), app.planner.margin());
     let told = |risks: &[AtRisk]| risks.iter().cloned().map(RiskResponse::from).collect();
     Ok(Json(NowResponse {
         now: beat.now,
         since: beat.now - HISTORY,
         lanes: lanes
-            .map(|pulse| LaneResponse::new(pulse, beat.now))
+            .map(|pulse| LaneResponse::new(pulse, beat.now, margin))
             .collect(),
         payments_in_doubt: told(&beat.doubt.payments),
         invoices_in_doubt: told(&beat.doubt.invoices),

@@ -1,6 +1,7 @@
 //! `GET /payments`: page by page, by status, lane and batch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
@@ -11,6 +12,7 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{
     Page, RecordLine, RecordsWanted, RequestState, RequestView, RequestsWanted,
 };
+use tollgate_dispatch::LaneForecast;
 use tollgate_domains::payments::{self, PaymentStatus};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -77,13 +79,32 @@ struct LineResponse {
     /// Its slot; null until it is planned.
     scheduled_time: Option<Timestamp>,
     deadline: Option<Timestamp>,
+    /// As foreseen for what waits; null without a deadline, for what is under way or has ended, and while no time
+    /// can be told.
     meets_deadline: Option<bool>,
     /// When it was taken in.
     created_at: Timestamp,
 }
 
-impl From<RecordLine> for LineResponse {
-    fn from(line: RecordLine) -> Self {
+/// What is foreseen for the lanes of a page.
+type Forecasts = HashMap<LaneName, Option<Arc<LaneForecast>>>;
+
+fn meets_deadline(line: &RecordLine, forecasts: &Forecasts) -> Option<bool> {
+    let lane = forecasts.get(&line.lane)?.as_ref()?;
+    match line.queue_status {
+        QueueStatus::Ready => {
+            lane.ready(&payments::item_type(), line.slot, line.deadline)
+                .meets_deadline
+        }
+        QueueStatus::Claimed => lane.under_way(line.slot, line.deadline).meets_deadline,
+        QueueStatus::Held => line.deadline.map(|_| false),
+        QueueStatus::Dispatched | QueueStatus::Dead | QueueStatus::Cancelled => None,
+    }
+}
+
+impl LineResponse {
+    fn new(line: RecordLine, forecasts: &Forecasts) -> Self {
+        let meets_deadline = meets_deadline(&line, forecasts);
         Self {
             payment_id: line.id,
             status: line.status,
@@ -94,7 +115,7 @@ impl From<RecordLine> for LineResponse {
             run: line.run,
             scheduled_time: Some(line.slot),
             deadline: line.deadline,
-            meets_deadline: line.deadline.map(|deadline| line.slot <= deadline),
+            meets_deadline,
             created_at: line.created_at,
         }
     }
@@ -149,7 +170,14 @@ async fn list(
     };
     let limit = wanted.limit;
     let page = app.store.records(wanted).await?;
-    Ok(Json(merged(requests, page, limit)))
+    let mut forecasts = Forecasts::new();
+    for line in page.items.iter().filter(|line| line.deadline.is_some()) {
+        if !forecasts.contains_key(&line.lane) {
+            let foreseen = app.forecaster.lane(&line.lane).await?;
+            forecasts.insert(line.lane.clone(), foreseen);
+        }
+    }
+    Ok(Json(merged(requests, page, &forecasts, limit)))
 }
 
 /// Payments that are not planned have no lane and no file yet.
@@ -176,7 +204,12 @@ fn requests_wanted(wanted: &RecordsWanted) -> Option<RequestsWanted> {
 }
 
 /// Both in the order of ids, as one page. What lies behind the end of either page is on the next one.
-fn merged(requests: Vec<RequestView>, page: Page<RecordLine, ItemId>, limit: u32) -> ListResponse {
+fn merged(
+    requests: Vec<RequestView>,
+    page: Page<RecordLine, ItemId>,
+    forecasts: &Forecasts,
+    limit: u32,
+) -> ListResponse {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let is_full = requests.len() >= limit;
     let last_request = requests.last().map(|request| request.id.clone());
@@ -186,7 +219,8 @@ fn merged(requests: Vec<RequestView>, page: Page<RecordLine, ItemId>, limit: u32
     let mut lines: BTreeMap<ItemId, LineResponse> = requests
         .map(|line| (line.payment_id.clone(), line))
         .collect();
-    let records = page.items.into_iter().map(LineResponse::from);
+    let records = page.items.into_iter();
+    let records = records.map(|line| LineResponse::new(line, forecasts));
     lines.extend(records.map(|line| (line.payment_id.clone(), line)));
     if let Some(end) = &end {
         lines.retain(|id, _| id <= end);

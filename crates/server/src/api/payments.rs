@@ -11,11 +11,11 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tollgate_core::Timestamp;
-use tollgate_core::id::{BatchId, BulkId, FlowId, ItemId, ItemType, LaneName, check_item_id};
+use tollgate_core::id::{BatchId, BulkId, FlowId, ItemId, LaneName, check_item_id};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{AttemptView, AuditEntry, ItemView, RequestView};
-use tollgate_dispatch::item_type;
+use tollgate_dispatch::{foresee, meets_deadline};
 use tollgate_domains::payments::{self, Accepted, PaymentRequest, PaymentStatus, Unrecorded};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -24,10 +24,11 @@ use utoipa_axum::routes;
 use super::App;
 use super::error::{ApiError, json_body};
 use super::extract::Path;
+use super::foreseen::Foreseen;
 use super::payment_body::PaymentBody;
 use super::refusals::{Admits, Finds};
 use super::sight::{PartyResponse, Sight};
-use super::why::{why, why_unplanned};
+use super::why::{Waits, waits, why_unplanned};
 use super::{news, timeline, words};
 use crate::auth::Caller;
 
@@ -56,10 +57,9 @@ struct CreateResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, nullable = false, example = "default")]
     lane: Option<LaneName>,
-    /// Only with a deadline.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    meets_deadline: Option<bool>,
+    /// All null while its time is not known yet.
+    #[serde(flatten)]
+    foreseen: Foreseen,
     #[schema(value_type = String, example = "init-payment-pay_001")]
     init_workflow_id: FlowId,
 }
@@ -91,8 +91,10 @@ async fn create(
     let payment = PaymentRequest::parse(&body).map_err(ApiError::invalid)?;
     let id = payment.payment_id.clone();
     let (status, body) = match app.intake.accept(payment, wait(&headers)).await? {
-        Accepted::Planned { view, is_new: true } => (StatusCode::CREATED, planned(*view)),
-        Accepted::Planned { view, .. } => (StatusCode::OK, planned(*view)),
+        Accepted::Planned { view, is_new: true } => {
+            (StatusCode::CREATED, planned(&app, *view).await?)
+        }
+        Accepted::Planned { view, .. } => (StatusCode::OK, planned(&app, *view).await?),
         Accepted::Initializing { init_flow } => {
             let body = unplanned(id, PaymentStatus::Initializing, init_flow);
             (StatusCode::ACCEPTED, body)
@@ -112,16 +114,24 @@ async fn create(
     Ok((status, Json(body)).into_response())
 }
 
-fn planned(view: ItemView) -> CreateResponse {
+/// By what is foreseen for its lane anyway: nothing more is read for this payment.
+async fn planned(app: &App, view: ItemView) -> Result<CreateResponse, ApiError> {
+    let now = app.forecaster.lane(&view.lane).await?;
+    let as_of = now
+        .as_ref()
+        .map_or(view.created_at, |lane| lane.table.as_of);
+    let foreseen = foresee(&view, now.as_deref(), None, as_of);
+    let meets = meets_deadline(&view, foreseen.as_ref());
+    let foreseen = Foreseen::of(foreseen, meets);
     let placed = view.placed();
-    CreateResponse {
+    Ok(CreateResponse {
         payment_id: view.item.id,
         status: view.status,
         scheduled_time: Some(placed.scheduled),
         lane: Some(placed.lane),
-        meets_deadline: placed.meets_deadline,
+        foreseen,
         init_workflow_id: placed.init_flow,
-    }
+    })
 }
 
 fn unplanned(payment_id: ItemId, status: PaymentStatus, init_flow: FlowId) -> CreateResponse {
@@ -130,7 +140,7 @@ fn unplanned(payment_id: ItemId, status: PaymentStatus, init_flow: FlowId) -> Cr
         status: status.as_str().to_owned(),
         scheduled_time: None,
         lane: None,
-        meets_deadline: None,
+        foreseen: Foreseen::default(),
         init_workflow_id: init_flow,
     }
 }
@@ -228,12 +238,11 @@ pub(super) struct KnownPayment {
     sends: u32,
     /// Its slot.
     scheduled_time: Timestamp,
-    /// When it will run as things stand; null while nobody can say, and once it has run.
-    estimate: Option<Timestamp>,
+    #[serde(flatten)]
+    foreseen: Foreseen,
     #[schema(example = "2026-11-17T00:00:00Z")]
     deadline: Option<String>,
-    meets_deadline: Option<bool>,
-    /// What binds it, and when that lifts; null while it runs and once it has ended.
+    /// What binds it, and when that lifts; null once it has ended.
     why_not_running: Option<String>,
     #[schema(value_type = String)]
     init_workflow_id: FlowId,
@@ -305,22 +314,13 @@ pub(super) async fn told(
     let Some(view) = app.store.item(&payments::item(&item_id)).await? else {
         return unrecorded(app, caller, item_id).await.map(Json);
     };
-    let now = app.store.now().await?;
-    let lane = app.store.lane(&view.lane).await?;
-    let (enabled, task_queue) = dispatch(app, &payments::item_type()).await?;
-    let why = why(app, &view, lane.as_ref(), (enabled, &task_queue), now).await;
-    let estimate = match &lane {
-        Some(lane) if enabled && view.queue_status == QueueStatus::Ready => {
-            app.planner.estimate(&view, lane, now).await?
-        }
-        _ => None,
-    };
+    let Waits { foreseen, why } = waits(app, &view).await?;
     let audit = app.store.audit(Some(&view.item), MOST_AUDITED).await?;
     let news = news::told_of(app, &view).await?;
     let payment = payments::document(&view)?;
     let sight = Sight::of(caller, &payment);
     let mut known = response(view, payment, &audit, &sight);
-    known.estimate = estimate;
+    known.foreseen = foreseen;
     known.why_not_running = why.map(|why| sight.text(&why));
     timeline::add(&mut known.timeline, news);
     for event in &mut known.timeline {
@@ -370,13 +370,6 @@ fn initializing(request: &RequestView, status: PaymentStatus, why: String) -> In
     }
 }
 
-/// Whether items of a type are dispatched, and onto which task queue.
-pub(super) async fn dispatch(app: &App, name: &ItemType) -> Result<(bool, String), ApiError> {
-    let found = item_type(&*app.store, name).await?;
-    let config = found.map(|found| found.config);
-    Ok(config.map_or_else(Default::default, |it| (it.enabled, it.exec_task_queue)))
-}
-
 fn response(
     view: ItemView,
     payment: PaymentRequest,
@@ -392,7 +385,7 @@ fn response(
         reference: payment.reference,
         execute_at: payment.execute_at,
         sends: view.sends(),
-        meets_deadline: view.deadline.map(|deadline| view.slot <= deadline),
+        foreseen: Foreseen::default(),
         payment_id: view.item.id,
         status: view.status,
         amount: view.money.decimal(),
@@ -401,7 +394,6 @@ fn response(
         queue_status: view.queue_status,
         run: view.run,
         scheduled_time: view.slot,
-        estimate: None,
         deadline: payment
             .deadline_given
             .or_else(|| view.deadline.map(|deadline| deadline.to_string())),

@@ -93,6 +93,9 @@ pub(super) struct ConfigResponse {
     window_size_secs: u32,
     #[schema(value_type = f64, example = 50.0)]
     max_per_second: Decimal,
+    /// What a window that is open all the time takes: `maxPerWindow`, or fewer if the hard limit allows fewer.
+    #[schema(example = 100)]
+    capacity_per_window: u32,
     #[schema(schema_with = words::spread)]
     spread: Spread,
     #[schema(value_type = Option<String>)]
@@ -139,7 +142,8 @@ impl From<Pause> for PauseResponse {
 }
 
 impl ConfigResponse {
-    pub(super) fn new(lane: LaneInForce, now: Timestamp) -> Self {
+    pub(super) fn new(lane: LaneInForce, now: Timestamp, margin: Decimal) -> Self {
+        let capacity = lane.lane.capacity(margin);
         let (open, closed_because, opens_at) = match lane.standing(now) {
             Standing::Open { .. } => (true, None, None),
             Standing::Closed { why, until } => (false, Some(why), until),
@@ -150,6 +154,7 @@ impl ConfigResponse {
             max_per_window: lane.lane.max_per_window,
             window_size_secs: lane.lane.window_size_secs,
             max_per_second: lane.lane.max_per_second,
+            capacity_per_window: capacity,
             spread: lane.lane.spread,
             calendar: lane.lane.calendar,
             pause: pause.map(PauseResponse::from),
@@ -170,8 +175,11 @@ impl ConfigResponse {
 async fn list(State(app): State<App>) -> Result<Json<Vec<ConfigResponse>>, ApiError> {
     let now = app.store.now().await?;
     let lanes = app.store.lanes().await?.into_iter();
+    let margin = app.planner.margin();
     Ok(Json(
-        lanes.map(|lane| ConfigResponse::new(lane, now)).collect(),
+        lanes
+            .map(|lane| ConfigResponse::new(lane, now, margin))
+            .collect(),
     ))
 }
 
@@ -201,8 +209,10 @@ async fn change(
     let author = perhaps_because(&caller, request.reason)?;
     let before = app.store.lane(&name).await?;
     let lane = app.store.change_lane(&name, change, author).await?;
+    app.forecaster.forget();
     log_change(caller.name(), before.as_ref(), &lane);
-    Ok(Json(ConfigResponse::new(lane, app.store.now().await?)))
+    let (now, margin) = (app.store.now().await?, app.planner.margin());
+    Ok(Json(ConfigResponse::new(lane, now, margin)))
 }
 
 /// In the words that operators of rate limiters look for.

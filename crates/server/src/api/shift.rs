@@ -21,6 +21,9 @@ pub(super) struct ShiftResponse {
     missed_after: u64,
     /// The lane never opens for them; they keep their slots.
     never: u64,
+    /// Of a preview: those for which no time can be told.
+    untold: u64,
+    with_deadline: u64,
 }
 
 impl From<Shift> for ShiftResponse {
@@ -36,6 +39,8 @@ impl From<Shift> for ShiftResponse {
             missed_before: shift.missed_before,
             missed_after: shift.missed_after,
             never: shift.never,
+            untold: shift.untold,
+            with_deadline: shift.with_deadline,
         }
     }
 }

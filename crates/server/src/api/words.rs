@@ -5,6 +5,7 @@ use serde_json::Value;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{BulkState, CheckPhase, Resolved};
+use tollgate_core::timetable::UntoldCode;
 use tollgate_domains::invoices::InvoiceStatus;
 use tollgate_domains::payments::PaymentStatus;
 use utoipa::openapi::Type;
@@ -38,6 +39,9 @@ pub(super) fn rejected() -> Object {
 }
 pub(super) fn queue_status() -> Object {
     one_of(QueueStatus::ALL.map(QueueStatus::as_str))
+}
+pub(super) fn untold_code() -> Object {
+    one_of(UntoldCode::ALL.map(UntoldCode::as_str))
 }
 pub(super) fn queue_status_or_null() -> Object {
     let words = QueueStatus::ALL.map(|status| Some(status.as_str()));
@@ -98,6 +102,15 @@ pub(super) fn spread() -> Object {
 }
 pub(super) fn spread_or_null() -> Object {
     let words = SPREADS.map(Value::from).into_iter().chain([Value::Null]);
+    let kinds = SchemaType::from_iter([Type::String, Type::Null]);
+    let text = ObjectBuilder::new().schema_type(kinds);
+    text.enum_values(Some(words)).build()
+}
+
+/// What keeps items from running earlier, if anything does.
+pub(super) fn binds() -> Object {
+    let words = ["plan", "hardLimit"].map(Value::from);
+    let words = words.into_iter().chain([Value::Null]);
     let kinds = SchemaType::from_iter([Type::String, Type::Null]);
     let text = ObjectBuilder::new().schema_type(kinds);
     text.enum_values(Some(words)).build()

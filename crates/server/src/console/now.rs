@@ -13,7 +13,6 @@ use super::call::{Problem, part};
 use super::chart::Rate;
 use super::session::Session;
 use super::shell::{Shell, clock, grouped, lasting, page as drawn};
-use crate::pulse::MOST_LATE;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -32,8 +31,11 @@ pub(super) struct LaneNow {
     planned_per_second: f64,
     pub(super) waiting: u64,
     pub(super) overdue: u64,
-    planned_late: u64,
+    late: u64,
+    untold: u64,
     drained_at: Option<Timestamp>,
+    provisional: Option<Provisional>,
+    pub(super) slot_to_turn_ms: u64,
     worst_second: u32,
     seconds: Vec<Second>,
 }
@@ -57,6 +59,12 @@ pub(super) struct Lane {
 pub(super) struct Pause {
     pub(super) actor: String,
     pub(super) reason: String,
+}
+
+/// Why no time can be told.
+#[derive(Deserialize)]
+struct Provisional {
+    reason: String,
 }
 
 #[derive(Deserialize)]
@@ -92,7 +100,7 @@ pub(super) struct Gate {
     pub(super) now: LaneNow,
     /// In the last whole second.
     last_second: u32,
-    drains: String,
+    pub(super) drains: String,
     pub(super) picture: String,
 }
 
@@ -108,10 +116,10 @@ impl Gate {
             limit: lane.lane.max_per_second,
             plan: lane.planned_per_second,
         };
-        let drains = match (lane.waiting, lane.drained_at) {
-            (0, _) => "nothing waits".to_owned(),
-            (_, Some(at)) => format!("in {}, at {}", lasting(at.duration_since(now)), clock(&at)),
-            (_, None) => "nobody can say: the lane does not open again by itself".to_owned(),
+        let drains = match (lane.drained_at, &lane.provisional) {
+            (Some(at), _) => format!("in {}, at {}", lasting(at.duration_since(now)), clock(&at)),
+            (None, Some(provisional)) => format!("no time can be told: {}", provisional.reason),
+            (None, None) => "nothing waits".to_owned(),
         };
         Self {
             last_second: last.map_or(0, |(_, sends)| *sends),
@@ -123,17 +131,16 @@ impl Gate {
 }
 
 impl Gate {
-    /// Deadlines that the plan misses; they are counted no further than the API counts them.
+    /// Deadlines that will be missed, and those of what has no time.
     pub(super) fn late(&self) -> String {
-        let late = grouped(&self.now.planned_late);
-        if self.now.planned_late < u64::from(MOST_LATE) {
-            late
-        } else {
-            format!("{late} or more")
+        let (late, untold) = (grouped(&self.now.late), grouped(&self.now.untold));
+        match self.now.untold {
+            0 => late,
+            _ => format!("{late}, and {untold} without a time"),
         }
     }
     pub(super) fn is_late(&self) -> bool {
-        self.now.planned_late > 0
+        self.now.late + self.now.untold > 0
     }
     /// Below one a second a single send is within the limit.
     fn is_over(&self) -> bool {

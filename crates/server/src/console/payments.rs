@@ -140,6 +140,8 @@ pub(super) struct Payment {
     pub(super) sends: u32,
     pub(super) scheduled_time: Option<Timestamp>,
     pub(super) estimate: Option<Timestamp>,
+    pub(super) tolerance_ms: Option<u64>,
+    pub(super) provisional: Option<Provisional>,
     pub(super) deadline: Option<String>,
     pub(super) meets_deadline: Option<bool>,
     pub(super) why_not_running: Option<String>,
@@ -149,6 +151,12 @@ pub(super) struct Payment {
     pub(super) attempts: Vec<Attempt>,
     #[serde(default)]
     pub(super) timeline: Vec<Event>,
+}
+
+/// Why no time can be told.
+#[derive(Deserialize)]
+pub(super) struct Provisional {
+    pub(super) reason: String,
 }
 
 /// With its account as the reader may see it.

@@ -91,7 +91,7 @@ const COUNTERS: [(&str, &str); 23] = [
     ),
 ];
 
-const GAUGES: [(&str, &str); 22] = [
+const GAUGES: [(&str, &str); 23] = [
     (
         "tollgate_store_writable",
         "1 while a small write to the store succeeds",
@@ -151,11 +151,15 @@ const GAUGES: [(&str, &str); 22] = [
     ),
     (
         "tollgate_lane_planned_late",
-        "items that wait and have their slot after their deadline; counted up to a thousand",
+        "items that will miss their deadline, or have one while no time can be told",
     ),
     (
         "tollgate_lane_drain_seconds",
-        "until everything that waits could have gone out",
+        "until the last of what waits is sent; +Inf if no time can be told",
+    ),
+    (
+        "tollgate_lane_slot_to_turn_seconds",
+        "the way from a slot to the send; longer for one in a hundred",
     ),
     (
         "tollgate_lane_plan_fill_ratio",

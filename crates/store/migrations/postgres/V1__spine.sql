@@ -161,8 +161,6 @@ CREATE TABLE slot (
     generation     bigint NOT NULL,
     PRIMARY KEY (item_type, item_id)
 );
--- What is planned too late, which should be little.
-CREATE INDEX slot_late ON slot (lane, scheduled_time) WHERE scheduled_time > deadline;
 
 CREATE TABLE lane_window (
     lane         text   COLLATE "C" NOT NULL,
@@ -251,6 +249,8 @@ CREATE TABLE item_queue (
     -- The rules that hold it, and those that a person let it pass.
     held_by             text,
     passed_rules        text,
+    -- The slot's, whatever happens after it.
+    deadline            bigint,
     PRIMARY KEY (item_type, item_id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
@@ -266,6 +266,10 @@ CREATE INDEX item_queue_running ON item_queue (lane, item_type, dispatched_at)
 CREATE INDEX item_queue_hold ON item_queue (item_type, hold_after)
     WHERE queue_status = 'READY' AND hold_after IS NOT NULL;
 CREATE INDEX item_queue_held ON item_queue (lane) WHERE queue_status = 'HELD';
+-- What may miss its deadline: by how much time it has between being due and being late.
+CREATE INDEX item_queue_tight ON item_queue (lane, (deadline - scheduled_exec_time))
+    WHERE deadline IS NOT NULL AND finished_at IS NULL
+      AND queue_status IN ('READY', 'CLAIMED', 'DISPATCHED');
 CREATE INDEX item_queue_dead ON item_queue (item_type, item_id) WHERE queue_status = 'DEAD';
 
 CREATE TABLE attempt (

@@ -138,8 +138,6 @@ CREATE TABLE slot (
     generation     INTEGER NOT NULL,
     PRIMARY KEY (item_type, item_id)
 ) STRICT, WITHOUT ROWID;
--- What is planned too late, which should be little.
-CREATE INDEX slot_late ON slot (lane, scheduled_time) WHERE scheduled_time > deadline;
 
 -- A replan opens a new generation, which counts only what was placed since.
 CREATE TABLE lane_plan (
@@ -224,6 +222,8 @@ CREATE TABLE item_queue (
     -- The rules that hold it, and those that a person let it pass.
     held_by             TEXT,
     passed_rules        TEXT,
+    -- The slot's, whatever happens after it.
+    deadline            INTEGER,
     PRIMARY KEY (item_type, item_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -238,6 +238,10 @@ CREATE INDEX item_queue_running ON item_queue (lane, item_type, dispatched_at)
 CREATE INDEX item_queue_hold ON item_queue (item_type, hold_after)
     WHERE queue_status = 'READY' AND hold_after IS NOT NULL;
 CREATE INDEX item_queue_held ON item_queue (lane) WHERE queue_status = 'HELD';
+-- What may miss its deadline: by how much time it has between being due and being late.
+CREATE INDEX item_queue_tight ON item_queue (lane, (deadline - scheduled_exec_time))
+    WHERE deadline IS NOT NULL AND finished_at IS NULL
+      AND queue_status IN ('READY', 'CLAIMED', 'DISPATCHED');
 CREATE INDEX item_queue_dead ON item_queue (item_type, item_id) WHERE queue_status = 'DEAD';
 
 CREATE TABLE attempt (

@@ -248,9 +248,9 @@ impl Batch<'_> {
              )
              INSERT INTO item_queue (item_type, item_id, lane, queue_status, scheduled_exec_time,
                                      run, fence, retry_count, init_workflow_id, created_at,
-                                     hold_after)
+                                     hold_after, deadline)
              SELECT $1, item_id, lane, 'READY', scheduled_time, 1, 0, 0, init_workflow_id, $2,
-                    hold_after
+                    hold_after, deadline
              FROM n";
         let texts = |of: fn(&NewItem) -> &str| won.iter().map(|w| of(w.item)).collect::<Vec<_>>();
         let times =

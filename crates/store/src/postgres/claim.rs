@@ -39,7 +39,9 @@ const DUE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
                 (SELECT now FROM clock)
          FROM moved WHERE context_json IS NULL
      )
-     SELECT item_id, run, fence, scheduled_exec_time, context_json, (SELECT now FROM clock)
+     SELECT item_id, run, fence, scheduled_exec_time, context_json, (SELECT now FROM clock),
+            coalesce((SELECT s.scheduled_time = moved.scheduled_exec_time FROM slot s
+                WHERE s.item_type = moved.item_type AND s.item_id = moved.item_id), false)
      FROM moved WHERE context_json IS NOT NULL ORDER BY scheduled_exec_time";
 
 const STALE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
@@ -66,7 +68,9 @@ const STALE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
                 (SELECT now FROM clock)
          FROM moved WHERE context_json IS NULL
      )
-     SELECT item_id, run, fence, scheduled_exec_time, context_json, (SELECT now FROM clock)
+     SELECT item_id, run, fence, scheduled_exec_time, context_json, (SELECT now FROM clock),
+            coalesce((SELECT s.scheduled_time = moved.scheduled_exec_time FROM slot s
+                WHERE s.item_type = moved.item_type AND s.item_id = moved.item_id), false)
      FROM moved WHERE context_json IS NOT NULL ORDER BY scheduled_exec_time";
 
 /// What is claimed or dispatched on a lane, of whatever type, and has not had its turn. A lookup
@@ -126,6 +130,7 @@ fn claimed_from(row: &Row) -> Claimed {
         run: row.get::<_, Count>(1).0,
         fence: Fence(row.get(2)),
         delay: until(row.get(5), row.get(3)),
+        on_slot: row.get(6),
         context_json: row.get(4),
     }
 }

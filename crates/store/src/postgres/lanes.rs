@@ -19,7 +19,7 @@ use tollgate_core::ports::{
 
 use super::accounts::audit;
 use super::certificate::certify;
-use super::run::{all, execute};
+use super::run::{all, execute, now as run_now};
 use super::value::{Count, Us, storable};
 use super::{PostgresStore, calendars, settings, storms};
 use crate::audit::Entry;
@@ -152,7 +152,8 @@ async fn change_lane(
     if change.pause == Some(None) {
         storms::lift(tx, &name).await?;
     }
-    let changed = Lane::changed(before.as_ref(), change)
+    let ordered = change.ordered_at(run_now(tx).await?.0);
+    let changed = Lane::changed(before.as_ref(), ordered)
         .map_err(|why| StoreError::Invalid(format!("lane \"{name}\": {why}")))?;
     if let Some(calendar) = &changed.calendar {
         calendars::must_exist(tx, calendar).await?;

@@ -47,6 +47,7 @@ mod settle;
 mod starts;
 mod status_checks;
 mod storms;
+mod timetables;
 mod tls;
 mod turns;
 mod value;

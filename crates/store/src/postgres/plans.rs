@@ -54,27 +54,6 @@ impl Plans for PostgresStore {
             .await
     }
 
-    async fn planned_late(&self, lane: &LaneName, at_most: u32) -> StoreResult<u64> {
-        /// One by one by their keys, since few of either table are wanted; in the order of the index, or
-        /// the table would be read until so many were found.
-        const LATE: &str = "SELECT count(*) FROM (SELECT 1 FROM slot s
-                 CROSS JOIN LATERAL (SELECT 1 FROM item_queue q
-                     WHERE q.item_type = s.item_type AND q.item_id = s.item_id
-                       AND q.queue_status = 'READY' LIMIT 1) waits
-                 WHERE s.lane = $1 AND s.scheduled_time > s.deadline
-                   AND s.scheduled_time > (SELECT tg_now())
-                 ORDER BY s.scheduled_time LIMIT $2) late";
-        let (lane, at_most) = (lane.clone(), i64::from(at_most));
-        self.runner
-            .autocommit(Urgency::Normal, move |c| {
-                Box::pin(async move {
-                    let row = one(c, LATE, &[&lane.as_str(), &at_most]).await?;
-                    Ok(row.get::<_, i64>(0).unsigned_abs())
-                })
-            })
-            .await
-    }
-
     async fn begin_replan(&self, lane: &LaneName, author: Author) -> StoreResult<i64> {
         let lane = lane.clone();
         self.runner

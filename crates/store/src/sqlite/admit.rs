@@ -200,8 +200,8 @@ impl Batch<'_> {
             .prepare_cached(
                 "INSERT INTO item_queue (item_type, item_id, lane, queue_status,
                      scheduled_exec_time, run, fence, retry_count, init_workflow_id, created_at,
-                     hold_after)
-                 VALUES (?1, ?2, ?3, 'READY', ?4, 1, 0, 0, ?5, ?6, ?7)",
+                     hold_after, deadline)
+                 VALUES (?1, ?2, ?3, 'READY', ?4, 1, 0, 0, ?5, ?6, ?7, ?8)",
             )?
             .execute(params![
                 kind,
@@ -210,7 +210,8 @@ impl Batch<'_> {
                 Us(place.scheduled),
                 item.init_flow.as_str(),
                 now,
-                item.deadline.filter(|_| item.hold_if_late).map(Us)
+                item.deadline.filter(|_| item.hold_if_late).map(Us),
+                item.deadline.map(Us)
             ])?;
         Ok(())
     }

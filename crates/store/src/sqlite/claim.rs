@@ -71,14 +71,18 @@ pub(super) fn unsent(c: &Connection, lane: &LaneName) -> rusqlite::Result<u32> {
 
 /// READY and stale claims are two questions, each served by its own index. What could not be started
 /// before is not claimed ahead of its pause: only a try tells whether it can be started now.
-const DUE: &str = "SELECT q.item_id, q.run, q.fence, q.scheduled_exec_time, x.context_json
+const DUE: &str = "SELECT q.item_id, q.run, q.fence, q.scheduled_exec_time, x.context_json,
+            EXISTS (SELECT 1 FROM slot s WHERE s.item_type = q.item_type
+                AND s.item_id = q.item_id AND s.scheduled_time = q.scheduled_exec_time)
      FROM item_queue q INDEXED BY item_queue_ready
      LEFT JOIN item_context x ON x.item_type = q.item_type AND x.item_id = q.item_id
      WHERE q.item_type = ?1 AND q.lane = ?2 AND q.queue_status = 'READY'
        AND q.scheduled_exec_time <= ?3
        AND (q.retry_count = 0 OR q.scheduled_exec_time <= ?5)
      ORDER BY q.scheduled_exec_time LIMIT ?4";
-const STALE: &str = "SELECT q.item_id, q.run, q.fence, q.scheduled_exec_time, x.context_json
+const STALE: &str = "SELECT q.item_id, q.run, q.fence, q.scheduled_exec_time, x.context_json,
+            EXISTS (SELECT 1 FROM slot s WHERE s.item_type = q.item_type
+                AND s.item_id = q.item_id AND s.scheduled_time = q.scheduled_exec_time)
      FROM item_queue q INDEXED BY item_queue_claimed
      LEFT JOIN item_context x ON x.item_type = q.item_type AND x.item_id = q.item_id
      WHERE q.item_type = ?1 AND q.lane = ?2 AND q.queue_status = 'CLAIMED'
@@ -91,6 +95,7 @@ struct Candidate {
     fence: i64,
     scheduled: i64,
     context_json: Option<String>,
+    on_slot: bool,
 }
 
 pub(super) fn take(
@@ -133,6 +138,7 @@ pub(super) fn take(
             fence,
             run: candidate.run,
             delay: until(now, candidate.scheduled),
+            on_slot: candidate.on_slot,
             context_json,
         });
     }
@@ -152,6 +158,7 @@ fn candidates(
                 fence: row.get(2)?,
                 scheduled: row.get(3)?,
                 context_json: row.get(4)?,
+                on_slot: row.get(5)?,
             })
         })?
         .collect()

@@ -126,7 +126,7 @@ fn change_lane(
     if change.pause == Some(None) {
         storms::lift(c, name, Us(now))?;
     }
-    let changed = Lane::changed(before.as_ref(), change)
+    let changed = Lane::changed(before.as_ref(), change.ordered_at(now))
         .map_err(|why| StoreError::Invalid(format!("lane \"{name}\": {why}")))?;
     if let Some(calendar) = &changed.calendar {
         calendars::must_exist(c, calendar)?;

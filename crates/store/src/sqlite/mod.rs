@@ -38,6 +38,7 @@ mod settings;
 mod starts;
 mod status_checks;
 mod storms;
+mod timetables;
 mod turns;
 mod value;
 mod writer;

@@ -41,22 +41,6 @@ impl Plans for SqliteStore {
         self.readers.read(read).await
     }
 
-    async fn planned_late(&self, lane: &LaneName, at_most: u32) -> StoreResult<u64> {
-        let (lane, now) = (lane.clone(), self.clock.now_us());
-        let read = move |c: &Connection| {
-            c.prepare_cached(
-                "SELECT count(*) FROM (SELECT 1 FROM slot s INDEXED BY slot_late
-                     CROSS JOIN item_queue q ON q.item_type = s.item_type AND q.item_id = s.item_id
-                     WHERE s.lane = ?1 AND s.scheduled_time > s.deadline AND s.scheduled_time > ?2
-                       AND q.queue_status = 'READY' LIMIT ?3)",
-            )?
-            .query_row(params![lane.as_str(), now, at_most], |row| {
-                row.get::<_, i64>(0).map(i64::unsigned_abs)
-            })
-        };
-        self.readers.read(read).await
-    }
-
     async fn begin_replan(&self, lane: &LaneName, author: Author) -> StoreResult<i64> {
         let (lane, clock) = (lane.clone(), self.clock.clone());
         let write = move |c: &Connection| replan::begin(c, &lane, &author, Us(clock.now()));

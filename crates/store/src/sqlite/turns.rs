@@ -141,7 +141,7 @@ fn open(
     Ok(attempt)
 }
 
-fn last_turn(c: &Connection, lane: &LaneName) -> rusqlite::Result<Option<Timestamp>> {
+pub(super) fn last_turn(c: &Connection, lane: &LaneName) -> rusqlite::Result<Option<Timestamp>> {
     let row = c
         .prepare_cached("SELECT last_turn FROM lane_cursor WHERE lane = ?1")?
         .query_row([lane.as_str()], |row| row.get::<_, Option<Us>>(0))

@@ -251,7 +251,8 @@ mod tests {
                 stored += 1;
             }
             let payments = std::mem::take(&mut judged.payments);
-            let end = judged.end(&[], vec![], &tollgate_core::id::FlowId::new("ours"));
+            let flow = tollgate_core::id::FlowId::new("ours");
+            let end = judged.end(&[], vec![], &flow, |_| None);
             let repeats = end.duplicate as usize;
             prop_assert_eq!(payments.len() + end.rejected.len() + repeats, stored);
         }

@@ -1,16 +1,20 @@
 //! The flow that takes one chunk in. It is told which chunk, not its lines: those stay in the
 //! store, and a flow's payload stays small.
 
+use std::collections::HashMap;
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::Poll;
 
 use serde::{Deserialize, Serialize};
 use tollgate_core::flow::{Call, Ctx, End, Flow, FlowError, Policy, Step, StepError};
-use tollgate_core::ports::ChunkId;
+use tollgate_core::id::LaneName;
+use tollgate_core::ports::{ChunkId, Placed};
+use tollgate_dispatch::LaneForecast;
 
-use super::super::Payments;
 use super::super::deferred::{self, Trouble};
-use super::super::init::{Admit, Prepare};
+use super::super::init::{Admit, Answer, Prepare, Verdict};
+use super::super::{Payments, item_type};
 use super::chunk;
 use super::judge::Read;
 use crate::steps::STORE_STEP;
@@ -100,9 +104,35 @@ impl AdmitChunk {
             checked,
         };
         let answers = admit.admit(world, &flow).await?;
-        let end = read.end(&admit.payments, answers, &flow);
+        let forecasts = forecasts(world, &answers).await?;
+        let meets = |placed: &Placed| {
+            let lane = forecasts.get(&placed.lane)?;
+            lane.ready(&item_type(), placed.scheduled, placed.deadline)
+                .meets_deadline
+        };
+        let end = read.end(&admit.payments, answers, &flow, meets);
         Ok(world.store.finish_chunk(&self.chunk, end).await?)
     }
+}
+
+/// What is foreseen for the lanes that a chunk went to: one look each, whatever its length.
+async fn forecasts(
+    world: &Payments,
+    answers: &[Answer],
+) -> Result<HashMap<LaneName, Arc<LaneForecast>>, StepError> {
+    let mut found = HashMap::new();
+    for answer in answers {
+        let Verdict::Scheduled { placed, .. } = &answer.verdict else {
+            continue;
+        };
+        if placed.deadline.is_none() || found.contains_key(&placed.lane) {
+            continue;
+        }
+        if let Some(forecast) = world.forecaster.lane(&placed.lane).await? {
+            found.insert(placed.lane.clone(), forecast);
+        }
+    }
+    Ok(found)
 }
 
 /// Lets others run on this thread: a thousand lines are milliseconds, and a turn at the gate is

@@ -62,6 +62,7 @@ impl Read {
         payments: &[PaymentRequest],
         answers: Vec<Answer>,
         flow: &FlowId,
+        meets: impl Fn(&Placed) -> Option<bool>,
     ) -> ChunkEnd {
         let mut end = ChunkEnd::default();
         let mut sums: BTreeMap<(LaneName, &'static str), BulkSum> = BTreeMap::new();
@@ -69,7 +70,7 @@ impl Read {
         for (place, (payment, answer)) in payments.iter().zip(answers).enumerate() {
             let details = match judge(answer.verdict, flow) {
                 Judged::Accepted(placed) => {
-                    add(&mut sums, payment, &placed);
+                    add(&mut sums, payment, &placed, meets(&placed));
                     continue;
                 }
                 Judged::Duplicate => {
@@ -130,6 +131,7 @@ fn add(
     sums: &mut BTreeMap<(LaneName, &'static str), BulkSum>,
     payment: &PaymentRequest,
     placed: &Placed,
+    meets: Option<bool>,
 ) {
     let (currency, slot) = (payment.money.currency.code(), placed.scheduled);
     let sum = sums
@@ -147,8 +149,8 @@ fn add(
         });
     sum.accepted += 1;
     sum.amount_minor += payment.money.minor;
-    sum.met += u64::from(placed.meets_deadline == Some(true));
-    sum.missed += u64::from(placed.meets_deadline == Some(false));
+    sum.met += u64::from(meets == Some(true));
+    sum.missed += u64::from(meets == Some(false));
     sum.first_slot = sum.first_slot.min(slot);
     sum.last_slot = sum.last_slot.max(slot);
     if let Some(deadline) = payment.deadline {
@@ -226,12 +228,18 @@ mod tests {
             verdict: answer(payment.payment_id.as_str(), payment.money.minor),
         };
         let answers = payments.iter().map(answer).collect();
-        read.end(&payments, answers, &FlowId::new("ours"))
+        read.end(&payments, answers, &FlowId::new("ours"), in_time)
+    }
+
+    /// As foreseen in these tests.
+    fn in_time(placed: &Placed) -> Option<bool> {
+        placed.deadline.map(|deadline| placed.scheduled <= deadline)
     }
 
     fn scheduled(secs: i64, meets: bool, repeat: bool, flow: &str) -> Verdict {
-        let mut placed = Placed::new(LaneName::new("bank"), at(secs), None, FlowId::new(flow));
-        placed.meets_deadline = Some(meets);
+        let deadline = at(if meets { secs } else { secs - 1 });
+        let (lane, flow) = (LaneName::new("bank"), FlowId::new(flow));
+        let placed = Placed::new(lane, at(secs), Some(deadline), flow);
         Verdict::Scheduled { placed, repeat }
     }
 
@@ -322,7 +330,7 @@ mod tests {
         let mut read = Read::default();
         read.line(1, Ok(format!("{{{}}}", fields.join(",")).as_bytes()));
         read.line(2, Ok(b"\xff"));
-        let end = read.end(&[], vec![], &FlowId::new("ours"));
+        let end = read.end(&[], vec![], &FlowId::new("ours"), in_time);
         assert!(end.rejected[0].details.len() <= MOST_FIELDS);
         let keys = end.rejected[0].details.keys();
         assert!(

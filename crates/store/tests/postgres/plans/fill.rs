@@ -51,7 +51,7 @@ const PREPARE: &str = "
 const QUEUE: &str = "
     INSERT INTO item_queue (item_type, item_id, lane, queue_status, scheduled_exec_time, run,
             fence, retry_count, init_workflow_id, created_at, claimed_at, dispatched_at,
-            finished_at, hold_after)
+            finished_at, hold_after, deadline)
     SELECT 'PAYMENT', 'p' || 1000000 + n, lane_of(n),
            CASE WHEN n <= 602000 THEN 'DISPATCHED' WHEN n <= 602200 THEN 'CLAIMED'
                 WHEN n BETWEEN 990000 AND 990100 THEN 'HELD'
@@ -59,7 +59,8 @@ const QUEUE: &str = "
            time_of(n), 1, 1, 0, 'init-' || n, time_of(n - 100000),
            CASE WHEN n <= 602200 THEN time_of(n) END, CASE WHEN n <= 602000 THEN time_of(n) END,
            CASE WHEN n <= 600000 THEN time_of(n) END,
-           CASE WHEN n > 610000 AND n % 51 = 0 THEN time_of(n) END
+           CASE WHEN n > 610000 AND n % 51 = 0 THEN time_of(n) END,
+           CASE WHEN n % 11 = 0 THEN time_of(n + CASE WHEN n % 77 = 0 THEN -1 ELSE 3600 END) END
     FROM generate_series(1, 1000000) n";
 
 const ATTEMPTS: [&str; 3] = [

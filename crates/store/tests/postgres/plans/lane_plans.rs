@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use tollgate_core::Timestamp;
 use tollgate_core::calendar::{Blackout, CalendarText};
 use tollgate_core::id::{CalendarName, LaneName};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{
     Admission, DoubtOrder, Doubts, IN_DOUBT, Intervened, Interventions, Lanes, NewItem, Plans,
-    Queue, Resolution, Resolved, SharedClock, Spot, StatusMove, Waiting,
+    Queue, Resolution, Resolved, SharedClock, Spot, StatusMove, Timetables, Waiting,
 };
+use tollgate_core::{SignedDuration, Timestamp};
 use tollgate_store::postgres::PostgresStore;
 
 use super::fill::{HELD, RUNNING};
@@ -149,9 +149,18 @@ async fn waiting(store: &PostgresStore) {
 }
 
 async fn late(store: &PostgresStore) {
-    assert_eq!(store.planned_late(&bank(), 500).await.unwrap(), 500);
+    let tight = store.tight(&bank(), SignedDuration::ZERO).await.unwrap();
+    assert!(tight.len() > 500, "{}", tight.len());
+    assert!(store.with_deadline(&bank()).await.unwrap() > 10_000);
     let nowhere = LaneName::new("nowhere");
-    assert_eq!(store.planned_late(&nowhere, 500).await.unwrap(), 0);
+    assert_eq!(store.with_deadline(&nowhere).await.unwrap(), 0);
+    let unsent = store.unsent(&bank(), &[payments()], 1000).await.unwrap();
+    let unsent = unsent.unwrap();
+    assert!(unsent.near.len() >= 1000 && unsent.far.is_some());
+    assert_eq!(
+        store.sent_on_slots(&bank(), 1000).await.unwrap().len(),
+        1000
+    );
 }
 
 async fn replan(store: &PostgresStore) {

@@ -1,0 +1,73 @@
+//! What is foreseen, as the API says it: a time and how exact it is, or why no time can be told.
+
+use serde::Serialize;
+use tollgate_core::Timestamp;
+use tollgate_core::timetable::Untold;
+use tollgate_dispatch::ItemForecast;
+use utoipa::ToSchema;
+
+use super::words;
+
+/// What is foreseen for one item.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Foreseen)]
+pub(super) struct Foreseen {
+    /// When it will be sent as things stand; null if no time can be told, and once it was sent.
+    pub(super) estimate: Option<Timestamp>,
+    /// How far from the estimate the send may be, in milliseconds.
+    #[schema(example = 4000)]
+    pub(super) tolerance_ms: Option<u64>,
+    /// When the estimate was made.
+    pub(super) as_of: Option<Timestamp>,
+    /// Why no time can be told; null if there is one, and once it was sent.
+    pub(super) provisional: Option<Provisional>,
+    /// Whether it is sent by its deadline, or was. Null without a deadline, and beside `provisional`.
+    pub(super) meets_deadline: Option<bool>,
+}
+
+/// Why no time can be told.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Provisional)]
+pub(super) struct Provisional {
+    #[schema(schema_with = words::untold_code)]
+    code: &'static str,
+    #[schema(example = "lane \"default\" is paused by ann until someone resumes it: maintenance")]
+    reason: String,
+    since: Timestamp,
+}
+
+impl Provisional {
+    pub(super) fn reason(&self) -> &str {
+        &self.reason
+    }
+}
+
+impl From<&Untold> for Provisional {
+    fn from(untold: &Untold) -> Self {
+        Self {
+            code: untold.code.as_str(),
+            reason: untold.reason.clone(),
+            since: untold.since,
+        }
+    }
+}
+
+impl Foreseen {
+    pub(super) fn of(foreseen: Option<ItemForecast>, meets_deadline: Option<bool>) -> Self {
+        let Some(foreseen) = foreseen else {
+            return Self {
+                meets_deadline,
+                ..Self::default()
+            };
+        };
+        let tolerance = u64::try_from(foreseen.tolerance.as_millis()).ok();
+        Self {
+            estimate: foreseen.sent.as_ref().ok().copied(),
+            tolerance_ms: tolerance.filter(|_| foreseen.sent.is_ok()),
+            as_of: Some(foreseen.as_of),
+            provisional: foreseen.sent.as_ref().err().map(Provisional::from),
+            meets_deadline,
+        }
+    }
+}
