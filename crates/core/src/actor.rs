@@ -28,7 +28,7 @@ pub const SWEEPER: &str = "sweeper";
 /// What a first start needs.
 pub const TOLLGATE: &str = "tollgate";
 
-pub const ALL: [&str; 14] = [
+pub const ALL: [&str; 15] = [
     BREAKER,
     CHECKS,
     CONFIGURATION,

@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_suspect_until_something_is_accepted_or_half_a_minute_has_passed() {
-        let at = |secs| Timestamp::from_second(1_800_000_000 + secs).unwrap();
+        let at = |secs: i64| Timestamp::from_second(1_800_000_000 + secs).unwrap();
         let said = |accepted, secs| Suspicion::of(accepted, at(0), at(secs));
         assert_eq!(
             said(false, 10),
