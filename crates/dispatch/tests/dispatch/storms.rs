@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use tollgate_core::id::LaneName;
 use tollgate_core::lane::LaneChange;
-use tollgate_core::ports::{NewWatch, Storms};
+use tollgate_core::ports::NewWatch;
 use tollgate_core::storm::Limits;
 use tollgate_dispatch::{Sender, Sent};
 
