@@ -104,6 +104,8 @@ pub(crate) struct Granted {
     pub(crate) jumps: u64,
 }
 
+type QueueKey = (LaneName, Option<WatchId>);
+
 pub struct Gate {
     pub(crate) store: Arc<dyn Store>,
     options: GateOptions,
@@ -111,7 +113,7 @@ pub struct Gate {
     /// Why this node may send nothing more, once it may not.
     fenced: Arc<OnceLock<String>>,
     /// The queues of lanes at this node, one for each configuration of a connector.
-    lanes: Mutex<HashMap<(LaneName, Option<WatchId>), mpsc::Sender<Waiting>>>,
+    lanes: Mutex<HashMap<QueueKey, mpsc::Sender<Waiting>>>,
     /// How often the turns of a lane were dropped because a storm had paused it.
     storms: Mutex<HashMap<LaneName, u64>>,
     /// Whoever asks for the turn of a call holds the lock of its lane.

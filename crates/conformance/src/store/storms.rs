@@ -322,10 +322,10 @@ pub async fn what_a_storm_refused_is_told_until_it_is_reopened(f: &dyn Fixture) 
     let (watch, items) = begun(f, USUAL, 10).await;
     let canaries = sent(f, watch, &items).await;
     refuse(f, &items, &canaries).await;
-    let store = f.store();
-    let storm = store.storms(10).await.unwrap().remove(0);
+    let kept = f.store();
+    let storm = kept.storms(10).await.unwrap().remove(0);
     assert_eq!((storm.lane, storm.lifted_at), (bank(), None));
-    assert_eq!(store.storm(StormId(99)).await.unwrap(), None);
+    assert_eq!(kept.storm(StormId(99)).await.unwrap(), None);
     let first = refused_in(f, storm.id, None, 3).await;
     let ids: Vec<_> = first.items.iter().map(|it| it.id.clone()).collect();
     assert_eq!(
@@ -339,7 +339,7 @@ pub async fn what_a_storm_refused_is_told_until_it_is_reopened(f: &dyn Fixture) 
     assert_eq!(rest.items.len(), 2);
     let back = StatusMove::new(&["REJECTED"], "SCHEDULED");
     let now = f.now().await;
-    let reopened = store.reopen(&items[0], back, now, ops()).await.unwrap();
+    let reopened = kept.reopen(&items[0], back, now, ops()).await.unwrap();
     assert_eq!(reopened, Intervened::Yes);
     assert_eq!(f.view(&items[0]).await.status, "SCHEDULED");
     let left = refused_in(f, storm.id, None, 10).await;
