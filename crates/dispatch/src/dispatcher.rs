@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tollgate_core::flow::ExecInput;
 use tollgate_core::id::{BatchId, Item, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
+use tollgate_core::lane_in_force::CLOSED_PAUSE;
 use tollgate_core::ports::{
     Claim, Claimed, Engine, Memo, Start, StartRecord, Started, Store, StoreError, StoreResult,
 };
@@ -311,10 +312,10 @@ impl Dispatcher {
     }
 }
 
-/// Whatever has a slot runs at its slot, whichever run it is, and what is late already is spread by the gate. What
-/// was put back to a time that it may share with many others is spread at random.
+/// Whatever has a slot runs at its slot, whichever run it is. What found its lane closed for a moment is spread by the
+/// gate. What waits for longer because it failed, perhaps with many others, is spread at random.
 fn delay(claimed: &Claimed, jitter: Duration) -> Duration {
-    if claimed.on_slot || claimed.delay.is_zero() {
+    if claimed.on_slot || claimed.delay <= CLOSED_PAUSE {
         claimed.delay
     } else {
         claimed.delay + jitter
@@ -371,6 +372,7 @@ mod tests {
             (1, soon, true, soon),
             (2, soon, true, soon),
             (2, soon, false, soon + jitter),
+            (2, CLOSED_PAUSE, false, CLOSED_PAUSE),
             (2, Duration::ZERO, false, Duration::ZERO),
         ];
         for (run, until, on_slot, expected) in table {

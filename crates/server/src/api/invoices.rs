@@ -9,7 +9,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{BatchId, FlowId, ItemId, LaneName, check_item_id};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::money::{Currency, Money};
-use tollgate_core::ports::{AuditEntry, Author, ItemView};
+use tollgate_core::ports::{AuditEntry, ItemView};
 use tollgate_domains::invoices::{self, CHECKED, InvoiceRequest};
 use tollgate_domains::payments::parse_time;
 use utoipa::ToSchema;

@@ -91,7 +91,9 @@ async fn create(
     let payment = PaymentRequest::parse(&body).map_err(ApiError::invalid)?;
     let id = payment.payment_id.clone();
     let (status, body) = match app.intake.accept(payment, wait(&headers)).await? {
-        Accepted::Planned { view, is_new: true } => (StatusCode::CREATED, planned(&app, *view).await?),
+        Accepted::Planned { view, is_new: true } => {
+            (StatusCode::CREATED, planned(&app, *view).await?)
+        }
         Accepted::Planned { view, .. } => (StatusCode::OK, planned(&app, *view).await?),
         Accepted::Initializing { init_flow } => {
             let body = unplanned(id, PaymentStatus::Initializing, init_flow);
@@ -115,7 +117,9 @@ async fn create(
 /// By what is foreseen for its lane anyway: nothing more is read for this payment.
 async fn planned(app: &App, view: ItemView) -> Result<CreateResponse, ApiError> {
     let now = app.forecaster.lane(&view.lane).await?;
-    let as_of = now.as_ref().map_or(view.created_at, |lane| lane.table.as_of);
+    let as_of = now
+        .as_ref()
+        .map_or(view.created_at, |lane| lane.table.as_of);
     let foreseen = foresee(&view, now.as_deref(), None, as_of);
     let meets = meets_deadline(&view, foreseen.as_ref());
     let foreseen = Foreseen::of(foreseen, meets);

@@ -9,7 +9,7 @@ use std::task::Poll;
 use serde::{Deserialize, Serialize};
 use tollgate_core::flow::{Call, Ctx, End, Flow, FlowError, Policy, Step, StepError};
 use tollgate_core::id::LaneName;
-use tollgate_core::ports::{ChunkId, Placed};
+use tollgate_core::ports::{ChunkId, Placed, StoreResult};
 use tollgate_dispatch::LaneForecast;
 
 use super::super::deferred::{self, Trouble};
@@ -119,7 +119,7 @@ impl AdmitChunk {
 async fn forecasts(
     world: &Payments,
     answers: &[Answer],
-) -> Result<HashMap<LaneName, Arc<LaneForecast>>, StepError> {
+) -> StoreResult<HashMap<LaneName, Arc<LaneForecast>>> {
     let mut found = HashMap::new();
     for answer in answers {
         let Verdict::Scheduled { placed, .. } = &answer.verdict else {
