@@ -243,7 +243,7 @@ mod tests {
         let endless = async move || {
             let held = Held(Arc::clone(&of_the_answer));
             let pieces = futures::stream::unfold(held, async |held| {
-                let piece = Bytes::from_static(&[b'x'; 64 * 1024]);
+                let piece = Bytes::from(vec![b'x'; 64 * 1024]);
                 Some((Ok::<_, Infallible>(piece), held))
             });
             Body::from_stream(pieces)

@@ -151,7 +151,7 @@ impl Pulse {
 fn told(
     lane: LaneInForce,
     forecast: Arc<LaneForecast>,
-    late: Late,
+    deadlines: Late,
     seen: &Seen,
     now: Timestamp,
 ) -> LanePulse {
@@ -160,7 +160,7 @@ fn told(
     LanePulse {
         lane,
         forecast,
-        late,
+        late: deadlines,
         worst_second: seconds
             .clone()
             .map(|(_, (_, worst))| *worst)

@@ -161,10 +161,10 @@ async fn look_at_lane(looked: &Looked<'_>, lane: &LaneInForce, now: Timestamp) -
     let number = |count: u64| count.to_f64().unwrap_or(0.0);
     set("tollgate_lane_waiting", number(forecast.waiting));
     set("tollgate_lane_overdue", number(forecast.overdue));
-    let late = looked.forecaster.late(&lane.name).await?;
+    let deadlines = looked.forecaster.late(&lane.name).await?;
     set(
         "tollgate_lane_planned_late",
-        number(late.count + late.untold),
+        number(deadlines.count + deadlines.untold),
     );
     let drain = match &forecast.drained {
         Ok(at) => at.map_or(0.0, |at| at.duration_since(now).as_secs_f64().max(0.0)),

@@ -243,9 +243,15 @@ fn nobody_else_says_when_something_runs() {
         let is_surface = ["server", "dispatch", "domains", "cli", "core"]
             .iter()
             .any(|krate| name.starts_with(&format!("crates/{krate}/src/")));
-        let is_arithmetic = ["core/src/gate.rs", "core/src/window.rs"]
-            .iter()
-            .any(|home| name.ends_with(home));
+        // The gate and the windows count turns; a deadline before its own `executeAt` is refused.
+        let is_arithmetic = [
+            "core/src/gate.rs",
+            "core/src/window.rs",
+            "payments/prepare.rs",
+            "tests.rs",
+        ]
+        .iter()
+        .any(|home| name.ends_with(home));
         if !is_surface || is_arithmetic || FORECASTS.contains(&name.as_str()) {
             continue;
         }

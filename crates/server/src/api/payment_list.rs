@@ -90,13 +90,14 @@ struct LineResponse {
 type Forecasts = HashMap<LaneName, Option<Arc<LaneForecast>>>;
 
 fn meets_deadline(line: &RecordLine, forecasts: &Forecasts) -> Option<bool> {
-    let lane = forecasts.get(&line.lane)?.as_ref()?;
+    let forecast = forecasts.get(&line.lane)?.as_ref()?;
     match line.queue_status {
         QueueStatus::Ready => {
-            lane.ready(&payments::item_type(), line.slot, line.deadline)
+            forecast
+                .ready(&payments::item_type(), line.slot, line.deadline)
                 .meets_deadline
         }
-        QueueStatus::Claimed => lane.under_way(line.slot, line.deadline).meets_deadline,
+        QueueStatus::Claimed => forecast.under_way(line.slot, line.deadline).meets_deadline,
         QueueStatus::Held => line.deadline.map(|_| false),
         QueueStatus::Dispatched | QueueStatus::Dead | QueueStatus::Cancelled => None,
     }

@@ -144,9 +144,10 @@ async fn reopen(
     body: Body,
 ) -> Result<Json<ReopenResponse>, ApiError> {
     let request: ReopenRequest = parse(&headers, body)?;
-    let author = match request.preview {
-        true => None,
-        false => Some(author(&caller, request.reason)?),
+    let author = if request.preview {
+        None
+    } else {
+        Some(author(&caller, request.reason)?)
     };
     let missing = || ApiError::not_found(format!("there is no storm {storm}"));
     let id = StormId(storm.parse().map_err(|_| missing())?);
