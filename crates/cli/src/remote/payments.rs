@@ -151,12 +151,12 @@ fn reopened(answer: &Value) -> String {
     let mut text = format!("{} payments {verb}", cell(&answer["reopened"]));
     let amounts = answer["amounts"].as_object().into_iter().flatten();
     for (currency, amount) in amounts {
-        text.push_str(&format!(", {} {currency}", cell(amount)));
+        text += &format!(", {} {currency}", cell(amount));
     }
-    text.push_str(&format!("; {} stay rejected\n", cell(&answer["kept"])));
+    text += &format!("; {} stay rejected\n", cell(&answer["kept"]));
     let kept = answer["keptBecause"].as_object().into_iter().flatten();
     for (id, why) in kept {
-        text.push_str(&format!("  {id}: {}\n", cell(why)));
+        text += &format!("  {id}: {}\n", cell(why));
     }
     if answer["complete"] == json!(false) {
         text.push_str("more are left: run the command again\n");

@@ -106,8 +106,8 @@ fn total(address: SocketAddr, status: Option<&str>) -> u64 {
 
 fn paid_once(pair: &Pair, ids: &[String]) {
     eventually_or("all are paid", LONG, || {
-        let paid = pair.bank.ledger().effective();
-        let missing: Vec<_> = ids.iter().filter(|id| !paid.contains_key(*id)).collect();
+        let effects = pair.bank.ledger().effective();
+        let missing: Vec<_> = ids.iter().filter(|id| !effects.contains_key(*id)).collect();
         if missing.is_empty() {
             return Ok(());
         }
@@ -122,9 +122,9 @@ fn paid_once(pair: &Pair, ids: &[String]) {
             Err(told.to_string())
         });
     }
-    let paid = pair.bank.ledger().effective();
-    assert!(paid.values().all(|times| *times == 1), "{paid:?}");
-    assert_eq!(paid.len(), ids.len());
+    let effects = pair.bank.ledger().effective();
+    assert!(effects.values().all(|times| *times == 1), "{effects:?}");
+    assert_eq!(effects.len(), ids.len());
 }
 
 /// A lane for every case whose failure would take those beside it along.

@@ -262,6 +262,7 @@ fn an_unknown_lane_refuses_payments_until_it_exists() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one lane's history, read top down")]
 fn lanes_are_configured_by_version_and_impossible_limits_change_nothing() {
     let pair = pair("");
     let address = pair.server.address;

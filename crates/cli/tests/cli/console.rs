@@ -189,10 +189,10 @@ impl Live {
         );
         stream.write_all(ask.as_bytes()).unwrap();
         let mut live = Self(BufReader::new(stream));
-        let mut line = String::new();
-        while !line.starts_with("event: now") {
-            line.clear();
-            assert_ne!(live.0.read_line(&mut line).unwrap(), 0, "it ended");
+        let mut read = String::new();
+        while !read.starts_with("event: now") {
+            read.clear();
+            assert_ne!(live.0.read_line(&mut read).unwrap(), 0, "it ended");
         }
         live
     }

@@ -259,9 +259,9 @@ fn a_reconciliation_by_hand_is_counted_and_logged() {
     let path = "/admin/lanes/default/reconcile";
     let put_right = post(pair.server.address, path, &json!({})).unwrap();
     assert_eq!(put_right.body["windowsCorrected"], 1, "{}", put_right.body);
-    let metrics = get(pair.server.address, "/metrics").unwrap().text;
-    let line = "tollgate_windows_corrected_total{lane=\"default\"} 1\n";
-    assert!(metrics.contains(line), "{metrics}");
+    let told = get(pair.server.address, "/metrics").unwrap().text;
+    let counted = "tollgate_windows_corrected_total{lane=\"default\"} 1\n";
+    assert!(told.contains(counted), "{told}");
     let log = pair.server.log();
     assert!(
         log.iter().any(|line| line.contains("counters differed")),
