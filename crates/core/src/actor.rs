@@ -19,6 +19,8 @@ pub const RULES: &str = "rules";
 pub const SENDER: &str = "sender";
 /// What a status check has learnt about a payment in doubt.
 pub const STATUS_CHECK: &str = "status-check";
+/// Pauses a lane whose bank refuses everything.
+pub const STORM: &str = "storm";
 /// Finds invoices that are outstanding and not scheduled.
 pub const SWEEP: &str = "sweep";
 /// Finds items that are adrift or late.
@@ -26,7 +28,7 @@ pub const SWEEPER: &str = "sweeper";
 /// What a first start needs.
 pub const TOLLGATE: &str = "tollgate";
 
-pub const ALL: [&str; 14] = [
+pub const ALL: [&str; 15] = [
     BREAKER,
     CHECKS,
     CONFIGURATION,
@@ -38,6 +40,7 @@ pub const ALL: [&str; 14] = [
     RULES,
     SENDER,
     STATUS_CHECK,
+    STORM,
     SWEEP,
     SWEEPER,
     TOLLGATE,

@@ -202,6 +202,7 @@ mod tests {
             effective_at: Timestamp::UNIX_EPOCH,
             closed_until: None,
             closed_by: None,
+            storm: None,
         }
     }
     fn at(ms: i64) -> Timestamp {

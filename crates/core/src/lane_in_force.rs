@@ -9,9 +9,9 @@ use rust_decimal::Decimal;
 use crate::Timestamp;
 use crate::calendar::Calendar;
 use crate::id::LaneName;
-use crate::lane::Lane;
+use crate::lane::{Lane, Pause};
 use crate::open_time::{OpenTime, Stretch};
-use crate::ports::Author;
+use crate::ports::{Author, StormPause};
 use crate::window::Windows;
 
 /// A lane that sends nothing is asked about again after this time at the earliest.
@@ -30,6 +30,8 @@ pub struct LaneInForce {
     pub closed_until: Option<Timestamp>,
     /// Who closed it and why; `None` if its downstream asked for quiet.
     pub closed_by: Option<Author>,
+    /// A refusal storm has paused it, until a person resumes it.
+    pub storm: Option<StormPause>,
 }
 
 /// Whether a lane sends, and for how long that holds at least.
@@ -85,7 +87,7 @@ pub fn never_opens(name: &LaneName, from: Timestamp) -> String {
 impl LaneInForce {
     pub fn standing(&self, now: Timestamp) -> Standing {
         let name = &self.name;
-        if let Some(pause) = self.lane.pause.as_ref().filter(|p| p.holds_at(now)) {
+        if let Some(pause) = self.pause().filter(|p| p.holds_at(now)) {
             let (actor, reason) = (&pause.actor, &pause.reason);
             return Standing::Closed {
                 why: format!("lane \"{name}\" is paused by {actor}: {reason}"),
@@ -120,6 +122,14 @@ impl LaneInForce {
                 Standing::Open { until }
             }
         }
+    }
+
+    /// What stops it now or will: a storm, or else what a person has set.
+    pub fn pause(&self) -> Option<Pause> {
+        let storm = self.storm.as_ref();
+        storm
+            .map(StormPause::pause)
+            .or_else(|| self.lane.pause.clone())
     }
 
     #[must_use]
@@ -176,6 +186,7 @@ mod tests {
             effective_at: Timestamp::UNIX_EPOCH,
             closed_until: Some(until),
             closed_by: None,
+            storm: None,
         };
         let breaker = Author::new(actor::BREAKER, "10 of the last 20 exchanges failed");
         let table = [

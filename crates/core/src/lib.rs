@@ -28,6 +28,7 @@ pub mod outcome;
 pub mod ports;
 pub mod retry;
 pub mod slot;
+pub mod storm;
 pub mod timetable;
 pub mod turns;
 pub mod window;

@@ -220,9 +220,11 @@ impl Forecaster {
             _ => SignedDuration::MAX,
         };
         for it in self.store.tight(name, slack).await? {
-            let meets = match forecast.off.contains_key(&it.item_type) {
-                true => None,
-                false => table.meets(it.due, it.deadline).ok(),
+            let is_off = forecast.off.contains_key(&it.item_type);
+            let meets = if is_off {
+                None
+            } else {
+                table.meets(it.due, it.deadline).ok()
             };
             late.count += u64::from(meets == Some(false));
             late.untold += u64::from(meets.is_none());
@@ -255,7 +257,7 @@ impl Forecaster {
         let mut off = HashMap::new();
         for item_type in &self.item_types {
             if let Some(why) = switched_off(&*self.store, item_type).await? {
-                off.insert(item_type.clone(), off_reason(item_type, why));
+                off.insert(item_type.clone(), off_reason(item_type, &why));
             }
         }
         let forecast = Arc::new(foreseen(found, self.margin, way, off));
@@ -334,9 +336,9 @@ fn foreseen(
     LaneForecast {
         lane,
         table,
-        drained,
         waiting,
         overdue,
+        drained,
         off,
     }
 }
@@ -350,7 +352,7 @@ fn far_count(far: &Far) -> u64 {
     far.count + windows.sum::<u64>()
 }
 
-fn off_reason(item_type: &ItemType, off: SwitchedOff) -> Untold {
+fn off_reason(item_type: &ItemType, off: &SwitchedOff) -> Untold {
     Untold {
         code: UntoldCode::DispatchOff,
         reason: off.sentence(item_type),
@@ -401,7 +403,7 @@ pub fn foresee(
             Some(ItemForecast::untold(waits(since), now))
         }
         QueueStatus::Ready => Some(match off {
-            Some(off) => ItemForecast::untold(off_reason(&item.item.item_type, off.clone()), now),
+            Some(off) => ItemForecast::untold(off_reason(&item.item.item_type, off), now),
             None => lane.ready(&item.item.item_type, due, deadline),
         }),
     }

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tollgate_core::Timestamp;
 use tollgate_core::gate::DEFAULT_TOLERANCE;
-use tollgate_core::id::{AttemptId, Item, LaneName};
+use tollgate_core::id::{AttemptId, Item, LaneName, WatchId};
 use tollgate_core::outcome::AttemptKind;
 use tollgate_core::ports::{Line, NewTurn, NoLine, Permit, Store};
 
@@ -49,6 +49,8 @@ impl Default for GateOptions {
 #[derive(Debug, Clone)]
 pub struct Ask {
     pub lane: LaneName,
+    /// Which configuration of a connector sends it; none if its refusals do not count.
+    pub watch: Option<WatchId>,
     pub item: Item,
     pub run: u32,
     pub kind: AttemptKind,
@@ -102,13 +104,18 @@ pub(crate) struct Granted {
     pub(crate) jumps: u64,
 }
 
+type QueueKey = (LaneName, Option<WatchId>);
+
 pub struct Gate {
     pub(crate) store: Arc<dyn Store>,
     options: GateOptions,
     pub(crate) watch: Arc<ClockWatch>,
     /// Why this node may send nothing more, once it may not.
     fenced: Arc<OnceLock<String>>,
-    lanes: Mutex<HashMap<LaneName, mpsc::Sender<Waiting>>>,
+    /// The queues of lanes at this node, one for each configuration of a connector.
+    lanes: Mutex<HashMap<QueueKey, mpsc::Sender<Waiting>>>,
+    /// How often the turns of a lane were dropped because a storm had paused it.
+    storms: Mutex<HashMap<LaneName, u64>>,
     /// Whoever asks for the turn of a call holds the lock of its lane.
     calls: Mutex<HashMap<LaneName, Arc<tokio::sync::Mutex<()>>>>,
 }
@@ -130,6 +137,7 @@ impl Gate {
             watch,
             fenced: Arc::default(),
             lanes: Mutex::new(HashMap::new()),
+            storms: Mutex::new(HashMap::new()),
             calls: Mutex::new(HashMap::new()),
         }
     }
@@ -165,6 +173,18 @@ impl Gate {
         *is_seen = looked.is_ok();
     }
 
+    /// A storm has paused the lane: turns of this node that were taken and not used are dropped, and
+    /// whoever had them is told that the lane is paused.
+    pub(crate) fn drop_turns(&self, lane: &LaneName) {
+        let mut storms = self.storms.lock().unwrap_or_else(PoisonError::into_inner);
+        *storms.entry(lane.clone()).or_default() += 1;
+    }
+
+    fn storms(&self, lane: &LaneName) -> u64 {
+        let storms = self.storms.lock().unwrap_or_else(PoisonError::into_inner);
+        storms.get(lane).copied().unwrap_or_default()
+    }
+
     /// Waits for a turn and for its time. The line is connected once the turn is granted. On return the
     /// caller sends, at once.
     #[tracing::instrument(skip_all, fields(lane = %ask.lane))]
@@ -185,6 +205,7 @@ impl Gate {
                 why: NoTurn::Impatient(patience),
                 unused: missed,
             };
+            let storms = self.storms(&ask.lane);
             let granted = tokio::time::timeout(left, self.granted(&ask, missed))
                 .await
                 .map_err(|_| impatient())??;
@@ -198,7 +219,7 @@ impl Gate {
             tokio::time::sleep_until(granted.local).await;
             let late = granted.local.elapsed();
             let name = || ask.lane.to_string();
-            if self.is_good(&granted) {
+            if self.is_good(&granted) && storms == self.storms(&ask.lane) {
                 metrics::counter!("tollgate_turns_total", "lane" => name()).increment(1);
                 metrics::histogram!("tollgate_turn_lateness_seconds", "lane" => name())
                     .record(late.as_secs_f64());
@@ -239,7 +260,7 @@ impl Gate {
             },
             unused: missed,
         };
-        let lane = self.lane(&ask.lane);
+        let lane = self.lane(&ask.lane, ask.watch);
         lane.send(Waiting { new, answer })
             .await
             .map_err(|_| stopped())?;
@@ -252,12 +273,13 @@ impl Gate {
     }
 
     /// The lane's queue at this node; its task ends with the gate.
-    fn lane(&self, name: &LaneName) -> mpsc::Sender<Waiting> {
+    fn lane(&self, name: &LaneName, watch: Option<WatchId>) -> mpsc::Sender<Waiting> {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         let start = || {
             let (sender, receiver) = mpsc::channel(MAX_WAITING);
             let queue = LaneQueue::new(
                 name.clone(),
+                watch,
                 Arc::clone(&self.store),
                 Arc::clone(&self.watch),
                 Arc::clone(&self.fenced),
@@ -265,6 +287,7 @@ impl Gate {
             tokio::spawn(queue.run(receiver));
             sender
         };
-        lanes.entry(name.clone()).or_insert_with(start).clone()
+        let key = (name.clone(), watch);
+        lanes.entry(key).or_insert_with(start).clone()
     }
 }

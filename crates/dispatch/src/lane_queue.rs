@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tollgate_core::gate::HORIZON;
-use tollgate_core::id::{AttemptId, LaneName};
+use tollgate_core::id::{AttemptId, LaneName, WatchId};
 use tollgate_core::ports::{NewTurn, Store, StoreError, StoreResult, Turn, TurnBlock, TurnsWanted};
 
 use crate::clock_watch::{Bearing, ClockWatch, Look};
@@ -51,6 +51,8 @@ impl Waiting {
 
 pub(crate) struct LaneQueue {
     lane: LaneName,
+    /// Which configuration of a connector sends what waits here.
+    watched: Option<WatchId>,
     store: Arc<dyn Store>,
     watch: Arc<ClockWatch>,
     /// The gate's: set once another node has taken over.
@@ -65,12 +67,14 @@ pub(crate) struct LaneQueue {
 impl LaneQueue {
     pub(crate) fn new(
         lane: LaneName,
+        watched: Option<WatchId>,
         store: Arc<dyn Store>,
         watch: Arc<ClockWatch>,
         fenced: Arc<OnceLock<String>>,
     ) -> Self {
         Self {
             lane,
+            watched,
             store,
             watch,
             fenced,
@@ -136,6 +140,7 @@ impl LaneQueue {
         let asking = self.waiting.len().min(MAX_BLOCK);
         let wanted = TurnsWanted {
             lane: self.lane.clone(),
+            watch: self.watched,
             lead: (self.slowest * 2).clamp(SHORTEST_LEAD, LONGEST_LEAD),
             attempts: self.waiting[..asking]
                 .iter()

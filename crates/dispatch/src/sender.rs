@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tollgate_core::Timestamp;
-use tollgate_core::id::Item;
+use tollgate_core::id::{Item, WatchId};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane_in_force::CLOSED_PAUSE;
 use tollgate_core::outcome::{AttemptKind, Outcome, Quiet};
@@ -114,6 +114,10 @@ pub struct Sender {
     connector: Arc<dyn Connector>,
     care: LaneCare,
     pauses: retry::Policy,
+    /// Under which name the store counts its refusals.
+    watch: Option<WatchId>,
+    /// A key under which the downstream has refused may be used again.
+    forgets_refusals: bool,
 }
 
 impl std::fmt::Debug for Sender {
@@ -134,7 +138,32 @@ impl Sender {
             connector,
             care,
             pauses: PAUSES,
+            watch: None,
+            forgets_refusals: false,
         }
+    }
+
+    /// Its refusals count: many of them pause the lane.
+    #[must_use]
+    pub fn watched(self, watch: WatchId) -> Self {
+        Self {
+            watch: Some(watch),
+            ..self
+        }
+    }
+
+    /// The downstream does not remember what it has refused: the same key may be sent again.
+    #[must_use]
+    pub fn forgetting_refusals(self) -> Self {
+        Self {
+            forgets_refusals: true,
+            ..self
+        }
+    }
+
+    /// Whether a refused item that is sent again needs another key.
+    pub fn remembers_refusals(&self) -> bool {
+        !self.forgets_refusals
     }
 
     /// For items that may wait longer between two tries than money may. Its `max_attempts` is not
@@ -183,6 +212,7 @@ impl Sender {
                 self.store.finish(&job.item, job.run, refused).await?;
                 return Ok(Some(Sent::Refused(reason)));
             }
+            Next::KeyIsDeclined if self.forgets_refusals => (AttemptKind::Send, Doubt::None),
             Next::KeyIsDeclined => {
                 let why = format!("{key} was declined meanwhile; it is looked at again");
                 return Err(StoreError::Unavailable(why));
@@ -311,6 +341,7 @@ impl Sender {
     fn ask(&self, job: &Job, kind: AttemptKind, doubt: Doubt, history: &History) -> Ask {
         Ask {
             lane: self.connector.lane().clone(),
+            watch: self.watch,
             item: job.item.clone(),
             run: job.run,
             kind,
@@ -383,7 +414,12 @@ impl Sender {
             disproves,
             close_lane,
         };
-        if self.settle(settlement).await? {
+        let is_refusal = matches!(settlement.outcome, Outcome::Refused(_));
+        let is_ours = self.settle(settlement).await?;
+        if is_refusal && self.watch.is_some() {
+            self.look_for_storm().await;
+        }
+        if is_ours {
             return Ok(sent);
         }
         Ok(superseded(
@@ -391,6 +427,20 @@ impl Sender {
             "settle",
             "another run took over while the answer was awaited",
         ))
+    }
+
+    /// The refusal may have paused the lane: this node's turns that are not used yet are dropped. If the
+    /// store is away nobody else gets a turn either.
+    async fn look_for_storm(&self) {
+        let lane = self.connector.lane();
+        match self.store.lane(lane).await {
+            Ok(Some(found)) if found.storm.is_some() => {
+                tracing::error!(%lane, "a refusal storm has paused the lane");
+                self.gate.drop_turns(lane);
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%lane, %error, "a storm could not be looked for"),
+        }
     }
 
     /// What is slow fails as well: it will soon time out.

@@ -52,6 +52,10 @@ pub fn read(text: &[u8]) -> Result<Value, Refused> {
     Ok(value)
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the shape that map_err wants"
+)]
 fn refused(error: serde_json::Error) -> Refused {
     let said = error.to_string();
     // A value takes whatever is JSON, so an error about its data is one of ours.

@@ -174,12 +174,13 @@ mod tests {
 
     #[test]
     fn a_marker_of_the_profile_stands_in_place_of_the_default() {
+        type Row = (&'static str, fn() -> Answer, bool);
         fn named() -> Answer {
             Answer::new(404, r#"{"invoiceId":"inv_1","code":"E1","nothing":null}"#)
         }
         let problem = || named().with("content-type", "Application/Problem+JSON; v=1");
         let bank = || Answer::new(404, "").with("x-bank", "core-7");
-        let table: [(&str, fn() -> Answer, bool); 13] = [
+        let table: [Row; 13] = [
             ("header:X-Bank", bank, true),
             ("header:X-Bank=core-7", bank, true),
             ("header:X-Bank=core-8", bank, false),

@@ -208,7 +208,7 @@ impl Downstreams {
     /// What each domain works with.
     async fn worlds(self, config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<Worlds> {
         let gate = Arc::new(Gate::new(Arc::clone(store), gate_options(config)));
-        let routes = Arc::new(self.banks.routes(store, &gate));
+        let routes = Arc::new(self.banks.routes(store, &gate).await?);
         let rules = rules::in_force(config, store, &routes).await?;
         let invoice_checks = rules::checks_in_force(config, store).await?;
         let types = item_types().map(|(item_type, _)| item_type).to_vec();
@@ -230,12 +230,11 @@ impl Downstreams {
             }),
             notifications: Arc::new(self.receivers.world(store, &gate)),
             status_checks: Arc::new(checks),
-            invoices: Arc::new(self.provider.world(
-                &config.invoices,
-                store,
-                &gate,
-                Arc::clone(&invoice_checks),
-            )?),
+            invoices: Arc::new(
+                self.provider
+                    .world(&config.invoices, store, &gate, Arc::clone(&invoice_checks))
+                    .await?,
+            ),
             invoice_checks,
             gate,
         })

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use tollgate_core::id::LaneName;
-use tollgate_core::ports::{Connector, Store};
-use tollgate_dispatch::{Gate, Sender};
+use tollgate_core::ports::{Connector, Store, StoreResult};
+use tollgate_dispatch::Gate;
 use tollgate_domains::payments::{Bank, Routes};
 use tollgate_downstream::{Access, HttpConnector, HttpOptions};
 
 use crate::config::{Downstream, NamedBank, Secret};
+use crate::watches::Watch;
 
 #[derive(Debug)]
 pub(crate) struct Banks {
@@ -25,6 +26,7 @@ struct Connected {
     key: String,
     name: String,
     connector: HttpConnector,
+    watch: Watch,
 }
 
 impl Banks {
@@ -39,16 +41,19 @@ impl Banks {
     }
 
     /// The domain's view of them.
-    pub(crate) fn routes(self, store: &Arc<dyn Store>, gate: &Arc<Gate>) -> Routes<Bank> {
-        let bank = |it: Connected| Bank {
-            lane: it.connector.lane().clone(),
-            sender: Sender::new(Arc::clone(store), Arc::clone(gate), Arc::new(it.connector)),
-        };
-        let named = |it: Connected| (it.name.clone(), bank(it));
-        Routes {
-            default: bank(self.default),
-            gateways: self.gateways.into_iter().map(named).collect(),
+    pub(crate) async fn routes(
+        self,
+        store: &Arc<dyn Store>,
+        gate: &Arc<Gate>,
+    ) -> StoreResult<Routes<Bank>> {
+        let mut gateways = BTreeMap::new();
+        for it in self.gateways {
+            gateways.insert(it.name.clone(), it.bank(store, gate).await?);
         }
+        Ok(Routes {
+            default: self.default.bank(store, gate).await?,
+            gateways,
+        })
     }
 
     fn all(&self) -> impl Iterator<Item = &Connected> {
@@ -85,8 +90,18 @@ impl Banks {
     }
 }
 
+impl Connected {
+    async fn bank(self, store: &Arc<dyn Store>, gate: &Arc<Gate>) -> StoreResult<Bank> {
+        Ok(Bank {
+            lane: self.connector.lane().clone(),
+            sender: self.watch.sender(store, gate, self.connector).await?,
+        })
+    }
+}
+
 fn connect(named: NamedBank) -> anyhow::Result<Connected> {
     let name = named.name.clone();
+    let watch = Watch::of(&named)?;
     let (key, options, access) = way_to(named)?;
     let connector = HttpConnector::with_access(options, &access)
         .map_err(|why| anyhow::anyhow!("{key}: {why}"))?;
@@ -94,6 +109,7 @@ fn connect(named: NamedBank) -> anyhow::Result<Connected> {
         key,
         name,
         connector,
+        watch,
     })
 }
 
@@ -155,21 +171,24 @@ mod tests {
     use super::*;
 
     fn bank(name: &str, url: &str, lane: &str) -> Connected {
+        let mut named = crate::Config::load(None)
+            .unwrap()
+            .downstream
+            .banks()
+            .unwrap();
+        let named = named.remove(0);
         let options = HttpOptions {
             name: name.to_owned(),
             url: url.to_owned(),
             lane: LaneName::new(lane),
-            profile: crate::Config::load(None)
-                .unwrap()
-                .downstream
-                .payments
-                .profile(),
+            profile: named.bank.profile(),
             max_connections: 1,
         };
         Connected {
             key: name.to_owned(),
             name: name.to_owned(),
             connector: HttpConnector::new(options).unwrap(),
+            watch: Watch::of(&named).unwrap(),
         }
     }
 

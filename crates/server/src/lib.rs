@@ -24,6 +24,7 @@ mod sessions;
 mod telemetry;
 mod tls;
 mod totals;
+mod watches;
 mod write_check;
 mod wrong_tokens;
 

@@ -1,6 +1,5 @@
-//! Places for connections. Who has shown no token yet is a stranger: strangers make room for each other, never take
-//! the places that are kept for callers, and callers never take the last ones, which let the next stranger in, be
-//! it a health check or an operator.
+//! Places for connections. One that has shown no token yet is a newcomer: newcomers make room for each other and for
+//! callers, and callers leave the last places to newcomers, so that the next health check or operator gets in.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -13,9 +12,9 @@ use tokio::time::Instant;
 
 use crate::auth::{Caller, Role};
 
-/// Nobody is cut off sooner: many clients that come back at once are strangers for a moment.
+/// Nobody is cut off sooner: many clients that come back at once are newcomers for a moment.
 const GRACE: Duration = Duration::from_millis(250);
-/// For a stranger's head, while strangers have more than half of the places.
+/// For a newcomer's head, while newcomers have more than half of the places.
 const SHORT_HEAD: Duration = Duration::from_secs(2);
 
 /// How many places there are, and for whom.
@@ -27,12 +26,12 @@ pub(crate) struct Room {
     callers: usize,
     /// Of these, for callers who only hand in.
     ingest: usize,
-    /// For strangers of one address.
-    strangers_of_one: usize,
+    /// For newcomers of one address.
+    newcomers_of_one: usize,
 }
 
 impl Room {
-    /// An eighth is for newcomers, a sixteenth for those who read and operate; a quarter is the most that strangers
+    /// An eighth is for newcomers, a sixteenth for those who read and operate; a quarter is the most that newcomers
     /// of one address hold.
     pub(crate) fn of(all: usize) -> Self {
         let all = all.max(2);
@@ -41,7 +40,7 @@ impl Room {
             all,
             callers,
             ingest: (callers - all / 16).max(1),
-            strangers_of_one: (all / 4).max(1),
+            newcomers_of_one: (all / 4).max(1),
         }
     }
 
@@ -68,7 +67,7 @@ struct Taken {
 struct Held {
     /// See [`network`].
     from: IpAddr,
-    is_stranger: bool,
+    is_new: bool,
     /// Whether a request is being answered.
     is_busy: bool,
     /// Since when it is busy or not.
@@ -76,7 +75,7 @@ struct Held {
     cut: Arc<Notify>,
 }
 
-/// What a newcomer finds.
+/// What the next connection finds.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     Free,
@@ -96,7 +95,7 @@ impl Places {
         })
     }
 
-    /// A place for a newcomer, at once or after another stranger's grace.
+    /// A place for the next connection, at once or after another's grace.
     pub(crate) async fn enter(self: &Arc<Self>, address: IpAddr) -> Seat {
         let from = network(address);
         loop {
@@ -138,7 +137,7 @@ impl Taken {
         let cut = Arc::new(Notify::new());
         let held = Held {
             from,
-            is_stranger: true,
+            is_new: true,
             is_busy: false,
             since: now,
             cut: Arc::clone(&cut),
@@ -147,13 +146,13 @@ impl Taken {
         (self.next, cut)
     }
 
-    fn strangers(&self) -> impl Iterator<Item = (&u64, &Held)> {
-        self.held.iter().filter(|(_, held)| held.is_stranger)
+    fn newcomers(&self) -> impl Iterator<Item = (&u64, &Held)> {
+        self.held.iter().filter(|(_, held)| held.is_new)
     }
 
     fn next(&self, room: &Room, from: IpAddr, now: Instant) -> Next {
-        let own = self.strangers().filter(|(_, held)| held.from == from);
-        let crowded = if own.count() >= room.strangers_of_one {
+        let own = self.newcomers().filter(|(_, held)| held.from == from);
+        let crowded = if own.count() >= room.newcomers_of_one {
             from
         } else if self.held.len() < room.all {
             return Next::Free;
@@ -163,7 +162,7 @@ impl Taken {
                 None => return Next::Full,
             }
         };
-        let theirs = self.strangers().filter(|(_, held)| held.from == crowded);
+        let theirs = self.newcomers().filter(|(_, held)| held.from == crowded);
         // Who has not said anything goes before who is being answered.
         match theirs.min_by_key(|(_, held)| (held.is_busy, held.since)) {
             None => Next::Full,
@@ -172,10 +171,10 @@ impl Taken {
         }
     }
 
-    /// The address with most strangers.
+    /// The address with most newcomers.
     fn largest_crowd(&self) -> Option<IpAddr> {
         let mut crowds: HashMap<IpAddr, usize> = HashMap::new();
-        for (_, held) in self.strangers() {
+        for (_, held) in self.newcomers() {
             *crowds.entry(held.from).or_default() += 1;
         }
         let largest = crowds.into_iter().max_by_key(|(_, count)| *count);
@@ -183,12 +182,12 @@ impl Taken {
     }
 
     fn cut_slow_heads(&mut self, room: &Room, now: Instant) {
-        if self.strangers().count() * 2 <= room.all {
+        if self.newcomers().count() * 2 <= room.all {
             return;
         }
         let slow = |held: &Held| !held.is_busy && held.since + SHORT_HEAD <= now;
         let slow: Vec<u64> = self
-            .strangers()
+            .newcomers()
             .filter(|(_, held)| slow(held))
             .map(|(id, _)| *id)
             .collect();
@@ -204,14 +203,14 @@ impl Taken {
         }
     }
 
-    /// Whether a stranger may be a caller from now on; the caller that has been idle for longest makes room.
+    /// Whether a newcomer is a caller from now on; the caller that has been idle for longest makes room.
     fn welcome(&mut self, id: u64, most: usize) -> bool {
         match self.held.get(&id) {
             None => return false,
-            Some(held) if !held.is_stranger => return true,
+            Some(held) if !held.is_new => return true,
             Some(_) => {}
         }
-        let callers = self.held.iter().filter(|(_, held)| !held.is_stranger);
+        let callers = self.held.iter().filter(|(_, held)| !held.is_new);
         if callers.clone().count() >= most {
             let idle = callers.filter(|(_, held)| !held.is_busy);
             let Some((&longest, _)) = idle.min_by_key(|(_, held)| held.since) else {
@@ -220,7 +219,7 @@ impl Taken {
             self.cut(longest);
         }
         if let Some(held) = self.held.get_mut(&id) {
-            held.is_stranger = false;
+            held.is_new = false;
         }
         true
     }
@@ -293,7 +292,7 @@ impl Drop for Busy {
     }
 }
 
-/// What one stranger has all of: an address, or with IPv6 the network of 64 bits that it is in.
+/// What one newcomer has all of: an address, or with IPv6 the network of 64 bits that it is in.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -319,7 +318,7 @@ mod tests {
         Caller::Token { name, role }
     }
 
-    /// Sixteen places: two for newcomers, one for those who operate, at most four strangers of one address.
+    /// Sixteen places: two for newcomers, one for those who operate, at most four newcomers of one address.
     fn places() -> Arc<Places> {
         Places::new(Room::of(16))
     }
@@ -330,7 +329,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn strangers_of_one_address_make_room_for_each_other_only() {
+    async fn newcomers_of_one_address_make_room_for_each_other_only() {
         let (places, now) = (places(), Instant::now());
         let other = places
             .try_enter(address(2), now)
@@ -383,7 +382,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn under_pressure_a_stranger_has_two_seconds_for_a_head() {
+    async fn under_pressure_a_newcomer_has_two_seconds_for_a_head() {
         let (places, now) = (places(), Instant::now());
         let enter = |n, at| {
             places
@@ -458,13 +457,13 @@ mod tests {
                 room.all > room.callers && room.callers >= room.ingest,
                 "{room:?}"
             );
-            assert!(room.ingest > 0 && room.strangers_of_one > 0, "{room:?}");
+            assert!(room.ingest > 0 && room.newcomers_of_one > 0, "{room:?}");
         }
         assert_eq!(Room::of(512).callers, 448);
     }
 
     #[test]
-    fn a_stranger_with_many_addresses_of_one_network_is_one() {
+    fn a_newcomer_with_many_addresses_of_one_network_is_one() {
         let same =
             ["2001:db8::1", "2001:db8::ffff:0:0:1"].map(|text| network(text.parse().unwrap()));
         assert_eq!(same[0], same[1]);

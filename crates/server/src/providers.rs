@@ -7,25 +7,28 @@ use anyhow::Context;
 use tokio::sync::watch;
 use tollgate_core::actor;
 use tollgate_core::ports::{Author, Connector, Store};
-use tollgate_dispatch::{Every, Gate, Sender};
+use tollgate_dispatch::{Every, Gate};
 use tollgate_domains::invoices::{self, Billing, BillingError, ChecksInForce, Invoices};
 use tollgate_downstream::HttpConnector;
 
 use crate::banks;
 use crate::config::{Downstream, InvoicesConfig};
+use crate::watches::Watch;
 
 #[derive(Debug)]
 pub(crate) struct Provider {
     connector: HttpConnector,
+    watch: Watch,
 }
 
 impl Provider {
     /// Reads secrets and certificates; connects to nothing yet.
     pub(crate) fn connect(downstream: &Downstream) -> anyhow::Result<Self> {
+        let watch = Watch::of(&downstream.provider())?;
         let (key, options, access) = banks::way_to(downstream.provider())?;
         let connector = HttpConnector::charging(options, &access)
             .map_err(|why| anyhow::anyhow!("{key}: {why}"))?;
-        Ok(Self { connector })
+        Ok(Self { connector, watch })
     }
 
     /// Creates its lane if there is none yet; what an operator has changed stays.
@@ -45,7 +48,7 @@ impl Provider {
     }
 
     /// The domain's view of it.
-    pub(crate) fn world(
+    pub(crate) async fn world(
         self,
         config: &InvoicesConfig,
         store: &Arc<dyn Store>,
@@ -53,9 +56,8 @@ impl Provider {
         checks: Arc<ChecksInForce>,
     ) -> anyhow::Result<Invoices> {
         let ladder = config.ladder().context("invoices.ladder")?;
-        let (store, gate) = (Arc::clone(store), Arc::clone(gate));
-        let sender = Sender::new(Arc::clone(&store), gate, Arc::new(self.connector));
-        Ok(Invoices::new(store, sender, checks, ladder))
+        let sender = self.watch.sender(store, gate, self.connector).await?;
+        Ok(Invoices::new(Arc::clone(store), sender, checks, ladder))
     }
 }
 

@@ -90,3 +90,13 @@ pub(super) fn recounted(answer: &Value) -> String {
     ];
     fields(answer, &named)
 }
+
+pub(super) fn storms(answer: &Value) -> String {
+    let header = ["storm", "lane", "connector", "since", "lifted", "reason"];
+    let named = ["storm", "lane", "connector", "since", "liftedAt", "reason"];
+    let rows = rows(&answer["storms"], &named);
+    if rows.is_empty() {
+        return "no storms".to_owned();
+    }
+    table(&header, &rows)
+}

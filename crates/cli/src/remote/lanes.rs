@@ -8,7 +8,7 @@ use super::Shown;
 use super::accounts::Day;
 use super::client::{Client, quoted};
 use super::lane_views as views;
-use super::table::history;
+use super::table::{history, query};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -51,6 +51,12 @@ pub(crate) enum Command {
         /// When it goes on; now if not given.
         #[arg(long, value_name = "TIME")]
         at: Option<String>,
+    },
+    /// Refusal storms: lanes that paused themselves because their bank refused everything.
+    Storms {
+        /// How many at most, up to 1000; 100 if not given.
+        #[arg(long)]
+        limit: Option<u32>,
     },
     /// Places everything that waits anew, or only says what that would do.
     Replan {
@@ -216,6 +222,10 @@ impl Command {
             Self::Resume { name, reason, at } => {
                 let body = json!({"reason": reason, "at": at});
                 Asked::Post(of(&name, "resume"), body, views::lane)
+            }
+            Self::Storms { limit } => {
+                let query = query(&[("limit", limit.map(|limit| limit.to_string()))]);
+                Asked::Get(format!("/admin/storms{query}"), views::storms)
             }
             Self::Replan {
                 name,

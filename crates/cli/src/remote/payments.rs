@@ -52,6 +52,21 @@ pub(crate) enum Command {
         #[arg(long)]
         reason: String,
     },
+    /// Sends a payment again that the bank has refused, or all of a refusal storm.
+    Reopen {
+        /// The payment's id.
+        #[arg(required_unless_present = "storm", conflicts_with = "storm")]
+        id: Option<String>,
+        /// All rejected payments of this storm (`tollgate lanes storms` lists them).
+        #[arg(long, value_name = "NUMBER")]
+        storm: Option<i64>,
+        /// Reports what would be reopened, and changes nothing.
+        #[arg(long, requires = "storm")]
+        preview: bool,
+        /// Reason, recorded in the audit log; not needed with --preview.
+        #[arg(long, required_unless_present = "preview")]
+        reason: Option<String>,
+    },
     /// Lets a payment go that was held because its deadline has passed.
     Release {
         /// The payment's id.
@@ -91,6 +106,23 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
             let body = json!({"executeAt": at, "reason": reason});
             change(client, shown, &id, "reschedule", body).await?;
         }
+        Command::Reopen {
+            id: Some(id),
+            reason,
+            ..
+        } => {
+            change(client, shown, &id, "reopen", json!({"reason": reason})).await?;
+        }
+        Command::Reopen {
+            storm,
+            preview,
+            reason,
+            ..
+        } => {
+            let path = format!("/admin/storms/{}/reopen", storm.unwrap_or_default());
+            let body = json!({"reason": reason.unwrap_or_default(), "preview": preview});
+            shown.show(&client.send(Method::POST, &path, &body).await?, reopened);
+        }
         Command::Release { id, reason } => {
             change(client, shown, &id, "release", json!({"reason": reason})).await?;
         }
@@ -108,6 +140,28 @@ async fn change(
     let path = format!("/payments/{}/{what}", quoted(id));
     shown.show(&client.send(Method::POST, &path, &body).await?, payment);
     Ok(())
+}
+
+/// What became of the payments of a storm, for people.
+fn reopened(answer: &Value) -> String {
+    let verb = match answer["preview"].as_bool() {
+        Some(true) => "would be reopened",
+        _ => "reopened",
+    };
+    let mut text = format!("{} payments {verb}", cell(&answer["reopened"]));
+    let amounts = answer["amounts"].as_object().into_iter().flatten();
+    for (currency, amount) in amounts {
+        text.push_str(&format!(", {} {currency}", cell(amount)));
+    }
+    text.push_str(&format!("; {} stay rejected\n", cell(&answer["kept"])));
+    let kept = answer["keptBecause"].as_object().into_iter().flatten();
+    for (id, why) in kept {
+        text.push_str(&format!("  {id}: {}\n", cell(why)));
+    }
+    if answer["complete"] == json!(false) {
+        text.push_str("more are left: run the command again\n");
+    }
+    text
 }
 
 /// A payment, for people.

@@ -41,6 +41,7 @@ mod operators;
 mod pair;
 mod pictures;
 mod reconfigured;
+mod refusal_storm;
 mod roles;
 mod rules;
 mod sandbox;

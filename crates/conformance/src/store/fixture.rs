@@ -357,6 +357,7 @@ impl dyn Fixture + '_ {
 
 pub(super) fn wanted(attempts: Vec<NewTurn>) -> TurnsWanted {
     TurnsWanted {
+        watch: None,
         lane: bank(),
         lead: Duration::from_millis(5),
         attempts,

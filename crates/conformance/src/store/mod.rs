@@ -41,6 +41,7 @@ pub mod scenarios;
 pub mod sessions;
 pub mod settings;
 pub mod status_checks;
+pub mod storms;
 pub mod takeovers;
 pub mod timetables;
 pub mod turns;
@@ -180,6 +181,20 @@ macro_rules! store_cases {
             a_node_that_was_taken_over_from_neither_sends_nor_moves_items
             what_a_node_had_sent_is_settled_after_another_took_over
             a_process_that_never_took_over_is_never_fenced
+        }
+        $crate::store_case_module! { $new, storms,
+            a_canary_is_five_turns_and_no_sixth_however_many_nodes_ask
+            the_first_answer_that_is_no_refusal_ends_the_canary
+            five_refusals_pause_the_lane_with_the_reason_and_the_last_answer
+            another_configuration_begins_a_canary_and_the_same_one_goes_on
+            after_a_storm_is_lifted_the_lane_begins_with_a_canary
+            twenty_refusals_among_the_last_twenty_five_answers_pause_the_lane
+            refusals_that_come_at_once_pause_the_lane_once
+            what_is_not_watched_or_not_refused_makes_no_storm
+            what_a_dead_sender_left_keeps_its_place_and_does_not_stop_the_lane
+            a_question_about_a_canary_that_was_done_ends_the_canary
+            what_a_storm_refused_is_told_until_it_is_reopened
+            a_refusal_is_suspect_until_a_later_payment_is_accepted
         }
         $crate::store_case_module! { $new, attempts,
             an_item_never_sent_has_no_history

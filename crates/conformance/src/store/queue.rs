@@ -62,7 +62,7 @@ pub async fn a_failed_start_goes_back_with_one_more_retry_and_is_dead_at_the_max
         let dead = view.queue_status == QueueStatus::Dead;
         assert_eq!(dead, retry == MAX_RETRIES, "after retry {retry}");
         let pause = START_PAUSES.pause_after(retry);
-        f.advance(pause - SECOND).await;
+        f.advance(pause.saturating_sub(SECOND)).await;
         assert_eq!(f.claim(claim_all()).await, [], "early after retry {retry}");
         f.advance(SECOND).await;
     }

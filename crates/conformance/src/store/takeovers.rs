@@ -14,6 +14,10 @@ async fn another_takes_over(f: &dyn Fixture) {
     f.damage("UPDATE node SET epoch = epoch + 1").await;
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "answers are made where they are judged"
+)]
 fn fenced<T: std::fmt::Debug>(what: &str, answer: StoreResult<T>) {
     let is_fenced = matches!(answer, Err(StoreError::Fenced(_)));
     assert!(is_fenced, "{what}: {answer:?}");

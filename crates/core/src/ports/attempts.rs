@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 
 use super::{Era, StoreResult};
 use crate::Timestamp;
-use crate::id::{AttemptId, Item, LaneName};
+use crate::id::{AttemptId, Item, LaneName, WatchId};
 use crate::lane_in_force::closed_for;
 use crate::outcome::{AttemptKind, AttemptState, Outcome};
 
@@ -31,6 +31,8 @@ pub trait Attempts: Send + Sync {
     /// sender has seen every attempt of its item, opens its attempt, moves the lane's cursor and
     /// logs the exact time of each turn. When this returns the turns are durable; an attempt
     /// without a turn has changed nothing. A node that was taken over from gets `Fenced`.
+    /// While the canary of `watch` is on, no more new sends get a turn than it has places, all nodes
+    /// together.
     async fn take_turns(&self, wanted: TurnsWanted) -> StoreResult<TurnBlock>;
 
     /// A turn for a call that belongs to no item, within a share of the lane: moves the same cursor
@@ -42,6 +44,8 @@ pub trait Attempts: Send + Sync {
     /// only for the run that owns it, and the answer says whether it did. That it was done is
     /// written, too, where its attempt was taken over, or disproved, before the answer came. A node
     /// that was taken over from may still settle what it had sent.
+    /// An answer that is not a refusal ends the canary of its connector; a refusal that makes a storm
+    /// pauses the lane.
     async fn settle(&self, settlement: Settlement) -> StoreResult<bool>;
 }
 
@@ -122,6 +126,8 @@ pub fn disproof(answer: &str) -> String {
 #[derive(Debug, Clone)]
 pub struct TurnsWanted {
     pub lane: LaneName,
+    /// Which configuration of a connector sends them; none if its refusals do not count.
+    pub watch: Option<WatchId>,
     /// How long the commit may take before the first turn is due.
     pub lead: Duration,
     pub attempts: Vec<NewTurn>,

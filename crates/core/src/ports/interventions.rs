@@ -42,7 +42,7 @@ pub trait Interventions: Send + Sync {
     /// A person decides that an item that has ended, and was certainly not done, is tried again:
     /// READY as its next run, with a new slot from `requested` on, and its record moves back. Only
     /// from one of the statuses that `status` names. What was refused stays so, and makes way for
-    /// another key.
+    /// another key, unless its downstream does not remember refusals.
     async fn reopen(
         &self,
         item: &Item,

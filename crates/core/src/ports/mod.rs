@@ -25,6 +25,7 @@ mod rule_stops;
 mod sessions;
 mod settings;
 mod status_checks;
+mod storms;
 mod timetables;
 
 pub use accounts::{Accounts, AuditEntry, AuditWanted, NewAudit, Total};
@@ -68,6 +69,7 @@ pub use status_checks::{
     CheckEnd, CheckLine, CheckPhase, CheckView, EndedParts, GatewayView, Part, PartList,
     StatusChecks,
 };
+pub use storms::{NewWatch, RefusedItem, Storm, StormPause, Storms, Suspicion};
 pub use timetables::{Far, Tight, Timetables, Unsent, UnsentOnLane, cut_near};
 
 /// Everything a store offers.
@@ -76,6 +78,7 @@ pub trait Store:
     + Queue
     + Interventions
     + Amendments
+    + Storms
     + Doubts
     + DeadLetters
     + Lanes
@@ -99,6 +102,7 @@ impl<T> Store for T where
         + Queue
         + Interventions
         + Amendments
+        + Storms
         + Doubts
         + DeadLetters
         + Lanes

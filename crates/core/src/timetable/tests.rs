@@ -30,6 +30,7 @@ fn lane(per_second: u32, window_secs: u32, pause: Option<Pause>) -> LaneInForce 
         effective_at: at(0),
         closed_until: None,
         closed_by: None,
+        storm: None,
     }
 }
 

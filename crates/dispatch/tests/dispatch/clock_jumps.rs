@@ -49,6 +49,7 @@ impl Nodes {
     fn ask(&mut self, node: usize, id: &str, lane: &str) {
         let gate = Arc::clone(&self.gates[node]);
         let ask = Ask {
+            watch: None,
             lane: LaneName::new(lane),
             item: item(id),
             run: 1,

@@ -28,9 +28,11 @@ async fn a_bank_that_closes_idle_connections_costs_at_most_one_turn_in_a_hundred
         close_idle_after: Some(Duration::from_millis(100)),
         ..BankOptions::default()
     });
+    let bank = bank.unwrap();
     let street = Street {
         town: Town::new(PER_SECOND).await,
-        bank: bank.unwrap(),
+        url: bank.url(),
+        bank,
         profile: Profile {
             timeout: Duration::from_secs(10),
             ..promises(true)

@@ -14,6 +14,7 @@ mod matrix;
 mod money;
 mod mutants;
 mod sending;
+mod storms;
 mod strangers;
 mod sweeping;
 mod town;

@@ -83,6 +83,7 @@ async fn wanted(street: &Street, job: &Job, run: u32, missed: Option<AttemptId>)
         may_be_late: false,
     };
     TurnsWanted {
+        watch: None,
         lane: LaneName::new("default"),
         lead: Duration::ZERO,
         attempts: vec![new],

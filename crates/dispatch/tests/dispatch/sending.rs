@@ -312,6 +312,7 @@ async fn a_paused_lane_sends_its_items_back_to_the_queue() {
 async fn take_a_turn(post: &Post) -> AttemptId {
     post.claim().await;
     let wanted = TurnsWanted {
+        watch: None,
         lane: LaneName::new("default"),
         lead: Duration::ZERO,
         attempts: vec![NewTurn {

@@ -76,7 +76,7 @@ impl Balancer {
                 _ => {
                     bank.write_all(&request).await.unwrap();
                     let answer = whole_message(&mut bank).await.unwrap();
-                    if number < GONE_FROM && number >= LOSES_FROM {
+                    if (LOSES_FROM..GONE_FROM).contains(&number) {
                         self.answer.clone()
                     } else {
                         answer

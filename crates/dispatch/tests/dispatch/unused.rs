@@ -119,6 +119,7 @@ async fn in_doubt(street: &Street, run: u32) {
         may_be_late: false,
     };
     let wanted = TurnsWanted {
+        watch: None,
         lane: LaneName::new("default"),
         lead: Duration::ZERO,
         attempts: vec![new],

@@ -5,18 +5,21 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tollgate_core::flow::{Call, Ctx, End, ExecInput, Flow, FlowError, Policy, Step, StepError};
+use tollgate_core::id::Item;
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{Request, StatusMove};
+use tollgate_core::ports::{ItemView, Request, StatusMove, Suspicion};
 use tollgate_dispatch::{Job, Moves, Sender, Sent};
 
-use super::news::NewsContext;
+use super::news::{Event, NewsContext};
 use super::patience::{PAUSES, is_enough, tried_since};
-use super::{DELIVERED, Notifications, PENDING, REFUSED};
+use super::{DELIVERED, Notifications, PENDING, REFUSED, WITHDRAWN};
 use crate::steps::SEND_STEP;
 
 /// At most this many entries of an item's trail are read to learn whether it was replayed: its
 /// tries are fewer.
 const MOST_AUDITED: u32 = 500;
+/// While a storm lasts, the payment is looked at so often at least.
+const LONGEST_LOOK: Duration = Duration::from_mins(5);
 
 #[derive(Debug)]
 pub struct NotificationExecFlow;
@@ -39,6 +42,8 @@ pub enum Told {
     Refused(String),
     /// It comes back as its next run.
     Waits(String),
+    /// What it announces was undone; it has ended.
+    Withdrawn(String),
     /// It is DEAD.
     GivenUp(String),
     /// Another run owns it.
@@ -65,6 +70,11 @@ impl Step for Deliver {
     async fn run(&self, world: &Notifications, _: &Call) -> Result<Told, StepError> {
         let context: NewsContext = serde_json::from_str(&self.input.context_json)
             .map_err(|e| StepError::last(format!("the context cannot be read: {e}")))?;
+        if let Some(payment) = &context.refused
+            && let Some(told) = self.wait_out_storm(world, payment).await?
+        {
+            return Ok(told);
+        }
         if self.input.run > 1
             && let Some(why) = self.enough(world).await?
         {
@@ -107,6 +117,33 @@ impl Deliver {
         })
     }
 
+    /// A refusal that may be part of a storm is not announced yet, and one that was reopened never.
+    async fn wait_out_storm(
+        &self,
+        world: &Notifications,
+        payment: &Item,
+    ) -> Result<Option<Told>, StepError> {
+        let (item, run) = (&self.input.item, self.input.run);
+        let view = world.store.item(payment).await?;
+        if let Some(view) = view.filter(|view| view.status != Event::Rejected.status()) {
+            let why = format!("the payment is {} now", view.status);
+            let withdrawn = StatusMove::new(&[PENDING], WITHDRAWN);
+            let finished = world.store.finish(item, run, withdrawn).await?;
+            return Ok(Some(if_ours(finished, Told::Withdrawn(why))));
+        }
+        let grown = PAUSES.pause_after(run);
+        let (pause, why) = match world.store.suspicion(payment).await? {
+            Suspicion::None => return Ok(None),
+            Suspicion::Possible(left) => (grown.min(left), "a refusal storm is possible"),
+            Suspicion::Storm => (
+                grown.min(LONGEST_LOOK),
+                "a refusal storm has paused the lane",
+            ),
+        };
+        let put_back = world.store.put_back(item, run, pause, why).await?;
+        Ok(Some(if_ours(put_back, Told::Waits(why.to_owned()))))
+    }
+
     /// The receiver may come back into the configuration; until then no other gets it.
     async fn wait_for_receiver(
         &self,
@@ -125,7 +162,10 @@ impl Deliver {
         let (item, run) = (&self.input.item, self.input.run);
         let now = world.store.now().await?;
         let view = world.store.item(item).await?;
-        let Some(view) = view.filter(|view| is_enough(run, view.created_at, now)) else {
+        // One that has waited out a storm has not been tried.
+        let is_tried = |view: &ItemView| !view.attempts.is_empty();
+        let tried = view.filter(is_tried);
+        let Some(view) = tried.filter(|view| is_enough(run, view.created_at, now)) else {
             return Ok(None);
         };
         let audit = world.store.audit(Some(item), MOST_AUDITED).await?;

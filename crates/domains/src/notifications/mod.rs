@@ -30,6 +30,8 @@ pub const PENDING: &str = "PENDING";
 pub const DELIVERED: &str = "DELIVERED";
 /// The receiver wants no more of it.
 pub const REFUSED: &str = "REFUSED";
+/// What it announced was undone before it was sent.
+pub const WITHDRAWN: &str = "WITHDRAWN";
 
 pub fn item_type() -> ItemType {
     ItemType::new("NOTIFICATION")

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tollgate_core::Timestamp;
-use tollgate_core::id::{FlowId, ItemId};
+use tollgate_core::id::{FlowId, Item, ItemId};
 use tollgate_core::money::Money;
 use tollgate_core::ports::{NewItem, NewRecord};
 
@@ -34,7 +34,7 @@ impl Event {
         }
     }
 
-    fn status(self) -> &'static str {
+    pub(super) fn status(self) -> &'static str {
         match self {
             Self::Processing => "PROCESSING",
             Self::Rejected => "REJECTED",
@@ -48,11 +48,14 @@ impl Event {
 pub struct News<'a> {
     pub event: Event,
     pub at: Timestamp,
+    pub payment: &'a Item,
     pub payment_id: &'a str,
     pub amount: &'a str,
     pub currency: &'a str,
     pub gateway: &'a str,
     pub reference: Option<&'a str>,
+    /// How often it was refused and reopened before.
+    pub reopened: usize,
 }
 
 /// What the exec flow gets.
@@ -62,6 +65,10 @@ pub(super) struct NewsContext {
     pub(super) receiver: String,
     /// As it is signed and sent, byte by byte.
     pub(super) body: String,
+    /// The payment whose refusal it announces: not while that may be part of a storm, and not once
+    /// it is reopened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) refused: Option<Item>,
 }
 
 impl News<'_> {
@@ -71,8 +78,12 @@ impl News<'_> {
         let context = NewsContext {
             receiver: to.place.clone(),
             body: body.clone(),
+            refused: match self.event {
+                Event::Rejected => Some(self.payment.clone()),
+                Event::Processing => None,
+            },
         };
-        let hash = hash(self.event, self.payment_id, &to.place);
+        let hash = hash(self.event, self.payment_id, &to.place, self.reopened);
         Ok(NewItem {
             id: id_of(&hash),
             lane: to.lane.clone(),
@@ -107,9 +118,10 @@ impl News<'_> {
     }
 }
 
-/// The notification's id, and its `webhook-id`.
-pub fn news_id(event: Event, payment_id: &str, place: &str) -> ItemId {
-    id_of(&hash(event, payment_id, place))
+/// The notification's id, and its `webhook-id`. A payment that is rejected again after it was
+/// reopened is announced again.
+pub fn news_id(event: Event, payment_id: &str, place: &str, reopened: usize) -> ItemId {
+    id_of(&hash(event, payment_id, place, reopened))
 }
 
 fn id_of(hash: &str) -> ItemId {
@@ -117,20 +129,31 @@ fn id_of(hash: &str) -> ItemId {
 }
 
 /// 64 hexadecimal digits.
-fn hash(event: Event, payment_id: &str, place: &str) -> String {
-    digest::of(&json!([event.name(), payment_id, place]).to_string())
+fn hash(event: Event, payment_id: &str, place: &str, reopened: usize) -> String {
+    let named = match (event, reopened) {
+        (Event::Processing, _) | (Event::Rejected, 0) => json!([event.name(), payment_id, place]),
+        (Event::Rejected, reopened) => json!([event.name(), payment_id, place, reopened]),
+    };
+    digest::of(&named.to_string())
 }
 
 #[cfg(test)]
 mod tests {
-    use tollgate_core::id::{LaneName, check_item_id};
+    use std::sync::LazyLock;
+
+    use tollgate_core::id::{ItemType, LaneName, check_item_id};
 
     use super::*;
+
+    static PAYMENT: LazyLock<Item> =
+        LazyLock::new(|| Item::new(&ItemType::new("PAYMENT"), &ItemId::new("pay_1")));
 
     fn news(at: &str) -> News<'static> {
         News {
             event: Event::Processing,
             at: at.parse().unwrap(),
+            payment: &PAYMENT,
+            reopened: 0,
             payment_id: "pay_1",
             amount: "125.50",
             currency: "USD",
@@ -180,12 +203,15 @@ mod tests {
     #[test]
     fn another_event_payment_or_receiver_is_another_notification() {
         let all = [
-            news_id(Event::Processing, "p", "a:1"),
-            news_id(Event::Rejected, "p", "a:1"),
-            news_id(Event::Processing, "q", "a:1"),
-            news_id(Event::Processing, "p", "a:1/x"),
+            news_id(Event::Processing, "p", "a:1", 0),
+            news_id(Event::Rejected, "p", "a:1", 0),
+            news_id(Event::Processing, "q", "a:1", 0),
+            news_id(Event::Processing, "p", "a:1/x", 0),
+            news_id(Event::Rejected, "p", "a:1", 1),
         ];
         let distinct: std::collections::BTreeSet<_> = all.iter().collect();
         assert_eq!(distinct.len(), all.len());
+        let again = news_id(Event::Processing, "p", "a:1", 1);
+        assert_eq!(again, all[0], "a payment is accepted once");
     }
 }

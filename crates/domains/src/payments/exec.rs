@@ -1,6 +1,7 @@
 //! The exec flow: execute, post-process, notify. It knows nothing of the queue's machinery; what
 //! must wait has gone back to the queue before the flow ends.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use metrics::counter;
@@ -13,12 +14,12 @@ use tollgate_core::id::LaneName;
 use tollgate_core::ports::{NewAudit, Request};
 use tollgate_dispatch::{Job, Sent};
 
-use super::Payments;
 use super::before_send::{stopped_by_rules, was_rejected_by_rules};
 use super::notify::SendNotifications;
 use super::prepare::PaymentContext;
 use super::routes::DEFAULT_GATEWAY;
 use super::status::moves;
+use super::{Bank, Payments};
 use crate::notifications::Event;
 use crate::steps::{EXEC_STEP, SEND_STEP};
 
@@ -83,10 +84,11 @@ impl Step for ExecutePayment {
         if let Some(stopped) = stopped_by_rules(world, &self.input, &context).await? {
             return Ok(stopped);
         }
+        let key = self.key(world, bank, &context).await?;
         let job = Job {
             item: self.input.item.clone(),
             run: self.input.run,
-            request: bank_request(&context),
+            request: bank_request(&context, key),
             moves: moves(),
         };
         let sent = bank.sender.send(&job).await?;
@@ -100,6 +102,28 @@ impl Step for ExecutePayment {
 }
 
 impl ExecutePayment {
+    /// A payment that was refused and reopened is sent under another key, unless the bank does not
+    /// remember refusals: under the old one it might repeat its answer.
+    async fn key(
+        &self,
+        world: &Payments,
+        bank: &Bank,
+        context: &PaymentContext,
+    ) -> Result<String, StepError> {
+        let first = format!("payment-{}", context.payment_id);
+        if self.input.run == 1 || !bank.sender.remembers_refusals() {
+            return Ok(first);
+        }
+        let view = world.store.item(&self.input.item).await?;
+        let attempts = view.map(|view| view.attempts).unwrap_or_default();
+        let spent = attempts.iter().filter(|attempt| attempt.makes_way());
+        let spent: BTreeSet<_> = spent.map(|attempt| &attempt.key).collect();
+        Ok(match spent.len() {
+            0 => first,
+            spent => format!("{first}~{}", spent + 1),
+        })
+    }
+
     /// Its bank is configured no more, and no other may have it: it waits in the queue until it is
     /// cancelled, or its gateway is back.
     async fn wait_for_gateway(
@@ -121,7 +145,7 @@ impl ExecutePayment {
 }
 
 /// What goes to the bank.
-fn bank_request(context: &PaymentContext) -> Request {
+fn bank_request(context: &PaymentContext, idempotency_key: String) -> Request {
     let body = json!({
         "paymentId": context.payment_id,
         "amount": context.amount,
@@ -133,7 +157,7 @@ fn bank_request(context: &PaymentContext) -> Request {
     });
     Request {
         reference: context.payment_id.clone(),
-        idempotency_key: format!("payment-{}", context.payment_id),
+        idempotency_key,
         body_json: body.to_string(),
     }
 }
@@ -232,8 +256,7 @@ mod tests {
 
     #[test]
     fn the_bank_gets_the_documented_bytes() {
-        let request = bank_request(&context());
-        assert_eq!(request.idempotency_key, "payment-pay_1");
+        let request = bank_request(&context(), "payment-pay_1".into());
         let body: Value = serde_json::from_str(&request.body_json).unwrap();
         let expected = json!({
             "paymentId": "pay_1", "amount": "125.50", "currency": "USD",

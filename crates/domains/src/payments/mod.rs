@@ -36,7 +36,7 @@ pub use dry_run::{Trial, Tried, dry_run};
 pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess};
 pub use init::{Admit, Answer, InitInput, PaymentInitFlow, Prepare, Verdict};
 pub use intake::{Accepted, Intake, IntakeError, Unrecorded, init_flow};
-pub use notify::SendNotifications;
+pub use notify::{SendNotifications, times_reopened};
 pub use prepare::out_of_bounds;
 pub use request::{Party, PaymentRequest, parse_time};
 pub use routes::{Bank, DEFAULT_GATEWAY, Routes};
@@ -44,7 +44,7 @@ pub use rule_text::{At, OnFailure, Problem, RouteText, RuleText, RulesText};
 pub use rulebook::Rulebook;
 pub use rules_effect::RulesEffect;
 pub use rules_in_force::{RulesError, RulesInForce, text_of};
-pub use status::{PaymentStatus, cancelled, resolution};
+pub use status::{PaymentStatus, cancelled, refuses_reopen, reopened, resolution};
 
 pub const INIT_TASK_QUEUE: &str = "payment-init-task-queue";
 pub const EXEC_TASK_QUEUE: &str = "payment-exec-task-queue";

@@ -6,7 +6,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::actor;
 use tollgate_core::flow::{Call, ExecInput, Policy, Step, StepError};
 use tollgate_core::outcome::AttemptState;
-use tollgate_core::ports::{Admission, NewAudit, NewItem, StoreResult};
+use tollgate_core::ports::{Admission, AttemptView, NewAudit, NewItem, StoreResult};
 use tollgate_core::retry;
 
 use super::Payments;
@@ -85,8 +85,10 @@ impl SendNotifications {
     /// Admits one notification per receiver; the same ones again change nothing. The answer is why
     /// some were not.
     async fn admit_news(&self, world: &Payments, call: &Call) -> Result<Vec<String>, StepError> {
-        let at = self.happened_at(world).await?;
-        let items = self.news(world, call, at)?;
+        let view = world.store.item(&self.input.item).await?;
+        let attempts = view.map(|view| view.attempts).unwrap_or_default();
+        let at = self.happened_at(world, &attempts).await?;
+        let items = self.news(world, call, &attempts, at)?;
         let admitted = world
             .store
             .admit(&notifications::item_type(), items)
@@ -98,6 +100,7 @@ impl SendNotifications {
         &self,
         world: &Payments,
         call: &Call,
+        attempts: &[AttemptView],
         at: Timestamp,
     ) -> Result<Vec<NewItem>, StepError> {
         let bad = |e| StepError::last(format!("the context cannot be read: {e}"));
@@ -106,6 +109,8 @@ impl SendNotifications {
         let news = News {
             event: self.event,
             at,
+            payment: &self.input.item,
+            reopened: times_reopened(attempts),
             payment_id: &context.payment_id,
             amount: &context.amount,
             currency: &context.currency,
@@ -120,20 +125,30 @@ impl SendNotifications {
     }
 
     /// When the bank's answer was written down, however often this step runs.
-    async fn happened_at(&self, world: &Payments) -> StoreResult<Timestamp> {
-        let view = world.store.item(&self.input.item).await?;
-        let attempts = view.map(|view| view.attempts).unwrap_or_default();
-        let answer = attempts.iter().find(|attempt| {
-            matches!(
+    async fn happened_at(
+        &self,
+        world: &Payments,
+        attempts: &[AttemptView],
+    ) -> StoreResult<Timestamp> {
+        let is_it = |attempt: &&AttemptView| match self.event {
+            Event::Processing => attempt.state == AttemptState::Done,
+            Event::Rejected => matches!(
                 attempt.state,
-                AttemptState::Done | AttemptState::Refused | AttemptState::Declined
-            )
-        });
+                AttemptState::Refused | AttemptState::Declined
+            ),
+        };
+        let answer = attempts.iter().rfind(is_it);
         match answer.and_then(|answer| answer.settled_at) {
             Some(at) => Ok(at),
             None => world.store.now().await,
         }
     }
+}
+
+/// How often the payment was refused and reopened.
+pub fn times_reopened(attempts: &[AttemptView]) -> usize {
+    let is_undone = |attempt: &&AttemptView| attempt.reopened;
+    attempts.iter().filter(is_undone).count()
 }
 
 fn not_queued(admission: Admission) -> Option<String> {

@@ -1,6 +1,7 @@
 //! A payment's business status, and the moves of it that a send can cause.
 
-use tollgate_core::ports::{Resolution, Resolved, StatusMove};
+use tollgate_core::outcome::AttemptState;
+use tollgate_core::ports::{AttemptView, ItemView, Resolution, Resolved, StatusMove};
 use tollgate_dispatch::Moves;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +77,35 @@ pub fn cancelled() -> StatusMove {
         &[PaymentStatus::Scheduled.as_str()],
         PaymentStatus::Cancelled.as_str(),
     )
+}
+
+/// A person has a payment sent again that was definitely refused.
+pub fn reopened() -> StatusMove {
+    StatusMove::new(
+        &[PaymentStatus::Rejected.as_str()],
+        PaymentStatus::Scheduled.as_str(),
+    )
+}
+
+/// Why a payment cannot be reopened: all that was attempted must be known not to have been done.
+pub fn refuses_reopen(view: &ItemView) -> Option<String> {
+    if view.status != PaymentStatus::Rejected.as_str() {
+        return Some(format!(
+            "it is {}, not {}",
+            view.status,
+            PaymentStatus::Rejected.as_str()
+        ));
+    }
+    let was_refused = |attempt: &AttemptView| attempt.state == AttemptState::Refused;
+    if !view.attempts.iter().any(was_refused) {
+        return Some("the bank has not refused it".to_owned());
+    }
+    let may_be_done = |attempt: &AttemptView| match attempt.state {
+        AttemptState::Open | AttemptState::Unknown | AttemptState::Done => true,
+        AttemptState::Refused | AttemptState::Declined | AttemptState::Retry => false,
+    };
+    let may_be_done = view.attempts.iter().any(may_be_done);
+    may_be_done.then(|| "not all of its attempts are definite refusals".to_owned())
 }
 
 /// A person decides what became of a payment in doubt.

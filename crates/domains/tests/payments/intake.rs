@@ -40,8 +40,9 @@ impl Scripted {
     /// Plans the payment, as the flow of this name does.
     async fn plan(&self, payment: &PaymentRequest, flow: &FlowId) {
         let item = payments::new_item(payment, &LaneName::new("default"), flow).unwrap();
-        let admitted = self.town.store.admit(&payments::item_type(), vec![item]);
-        admitted.await.unwrap();
+        let kind = payments::item_type();
+        let admitted = self.town.store.admit(&kind, vec![item]).await;
+        admitted.unwrap();
     }
 }
 
@@ -146,7 +147,8 @@ impl Scene {
     }
 
     fn why(&self, id: &str) -> Option<String> {
-        let found = self.intake.unrecorded(&ItemId::new(id));
+        let id = ItemId::new(id);
+        let found = self.intake.unrecorded(&id);
         match RUNTIME.block_on(found).unwrap() {
             Some(Unrecorded::Initializing(request)) => request.last_error,
             other => panic!("{other:?}"),

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use tollgate_conformance::memory::{Case, Fault, Memory, Ran, Scene, sweep};
 use tollgate_core::flow::ExecInput;
-use tollgate_core::id::FlowId;
+use tollgate_core::id::{FlowId, ItemId};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{ItemView, Queue, Records, SharedClock};
 use tollgate_domains::notifications::{self, Event, News, NotificationExecFlow, Told};
+use tollgate_domains::payments;
 use tollgate_sandbox::{BankOptions, Received};
 
 use crate::scene::{RUNTIME, Town};
@@ -33,8 +34,11 @@ fn in_town(world: Town, memory: Memory, input: ExecInput) -> Scene<NotificationE
 
 /// The news of a payment, dispatched.
 fn told(town: &Town) -> ExecInput {
+    let payment = payments::item(&ItemId::new("pay_1"));
     let news = News {
         event: Event::Processing,
+        payment: &payment,
+        reopened: 0,
         at: RUNTIME.block_on(town.store.now()).unwrap(),
         payment_id: "pay_1",
         amount: "125.50",
@@ -47,7 +51,7 @@ fn told(town: &Town) -> ExecInput {
 }
 
 fn view(town: &Town) -> ItemView {
-    let id = notifications::news_id(Event::Processing, "pay_1", &town.receiver.place);
+    let id = notifications::news_id(Event::Processing, "pay_1", &town.receiver.place, 0);
     let item = notifications::item(&id);
     RUNTIME.block_on(town.store.item(&item)).unwrap().unwrap()
 }

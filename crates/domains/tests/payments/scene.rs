@@ -177,7 +177,7 @@ impl Town {
     /// The events of pay_1 of which a notification is queued, or was.
     pub(crate) fn news(&self) -> Vec<&'static str> {
         let is_queued = |event: &Event| {
-            let id = news_id(*event, "pay_1", &self.receiver.place);
+            let id = news_id(*event, "pay_1", &self.receiver.place, 0);
             let item = notifications::item(&id);
             RUNTIME.block_on(self.store.item(&item)).unwrap().is_some()
         };

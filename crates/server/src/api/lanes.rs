@@ -89,6 +89,11 @@ async fn resume(
     let author = author(&caller, request.reason)?;
     let now = app.store.now().await?;
     let lane_now = app.lane_named(Some(lane.clone())).await?;
+    if request.at.is_some() && lane_now.storm.is_some() {
+        let why =
+            "a refusal storm has paused the lane; resume it without a time once the cause is fixed";
+        return Err(ApiError::conflict(why));
+    }
     let pause = match (request.at, lane_now.lane.pause) {
         (None, _) => None,
         (Some(at), Some(pause)) if pause.until.is_none_or(|until| until > now) => Some(Pause {

@@ -48,6 +48,7 @@ mod shift;
 mod sight;
 mod status_check_list;
 mod status_checks;
+mod storms;
 mod timeline;
 mod why;
 mod words;
@@ -143,6 +144,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(rate_limit::router())
         .merge(forecast::router())
         .merge(lanes::router())
+        .merge(storms::router())
         .merge(now::router())
         .merge(calendars::router())
         .merge(item_types::router())

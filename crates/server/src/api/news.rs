@@ -2,7 +2,8 @@
 
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{ItemView, StoreResult};
-use tollgate_domains::notifications::{self, DELIVERED, Event, REFUSED, news_id};
+use tollgate_domains::notifications::{self, DELIVERED, Event, REFUSED, WITHDRAWN, news_id};
+use tollgate_domains::payments::times_reopened;
 
 use super::App;
 use super::timeline;
@@ -15,9 +16,15 @@ pub(super) async fn told_of(app: &App, payment: &ItemView) -> StoreResult<Vec<ti
     }
     for receiver in app.receivers.iter() {
         for event in Event::ALL {
-            let id = news_id(event, payment.item.id.as_str(), &receiver.place);
-            if let Some(view) = app.store.item(&notifications::item(&id)).await? {
-                events.push(in_words(&view, event, &receiver.place));
+            let rounds = match event {
+                Event::Processing => 0,
+                Event::Rejected => times_reopened(&payment.attempts),
+            };
+            for reopened in 0..=rounds {
+                let id = news_id(event, payment.item.id.as_str(), &receiver.place, reopened);
+                if let Some(view) = app.store.item(&notifications::item(&id)).await? {
+                    events.push(in_words(&view, event, &receiver.place));
+                }
             }
         }
     }
@@ -30,6 +37,10 @@ fn in_words(view: &ItemView, event: Event, place: &str) -> timeline::Event {
     let (at, state) = match (view.status.as_str(), view.queue_status) {
         (DELIVERED, _) => (view.finished_at, "delivered".to_owned()),
         (REFUSED, _) => (view.finished_at, "refused by the receiver".to_owned()),
+        (WITHDRAWN, _) => (
+            view.finished_at,
+            "withdrawn: the payment was reopened".to_owned(),
+        ),
         (_, QueueStatus::Dead) => (None, format!("given up ({because}); it can be replayed")),
         (_, QueueStatus::Cancelled) => (view.finished_at, "cancelled".to_owned()),
         (_, QueueStatus::Claimed | QueueStatus::Dispatched) => (None, "being sent".to_owned()),

@@ -1,4 +1,5 @@
-//! What people do to a payment that waits: cancel it, give it another time, or let a held one go.
+//! What people do to a payment: cancel one that waits, give it another time, let a held one go, or send
+//! a refused one again.
 
 use axum::Json;
 use axum::extract::State;
@@ -128,6 +129,38 @@ async fn reschedule(
     answer(&app, &caller, &id, "rescheduled", done).await
 }
 
+/// Sends a payment again that the bank has refused.
+///
+/// It is `SCHEDULED` again, with a new slot. Only if all of its attempts are definite refusals.
+#[utoipa::path(
+    post, path = "/payments/{id}/reopen", operation_id = "reopenPayment", tag = "payments",
+    params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
+    request_body = Because,
+    responses((status = 200, description = "It has a new slot.", body = PaymentResponse), Changes),
+)]
+async fn reopen(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<PaymentResponse>, ApiError> {
+    let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
+    let item = payments::item(&payment_id(&id)?);
+    let view = app.store.item(&item).await?;
+    let view = view.ok_or_else(|| no_payment(&id))?;
+    let done = match payments::refuses_reopen(&view) {
+        Some(why) => Intervened::Refused(why),
+        None => {
+            let now = app.store.now().await?;
+            app.store
+                .reopen(&item, payments::reopened(), now, author)
+                .await?
+        }
+    };
+    answer(&app, &caller, &id, "reopened", done).await
+}
+
 /// The payment as it is now, or why not.
 async fn answer(
     app: &App,
@@ -158,4 +191,5 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(cancel))
         .routes(routes!(release))
         .routes(routes!(reschedule))
+        .routes(routes!(reopen))
 }

@@ -301,7 +301,7 @@ mod tests {
                 let records = on(&planned);
                 let next = (records.len() > most).then(|| ItemId::new(records[most - 1]));
                 let items = records.into_iter().take(most).map(record).collect();
-                let told = merged(requests, Page { items, next }, limit);
+                let told = merged(requests, Page { items, next }, &Forecasts::default(), limit);
                 assert!(told.payments.len() <= most);
                 seen.extend(told.payments.iter().map(|it| it.payment_id.to_string()));
                 match told.next {

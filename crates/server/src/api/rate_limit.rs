@@ -148,6 +148,7 @@ impl ConfigResponse {
             Standing::Open { .. } => (true, None, None),
             Standing::Closed { why, until } => (false, Some(why), until),
         };
+        let pause = lane.pause();
         Self {
             config_name: lane.name,
             max_per_window: lane.lane.max_per_window,
@@ -156,7 +157,7 @@ impl ConfigResponse {
             capacity_per_window: capacity,
             spread: lane.lane.spread,
             calendar: lane.lane.calendar,
-            pause: lane.lane.pause.map(PauseResponse::from),
+            pause: pause.map(PauseResponse::from),
             version: lane.version,
             effective_at: lane.effective_at,
             open,

@@ -19,6 +19,8 @@ fn each_contradiction_of_a_bank_names_its_key() {
         ("timeout_ms = 9223372036854775807", "timeout_ms"),
         ("timeout_ms = -1", "timeout_ms"),
         ("max_connections = 0", "max_connections"),
+        ("canary = 101", "canary must be at most 100"),
+        ("streak = 26", "streak: at most 25 of the last 25"),
         ("key_retention_secs = 5", "key_retention_secs"),
         ("key_retention_secs = 0", "key_retention_secs"),
         (
@@ -66,6 +68,7 @@ fn each_contradiction_of_a_bank_names_its_key() {
         "settle_secs = 0",
         "recognised_by = \"any body\"",
         "recognised_by = \"content-type:application/problem+json\"",
+        "canary = 0\nstreak = 0\nremembers_refusals = false",
     ] {
         with(&bank(fine)).unwrap();
         with(&gateway(fine)).unwrap();

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use tollgate_core::id::{LaneName, check_item_id};
 use tollgate_core::marker::Marker;
 use tollgate_core::ports::{LONGEST_SEND, Profile};
+use tollgate_core::storm::RECENT;
 use tollgate_domains::payments::DEFAULT_GATEWAY;
 
 use super::notifications::Notifications;
@@ -18,6 +19,8 @@ use super::secret::Secret;
 /// How long a step that sends may take, and a part of it (`downstream`).
 const LONGEST_SEND_MS: u64 = LONGEST_SEND.as_secs() * 1000;
 const CONNECT_MS: u64 = 3_000;
+/// More would risk what a canary is meant to save.
+const MOST_CANARIES: u32 = 100;
 /// As in a payment's `gateway`.
 const MAX_GATEWAY_CHARS: usize = 64;
 /// The bank that payments without a gateway go to.
@@ -48,6 +51,9 @@ pub struct Bank {
     pub means_not_done: Vec<u16>,
     pub recognised_by: Marker,
     pub max_connections: usize,
+    pub canary: u32,
+    pub streak: u32,
+    pub remembers_refusals: bool,
     pub root_certificates: Option<PathBuf>,
     #[serde(default)]
     pub headers: BTreeMap<String, Secret>,
@@ -66,6 +72,9 @@ pub struct Gateway {
     means_not_done: Option<Vec<u16>>,
     recognised_by: Option<Marker>,
     max_connections: Option<usize>,
+    canary: Option<u32>,
+    streak: Option<u32>,
+    remembers_refusals: Option<bool>,
     root_certificates: Option<PathBuf>,
     #[serde(default)]
     headers: BTreeMap<String, Secret>,
@@ -199,6 +208,11 @@ impl Gateway {
             means_not_done: means_not_done.unwrap_or_else(|| payments.means_not_done.clone()),
             recognised_by: recognised_by.unwrap_or_else(|| payments.recognised_by.clone()),
             max_connections: self.max_connections.unwrap_or(payments.max_connections),
+            canary: self.canary.unwrap_or(payments.canary),
+            streak: self.streak.unwrap_or(payments.streak),
+            remembers_refusals: self
+                .remembers_refusals
+                .unwrap_or(payments.remembers_refusals),
             root_certificates: self.root_certificates.clone().or(inherited),
             headers: self.headers.clone(),
         })
@@ -225,6 +239,14 @@ impl Bank {
         ensure!(
             self.max_connections > 0,
             "{key}.max_connections must be at least 1"
+        );
+        ensure!(
+            self.canary <= MOST_CANARIES,
+            "{key}.canary must be at most {MOST_CANARIES}"
+        );
+        ensure!(
+            self.streak <= RECENT,
+            "{key}.streak: at most {RECENT} of the last {RECENT} answers can be refusals; choose 0 to {RECENT}"
         );
         // Waiting for a connection, for a turn and for the answer must fit into one step.
         let longest = (self.timeout_ms.saturating_mul(2))

@@ -188,9 +188,40 @@ CREATE TABLE lane_cursor (
     closed_until bigint,
     -- Who closed it, and why; none of both if its downstream asked for quiet.
     closed_by    text,
-    closed_why   text
+    closed_why   text,
+    -- The refusal storm that has paused it.
+    storm_id     bigint
 ) WITH (fillfactor = 10, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0,
         autovacuum_vacuum_cost_delay = 0);
+
+-- A connector as it was configured at a start; its newest row is the configuration in force. Until
+-- one answer is not a refusal, its sends are a canary, and `places` lists their attempts. Locked
+-- after cursors and items.
+CREATE TABLE connector_watch (
+    watch_id  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    lane      text     COLLATE "C" NOT NULL,
+    connector text     COLLATE "C" NOT NULL,
+    digest    text     NOT NULL,
+    canary    bigint   NOT NULL,
+    streak    bigint   NOT NULL,
+    passed    boolean  NOT NULL,
+    places    bigint[] NOT NULL,
+    -- Attempts up to this one belong to storms that are over.
+    since     bigint   NOT NULL
+);
+CREATE INDEX connector_watch_name ON connector_watch (lane, connector, watch_id);
+
+-- Its refusals are the attempts of its connector from the first on, up to the last once it is lifted.
+CREATE TABLE storm (
+    storm_id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    lane          text   COLLATE "C" NOT NULL,
+    watch_id      bigint NOT NULL,
+    reason        text   NOT NULL,
+    first_attempt bigint NOT NULL,
+    last_attempt  bigint,
+    began_at      bigint NOT NULL,
+    lifted_at     bigint
+);
 
 CREATE TABLE item_queue (
     item_type           text   COLLATE "C" NOT NULL,
@@ -255,10 +286,14 @@ CREATE TABLE attempt (
     settled_at      bigint,
     detail          text   NOT NULL,
     -- Refused, and a person has had its item tried again since: another key may be asked.
-    reopened        boolean NOT NULL DEFAULT false
+    reopened        boolean NOT NULL DEFAULT false,
+    -- Which configuration of a connector sent it; none if its refusals do not count.
+    watch_id        bigint
 ) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX attempt_item ON attempt (item_type, item_id);
+-- What a streak counts, and what a storm has refused.
+CREATE INDEX attempt_refused ON attempt (watch_id, attempt_id) WHERE state = 'REFUSED';
 -- An item has at most one open attempt: of two senders that ask at once, one gets a turn. One that
 -- asks late is refused by the attempts it has not seen (docs/decisions/0002).
 CREATE UNIQUE INDEX attempt_open ON attempt (item_type, item_id) WHERE state = 'OPEN';

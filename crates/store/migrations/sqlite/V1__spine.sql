@@ -163,8 +163,38 @@ CREATE TABLE lane_cursor (
     closed_until INTEGER,
     -- Who closed it, and why; none of both if its downstream asked for quiet.
     closed_by    TEXT,
-    closed_why   TEXT
+    closed_why   TEXT,
+    -- The refusal storm that has paused it.
+    storm_id     INTEGER
 ) STRICT, WITHOUT ROWID;
+
+-- A connector as it was configured at a start; its newest row is the configuration in force. Until
+-- one answer is not a refusal, its sends are a canary, and `places` lists their attempts (JSON).
+CREATE TABLE connector_watch (
+    watch_id  INTEGER NOT NULL PRIMARY KEY,
+    lane      TEXT    NOT NULL,
+    connector TEXT    NOT NULL,
+    digest    TEXT    NOT NULL,
+    canary    INTEGER NOT NULL,
+    streak    INTEGER NOT NULL,
+    passed    INTEGER NOT NULL,
+    places    TEXT    NOT NULL,
+    -- Attempts up to this one belong to storms that are over.
+    since     INTEGER NOT NULL
+) STRICT;
+CREATE INDEX connector_watch_name ON connector_watch (lane, connector, watch_id);
+
+-- Its refusals are the attempts of its connector from the first on, up to the last once it is lifted.
+CREATE TABLE storm (
+    storm_id      INTEGER NOT NULL PRIMARY KEY,
+    lane          TEXT    NOT NULL,
+    watch_id      INTEGER NOT NULL,
+    reason        TEXT    NOT NULL,
+    first_attempt INTEGER NOT NULL,
+    last_attempt  INTEGER,
+    began_at      INTEGER NOT NULL,
+    lifted_at     INTEGER
+) STRICT;
 
 CREATE TABLE item_queue (
     item_type           TEXT    NOT NULL,
@@ -228,9 +258,13 @@ CREATE TABLE attempt (
     settled_at      INTEGER,
     detail          TEXT    NOT NULL,
     -- Refused, and a person has had its item tried again since: another key may be asked.
-    reopened        INTEGER NOT NULL DEFAULT 0
+    reopened        INTEGER NOT NULL DEFAULT 0,
+    -- Which configuration of a connector sent it; none if its refusals do not count.
+    watch_id        INTEGER
 ) STRICT;
 CREATE INDEX attempt_item ON attempt (item_type, item_id);
+-- What a streak counts, and what a storm has refused.
+CREATE INDEX attempt_refused ON attempt (watch_id, attempt_id) WHERE state = 'REFUSED';
 -- An item has at most one open attempt: of two senders that ask at once, one gets a turn. One that
 -- asks late is refused by the attempts it has not seen (docs/decisions/0002).
 CREATE UNIQUE INDEX attempt_open ON attempt (item_type, item_id) WHERE state = 'OPEN';

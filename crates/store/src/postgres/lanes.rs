@@ -21,7 +21,7 @@ use super::accounts::audit;
 use super::certificate::certify;
 use super::run::{all, execute, now as run_now};
 use super::value::{Count, Us, storable};
-use super::{PostgresStore, calendars, settings};
+use super::{PostgresStore, calendars, settings, storms};
 use crate::audit::Entry;
 use crate::urgency::Urgency;
 use crate::value::micros;
@@ -149,6 +149,9 @@ async fn change_lane(
 ) -> StoreResult<LaneInForce> {
     settings::lock(tx, SettingKind::Lane, name.as_str()).await?;
     let before = lane(tx, &name).await?.map(|lane| lane.lane);
+    if change.pause == Some(None) {
+        storms::lift(tx, &name).await?;
+    }
     let ordered = change.ordered_at(run_now(tx).await?.0);
     let changed = Lane::changed(before.as_ref(), ordered)
         .map_err(|why| StoreError::Invalid(format!("lane \"{name}\": {why}")))?;
@@ -194,11 +197,12 @@ pub(super) async fn lane(
 
 async fn in_force(c: &impl GenericClient, name: Option<&str>) -> StoreResult<Vec<LaneInForce>> {
     const IN_FORCE: &str = "SELECT s.name, s.version, s.body, s.created_at, c.closed_until,
-                c.closed_by, c.closed_why, k.body
+                c.closed_by, c.closed_why, k.body, st.storm_id, st.reason
          FROM lane_plan p
          CROSS JOIN LATERAL (SELECT name, version, body, created_at FROM setting
               WHERE kind = 'lane' AND name = p.lane ORDER BY version DESC LIMIT 1) s
          LEFT JOIN lane_cursor c ON c.lane = s.name
+         LEFT JOIN storm st ON st.storm_id = c.storm_id
          LEFT JOIN LATERAL (SELECT body FROM setting
               WHERE kind = 'calendar' AND name = s.body::json ->> 'calendar'
               ORDER BY version DESC LIMIT 1) k ON true
@@ -208,8 +212,8 @@ async fn in_force(c: &impl GenericClient, name: Option<&str>) -> StoreResult<Vec
     rows.iter().map(lane_from).collect()
 }
 
-/// From name, version, body, creation, the closing (until when, by whom, why) and the calendar's body, in
-/// this order.
+/// From name, version, body, creation, the closing (until when, by whom, why), the calendar's body and
+/// the storm (which, why), in this order.
 pub(super) fn lane_from(row: &Row) -> StoreResult<LaneInForce> {
     let author = |by: String| Author::new(by, row.get::<_, Option<String>>(6).unwrap_or_default());
     let calendar = match row.get::<_, Option<&str>>(7) {
@@ -224,6 +228,7 @@ pub(super) fn lane_from(row: &Row) -> StoreResult<LaneInForce> {
         effective_at: row.get::<_, Us>(3).0 + HORIZON,
         closed_until: row.get::<_, Option<Us>>(4).map(|us| us.0),
         closed_by: row.get::<_, Option<String>>(5).map(author),
+        storm: storms::pause_from(row, 8),
     })
 }
 

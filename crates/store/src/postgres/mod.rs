@@ -46,6 +46,7 @@ mod settings;
 mod settle;
 mod starts;
 mod status_checks;
+mod storms;
 mod timetables;
 mod tls;
 mod turns;

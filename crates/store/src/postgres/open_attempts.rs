@@ -6,7 +6,7 @@ use deadpool_postgres::Transaction;
 use tokio_postgres::Row;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{AttemptId, Item, ItemId, ItemType, LaneName};
-use tollgate_core::ports::{NewTurn, StoreResult};
+use tollgate_core::ports::{NewTurn, StoreResult, TurnsWanted};
 
 use super::run::{Params, all, execute};
 use super::value::Us;
@@ -15,7 +15,7 @@ use super::value::Us;
 /// was overtaken: the unique index on open attempts is the last line of defence.
 pub(super) async fn open(
     tx: &Transaction<'_>,
-    lane: &LaneName,
+    wanted: &TurnsWanted,
     given: &[(&NewTurn, Timestamp)],
     era: i64,
 ) -> StoreResult<HashMap<Item, AttemptId>> {
@@ -23,12 +23,13 @@ pub(super) async fn open(
     let Some((_, last)) = given.last() else {
         return Ok(HashMap::new());
     };
+    let lane = &wanted.lane;
     let (missed, new): (Vec<_>, Vec<_>) = given.iter().partition(|(a, _)| a.missed.is_some());
     let (lane_name, last) = (lane.as_str(), Us(*last));
     let moved: Params<'_> = &[&lane_name, &last];
     let (_, mut opened, again) = futures::try_join!(
         execute(tx, MOVE, moved),
-        open_new(tx, lane, &new, era),
+        open_new(tx, wanted, &new, era),
         open_again(tx, lane, &missed, era),
     )?;
     opened.extend(again);
@@ -37,14 +38,15 @@ pub(super) async fn open(
 
 async fn open_new(
     tx: &Transaction<'_>,
-    lane: &LaneName,
+    wanted: &TurnsWanted,
     new: &[&(&NewTurn, Timestamp)],
     era: i64,
 ) -> StoreResult<HashMap<Item, AttemptId>> {
     const OPEN: &str = "WITH opened AS (
              INSERT INTO attempt (item_type, item_id, run, kind, state, lane, idempotency_key,
-                                  turn_at, era, detail)
-             SELECT n.item_type, n.item_id, n.run, n.kind, 'OPEN', $1, n.key, n.turn_at, $8, ''
+                                  turn_at, era, detail, watch_id)
+             SELECT n.item_type, n.item_id, n.run, n.kind, 'OPEN', $1, n.key, n.turn_at, $8, '',
+                    $9
              FROM unnest($2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[],
                          $7::bigint[]) AS n (item_type, item_id, run, kind, key, turn_at)
              ON CONFLICT (item_type, item_id) WHERE state = 'OPEN' DO NOTHING
@@ -61,7 +63,7 @@ async fn open_new(
     let runs: Vec<i64> = new.iter().map(|(a, _)| i64::from(a.run)).collect();
     let times: Vec<Us> = new.iter().map(|(_, at)| Us(*at)).collect();
     let params: Params<'_> = &[
-        &lane.as_str(),
+        &wanted.lane.as_str(),
         &texts(|a| a.item.item_type.as_str()),
         &texts(|a| a.item.id.as_str()),
         &runs,
@@ -69,6 +71,7 @@ async fn open_new(
         &texts(|a| &a.key),
         &times,
         &era,
+        &wanted.watch.map(|watch| watch.0),
     ];
     Ok(all(tx, OPEN, params)
         .await?

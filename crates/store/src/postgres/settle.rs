@@ -7,9 +7,9 @@ use tollgate_core::ports::{Settlement, StoreResult, Then, disproof};
 
 use super::error::store_error;
 use super::group::Job;
-use super::lanes;
 use super::run::{Params, one, optional};
 use super::value::storable;
+use super::{lanes, storms};
 use crate::value::micros;
 
 const FINISH: &str = "WITH settled AS (
@@ -109,6 +109,7 @@ pub(super) async fn settle_all(
     tx.batch_execute("SET LOCAL plan_cache_mode = force_generic_plan")
         .await
         .map_err(store_error)?;
+    storms::hold_cursors(tx, &jobs).await?;
     close_lanes(tx, &jobs).await?;
     let mut order: Vec<usize> = (0..jobs.len()).collect();
     order.sort_by(|a, b| jobs[*a].item.cmp(&jobs[*b].item));
@@ -117,6 +118,7 @@ pub(super) async fn settle_all(
         tx.prepare_cached(statement).await.map_err(store_error)?;
     }
     let written = try_join_all(order.iter().map(|n| write(tx, &jobs[*n]))).await?;
+    storms::heard(tx, &jobs).await?;
     let mut answers: Vec<StoreResult<bool>> = vec![Ok(false); jobs.len()];
     for (n, Written { settled, owned }) in order.into_iter().zip(written) {
         answers[n] = Ok(if settled {

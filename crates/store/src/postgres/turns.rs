@@ -12,12 +12,13 @@ use tollgate_core::id::{AttemptId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane_in_force::{Standing, no_such_lane};
 use tollgate_core::ports::{NewTurn, StoreResult, Turn, TurnBlock, TurnsWanted};
-use tollgate_core::turns::{Block, Owner, give_block};
+use tollgate_core::storm::{Canary, give_block_watched};
+use tollgate_core::turns::{Block, Owner};
 
 use super::open_attempts::open;
 use super::run::{all, optional};
 use super::value::{Count, Us, word};
-use super::{eras, lanes};
+use super::{eras, lanes, storms};
 
 pub(super) async fn take(
     tx: &Transaction<'_>,
@@ -27,8 +28,9 @@ pub(super) async fn take(
     let last_turn = lock_cursor(tx, &wanted.lane).await?;
     let mut owners = lock_owners(tx, &wanted.attempts).await?;
     // Sent together. The clock is read under the cursor's lock and the owners'.
-    let (pasts, lane, (now, era)) = futures::try_join!(
+    let (pasts, canary, lane, (now, era)) = futures::try_join!(
         pasts(tx, &wanted.attempts),
+        storms::canary(tx, wanted.watch),
         lanes::lane(tx, &wanted.lane),
         eras::now(tx)
     )?;
@@ -53,8 +55,12 @@ pub(super) async fn take(
         lead: wanted.lead,
         closes_at,
     };
-    let block = give_block(lane.lane.pace(margin), moment, &wanted.attempts, &owners);
-    write(tx, wanted, block, now, era.number).await
+    let canary = canary.map(|(limit, places)| Canary::new(limit, places, now));
+    let pace = lane.lane.pace(margin);
+    let block = give_block_watched(pace, moment, &wanted.attempts, &owners, canary.as_ref());
+    let given = write(tx, wanted, block, now, era.number).await?;
+    storms::take_places(tx, wanted, canary.as_ref(), &given).await?;
+    Ok(given)
 }
 
 /// Opens the attempts that were given a turn.
@@ -68,7 +74,7 @@ async fn write(
     let asking = wanted.attempts.iter().zip(&block.turns);
     let given = asking.filter_map(|(attempt, turn)| Some((attempt, *turn.as_ref().ok()?)));
     let given: Vec<(&NewTurn, Timestamp)> = given.collect();
-    let opened = open(tx, &wanted.lane, &given, era).await?;
+    let opened = open(tx, wanted, &given, era).await?;
     let asking = wanted.attempts.iter().zip(block.turns);
     let turns = asking.map(|(attempt, turn)| match (turn, opened.get(&attempt.item)) {
         (Err(told), _) => told,

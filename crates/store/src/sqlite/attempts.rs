@@ -17,7 +17,7 @@ use super::SqliteStore;
 use super::accounts::audit;
 use super::records::move_status;
 use super::value::{Us, word};
-use super::{call_turns, eras, lanes, queue, turns};
+use super::{call_turns, eras, lanes, queue, storms, turns};
 use crate::audit::Entry;
 use crate::urgency::Urgency;
 
@@ -156,6 +156,7 @@ fn settle(c: &Connection, s: &Settlement, now: Us) -> rusqlite::Result<bool> {
     if written == 0 {
         return Ok(false);
     }
+    storms::heard(c, s, now)?;
     if let Some((lane, time)) = &s.close_lane {
         lanes::close_for(c, lane, *time, None, now.0.as_microsecond())?;
     }

@@ -19,7 +19,7 @@ use super::accounts::audit;
 use super::certificate::certify;
 use super::error::Failed;
 use super::value::Us;
-use super::{SqliteStore, calendars, settings};
+use super::{SqliteStore, calendars, settings, storms};
 use crate::audit::Entry;
 use crate::urgency::Urgency;
 use crate::value::micros;
@@ -123,6 +123,9 @@ fn change_lane(
     now: Timestamp,
 ) -> Result<LaneInForce, Failed> {
     let before = in_force(c, name)?.map(|lane| lane.lane);
+    if change.pause == Some(None) {
+        storms::lift(c, name, Us(now))?;
+    }
     let changed = Lane::changed(before.as_ref(), change.ordered_at(now))
         .map_err(|why| StoreError::Invalid(format!("lane \"{name}\": {why}")))?;
     if let Some(calendar) = &changed.calendar {
@@ -156,16 +159,21 @@ pub(super) fn in_force(c: &Connection, name: &LaneName) -> rusqlite::Result<Opti
     };
     let closing = c
         .prepare_cached(
-            "SELECT closed_until, closed_by, closed_why FROM lane_cursor WHERE lane = ?1",
+            "SELECT c.closed_until, c.closed_by, c.closed_why, s.storm_id, s.reason
+             FROM lane_cursor c LEFT JOIN storm s ON s.storm_id = c.storm_id WHERE c.lane = ?1",
         )?
         .query_row([name.as_str()], |row| {
             let by: Option<String> = row.get(1)?;
             let why: Option<String> = row.get(2)?;
             let author = by.map(|by| Author::new(by, why.unwrap_or_default()));
-            Ok((row.get::<_, Option<Us>>(0)?, author))
+            Ok((
+                row.get::<_, Option<Us>>(0)?,
+                author,
+                storms::pause_from(row, 3)?,
+            ))
         })
         .optional()?;
-    let (closed_until, closed_by) = closing.unwrap_or_default();
+    let (closed_until, closed_by, storm) = closing.unwrap_or_default();
     Ok(Some(LaneInForce {
         name: name.clone(),
         version: setting.version,
@@ -174,6 +182,7 @@ pub(super) fn in_force(c: &Connection, name: &LaneName) -> rusqlite::Result<Opti
         effective_at: setting.created_at + HORIZON,
         closed_until: closed_until.map(|us| us.0),
         closed_by,
+        storm,
     }))
 }
 

@@ -37,6 +37,7 @@ mod set_back;
 mod settings;
 mod starts;
 mod status_checks;
+mod storms;
 mod timetables;
 mod turns;
 mod value;

@@ -8,10 +8,11 @@ use tollgate_core::id::{AttemptId, Item, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane_in_force::{Standing, no_such_lane};
 use tollgate_core::ports::{NewTurn, Turn, TurnBlock, TurnsWanted};
-use tollgate_core::turns::{Block, Owner, give_block};
+use tollgate_core::storm::give_block_watched;
+use tollgate_core::turns::{Block, Owner};
 
 use super::value::{Us, word};
-use super::{eras, lanes};
+use super::{eras, lanes, storms};
 
 pub(super) fn take(
     c: &Connection,
@@ -35,8 +36,12 @@ pub(super) fn take(
     };
     let owners = wanted.attempts.iter().map(|a| owner(c, &a.item));
     let owners = owners.collect::<rusqlite::Result<Vec<_>>>()?;
-    let block = give_block(lane.lane.pace(margin), moment, &wanted.attempts, &owners);
-    write(c, wanted, block, now)
+    let canary = storms::canary(c, wanted.watch, now)?;
+    let pace = lane.lane.pace(margin);
+    let block = give_block_watched(pace, moment, &wanted.attempts, &owners, canary.as_ref());
+    let given = write(c, wanted, block, now)?;
+    storms::take_places(c, wanted, canary.as_ref(), &given)?;
+    Ok(given)
 }
 
 /// Opens the attempts that were given a turn, and moves the cursor.
@@ -53,7 +58,7 @@ fn write(
     let asking = wanted.attempts.iter().zip(block.turns);
     let turns = asking.map(|(attempt, turn)| match turn {
         Ok(at) => {
-            let attempt = open(c, &wanted.lane, attempt, Us(at), era)?;
+            let attempt = open(c, wanted, attempt, Us(at), era)?;
             Ok(Turn::At { attempt, at })
         }
         Err(told) => Ok(told),
@@ -93,11 +98,12 @@ fn owner(c: &Connection, item: &Item) -> rusqlite::Result<Option<Owner>> {
 
 fn open(
     c: &Connection,
-    lane: &LaneName,
+    wanted: &TurnsWanted,
     new: &NewTurn,
     at: Us,
     era: i64,
 ) -> rusqlite::Result<AttemptId> {
+    let lane = &wanted.lane;
     let attempt = match new.missed {
         Some(missed) => {
             // Nothing was sent in the missed turn: it leaves the log.
@@ -113,8 +119,8 @@ fn open(
         None => {
             c.prepare_cached(
                 "INSERT INTO attempt (item_type, item_id, run, kind, state, lane,
-                                      idempotency_key, turn_at, era, detail)
-                 VALUES (?1, ?2, ?3, ?4, 'OPEN', ?5, ?6, ?7, ?8, '')",
+                                      idempotency_key, turn_at, era, detail, watch_id)
+                 VALUES (?1, ?2, ?3, ?4, 'OPEN', ?5, ?6, ?7, ?8, '', ?9)",
             )?
             .execute(params![
                 new.item.item_type.as_str(),
@@ -124,7 +130,8 @@ fn open(
                 lane.as_str(),
                 new.key,
                 at,
-                era
+                era,
+                wanted.watch.map(|watch| watch.0)
             ])?;
             AttemptId(c.last_insert_rowid())
         }

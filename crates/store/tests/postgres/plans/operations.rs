@@ -292,6 +292,7 @@ async fn turns(store: &PostgresStore, asking: Vec<(&Item, Option<AttemptId>)>) -
         may_be_late: false,
     });
     let wanted = TurnsWanted {
+        watch: None,
         lane: bank(),
         lead: TOLERANCE,
         attempts: attempts.collect(),

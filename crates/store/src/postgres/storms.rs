@@ -1,0 +1,427 @@
+//! Refusal storms: the canaries of connectors, the streaks of refusals, and what they have stopped.
+//! What is counted after a refusal is counted under the lane's cursor, so by one node at a time.
+
+use async_trait::async_trait;
+use deadpool_postgres::{GenericClient, Transaction};
+use tokio_postgres::Row;
+use tollgate_core::Timestamp;
+use tollgate_core::actor;
+use tollgate_core::id::{AttemptId, Item, ItemId, ItemType, LaneName, StormId, WatchId};
+use tollgate_core::outcome::{AttemptState, Outcome};
+use tollgate_core::ports::{
+    NewWatch, Page, RefusedItem, Settlement, StoreResult, Storm, StormPause, Storms, Suspicion,
+    Turn, TurnBlock, TurnsWanted, rows_needed,
+};
+use tollgate_core::storm::{Canary, Limits, MOST_SCANNED, Place, canary_reason, streak_reason};
+
+use super::PostgresStore;
+use super::accounts::audit;
+use super::records::money_from;
+use super::run::{Params, all, execute, lock_name, one, optional};
+use super::value::{Count, Us, storable, word};
+use crate::audit::Entry;
+use crate::urgency::Urgency;
+
+#[async_trait]
+impl Storms for PostgresStore {
+    async fn watch(&self, watch: NewWatch) -> StoreResult<WatchId> {
+        self.runner
+            .in_transaction(Urgency::Normal, move |tx| {
+                Box::pin(async move { register(tx, &watch).await })
+            })
+            .await
+    }
+
+    async fn storms(&self, limit: u32) -> StoreResult<Vec<Storm>> {
+        self.runner
+            .autocommit(Urgency::Normal, move |c| {
+                Box::pin(async move { storms(c, None, limit).await })
+            })
+            .await
+    }
+
+    async fn storm(&self, id: StormId) -> StoreResult<Option<Storm>> {
+        self.runner
+            .autocommit(Urgency::Normal, move |c| {
+                Box::pin(async move { Ok(storms(c, Some(id), 1).await?.pop()) })
+            })
+            .await
+    }
+
+    async fn refused_in(
+        &self,
+        id: StormId,
+        item_type: &ItemType,
+        after: Option<AttemptId>,
+        limit: u32,
+    ) -> StoreResult<Page<RefusedItem, AttemptId>> {
+        let item_type = item_type.clone();
+        self.runner
+            .autocommit(Urgency::Normal, move |c| {
+                Box::pin(async move { refused_in(c, id, &item_type, after, limit).await })
+            })
+            .await
+    }
+
+    async fn suspicion(&self, item: &Item) -> StoreResult<Suspicion> {
+        let item = item.clone();
+        self.runner
+            .autocommit(Urgency::Normal, move |c| {
+                Box::pin(async move { suspicion(c, &item).await })
+            })
+            .await
+    }
+}
+
+async fn register(tx: &Transaction<'_>, watch: &NewWatch) -> StoreResult<WatchId> {
+    const LAST: &str = "SELECT watch_id, digest FROM connector_watch
+         WHERE lane = $1 AND connector = $2 ORDER BY watch_id DESC LIMIT 1";
+    const INSERT: &str = "INSERT INTO connector_watch
+             (lane, connector, digest, canary, streak, passed, places, since)
+         VALUES ($1, $2, $3, $4, $5, $4::bigint = 0, '{}', 0) RETURNING watch_id";
+    let (lane, connector) = (watch.lane.as_str(), watch.connector.as_str());
+    lock_name(tx, &format!("connector {lane} {connector}")).await?;
+    let last = optional(tx, LAST, &[&lane, &connector]).await?;
+    if let Some(row) = last.filter(|row| row.get::<_, &str>(1) == watch.digest) {
+        return Ok(WatchId(row.get(0)));
+    }
+    let Limits { canary, streak } = watch.limits;
+    let (canary, streak) = (i64::from(canary), i64::from(streak));
+    let params: Params<'_> = &[&lane, &connector, &watch.digest, &canary, &streak];
+    Ok(WatchId(one(tx, INSERT, params).await?.get(0)))
+}
+
+/// The limit of the canary that is on, and its places.
+pub(super) async fn canary(
+    c: &impl GenericClient,
+    watch: Option<WatchId>,
+) -> StoreResult<Option<(u32, Vec<Place>)>> {
+    const CANARY: &str = "SELECT w.canary, a.attempt_id, a.state, a.turn_at
+         FROM connector_watch w LEFT JOIN attempt a ON a.attempt_id = ANY(w.places)
+         WHERE w.watch_id = $1 AND NOT w.passed";
+    let Some(watch) = watch else {
+        return Ok(None);
+    };
+    let rows = all(c, CANARY, &[&watch.0]).await?;
+    let Some(first) = rows.first() else {
+        return Ok(None);
+    };
+    let limit = first.get::<_, Count>(0).0;
+    let places = rows.iter().filter_map(|row| place_from(row).transpose());
+    Ok(Some((limit, places.collect::<StoreResult<_>>()?)))
+}
+
+/// Nothing in the one row of a canary without places.
+fn place_from(row: &Row) -> StoreResult<Option<Place>> {
+    let Some(attempt) = row.get::<_, Option<i64>>(1) else {
+        return Ok(None);
+    };
+    Ok(Some(Place {
+        attempt: AttemptId(attempt),
+        state: word(row, 2, AttemptState::parse)?,
+        turn_at: row.get::<_, Us>(3).0,
+    }))
+}
+
+/// Writes down which attempts of a block are canaries, unless the canary is over meanwhile.
+pub(super) async fn take_places(
+    tx: &Transaction<'_>,
+    wanted: &TurnsWanted,
+    canary: Option<&Canary>,
+    given: &TurnBlock,
+) -> StoreResult<()> {
+    const TAKE: &str = "UPDATE connector_watch SET places = $2 WHERE watch_id = $1 AND NOT passed";
+    let (Some(watch), Some(canary)) = (wanted.watch, canary) else {
+        return Ok(());
+    };
+    let asked = wanted.attempts.iter().zip(&given.turns);
+    let opened = asked.filter_map(|(asked, turn)| match turn {
+        Turn::At { attempt, .. } if canary.needs_place(asked) => Some(*attempt),
+        _ => None,
+    });
+    let places: Vec<i64> = canary.places_with(opened).iter().map(|it| it.0).collect();
+    execute(tx, TAKE, &[&watch.0, &places]).await.map(drop)
+}
+
+fn attempts_of(jobs: &[Settlement], wanted: fn(&Outcome) -> bool) -> Vec<i64> {
+    let jobs = jobs.iter().filter(|job| wanted(&job.outcome));
+    jobs.map(|job| job.attempt.0).collect()
+}
+
+fn is_refusal(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Refused(_))
+}
+
+fn is_other_answer(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Done(_) | Outcome::Declined(_))
+}
+
+/// Before anything is settled: holds the cursors of lanes that are to be closed or whose refusals are
+/// to be counted, in the order of their names.
+pub(super) async fn hold_cursors(tx: &Transaction<'_>, jobs: &[Settlement]) -> StoreResult<()> {
+    const HOLD: &str = "SELECT lane FROM lane_cursor
+         WHERE lane = ANY($2) OR lane IN (SELECT lane FROM attempt
+              WHERE attempt_id = ANY($1) AND watch_id IS NOT NULL)
+         ORDER BY lane FOR UPDATE";
+    let refused = attempts_of(jobs, is_refusal);
+    let closed: Vec<&str> = jobs
+        .iter()
+        .filter_map(|job| Some(job.close_lane.as_ref()?.0.as_str()))
+        .collect();
+    if refused.is_empty() && closed.is_empty() {
+        return Ok(());
+    }
+    all(tx, HOLD, &[&refused, &closed]).await.map(drop)
+}
+
+/// What the answers that were just written mean for their connectors.
+pub(super) async fn heard(tx: &Transaction<'_>, jobs: &[Settlement]) -> StoreResult<()> {
+    let others = attempts_of(jobs, is_other_answer);
+    if !others.is_empty() {
+        pass(tx, &others).await?;
+    }
+    for job in jobs {
+        if let Outcome::Refused(answer) = &job.outcome {
+            judge(tx, job.attempt, answer).await?;
+        }
+    }
+    Ok(())
+}
+
+/// A send was not refused, or a canary turns out to have been done: the canary is over.
+async fn pass(tx: &Transaction<'_>, attempts: &[i64]) -> StoreResult<()> {
+    const PASS: &str = "UPDATE connector_watch w SET passed = true, places = '{}'
+         WHERE NOT w.passed AND EXISTS (SELECT 1 FROM attempt a
+              WHERE a.attempt_id = ANY($1) AND a.watch_id = w.watch_id
+                AND a.state IN ('DONE', 'DECLINED')
+                AND (a.kind = 'SEND' OR EXISTS (SELECT 1 FROM attempt sent
+                     WHERE sent.attempt_id = ANY(w.places)
+                       AND sent.item_type = a.item_type AND sent.item_id = a.item_id)))";
+    execute(tx, PASS, &[&attempts]).await.map(drop)
+}
+
+/// A connector whose refusals are counted.
+struct Watched {
+    id: WatchId,
+    lane: LaneName,
+    connector: String,
+    limits: Limits,
+    since: i64,
+    /// What has paused its lane.
+    storm: Option<StormId>,
+    now: Timestamp,
+}
+
+/// A refusal was written: pauses the lane if it makes a storm.
+async fn judge(tx: &Transaction<'_>, attempt: AttemptId, answer: &str) -> StoreResult<()> {
+    // What was under way when the storm began belongs to it.
+    const BELONGS: &str = "UPDATE storm SET first_attempt = least(first_attempt, $2)
+         WHERE storm_id = $1 AND watch_id = $3";
+    let Some(watched) = watched(tx, attempt).await? else {
+        return Ok(());
+    };
+    if let Some(storm) = watched.storm {
+        let params: Params<'_> = &[&storm.0, &attempt.0, &watched.id.0];
+        return execute(tx, BELONGS, params).await.map(drop);
+    }
+    let (connector, limits) = (watched.connector.as_str(), watched.limits);
+    let canary = canary(tx, Some(watched.id)).await?;
+    let canary = canary.map(|(limit, places)| Canary::new(limit, places, watched.now));
+    if let Some(first) = canary.and_then(|canary| canary.failed()) {
+        let reason = canary_reason(connector, limits, answer);
+        return begin(tx, &watched, first, &reason).await;
+    }
+    match streak(tx, &watched).await? {
+        Some(first) => {
+            let reason = streak_reason(connector, limits, answer);
+            begin(tx, &watched, first, &reason).await
+        }
+        None => Ok(()),
+    }
+}
+
+async fn watched(tx: &Transaction<'_>, attempt: AttemptId) -> StoreResult<Option<Watched>> {
+    const WATCHED: &str = "SELECT w.watch_id, w.lane, w.connector, w.canary, w.streak, w.since,
+                k.storm_id, tg_now()
+         FROM attempt a
+         JOIN connector_watch w ON w.watch_id = a.watch_id
+         JOIN lane_cursor k ON k.lane = w.lane
+         WHERE a.attempt_id = $1 AND a.state = 'REFUSED'";
+    let row = optional(tx, WATCHED, &[&attempt.0]).await?;
+    Ok(row.map(|row| Watched {
+        id: WatchId(row.get(0)),
+        lane: LaneName::new(row.get::<_, String>(1)),
+        connector: row.get(2),
+        limits: limits_from(&row, 3),
+        since: row.get(5),
+        storm: row.get::<_, Option<i64>>(6).map(StormId),
+        now: row.get::<_, Us>(7).0,
+    }))
+}
+
+fn limits_from(row: &Row, column: usize) -> Limits {
+    Limits {
+        canary: row.get::<_, Count>(column).0,
+        streak: row.get::<_, Count>(column + 1).0,
+    }
+}
+
+/// The oldest refusal of a streak, if there is one.
+async fn streak(tx: &Transaction<'_>, watched: &Watched) -> StoreResult<Option<AttemptId>> {
+    const OLDEST: &str = "SELECT attempt_id, turn_at FROM attempt
+         WHERE watch_id = $1 AND attempt_id > $2 AND state = 'REFUSED' AND NOT reopened
+         ORDER BY attempt_id DESC LIMIT 1 OFFSET $3";
+    const DONE: &str = "SELECT count(*) FROM (SELECT 1 FROM send_log l
+             JOIN attempt a ON a.attempt_id = l.attempt_id
+             WHERE l.lane = $1 AND l.turn_at > $2 AND a.watch_id = $3 AND a.kind = 'SEND'
+               AND a.state = 'DONE'
+             ORDER BY l.turn_at LIMIT $4) done";
+    let limits = watched.limits;
+    if limits.streak == 0 {
+        return Ok(None);
+    }
+    let newer = i64::from(limits.streak) - 1;
+    let Some(oldest) = optional(tx, OLDEST, &[&watched.id.0, &watched.since, &newer]).await? else {
+        return Ok(None);
+    };
+    let turn_at: i64 = oldest.get(1);
+    let most = i64::from(limits.most_done_in_a_streak());
+    let params: Params<'_> = &[&watched.lane.as_str(), &turn_at, &watched.id.0, &(most + 1)];
+    let done: i64 = one(tx, DONE, params).await?.get(0);
+    Ok((done <= most).then(|| AttemptId(oldest.get(0))))
+}
+
+async fn begin(
+    tx: &Transaction<'_>,
+    watched: &Watched,
+    first: AttemptId,
+    reason: &str,
+) -> StoreResult<()> {
+    const BEGIN: &str = "INSERT INTO storm (lane, watch_id, reason, first_attempt, began_at)
+         VALUES ($1, $2, $3, $4, tg_now()) RETURNING storm_id";
+    const PAUSE: &str = "UPDATE lane_cursor SET storm_id = $2 WHERE lane = $1";
+    let (lane, reason) = (watched.lane.as_str(), storable(reason));
+    let params: Params<'_> = &[&lane, &watched.id.0, &&*reason, &first.0];
+    let id = StormId(one(tx, BEGIN, params).await?.get(0));
+    execute(tx, PAUSE, &[&lane, &id.0]).await?;
+    let reason = reason.into_owned();
+    let detail = format!("lane {lane}: {}", StormPause { id, reason }.pause().reason);
+    let entry = Entry {
+        action: "LANE_PAUSED",
+        actor: actor::STORM,
+        detail: &detail,
+        ..Entry::default()
+    };
+    audit(tx, &entry).await
+}
+
+/// A person resumes the lane, whose cursor is held: its connectors begin with a canary again.
+pub(super) async fn lift(tx: &Transaction<'_>, lane: &LaneName) -> StoreResult<()> {
+    const STORM: &str = "SELECT storm_id FROM lane_cursor WHERE lane = $1";
+    const END: &str = "UPDATE storm SET lifted_at = tg_now(),
+                last_attempt = (SELECT coalesce(max(attempt_id), 0) FROM attempt)
+         WHERE storm_id = $1 RETURNING last_attempt";
+    const RESUME: &str = "UPDATE lane_cursor SET storm_id = NULL WHERE lane = $1";
+    const ANEW: &str = "UPDATE connector_watch
+         SET passed = (canary = 0), places = '{}', since = $2 WHERE lane = $1";
+    let row = optional(tx, STORM, &[&lane.as_str()]).await?;
+    let Some(storm) = row.and_then(|row| row.get::<_, Option<i64>>(0)) else {
+        return Ok(());
+    };
+    let last: i64 = one(tx, END, &[&storm]).await?.get(0);
+    execute(tx, RESUME, &[&lane.as_str()]).await?;
+    execute(tx, ANEW, &[&lane.as_str(), &last]).await.map(drop)
+}
+
+/// What has paused a lane, from this column on.
+pub(super) fn pause_from(row: &Row, column: usize) -> Option<StormPause> {
+    let id: i64 = row.get::<_, Option<i64>>(column)?;
+    Some(StormPause {
+        id: StormId(id),
+        reason: row.get(column + 1),
+    })
+}
+
+async fn storms(
+    c: &impl GenericClient,
+    id: Option<StormId>,
+    limit: u32,
+) -> StoreResult<Vec<Storm>> {
+    const STORMS: &str = "SELECT s.storm_id, s.lane, w.connector, s.reason, s.began_at, s.lifted_at
+         FROM storm s JOIN connector_watch w ON w.watch_id = s.watch_id
+         WHERE $1::bigint IS NULL OR s.storm_id = $1
+         ORDER BY s.storm_id DESC LIMIT $2";
+    let id = id.map(|id| id.0);
+    let rows = all(c, STORMS, &[&id, &i64::from(limit)]).await?;
+    let storm = |row: &Row| Storm {
+        id: StormId(row.get(0)),
+        lane: LaneName::new(row.get::<_, String>(1)),
+        connector: row.get(2),
+        reason: row.get(3),
+        since: row.get::<_, Us>(4).0,
+        lifted_at: row.get::<_, Option<Us>>(5).map(|us| us.0),
+    };
+    Ok(rows.iter().map(storm).collect())
+}
+
+async fn refused_in(
+    c: &impl GenericClient,
+    id: StormId,
+    item_type: &ItemType,
+    after: Option<AttemptId>,
+    limit: u32,
+) -> StoreResult<Page<RefusedItem, AttemptId>> {
+    const REFUSED: &str = "SELECT a.item_id, a.attempt_id, r.amount_minor, r.currency
+         FROM storm s
+         JOIN attempt a ON a.watch_id = s.watch_id AND a.state = 'REFUSED' AND NOT a.reopened
+              AND a.attempt_id >= s.first_attempt
+              AND (s.last_attempt IS NULL OR a.attempt_id <= s.last_attempt)
+         JOIN record r ON r.item_type = a.item_type AND r.item_id = a.item_id
+         WHERE s.storm_id = $1 AND a.attempt_id > $2 AND a.item_type = $3
+         ORDER BY a.attempt_id LIMIT $4";
+    let asked = rows_needed(limit, false);
+    let after = after.map_or(0, |after| after.0);
+    let params: Params<'_> = &[&id.0, &after, &item_type.as_str(), &i64::from(asked)];
+    let rows = all(c, REFUSED, params).await?;
+    let rows = rows.iter().map(refused_from).collect::<StoreResult<_>>()?;
+    let key = |row: &RefusedItem| row.attempt;
+    Ok(Page::of(rows, asked, limit, |_| true, key))
+}
+
+fn refused_from(row: &Row) -> StoreResult<RefusedItem> {
+    Ok(RefusedItem {
+        id: ItemId::new(row.get::<_, String>(0)),
+        attempt: AttemptId(row.get(1)),
+        money: money_from(row, 2)?,
+    })
+}
+
+async fn suspicion(c: &impl GenericClient, item: &Item) -> StoreResult<Suspicion> {
+    const LAST: &str = "SELECT a.watch_id, a.turn_at, a.settled_at, a.lane, w.canary, w.streak,
+                k.storm_id IS NOT NULL, tg_now()
+         FROM attempt a
+         JOIN connector_watch w ON w.watch_id = a.watch_id
+         JOIN lane_cursor k ON k.lane = a.lane
+         WHERE a.item_type = $1 AND a.item_id = $2 AND a.state = 'REFUSED'
+         ORDER BY a.attempt_id DESC LIMIT 1";
+    const ACCEPTED: &str = "SELECT EXISTS (SELECT 1 FROM (SELECT attempt_id FROM send_log
+             WHERE lane = $1 AND turn_at > $2 ORDER BY turn_at LIMIT $4) l
+         JOIN attempt a ON a.attempt_id = l.attempt_id
+         WHERE a.watch_id = $3 AND a.kind = 'SEND' AND a.state = 'DONE')";
+    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
+    let Some(last) = optional(c, LAST, &[&kind, &id]).await? else {
+        return Ok(Suspicion::None);
+    };
+    if limits_from(&last, 4).are_off() {
+        return Ok(Suspicion::None);
+    }
+    if last.get(6) {
+        return Ok(Suspicion::Storm);
+    }
+    let (watch, turn_at): (i64, i64) = (last.get(0), last.get(1));
+    let lane: &str = last.get(3);
+    let params: Params<'_> = &[&lane, &turn_at, &watch, &i64::from(MOST_SCANNED)];
+    let accepted_since = one(c, ACCEPTED, params).await?.get(0);
+    let (refused_at, now) = (last.get::<_, Us>(2).0, last.get::<_, Us>(7).0);
+    Ok(Suspicion::of(accepted_since, refused_at, now))
+}
