@@ -7,7 +7,7 @@ use tollgate_core::ports::{StatusMove, Then};
 use tollgate_core::retry;
 
 use crate::decide::Doubt;
-use crate::sender::{IfDeclined, Job, Sent};
+use crate::job::{IfDeclined, Job, Sent};
 
 /// The pauses of an item that goes back to the queue, by how often it failed: growing, and without an end.
 pub(crate) const PAUSES: retry::Policy = retry::Policy {

@@ -18,6 +18,7 @@ mod forecaster;
 mod gate;
 mod interval;
 mod item_types;
+mod job;
 mod lane_care;
 mod lane_queue;
 mod node_clock;
@@ -42,10 +43,11 @@ pub use forecaster::{
 };
 pub use gate::{Ask, Gate, GateOptions, NoTurn, Refusal};
 pub use item_types::{ItemTypeInForce, SwitchedOff, change_item_type, item_type, switched_off};
+pub use job::{IfDeclined, Job, Moves, Sent};
 pub use planner::{Feed, Planner};
 pub use reconciler::Reconciler;
 pub use rounds::{DISPATCH_TASK_QUEUE, DispatchRound, DispatcherFlow, Dispatchers, dispatcher_id};
-pub use sender::{IfDeclined, Job, Moves, Sender, Sent};
+pub use sender::Sender;
 pub use shift::Shift;
 pub use sweeper::{Sweep, Sweeper};
 pub use why::{

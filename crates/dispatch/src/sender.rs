@@ -11,16 +11,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tollgate_core::Timestamp;
-use tollgate_core::id::{Item, WatchId};
+use tollgate_core::id::WatchId;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane_in_force::CLOSED_PAUSE;
 use tollgate_core::outcome::{AttemptKind, Outcome, Quiet};
 use tollgate_core::ports::{
-    Connector, Health, Heard, History, ItemView, Line, NoLine, Permit, Request, Settlement,
-    StatusMove, Store, StoreError, StoreResult, Then,
+    Connector, Health, Heard, History, ItemView, Line, NoLine, Permit, Settlement, Store,
+    StoreError, StoreResult,
 };
 use tollgate_core::retry;
 
@@ -28,6 +27,7 @@ use crate::count;
 use crate::decide::{self, Doubt, Next};
 use crate::follow::{Follows, PAUSES, follow, judge};
 use crate::gate::{Ask, Gate, NoTurn, Refusal};
+use crate::job::{IfDeclined, Job, Sent};
 use crate::lane_care::LaneCare;
 use crate::unused::Unused;
 
@@ -45,57 +45,6 @@ const MOST_LOOKS: u32 = 8;
 
 /// How long an item rests that found all lines or all turns taken by others.
 const BUSY_PAUSE: Duration = Duration::from_secs(1);
-
-/// One item to be sent.
-#[derive(Debug, Clone)]
-pub struct Job {
-    pub item: Item,
-    pub run: u32,
-    pub request: Request,
-    pub moves: Moves,
-}
-
-/// How the record moves with the outcome.
-#[derive(Debug, Clone)]
-pub struct Moves {
-    pub done: StatusMove,
-    pub refused: StatusMove,
-    pub in_doubt: StatusMove,
-    /// What was in doubt is proved not to have been done.
-    pub not_done: StatusMove,
-}
-
-impl Job {
-    fn under(&self, key: &str) -> Self {
-        let mut job = self.clone();
-        key.clone_into(&mut job.request.idempotency_key);
-        job
-    }
-}
-
-/// What follows when the downstream declines: an end, or another run under another key.
-#[derive(Debug, Clone)]
-pub struct IfDeclined {
-    pub record: StatusMove,
-    pub then: Then,
-}
-
-/// What became of the item for now.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Sent {
-    /// The downstream did it; its answer.
-    Done(String),
-    /// A definite no; the item has ended.
-    Refused(String),
-    /// A definite no to this key; what follows was said beforehand, and has happened.
-    Declined(String),
-    /// The item waits in the queue and comes back as its next run.
-    Requeued(String),
-    /// It must not run late and would; it waits for a person. Nothing was sent.
-    Held,
-    /// Another run owns the item. Nothing was sent.
-    Superseded(String),
-}
 
 /// What one exchange is about.
 #[derive(Clone, Copy)]

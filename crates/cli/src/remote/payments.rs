@@ -148,20 +148,18 @@ fn reopened(answer: &Value) -> String {
         Some(true) => "would be reopened",
         _ => "reopened",
     };
-    let mut text = format!("{} payments {verb}", cell(&answer["reopened"]));
     let amounts = answer["amounts"].as_object().into_iter().flatten();
-    for (currency, amount) in amounts {
-        text += &format!(", {} {currency}", cell(amount));
-    }
-    text += &format!("; {} stay rejected\n", cell(&answer["kept"]));
+    let amounts = amounts.map(|(currency, amount)| format!("{} {currency}", cell(amount)));
+    let count = format!("{} payments {verb}", cell(&answer["reopened"]));
+    let reopened: Vec<String> = std::iter::once(count).chain(amounts).collect();
+    let kept = cell(&answer["kept"]);
+    let mut lines = vec![format!("{}; {kept} stay rejected", reopened.join(", "))];
     let kept = answer["keptBecause"].as_object().into_iter().flatten();
-    for (id, why) in kept {
-        text += &format!("  {id}: {}\n", cell(why));
-    }
+    lines.extend(kept.map(|(id, why)| format!("  {id}: {}", cell(why))));
     if answer["complete"] == json!(false) {
-        text.push_str("more are left: run the command again\n");
+        lines.push("more are left: run the command again".to_owned());
     }
-    text
+    lines.join("\n")
 }
 
 /// A payment, for people.

@@ -299,6 +299,7 @@ fn an_empty_or_a_huge_reason_is_refused_alike_by_everything_that_takes_one() {
             let others = json!({
                 "configName": "default", "zone": "UTC", "cron": "0 0 1 * *", "outcome": "done", "sends": 1,
                 "executeAt": "2026-11-16T16:00:00Z", "currency": "USD", "timeZone": "UTC",
+                "amount": {"value": "1.00", "currency": "USD"}, "reference": "TRX-1",
             });
             for field in &fields {
                 if let Some(value) = others.get(field) {

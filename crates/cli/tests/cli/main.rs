@@ -31,6 +31,7 @@ mod hostile_names;
 mod http;
 mod import;
 mod in_doubt;
+mod invoice_changes;
 mod invoice_crashes;
 mod invoices;
 mod journeys;

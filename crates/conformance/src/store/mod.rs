@@ -19,6 +19,7 @@ pub mod declines;
 pub mod doubts;
 pub mod eras;
 pub mod evidence;
+pub mod failures;
 mod fixture;
 pub mod flows;
 pub mod guards;
@@ -196,12 +197,14 @@ macro_rules! store_cases {
             what_a_storm_refused_is_told_until_it_is_reopened
             a_refusal_is_suspect_until_a_later_payment_is_accepted
         }
+        $crate::store_case_module! { $new, failures,
+            failures_of_an_item_are_counted_and_not_its_runs
+        }
         $crate::store_case_module! { $new, attempts,
             an_item_never_sent_has_no_history
             an_open_attempt_whose_turn_may_still_be_used_makes_the_item_busy
             an_open_attempt_whose_turn_has_passed_is_unknown
             a_history_tells_all_attempts_oldest_first
-            failures_of_an_item_are_counted_and_not_its_runs
             an_attempt_with_a_word_that_nobody_knows_is_told_as_a_bug
             every_outcome_is_written_to_its_attempt
             settling_may_finish_the_item_and_move_its_record_together
@@ -534,6 +537,7 @@ mod tests {
             include_str!("admit.rs"),
             include_str!("amendments.rs"),
             include_str!("attempts.rs"),
+            include_str!("failures.rs"),
             include_str!("bulks.rs"),
             include_str!("calendars.rs"),
             include_str!("call_turns.rs"),
