@@ -1,3 +1,5 @@
+//! What the timetable says, beside what the gate does: played with the gate's own arithmetic.
+
 use std::sync::Arc;
 
 use proptest::prelude::*;
