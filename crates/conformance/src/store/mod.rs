@@ -314,7 +314,7 @@ macro_rules! store_cases {
             documents_come_in_the_order_of_the_items_that_were_asked_for
         }
         $crate::store_case_module! { $new, races,
-            an_item_is_cancelled_or_claimed_and_never_both
+            an_item_that_is_cancelled_as_it_is_claimed_is_never_sent
             an_item_cancelled_by_many_at_once_gives_its_room_back_once
             rescheduling_and_admitting_at_once_overfill_no_window
             a_replan_beside_admissions_claims_and_cancels_loses_nothing

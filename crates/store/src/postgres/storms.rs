@@ -288,7 +288,33 @@ async fn streak(tx: &Transaction<'_>, watched: &Watched) -> StoreResult<Option<A
     let most = i64::from(limits.most_done_in_a_streak());
     let params: Params<'_> = &[&watched.lane.as_str(), &turn_at, &watched.id.0, &(most + 1)];
     let done: i64 = one(tx, DONE, params).await?.get(0);
-    Ok((done <= most).then(|| AttemptId(oldest.get(0))))
+    if done > most {
+        return Ok(None);
+    }
+    let earliest = refused_before(tx, watched, turn_at).await?;
+    Ok(Some(earliest.unwrap_or(AttemptId(oldest.get(0)))))
+}
+
+/// The first of the refusals right before a streak. Many answers are written at once, so a streak may
+/// be longer than it needed to be when it is found, and all of it is the storm's.
+async fn refused_before(
+    tx: &Transaction<'_>,
+    watched: &Watched,
+    turn_at: i64,
+) -> StoreResult<Option<AttemptId>> {
+    const BEFORE: &str = "WITH before AS MATERIALIZED (
+             SELECT a.attempt_id, a.state FROM (
+                 SELECT attempt_id FROM send_log WHERE lane = $1 AND turn_at < $2
+                 ORDER BY turn_at DESC LIMIT $5) l
+             JOIN attempt a ON a.attempt_id = l.attempt_id
+             WHERE a.watch_id = $3 AND a.kind = 'SEND' AND a.attempt_id > $4)
+         SELECT min(attempt_id) FROM before
+         WHERE state = 'REFUSED' AND attempt_id > coalesce(
+             (SELECT max(attempt_id) FROM before WHERE state = 'DONE'), 0)";
+    let (lane, most) = (watched.lane.as_str(), i64::from(MOST_SCANNED));
+    let params: Params<'_> = &[&lane, &turn_at, &watched.id.0, &watched.since, &most];
+    let row = one(tx, BEFORE, params).await?;
+    Ok(row.get::<_, Option<i64>>(0).map(AttemptId))
 }
 
 async fn begin(
