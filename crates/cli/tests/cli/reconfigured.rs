@@ -130,7 +130,7 @@ fn rules_bind_the_next_payment(pair: &Pair) {
     pair.write_config(
         "[[rules]]\nname = \"euros\"\nrequire = \"currency == 'EUR'\"\nmessage = \"only euros\"\n",
     );
-    pair.data(&["rules", "reload", "--reason", "6: only euros"]);
+    pair.data(&["rules", "reload", "--reason", "6: only euros", "--confirm"]);
     let refused = post(pair.server.address, "/payments", &payment("dollars")).unwrap();
     assert_eq!(refused.status, 422, "{}", refused.text);
 }

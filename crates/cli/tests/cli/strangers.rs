@@ -45,7 +45,8 @@ fn a_strangers_404_pauses_the_lane_and_no_payment_is_rejected_or_paid_twice(foot
         ..BankOptions::default()
     };
     let bank = Bank::start(options).unwrap();
-    let server = footing.setting(&bank, NO_KEYS).start("127.0.0.1:0");
+    let setting = footing.setting(&bank, NO_KEYS);
+    let server = setting.start("127.0.0.1:0");
     let address = server.address;
     for n in 0..PAYMENTS {
         take_in(address, &payment(&format!("p{n}")));
