@@ -176,7 +176,13 @@ fn any_error_at_any_place_loses_nothing_is_seen_and_all_are_paid_once() {
                 asked["gateway"] = json!(id);
             }
             let answer = post_async(address, "/payments", &asked).unwrap();
-            assert_eq!(answer.status, 202, "{id}: {}", answer.text);
+            let is_planned_already = answer.status == 201;
+            let may_be = !matches!(point, "init" | "admission");
+            assert!(
+                answer.status == 202 || is_planned_already && may_be,
+                "{id}: {}",
+                answer.text
+            );
             ids.push(id);
         }
     }

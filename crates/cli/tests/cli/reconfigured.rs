@@ -128,9 +128,9 @@ fn a_lower_limit_spreads_them(pair: &Pair) {
 
 fn rules_bind_the_next_payment(pair: &Pair) {
     pair.write_config(
-        "[[rules]]\nname = \"euros\"\nrequire = \"currency == 'EUR'\"\nmessage = \"only euros\"\n",
+        "[[rules]]\nname = \"euros\"\nrequire = \"currency == 'EUR'\"\nmessage = \"only euros\"\nat = [\"intake\"]\n",
     );
-    pair.data(&["rules", "reload", "--reason", "6: only euros", "--confirm"]);
+    pair.data(&["rules", "reload", "--reason", "6: only euros"]);
     let refused = post(pair.server.address, "/payments", &payment("dollars")).unwrap();
     assert_eq!(refused.status, 422, "{}", refused.text);
 }

@@ -55,12 +55,21 @@ impl Cutting {
         self.die_at(Edge::BeforeSend).await;
         let arrivals = self.ledger.arrivals();
         let heard = if self.at == Edge::BeforeAnswer {
-            let arrived = async {
-                self.ledger.wait_for_arrivals(arrivals + 1).await;
-                self.die_at(Edge::BeforeAnswer).await;
+            let mut exchange = std::pin::pin!(exchange);
+            let heard = tokio::select! {
+                () = self.ledger.wait_for_arrivals(arrivals + 1) => None,
+                heard = &mut exchange => Some(heard),
             };
-            // Both, and the first never ends: an answer that is quick changes nothing.
-            tokio::join!(arrived, exchange).1
+            match heard {
+                // Nothing has arrived: a machine that is busy missed the turn.
+                Some(heard) if self.ledger.arrivals() == arrivals => heard,
+                Some(heard) => {
+                    self.die_at(Edge::BeforeAnswer).await;
+                    heard
+                }
+                // The exchange goes on while it dies.
+                None => tokio::join!(self.die_at(Edge::BeforeAnswer), exchange).1,
+            }
         } else {
             exchange.await
         };

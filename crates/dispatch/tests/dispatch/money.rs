@@ -17,7 +17,7 @@ use tollgate_dispatch::{Gate, GateOptions, Job, Moves, Sender, Sent};
 use tollgate_downstream::{HttpConnector, HttpOptions};
 use tollgate_sandbox::{Bank, BankOptions, Entry, Kind};
 
-use crate::cutting::{CutWait, Cutting, Edge};
+use crate::cutting::{CutWait, Cutting, Edge, SURE};
 use crate::town::{Town, item, item_type};
 
 /// A payment that has not ended after so many lives never will.
@@ -165,10 +165,21 @@ impl Street {
         false
     }
 
-    /// One life, unless the payment has ended. Whether it died at the edge.
+    /// Lives until one dies at the edge, unless the payment ends before. Whether it did. A life that
+    /// goes back to the queue has missed its turn, on a machine that is busy, or found the lane closed.
     pub(crate) async fn dies(&self, id: &str, edge: Edge) -> bool {
-        let view = self.claimed(id).await;
-        !has_ended(&view) && self.live(&job(id, view.run), edge).await.is_none()
+        for _ in 0..MAX_LIVES {
+            let view = self.claimed(id).await;
+            if has_ended(&view) {
+                return false;
+            }
+            match self.live(&job(id, view.run), edge).await {
+                None => return true,
+                Some(Ok(Sent::Requeued(_))) if SURE.contains(&edge) => {}
+                Some(_) => return false,
+            }
+        }
+        false
     }
 
     /// One life of a sender, with nothing but what the store holds; `None` if it died.
