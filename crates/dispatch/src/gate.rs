@@ -28,6 +28,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// At most this many attempts wait at one lane's gate; more wait outside.
 const MAX_WAITING: usize = 8192;
 
+/// The first byte leaves so long after its turn, or never. More than the gate's tolerance: a busy machine
+/// takes its time between the gate and the socket, and a turn that is lost there costs a run.
+const SEND_WITHIN: Duration = Duration::from_millis(50);
+
 #[derive(Debug, Clone)]
 pub struct GateOptions {
     /// A turn missed by more than this is dropped.
@@ -146,6 +150,12 @@ impl Gate {
         self.options.tolerance
     }
 
+    /// How long after a turn its attempt may still be sent, by any node's clock: the tolerance is more
+    /// than two clocks may differ by. Before that nobody takes it over.
+    pub(crate) fn usable_for(&self) -> Duration {
+        SEND_WITHIN + self.options.tolerance
+    }
+
     /// Another node has taken over: from here on nothing gets a turn, and turns that were taken and
     /// not used are dropped.
     pub fn fence(&self, why: &str) {
@@ -226,7 +236,7 @@ impl Gate {
                 let Granted {
                     attempt, at, era, ..
                 } = granted;
-                let use_by = (granted.local + self.options.tolerance).into_std();
+                let use_by = (granted.local + SEND_WITHIN).into_std();
                 return Ok(Permit::granted_by_the_gate(attempt, at, era, use_by));
             }
             metrics::counter!("tollgate_turns_dropped_total", "lane" => name()).increment(1);

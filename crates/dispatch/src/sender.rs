@@ -224,10 +224,10 @@ impl Sender {
     /// What was attempted so far, once nobody may be using a turn.
     async fn history(&self, job: &Job) -> StoreResult<History> {
         loop {
-            let (tolerance, in_doubt) = (self.gate.tolerance(), &job.moves.in_doubt);
+            let (usable_for, in_doubt) = (self.gate.usable_for(), &job.moves.in_doubt);
             let history = self
                 .store
-                .take_over(&job.item, job.run, tolerance, in_doubt)
+                .take_over(&job.item, job.run, usable_for, in_doubt)
                 .await?;
             match history.busy_for {
                 // Bounded by the gate's `LATEST_USE`.

@@ -18,6 +18,9 @@ use crate::steps::SEND_STEP;
 /// At most this many entries of an item's trail are read to learn whether it was replayed: its
 /// tries are fewer.
 const MOST_AUDITED: u32 = 500;
+const STORM_IS_POSSIBLE: &str = "a refusal storm is possible";
+const STORM_LASTS: &str = "a refusal storm has paused the lane";
+
 /// While a storm lasts, the payment is looked at so often at least.
 const LONGEST_LOOK: Duration = Duration::from_mins(5);
 
@@ -134,11 +137,8 @@ impl Deliver {
         let grown = PAUSES.pause_after(run);
         let (pause, why) = match world.store.suspicion(payment).await? {
             Suspicion::None => return Ok(None),
-            Suspicion::Possible(left) => (grown.min(left), "a refusal storm is possible"),
-            Suspicion::Storm => (
-                grown.min(LONGEST_LOOK),
-                "a refusal storm has paused the lane",
-            ),
+            Suspicion::Possible(left) => (grown.min(left), STORM_IS_POSSIBLE),
+            Suspicion::Storm => (grown.min(LONGEST_LOOK), STORM_LASTS),
         };
         let put_back = world.store.put_back(item, run, pause, why).await?;
         Ok(Some(if_ours(put_back, Told::Waits(why.to_owned()))))
@@ -162,8 +162,11 @@ impl Deliver {
         let (item, run) = (&self.input.item, self.input.run);
         let now = world.store.now().await?;
         let view = world.store.item(item).await?;
-        // One that has waited out a storm has not been tried.
-        let is_tried = |view: &ItemView| !view.attempts.is_empty();
+        // One that has waited out a storm has not been tried. A receiver that cannot be reached has.
+        let is_tried = |view: &ItemView| {
+            let why = view.last_error.as_deref().unwrap_or_default();
+            !view.attempts.is_empty() || ![STORM_IS_POSSIBLE, STORM_LASTS].contains(&why)
+        };
         let tried = view.filter(is_tried);
         let Some(view) = tried.filter(|view| is_enough(run, view.created_at, now)) else {
             return Ok(None);
