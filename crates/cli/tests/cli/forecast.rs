@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
@@ -11,6 +11,7 @@ use tollgate_core::{SignedDuration, Timestamp};
 
 use crate::footing::{LONG, database, take_in};
 use crate::http::{get, post, put};
+use crate::kill_storm::ONE_AT_A_TIME;
 use crate::pair::{Pair, pair, pair_on, payment};
 use crate::served::eventually;
 
@@ -277,11 +278,12 @@ const STORM: usize = 200;
 /// Limits, pauses, the kill switch and a blackout while payments wait; each estimate that is told after the last of
 /// these acts is within its tolerance of the arrival at the bank.
 fn storm(pair: &Pair) {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let address = pair.server.address;
     let now = pair.now();
     pair.black_out(now - Duration::from_hours(2), now - Duration::from_hours(1));
     pair.limit(
-        json!({"maxPerWindow": 20, "windowSizeSecs": 2, "maxPerSecond": 40, "calendar": "hours"}),
+        json!({"maxPerWindow": 40, "windowSizeSecs": 4, "maxPerSecond": 40, "calendar": "hours"}),
     );
     let ids: Vec<String> = (0..STORM).map(|n| format!("s{n:03}")).collect();
     pay_all(address, ids.iter().map(|id| payment(id)).collect());
@@ -308,7 +310,7 @@ fn storm(pair: &Pair) {
         pair.black_out(now + Duration::from_secs(1), now + Duration::from_secs(2));
     });
     let mut told =
-        act.then(|pair| drop(pair.limit(json!({"maxPerSecond": 20, "maxPerWindow": 20}))));
+        act.then(|pair| drop(pair.limit(json!({"maxPerSecond": 20, "maxPerWindow": 40}))));
     assert!(!told.is_empty(), "nothing was left to be told about");
     while pair.bank.ledger().arrivals() < STORM {
         told.extend(act.ask());
