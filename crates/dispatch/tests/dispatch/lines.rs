@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use tokio::task::JoinSet;
-use tollgate_core::gate::DEFAULT_TOLERANCE;
 use tollgate_core::id::LaneName;
 use tollgate_core::outcome::AttemptState;
 use tollgate_core::ports::{Connector, Heard, Line, NoLine, Permit, Profile, Request};
@@ -76,6 +75,11 @@ struct Stopped {
 
 struct StoppedLine(Box<dyn Line>);
 
+async fn until_it_is_over(permit: &Permit) {
+    let over = permit.use_by() + Duration::from_millis(1);
+    tokio::time::sleep_until(over.into()).await;
+}
+
 #[async_trait]
 impl Connector for Stopped {
     fn lane(&self) -> &LaneName {
@@ -95,11 +99,11 @@ impl Line for StoppedLine {
         self.0.connect_for(turn).await
     }
     async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Heard {
-        tokio::time::sleep(DEFAULT_TOLERANCE).await;
+        until_it_is_over(&permit).await;
         self.0.send(permit, request).await
     }
     async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Heard {
-        tokio::time::sleep(DEFAULT_TOLERANCE).await;
+        until_it_is_over(&permit).await;
         self.0.probe(permit, request).await
     }
 }
