@@ -420,6 +420,12 @@ async fn lists(store: &PostgresStore) {
         assert_eq!(page.items.len(), 100);
         assert!(page.next.is_some());
     }
+    let of_owner = RecordsWanted {
+        owner: Some(fill::debtor(0)),
+        limit: 10,
+        ..all
+    };
+    assert_eq!(store.records(of_owner).await.unwrap().items.len(), 10);
     let owned = OwnedWanted {
         item_type: payments(),
         owner: fill::debtor(0),
