@@ -259,7 +259,7 @@ mod tests {
             (vec![Open, Refused, Unknown], 2),
             (vec![Refused; 5], 0),
             (vec![Open; 5], 0),
-            // What was not sent makes room, and so does what a person has reopened.
+            // What was not sent makes room, and so does every answer but a refusal.
             (vec![Retry, Retry, Refused], 4),
             (vec![Declined, Done, Refused], 4),
         ];

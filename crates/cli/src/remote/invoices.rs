@@ -86,7 +86,7 @@ pub(crate) enum Command {
         #[arg(long)]
         reason: String,
     },
-    /// Marks an invoice PAID that was paid elsewhere; nobody is charged.
+    /// Marks an invoice as PAID that was paid elsewhere. The customer is not charged.
     Settle {
         /// The invoice's id.
         id: String,

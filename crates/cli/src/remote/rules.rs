@@ -16,7 +16,7 @@ use super::table::{cell, rows, table};
 pub(crate) enum Command {
     /// The rules and routes in force, and every version before them.
     Show,
-    /// Reads the configuration file of the service anew and puts its rules, routes and checks of invoices
+    /// Reads the configuration file of the service again and puts its rules, routes and checks of invoices
     /// in force.
     Reload {
         /// What the next person should know.

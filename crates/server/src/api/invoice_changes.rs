@@ -119,7 +119,7 @@ impl From<SettledBy> for SettledByResponse {
     }
 }
 
-/// Marks an invoice PAID that was paid elsewhere; nobody is charged.
+/// Marks an invoice as PAID that was paid elsewhere. The customer is not charged.
 ///
 /// 409 once it was charged, or while a charge is open or in doubt: resolve that first.
 #[utoipa::path(
