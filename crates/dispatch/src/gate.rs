@@ -29,7 +29,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const MAX_WAITING: usize = 8192;
 
 /// The first byte leaves so long after its turn, or never. More than the gate's tolerance: a busy machine
-/// takes its time between the gate and the socket, and a turn that is lost there costs a run.
+/// takes its time between the gate and the socket, and each turn that is lost there is lost to the lane.
 const SEND_WITHIN: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Clone)]

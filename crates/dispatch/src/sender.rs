@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use tollgate_core::Timestamp;
-use tollgate_core::id::WatchId;
+use tollgate_core::id::{AttemptId, WatchId};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane_in_force::CLOSED_PAUSE;
 use tollgate_core::outcome::{AttemptKind, Outcome, Quiet};
 use tollgate_core::ports::{
-    Connector, Health, Heard, History, ItemView, Line, NoLine, Permit, Settlement, Store,
+    Connector, Health, Heard, History, ItemView, Line, Missed, NoLine, Permit, Settlement, Store,
     StoreError, StoreResult,
 };
 use tollgate_core::retry;
@@ -39,12 +39,27 @@ const SETTLE_TRIES: retry::Policy = retry::Policy {
     longest_pause: Duration::from_secs(3),
 };
 
-/// How often an item is looked at again because another sender was faster. Each time that other has
-/// made an attempt, so it is making progress.
+/// How often an item is looked at again because another sender was faster, or because its permit expired before
+/// the first byte. Another sender has made an attempt each time, so it is making progress; an expired permit has
+/// cost the lane a turn, and a machine that loses this many in a row is too busy to send.
 const MOST_LOOKS: u32 = 8;
 
 /// How long an item rests that found all lines or all turns taken by others.
 const BUSY_PAUSE: Duration = Duration::from_secs(1);
+
+/// What came of one look at an item.
+enum Look {
+    Sent(Sent),
+    /// Nothing was sent here, and what is to be done may have changed.
+    Again(Again),
+}
+
+enum Again {
+    /// Another attempt was made meanwhile.
+    Overtaken,
+    /// A turn was taken, and the permit expired at the socket.
+    Missed(Missed),
+}
 
 /// What one exchange is about.
 #[derive(Clone, Copy)]
@@ -132,34 +147,40 @@ impl Sender {
     /// with the answer. The key of the next run must be another one: a job under a key that was
     /// declined meanwhile is not sent, and whoever made it looks again.
     pub async fn send_or(&self, job: &Job, if_declined: Option<&IfDeclined>) -> StoreResult<Sent> {
+        let mut again = Again::Overtaken;
         for _ in 0..MOST_LOOKS {
-            if let Some(sent) = self.look_and_send(job, if_declined).await? {
-                return Ok(sent);
+            again = match self.look_and_send(job, if_declined).await? {
+                Look::Sent(sent) => return Ok(sent),
+                Look::Again(again) => again,
+            };
+        }
+        match again {
+            Again::Missed(why) => {
+                self.put_back(job, BUSY_PAUSE, &format!("not sent: {why}"))
+                    .await
+            }
+            Again::Overtaken => {
+                let item = &job.item;
+                let why = format!("other senders of {item} were faster {MOST_LOOKS} times");
+                Err(StoreError::Unavailable(why))
             }
         }
-        let why = format!(
-            "other senders of {} were faster {MOST_LOOKS} times",
-            job.item
-        );
-        Err(StoreError::Unavailable(why))
     }
 
-    /// Nothing when another attempt was made meanwhile: then nothing was sent here, and what is to be
-    /// done depends on that attempt.
     async fn look_and_send(
         &self,
         job: &Job,
         if_declined: Option<&IfDeclined>,
-    ) -> StoreResult<Option<Sent>> {
+    ) -> StoreResult<Look> {
         let history = self.history(job).await?;
         let key = &job.request.idempotency_key;
         let (kind, doubt) = match decide::next(&history, self.connector.profile(), key) {
-            Next::AlreadyDone(answer) => return Ok(Some(Sent::Done(answer))),
+            Next::AlreadyDone(answer) => return Ok(Look::Sent(Sent::Done(answer))),
             Next::AlreadyRefused(reason) => {
                 // Settled by a run that no longer owned the item: the end is still to be written.
                 let refused = job.moves.refused.clone();
                 self.store.finish(&job.item, job.run, refused).await?;
-                return Ok(Some(Sent::Refused(reason)));
+                return Ok(Look::Sent(Sent::Refused(reason)));
             }
             Next::KeyIsDeclined if self.forgets_refusals => (AttemptKind::Send, Doubt::None),
             Next::KeyIsDeclined => {
@@ -182,7 +203,7 @@ impl Sender {
             Ok(line) => line,
             Err(none) => {
                 let sent = self.no_line(job, &none, &history).await;
-                return sent.map(Some);
+                return sent.map(Look::Sent);
             }
         };
         let ask = self.ask(job, kind, doubt, &history);
@@ -195,7 +216,7 @@ impl Sender {
                     doubt,
                     failures: history.failures,
                 };
-                self.exchange(ask, line, permit).await.map(Some)
+                self.exchange(ask, line, permit).await
             }
             Err(refusal) => self.refused(job, kind, refusal, &history).await,
         }
@@ -245,19 +266,14 @@ impl Sender {
         kind: AttemptKind,
         refusal: Refusal,
         history: &History,
-    ) -> StoreResult<Option<Sent>> {
+    ) -> StoreResult<Look> {
         if let Some(attempt) = refusal.unused {
-            let unused = Unused {
-                attempt,
-                item: job.item.clone(),
-                run: job.run,
-                kind,
-            };
             let why = format!("its turn was missed, then: {}", refusal.why);
+            let unused = unused(job, kind, attempt);
             unused.settle(&*self.store, &why).await?;
         }
         let sent = match refusal.why {
-            NoTurn::LookAgain(_) => return Ok(None),
+            NoTurn::LookAgain(_) => return Ok(Look::Again(Again::Overtaken)),
             NoTurn::Fenced(why) => return Err(StoreError::Fenced(why)),
             NoTurn::NotYours(why) => self.not_ours(job, why).await,
             NoTurn::TooLate => self.hold(job).await,
@@ -272,7 +288,23 @@ impl Sender {
             }
             NoTurn::NoLine(none) => self.no_line(job, &none, history).await,
         };
-        sent.map(Some)
+        sent.map(Look::Sent)
+    }
+
+    /// No byte went out. That is written down, so that the next look finds no open attempt and takes another
+    /// turn at once: the item neither rests nor has failed.
+    async fn missed(
+        &self,
+        asked: &Asked<'_>,
+        attempt: AttemptId,
+        missed: Missed,
+    ) -> StoreResult<Look> {
+        let lane = self.connector.lane();
+        metrics::counter!("tollgate_turns_dropped_total", "lane" => lane.to_string()).increment(1);
+        tracing::debug!(item = %asked.job.item, %lane, %missed, "permit expired");
+        let unused = unused(asked.job, asked.kind, attempt);
+        unused.settle(&*self.store, &missed.to_string()).await?;
+        Ok(Look::Again(Again::Missed(missed)))
     }
 
     /// After a restart a flow may run before the dispatcher has claimed its item again: then it is
@@ -307,7 +339,7 @@ impl Sender {
         asked: Asked<'_>,
         line: Box<dyn Line>,
         permit: Permit,
-    ) -> StoreResult<Sent> {
+    ) -> StoreResult<Look> {
         let Asked {
             job,
             if_declined,
@@ -319,12 +351,16 @@ impl Sender {
         let profile = self.connector.profile();
         let began = Instant::now();
         let heard = match kind {
-            AttemptKind::Send if !doubt.permits(profile, turn_at, era) => Heard {
+            AttemptKind::Send if !doubt.permits(profile, turn_at, era) => Ok(Heard {
                 outcome: Outcome::retry("not sent: the bank may have forgotten the key meanwhile"),
                 health: Health::Untold,
-            },
+            }),
             AttemptKind::Send => line.send(permit, &job.request).await,
             AttemptKind::Probe => line.probe(permit, &job.request).await,
+        };
+        let heard = match heard {
+            Ok(heard) => heard,
+            Err(missed) => return self.missed(&asked, attempt, missed).await,
         };
         self.care_for_lane(&heard, turn_at, began.elapsed()).await;
         let outcome = judge(heard.outcome, doubt);
@@ -369,13 +405,10 @@ impl Sender {
             self.look_for_storm().await;
         }
         if is_ours {
-            return Ok(sent);
+            return Ok(Look::Sent(sent));
         }
-        Ok(superseded(
-            job,
-            "settle",
-            "another run took over while the answer was awaited",
-        ))
+        let why = "another run took over while the answer was awaited";
+        Ok(Look::Sent(superseded(job, "settle", why)))
     }
 
     /// The refusal may have paused the lane: this node's turns that are not used yet are dropped. If the
@@ -436,6 +469,15 @@ impl Sender {
     async fn put_back(&self, job: &Job, pause: Duration, why: &str) -> StoreResult<Sent> {
         let back = self.store.put_back(&job.item, job.run, pause, why);
         Ok(requeued(job, back.await?, why))
+    }
+}
+
+fn unused(job: &Job, kind: AttemptKind, attempt: AttemptId) -> Unused {
+    Unused {
+        attempt,
+        item: job.item.clone(),
+        run: job.run,
+        kind,
     }
 }
 

@@ -16,11 +16,11 @@ use rustix::net::{AddressFamily, SocketType, socket};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
-use tollgate_core::ports::NoLine;
+use tollgate_core::ports::{Missed, NoLine};
 
 use crate::access::Access;
 use crate::encrypted::{Encrypted, Raw};
-use crate::first_write::FirstWrite;
+use crate::first_write::{FirstWrite, Unanswered};
 use crate::judge::{Answer, Exchange};
 use crate::socket::Socket;
 use crate::tls::Tls;
@@ -133,17 +133,23 @@ impl Connection {
         request: OutRequest,
         use_by: Instant,
         within: Duration,
-    ) -> Exchange {
+    ) -> Result<Exchange, Missed> {
         self.first_write.expect_by(use_by);
         let exchange = timeout(within, exchange(&mut self.requests, request))
             .await
             .unwrap_or_else(|_| Exchange::Lost(format!("no whole answer within {within:?}")));
-        match exchange {
-            Exchange::Answered(_) | Exchange::Stranger(_) => self.first_write.answered(),
-            Exchange::Lost(why) if !self.first_write.has_begun() => return Exchange::NotSent(why),
-            Exchange::Lost(_) | Exchange::NotSent(_) => {}
+        let why = match exchange {
+            Exchange::Answered(_) | Exchange::Stranger(_) => {
+                self.first_write.answered();
+                return Ok(exchange);
+            }
+            Exchange::Lost(why) | Exchange::NotSent(why) => why,
+        };
+        match self.first_write.unanswered() {
+            Unanswered::Began => Ok(Exchange::Lost(why)),
+            Unanswered::NotBegun => Ok(Exchange::NotSent(why)),
+            Unanswered::Late(by) => Err(Missed(format!("its permit had expired {by:?} before"))),
         }
-        exchange
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -19,9 +20,22 @@ enum State {
     By(Instant),
     /// The kernel has taken a byte of it.
     Began,
+    /// The request came too late and was not sent; otherwise the same as `Barred`.
+    Late(Duration),
     /// The request was not sent, and nothing leaves this socket any more: TLS keeps what it could not
     /// write, and would send it with its goodbye.
     Barred,
+}
+
+/// How far a request without an answer came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unanswered {
+    /// The other side may have it.
+    Began,
+    /// No byte of it left.
+    NotBegun,
+    /// No byte of it left, because it came to the socket so long after its deadline.
+    Late(Duration),
 }
 
 impl FirstWrite {
@@ -35,29 +49,33 @@ impl FirstWrite {
         *self.lock() = State::Unbound;
     }
 
-    /// There is no answer. Says whether any byte of the request has left; if not, none will.
-    pub(crate) fn has_begun(&self) -> bool {
+    /// There is no answer. Says how far the request came; if no byte has left, none will.
+    pub(crate) fn unanswered(&self) -> Unanswered {
         let mut state = self.lock();
-        if *state == State::Began {
-            return true;
+        match *state {
+            State::Began => Unanswered::Began,
+            State::Late(by) => Unanswered::Late(by),
+            State::Unbound | State::By(_) | State::Barred => {
+                *state = State::Barred;
+                Unanswered::NotBegun
+            }
         }
-        *state = State::Barred;
-        false
     }
 
-    /// Writes, if it may. The lock is held meanwhile: [`Self::has_begun`] comes before or after. Between
+    /// Writes, if it may. The lock is held meanwhile: [`Self::unanswered`] comes before or after. Between
     /// the look at the clock and the system call there is nothing else.
     pub(crate) fn write(&self, write: impl FnOnce() -> io::Result<usize>) -> io::Result<usize> {
         let mut state = self.lock();
         match *state {
             State::Unbound | State::Began => write(),
-            State::Barred => Err(io::Error::other("nothing is sent on this connection")),
+            State::Barred | State::Late(_) => {
+                Err(io::Error::other("nothing is sent on this connection"))
+            }
             State::By(by) => {
                 let late = Instant::now().saturating_duration_since(by);
                 if !late.is_zero() {
-                    *state = State::Barred;
-                    let why = format!("the right to send ended {late:?} ago");
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+                    *state = State::Late(late);
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, "too late to send"));
                 }
                 let written = write();
                 match &written {
@@ -78,8 +96,6 @@ impl FirstWrite {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn written(first: &FirstWrite, result: io::Result<usize>) -> (bool, io::Result<usize>) {
@@ -102,8 +118,9 @@ mod tests {
         assert!(written(&first, Err(io::ErrorKind::WouldBlock.into())).0);
         tokio::time::advance(Duration::from_millis(1)).await;
         let (called, said) = written(&first, Ok(5));
-        assert!(!called && said.unwrap_err().to_string().contains("1ms ago"));
-        assert!(!first.has_begun());
+        assert!(!called && said.is_err());
+        let late = Unanswered::Late(Duration::from_millis(1));
+        assert_eq!(first.unanswered(), late);
         assert!(!written(&first, Ok(5)).0, "not even a goodbye");
     }
 
@@ -114,10 +131,15 @@ mod tests {
         assert!(written(&first, Ok(1)).0);
         tokio::time::advance(Duration::from_hours(1)).await;
         assert!(written(&first, Ok(1)).0, "the rest of it");
-        assert!(first.has_begun());
+        assert_eq!(first.unanswered(), Unanswered::Began);
         first.answered();
         first.expect_by(soon());
-        assert!(!first.has_begun(), "the next request is another one");
+        let next = first.unanswered();
+        assert_eq!(
+            next,
+            Unanswered::NotBegun,
+            "the next request is another one"
+        );
     }
 
     #[tokio::test]
@@ -126,6 +148,6 @@ mod tests {
         first.expect_by(soon());
         assert!(written(&first, Err(io::ErrorKind::BrokenPipe.into())).0);
         assert!(!written(&first, Ok(5)).0);
-        assert!(!first.has_begun());
+        assert_eq!(first.unanswered(), Unanswered::NotBegun);
     }
 }

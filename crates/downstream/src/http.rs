@@ -12,7 +12,7 @@ use http_body_util::Full;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tollgate_core::id::LaneName;
 use tollgate_core::outcome::AttemptKind;
-use tollgate_core::ports::{Connector, Heard, Line, NoLine, Permit, Profile, Request};
+use tollgate_core::ports::{Connector, Heard, Line, Missed, NoLine, Permit, Profile, Request};
 
 use crate::access::Access;
 use crate::charge::{judge_charge, judge_charge_probe};
@@ -126,32 +126,32 @@ impl Line for HttpLine {
         connected.map_err(|none| none.at(&self.endpoint.label))
     }
 
-    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Heard {
+    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
         let (profile, contract) = (&self.endpoint.profile, self.endpoint.contract);
         let use_by = permit.use_by().into();
         let exchange = match self.endpoint.order(request) {
-            Ok(out) => self.lease.exchange(out, use_by, profile.timeout).await,
+            Ok(out) => self.lease.exchange(out, use_by, profile.timeout).await?,
             Err(error) => Exchange::NotSent(error.to_string()),
         };
         let exchange = tell_apart(exchange, profile, &contract.names(request));
-        heard(AttemptKind::Send, exchange, |e| match contract {
+        Ok(heard(AttemptKind::Send, exchange, |e| match contract {
             Contract::Payments => judge_send(e, &request.reference, profile),
             Contract::Charges => judge_charge(e, profile),
-        })
+        }))
     }
 
-    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Heard {
+    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
         let (profile, contract) = (&self.endpoint.profile, self.endpoint.contract);
         let use_by = permit.use_by().into();
         let exchange = match self.endpoint.question(request) {
-            Ok(out) => self.lease.exchange(out, use_by, profile.timeout).await,
+            Ok(out) => self.lease.exchange(out, use_by, profile.timeout).await?,
             Err(error) => Exchange::NotSent(error.to_string()),
         };
         let exchange = tell_apart(exchange, profile, &contract.names(request));
-        heard(AttemptKind::Probe, exchange, |e| match contract {
+        Ok(heard(AttemptKind::Probe, exchange, |e| match contract {
             Contract::Payments => judge_probe(e, &request.reference),
             Contract::Charges => judge_charge_probe(e),
-        })
+        }))
     }
 }
 

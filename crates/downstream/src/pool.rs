@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tollgate_core::gate::HORIZON;
-use tollgate_core::ports::NoLine;
+use tollgate_core::ports::{Missed, NoLine};
 
 use crate::connection::{Connection, OutRequest, Remote};
 use crate::judge::Exchange;
@@ -263,21 +263,21 @@ impl Lease {
         request: OutRequest,
         use_by: Instant,
         within: Duration,
-    ) -> Exchange {
+    ) -> Result<Exchange, Missed> {
         let mut held = match timeout_at(use_by, self.renewed()).await {
             Ok(Ok(held)) => held,
-            Ok(Err(none)) => return Exchange::NotSent(none.to_string()),
+            Ok(Err(none)) => return Ok(Exchange::NotSent(none.to_string())),
             Err(_) => {
                 let why = "its connection was closed, and another one did not open in time";
-                return Exchange::NotSent(why.to_owned());
+                return Err(Missed(why.to_owned()));
             }
         };
-        let exchange = held.connection.exchange(request, use_by, within).await;
+        let exchange = held.connection.exchange(request, use_by, within).await?;
         if matches!(exchange, Exchange::Answered(_)) {
             held.connection.idle_since = Instant::now();
             self.held = Some(held);
         }
-        exchange
+        Ok(exchange)
     }
 }
 

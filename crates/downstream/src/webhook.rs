@@ -12,7 +12,9 @@ use http_body_util::Full;
 use tollgate_core::id::LaneName;
 use tollgate_core::marker::Marker;
 use tollgate_core::outcome::{AttemptKind, Outcome};
-use tollgate_core::ports::{Connector, Health, Heard, Line, NoLine, Permit, Profile, Request};
+use tollgate_core::ports::{
+    Connector, Health, Heard, Line, Missed, NoLine, Permit, Profile, Request,
+};
 
 use crate::access::Access;
 use crate::connection::{OutRequest, Remote};
@@ -126,10 +128,10 @@ impl Line for WebhookLine {
         connected.map_err(|none| none.at(&self.endpoint.place))
     }
 
-    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Heard {
+    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
         let (at_secs, use_by) = (permit.turn_at().as_second(), permit.use_by().into());
         let exchange = match self.endpoint.post(request, at_secs) {
-            Ok(out) => self.lease.exchange(out, use_by, TIMEOUT).await,
+            Ok(out) => self.lease.exchange(out, use_by, TIMEOUT).await?,
             Err(error) => Exchange::NotSent(error.to_string()),
         };
         let mut heard = heard(AttemptKind::Send, exchange, judge_delivery);
@@ -142,16 +144,16 @@ impl Line for WebhookLine {
             ("outcome", heard.outcome.state().as_str().to_lowercase()),
         ];
         metrics::counter!("tollgate_notification_sends_total", &labels).increment(1);
-        heard
+        Ok(heard)
     }
 
     /// Only after the clock was set is a repeat not allowed at once. A receiver cannot be asked, and
     /// need not be: it knows a repeat by its id, so that telling it again is always right.
-    async fn probe(self: Box<Self>, _permit: Permit, _request: &Request) -> Heard {
-        Heard {
+    async fn probe(self: Box<Self>, _permit: Permit, _request: &Request) -> Result<Heard, Missed> {
+        Ok(Heard {
             outcome: Outcome::retry("a receiver knows a repeat by its id; it is told again"),
             health: Health::Untold,
-        }
+        })
     }
 }
 

@@ -179,12 +179,12 @@ fn request() -> Request {
 
 async fn send(connector: &HttpConnector) -> Outcome {
     let line = connector.line().await.unwrap();
-    line.send(permit(), &request()).await.outcome
+    line.send(permit(), &request()).await.unwrap().outcome
 }
 
 async fn probe(connector: &HttpConnector) -> Outcome {
     let line = connector.line().await.unwrap();
-    line.probe(permit(), &request()).await.outcome
+    line.probe(permit(), &request()).await.unwrap().outcome
 }
 
 #[track_caller]
@@ -260,7 +260,7 @@ async fn a_strangers_404_neither_refuses_nor_proves_and_a_send_stops_the_lane() 
     .await;
     let connector = bank.connector();
     let line = connector.line().await.unwrap();
-    let sent = line.send(permit(), &request()).await;
+    let sent = line.send(permit(), &request()).await.unwrap();
     assert_unknown(&sent.outcome, "default backend - 404");
     let Health::TurnsUsAway { why } = sent.health else {
         panic!("{:?}", sent.health)
@@ -446,7 +446,7 @@ async fn a_key_that_is_no_header_is_not_sent() {
         idempotency_key: "a\r\nb".into(),
         ..request()
     };
-    let outcome = line.send(permit(), &request).await.outcome;
+    let outcome = line.send(permit(), &request).await.unwrap().outcome;
     assert!(matches!(outcome, Outcome::Retry { .. }), "{outcome:?}");
     assert!(bank.seen().is_empty());
 }

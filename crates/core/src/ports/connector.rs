@@ -50,6 +50,12 @@ pub struct Heard {
     pub health: Health,
 }
 
+/// The permit expired before the first byte left. Nothing was sent, neither the item nor the downstream is to
+/// blame, and another turn may be taken at once.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct Missed(pub String);
+
 /// What an exchange tells about the downstream itself, whatever became of the item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
@@ -74,10 +80,10 @@ pub trait Line: Send + Sync {
         Ok(())
     }
     /// Sends now, and judges the answer by the downstream's contract.
-    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Heard;
+    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed>;
     /// Asks now whether it was done: `Done`, `Declined`, `Retry` (the downstream knows nothing of
     /// it), or `Unknown`.
-    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Heard;
+    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed>;
 }
 
 /// What goes out. Built by the domain; the connector knows where and how.

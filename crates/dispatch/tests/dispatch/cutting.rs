@@ -9,7 +9,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use tokio::sync::Notify;
 use tollgate_core::id::LaneName;
-use tollgate_core::ports::{Connector, Heard, Line, NoLine, Permit, Profile, Request};
+use tollgate_core::ports::{Connector, Heard, Line, Missed, NoLine, Permit, Profile, Request};
 use tollgate_sandbox::Ledger;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Cutting {
         }
     }
 
-    async fn exchange(&self, exchange: impl Future<Output = Heard>) -> Heard {
+    async fn exchange<T>(&self, exchange: impl Future<Output = T>) -> T {
         self.die_at(Edge::BeforeSend).await;
         let arrivals = self.ledger.arrivals();
         let heard = if self.at == Edge::BeforeAnswer {
@@ -104,11 +104,11 @@ impl Line for CuttingLine {
     async fn connect_for(&mut self, turn: Instant) -> Result<(), NoLine> {
         self.line.connect_for(turn).await
     }
-    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Heard {
+    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
         let Self { line, cutting } = *self;
         cutting.exchange(line.send(permit, request)).await
     }
-    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Heard {
+    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
         let Self { line, cutting } = *self;
         cutting.exchange(line.probe(permit, request)).await
     }

@@ -9,7 +9,9 @@ use tollgate_core::id::LaneName;
 use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::lane_in_force::Standing;
 use tollgate_core::outcome::Outcome;
-use tollgate_core::ports::{Connector, Health, Heard, Line, NoLine, Permit, Profile, Request};
+use tollgate_core::ports::{
+    Connector, Health, Heard, Line, Missed, NoLine, Permit, Profile, Request,
+};
 use tollgate_dispatch::{Sender, Sent};
 
 use crate::cutting::Edge;
@@ -144,13 +146,13 @@ impl Connector for Mute {
 
 #[async_trait]
 impl Line for Mute {
-    async fn send(self: Box<Self>, _: Permit, _: &Request) -> Heard {
-        Heard {
+    async fn send(self: Box<Self>, _: Permit, _: &Request) -> Result<Heard, Missed> {
+        Ok(Heard {
             outcome: Outcome::retry("the connection was closed"),
             health: Health::Untold,
-        }
+        })
     }
-    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Heard {
+    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
         self.send(permit, request).await
     }
 }

@@ -77,7 +77,7 @@ fn request() -> Request {
 
 async fn send(connector: &HttpConnector) -> Outcome {
     let line = connector.line().await.unwrap();
-    line.send(permit(), &request()).await.outcome
+    line.send(permit(), &request()).await.unwrap().outcome
 }
 
 async fn connected(connector: &HttpConnector) -> Box<dyn Line> {
@@ -108,7 +108,10 @@ async fn a_send_and_a_probe_carry_the_headers_that_let_us_in() {
     assert!(!format!("{connector:?}").contains("secret"));
     assert_eq!(send(&connector).await, done());
     let line = connector.line().await.unwrap();
-    assert_eq!(line.probe(permit(), &request()).await.outcome, done());
+    assert_eq!(
+        line.probe(permit(), &request()).await.unwrap().outcome,
+        done()
+    );
 
     let host = bank.url.strip_prefix("https://").unwrap();
     let posted = format!(
@@ -191,7 +194,7 @@ async fn tickets_and_new_keys_do_not_cost_a_connection() {
         // The tickets are in the socket or on their way through.
         bank.opened.notified().await;
         assert_eq!(
-            line.send(permit(), &request()).await.outcome,
+            line.send(permit(), &request()).await.unwrap().outcome,
             done(),
             "{round}"
         );
@@ -219,7 +222,7 @@ async fn a_goodbye_before_the_turn_costs_a_new_connection_and_not_the_turn() {
         bank.opened.notified().await;
         bank.dismissed.notify_one();
         bank.followed.notified().await;
-        let outcome = line.send(permit(), &request()).await.outcome;
+        let outcome = line.send(permit(), &request()).await.unwrap().outcome;
         assert_eq!(outcome, done(), "{round}");
         bank.opened.notified().await;
         bank.followed.notified().await;
@@ -238,9 +241,8 @@ async fn after_the_right_to_send_has_ended_no_request_goes_out() {
         let late = tokio::time::Instant::now() - Duration::from_millis(1);
         let (attempt, turn_at) = (AttemptId(1), Timestamp::UNIX_EPOCH);
         let late = Permit::granted_by_the_gate(attempt, turn_at, 1, late.into_std());
-        let outcome = line.send(late, &request()).await.outcome;
-        assert_eq!(outcome, Outcome::retry(outcome.detail()));
-        assert!(outcome.detail().contains("the right to send ended"));
+        let missed = line.send(late, &request()).await.unwrap_err();
+        assert!(missed.0.contains("its permit had expired"), "{missed}");
         bank.ended.notified().await;
     }
     assert!(bank.seen().is_empty());
