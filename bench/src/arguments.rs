@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::postgres::{self, Phase};
 use crate::task::Task;
 
-const USAGE: &str = "usage: tollgate-bench [sqlite|postgres|temporal] [w1|w2|w3|w4|w5|w6|w7|w8|starts|consoles|all] \
+const USAGE: &str = "usage: tollgate-bench [sqlite|postgres|temporal] [w1|w2|w3|w4|w5|w6|w7|w8|w9|starts|consoles|all] \
                      [--size small|full] [--rounds N] [--out FILE]";
 
 #[derive(Debug)]
@@ -56,6 +56,8 @@ pub(crate) enum Workload {
     W6,
     W7,
     W8,
+    /// What one payment costs.
+    W9,
     /// How much of Temporal's rate of starts is left when the dispatcher makes them.
     Starts,
     /// What open consoles cost, and how long their pages take.
@@ -87,6 +89,7 @@ impl Store {
                 Workload::W4,
                 Workload::W5,
                 Workload::W8,
+                Workload::W9,
                 Workload::Consoles,
             ],
             Self::Postgres => &[
@@ -95,6 +98,7 @@ impl Store {
                 Workload::W3,
                 Workload::W4,
                 Workload::W6,
+                Workload::W9,
             ],
             Self::Temporal => &[Workload::W7, Workload::Starts],
         }
@@ -120,6 +124,7 @@ impl Workload {
             "w6" => Self::W6,
             "w7" => Self::W7,
             "w8" => Self::W8,
+            "w9" => Self::W9,
             "starts" => Self::Starts,
             "consoles" => Self::Consoles,
             _ => return None,
@@ -136,6 +141,7 @@ impl Workload {
             Self::W6 => "w6",
             Self::W7 => "w7",
             Self::W8 => "w8",
+            Self::W9 => "w9",
             Self::Starts => "starts",
             Self::Consoles => "consoles",
         }
@@ -250,8 +256,8 @@ mod tests {
         let arguments = parse("").unwrap();
         let all = [Store::Sqlite, Store::Postgres, Store::Temporal];
         assert_eq!(arguments.stores, all);
-        assert_eq!(arguments.workloads(Store::Sqlite).len(), 6);
-        assert_eq!(arguments.workloads(Store::Postgres).len(), 5);
+        assert_eq!(arguments.workloads(Store::Sqlite).len(), 7);
+        assert_eq!(arguments.workloads(Store::Postgres).len(), 6);
         assert_eq!((arguments.size, arguments.rounds), (Size::Full, 3));
         assert!(arguments.out(Store::Sqlite).ends_with("results/sqlite.md"));
         assert!(
@@ -280,7 +286,7 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_refused() {
         for line in [
-            "w9",
+            "w10",
             "postgres w5",
             "--out x",
             "--size huge",

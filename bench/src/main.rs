@@ -5,6 +5,7 @@
 //! binary, so that peaks of memory and warm caches do not mix. No timing is asserted anywhere.
 
 mod arguments;
+mod cost;
 mod http;
 mod measure;
 mod payments;

@@ -11,20 +11,22 @@ use super::task::{Peer, Work};
 
 const TEMPORAL_SDK: &str = "temporalio==1.35.0";
 
-/// Installs and builds them; nothing that is measured.
+/// Installs those on Node; nothing that is measured.
 pub(super) fn install() -> Result<()> {
-    let peers = folder();
+    let mut npm = Command::new("npm");
     succeeds(
-        Command::new("npm")
-            .args(["ci", "--no-audit", "--no-fund"])
-            .current_dir(&peers),
-    )?;
-    let built = built();
+        npm.args(["ci", "--no-audit", "--no-fund"])
+            .current_dir(folder()),
+    )
+}
+
+/// Builds the one in Rust.
+pub(super) fn build() -> Result<()> {
     succeeds(
         Command::new("cargo")
             .args(["build", "--release", "--locked", "--quiet"])
-            .current_dir(peers.join("graphile_worker"))
-            .env("CARGO_TARGET_DIR", &built),
+            .current_dir(folder().join("graphile_worker"))
+            .env("CARGO_TARGET_DIR", built()),
     )
 }
 

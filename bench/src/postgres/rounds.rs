@@ -65,7 +65,7 @@ pub(super) async fn measure(task: &Task, url: &str, server: &Server) -> Result<S
     })
 }
 
-fn output_of(phase: Phase, task: &Task, url: &str) -> Result<Vec<u8>> {
+pub(super) fn output_of(phase: Phase, task: &Task, url: &str) -> Result<Vec<u8>> {
     let mut command = match task {
         Task::Peer {
             peer,

@@ -15,7 +15,7 @@ pub(crate) const SETTINGS: &str = "fsync = on\nsynchronous_commit = on\nfull_pag
      checkpoint_timeout = 30min\n";
 
 #[derive(Debug)]
-pub(super) struct Server {
+pub(crate) struct Server {
     cluster: Cluster,
     pub(super) filesystem: String,
     pub(super) version: String,
@@ -23,8 +23,8 @@ pub(super) struct Server {
 
 /// What the server has counted so far.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Counted {
-    wal_bytes: f64,
+pub(crate) struct Counted {
+    pub(crate) wal_bytes: f64,
     commits: i64,
 }
 
@@ -56,13 +56,20 @@ impl Server {
     }
 
     /// The URL of a new, empty database.
-    pub(super) async fn database(&self) -> String {
+    pub(crate) async fn database(&self) -> String {
         self.cluster.database().await
     }
 
-    pub(super) async fn drop_database(&self, url: &str) {
+    pub(crate) async fn drop_database(&self, url: &str) {
         let name = name_of(url);
         self.cluster.sql(&format!("DROP DATABASE {name}")).await;
+    }
+
+    /// Their number depends on checkpoints, not on the work.
+    pub(super) async fn full_page_writes(&self, on: bool) {
+        let set = format!("ALTER SYSTEM SET full_page_writes = {on}");
+        self.cluster.sql(&set).await;
+        self.cluster.sql("SELECT pg_reload_conf()").await;
     }
 
     /// Fresh statistics, nothing dead, and all of it on the disk: the same start for every cell.
@@ -75,7 +82,7 @@ impl Server {
 
     /// Counted from outside, when nobody is connected any more: a session reports its commits
     /// late, at the latest when it ends.
-    pub(super) async fn counted(&self, url: &str) -> Result<Counted> {
+    pub(crate) async fn counted(&self, url: &str) -> Result<Counted> {
         const COUNTED: &str = "SELECT (pg_current_wal_insert_lsn() - '0/0')::float8,
                 (SELECT xact_commit FROM pg_stat_database WHERE datname = $1)";
         const SESSIONS: &str = "SELECT count(*) FROM pg_stat_activity

@@ -42,7 +42,7 @@ async fn with_lane(url: &str, change: LaneChange) -> Result<Arc<PostgresStore>> 
 }
 
 /// A plain connection; it ends with its client.
-pub(super) async fn connect(url: &str) -> Result<Client> {
+pub(crate) async fn connect(url: &str) -> Result<Client> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
     tokio::spawn(connection);
     Ok(client)

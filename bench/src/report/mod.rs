@@ -8,6 +8,7 @@ mod w3;
 mod w4;
 mod w5;
 mod w8;
+mod w9;
 
 use anyhow::Result;
 
@@ -37,6 +38,7 @@ pub(crate) fn run(arguments: &Arguments, workloads: &[Workload]) -> Result<Strin
             Workload::W4 => w4::section(&plan)?,
             Workload::W5 => w5::section(&plan)?,
             Workload::W8 => w8::section(&plan)?,
+            Workload::W9 => w9::section(&plan)?,
             Workload::Consoles => consoles::section(&plan)?,
             Workload::W2 | Workload::W6 | Workload::W7 | Workload::Starts => {
                 unreachable!("not among SQLite's workloads")

@@ -6,6 +6,7 @@ mod w2;
 mod w3;
 mod w4;
 mod w6;
+mod w9;
 
 use anyhow::Result;
 
@@ -31,11 +32,12 @@ pub(crate) async fn run(
     workloads: &[Workload],
     keep: impl Fn(&str) -> Result<()>,
 ) -> Result<String> {
-    if workloads
-        .iter()
-        .any(|w| [Workload::W1, Workload::W2].contains(w))
-    {
+    let any = |of: &[Workload]| workloads.iter().any(|workload| of.contains(workload));
+    if any(&[Workload::W1, Workload::W2, Workload::W9]) {
         peers::install()?;
+    }
+    if any(&[Workload::W1, Workload::W2]) {
+        peers::build()?;
     }
     let (scratch, server) = (Scratch::create()?, Server::start().await?);
     let plan = Plan {
@@ -52,6 +54,7 @@ pub(crate) async fn run(
             Workload::W3 => w3::section(&plan).await?,
             Workload::W4 => w4::section(&plan).await?,
             Workload::W6 => w6::section(&plan).await?,
+            Workload::W9 => w9::section(&plan).await?,
             Workload::W5 | Workload::W7 | Workload::W8 | Workload::Starts | Workload::Consoles => {
                 unreachable!("not among PostgreSQL's workloads")
             }

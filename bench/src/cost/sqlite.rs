@@ -1,0 +1,104 @@
+//! The cost on SQLite: rows by triggers in a run of their own, since those write too; WAL by the size of the log, which
+//! a reader keeps from being written over.
+
+use std::fs;
+use std::path::Path;
+use std::thread::sleep;
+
+use anyhow::Result;
+use rusqlite::Connection;
+
+use super::{COUNT, Cost, ENDED, LOOK_EVERY, RUNNING, Stage};
+
+/// One round: two runs, one for the rows and one for the bytes.
+pub(crate) fn measure(rows_in: &Path, bytes_in: &Path) -> Result<Cost> {
+    let [row_versions, deletes] = count_rows(rows_in)?;
+    let [wal_bytes, kept_bytes] = count_bytes(bytes_in)?;
+    Ok(Cost {
+        row_versions,
+        deletes,
+        wal_bytes,
+        kept_bytes,
+    })
+}
+
+fn count_rows(folder: &Path) -> Result<[f64; 2]> {
+    let db = prepared(folder)?;
+    db.execute_batch(
+        "CREATE TABLE w9 (written INTEGER, deleted INTEGER); INSERT INTO w9 VALUES (0, 0)",
+    )?;
+    let tables: Vec<String> = db
+        .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'w9'")?
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    for table in tables.iter().filter(|name| !name.starts_with("sqlite_")) {
+        for (what, column) in [
+            ("INSERT", "written"),
+            ("UPDATE", "written"),
+            ("DELETE", "deleted"),
+        ] {
+            db.execute_batch(&format!(
+                "CREATE TRIGGER w9_{table}_{what} AFTER {what} ON {table}
+                 BEGIN UPDATE w9 SET {column} = {column} + 1; END"
+            ))?;
+        }
+    }
+    drop(db);
+    pay_all(folder)?;
+    let counted = Connection::open(file(folder))?.query_row(
+        "SELECT written, deleted FROM w9",
+        [],
+        |row| Ok([row.get::<_, u32>(0)?, row.get::<_, u32>(1)?]),
+    )?;
+    Ok(counted.map(f64::from))
+}
+
+fn count_bytes(folder: &Path) -> Result<[f64; 2]> {
+    let before = size(&prepared(folder)?)?;
+    // What it has not read yet stays in the log, and the log is not begun again.
+    let reader = Connection::open(file(folder))?;
+    reader.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
+    let log = folder.join("cost.db-wal");
+    let begun = fs::metadata(&log).map_or(0, |log| log.len());
+    pay_all(folder)?;
+    let written = fs::metadata(&log)?.len() - begun;
+    reader.execute_batch("COMMIT")?;
+    drop(reader);
+    let after = size(&Connection::open(file(folder))?)?;
+    Ok([f64::from(u32::try_from(written)?), after - before])
+}
+
+/// A database that a first start has made, with its settings and lanes.
+fn prepared(folder: &Path) -> Result<Connection> {
+    let first = Stage::serve(&url(folder))?;
+    first.set_limit()?;
+    drop(first);
+    Ok(Connection::open(file(folder))?)
+}
+
+fn pay_all(folder: &Path) -> Result<()> {
+    let stage = Stage::serve(&url(folder))?;
+    stage.hand_in(folder)?;
+    let looker = Connection::open(file(folder))?;
+    let count = |question| looker.query_row(question, [], |row| row.get::<_, u32>(0));
+    while count(ENDED)? < COUNT || count(RUNNING)? > 0 {
+        sleep(LOOK_EVERY);
+    }
+    stage.check()
+}
+
+/// Once it holds nothing but what lives in it.
+fn size(db: &Connection) -> Result<f64> {
+    db.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")?;
+    let pages: u32 = db.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+    let bytes: u32 = db.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+    Ok(f64::from(pages) * f64::from(bytes))
+}
+
+fn url(folder: &Path) -> String {
+    format!("sqlite:{}", file(folder).display())
+}
+
+fn file(folder: &Path) -> std::path::PathBuf {
+    folder.join("cost.db")
+}
