@@ -3,14 +3,18 @@
 mod anew;
 mod audit;
 mod clock;
+mod cold;
 mod node;
 pub mod postgres;
 mod replan;
 mod requests;
 mod schema;
+mod sql;
 pub mod sqlite;
+mod store_on;
 mod telemetry;
 mod urgency;
 mod value;
 
 pub use clock::MovableTime;
+pub use store_on::StoreOn;

@@ -2,7 +2,7 @@
 
 /// What cannot wait behind bulk intake: turns and what follows from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Urgency {
+pub enum Urgency {
     Urgent,
     Normal,
 }

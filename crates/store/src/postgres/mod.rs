@@ -8,12 +8,7 @@ mod amendments;
 mod anew;
 mod attempts;
 mod away;
-mod bulk_views;
-mod bulks;
-mod calendars;
 mod call_turns;
-mod certificate;
-mod check_lists;
 mod claim;
 mod connect;
 mod counters;
@@ -32,6 +27,7 @@ mod lanes;
 mod migrate;
 mod open;
 mod open_attempts;
+mod perform;
 mod plans;
 mod queue;
 mod records;
@@ -40,12 +36,9 @@ mod replan;
 mod requests;
 mod rule_stops;
 mod run;
-mod sessions;
 mod set_back;
-mod settings;
 mod settle;
 mod starts;
-mod status_checks;
 mod storms;
 mod timetables;
 mod tls;
@@ -66,6 +59,7 @@ use tollgate_core::ports::{
 
 use crate::clock::MovableTime;
 use crate::node::{self, Node};
+use crate::store_on::StoreOn;
 use crate::urgency::Urgency;
 use admissions::Admit;
 use finish::Finish;
@@ -135,8 +129,10 @@ impl fmt::Debug for PostgresOptions {
 }
 
 /// All store ports on PostgreSQL.
+pub type PostgresStore = StoreOn<Postgres>;
+
 #[derive(Debug)]
-pub struct PostgresStore {
+pub struct Postgres {
     runner: Runner,
     admissions: Group<Admit>,
     settlements: Group<Settlement>,

@@ -18,8 +18,9 @@ use super::migrate::{Trouble, migrate};
 use super::run::Runner;
 use super::settle::settle_all;
 use super::tls::refused_certificate;
-use super::{PostgresOptions, PostgresStore, check_node};
+use super::{Postgres, PostgresOptions, PostgresStore, check_node};
 use crate::node::Node;
+use crate::store_on::StoreOn;
 use crate::urgency::Urgency;
 
 /// Older servers get no fixes any more, and nothing here is tested on them.
@@ -52,7 +53,7 @@ impl PostgresStore {
             })
         });
         let write_flows: Work<FlowWrite> = Arc::new(|tx, jobs| Box::pin(write_flows(tx, jobs)));
-        Ok(Self {
+        Ok(StoreOn(Postgres {
             admissions: Group::start(&runner, Urgency::Normal, ADMITTING, &admit),
             settlements: Group::start(&runner, Urgency::Urgent, SETTLING, &settle),
             ends: Group::start(&runner, Urgency::Urgent, FINISHING, &finish),
@@ -62,7 +63,7 @@ impl PostgresStore {
             runner,
             gate_margin: margin,
             node,
-        })
+        }))
     }
 }
 

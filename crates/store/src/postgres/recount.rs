@@ -8,7 +8,7 @@ use tollgate_core::ports::{Author, Recounted, StoreResult};
 
 use super::lanes;
 use super::replan::write_audit;
-use super::run::{Params, all, execute, now, optional};
+use super::run::{Params, all, execute, optional};
 use super::value::Us;
 
 /// The difference is looked for without a lock; only if there is one the plan is held and it is
@@ -35,10 +35,7 @@ pub(super) async fn recount(tx: &Transaction<'_>, lane: &LaneName) -> StoreResul
     if recounted.windows > 0 {
         let params: Params<'_> = &[&lane.as_str(), &generation, &windows, &held];
         execute(tx, CORRECT, params).await?;
-        if let Some(lane) = lanes::lane(tx, lane).await? {
-            let now = now(tx).await?;
-            lanes::forget_pointers(tx, &lane.name, lane.lane.window_size(), now).await?;
-        }
+        lanes::forget_pointers(tx, lane).await?;
         let author = Author::new(actor::RECONCILIATION, "counters differed from slots");
         write_audit(
             tx,

@@ -208,7 +208,7 @@ pub(super) async fn execute(
 }
 
 /// Waits until no other transaction holds this name, and holds it until this one ends.
-pub(super) async fn lock_name(tx: &Transaction<'_>, name: &str) -> StoreResult<()> {
+pub(super) async fn lock_name(tx: &impl GenericClient, name: &str) -> StoreResult<()> {
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
     execute(tx, lock, &[&name]).await.map(drop)
 }

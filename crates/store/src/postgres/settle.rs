@@ -145,7 +145,7 @@ async fn close_lanes(tx: &Transaction<'_>, jobs: &[Settlement]) -> StoreResult<(
     wishes.sort();
     for (lane, time, attempt) in wishes {
         if one(tx, IS_NEWS, &[&attempt.0]).await?.get(0) {
-            lanes::close_for(tx, lane, time, None).await?;
+            lanes::close_for(tx, lane, time).await?;
         }
     }
     Ok(())

@@ -341,24 +341,6 @@ async fn begin(
     audit(tx, &entry).await
 }
 
-/// A person resumes the lane, whose cursor is held: its connectors begin with a canary again.
-pub(super) async fn lift(tx: &Transaction<'_>, lane: &LaneName) -> StoreResult<()> {
-    const STORM: &str = "SELECT storm_id FROM lane_cursor WHERE lane = $1";
-    const END: &str = "UPDATE storm SET lifted_at = tg_now(),
-                last_attempt = (SELECT coalesce(max(attempt_id), 0) FROM attempt)
-         WHERE storm_id = $1 RETURNING last_attempt";
-    const RESUME: &str = "UPDATE lane_cursor SET storm_id = NULL WHERE lane = $1";
-    const ANEW: &str = "UPDATE connector_watch
-         SET passed = (canary = 0), places = '{}', since = $2 WHERE lane = $1";
-    let row = optional(tx, STORM, &[&lane.as_str()]).await?;
-    let Some(storm) = row.and_then(|row| row.get::<_, Option<i64>>(0)) else {
-        return Ok(());
-    };
-    let last: i64 = one(tx, END, &[&storm]).await?.get(0);
-    execute(tx, RESUME, &[&lane.as_str()]).await?;
-    execute(tx, ANEW, &[&lane.as_str(), &last]).await.map(drop)
-}
-
 /// What has paused a lane, from this column on.
 pub(super) fn pause_from(row: &Row, column: usize) -> Option<StormPause> {
     let id: i64 = row.get::<_, Option<i64>>(column)?;

@@ -22,6 +22,16 @@ impl From<StoreError> for Failed {
     }
 }
 
+/// Where the hot path performs a use case that refuses nothing: an error of ours is a bug there.
+impl From<Failed> for rusqlite::Error {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Sqlite(error) => error,
+            Failed::Ours(error) => Self::ToSqlConversionFailure(Box::new(error)),
+        }
+    }
+}
+
 #[expect(
     clippy::needless_pass_by_value,
     reason = "the shape that map_err wants"

@@ -5,12 +5,7 @@ mod admit;
 mod amendments;
 mod anew;
 mod attempts;
-mod bulk_views;
-mod bulks;
-mod calendars;
 mod call_turns;
-mod certificate;
-mod check_lists;
 mod claim;
 mod counters;
 mod dead_letters;
@@ -24,6 +19,7 @@ mod guards;
 mod interventions;
 mod lanes;
 mod open;
+mod perform;
 mod plans;
 mod queue;
 mod reader;
@@ -32,11 +28,8 @@ mod recount;
 mod replan;
 mod requests;
 mod rule_stops;
-mod sessions;
 mod set_back;
-mod settings;
 mod starts;
-mod status_checks;
 mod storms;
 mod timetables;
 mod turns;
@@ -55,6 +48,7 @@ use tollgate_core::ports::{
 
 use crate::clock::{Clock, MovableTime};
 use crate::node::{self, Node};
+use crate::store_on::StoreOn;
 use crate::urgency::Urgency;
 use error::Failed;
 use fault::Fault;
@@ -87,7 +81,10 @@ impl SqliteOptions {
     }
 }
 
-pub struct SqliteStore {
+/// All store ports on SQLite.
+pub type SqliteStore = StoreOn<Sqlite>;
+
+pub struct Sqlite {
     writer: Writer,
     readers: Readers,
     clock: Clock,
@@ -98,9 +95,9 @@ pub struct SqliteStore {
     _lock: std::fs::File,
 }
 
-impl fmt::Debug for SqliteStore {
+impl fmt::Debug for Sqlite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqliteStore")
+        f.debug_struct("Sqlite")
             .field("path", &self.options.path)
             .finish_non_exhaustive()
     }

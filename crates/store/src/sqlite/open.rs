@@ -13,10 +13,11 @@ use tollgate_core::ports::{StoreError, StoreResult};
 use super::fault::Fault;
 use super::reader::Readers;
 use super::writer::Writer;
-use super::{SqliteOptions, SqliteStore};
+use super::{Sqlite, SqliteOptions, SqliteStore};
 use crate::clock::Clock;
 use crate::node::Node;
 use crate::schema::{MADE_BY_ANOTHER_BUILD, Schema, Sums, ours};
+use crate::store_on::StoreOn;
 
 mod migrations {
     refinery::embed_migrations!("migrations/sqlite");
@@ -32,7 +33,7 @@ impl SqliteStore {
         let clock = Clock::anchored_now(options.time.clone());
         let writer = Writer::start(connection, clock.clone(), fault.clone());
         let writer = writer.map_err(|e| explain(&path, e))?;
-        Ok(Self {
+        Ok(StoreOn(Sqlite {
             writer,
             readers,
             clock,
@@ -40,7 +41,7 @@ impl SqliteStore {
             options,
             node: Node::default(),
             _lock: lock,
-        })
+        }))
     }
 }
 

@@ -7,6 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 use tollgate_core::ports::{StoreError, StoreResult};
 
+use super::error::Failed;
 use super::fault::Fault;
 use super::open::keep_plans;
 
@@ -48,6 +49,14 @@ impl Readers {
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> StoreResult<T> {
+        self.read_or_fail(move |c| Ok(work(c)?)).await
+    }
+
+    /// The same, for what may fail by itself.
+    pub(super) async fn read_or_fail<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Failed> + Send + 'static,
+    ) -> StoreResult<T> {
         let gone = |_| StoreError::Unavailable("the store is closed".into());
         let permit = Arc::clone(&self.free).acquire_owned().await.map_err(gone)?;
         let (idle, fault) = (Arc::clone(&self.idle), self.fault.clone());
@@ -71,8 +80,8 @@ impl Readers {
 
 fn in_snapshot<T>(
     connection: &Connection,
-    work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-) -> rusqlite::Result<T> {
+    work: impl FnOnce(&Connection) -> Result<T, Failed>,
+) -> Result<T, Failed> {
     connection.execute_batch("BEGIN DEFERRED")?;
     let result = work(connection);
     connection.execute_batch("COMMIT")?;

@@ -85,7 +85,7 @@ pub(super) fn recount(c: &Connection, lane: &LaneName, now: Us) -> rusqlite::Res
         .execute(params![lane.as_str(), generation, window, held])?;
     }
     if recounted.windows > 0 {
-        lanes::forget_pointers(c, lane)?;
+        lanes::forget_pointers(c, lane, now)?;
         let author = Author::new(actor::RECONCILIATION, "counters differed from slots");
         write_audit(
             c,

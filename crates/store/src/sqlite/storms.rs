@@ -302,29 +302,6 @@ fn begin(
     audit(c, now, &entry)
 }
 
-/// A person resumes the lane: its connectors begin with a canary again.
-pub(super) fn lift(c: &Connection, lane: &LaneName, now: Us) -> rusqlite::Result<()> {
-    let storm: Option<Option<i64>> = c
-        .prepare_cached("SELECT storm_id FROM lane_cursor WHERE lane = ?1")?
-        .query_row([lane.as_str()], |row| row.get(0))
-        .optional()?;
-    let Some(storm) = storm.flatten() else {
-        return Ok(());
-    };
-    let last: i64 = c
-        .prepare_cached("SELECT coalesce(max(attempt_id), 0) FROM attempt")?
-        .query_row([], |row| row.get(0))?;
-    c.prepare_cached("UPDATE storm SET lifted_at = ?2, last_attempt = ?3 WHERE storm_id = ?1")?
-        .execute(params![storm, now, last])?;
-    c.prepare_cached("UPDATE lane_cursor SET storm_id = NULL WHERE lane = ?1")?
-        .execute([lane.as_str()])?;
-    c.prepare_cached(
-        "UPDATE connector_watch SET passed = canary = 0, places = '[]', since = ?2 WHERE lane = ?1",
-    )?
-    .execute(params![lane.as_str(), last])
-    .map(drop)
-}
-
 /// What has paused a lane, from this column on.
 pub(super) fn pause_from(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<StormPause>> {
     let id: Option<i64> = row.get(column)?;

@@ -8,3 +8,5 @@
 mod postgres;
 mod sqlite;
 mod sqlite_plans;
+#[path = "../statements/mod.rs"]
+mod statements;

@@ -2,11 +2,11 @@
 //! data (nothing is ever analysed) nor on bound values (the store forbids it), so an empty database
 //! tells them; the statements are read from the store's own source, so that none is forgotten.
 
-use std::collections::BTreeSet;
-
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
+
+use crate::statements::statements_of;
 
 /// What a plan may read from end to end, whatever the statement: no table at all, a parameter, and
 /// tables with one row, or with one for each machine, lane or migration.
@@ -124,12 +124,7 @@ fn plans() -> Vec<Planned> {
     let connection = Connection::open(&path).unwrap();
     let qpsg = DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG;
     connection.set_db_config(qpsg, true).unwrap();
-    let statements = statements();
-    assert!(
-        statements.len() > 50,
-        "only {} were found",
-        statements.len()
-    );
+    let statements = statements_of("sqlite");
     let planned = statements.into_iter().map(|statement| Planned {
         steps: explain(&connection, &statement),
         statement,
@@ -148,32 +143,4 @@ fn explain(connection: &Connection, statement: &str) -> Vec<String> {
         steps.push(row.get(3).unwrap());
     }
     steps
-}
-
-/// The texts in the store's code that are SQL. One that is put together from pieces would not be
-/// seen whole, so there is none.
-fn statements() -> BTreeSet<String> {
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/sqlite");
-    let mut statements = BTreeSet::new();
-    for file in std::fs::read_dir(source).unwrap() {
-        let code = std::fs::read_to_string(file.unwrap().path()).unwrap();
-        let code = code.replace("\\\"", "").replace("\\\n", "");
-        assert!(
-            !code.contains("prepare_cached(&format!"),
-            "in pieces: {code}"
-        );
-        let texts = code.split('"').skip(1).step_by(2).map(on_one_line);
-        statements.extend(texts.filter(|text| is_sql(text)));
-    }
-    statements
-}
-
-fn is_sql(text: &str) -> bool {
-    let verbs = ["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "WITH "];
-    verbs.iter().any(|verb| text.starts_with(verb))
-}
-
-fn on_one_line(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ")
 }

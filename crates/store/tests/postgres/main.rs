@@ -7,6 +7,8 @@ mod open_errors;
 mod plans;
 mod proxy;
 mod sessions;
+#[path = "../statements/mod.rs"]
+mod statements;
 mod timelines;
 mod tls;
 mod trouble;

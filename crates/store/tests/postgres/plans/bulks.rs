@@ -21,6 +21,8 @@ pub(super) async fn run_all(store: &PostgresStore) {
             number,
         };
         assert!(store.chunk(&chunk).await.unwrap().is_some());
+        let failed = store.chunk_failed(&chunk, "no").await.unwrap();
+        assert_eq!(failed, Some(1));
         assert!(store.finish_chunk(&chunk, end(number)).await.unwrap());
     }
     let view = store.bulk(&bulk).await.unwrap().unwrap();
@@ -43,8 +45,11 @@ pub(super) async fn run_all(store: &PostgresStore) {
     let closed = store.close_bulk(&second, Some("key-77".into()), "d".into());
     assert!(matches!(closed.await.unwrap(), Closed::Known(_)));
     store.drop_upload(&second).await.unwrap();
-    let swept = store.sweep_uploads(Duration::from_hours(1), 64).await;
-    assert_eq!(swept.unwrap(), 64);
+    // Less than one file has, and more.
+    for most in [64, 600] {
+        let swept = store.sweep_uploads(Duration::from_hours(1), most).await;
+        assert_eq!(swept.unwrap(), u64::from(most));
+    }
 }
 
 async fn upload(store: &PostgresStore, name: &str, key: &str) -> BulkId {

@@ -1,0 +1,191 @@
+//! Control totals and the audit log.
+
+use async_trait::async_trait;
+use tollgate_core::Timestamp;
+use tollgate_core::id::{Item, ItemId, ItemType};
+use tollgate_core::item::QueueStatus;
+use tollgate_core::ports::{
+    Accounts, AuditEntry, AuditWanted, NewAudit, Page, StoreResult, Total, rows_needed,
+};
+
+use super::audit::audit;
+use crate::audit::Entry;
+use crate::sql::{Row, Sql, Tx, params};
+use crate::store_on::{Database, StoreOn};
+use crate::urgency::Urgency;
+
+#[async_trait]
+impl<D: Database> Accounts for StoreOn<D> {
+    async fn totals(
+        &self,
+        item_type: &ItemType,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> StoreResult<Vec<Total>> {
+        let wanted = params![item_type, from, to];
+        self.read(move |tx| async move {
+            let rows = tx.rows(TOTALS, wanted).await;
+            rows.iter().map(total_from).collect()
+        })
+        .await
+    }
+
+    async fn depths(&self, item_type: &ItemType) -> StoreResult<Vec<(QueueStatus, u64)>> {
+        let wanted = params![item_type];
+        self.read(move |tx| async move {
+            let row = tx.one(DEPTHS, wanted).await?;
+            // Without a lane PostgreSQL has nothing to sum up.
+            let depth = |status: QueueStatus| {
+                let count: Option<u64> = row.get(&status.as_str().to_lowercase())?;
+                Ok((status, count.unwrap_or(0)))
+            };
+            QueueStatus::UNENDED.into_iter().map(depth).collect()
+        })
+        .await
+    }
+
+    async fn write_audit(&self, entry: NewAudit) -> StoreResult<()> {
+        self.write(Urgency::Normal, move |tx| async move {
+            let entry = Entry {
+                item: entry.item.as_ref(),
+                action: &entry.action,
+                actor: &entry.actor,
+                detail: &entry.detail,
+                ..Entry::default()
+            };
+            let now = tx.now().await?;
+            audit(&tx, &entry, now).await;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn audit_log(&self, wanted: AuditWanted) -> StoreResult<Page<AuditEntry, i64>> {
+        self.read(move |tx| async move {
+            let asked = rows_needed(wanted.limit, wanted.is_filtered());
+            let rows = entries(&tx, &wanted, asked).await;
+            let entries = rows.iter().map(entry_from).collect::<StoreResult<_>>()?;
+            Ok(wanted.page(entries, asked))
+        })
+        .await
+    }
+}
+
+/// One statement: a request that becomes a record meanwhile is counted once. SQLite would take the
+/// index of another question; it keeps no statistics.
+const TOTALS: Sql = Sql::each(
+    "SELECT status, currency, sum(n) AS n, sum(amount) AS amount FROM (
+         SELECT status, currency, count(*) AS n, sum(amount_minor) AS amount FROM record
+         WHERE item_type = $1 AND created_at >= $2 AND created_at < $3
+         GROUP BY status, currency
+         UNION ALL
+         SELECT CASE state WHEN 'WAITING' THEN 'INITIALIZING' ELSE state END, currency,
+                count(*), sum(amount_minor)
+         FROM request INDEXED BY request_accepted
+         WHERE item_type = $1 AND state <> 'REFUSED'
+           AND accepted_at >= $2 AND accepted_at < $3
+         GROUP BY 1, 2
+         UNION ALL
+         SELECT 'INITIALIZING', 'XXX', lines - accepted - duplicate - rejected, 0
+         FROM bulk INDEXED BY bulk_running
+         WHERE item_type = $1 AND state = 'RUNNING'
+           AND started_at >= $2 AND started_at < $3)
+     GROUP BY status, currency ORDER BY status, currency",
+    "SELECT status, currency, sum(n)::bigint AS n, sum(amount)::bigint AS amount FROM (
+         SELECT status, currency, count(*) AS n, sum(amount_minor) AS amount FROM record
+         WHERE item_type = $1 AND created_at >= $2 AND created_at < $3
+         GROUP BY status, currency
+         UNION ALL
+         SELECT CASE state WHEN 'WAITING' THEN 'INITIALIZING' ELSE state END, currency,
+                count(*), sum(amount_minor)
+         FROM request
+         WHERE item_type = $1 AND state <> 'REFUSED'
+           AND accepted_at >= $2 AND accepted_at < $3
+         GROUP BY 1, 2
+         UNION ALL
+         SELECT 'INITIALIZING', 'XXX', lines - accepted - duplicate - rejected, 0
+         FROM bulk
+         WHERE item_type = $1 AND state = 'RUNNING'
+           AND started_at >= $2 AND started_at < $3) t
+     GROUP BY status, currency ORDER BY status, currency",
+);
+
+/// One partial index per line. PostgreSQL goes lane by lane, as the partial indexes do, which
+/// SQLite does by itself; the dead have one by type.
+const DEPTHS: Sql = Sql::each(
+    "SELECT
+         (SELECT count(*) FROM item_queue
+          WHERE item_type = $1 AND queue_status = 'READY') AS ready,
+         (SELECT count(*) FROM item_queue
+          WHERE item_type = $1 AND queue_status = 'CLAIMED') AS claimed,
+         (SELECT count(*) FROM item_queue
+          WHERE item_type = $1 AND queue_status = 'DISPATCHED'
+            AND finished_at IS NULL) AS dispatched,
+         (SELECT count(*) FROM item_queue
+          WHERE item_type = $1 AND queue_status = 'HELD') AS held,
+         (SELECT count(*) FROM item_queue
+          WHERE item_type = $1 AND queue_status = 'DEAD') AS dead",
+    "SELECT sum(d.ready)::bigint AS ready, sum(d.claimed)::bigint AS claimed,
+            sum(d.dispatched)::bigint AS dispatched, sum(d.held)::bigint AS held,
+         (SELECT count(*) FROM item_queue
+          WHERE item_type = $1 AND queue_status = 'DEAD') AS dead
+     FROM lane_plan p CROSS JOIN LATERAL (SELECT
+         (SELECT count(*) FROM item_queue
+          WHERE lane = p.lane AND item_type = $1 AND queue_status = 'READY') AS ready,
+         (SELECT count(*) FROM item_queue
+          WHERE lane = p.lane AND item_type = $1 AND queue_status = 'CLAIMED') AS claimed,
+         (SELECT count(*) FROM item_queue
+          WHERE lane = p.lane AND item_type = $1 AND queue_status = 'DISPATCHED'
+            AND finished_at IS NULL) AS dispatched,
+         (SELECT count(*) FROM item_queue
+          WHERE lane = p.lane AND item_type = $1 AND queue_status = 'HELD') AS held) d",
+);
+
+async fn entries(tx: &Tx, wanted: &AuditWanted, asked: u32) -> Vec<Row> {
+    const OF_ITEM: &str = "SELECT created_at, item_type, item_id, action, status_before,
+             status_after, actor, detail, audit_id, batch_id
+         FROM audit_log WHERE item_type = $1 AND item_id = $2 AND audit_id < $3
+         ORDER BY audit_id DESC LIMIT $4";
+    const OF_ACTOR: &str = "SELECT created_at, item_type, item_id, action, status_before,
+             status_after, actor, detail, audit_id, batch_id
+         FROM audit_log WHERE actor = $1 AND audit_id < $2 ORDER BY audit_id DESC LIMIT $3";
+    const OF_ALL: &str = "SELECT created_at, item_type, item_id, action, status_before,
+             status_after, actor, detail, audit_id, batch_id
+         FROM audit_log WHERE audit_id < $1 ORDER BY audit_id DESC LIMIT $2";
+    let before = wanted.after.unwrap_or(i64::MAX);
+    match (&wanted.item, &wanted.actor) {
+        (Some(item), _) => {
+            let key = params![&item.item_type, &item.id, before, asked];
+            tx.rows(OF_ITEM, key).await
+        }
+        (None, Some(actor)) => tx.rows(OF_ACTOR, params![actor, before, asked]).await,
+        (None, None) => tx.rows(OF_ALL, params![before, asked]).await,
+    }
+}
+
+fn total_from(row: &Row) -> StoreResult<Total> {
+    Ok(Total {
+        status: row.get("status")?,
+        currency: row.get("currency")?,
+        count: row.get("n")?,
+        amount_minor: row.get("amount")?,
+    })
+}
+
+fn entry_from(row: &Row) -> StoreResult<AuditEntry> {
+    let item_type: Option<ItemType> = row.get("item_type")?;
+    let item_id: Option<ItemId> = row.get("item_id")?;
+    Ok(AuditEntry {
+        id: row.get("audit_id")?,
+        at: row.get("created_at")?,
+        batch: row.get("batch_id")?,
+        item: item_type
+            .zip(item_id)
+            .map(|(kind, id)| Item::new(&kind, &id)),
+        action: row.get("action")?,
+        status_before: row.get("status_before")?,
+        status_after: row.get("status_after")?,
+        actor: row.get("actor")?,
+        detail: row.get("detail")?,
+    })
+}

@@ -1,0 +1,68 @@
+//! A store on one database. The ports of the cold half are implemented here for every database
+//! (`cold`); those of the hot path by each for itself (`sqlite`, `postgres`).
+
+use std::ops::Deref;
+
+use tollgate_core::ports::StoreResult;
+
+use crate::sql::{Dialogue, Tx};
+use crate::urgency::Urgency;
+
+#[derive(Debug)]
+pub struct StoreOn<D>(pub(crate) D);
+
+/// What the hot path uses of its own database: connections, clock, groups.
+impl<D> Deref for StoreOn<D> {
+    type Target = D;
+
+    fn deref(&self) -> &D {
+        &self.0
+    }
+}
+
+/// Performs use cases. Not for use outside: it is public only as a bound of public ports.
+pub trait Database: Send + Sync + 'static {
+    /// One that writes nothing. On SQLite it sees one snapshot, on PostgreSQL each statement its own.
+    fn read<T: Send + 'static>(
+        &self,
+        urgency: Urgency,
+        use_case: Dialogue<T>,
+    ) -> impl Future<Output = StoreResult<T>> + Send;
+
+    /// One transaction; returns after its commit.
+    fn write<T: Send + 'static>(
+        &self,
+        urgency: Urgency,
+        use_case: Dialogue<T>,
+    ) -> impl Future<Output = StoreResult<T>> + Send;
+}
+
+impl<D: Database> StoreOn<D> {
+    pub(crate) async fn read<T, F>(&self, use_case: impl FnOnce(Tx) -> F) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = StoreResult<T>> + Send + 'static,
+    {
+        self.0.read(Urgency::Normal, Dialogue::with(use_case)).await
+    }
+
+    pub(crate) async fn read_urgently<T, F>(&self, use_case: impl FnOnce(Tx) -> F) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = StoreResult<T>> + Send + 'static,
+    {
+        self.0.read(Urgency::Urgent, Dialogue::with(use_case)).await
+    }
+
+    pub(crate) async fn write<T, F>(
+        &self,
+        urgency: Urgency,
+        use_case: impl FnOnce(Tx) -> F,
+    ) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = StoreResult<T>> + Send + 'static,
+    {
+        self.0.write(urgency, Dialogue::with(use_case)).await
+    }
+}
