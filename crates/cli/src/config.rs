@@ -27,6 +27,9 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     let Command::Check { config } = &args.command;
     let problems = Config::problems(config.as_deref());
     if problems.is_empty() {
+        for promise in Config::promises(config.as_deref()) {
+            println!("promise: {promise}");
+        }
         println!("the configuration is good");
         return ExitCode::SUCCESS;
     }

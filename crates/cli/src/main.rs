@@ -1,5 +1,6 @@
 //! The one binary. Data goes to stdout, talk to stderr; the exit code says whether all is well.
 
+mod bank;
 mod completions;
 mod config;
 mod demo;
@@ -37,6 +38,8 @@ enum Command {
     /// Tokens for the API.
     #[command(subcommand)]
     Token(token::Command),
+    /// Descriptions of banks: check one, list and show the shipped ones.
+    Bank(bank::Args),
     /// What is wrong with a configuration, without starting anything.
     Config(config::Args),
     /// Print what a shell needs to complete these commands.
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
             Command::Sandbox(args) => sandbox::run(args).await,
             Command::Openapi => Ok(print_openapi()),
             Command::Token(command) => token::run(&command),
+            Command::Bank(args) => bank::run(&args),
             Command::Config(args) => Ok(config::run(&args)),
             Command::Completions(args) => Ok(completions::run(&args)),
             Command::Remote(command) => remote::run(command).await,

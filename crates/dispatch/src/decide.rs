@@ -134,6 +134,17 @@ pub(crate) fn key_in_doubt(history: &History) -> Option<&str> {
     lost.map(|lost| lost.key.as_str())
 }
 
+/// What is kept of a send that was answered with "I have it already", though nothing had been sent before. It is no
+/// evidence for the next such answer: the payment may be somebody else's, or of a store that was restored.
+pub(crate) const UNPROVED: &str =
+    "the bank has this payment already, and no earlier send of it is in doubt";
+
+/// Whether "I have it already" proves that the payment was done: an earlier send under this key may have arrived.
+pub(crate) fn duplicate_proves(history: &History, key: &str) -> bool {
+    let mut lost = lost_sends(undecided(&history.past));
+    lost.any(|sent| sent.key == key && !sent.detail.starts_with(UNPROVED))
+}
+
 /// The sends without an answer. One that was proved not to have been done is Retry, not Unknown: the
 /// proof was judged, and written down, with the answer that it was.
 fn lost_sends(past: &[Past]) -> impl Iterator<Item = &Past> {
@@ -317,6 +328,22 @@ mod tests {
             let said = next(&past, &profile(true), "second");
             assert_eq!(said, Next::Send(Doubt::None), "{attempts:?}");
         }
+    }
+
+    #[test]
+    fn a_duplicate_proves_only_what_may_have_arrived_under_its_key() {
+        let past = |state, detail: &str| {
+            let mut past = history(&[(Send, state, 0)], 30);
+            past.past[0].detail = detail.into();
+            past
+        };
+        assert!(duplicate_proves(&past(Unknown, "reset"), "first"));
+        assert!(!duplicate_proves(&past(Unknown, "reset"), "other"));
+        assert!(!duplicate_proves(&past(Retry, "status 429"), "first"));
+        assert!(
+            !duplicate_proves(&past(Unknown, UNPROVED), "first"),
+            "its own echo"
+        );
     }
 
     #[test]

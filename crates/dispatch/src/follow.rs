@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use tollgate_core::outcome::{Outcome, Quiet};
-use tollgate_core::ports::{StatusMove, Then};
+use tollgate_core::ports::{Heard, StatusMove, Then};
 use tollgate_core::retry;
 
-use crate::decide::Doubt;
+use crate::decide::{Doubt, UNPROVED};
 use crate::job::{IfDeclined, Job, Sent};
 
 /// The pauses of an item that goes back to the queue, by how often it failed: growing, and without an end.
@@ -23,6 +23,14 @@ pub(crate) struct Follows {
     /// What was Unknown is known not to have been done.
     pub(crate) disproves: bool,
     pub(crate) sent: Sent,
+}
+
+/// A duplicate is believed only of something that may have been sent before.
+pub(crate) fn proved(heard: Heard, duplicate_proves: bool) -> Outcome {
+    if heard.is_duplicate && !duplicate_proves {
+        return Outcome::Unknown(format!("{UNPROVED}: {}", heard.outcome.detail()));
+    }
+    heard.outcome
 }
 
 /// Once an attempt is Unknown, a later refusal proves nothing about it. A decline does: it is the

@@ -8,28 +8,30 @@
 //! was lost. So each decision names the latest attempt that it rests on, and the store gives no turn
 //! for it once there is a later one; the sender then looks again.
 
+mod aside;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{AttemptId, WatchId};
-use tollgate_core::item::QueueStatus;
 use tollgate_core::lane_in_force::CLOSED_PAUSE;
 use tollgate_core::outcome::{AttemptKind, Outcome, Quiet};
 use tollgate_core::ports::{
-    Connector, Health, Heard, History, ItemView, Line, Missed, NoLine, Permit, Settlement, Store,
-    StoreError, StoreResult,
+    Connector, Health, Heard, History, Line, Missed, NoLine, Permit, Settlement, Store, StoreError,
+    StoreResult,
 };
 use tollgate_core::retry;
 
 use crate::count;
 use crate::decide::{self, Doubt, Next};
-use crate::follow::{Follows, PAUSES, follow, judge};
+use crate::follow::{Follows, PAUSES, follow, judge, proved};
 use crate::gate::{Ask, Gate, NoTurn, Refusal};
 use crate::job::{IfDeclined, Job, Sent};
 use crate::lane_care::LaneCare;
 use crate::unused::Unused;
+use aside::{requeued, superseded};
 
 /// About ten seconds: well within a step.
 const SETTLE_TRIES: retry::Policy = retry::Policy {
@@ -70,6 +72,8 @@ struct Asked<'a> {
     doubt: Doubt,
     /// Of the item, before this exchange.
     failures: u32,
+    /// Whether "I have it already" would be evidence.
+    duplicate_proves: bool,
 }
 
 pub struct Sender {
@@ -198,6 +202,11 @@ impl Sender {
             }
             _ => job,
         };
+        if kind == AttemptKind::Send
+            && let Some(why) = self.connector.why_not(&job.request)
+        {
+            return self.cannot_be_made(job, &why).await.map(Look::Sent);
+        }
         // The line comes first: failing here has sent nothing and spends no turn.
         let mut line = match self.connector.line().await {
             Ok(line) => line,
@@ -215,6 +224,10 @@ impl Sender {
                     kind,
                     doubt,
                     failures: history.failures,
+                    duplicate_proves: decide::duplicate_proves(
+                        &history,
+                        &job.request.idempotency_key,
+                    ),
                 };
                 self.exchange(ask, line, permit).await
             }
@@ -307,18 +320,6 @@ impl Sender {
         Ok(Look::Again(Again::Missed(missed)))
     }
 
-    /// After a restart a flow may run before the dispatcher has claimed its item again: then it is
-    /// only early, and the step is tried again.
-    async fn not_ours(&self, job: &Job, why: String) -> StoreResult<Sent> {
-        let view = self.store.item(&job.item).await?;
-        let early =
-            |view: &ItemView| view.queue_status == QueueStatus::Ready && view.run == job.run;
-        if view.is_some_and(|view| early(&view)) {
-            return Err(StoreError::Unavailable(format!("not claimed yet: {why}")));
-        }
-        Ok(Sent::Superseded(why))
-    }
-
     fn ask(&self, job: &Job, kind: AttemptKind, doubt: Doubt, history: &History) -> Ask {
         Ask {
             lane: self.connector.lane().clone(),
@@ -346,6 +347,7 @@ impl Sender {
             kind,
             doubt,
             failures,
+            duplicate_proves,
         } = asked;
         let (attempt, turn_at, era) = (permit.attempt(), permit.turn_at(), permit.era());
         let profile = self.connector.profile();
@@ -354,6 +356,7 @@ impl Sender {
             AttemptKind::Send if !doubt.permits(profile, turn_at, era) => Ok(Heard {
                 outcome: Outcome::retry("not sent: the bank may have forgotten the key meanwhile"),
                 health: Health::Untold,
+                is_duplicate: false,
             }),
             AttemptKind::Send => line.send(permit, &job.request).await,
             AttemptKind::Probe => line.probe(permit, &job.request).await,
@@ -363,7 +366,7 @@ impl Sender {
             Err(missed) => return self.missed(&asked, attempt, missed).await,
         };
         self.care_for_lane(&heard, turn_at, began.elapsed()).await;
-        let outcome = judge(heard.outcome, doubt);
+        let outcome = judge(proved(heard, duplicate_proves), doubt);
         tracing::Span::current().record("outcome", outcome.state().as_str());
         count::exchange(self.connector.lane(), kind, outcome.state());
         if matches!(outcome, Outcome::Unknown(_)) {
@@ -458,18 +461,6 @@ impl Sender {
             }
         }
     }
-
-    async fn hold(&self, job: &Job) -> StoreResult<Sent> {
-        if self.store.hold(&job.item, job.run).await? {
-            return Ok(Sent::Held);
-        }
-        Ok(superseded(job, "hold", OTHERS))
-    }
-
-    async fn put_back(&self, job: &Job, pause: Duration, why: &str) -> StoreResult<Sent> {
-        let back = self.store.put_back(&job.item, job.run, pause, why);
-        Ok(requeued(job, back.await?, why))
-    }
 }
 
 fn unused(job: &Job, kind: AttemptKind, attempt: AttemptId) -> Unused {
@@ -479,20 +470,4 @@ fn unused(job: &Job, kind: AttemptKind, attempt: AttemptId) -> Unused {
         run: job.run,
         kind,
     }
-}
-
-fn requeued(job: &Job, is_back: bool, why: &str) -> Sent {
-    if is_back {
-        Sent::Requeued(why.to_owned())
-    } else {
-        superseded(job, "put back", OTHERS)
-    }
-}
-
-const OTHERS: &str = "another run owns the item";
-
-/// An update that is guarded by the run has moved no row.
-fn superseded(job: &Job, what: &'static str, why: &str) -> Sent {
-    tracing::warn!(item = %job.item, run = job.run, what, why, "nothing was moved");
-    Sent::Superseded(why.to_owned())
 }

@@ -2,7 +2,6 @@
 //! No SQL, no engine, no runtime: the outside is reached through the ports of `core`.
 
 mod digest;
-mod expression;
 mod fields;
 pub mod invoices;
 pub mod json;
@@ -10,3 +9,5 @@ pub mod notifications;
 pub mod payments;
 pub mod status_checks;
 mod steps;
+
+pub(crate) use tollgate_expression as expression;

@@ -139,7 +139,7 @@ impl Connection {
             .await
             .unwrap_or_else(|_| Exchange::Lost(format!("no whole answer within {within:?}")));
         let why = match exchange {
-            Exchange::Answered(_) | Exchange::Stranger(_) => {
+            Exchange::Answered(_) => {
                 self.first_write.answered();
                 return Ok(exchange);
             }

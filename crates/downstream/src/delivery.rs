@@ -14,7 +14,7 @@ pub(crate) fn judge_delivery(exchange: Exchange) -> Outcome {
             return Outcome::retry(format!("failed before the first byte: {why}"));
         }
         Exchange::Lost(why) => return Outcome::Unknown(why),
-        Exchange::Answered(answer) | Exchange::Stranger(answer) => answer,
+        Exchange::Answered(answer) => answer,
     };
     let status = answer.status;
     let retry_after = answer.retry_after();

@@ -1,13 +1,14 @@
-//! The connector to a downstream that speaks one of the money contracts over HTTP: where it is, what
-//! it promises, and what a send and a probe look like on the wire.
+//! The connector to a downstream that is described: where it is, and what a send and a probe look like on the wire.
+//! What goes out and what an answer means is the description's; what no description can change is in `judge.rs`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST};
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue};
 use http_body_util::Full;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tollgate_core::id::LaneName;
@@ -15,18 +16,17 @@ use tollgate_core::outcome::AttemptKind;
 use tollgate_core::ports::{Connector, Heard, Line, Missed, NoLine, Permit, Profile, Request};
 
 use crate::access::Access;
-use crate::charge::{judge_charge, judge_charge_probe};
 use crate::connection::{OutRequest, Remote};
-use crate::judge::{Exchange, heard, judge_probe, judge_send};
+use crate::description::{Description, NO_WAY_OUT};
+use crate::judge::{Exchange, judge};
 use crate::pool::{Lease, Pool};
-use crate::stranger::tell_apart;
 use crate::url::Base;
 
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
     /// How the connector is called in messages.
     pub name: String,
-    /// Where `/payments` or `/charge` is found: `http[s]://host[:port][/path]`.
+    /// What the description's paths are added to: `http[s]://host[:port][/path]`.
     pub url: String,
     pub lane: LaneName,
     pub profile: Profile,
@@ -42,35 +42,49 @@ pub struct HttpConnector {
 }
 
 impl HttpConnector {
-    /// To a downstream that asks for nothing and, with https, is known to the system.
+    /// To a bank of `docs/bank.md` that asks for nothing and, with https, is known to the system.
     pub fn new(options: HttpOptions) -> Result<Self, String> {
         Self::with_access(options, &Access::default())
     }
 
-    /// Checks the options and reads the root certificates; connects to nothing yet.
+    /// The same for one that must be let in.
     pub fn with_access(options: HttpOptions, access: &Access) -> Result<Self, String> {
-        Self::speaking(Contract::Payments, options, access)
+        let promised = &options.profile.means_not_done;
+        let description = Description::payments().promising_not_done(promised)?;
+        Self::describing(description, options, access)
     }
 
-    /// To a provider that charges customers: `/charge` instead of `/payments`.
-    pub fn charging(mut options: HttpOptions, access: &Access) -> Result<Self, String> {
-        options.profile.asks_by_key = true;
-        Self::speaking(Contract::Charges, options, access)
+    /// To a provider of `docs/bank.md` that charges customers.
+    pub fn charging(options: HttpOptions, access: &Access) -> Result<Self, String> {
+        let promised = &options.profile.means_not_done;
+        let description = Description::invoices().promising_not_done(promised)?;
+        Self::describing(description, options, access)
     }
 
-    fn speaking(contract: Contract, options: HttpOptions, access: &Access) -> Result<Self, String> {
+    /// To a downstream by its description. Checks the options and reads the root certificates; connects to nothing
+    /// yet.
+    pub fn describing(
+        description: Description,
+        mut options: HttpOptions,
+        access: &Access,
+    ) -> Result<Self, String> {
+        options.profile.asks_by_key = description.asks_by_key();
         let name = &options.name;
         let refuse = |why: &str| format!("connector {name:?}: {why}");
         let base = Base::parse(&options.url).map_err(|why| refuse(&why))?;
         if options.max_connections == 0 {
             return Err(refuse("with 0 connections it would never send"));
         }
+        if !options.profile.honours_idempotency_key && !description.can_be_asked() {
+            return Err(refuse(NO_WAY_OUT));
+        }
         if options.profile.timeout.is_zero() {
             return Err(refuse("with a timeout of 0 every answer would be lost"));
         }
         let remote = Remote::at(&base, access).map_err(|why| refuse(&why))?;
         let endpoint = Endpoint {
-            contract,
+            description,
+            earlier: HashMap::new(),
             label: format!("{name} {}", options.url),
             place: base.place(),
             path: base.path,
@@ -84,6 +98,15 @@ impl HttpConnector {
             endpoint: Arc::new(endpoint),
             pool: Arc::new(pool),
         })
+    }
+
+    /// Knows these versions too: what one of them may have sent is sent again by it.
+    pub fn knowing(mut self, earlier: Vec<Description>) -> Result<Self, String> {
+        let endpoint = Arc::get_mut(&mut self.endpoint);
+        let endpoint = endpoint.ok_or("the connector is in use already")?;
+        let earlier = earlier.into_iter().map(|it| (it.version().to_owned(), it));
+        endpoint.earlier.extend(earlier);
+        Ok(self)
     }
 
     /// The same for two URLs of one place, however they are written: `host:port/path`.
@@ -100,6 +123,15 @@ impl Connector for HttpConnector {
 
     fn profile(&self) -> &Profile {
         &self.endpoint.profile
+    }
+
+    fn version(&self) -> Option<&str> {
+        Some(self.endpoint.description.version())
+    }
+
+    fn why_not(&self, request: &Request) -> Option<String> {
+        let composed = self.endpoint.sent_by(request)?;
+        composed.compose(AttemptKind::Send, request).err()
     }
 
     async fn line(&self) -> Result<Box<dyn Line>, NoLine> {
@@ -127,67 +159,42 @@ impl Line for HttpLine {
     }
 
     async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
-        let (profile, contract) = (&self.endpoint.profile, self.endpoint.contract);
-        let use_by = permit.use_by().into();
-        let exchange = match self.endpoint.order(request) {
-            Ok(out) => self.lease.exchange(out, use_by, profile.timeout).await?,
-            Err(error) => Exchange::NotSent(error.to_string()),
-        };
-        let exchange = tell_apart(exchange, profile, &contract.names(request));
-        Ok(heard(AttemptKind::Send, exchange, |e| match contract {
-            Contract::Payments => judge_send(e, &request.reference, profile),
-            Contract::Charges => judge_charge(e, profile),
-        }))
+        self.exchange(AttemptKind::Send, permit, request).await
     }
 
     async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
-        let (profile, contract) = (&self.endpoint.profile, self.endpoint.contract);
+        self.exchange(AttemptKind::Probe, permit, request).await
+    }
+}
+
+impl HttpLine {
+    async fn exchange(
+        self,
+        kind: AttemptKind,
+        permit: Permit,
+        request: &Request,
+    ) -> Result<Heard, Missed> {
+        let Self { endpoint, lease } = self;
         let use_by = permit.use_by().into();
-        let exchange = match self.endpoint.question(request) {
-            Ok(out) => self.lease.exchange(out, use_by, profile.timeout).await?,
-            Err(error) => Exchange::NotSent(error.to_string()),
+        let exchange = match endpoint.made(kind, request) {
+            Ok(out) => {
+                lease
+                    .exchange(out, use_by, endpoint.profile.timeout)
+                    .await?
+            }
+            Err(why) => Exchange::NotSent(why),
         };
-        let exchange = tell_apart(exchange, profile, &contract.names(request));
-        Ok(heard(AttemptKind::Probe, exchange, |e| match contract {
-            Contract::Payments => judge_probe(e, &request.reference),
-            Contract::Charges => judge_charge_probe(e),
-        }))
-    }
-}
-
-/// What the downstream does for us: its addresses, and what its answers mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Contract {
-    Payments,
-    Charges,
-}
-
-impl Contract {
-    fn address(self) -> &'static str {
-        match self {
-            Self::Payments => "payments",
-            Self::Charges => "charge",
-        }
-    }
-
-    /// What an answer may name the request by. A charge is known by its invoice and by its key.
-    fn names(self, request: &Request) -> Vec<(&'static str, &str)> {
-        let (reference, key) = (&*request.reference, &*request.idempotency_key);
-        match self {
-            Self::Payments => vec![("paymentId", reference)],
-            Self::Charges => vec![
-                ("invoiceId", reference),
-                ("key", key),
-                ("idempotencyKey", key),
-            ],
-        }
+        let (description, marker) = (&endpoint.description, &endpoint.profile.recognised_by);
+        Ok(judge(description, marker, kind, exchange, request).heard)
     }
 }
 
 /// All that a line must know of its downstream.
 #[derive(Debug)]
 struct Endpoint {
-    contract: Contract,
+    description: Description,
+    /// By their versions, for what they may have sent.
+    earlier: HashMap<String, Description>,
     /// Name and URL, for messages.
     label: String,
     place: String,
@@ -201,35 +208,37 @@ struct Endpoint {
 }
 
 impl Endpoint {
-    fn order(&self, request: &Request) -> http::Result<OutRequest> {
-        let body = Full::new(Bytes::from(request.body_json.clone()));
-        let address = self.contract.address();
-        self.to(Method::POST, format!("{}/{address}", self.path))
-            .header("idempotency-key", &request.idempotency_key)
-            .header(CONTENT_TYPE, "application/json")
-            .body(body)
+    /// By whose bytes a request goes out; none if that version is not known any more.
+    fn sent_by(&self, request: &Request) -> Option<&Description> {
+        match &request.version {
+            Some(version) if version != self.description.version() => self.earlier.get(version),
+            _ => Some(&self.description),
+        }
     }
 
-    fn question(&self, request: &Request) -> http::Result<OutRequest> {
-        // A payment has one key for all its life; each charge of an invoice has one of its own.
-        let id = match self.contract {
-            Contract::Payments => path_segment(&request.reference),
-            Contract::Charges => path_segment(&request.idempotency_key),
+    fn made(&self, kind: AttemptKind, request: &Request) -> Result<OutRequest, String> {
+        let description = match kind {
+            AttemptKind::Send => self
+                .sent_by(request)
+                .ok_or("the description by which it was sent first is not known any more")?,
+            AttemptKind::Probe => &self.description,
         };
-        let address = self.contract.address();
-        self.to(Method::GET, format!("{}/{address}/{id}", self.path))
-            .body(Full::default())
-    }
-
-    fn to(&self, method: Method, path: String) -> http::request::Builder {
+        let composed = description.compose(kind, request)?;
         let mut builder = http::Request::builder()
-            .method(method)
-            .uri(path)
+            .method(composed.method)
+            .uri(format!("{}{}", self.path, composed.path))
             .header(HOST, &self.host_header);
         if let Some(headers) = builder.headers_mut() {
             headers.extend(self.headers.clone());
         }
-        builder
+        for (name, value) in composed.headers {
+            builder = builder.header(name, value);
+        }
+        if let Some(kind) = composed.content_type {
+            builder = builder.header(CONTENT_TYPE, kind);
+        }
+        let body = Full::new(Bytes::from(composed.body));
+        builder.body(body).map_err(|error| error.to_string())
     }
 }
 

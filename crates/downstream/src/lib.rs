@@ -3,9 +3,9 @@
 //! becomes of an outcome is the sender's business.
 
 mod access;
-mod charge;
 mod connection;
 mod delivery;
+mod description;
 mod encrypted;
 mod first_write;
 mod http;
@@ -22,6 +22,7 @@ mod webhook;
 
 pub use access::Access;
 pub use connection::MAX_ANSWER_BYTES;
+pub use description::{Checked, Description, Promises, SHIPPED, Subject, Wrong};
 pub use http::{HttpConnector, HttpOptions};
 pub use services::{HttpCheckServices, Service, ServiceOptions};
 pub use signature::Signer;

@@ -164,7 +164,7 @@ impl Service {
         };
         let exchanged = lease.exchange(request, use_by, within).await;
         match exchanged.map_err(|missed| CallError::Failed(missed.to_string()))? {
-            Exchange::Answered(answer) | Exchange::Stranger(answer) => Ok(answer),
+            Exchange::Answered(answer) => Ok(answer),
             Exchange::NotSent(why) | Exchange::Lost(why) => Err(CallError::Failed(why)),
         }
     }

@@ -5,47 +5,26 @@ use http::header::CONTENT_TYPE;
 use serde_json::{Map, Value};
 use tollgate_core::excerpt::excerpt;
 use tollgate_core::marker::Marker;
-use tollgate_core::ports::Profile;
 
-use crate::judge::{Answer, Exchange};
+use crate::judge::Answer;
 
 /// How much of a stranger's body is kept with the attempt, and of its content type.
 const EXCERPT_CHARS: usize = 200;
 const TYPE_CHARS: usize = 60;
 
-/// What the answer to a request may name it by: fields, each with its value. One of them is enough.
-pub(crate) type Names<'a> = &'a [(&'static str, &'a str)];
-
-/// Puts a 4xx aside that is not recognisably the downstream's.
-pub(crate) fn tell_apart(exchange: Exchange, profile: &Profile, names: Names<'_>) -> Exchange {
-    match exchange {
-        Exchange::Answered(answer)
-            if (400..=499).contains(&answer.status) && !is_own(&answer, profile, names) =>
-        {
-            Exchange::Stranger(answer)
-        }
-        told @ (Exchange::Answered(_)
-        | Exchange::Stranger(_)
-        | Exchange::NotSent(_)
-        | Exchange::Lost(_)) => told,
+/// What the description promises about a status is believed of whoever says when to come back: a limiter in front
+/// of the downstream has passed nothing on. `by_contract`: what the description itself says.
+pub(crate) fn is_own(
+    answer: &Answer,
+    marker: &Marker,
+    promised: bool,
+    by_contract: impl FnOnce() -> bool,
+) -> bool {
+    if promised && answer.retry_after().is_some() {
+        return true;
     }
-}
-
-/// What the profile promises about a status is believed of whoever says when to come back: a limiter in front
-/// of the downstream has passed nothing on.
-fn is_own(answer: &Answer, profile: &Profile, names: Names<'_>) -> bool {
-    let promised = profile.means_not_done.contains(&answer.status);
-    promised && answer.retry_after().is_some() || is_marked(answer, &profile.recognised_by, names)
-}
-
-fn is_marked(answer: &Answer, marker: &Marker, names: Names<'_>) -> bool {
     match marker {
-        Marker::Contract => json_object(answer).is_some_and(|object| {
-            !matches!(answer.status, 404 | 410)
-                || names
-                    .iter()
-                    .any(|(field, id)| object.get(*field).is_some_and(|it| it == id))
-        }),
+        Marker::Contract => by_contract(),
         Marker::Header { name, value } => {
             let mut found = answer.headers.get_all(name).iter();
             found.any(|it| value.as_ref().is_none_or(|value| it == value))
@@ -101,27 +80,22 @@ fn described(answer: &Answer) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use tollgate_core::outcome::AttemptKind;
+    use tollgate_core::ports::Health;
 
     use super::*;
-
-    const NAMES: Names<'static> = &[("invoiceId", "inv_1"), ("key", "invoice-inv_1-1")];
-
-    fn profile(marker: &str) -> Profile {
-        Profile {
-            honours_idempotency_key: false,
-            key_retention: Duration::from_hours(24),
-            settle: Duration::from_mins(1),
-            timeout: Duration::from_secs(10),
-            means_not_done: vec![429, 503],
-            recognised_by: Marker::parse(marker).unwrap(),
-            asks_by_key: false,
-        }
-    }
+    use crate::description::{Description, Subject};
+    use crate::judge::{Exchange, judge};
 
     fn is_stranger(answer: Answer, marker: &str) -> bool {
-        let told = tell_apart(Exchange::Answered(answer), &profile(marker), NAMES);
-        matches!(told, Exchange::Stranger(_))
+        let invoices = Description::invoices().promising_not_done(&[429, 503]);
+        let (marker, request) = (Marker::parse(marker).unwrap(), Subject::Invoices.sample());
+        let exchange = Exchange::Answered(answer);
+        let kind = AttemptKind::Send;
+        let judged = judge(&invoices.unwrap(), &marker, kind, exchange, &request);
+        let said = judged.heard.outcome.detail();
+        assert_ne!(judged.heard.health, Health::Untold);
+        said.contains("is not recognisably the bank's answer")
     }
 
     /// What load balancers, proxies and gateways answer, as they do.

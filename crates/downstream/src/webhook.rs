@@ -11,7 +11,7 @@ use http::header::{CONTENT_TYPE, HOST};
 use http_body_util::Full;
 use tollgate_core::id::LaneName;
 use tollgate_core::marker::Marker;
-use tollgate_core::outcome::{AttemptKind, Outcome};
+use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{
     Connector, Health, Heard, Line, Missed, NoLine, Permit, Profile, Request,
 };
@@ -19,7 +19,7 @@ use tollgate_core::ports::{
 use crate::access::Access;
 use crate::connection::{OutRequest, Remote};
 use crate::delivery::judge_delivery;
-use crate::judge::{Exchange, heard};
+use crate::judge::Exchange;
 use crate::pool::{Lease, Pool};
 use crate::signature::Signer;
 use crate::url::Base;
@@ -134,11 +134,21 @@ impl Line for WebhookLine {
             Ok(out) => self.lease.exchange(out, use_by, TIMEOUT).await?,
             Err(error) => Exchange::NotSent(error.to_string()),
         };
-        let mut heard = heard(AttemptKind::Send, exchange, judge_delivery);
-        if matches!(heard.health, Health::TurnsUsAway { .. }) {
-            // Whoever turns one kind of news away is no bank that turns us away: it is tried again.
-            heard.health = Health::Answers;
-        }
+        let unsent = matches!(exchange, Exchange::NotSent(_));
+        let outcome = judge_delivery(exchange);
+        let health = match &outcome {
+            _ if unsent => Health::Untold,
+            Outcome::Unknown(_) => Health::Fails,
+            Outcome::Done(_)
+            | Outcome::Refused(_)
+            | Outcome::Declined(_)
+            | Outcome::Retry { .. } => Health::Answers,
+        };
+        let heard = Heard {
+            outcome,
+            health,
+            is_duplicate: false,
+        };
         let labels = [
             ("lane", self.endpoint.lane.to_string()),
             ("outcome", heard.outcome.state().as_str().to_lowercase()),
@@ -153,6 +163,7 @@ impl Line for WebhookLine {
         Ok(Heard {
             outcome: Outcome::retry("a receiver knows a repeat by its id; it is told again"),
             health: Health::Untold,
+            is_duplicate: false,
         })
     }
 }

@@ -100,22 +100,24 @@ impl Connected {
 }
 
 fn connect(named: NamedBank) -> anyhow::Result<Connected> {
-    let name = named.name.clone();
+    let (key, name) = (named.key.clone(), named.name.clone());
     let watch = Watch::of(&named)?;
-    let (key, options, access) = way_to(named)?;
-    let connector = HttpConnector::with_access(options, &access)
-        .map_err(|why| anyhow::anyhow!("{key}: {why}"))?;
     Ok(Connected {
         key,
         name,
-        connector,
+        connector: connector(named)?,
         watch,
     })
 }
 
-/// Where a bank is configured, where it is, and what it asks for.
-pub(crate) fn way_to(named: NamedBank) -> anyhow::Result<(String, HttpOptions, Access)> {
-    let NamedBank { key, name, bank } = named;
+/// The way to a bank: where it is, what it asks for, and what it is told.
+pub(crate) fn connector(named: NamedBank) -> anyhow::Result<HttpConnector> {
+    let NamedBank {
+        key,
+        name,
+        bank,
+        description,
+    } = named;
     let access = access_to(&key, bank.root_certificates.clone(), &bank.headers)?;
     let options = HttpOptions {
         name,
@@ -124,7 +126,8 @@ pub(crate) fn way_to(named: NamedBank) -> anyhow::Result<(String, HttpOptions, A
         lane: bank.lane,
         max_connections: bank.max_connections,
     };
-    Ok((key, options, access))
+    let connector = HttpConnector::describing(description, options, &access);
+    connector.map_err(|why| anyhow::anyhow!("{key}: {why}"))
 }
 
 fn pairs_with_two_budgets<'a>(banks: &[&'a Connected]) -> Vec<(&'a Connected, &'a Connected)> {

@@ -4,6 +4,7 @@
 mod auth;
 #[cfg(test)]
 mod bank_tests;
+mod described;
 mod downstream;
 mod engine;
 mod http;
@@ -28,6 +29,7 @@ use tollgate_domains::payments::{
 
 pub(crate) use auth::Auth;
 pub use auth::Token;
+pub use described::read as read_description;
 pub(crate) use downstream::{Downstream, NamedBank};
 pub(crate) use engine::{Engine, EngineAt, Role, Temporal, WorkerSize};
 pub(crate) use http::{Http, Tls};
@@ -146,16 +148,48 @@ impl Config {
     /// Each field by itself; whether they go together is another question, and flags may still change
     /// the answer.
     pub fn read(file: Option<&Path>) -> anyhow::Result<Self> {
-        let mut figment = Figment::from(Toml::string(DEFAULT));
+        let mut said = Figment::new();
         if let Some(file) = file {
             let text = std::fs::read_to_string(file)
                 .with_context(|| format!("{} cannot be read", file.display()))?;
-            figment = figment.merge(Toml::string(&text));
+            said = said.merge(Toml::string(&text));
         }
-        figment = figment.merge(environment());
+        said = said.merge(environment());
+        let figment = Figment::from(Toml::string(DEFAULT)).merge(&said);
         let mut config: Self = figment.extract().map_err(|error| explain(&error, file))?;
         config.file = file.map(Path::to_owned);
+        config.note_what_was_said(&said);
         Ok(config)
+    }
+
+    /// Which promises about a bank a person has made; the documented defaults are nobody's.
+    fn note_what_was_said(&mut self, said: &Figment) {
+        let banks = [
+            ("downstream.payments", &mut self.downstream.payments),
+            ("downstream.invoices", &mut self.downstream.invoices),
+        ];
+        for (key, bank) in banks {
+            let is_said = |promise: &&str| said.find_value(&format!("{key}.{promise}")).is_ok();
+            bank.said = described::PROMISES.into_iter().filter(is_said).collect();
+        }
+    }
+
+    /// What descriptions promise in their banks' names, for an operator to confirm.
+    pub fn promises(file: Option<&Path>) -> Vec<String> {
+        let Ok(config) = Self::read(file) else {
+            return vec![];
+        };
+        let banks = config.downstream.banks().unwrap_or_default();
+        let banks = banks.into_iter().chain(config.downstream.provider());
+        let told = banks.flat_map(|named| {
+            // What the documented contract says needs no second look; what was added to it does.
+            let is_contract = named.bank.description.starts_with("contract");
+            let promises = named.description.bold_promises().into_iter();
+            let promises =
+                promises.filter(move |told| !is_contract || told.ends_with("nothing was done"));
+            promises.map(move |told| format!("{}: {told}", named.key))
+        });
+        told.collect()
     }
 
     /// Everything that would stop a start before it has touched the store.
@@ -361,8 +395,10 @@ mod tests {
     use super::*;
 
     pub(super) fn with(toml: &str) -> anyhow::Result<Config> {
-        let figment = Figment::from(Toml::string(DEFAULT)).merge(Toml::string(toml));
-        let config: Config = figment.extract().map_err(|e| explain(&e, None))?;
+        let said = Figment::from(Toml::string(toml));
+        let figment = Figment::from(Toml::string(DEFAULT)).merge(&said);
+        let mut config: Config = figment.extract().map_err(|e| explain(&e, None))?;
+        config.note_what_was_said(&said);
         config.validate()?;
         Ok(config)
     }

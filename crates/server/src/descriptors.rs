@@ -52,7 +52,7 @@ fn judge(limit: u64, config: &Config) -> anyhow::Result<Option<String>> {
 /// The most connections to all downstreams.
 fn downstreams(config: &Config) -> anyhow::Result<u64> {
     let mut banks = config.downstream.banks()?;
-    banks.push(config.downstream.provider());
+    banks.push(config.downstream.provider()?);
     let banks = banks.iter().map(|named| count(named.bank.max_connections));
     let receivers = config.downstream.notifications.urls.len();
     let receivers = count(receivers * tollgate_downstream::MAX_RECEIVER_CONNECTIONS);

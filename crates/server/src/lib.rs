@@ -31,6 +31,7 @@ mod wrong_tokens;
 pub use api::{Needs, ROUTES, openapi_json};
 pub use assemble::Tollgate;
 pub use auth::Role;
-pub use config::{Config, Token, read_rules};
+pub use config::{Config, Token, read_description, read_rules};
 pub use descriptors::raise_descriptor_limit;
 pub use telemetry::Log;
+pub use tollgate_downstream::{Description, SHIPPED};

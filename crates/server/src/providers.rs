@@ -24,10 +24,9 @@ pub(crate) struct Provider {
 impl Provider {
     /// Reads secrets and certificates; connects to nothing yet.
     pub(crate) fn connect(downstream: &Downstream) -> anyhow::Result<Self> {
-        let watch = Watch::of(&downstream.provider())?;
-        let (key, options, access) = banks::way_to(downstream.provider())?;
-        let connector = HttpConnector::charging(options, &access)
-            .map_err(|why| anyhow::anyhow!("{key}: {why}"))?;
+        let named = downstream.provider()?;
+        let watch = Watch::of(&named)?;
+        let connector = banks::connector(named)?;
         Ok(Self { connector, watch })
     }
 

@@ -24,9 +24,15 @@ pub(crate) struct Watch {
 impl Watch {
     /// Reads the secrets: another token is another configuration.
     pub(crate) fn of(named: &NamedBank) -> anyhow::Result<Self> {
-        let NamedBank { key, name, bank } = named;
+        let NamedBank {
+            key,
+            name,
+            bank,
+            description,
+        } = named;
         let mut hash = Sha256::new();
         hash.update(format!("{bank:?}"));
+        hash.update(description.text());
         for (header, secret) in &bank.headers {
             let value = secret.value();
             let value = value.map_err(|why| anyhow::anyhow!("{key}.headers.{header}: {why}"))?;

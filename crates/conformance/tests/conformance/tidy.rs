@@ -12,11 +12,12 @@ use tollgate_core::actor;
 const USES: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("dispatch", &["core"]),
-    ("domains", &["core", "dispatch"]),
+    ("expression", &["core"]),
+    ("domains", &["core", "dispatch", "expression"]),
     ("store", &["core"]),
     ("engine", &["core"]),
     ("temporal", &["core"]),
-    ("downstream", &["core"]),
+    ("downstream", &["core", "expression"]),
     (
         "server",
         &[

@@ -16,6 +16,14 @@ pub trait Connector: Send + Sync {
     /// The one lane through which this downstream is reached.
     fn lane(&self) -> &LaneName;
     fn profile(&self) -> &Profile;
+    /// Which bytes it makes of a request: another version may make others.
+    fn version(&self) -> Option<&str> {
+        None
+    }
+    /// Why nothing can be made of this request, whoever sends it; none if it can be sent.
+    fn why_not(&self, _request: &Request) -> Option<String> {
+        None
+    }
     /// The right to one exchange, before any turn is taken: the downstream can be reached, and one of
     /// the connections that it may have is ours. Failing here has sent nothing and costs no turn.
     async fn line(&self) -> Result<Box<dyn Line>, NoLine>;
@@ -48,6 +56,8 @@ impl NoLine {
 pub struct Heard {
     pub outcome: Outcome,
     pub health: Health,
+    /// It is Done by the word that it is a duplicate: proof only of an earlier send under this key.
+    pub is_duplicate: bool,
 }
 
 /// The permit expired before the first byte left. Nothing was sent, neither the item nor the downstream is to
@@ -93,6 +103,8 @@ pub struct Request {
     pub reference: String,
     pub idempotency_key: String,
     pub body_json: String,
+    /// By which version of the connector it went out first, if it may have gone out before.
+    pub version: Option<String>,
 }
 
 /// What a downstream promises about repeats.

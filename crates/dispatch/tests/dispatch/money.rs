@@ -284,6 +284,7 @@ pub(crate) fn job(id: &str, run: u32) -> Job {
             reference: id.into(),
             idempotency_key: format!("thing-{id}"),
             body_json: body.to_string(),
+            version: None,
         },
         moves: Moves {
             done: StatusMove::new(&["SCHEDULED", "IN_DOUBT"], "ACCEPTED"),

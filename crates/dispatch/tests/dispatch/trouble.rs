@@ -150,6 +150,7 @@ impl Line for Mute {
         Ok(Heard {
             outcome: Outcome::retry("the connection was closed"),
             health: Health::Untold,
+            is_duplicate: false,
         })
     }
     async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {

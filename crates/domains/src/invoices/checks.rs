@@ -4,7 +4,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use cel::Value;
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::id::check_item_id;
@@ -13,7 +12,7 @@ use tollgate_core::money::{Currency, Money};
 use super::ladder::parse_pause;
 use super::request::Customer;
 use super::status::InvoiceStatus;
-use crate::expression::{Expression, Facts, Vocabulary, map};
+use crate::expression::{Expression, Facts, Value, Vocabulary, map};
 
 /// How long a check that postpones does so if it does not say.
 const DEFAULT_PAUSE: &str = "1d";

@@ -1,12 +1,11 @@
 //! What a rule may know of a payment: the variables of its expression.
 
-use cel::Value;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{ItemId, LaneName};
 use tollgate_core::money::{Currency, Money};
 
 use super::{DEFAULT_GATEWAY, Party, PaymentRequest};
-use crate::expression::{Expression, Facts, Vocabulary, map, plain};
+use crate::expression::{Expression, Facts, Value, Vocabulary, map, plain};
 
 const PARTY: &[&str] = &["account", "name"];
 

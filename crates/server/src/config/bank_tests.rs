@@ -136,7 +136,7 @@ fn a_gateway_inherits_the_promises_and_no_secret() {
     assert_eq!(acme.means_not_done, [429, 503]);
     let by_code = Marker::Field("code".to_owned());
     assert_eq!(acme.profile().recognised_by, by_code);
-    let provider = config.downstream.provider().bank;
+    let provider = config.downstream.provider().unwrap().bank;
     assert_eq!(provider.profile().recognised_by, Marker::Contract);
     assert_eq!(acme.root_certificates.as_deref(), Some(Path::new("r.pem")));
     assert_eq!(
@@ -148,6 +148,56 @@ fn a_gateway_inherits_the_promises_and_no_secret() {
         "one bank's token is not for another"
     );
     assert!(!format!("{config:?}").contains("hunter2"));
+}
+
+#[test]
+fn a_description_makes_the_promises_that_nobody_else_has_made() {
+    let config = with(
+        "[downstream.payments]\ndescription = \"stripe-transfers\"\nsettle_secs = 7\n[downstream.gateways.pay]\nurl = \"http://pay\"\nlane = \"p\"\ndescription = \"paypal-payouts\"\nremembers_refusals = false\n[downstream.gateways.two]\nurl = \"http://two\"\nlane = \"t\"\n",
+    )
+    .unwrap();
+    let banks = config.downstream.banks().unwrap();
+    let promises = |n: usize| {
+        let bank = &banks[n].bank;
+        let NamedBank { description, .. } = &banks[n];
+        (
+            description.title.as_str(),
+            bank.key_retention_secs,
+            bank.settle_secs,
+            bank.remembers_refusals,
+        )
+    };
+    assert_eq!(promises(0), ("Stripe Transfers", 86_400, 7, true));
+    assert_eq!(promises(1), ("PayPal Payouts", 2_592_000, 60, false));
+    assert_eq!(promises(2), ("Stripe Transfers", 86_400, 7, true));
+}
+
+#[test]
+fn a_description_that_cannot_be_used_stops_the_start_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bank.toml");
+    let shipped = tollgate_downstream::Description::shipped("stripe-transfers").unwrap();
+    std::fs::write(&file, shipped.replace("{amountMinor}", "{amountCents}")).unwrap();
+    let of =
+        |name: &str, more: &str| format!("[downstream.payments]\ndescription = {name:?}\n{more}");
+    let file = file.display().to_string();
+    let table = [
+        (of("stripe", ""), "neither a file that can be read"),
+        (
+            of(&file, ""),
+            "bank.toml: line 21: send.form.amount: there is no \"amountCents\"",
+        ),
+        (of("contract-invoices", ""), "is about Invoices"),
+        (
+            of("paypal-payouts", "honours_idempotency_key = false"),
+            "the description has no [probe]",
+        ),
+    ];
+    for (text, why) in table {
+        let said = format!("{:#}", with(&text).unwrap_err());
+        assert!(said.contains(why), "{text}: {said}");
+        assert!(said.contains("downstream.payments.") && said.lines().count() == 1);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The banks in the configuration: `[downstream.payments]`, one more per gateway, and what each of
 //! them must not say about itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,7 +12,9 @@ use tollgate_core::marker::Marker;
 use tollgate_core::ports::{LONGEST_SEND, Profile};
 use tollgate_core::storm::RECENT;
 use tollgate_domains::payments::DEFAULT_GATEWAY;
+use tollgate_downstream::{Description, Subject};
 
+use super::described::{HONOURS, NOT_DONE, REMEMBERS, RETENTION, SETTLE, described};
 use super::notifications::Notifications;
 use super::secret::Secret;
 
@@ -43,6 +45,8 @@ pub struct Downstream {
 #[serde(deny_unknown_fields)]
 pub struct Bank {
     pub url: String,
+    /// The name of a shipped description, or a file.
+    pub description: String,
     pub lane: LaneName,
     pub timeout_ms: u64,
     pub honours_idempotency_key: bool,
@@ -57,6 +61,9 @@ pub struct Bank {
     pub root_certificates: Option<PathBuf>,
     #[serde(default)]
     pub headers: BTreeMap<String, Secret>,
+    /// The promises that a person has written: they count for more than the description's.
+    #[serde(skip)]
+    pub(crate) said: BTreeSet<&'static str>,
 }
 
 /// A bank of which only what differs from `[downstream.payments]` is written.
@@ -64,6 +71,7 @@ pub struct Bank {
 #[serde(deny_unknown_fields)]
 pub struct Gateway {
     url: Option<String>,
+    description: Option<String>,
     lane: Option<LaneName>,
     timeout_ms: Option<u64>,
     honours_idempotency_key: Option<bool>,
@@ -87,36 +95,28 @@ pub(crate) struct NamedBank {
     pub(crate) key: String,
     /// The gateway, or what the default bank is called in messages.
     pub(crate) name: String,
+    /// With the description's promises, where nobody has said otherwise.
     pub(crate) bank: Bank,
+    pub(crate) description: Description,
 }
 
 impl Downstream {
     /// The default bank first, then the gateways' by name.
     pub(crate) fn banks(&self) -> anyhow::Result<Vec<NamedBank>> {
-        let mut banks = vec![NamedBank {
-            key: "downstream.payments".to_owned(),
-            name: PAYMENTS.to_owned(),
-            bank: self.payments.clone(),
-        }];
+        let payments = ("downstream.payments".to_owned(), PAYMENTS.to_owned());
+        let mut banks = vec![described(payments, &self.payments, Subject::Payments)?];
         for (name, gateway) in &self.gateways {
             let key = format!("downstream.gateways.{name}");
             let bank = gateway.completed(&self.payments, &key)?;
-            banks.push(NamedBank {
-                key,
-                name: name.clone(),
-                bank,
-            });
+            banks.push(described((key, name.clone()), &bank, Subject::Payments)?);
         }
         Ok(banks)
     }
 
     /// The provider of invoices.
-    pub(crate) fn provider(&self) -> NamedBank {
-        NamedBank {
-            key: "downstream.invoices".to_owned(),
-            name: "invoices".to_owned(),
-            bank: self.invoices.clone(),
-        }
+    pub(crate) fn provider(&self) -> anyhow::Result<NamedBank> {
+        let invoices = ("downstream.invoices".to_owned(), "invoices".to_owned());
+        described(invoices, &self.invoices, Subject::Invoices)
     }
 
     pub(crate) fn validate(&self, patience_secs: u64) -> anyhow::Result<()> {
@@ -133,7 +133,7 @@ impl Downstream {
         for NamedBank { key, bank, .. } in &banks {
             bank.validate(key, patience_secs)?;
         }
-        let NamedBank { key, bank, .. } = &self.provider();
+        let NamedBank { key, bank, .. } = &self.provider()?;
         bank.validate(key, patience_secs)?;
         let lanes = banks
             .iter()
@@ -146,14 +146,20 @@ impl Downstream {
     /// and nobody is told.
     pub fn send_all_to(&mut self, url: &str) {
         self.notifications.silence();
-        for bank in [&mut self.payments, &mut self.invoices] {
+        let spoken = ["contract", "contract-invoices"];
+        for (bank, spoken) in [&mut self.payments, &mut self.invoices]
+            .into_iter()
+            .zip(spoken)
+        {
             url.clone_into(&mut bank.url);
+            spoken.clone_into(&mut bank.description);
             bank.root_certificates = None;
             bank.headers.clear();
             bank.recognised_by = Marker::Contract;
         }
         for gateway in self.gateways.values_mut() {
             gateway.url = Some(url.to_owned());
+            gateway.description = None;
             gateway.root_certificates = None;
             gateway.recognised_by = None;
             gateway.headers.clear();
@@ -196,8 +202,12 @@ impl Gateway {
         let honours = self.honours_idempotency_key;
         let means_not_done = self.means_not_done.clone();
         let recognised_by = self.recognised_by.clone();
+        let description = self.description.clone();
+        let description = description.unwrap_or_else(|| payments.description.clone());
         Ok(Bank {
             url,
+            said: self.said(payments, &description),
+            description,
             lane,
             timeout_ms: self.timeout_ms.unwrap_or(payments.timeout_ms),
             honours_idempotency_key: honours.unwrap_or(payments.honours_idempotency_key),
@@ -216,6 +226,23 @@ impl Gateway {
             root_certificates: self.root_certificates.clone().or(inherited),
             headers: self.headers.clone(),
         })
+    }
+
+    /// What was said of the default bank holds for another that is described alike.
+    fn said(&self, payments: &Bank, description: &str) -> BTreeSet<&'static str> {
+        let own = [
+            (HONOURS, self.honours_idempotency_key.is_some()),
+            (RETENTION, self.key_retention_secs.is_some()),
+            (SETTLE, self.settle_secs.is_some()),
+            (NOT_DONE, self.means_not_done.is_some()),
+            (REMEMBERS, self.remembers_refusals.is_some()),
+        ];
+        let own = own
+            .into_iter()
+            .filter_map(|(key, said)| said.then_some(key));
+        let inherited = payments.said.iter().copied();
+        let alike = payments.description == description;
+        own.chain(inherited.filter(|_| alike)).collect()
     }
 }
 

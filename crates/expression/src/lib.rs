@@ -1,20 +1,20 @@
-//! What a rule or a check requires: a CEL expression, compiled once. Whatever can be said to be
-//! wrong with it before something is judged is said then; what is left is bounded by its length.
+//! What a rule, a check or a connector's description says: a CEL expression, compiled once. Whatever can be said
+//! to be wrong with it before something is judged is said then; what is left is bounded by its length.
 
 mod vocabulary;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
 
-use cel::{Context, Env, ExecutionError, Program, Value};
+use cel::extractors::This;
+use cel::{Context, Env, ExecutionError, Program};
 use tollgate_core::money::{Currency, Money};
 
-#[cfg(test)]
-pub(crate) use vocabulary::MAX_DEPTH;
-pub(crate) use vocabulary::Vocabulary;
+pub use cel::Value;
+pub use vocabulary::{MAX_DEPTH, Vocabulary};
 
 /// Long enough for a list of sixty accounts.
-pub(crate) const MAX_CHARS: usize = 2000;
+pub const MAX_CHARS: usize = 2000;
 /// Brackets within brackets.
 const MAX_NESTING: u16 = 16;
 /// Only what is used of it is taken from the machine.
@@ -22,18 +22,43 @@ const PARSER_STACK_BYTES: usize = 64 << 20;
 
 static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
 
-#[derive(Debug)]
-pub(crate) struct Expression {
-    program: Program,
+/// Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Expression {
+    program: Arc<Program>,
 }
 
 impl Expression {
     /// `sample` is the least that is ever known. The error fits behind the rule's name.
-    pub(crate) fn compile(
+    pub fn compile(
         vocabulary: &'static Vocabulary,
         sample: &Facts,
         source: &str,
     ) -> Result<Self, String> {
+        let expression = Self::read(vocabulary, source)?;
+        match expression.holds(sample) {
+            Err(Failed::NoVerdict(what)) => Err(format!("must be true or false, and is {what}")),
+            Ok(_) | Err(Failed::Error(_)) => Ok(expression),
+        }
+    }
+
+    /// For an expression that is not a verdict but a value.
+    pub fn compile_value(vocabulary: &'static Vocabulary, source: &str) -> Result<Self, String> {
+        Self::read(vocabulary, source)
+    }
+
+    /// What its types make impossible, found by trying it. `sample` is the most that is ever known: what cannot work
+    /// with it because of its types never will.
+    pub fn check_types(&self, sample: &Facts) -> Result<(), String> {
+        match self.run(sample) {
+            Ok(Err(error)) if is_of_types(&error) => {
+                Err(format!("cannot be evaluated: {}", without_values(&error)))
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    fn read(vocabulary: &'static Vocabulary, source: &str) -> Result<Self, String> {
         if source.chars().count() > MAX_CHARS {
             return Err(format!(
                 "has more than {MAX_CHARS} characters; make two of it"
@@ -45,26 +70,30 @@ impl Expression {
         }
         let program = parse(source)?;
         vocabulary.check(program.expression())?;
-        let expression = Self { program };
-        match expression.holds(sample) {
-            Err(Failed::NoVerdict(what)) => Err(format!("must be true or false, and is {what}")),
-            Ok(_) | Err(Failed::Error(_)) => Ok(expression),
-        }
+        let program = Arc::new(program);
+        Ok(Self { program })
+    }
+
+    fn run(&self, facts: &Facts) -> Result<Result<Value, ExecutionError>, Failed> {
+        let run = AssertUnwindSafe(|| self.program.execute(&facts.context));
+        catch_unwind(run).map_err(|_| Failed::Error("the interpreter gave up".to_owned()))
+    }
+
+    pub fn value(&self, facts: &Facts) -> Result<Value, Failed> {
+        let value = self.run(facts)?;
+        value.map_err(|error| Failed::Error(without_values(&error)))
     }
 
     /// The first of these variables that it speaks of.
-    pub(crate) fn speaks_of<'n>(&self, names: &[&'n str]) -> Option<&'n str> {
+    pub fn speaks_of<'n>(&self, names: &[&'n str]) -> Option<&'n str> {
         let spoken = vocabulary::names(self.program.expression());
         names.iter().copied().find(|name| spoken.contains(name))
     }
 
-    pub(crate) fn holds(&self, facts: &Facts) -> Result<bool, Failed> {
-        let run = AssertUnwindSafe(|| self.program.execute(&facts.context));
-        match catch_unwind(run) {
-            Ok(Ok(Value::Bool(holds))) => Ok(holds),
-            Ok(Ok(other)) => Err(Failed::NoVerdict(other.type_of().to_string())),
-            Ok(Err(error)) => Err(Failed::Error(without_values(&error))),
-            Err(_) => Err(Failed::Error("the interpreter gave up".to_owned())),
+    pub fn holds(&self, facts: &Facts) -> Result<bool, Failed> {
+        match self.value(facts)? {
+            Value::Bool(holds) => Ok(holds),
+            other => Err(Failed::NoVerdict(other.type_of().to_string())),
         }
     }
 }
@@ -86,7 +115,7 @@ fn parse(source: &str) -> Result<Program, String> {
 
 /// Why there is neither yes nor no.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Failed {
+pub enum Failed {
     /// The type of what came out instead.
     NoVerdict(String),
     Error(String),
@@ -118,6 +147,20 @@ fn without_values(error: &ExecutionError) -> String {
     }
 }
 
+fn is_of_types(error: &ExecutionError) -> bool {
+    matches!(
+        error,
+        ExecutionError::NoSuchOverload(_)
+            | ExecutionError::UnsupportedBinaryOperator(..)
+            | ExecutionError::UnexpectedType { .. }
+            | ExecutionError::UnsupportedTargetType { .. }
+            | ExecutionError::NotSupportedAsMethod { .. }
+            | ExecutionError::InvalidArgumentCount { .. }
+            | ExecutionError::MissingArgumentOrTarget
+            | ExecutionError::UndeclaredReference(_)
+    )
+}
+
 /// The first of them, with its place; the drawing that the parser adds is left out.
 fn said_by_the_parser(errors: &cel::ParseErrors) -> String {
     let Some(error) = errors.errors.first() else {
@@ -142,37 +185,75 @@ fn deepest_bracket(source: &str) -> u16 {
 }
 
 /// What an expression knows of what it judges.
-pub(crate) struct Facts {
+pub struct Facts {
     context: Context<'static, 'static>,
 }
 
+impl std::fmt::Debug for Facts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Facts").finish_non_exhaustive()
+    }
+}
+
 impl Facts {
-    /// `minor()` is of this currency.
-    pub(crate) fn new(known: Vec<(&str, Value)>, currency: Currency) -> Self {
+    /// `minor()` and `major()` are of this currency, and fail without one.
+    pub fn new(known: Vec<(&str, Value)>, currency: impl Into<Option<Currency>>) -> Self {
+        let currency = currency.into();
         let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
         for (name, value) in known {
             context.add_variable_from_value(name, value);
         }
         let minor = move |text: Arc<String>| in_minor_units(&text, currency);
+        let major = move |minor: i64| in_major_units(minor, currency);
+        let lower = |This(text): This<Arc<String>>| text.to_ascii_lowercase();
+        let upper = |This(text): This<Arc<String>>| text.to_ascii_uppercase();
+        let first = |text: Arc<String>, chars: i64| beginning(&text, chars);
         // A name that is taken is our own mistake, and every rule with it would say so.
         let _ = context.add_function("minor", minor);
+        let _ = context.add_function("major", major);
+        let _ = context.add_function("lowerAscii", lower);
+        let _ = context.add_function("upperAscii", upper);
+        let _ = context.add_function("first", first);
         Self { context }
+    }
+
+    /// Adds what became known.
+    pub fn learn(&mut self, name: &str, value: Value) {
+        self.context.add_variable_from_value(name, value);
     }
 }
 
 /// `minor("12.50")` is 1250 in euros; CEL has no decimals of its own.
-fn in_minor_units(text: &str, currency: Currency) -> Result<i64, ExecutionError> {
+fn in_minor_units(text: &str, currency: Option<Currency>) -> Result<i64, ExecutionError> {
+    let currency = currency.ok_or_else(|| no_currency("minor"))?;
     Money::parse(text, currency)
         .map(|money| money.minor)
         .map_err(|why| ExecutionError::function_error("minor", format!("{text:?} {why}")))
 }
 
-pub(crate) fn map(entries: impl IntoIterator<Item = (String, Value)>) -> Value {
+/// `major(1250)` is "12.50" in euros.
+fn in_major_units(minor: i64, currency: Option<Currency>) -> Result<Value, ExecutionError> {
+    let currency = currency.ok_or_else(|| no_currency("major"))?;
+    Ok(Money { minor, currency }.decimal().into())
+}
+
+fn no_currency(function: &str) -> ExecutionError {
+    ExecutionError::function_error(function, "the currency is not known")
+}
+
+/// `first("invoice 7", 4)` is "invo"; a text that is shorter stays as it is.
+fn beginning(text: &str, chars: i64) -> Result<Value, ExecutionError> {
+    let chars = usize::try_from(chars)
+        .map_err(|_| ExecutionError::function_error("first", "a length is 0 or more"))?;
+    Ok(text.chars().take(chars).collect::<String>().into())
+}
+
+pub fn map(entries: impl IntoIterator<Item = (String, Value)>) -> Value {
     let entries: std::collections::HashMap<String, Value> = entries.into_iter().collect();
     entries.into()
 }
 
-pub(crate) fn plain(value: &serde_json::Value) -> Value {
+pub fn plain(value: &serde_json::Value) -> Value {
     use serde_json::Value as Json;
     match value {
         Json::Null => Value::Null,

@@ -4,7 +4,7 @@ use cel::common::ast::{EntryExpr, Expr, IdedExpr};
 
 /// Operations within operations, and a chain such as `a && b && c` is one inside the other: each is
 /// judged on the stack of a worker, some thirteen kilobytes a step where nothing is optimised.
-pub(crate) const MAX_DEPTH: usize = 48;
+pub const MAX_DEPTH: usize = 48;
 
 const TYPES: [&str; 8] = [
     "int",
@@ -17,7 +17,7 @@ const TYPES: [&str; 8] = [
     "null_type",
 ];
 /// The functions of CEL that are of use here, and ours.
-const FUNCTIONS: [&str; 11] = [
+const FUNCTIONS: [&str; 15] = [
     "size",
     "contains",
     "startsWith",
@@ -29,13 +29,18 @@ const FUNCTIONS: [&str; 11] = [
     "type",
     "dyn",
     "minor",
+    "major",
+    "lowerAscii",
+    "upperAscii",
+    "first",
 ];
 
 /// What an expression may speak of.
-pub(crate) struct Vocabulary {
-    pub(crate) variables: &'static [&'static str],
+#[derive(Debug)]
+pub struct Vocabulary {
+    pub variables: &'static [&'static str],
     /// Those of them that are objects, with all the fields they have.
-    pub(crate) objects: &'static [(&'static str, &'static [&'static str])],
+    pub objects: &'static [(&'static str, &'static [&'static str])],
 }
 
 impl Vocabulary {

@@ -1,0 +1,71 @@
+//! Items that are not sent now: they go back to the queue, are held for a person, or are another run's.
+
+use std::time::Duration;
+
+use tollgate_core::item::QueueStatus;
+use tollgate_core::ports::{ItemView, RuleStop, StoreError, StoreResult};
+
+use super::Sender;
+use crate::job::{Job, Sent};
+
+impl Sender {
+    /// Nothing can be made of this one item for its downstream: a person decides, and the lane goes on.
+    pub(super) async fn cannot_be_made(&self, job: &Job, why: &str) -> StoreResult<Sent> {
+        let stop = RuleStop {
+            rules: vec!["description".to_owned()],
+            why: format!("the bank's description makes no request of it: {why}"),
+            rejected: None,
+        };
+        tracing::warn!(item = %job.item, "held: {}", stop.why);
+        let (item, run) = (&job.item, job.run);
+        if self.store.stop_by_rules(item, run, stop).await? {
+            return Ok(Sent::Held);
+        }
+        Ok(superseded(job, "hold", OTHERS))
+    }
+
+    /// After a restart a flow may run before the dispatcher has claimed its item again: then it is
+    /// only early, and the step is tried again.
+    pub(super) async fn not_ours(&self, job: &Job, why: String) -> StoreResult<Sent> {
+        let view = self.store.item(&job.item).await?;
+        let early =
+            |view: &ItemView| view.queue_status == QueueStatus::Ready && view.run == job.run;
+        if view.is_some_and(|view| early(&view)) {
+            return Err(StoreError::Unavailable(format!("not claimed yet: {why}")));
+        }
+        Ok(Sent::Superseded(why))
+    }
+
+    pub(super) async fn hold(&self, job: &Job) -> StoreResult<Sent> {
+        if self.store.hold(&job.item, job.run).await? {
+            return Ok(Sent::Held);
+        }
+        Ok(superseded(job, "hold", OTHERS))
+    }
+
+    pub(super) async fn put_back(
+        &self,
+        job: &Job,
+        pause: Duration,
+        why: &str,
+    ) -> StoreResult<Sent> {
+        let back = self.store.put_back(&job.item, job.run, pause, why);
+        Ok(requeued(job, back.await?, why))
+    }
+}
+
+pub(super) fn requeued(job: &Job, is_back: bool, why: &str) -> Sent {
+    if is_back {
+        Sent::Requeued(why.to_owned())
+    } else {
+        superseded(job, "put back", OTHERS)
+    }
+}
+
+const OTHERS: &str = "another run owns the item";
+
+/// An update that is guarded by the run has moved no row.
+pub(super) fn superseded(job: &Job, what: &'static str, why: &str) -> Sent {
+    tracing::warn!(item = %job.item, run = job.run, what, why, "nothing was moved");
+    Sent::Superseded(why.to_owned())
+}
