@@ -91,7 +91,7 @@ const COUNTERS: [(&str, &str); 23] = [
     ),
 ];
 
-const GAUGES: [(&str, &str); 23] = [
+const GAUGES: [(&str, &str); 24] = [
     (
         "tollgate_store_writable",
         "1 while a small write to the store succeeds",
@@ -143,6 +143,10 @@ const GAUGES: [(&str, &str); 23] = [
         "bulk files that are being taken in",
     ),
     ("tollgate_lane_open", "1 while the lane sends"),
+    (
+        "tollgate_lane_refusal_storm",
+        "1 while a refusal storm has paused the lane",
+    ),
     ("tollgate_lane_limit_per_second", "the hard limit in force"),
     ("tollgate_lane_waiting", "items that wait on the lane"),
     (
