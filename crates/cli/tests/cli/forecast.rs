@@ -283,7 +283,7 @@ fn storm(pair: &Pair) {
     let now = pair.now();
     pair.black_out(now - Duration::from_hours(2), now - Duration::from_hours(1));
     pair.limit(
-        json!({"maxPerWindow": 40, "windowSizeSecs": 4, "maxPerSecond": 40, "calendar": "hours"}),
+        json!({"maxPerWindow": 20, "windowSizeSecs": 2, "maxPerSecond": 40, "calendar": "hours"}),
     );
     let ids: Vec<String> = (0..STORM).map(|n| format!("s{n:03}")).collect();
     pay_all(address, ids.iter().map(|id| payment(id)).collect());
@@ -310,7 +310,7 @@ fn storm(pair: &Pair) {
         pair.black_out(now + Duration::from_secs(1), now + Duration::from_secs(2));
     });
     let mut told =
-        act.then(|pair| drop(pair.limit(json!({"maxPerSecond": 20, "maxPerWindow": 40}))));
+        act.then(|pair| drop(pair.limit(json!({"maxPerSecond": 20, "maxPerWindow": 20}))));
     assert!(!told.is_empty(), "nothing was left to be told about");
     while pair.bank.ledger().arrivals() < STORM {
         told.extend(act.ask());

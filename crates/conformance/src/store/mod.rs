@@ -136,6 +136,7 @@ macro_rules! store_cases {
             a_start_that_moved_nothing_keeps_nobody_elses_from_moving
             a_released_claim_is_ready_again_and_counts_for_nobody
             an_item_put_back_is_ready_as_its_next_run_after_the_pause
+            an_item_put_back_in_place_keeps_the_time_at_which_it_was_due
             a_run_that_does_not_own_the_item_cannot_put_it_back
             finishing_ends_the_item_and_moves_its_record
             finishing_by_another_run_changes_nothing

@@ -13,6 +13,7 @@ mod lost_claims;
 mod matrix;
 mod money;
 mod mutants;
+mod order;
 mod sending;
 mod storms;
 mod strangers;
