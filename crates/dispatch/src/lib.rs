@@ -13,6 +13,7 @@ mod decide;
 mod dispatcher;
 mod every;
 mod feeder;
+mod file_order;
 mod follow;
 mod forecaster;
 mod gate;
@@ -37,6 +38,7 @@ pub use cycle::{Cycle, Round};
 pub use dispatcher::Dispatcher;
 pub use every::Every;
 pub use feeder::{ChunkFlow, Feeder, Wake};
+pub use file_order::FileOrder;
 pub use forecaster::{
     Forecaster, ItemForecast, LEAST_WAY, LEAST_WAY_ON_TEMPORAL, LaneForecast, Late, foresee,
     meets_deadline, without_lane,

@@ -429,7 +429,8 @@ macro_rules! store_cases {
             requests_are_told_page_by_page_and_by_state
         }
         $crate::store_case_module! { $new, bulks,
-            a_chunk_that_fails_waits_and_holds_no_other_back
+            a_chunk_that_fails_holds_back_its_own_file_for_half_a_minute
+            a_chunk_that_fails_waits_and_is_told
             an_upload_is_no_work_until_it_is_closed
             an_id_of_a_bulk_is_given_once
             a_chunk_added_twice_is_there_once
