@@ -36,7 +36,7 @@ use aside::{requeued, superseded};
 const SETTLE_TRIES: retry::Policy = retry::Policy {
     max_attempts: 8,
     first_pause: Duration::from_millis(100),
-    factor: 2,
+    factor: retry::TWICE,
     longest_pause: Duration::from_secs(3),
 };
 

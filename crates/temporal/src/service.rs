@@ -20,7 +20,7 @@ use crate::worker::{Registered, RunningWorker};
 const PAUSES: retry::Policy = retry::Policy {
     max_attempts: u32::MAX,
     first_pause: Duration::from_millis(500),
-    factor: 2,
+    factor: retry::TWICE,
     longest_pause: Duration::from_secs(5),
 };
 /// How often the server is asked whether it is there.
