@@ -44,7 +44,9 @@ pub use forecaster::{
     meets_deadline, without_lane,
 };
 pub use gate::{Ask, Gate, GateOptions, NoTurn, Refusal};
-pub use item_types::{ItemTypeInForce, SwitchedOff, change_item_type, item_type, switched_off};
+pub use item_types::{
+    ItemTypeInForce, SwitchedOff, change_item_type, exec_task_queues, item_type, switched_off,
+};
 pub use job::{IfDeclined, Job, Moves, Sent};
 pub use planner::{Feed, Planner};
 pub use reconciler::Reconciler;
