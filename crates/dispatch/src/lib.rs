@@ -41,7 +41,7 @@ pub use feeder::{ChunkFlow, Feeder, Wake};
 pub use file_order::FileOrder;
 pub use forecaster::{
     Forecaster, ItemForecast, LEAST_WAY, LEAST_WAY_ON_TEMPORAL, LaneForecast, Late, foresee,
-    meets_deadline, without_lane,
+    foresee_line, meets_deadline, without_lane,
 };
 pub use gate::{Ask, Gate, GateOptions, NoTurn, Refusal};
 pub use item_types::{

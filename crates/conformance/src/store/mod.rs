@@ -337,6 +337,7 @@ macro_rules! store_cases {
             what_is_under_way_is_unsent_until_its_turn
             what_is_tight_is_told_by_the_time_it_has_left
             whatever_has_a_slot_is_claimed_on_it_and_what_was_put_back_is_not
+            a_line_of_a_list_tells_whether_it_was_sent_and_when
             first_sends_are_told_with_their_slots_newest_first
         }
         $crate::store_case_module! { $new, replans,
@@ -424,6 +425,7 @@ macro_rules! store_cases {
             a_failed_try_is_told_and_followed_after_growing_pauses
             a_try_that_tells_nothing_is_looked_at
             a_request_can_be_withdrawn_until_it_is_planned
+            a_request_that_was_given_another_time_is_planned_from_it
             of_withdrawing_and_planning_at_once_one_happens
             totals_count_a_request_from_its_acceptance_on_and_once
             requests_are_told_page_by_page_and_by_state

@@ -8,6 +8,7 @@ mod clock_money;
 mod cutting;
 mod dispatching;
 mod feeding;
+mod forecasting;
 mod lines;
 mod lost_claims;
 mod matrix;

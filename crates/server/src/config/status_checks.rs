@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use rust_decimal::Decimal;
-use rust_decimal::prelude::ToPrimitive;
 use serde::Deserialize;
 use tollgate_domains::status_checks::WorkflowConfig;
 

@@ -122,6 +122,8 @@ CREATE TABLE request (
     last_error       text,
     accepted_at      bigint NOT NULL,
     due_at           bigint NOT NULL,
+    -- Instead of the time that was asked for.
+    moved_to         bigint,
     PRIMARY KEY (item_type, item_id)
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_vacuum_cost_delay = 0);

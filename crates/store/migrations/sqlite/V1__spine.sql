@@ -98,6 +98,8 @@ CREATE TABLE request (
     tries            INTEGER NOT NULL,
     failed_try       INTEGER NOT NULL,
     last_error       TEXT,
+    -- Instead of the time that was asked for.
+    moved_to         INTEGER,
     accepted_at      INTEGER NOT NULL,
     due_at           INTEGER NOT NULL,
     PRIMARY KEY (item_type, item_id)
