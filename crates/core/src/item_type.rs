@@ -56,11 +56,21 @@ pub struct ItemTypeChange {
     pub pre_start_buffer_mins: Option<Decimal>,
     pub max_dispatch_retries: Option<u32>,
     pub stale_claim_threshold_mins: Option<Decimal>,
+    pub exec_task_queue: Option<String>,
 }
+
+/// The longest name of a task queue.
+const MOST_QUEUE_CHARS: usize = 200;
 
 impl ItemTypeChange {
     pub fn applied_to(&self, old: ItemTypeConfig) -> Result<ItemTypeConfig, String> {
         let stale = self.stale_claim_threshold_mins;
+        let queue = self.exec_task_queue.as_ref();
+        if queue.is_some_and(|queue| !is_queue_name(queue)) {
+            return Err(format!(
+                "execTaskQueue must be 1 to {MOST_QUEUE_CHARS} printable ASCII characters without spaces"
+            ));
+        }
         let new = ItemTypeConfig {
             enabled: self.enabled.unwrap_or(old.enabled),
             batch_size: self.batch_size.unwrap_or(old.batch_size),
@@ -75,10 +85,17 @@ impl ItemTypeChange {
                 .max_dispatch_retries
                 .unwrap_or(old.max_dispatch_retries),
             stale_claim_threshold_mins: stale.unwrap_or(old.stale_claim_threshold_mins),
+            exec_task_queue: queue.cloned().unwrap_or(old.exec_task_queue),
             ..old
         };
         new.validate().map(|()| new)
     }
+}
+
+/// What a task queue may be called.
+pub fn is_queue_name(name: &str) -> bool {
+    let is_short = (1..=MOST_QUEUE_CHARS).contains(&name.len());
+    is_short && name.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// The largest claim.

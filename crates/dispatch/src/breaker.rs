@@ -19,7 +19,7 @@ const TRIAL: usize = 3;
 const PAUSES: retry::Policy = retry::Policy {
     max_attempts: u32::MAX,
     first_pause: Duration::from_secs(5),
-    factor: 2,
+    factor: retry::TWICE,
     longest_pause: Duration::from_mins(5),
 };
 

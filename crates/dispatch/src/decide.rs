@@ -201,6 +201,7 @@ mod tests {
         History {
             past: attempts.iter().enumerate().map(past).collect(),
             failures: 0,
+            due: at(now),
             busy_for: None,
             now: at(now),
             era: Era {

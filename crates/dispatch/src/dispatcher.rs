@@ -312,7 +312,7 @@ impl Dispatcher {
     }
 }
 
-/// Whatever has a slot runs at its slot, whichever run it is. What found its lane closed for a moment is spread by the
+/// Whatever has a slot runs at its slot, whichever run it is. What waits for a moment is spread by the
 /// gate. What waits for longer because it failed, perhaps with many others, is spread at random.
 fn delay(claimed: &Claimed, jitter: Duration) -> Duration {
     if claimed.on_slot || claimed.delay <= CLOSED_PAUSE {

@@ -13,7 +13,7 @@ use crate::job::{IfDeclined, Job, Sent};
 pub(crate) const PAUSES: retry::Policy = retry::Policy {
     max_attempts: u32::MAX,
     first_pause: Duration::from_secs(1),
-    factor: 2,
+    factor: retry::TWICE,
     longest_pause: Duration::from_mins(5),
 };
 

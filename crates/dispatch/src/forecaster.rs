@@ -10,7 +10,9 @@ use tokio::time::Instant;
 use tollgate_core::id::{ItemType, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane_in_force::{LaneInForce, no_such_lane};
-use tollgate_core::ports::{AttemptView, Far, ItemView, Store, StoreResult, Unsent, UnsentOnLane};
+use tollgate_core::ports::{
+    AttemptView, Far, ItemView, RecordLine, Store, StoreResult, Unsent, UnsentOnLane,
+};
 use tollgate_core::timetable::{Load, Outset, Timetable, Untold, UntoldCode, way};
 use tollgate_core::{SignedDuration, Timestamp};
 
@@ -18,8 +20,6 @@ use crate::item_types::{SwitchedOff, switched_off};
 
 /// A timetable is good for so long, unless its lane changes.
 const FRESH: Duration = Duration::from_secs(1);
-/// And what is late for so long.
-const LATE_FRESH: Duration = Duration::from_millis(1500);
 /// The way to a turn changes slowly.
 const WAY_FRESH: Duration = Duration::from_secs(10);
 /// The way is measured by so many sends.
@@ -54,8 +54,10 @@ impl std::fmt::Debug for Forecaster {
 /// What is known of a lane.
 #[derive(Default)]
 struct Kept {
+    /// With the moment at which its look began.
     forecast: Option<(Instant, Arc<LaneForecast>)>,
-    late: Option<(Instant, Late)>,
+    /// By the forecast of the same `as_of`.
+    late: Option<Late>,
     way: Option<(Instant, Duration)>,
 }
 
@@ -186,14 +188,12 @@ impl Forecaster {
         let Some(forecast) = self.forecast(name, &mut kept, None).await? else {
             return Ok(Late::default());
         };
-        if let Some((at, late)) = kept.late
-            && at.elapsed() < LATE_FRESH
-            && late.as_of >= forecast.lane.effective_at
-        {
+        // Counted once per timetable: what is told of it is as old as that, and no older.
+        if let Some(late) = kept.late.filter(|late| late.as_of == forecast.table.as_of) {
             return Ok(late);
         }
         let late = self.count_late(name, &forecast).await?;
-        kept.late = Some((Instant::now(), late));
+        kept.late = Some(late);
         Ok(late)
     }
 
@@ -249,6 +249,7 @@ impl Forecaster {
         {
             return Ok(Some(Arc::clone(forecast)));
         }
+        let began = Instant::now();
         let found = self.store.unsent(name, &self.item_types, NEAR).await?;
         let Some(found) = found else {
             return Ok(None);
@@ -261,7 +262,7 @@ impl Forecaster {
             }
         }
         let forecast = Arc::new(foreseen(found, self.margin, way, off));
-        kept.forecast = Some((Instant::now(), Arc::clone(&forecast)));
+        kept.forecast = Some((began, Arc::clone(&forecast)));
         Ok(Some(forecast))
     }
 
@@ -407,6 +408,42 @@ pub fn foresee(
             None => lane.ready(&item.item.item_type, due, deadline),
         }),
     }
+}
+
+/// The same for a line of a list, and whether it meets its deadline.
+pub fn foresee_line(
+    line: &RecordLine,
+    item_type: &ItemType,
+    lane: Option<&LaneForecast>,
+    now: Timestamp,
+) -> (Option<ItemForecast>, Option<bool>) {
+    let waits = |since| {
+        let reason = format!("it is {} and waits for a person", line.queue_status);
+        let code = UntoldCode::WaitsForPerson;
+        let untold = Untold {
+            code,
+            reason,
+            since,
+        };
+        Some(ItemForecast::untold(untold, now))
+    };
+    let foreseen = match (line.queue_status, lane) {
+        (QueueStatus::Cancelled, _) => None,
+        (QueueStatus::Dispatched, _) if line.has_ended || line.was_sent => None,
+        (QueueStatus::Held, _) => waits(line.deadline.unwrap_or(line.due)),
+        (QueueStatus::Dead, _) => waits(line.created_at),
+        (_, None) => Some(without_lane(&line.lane, now)),
+        (QueueStatus::Ready, Some(lane)) => Some(lane.ready(item_type, line.due, line.deadline)),
+        (QueueStatus::Claimed | QueueStatus::Dispatched, Some(lane)) => {
+            Some(lane.under_way(line.due, line.deadline))
+        }
+    };
+    let meets = match (&foreseen, line.deadline) {
+        (Some(foreseen), _) => foreseen.meets_deadline,
+        (None, Some(deadline)) => Some(line.last_turn.is_some_and(|sent| sent <= deadline)),
+        (None, None) => None,
+    };
+    (foreseen, meets)
 }
 
 /// Whether an item meets its deadline: as it was sent, or as it is foreseen. `None` without a deadline, and if

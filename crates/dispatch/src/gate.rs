@@ -61,6 +61,8 @@ pub struct Ask {
     pub key: String,
     /// Never before this time.
     pub planned: Timestamp,
+    /// When the item is due: of those that wait, whoever is due first goes first.
+    pub due: Timestamp,
     /// The latest attempt that the decision to ask rests on.
     pub seen: Option<AttemptId>,
     /// It was sent before: its deadline does not bind it any more.
@@ -78,8 +80,12 @@ pub struct Refusal {
 /// Why there is no turn.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NoTurn {
-    #[error("{why}")]
-    Closed { why: String, for_at_least: Duration },
+    /// The lane sends nothing for now.
+    #[error("{0}")]
+    Closed(String),
+    /// The store could not be asked, or this process ends.
+    #[error("{0}")]
+    Away(String),
     #[error("{0}")]
     NotYours(String),
     /// The history that the decision rests on is no longer the whole.
@@ -264,16 +270,17 @@ impl Gate {
         };
         let (answer, answered) = oneshot::channel();
         let stopped = || Refusal {
-            why: NoTurn::Closed {
-                why: "the gate is shutting down".into(),
-                for_at_least: Duration::from_secs(1),
-            },
+            why: NoTurn::Away("the gate is shutting down".into()),
             unused: missed,
         };
         let lane = self.lane(&ask.lane, ask.watch);
-        lane.send(Waiting { new, answer })
-            .await
-            .map_err(|_| stopped())?;
+        lane.send(Waiting {
+            due: ask.due,
+            new,
+            answer,
+        })
+        .await
+        .map_err(|_| stopped())?;
         answered.await.map_err(|_| stopped())?
     }
 

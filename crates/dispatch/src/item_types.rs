@@ -68,6 +68,15 @@ impl SwitchedOff {
 /// A type that has been off for more versions than this counts as switched off by the oldest of them.
 const MOST_VERSIONS: u32 = 100;
 
+/// The task queues of the last versions of an item type; what was started on any of them may still run there.
+pub async fn exec_task_queues(store: &dyn Store, name: &ItemType) -> StoreResult<Vec<String>> {
+    let history = store.setting_history(SettingKind::ItemType, name.as_str(), MOST_VERSIONS);
+    let versions = history.await?.into_iter();
+    versions
+        .map(|setting| Ok(read(name, setting)?.config.exec_task_queue))
+        .collect()
+}
+
 /// `None` while items of this type are dispatched.
 pub async fn switched_off(store: &dyn Store, name: &ItemType) -> StoreResult<Option<SwitchedOff>> {
     let Some(found) = item_type(store, name).await? else {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
+use tollgate_core::Timestamp;
 use tollgate_core::gate::HORIZON;
 use tollgate_core::id::{AttemptId, LaneName, WatchId};
 use tollgate_core::ports::{NewTurn, Store, StoreError, StoreResult, Turn, TurnBlock, TurnsWanted};
@@ -19,8 +20,6 @@ const SHORTEST_LEAD: Duration = Duration::from_millis(5);
 const LONGEST_LEAD: Duration = Duration::from_millis(100);
 /// After the store could not be used.
 const TROUBLE_PAUSE: Duration = Duration::from_millis(200);
-/// How long whoever is turned away stays in the queue.
-const AWAY_PAUSE: Duration = Duration::from_secs(1);
 /// While turns are out, the shared clock is looked at so often.
 const LOOK_EVERY: Duration = HORIZON.checked_div(2).expect("two is not zero");
 /// And at rest, so that a jump does not pass for the drift of a long time.
@@ -28,6 +27,8 @@ const LOOK_AT_REST: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(crate) struct Waiting {
+    /// Whoever is due first asks first.
+    pub(crate) due: Timestamp,
     pub(crate) new: NewTurn,
     pub(crate) answer: oneshot::Sender<Result<Granted, Refusal>>,
 }
@@ -96,7 +97,7 @@ impl LaneQueue {
                 self.waiting.push(next);
             }
             self.forget_the_gone();
-            self.waiting.sort_by_key(|w| w.new.planned);
+            self.waiting.sort_by_key(|w| w.due);
             if self.waiting.is_empty() {
                 continue;
             }
@@ -185,8 +186,7 @@ impl LaneQueue {
             return;
         }
         for waiting in self.waiting.drain(..asking) {
-            let (why, for_at_least) = (error.to_string(), AWAY_PAUSE);
-            waiting.refuse(NoTurn::Closed { why, for_at_least });
+            waiting.refuse(NoTurn::Away(error.to_string()));
         }
     }
 
@@ -216,9 +216,7 @@ impl LaneQueue {
                     };
                     self.grant(waiting, granted);
                 }
-                Turn::Closed { why, for_at_least } => {
-                    waiting.refuse(NoTurn::Closed { why, for_at_least });
-                }
+                Turn::Closed { why, .. } => waiting.refuse(NoTurn::Closed(why)),
                 Turn::NotYours(why) => waiting.refuse(NoTurn::NotYours(why)),
                 Turn::LookAgain(why) => waiting.refuse(NoTurn::LookAgain(why)),
                 Turn::TooLate => waiting.refuse(NoTurn::TooLate),

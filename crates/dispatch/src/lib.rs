@@ -13,6 +13,7 @@ mod decide;
 mod dispatcher;
 mod every;
 mod feeder;
+mod file_order;
 mod follow;
 mod forecaster;
 mod gate;
@@ -37,12 +38,15 @@ pub use cycle::{Cycle, Round};
 pub use dispatcher::Dispatcher;
 pub use every::Every;
 pub use feeder::{ChunkFlow, Feeder, Wake};
+pub use file_order::FileOrder;
 pub use forecaster::{
     Forecaster, ItemForecast, LEAST_WAY, LEAST_WAY_ON_TEMPORAL, LaneForecast, Late, foresee,
-    meets_deadline, without_lane,
+    foresee_line, meets_deadline, without_lane,
 };
 pub use gate::{Ask, Gate, GateOptions, NoTurn, Refusal};
-pub use item_types::{ItemTypeInForce, SwitchedOff, change_item_type, item_type, switched_off};
+pub use item_types::{
+    ItemTypeInForce, SwitchedOff, change_item_type, exec_task_queues, item_type, switched_off,
+};
 pub use job::{IfDeclined, Job, Moves, Sent};
 pub use planner::{Feed, Planner};
 pub use reconciler::Reconciler;

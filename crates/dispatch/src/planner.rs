@@ -17,7 +17,7 @@ use tollgate_core::slot::{assign, steady_random};
 use tollgate_core::timetable::{Load, Outset, Timetable};
 use tollgate_core::{SignedDuration, Timestamp};
 
-use crate::forecaster::{NEAR, drained_under};
+use crate::forecaster::{LEAST_WAY, NEAR, drained_under};
 use crate::shift::{Sent, Shift};
 
 /// Read or placed in one step.
@@ -247,10 +247,15 @@ impl Planner {
         }))
     }
 
-    /// Places everything that waits anew, some at a time.
-    pub async fn replan(&self, name: &LaneName, author: Author) -> StoreResult<Shift> {
+    /// Places everything that waits anew, some at a time. `way`: from slot to turn, as deadlines are judged.
+    pub async fn replan(
+        &self,
+        name: &LaneName,
+        way: Duration,
+        author: Author,
+    ) -> StoreResult<Shift> {
         let generation = self.store.begin_replan(name, author.clone()).await?;
-        self.place_all(name, generation, author).await
+        self.place_all(name, generation, way, author).await
     }
 
     /// Finishes a replan that was cut off, and recounts the lane's windows; counts and logs what
@@ -258,7 +263,8 @@ impl Planner {
     pub async fn reconcile(&self, name: &LaneName) -> StoreResult<Recounted> {
         if let Some(generation) = self.store.open_replan(name).await? {
             let author = Author::new(actor::RECONCILIATION, "the replan had been cut off");
-            self.place_all(name, generation, author).await?;
+            // Nobody is told its counts but the audit.
+            self.place_all(name, generation, LEAST_WAY, author).await?;
         }
         let recounted = self.store.recount(name).await?;
         metrics::counter!("tollgate_windows_corrected_total", "lane" => name.to_string())
@@ -273,6 +279,7 @@ impl Planner {
         &self,
         name: &LaneName,
         generation: i64,
+        way: Duration,
         author: Author,
     ) -> StoreResult<Shift> {
         let mut shift = Shift::default();
@@ -286,7 +293,7 @@ impl Planner {
                 let Some(last) = placed.last() else { break };
                 after = Some(last.item.spot());
                 for replanned in &placed {
-                    shift.add(&replanned.item, Some(replanned.to));
+                    shift.add(&replanned.item, Some(replanned.to), way);
                 }
             }
         }

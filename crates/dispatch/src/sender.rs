@@ -17,7 +17,6 @@ use tokio::time::Instant;
 use tollgate_core::Timestamp;
 use tollgate_core::account::without_accounts;
 use tollgate_core::id::{AttemptId, WatchId};
-use tollgate_core::lane_in_force::CLOSED_PAUSE;
 use tollgate_core::outcome::{AttemptKind, Outcome, Quiet};
 use tollgate_core::ports::{
     Connector, Health, Heard, History, Line, Missed, NoLine, Permit, Settlement, Store, StoreError,
@@ -38,7 +37,7 @@ use aside::{requeued, superseded};
 const SETTLE_TRIES: retry::Policy = retry::Policy {
     max_attempts: 8,
     first_pause: Duration::from_millis(100),
-    factor: 2,
+    factor: retry::TWICE,
     longest_pause: Duration::from_secs(3),
 };
 
@@ -47,8 +46,10 @@ const SETTLE_TRIES: retry::Policy = retry::Policy {
 /// cost the lane a turn, and a machine that loses this many in a row is too busy to send.
 const MOST_LOOKS: u32 = 8;
 
-/// How long an item rests that found all lines or all turns taken by others.
+/// How long an item rests that found all lines taken by others.
 const BUSY_PAUSE: Duration = Duration::from_secs(1);
+/// After the gate could not ask for a turn.
+const AWAY_PAUSE: Duration = Duration::from_secs(1);
 
 /// What came of one look at an item.
 enum Look {
@@ -291,15 +292,12 @@ impl Sender {
             NoTurn::Fenced(why) => return Err(StoreError::Fenced(why)),
             NoTurn::NotYours(why) => self.not_ours(job, why).await,
             NoTurn::TooLate => self.hold(job).await,
-            // Not for as long as the lane is closed: nobody claims for a closed lane, and one
-            // that opens earlier than it said finds its items ready.
-            NoTurn::Closed { why, for_at_least } => {
-                let pause = for_at_least.min(CLOSED_PAUSE);
-                self.put_back(job, pause, &why).await
-            }
+            // Nobody claims for a closed lane, and when it opens what was due first goes first.
+            NoTurn::Closed(why) => self.put_back_in_place(job, &why).await,
             impatient @ NoTurn::Impatient(_) => {
-                self.put_back(job, BUSY_PAUSE, &impatient.to_string()).await
+                self.put_back_in_place(job, &impatient.to_string()).await
             }
+            NoTurn::Away(why) => self.put_back(job, AWAY_PAUSE, &why).await,
             NoTurn::NoLine(none) => self.no_line(job, &none, history).await,
         };
         sent.map(Look::Sent)
@@ -330,6 +328,7 @@ impl Sender {
             kind,
             key: job.request.idempotency_key.clone(),
             planned: history.now,
+            due: history.due,
             seen: history.latest(),
             may_be_late: kind == AttemptKind::Probe || matches!(doubt, Doubt::Since { .. }),
         }

@@ -1,5 +1,7 @@
 //! What a replan does to a queue: who moves, when it ends, which deadlines are won or lost.
 
+use std::time::Duration;
+
 use tollgate_core::Timestamp;
 use tollgate_core::ports::Waiting;
 use tollgate_core::timetable::Timetable;
@@ -64,7 +66,8 @@ impl Shift {
         self.deadlines_lost += u64::from(!before && after);
     }
 
-    pub(crate) fn add(&mut self, item: &Waiting, to: Option<Timestamp>) {
+    /// What a replan has done to an item. `way`: from slot to turn.
+    pub(crate) fn add(&mut self, item: &Waiting, to: Option<Timestamp>, way: Duration) {
         self.waiting += 1;
         self.with_deadline += u64::from(item.deadline.is_some());
         let Some(to) = to else {
@@ -76,7 +79,7 @@ impl Shift {
         self.finish_before = self.finish_before.max(Some(item.due));
         self.finish_after = self.finish_after.max(Some(to));
         if let Some(deadline) = item.deadline {
-            let (before, after) = (item.due > deadline, to > deadline);
+            let (before, after) = (item.due + way > deadline, to + way > deadline);
             self.missed_before += u64::from(before);
             self.missed_after += u64::from(after);
             self.deadlines_won += u64::from(before && !after);
@@ -93,5 +96,37 @@ impl std::fmt::Display for Shift {
             "{} waiting, {} earlier, {} later, finish {finish}, deadlines won {}, lost {}",
             self.waiting, self.earlier, self.later, self.deadlines_won, self.deadlines_lost
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::id::ItemId;
+
+    use super::*;
+
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_millisecond(1_800_000_000_000 + ms).unwrap()
+    }
+
+    /// From `due` to `to`, with a deadline at 1000, over a way of 20 ms: was it late, and is it?
+    fn moved(due: i64, to: i64) -> (u64, u64) {
+        let item = Waiting {
+            id: ItemId::new("p"),
+            due: at(due),
+            window: at(0),
+            requested: at(0),
+            deadline: Some(at(1000)),
+        };
+        let mut shift = Shift::default();
+        shift.add(&item, Some(at(to)), Duration::from_millis(20));
+        (shift.missed_before, shift.missed_after)
+    }
+
+    #[test]
+    fn a_slot_whose_turn_comes_after_the_deadline_misses_it() {
+        assert_eq!(moved(980, 990), (0, 1), "the slot alone would be in time");
+        assert_eq!(moved(981, 980), (1, 0));
+        assert_eq!(moved(2000, 0), (1, 0));
     }
 }

@@ -26,7 +26,7 @@ const AT_ONCE: usize = 16;
 const PAUSES: retry::Policy = retry::Policy {
     max_attempts: u32::MAX,
     first_pause: Duration::from_secs(5),
-    factor: 4,
+    factor: retry::FOUR_TIMES,
     longest_pause: Duration::from_mins(10),
 };
 

@@ -13,7 +13,7 @@ use tollgate_core::retry;
 pub(crate) const UNTIL_SWEPT: retry::Policy = retry::Policy {
     max_attempts: 60,
     first_pause: Duration::from_millis(200),
-    factor: 2,
+    factor: retry::TWICE,
     longest_pause: Duration::from_secs(2),
 };
 
@@ -36,7 +36,7 @@ pub(crate) const STORE_STEP: Policy = Policy {
     retry: retry::Policy {
         max_attempts: u32::MAX,
         first_pause: Duration::from_millis(200),
-        factor: 2,
+        factor: retry::TWICE,
         longest_pause: Duration::from_secs(10),
     },
 };

@@ -81,6 +81,7 @@ async fn perform<S: Step>(run: &Run, key: &str, step: S) -> StoreResult<String> 
         policy,
         flow_id: run.id.clone(),
         key: key.to_owned(),
+        failed: run.journal.failed_tries(key),
     };
     run.local
         .outside(|shared| steps::perform(shared, job))

@@ -7,7 +7,24 @@ use std::collections::HashMap;
 use tokio::sync::Notify;
 use tollgate_core::ports::JournalEntry;
 
+/// What is written of a try that failed: its number before the key of its step. No step's name begins like this.
+const FAILED: char = '!';
+
+pub(crate) fn failed_try(attempt: u32, key: &str) -> JournalEntry {
+    JournalEntry {
+        key: format!("{FAILED}{attempt} {key}"),
+        result_json: "null".to_owned(),
+    }
+}
+
+fn read_failed_try(entry: &JournalEntry) -> Option<(&str, u32)> {
+    let (attempt, key) = entry.key.strip_prefix(FAILED)?.split_once(' ')?;
+    Some((key, attempt.parse().ok()?))
+}
+
 pub(crate) struct Journal {
+    /// How often a step without a result has failed in earlier runs of this process or another.
+    failed: HashMap<String, u32>,
     /// `None` while somebody in this run works on the key.
     results: RefCell<HashMap<String, Option<String>>>,
     changed: Notify,
@@ -21,13 +38,25 @@ pub(crate) enum Turn<'a> {
 
 impl Journal {
     pub(crate) fn new(entries: Vec<JournalEntry>) -> Self {
-        let results = entries
-            .into_iter()
-            .map(|entry| (entry.key, Some(entry.result_json)));
+        let (mut failed, mut results) = (HashMap::new(), HashMap::new());
+        for entry in entries {
+            if let Some((key, attempt)) = read_failed_try(&entry) {
+                let most: &mut u32 = failed.entry(key.to_owned()).or_default();
+                *most = attempt.max(*most);
+            } else {
+                results.insert(entry.key, Some(entry.result_json));
+            }
+        }
         Self {
-            results: RefCell::new(results.collect()),
+            failed,
+            results: RefCell::new(results),
             changed: Notify::new(),
         }
+    }
+
+    /// How often the step of this key has failed before this run.
+    pub(crate) fn failed_tries(&self, key: &str) -> u32 {
+        self.failed.get(key).copied().unwrap_or_default()
     }
 
     /// The recorded result, or the right to produce it. A second call with the same key waits

@@ -40,7 +40,7 @@ impl Default for Options {
             store_retry: retry::Policy {
                 max_attempts: u32::MAX,
                 first_pause: Duration::from_millis(20),
-                factor: 2,
+                factor: retry::TWICE,
                 longest_pause: Duration::from_secs(2),
             },
             drain: Duration::from_secs(10),

@@ -24,7 +24,7 @@ use crate::registry::{Runner, no_flow_named};
 const REFUSED_END: retry::Policy = retry::Policy {
     max_attempts: u32::MAX,
     first_pause: Duration::from_secs(1),
-    factor: 2,
+    factor: retry::TWICE,
     longest_pause: Duration::from_mins(5),
 };
 

@@ -9,6 +9,7 @@ use tollgate_core::ports::{JournalEntry, StoreResult};
 use tracing::Instrument;
 
 use crate::contained::contained;
+use crate::journal::failed_try;
 use crate::local::Tether;
 
 pub(crate) struct Job<S: Step> {
@@ -18,7 +19,13 @@ pub(crate) struct Job<S: Step> {
     pub(crate) flow_id: FlowId,
     /// Its key in the journal.
     pub(crate) key: String,
+    /// Tries that failed before this process took the flow over.
+    pub(crate) failed: u32,
 }
+
+/// Tries of steps that have no more than this many are counted across a crash. The others wait for a store that is
+/// away, and a record of each failure would be one more thing to ask of it.
+const COUNTED_TRIES: u32 = 20;
 
 /// Runs the step and records its result, success or final failure; answers with the recorded
 /// JSON.
@@ -32,7 +39,7 @@ pub(crate) async fn perform<S: Step>(shared: Arc<Tether>, job: Job<S>) -> StoreR
 }
 
 async fn perform_within<S: Step>(shared: Arc<Tether>, job: Job<S>) -> StoreResult<String> {
-    let outcome = try_by_policy(&job).await;
+    let outcome = try_by_policy(&shared, &job).await;
     let result_json = encode::<S>(&outcome).await;
     let entry = JournalEntry {
         key: job.key,
@@ -47,10 +54,10 @@ async fn perform_within<S: Step>(shared: Arc<Tether>, job: Job<S>) -> StoreResul
     Ok(entry.result_json)
 }
 
-async fn try_by_policy<S: Step>(job: &Job<S>) -> Result<S::Out, StepError> {
+async fn try_by_policy<S: Step>(shared: &Tether, job: &Job<S>) -> Result<S::Out, StepError> {
     let mut call = Call {
         flow_id: job.flow_id.clone(),
-        attempt: 1,
+        attempt: job.failed + 1,
     };
     loop {
         let error = match try_once(job, &call).await {
@@ -66,8 +73,21 @@ async fn try_by_policy<S: Step>(job: &Job<S>) -> Result<S::Out, StepError> {
             return Err(error);
         };
         tracing::debug!(attempt = call.attempt, %error, "a step failed and will be tried again");
+        note_failure(shared, job, call.attempt).await;
         tokio::time::sleep(pause).await;
         call.attempt += 1;
+    }
+}
+
+/// A failure that cannot be written is forgotten by a crash, and nothing else.
+async fn note_failure<S: Step>(shared: &Tether, job: &Job<S>, attempt: u32) {
+    if job.policy.retry.max_attempts > COUNTED_TRIES {
+        return;
+    }
+    let entry = failed_try(attempt, &job.key);
+    let noted = shared.flows.journal(shared.epoch, &job.flow_id, entry);
+    if let Err(error) = noted.await {
+        tracing::debug!(attempt, %error, "a failed try could not be noted");
     }
 }
 

@@ -15,7 +15,7 @@ use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{Author, Engine, SettingKind, Store, StoreError};
 use tollgate_dispatch::{
-    CheckRetention, ChunkFlow, Feeder, Forecaster, Gate, GateOptions, LEAST_WAY,
+    CheckRetention, ChunkFlow, Feeder, FileOrder, Forecaster, Gate, GateOptions, LEAST_WAY,
     LEAST_WAY_ON_TEMPORAL, Planner, Reconciler, Sweeper, Wake,
 };
 use tollgate_domains::invoices::{self, Billing};
@@ -227,6 +227,7 @@ impl Downstreams {
                 routes,
                 rules,
                 forecaster: Arc::new(forecaster),
+                order: FileOrder::new(Arc::clone(store)),
             }),
             notifications: Arc::new(self.receivers.world(store, &gate)),
             status_checks: Arc::new(checks),

@@ -434,7 +434,7 @@ mod tests {
                 "max_payments_per_chunk",
             ),
             (
-                "status_check.backoff_coefficient = 1.5",
+                "status_check.backoff_coefficient = 0.5",
                 "backoff_coefficient",
             ),
             ("status_check.max_interval_ms = 10", "max_interval_ms"),

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{Engine, Store};
@@ -16,7 +17,7 @@ use tollgate_domains::payments::{self, Payments};
 use tollgate_domains::status_checks;
 use tollgate_engine::{Builder, EmbeddedEngine, Handle, Options, Stop};
 use tollgate_temporal::{
-    CodecKeys, Reach, Registered, Server, Size, TaskQueues, TemporalService, Tls,
+    CodecKeys, Reach, Registered, Server, Size, TaskQueues, TemporalService, Tls, WantedWorkers,
 };
 
 use crate::assemble::{item_types, register};
@@ -112,6 +113,29 @@ impl Readiness {
         let asked = tokio::time::timeout(QUEUE_PATIENCE, queues.workers(task_queue));
         matches!(asked.await, Ok(Ok(0)))
     }
+
+    /// Whether flows may be put on this task queue.
+    pub(crate) async fn takes(&self, task_queue: &str) -> QueueState {
+        let Some((_, queues)) = &self.0 else {
+            return QueueState::NoQueues;
+        };
+        let asked = tokio::time::timeout(QUEUE_PATIENCE, queues.workers(task_queue));
+        match asked.await {
+            Ok(Ok(0)) => QueueState::Unpolled,
+            Ok(Ok(_)) => QueueState::Polled,
+            Ok(Err(away)) => QueueState::Unknown(away.to_string()),
+            Err(_) => QueueState::Unknown("Temporal did not answer in time".to_owned()),
+        }
+    }
+}
+
+/// What is known of a task queue.
+pub(crate) enum QueueState {
+    /// The embedded engine has none.
+    NoQueues,
+    Polled,
+    Unpolled,
+    Unknown(String),
 }
 
 pub(crate) struct EngineEnd(Option<Handle>);
@@ -154,22 +178,70 @@ async fn temporal(
         Dispatchers::register(&mut worker, &dispatchers);
         workers.push(worker);
     }
-    let mut serve = |queue: &str, size| {
+    let serving = |queue: &str, size| {
         let mut worker = worker(queue, sizes, size);
         register(&mut worker, worlds);
-        workers.push(worker);
+        worker
     };
     if config.engine.does(Role::Init) {
-        serve(payments::INIT_TASK_QUEUE, sizes.init);
+        workers.push(serving(payments::INIT_TASK_QUEUE, sizes.init));
     }
+    let mut exec = None;
     if config.engine.does(Role::Exec) {
-        for queue in exec_queues(&*worlds.store).await? {
-            serve(&queue, sizes.exec);
-        }
-        serve(status_checks::TASK_QUEUE, sizes.exec);
+        let worker = serving(status_checks::TASK_QUEUE, sizes.exec);
+        workers.push(worker.clone());
+        let mut queues = exec_queues(&*worlds.store).await?;
+        queues.extend(sizes.exec_task_queues.iter().cloned());
+        let (store, queues) = (Arc::clone(&worlds.store), Mutex::new(queues));
+        exec = Some(ExecWorkers {
+            store,
+            worker,
+            queues,
+        });
     }
-    service.run(workers);
+    service.run(WorkersOfRoles {
+        fixed: workers,
+        exec,
+    });
     Ok(service)
+}
+
+/// The workers of this process, by its roles.
+struct WorkersOfRoles {
+    fixed: Vec<Registered>,
+    exec: Option<ExecWorkers>,
+}
+
+/// One for every task queue that any item type has, or had: what was started there ends there.
+struct ExecWorkers {
+    store: Arc<dyn Store>,
+    worker: Registered,
+    /// All that were seen so far.
+    queues: Mutex<BTreeSet<String>>,
+}
+
+impl WantedWorkers for WorkersOfRoles {
+    fn wanted(&self) -> BoxFuture<'_, Vec<Registered>> {
+        Box::pin(async {
+            let mut wanted = self.fixed.clone();
+            if let Some(exec) = &self.exec {
+                wanted.extend(exec.wanted().await);
+            }
+            wanted
+        })
+    }
+}
+
+impl ExecWorkers {
+    async fn wanted(&self) -> Vec<Registered> {
+        let found = exec_queues(&*self.store).await;
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        match found {
+            Ok(found) => queues.extend(found),
+            Err(error) => tracing::warn!(%error, "the task queues of item types cannot be read"),
+        }
+        queues.iter().map(|queue| self.worker.on(queue)).collect()
+    }
 }
 
 fn worker(queue: &str, temporal: &Temporal, size: WorkerSize) -> Registered {
@@ -208,12 +280,11 @@ pub(crate) async fn dispatcher(
     Ok(Dispatcher::new(item_type.clone(), store, engine, seed))
 }
 
-/// Where the flows of all item types are put, now and by default.
+/// Where the flows of all item types are put, now and by default, and where they were put by the last versions.
 pub(crate) async fn exec_queues(store: &dyn Store) -> anyhow::Result<BTreeSet<String>> {
     let mut queues = BTreeSet::new();
     for (item_type, default) in item_types() {
-        let stored = tollgate_dispatch::item_type(store, &item_type).await?;
-        queues.extend(stored.map(|stored| stored.config.exec_task_queue));
+        queues.extend(tollgate_dispatch::exec_task_queues(store, &item_type).await?);
         queues.insert(default.exec_task_queue);
     }
     queues.retain(|queue| !queue.is_empty());

@@ -87,8 +87,9 @@ impl Pulse {
         {
             return Ok(Arc::clone(beat));
         }
+        let began = Instant::now();
         let beat = Arc::new(self.look(&mut state).await?);
-        state.last = Some((Instant::now(), Arc::clone(&beat)));
+        state.last = Some((began, Arc::clone(&beat)));
         Ok(beat)
     }
 

@@ -65,11 +65,11 @@ impl<F: Flow> Ctx for TemporalCtx<F> {
     }
 
     async fn child<G: Flow>(&self, id: FlowId, input: G::In) -> Result<G::Out, FlowError> {
-        // A child ends by itself, also when its parent goes on as a new run before that.
+        // Whoever terminates a flow has its children end, too.
         let options = ChildWorkflowOptions::builder()
             .workflow_id(id.to_string())
             .id_reuse_policy(WorkflowIdReusePolicy::RejectDuplicate)
-            .parent_close_policy(ParentClosePolicy::Abandon)
+            .parent_close_policy(ParentClosePolicy::Terminate)
             .build();
         let run = FlowRun::<G>::default();
         match self.ctx.start_child_workflow(run, input, options).await {
@@ -113,7 +113,7 @@ fn retry_policy(policy: &retry::Policy) -> RetryPolicy {
     let first = policy.first_pause.max(std::time::Duration::from_millis(1));
     RetryPolicy::builder()
         .initial_interval(first)
-        .backoff_coefficient(f64::from(policy.factor.max(1)))
+        .backoff_coefficient(policy.coefficient())
         .maximum_interval(policy.longest_pause.max(first))
         .maximum_attempts(policy.max_attempts.max(1))
         .build()

@@ -27,4 +27,4 @@ pub use queues::TaskQueues;
 pub use replay::{Replay, record};
 pub use schedules::{Recurring, Schedules};
 pub use service::{Reach, TemporalService};
-pub use worker::{Registered, RunningWorker, Size};
+pub use worker::{Registered, RunningWorker, Size, WantedWorkers};

@@ -1,9 +1,11 @@
 //! The engine's life in one process: connect, run the workers, watch the server, stop. A server
 //! that is away is waited for; whatever must run meanwhile waits in the queue.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use temporalio_client::Client;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tollgate_core::ports::Engine;
@@ -14,13 +16,13 @@ use crate::engine::TemporalEngine;
 use crate::link::{Link, LinkKeeper};
 use crate::queues::TaskQueues;
 use crate::schedules::Schedules;
-use crate::worker::{Registered, RunningWorker};
+use crate::worker::{RunningWorker, WantedWorkers};
 
 /// Between two tries to reach a server that is away.
 const PAUSES: retry::Policy = retry::Policy {
     max_attempts: u32::MAX,
     first_pause: Duration::from_millis(500),
-    factor: 2,
+    factor: retry::TWICE,
     longest_pause: Duration::from_secs(5),
 };
 /// How often the server is asked whether it is there.
@@ -99,11 +101,11 @@ impl TemporalService {
     }
 
     /// Begins to work, on these task queues.
-    pub fn run(&mut self, workers: Vec<Registered>) {
+    pub fn run(&mut self, workers: impl WantedWorkers + 'static) {
         let run = Run {
             server: self.server.clone(),
             keeper: Arc::clone(&self.keeper),
-            workers,
+            workers: Box::new(workers),
             stop: self.stop.subscribe(),
         };
         self.running = Some(tokio::spawn(run.until_stopped()));
@@ -119,10 +121,13 @@ impl TemporalService {
     }
 }
 
+/// By task queue.
+type Workers = BTreeMap<String, RunningWorker>;
+
 struct Run {
     server: Server,
     keeper: Arc<LinkKeeper>,
-    workers: Vec<Registered>,
+    workers: Box<dyn WantedWorkers>,
     stop: watch::Receiver<bool>,
 }
 
@@ -131,10 +136,10 @@ impl Run {
         let mut tries = 0;
         while !*self.stop.borrow() {
             match self.start_workers().await {
-                Ok(workers) => {
+                Ok((client, mut workers)) => {
                     tries = 0;
-                    self.watch(&workers).await;
-                    stop_all(workers).await;
+                    self.watch(&client, &mut workers).await;
+                    stop_all(workers.into_iter().map(|(_, worker)| worker).collect()).await;
                 }
                 Err(why) => self.tell(Some(why)),
             }
@@ -144,7 +149,7 @@ impl Run {
     }
 
     /// Connects anew: workers that have ended leave nothing behind that could be in the way.
-    async fn start_workers(&self) -> Result<Vec<RunningWorker>, String> {
+    async fn start_workers(&self) -> Result<(Client, Workers), String> {
         let sentence = |error: ConnectError| error.to_string();
         if self.keeper.link().client().is_err() {
             self.keeper
@@ -152,24 +157,35 @@ impl Run {
             tracing::info!(server = %self.server.address, "Temporal can be reached");
         }
         let client = self.server.connect_workers().await.map_err(sentence)?;
-        let started = self.workers.iter().map(|registered| {
-            RunningWorker::start(client.clone(), registered.clone())
-                .map_err(|error| format!("{}: {error:#}", registered.task_queue()))
-        });
-        started.collect()
+        let mut workers = Workers::new();
+        self.start_wanted(&client, &mut workers).await?;
+        Ok((client, workers))
+    }
+
+    /// Starts those that are wanted and do not run yet.
+    async fn start_wanted(&self, client: &Client, workers: &mut Workers) -> Result<(), String> {
+        for registered in self.workers.wanted().await {
+            let queue = registered.task_queue().to_owned();
+            if workers.contains_key(&queue) {
+                continue;
+            }
+            let started = RunningWorker::start(client.clone(), registered);
+            let started = started.map_err(|error| format!("{queue}: {error:#}"))?;
+            tracing::info!(queue, "this process works on a task queue");
+            workers.insert(queue, started);
+        }
+        Ok(())
     }
 
     /// Asks the server now and then, until told to stop or until a worker has ended by itself.
-    async fn watch(&mut self, workers: &[RunningWorker]) {
+    async fn watch(&mut self, client: &Client, workers: &mut Workers) {
         loop {
             let any_ended = async {
-                match workers {
-                    [] => std::future::pending().await,
-                    some => {
-                        let ends = some.iter().map(|worker| Box::pin(worker.ended()));
-                        futures::future::select_all(ends).await;
-                    }
+                if workers.is_empty() {
+                    return std::future::pending().await;
                 }
+                let ends = workers.values().map(|worker| Box::pin(worker.ended()));
+                futures::future::select_all(ends).await;
             };
             tokio::select! {
                 () = any_ended => {
@@ -180,6 +196,9 @@ impl Run {
                 () = tokio::time::sleep(LOOK_PAUSE) => {}
             }
             self.look().await;
+            if let Err(why) = self.start_wanted(client, workers).await {
+                tracing::warn!(%why, "a worker could not be started; it is tried again");
+            }
         }
     }
 

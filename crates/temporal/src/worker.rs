@@ -6,6 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use futures::future::BoxFuture;
 use temporalio_client::Client;
 use temporalio_common::worker::WorkerDeploymentOptions;
 use temporalio_sdk::runtime::RuntimeOptions;
@@ -75,6 +76,26 @@ impl Registered {
 
     pub fn task_queue(&self) -> &str {
         &self.0.task_queue
+    }
+
+    /// The same flows and steps on another task queue.
+    #[must_use]
+    pub fn on(&self, task_queue: &str) -> Self {
+        let mut options = self.0.clone();
+        task_queue.clone_into(&mut options.task_queue);
+        Self(options)
+    }
+}
+
+/// Which workers a process runs. Asked every few seconds: a task queue that is new gets a worker, and none loses its own.
+pub trait WantedWorkers: Send + Sync {
+    fn wanted(&self) -> BoxFuture<'_, Vec<Registered>>;
+}
+
+/// Always the same.
+impl WantedWorkers for Vec<Registered> {
+    fn wanted(&self) -> BoxFuture<'_, Vec<Registered>> {
+        Box::pin(async { self.clone() })
     }
 }
 

@@ -179,6 +179,10 @@ fn summary(done: &Value, errors: &Value) -> String {
     rows.push(row("first slot", cell(&done["firstSlot"])));
     rows.push(row("last slot", cell(&done["lastSlot"])));
     rows.push(row("deadline", cell(&done["deadline"]["verdict"])));
+    if done["orderKept"] == false {
+        let lost = "not kept: a part of the file kept failing, and the rest went first";
+        rows.push(row("order", lost.to_owned()));
+    }
     let batch = cell(&done["batchId"]);
     let mut text = table(&["batch", &batch], &rows);
     let listed: Vec<_> = errors["errors"].as_array().into_iter().flatten().collect();

@@ -76,6 +76,9 @@ pub(crate) struct Change {
     /// A claim older than this is claimed again, in minutes.
     #[arg(long)]
     stale_claim_threshold_mins: Option<f64>,
+    /// The Temporal task queue on which items are executed; a process must poll it already.
+    #[arg(long)]
+    exec_task_queue: Option<String>,
 }
 
 impl Change {
@@ -98,6 +101,10 @@ impl Change {
             (
                 "staleClaimThresholdMins",
                 self.stale_claim_threshold_mins.map(Value::from),
+            ),
+            (
+                "execTaskQueue",
+                self.exec_task_queue.clone().map(Value::from),
             ),
         ];
         let given = given.into_iter();

@@ -2,9 +2,11 @@
 //! soon as the database recovers.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tollgate_conformance::postgres::{count, sql};
+use tollgate_core::Timestamp;
 
 use crate::footing::{Footing, LONG, database, on_both_footings};
 use crate::http::{get, post, post_async, post_raw};
@@ -177,13 +179,7 @@ fn any_error_at_any_place_loses_nothing_is_seen_and_all_are_paid_once() {
                 asked["gateway"] = json!(id);
             }
             let answer = post_async(address, "/payments", &asked).unwrap();
-            let is_planned_already = answer.status == 201;
-            let may_be = !matches!(point, "init" | "admission");
-            assert!(
-                answer.status == 202 || is_planned_already && may_be,
-                "{id}: {}",
-                answer.text
-            );
+            assert_eq!(answer.status, 202, "{id}: {}", answer.text);
             ids.push(id);
         }
     }
@@ -245,11 +241,11 @@ fn an_error_while_a_payment_is_planned_loses_nothing_on_sqlite() {
 }
 
 /// Their slots cannot be written.
-const REFUSED_IDS: [&str; 3] = ["one", "two", "line"];
+const REFUSED_IDS: [&str; 4] = ["one", "two", "moved", "line"];
 
 fn holds_on_until_the_fault_is_gone(pair: &Pair, lift: impl FnOnce()) {
     let address = pair.server.address;
-    for id in ["one", "two"] {
+    for id in ["one", "two", "moved"] {
         let answer = post_async(address, "/payments", &payment(id)).unwrap();
         assert_eq!(answer.status, 202, "{}", answer.text);
         assert_eq!(answer.body["status"], "INITIALIZING");
@@ -289,7 +285,8 @@ fn holds_on_until_the_fault_is_gone(pair: &Pair, lift: impl FnOnce()) {
         (again.status, &again.body["status"]),
         (200, &json!("CANCELLED"))
     );
-    assert_eq!(listed(address, "INITIALIZING"), ["one"]);
+    let later = reschedule_within_bounds(address, "moved");
+    assert_eq!(listed(address, "INITIALIZING"), ["moved", "one"]);
     assert_eq!(listed(address, "CANCELLED"), ["two"]);
     // Another file is not held up by the one that fails.
     let why = eventually("the file says why", LONG, || {
@@ -318,6 +315,40 @@ fn holds_on_until_the_fault_is_gone(pair: &Pair, lift: impl FnOnce()) {
         (200, &json!("PROCESSING"))
     );
     assert_eq!(shown(address, "two")["status"], "CANCELLED");
+    let moved = eventually("it is planned", LONG, || {
+        let told = shown(address, "moved");
+        (told["status"] == "SCHEDULED").then_some(told)
+    });
+    let slot = moved["scheduledTime"].as_str().unwrap();
+    assert!(slot.parse::<Timestamp>().unwrap() >= later, "{moved}");
+}
+
+/// Of a payment that is not planned yet; the bounds are those of intake.
+fn reschedule_within_bounds(address: SocketAddr, id: &str) -> Timestamp {
+    let now = get(address, "/admin/now").unwrap().body["now"].clone();
+    let now: Timestamp = now.as_str().unwrap().parse().unwrap();
+    let path = format!("/payments/{id}/reschedule");
+    let to = |time: &str| {
+        let wish = json!({"executeAt": time, "reason": "later"});
+        post(address, &path, &wish).unwrap()
+    };
+    let hours = |hours: u64| (now + Duration::from_hours(hours)).to_string();
+    for wrong in ["tomorrow", "2001-01-01T00:00:00Z", &hours(24 * 401)] {
+        let answer = to(wrong);
+        assert_eq!(answer.status, 400, "{wrong}: {}", answer.text);
+        assert!(
+            answer.body["details"]["executeAt"].is_string(),
+            "{}",
+            answer.text
+        );
+    }
+    let answer = to(&hours(2));
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.body["status"], "INITIALIZING");
+    let told = answer.body["rescheduledTo"].as_str().unwrap();
+    let told: Timestamp = told.parse().unwrap();
+    assert_eq!(told, now + Duration::from_hours(2));
+    told
 }
 
 #[test]

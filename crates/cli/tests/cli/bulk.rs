@@ -17,6 +17,7 @@ on_both_footings!(
     every_bad_line_is_told_by_its_field_and_the_good_ones_go_through,
     a_key_answers_the_same_file_with_the_same_batch,
     a_client_that_hangs_up_leaves_nothing_that_runs,
+    a_file_is_planned_in_its_order,
 );
 
 const NDJSON: &str = "application/x-ndjson";
@@ -331,6 +332,37 @@ fn a_key_answers_the_same_file_with_the_same_batch(footing: &Footing) {
     let fresh = taken(&keyed("two", &file));
     assert_eq!(done(address, &fresh)["duplicate"], 1);
     assert_eq!(keyed(&"k".repeat(201), &file).status, 400);
+}
+
+/// White space makes chunks of few lines, so that there are many of them.
+fn a_file_is_planned_in_its_order(footing: &Footing) {
+    const LINES: usize = 120;
+    let pair = footing.pair("");
+    let address = pair.server.address;
+    let padding = " ".repeat(60_000);
+    let ids: Vec<String> = (0..LINES).map(|n| format!("o{n:03}")).collect();
+    let line = |id: &String| format!("{{{padding}{}\n", &later(id).to_string()[1..]);
+    let file: String = ids.iter().map(line).collect();
+    let batch = taken(&post_raw(address, "/payments/bulk", NDJSON, &file).unwrap());
+    let answer = done(address, &batch);
+    assert_eq!(
+        (&answer["accepted"], &answer["orderKept"]),
+        (&json!(LINES), &json!(true))
+    );
+    let listed = get(address, &format!("/payments?batch={batch}&limit=1000")).unwrap();
+    let mut listed = listed.body["payments"].as_array().unwrap().clone();
+    listed.sort_by_key(|it| {
+        it["scheduledTime"]
+            .as_str()
+            .unwrap()
+            .parse::<jiff::Timestamp>()
+            .unwrap()
+    });
+    let planned: Vec<_> = listed
+        .iter()
+        .map(|it| it["paymentId"].as_str().unwrap())
+        .collect();
+    assert_eq!(planned, ids);
 }
 
 #[test]

@@ -135,6 +135,7 @@ fn every_surface_knows_what_stands_in_the_way() {
         order["deadline"] = json!(deadline.to_string());
         order
     };
+    a_list_tells_whether_what_was_sent_was_in_time(address, hour);
     let answers = pay_all(address, (0..400).map(ordered).collect());
     let last = answers.last().unwrap();
     for answer in &answers {
@@ -225,6 +226,21 @@ fn every_surface_knows_what_stands_in_the_way() {
     assert_eq!(pair.listed_late(), 400);
 }
 
+fn a_list_tells_whether_what_was_sent_was_in_time(address: SocketAddr, deadline: Timestamp) {
+    let mut order = payment("sent");
+    order["deadline"] = json!(deadline.to_string());
+    take_in(address, &order);
+    let line = eventually("it is sent", LONG, || {
+        let list = get(address, "/payments?status=PROCESSING").unwrap().body;
+        list["payments"].get(0).cloned()
+    });
+    assert_eq!(
+        (&line["meetsDeadline"], &line["provisional"]),
+        (&json!(true), &Value::Null),
+        "{line}"
+    );
+}
+
 fn id(answer: &Value) -> String {
     answer["paymentId"].as_str().unwrap().to_owned()
 }
@@ -243,6 +259,11 @@ fn untold(pair: &Pair, id: &str, code: &str, reason: &str) {
         (&Value::Null, &Value::Null)
     );
     assert_ne!(shown["whyNotRunning"], Value::Null);
+    let list = get(pair.server.address, "/payments?status=SCHEDULED").unwrap();
+    for line in list.body["payments"].as_array().unwrap() {
+        let told = (&line["meetsDeadline"], &line["provisional"]["code"]);
+        assert_eq!(told, (&Value::Null, &json!(code)), "{line}");
+    }
     eventually("the lane knows", LONG, || {
         let lane = pair.default_lane();
         let counts = (&lane["untold"], &lane["late"], &lane["drainedAt"]);
@@ -265,15 +286,19 @@ struct Told {
 
 #[test]
 fn what_is_told_comes_true_on_sqlite() {
-    storm(&pair("sweep.interval_secs = 1\n"));
+    storm(&pair(UNHURRIED));
 }
 
 #[test]
 fn what_is_told_comes_true_on_postgres() {
-    storm(&pair_on(&database(), "sweep.interval_secs = 1\n"));
+    storm(&pair_on(&database(), UNHURRIED));
 }
 
 const STORM: usize = 200;
+
+/// A busy machine misses turns of a few milliseconds, and reads the database's clock too late to give any: that is not what
+/// is tested here.
+const UNHURRIED: &str = "sweep.interval_secs = 1\ngate.margin = 0.2\ngate.tolerance_ms = 90\n";
 
 /// Limits, pauses, the kill switch and a blackout while payments wait; each estimate that is told after the last of
 /// these acts is within its tolerance of the arrival at the bank.
@@ -285,7 +310,7 @@ fn storm(pair: &Pair) {
     let now = pair.now();
     pair.black_out(now - Duration::from_hours(2), now - Duration::from_hours(1));
     pair.limit(
-        json!({"maxPerWindow": 40, "windowSizeSecs": 4, "maxPerSecond": 40, "calendar": "hours"}),
+        json!({"maxPerWindow": 20, "windowSizeSecs": 2, "maxPerSecond": 40, "calendar": "hours"}),
     );
     let ids: Vec<String> = (0..STORM).map(|n| format!("s{n:03}")).collect();
     pay_all(address, ids.iter().map(|id| payment(id)).collect());
@@ -312,7 +337,7 @@ fn storm(pair: &Pair) {
         pair.black_out(now + Duration::from_secs(1), now + Duration::from_secs(2));
     });
     let mut told =
-        act.then(|pair| drop(pair.limit(json!({"maxPerSecond": 20, "maxPerWindow": 40}))));
+        act.then(|pair| drop(pair.limit(json!({"maxPerSecond": 20, "maxPerWindow": 20}))));
     assert!(!told.is_empty(), "nothing was left to be told about");
     while pair.bank.ledger().arrivals() < STORM {
         told.extend(act.ask());

@@ -134,6 +134,14 @@ fn the_kill_switch_works_at_once_and_other_changes_leave_it_alone(footing: &Foot
         wrong.contains("batchSize: must be a whole number from 1 to 10000"),
         "{wrong}"
     );
+    let queue = ["types", "set", "PAYMENT", "--exec-task-queue", "another"];
+    let queue = [&queue[..], &["--reason", "no"]].concat();
+    let why = match footing {
+        Footing::Embedded => "has no task queues",
+        Footing::Temporal(_) => "nobody polls task queue",
+    };
+    let refused = pair.tollgate(&queue).unwrap_err();
+    assert!(refused.contains(why), "{refused}");
     let unknown = pair.tollgate(&["types", "show", "PARCEL"]).unwrap_err();
     assert!(unknown.contains("there is no item type"), "{unknown}");
 }

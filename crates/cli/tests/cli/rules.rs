@@ -9,7 +9,7 @@ use tollgate_sandbox::{Bank, BankOptions};
 
 use crate::http::{Response, get, post};
 use crate::pair::{Pair, pair, payment};
-use crate::served::{BINARY, Setting, eventually};
+use crate::served::{BINARY, Served, Setting, eventually};
 
 const EUROS: &str =
     "[[rules]]\nname = \"euros\"\nrequire = \"currency == 'EUR'\"\nmessage = \"only euros\"\n";
@@ -266,6 +266,33 @@ fn rules_that_would_hold_many_payments_ask_first_and_a_release_lets_one_pass() {
             .then_some(())
     });
     assert_eq!(pair.bank.ledger().effective().len(), 1, "no other");
+}
+
+#[test]
+fn a_start_with_rules_that_would_hold_many_payments_wants_a_confirmation() {
+    let mut pair = pair("");
+    let reason = json!({"reason": "drill"});
+    post(pair.server.address, "/admin/lanes/default/pause", &reason).unwrap();
+    let waiting = (0..101).map(|n| payment(&format!("p{n:03}")).to_string());
+    let file = pair.written("many.jsonl", &waiting.collect::<Vec<_>>().join("\n"));
+    pair.tollgate(&["import", &file]).unwrap();
+    pair.write_config(EUROS);
+    pair.server.signal("TERM");
+    let config = pair.setting.folder.path().join("tollgate.toml");
+    let refused = eventually("the first server has ended", Duration::from_mins(1), || {
+        let mut start = Command::new(BINARY);
+        let start = start.args(["serve", "--config"]).arg(&config);
+        let said = start.output().unwrap();
+        let text = String::from_utf8_lossy(&said.stderr).into_owned();
+        let is_locked = !text.contains("would hold");
+        (!is_locked).then_some((said.status.success(), text))
+    });
+    assert!(!refused.0, "{}", refused.1);
+    let told = "would hold 101 and reject 0 of the payments that wait; start with --confirm-rules";
+    assert!(refused.1.contains(told), "{}", refused.1);
+    pair.server = Served::start_with(&["--confirm-rules"], &config);
+    let rules = get(pair.server.address, "/admin/rules").unwrap();
+    assert_eq!(rules.body["version"], 1, "{}", rules.text);
 }
 
 /// What `config check` says about a configuration.

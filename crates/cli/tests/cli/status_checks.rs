@@ -154,14 +154,36 @@ fn a_check_of_two_gateways_comes_to_its_end(footing: &Footing) {
     let found = json!({"adyen": ids("adyen", 2), "stripe": ids("stripe", 7)});
     assert_eq!(told["result"]["successful"], found, "{told}");
     assert_eq!(told["progress"]["chunksCompleted"], 3, "{told}");
-    if let Footing::Temporal(namespace) = footing {
-        assert_tells_its_progress(namespace, &check);
-    }
     assert_eq!(times(&pair, Kind::Check).len(), 9);
+    if let Footing::Temporal(namespace) = footing {
+        assert_tells_its_progress(namespace, &check, &told["progress"]);
+        a_check_that_is_terminated_stops_its_gateways(&pair, namespace);
+    }
 }
 
-/// By the names that its contract has for the questions.
-fn assert_tells_its_progress(namespace: &Namespace, check: &str) {
+fn a_check_that_is_terminated_stops_its_gateways(pair: &Pair, namespace: &Namespace) {
+    pair.bank
+        .set_faults("checks: latency 500ms".parse().unwrap());
+    let check = started(pair.server.address, &ids("stripe", 200));
+    let before = pair.bank.ledger().calls().len();
+    let is_asking = |calls: &[ServiceCall]| of_kind(&calls[before..], Kind::Check).len() > 1;
+    eventually("its gateway is asked", LONG, || {
+        is_asking(&pair.bank.ledger().calls()).then_some(())
+    });
+    let terminate = ["workflow", "terminate", "--workflow-id", &check];
+    let because = ["--reason", "enough"];
+    namespace.ask(&[&terminate[..], &because].concat()).unwrap();
+    let gateway = format!("{check}-gateway-0");
+    let describe = ["workflow", "describe", "--workflow-id", &gateway];
+    eventually("its gateway's workflow is terminated", LONG, || {
+        let told = namespace.ask(&[&describe[..], &["--output", "json"]].concat())?;
+        told.contains("_TERMINATED").then_some(())
+    });
+    assert_eq!(ended(pair.server.address, &check)["status"], "FAILED");
+}
+
+/// By the names that its contract has for the questions, and as the API tells it.
+fn assert_tells_its_progress(namespace: &Namespace, check: &str, progress: &Value) {
     let gateway = format!("{check}-gateway-0");
     for (flow, question, part) in [
         (check, "getProgress", "chunksCompleted"),
@@ -171,6 +193,12 @@ fn assert_tells_its_progress(namespace: &Namespace, check: &str) {
         let ask = [&ask[..], &[flow], &kind].concat();
         let told = eventually("it is answered", LONG, || namespace.ask(&ask));
         assert!(told.contains(part), "{question}: {told}");
+        let says = |(name, value): (&String, &Value)| {
+            told.replace([' ', '\n'], "")
+                .contains(&format!("\"{name}\":{value}"))
+        };
+        let all = progress.as_object().unwrap().iter().all(says);
+        assert_eq!(all, flow == check, "{question}: {told}");
     }
 }
 
@@ -231,6 +259,40 @@ fn failures(pair: &Pair) {
     let odd = &result["failed"]["é\r\nX-Evil: 1"][0];
     assert!(odd["error"].as_str().unwrap().contains("header"), "{odd}");
     assert_tries(pair);
+    assert_counted_and_logged(pair);
+}
+
+fn assert_counted_and_logged(pair: &Pair) {
+    let metrics = get(pair.server.address, "/metrics").unwrap().text;
+    let failed = |service: &str, count: u32| {
+        format!("tollgate_status_check_failed_calls_total{{service=\"{service}\"}} {count}\n")
+    };
+    for line in [
+        "tollgate_status_checks_started_total 1\n",
+        "tollgate_status_checks_ended_total{end=\"completed\"} 1\n",
+        &failed("idb_facade", 5),
+        &failed("pgi_gateway", 6),
+    ] {
+        assert!(metrics.contains(line), "{line} is not in {metrics}");
+    }
+    assert!(metrics.contains("failed_calls_total{service=\"elasticsearch\"}"));
+    eventually("the log says all of it", LONG, || {
+        let log = pair.server.log();
+        let says = |words: &[&str]| {
+            let line = |line: &String| words.iter().all(|words| line.contains(words));
+            log.iter().any(line)
+        };
+        let all = says(&["a status check has begun", "payments=21"])
+            && says(&["has looked its payments up", "gateways=3", "chunks=5"])
+            && says(&["has asked every gateway"])
+            && says(&["a status check is completed", "failed=4"])
+            && says(&[
+                "a call of a status check failed",
+                "payment=\"gone\"",
+                "attempt=3",
+            ]);
+        all.then_some(())
+    });
 }
 
 /// Only what may pass is tried again, three times in all.

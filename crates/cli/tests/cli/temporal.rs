@@ -12,7 +12,7 @@ use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 
 use crate::database_trouble::{payment, posted};
 use crate::footing::{LONG, database, take_in};
-use crate::http::{get, post};
+use crate::http::{get, post, put};
 use crate::invoices::charged_once;
 use crate::served::{BINARY, Setting, eventually};
 
@@ -110,7 +110,40 @@ fn a_payment_runs_on_temporal_and_postgresql() {
     let about: Value = serde_json::from_str(&about.unwrap()).unwrap();
     let memo = &about["workflowExecutionInfo"]["memo"]["fields"];
     assert_eq!(memo, &json!({"item": "PAYMENT/pay_1", "lane": "default"}));
+    payments_move_to_another_task_queue(&place, &temporal, server.address);
     assert_eq!(server.stop(), Some(0), "a graceful stop is no failure");
+}
+
+/// Another process polls it first; the one that takes payments in has never heard of it.
+fn payments_move_to_another_task_queue(place: &Place, temporal: &Namespace, address: SocketAddr) {
+    let moved = |queue: &str| {
+        let wish = json!({"execTaskQueue": queue, "reason": "machines of their own"});
+        put(address, "/admin/item-types/PAYMENT", &wish).unwrap()
+    };
+    assert_eq!(moved("a name").status, 400);
+    let refused = moved("payments-two");
+    assert_eq!(refused.status, 409, "{}", refused.text);
+    assert!(refused.text.contains("nobody polls"), "{}", refused.text);
+    let polls =
+        "engine.roles = [\"exec\"]\nengine.temporal.exec_task_queues = [\"payments-two\"]\n";
+    let other = place.setting(&temporal.url(), polls).start("127.0.0.1:0");
+    let answer = eventually("it is polled", LONG, || {
+        let answer = moved("payments-two");
+        (answer.status != 409).then_some(answer)
+    });
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.body["execTaskQueue"], "payments-two");
+    assert_eq!(other.stop(), Some(0));
+    take_in(address, &payment("pay_2"));
+    ended(address, "pay_2");
+    let flow = [
+        "workflow",
+        "describe",
+        "--workflow-id",
+        "exec-payment-pay_2",
+    ];
+    let about = temporal.ask(&[&flow[..], &["--output", "json"]].concat());
+    assert!(about.unwrap().contains("\"payments-two\""));
 }
 
 #[test]

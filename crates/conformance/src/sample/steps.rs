@@ -16,7 +16,7 @@ const POLICY: Policy = Policy {
     retry: retry::Policy {
         max_attempts: 3,
         first_pause: Duration::from_millis(10),
-        factor: 2,
+        factor: retry::TWICE,
         longest_pause: Duration::from_secs(1),
     },
 };

@@ -7,11 +7,11 @@ use futures::future::join_all;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{BulkId, ItemType, LaneName};
 use tollgate_core::ports::{
-    BulkState, BulkSum, BulkView, ChunkEnd, ChunkId, Closed, KnownBulk, LineError, NewChunk,
-    RETRIES,
+    BulkState, BulkSum, BulkView, ChunkEnd, ChunkId, ChunkTurn, Closed, HELD_BACK, KnownBulk,
+    LineError, NewChunk, RETRIES,
 };
 
-use super::fixture::{Fixture, HOUR, MINUTE, payments};
+use super::fixture::{Fixture, HOUR, MINUTE, SECOND, payments};
 
 fn id(name: &str) -> BulkId {
     BulkId::new(name)
@@ -398,14 +398,56 @@ pub async fn bulks_are_told_page_by_page_the_newest_first(f: &dyn Fixture) {
     assert!(told.ended_at.is_some() && told.opened_at < lines[1].opened_at);
 }
 
-pub async fn a_chunk_that_fails_waits_and_holds_no_other_back(f: &dyn Fixture) {
+pub async fn a_chunk_that_fails_holds_back_its_own_file_for_half_a_minute(f: &dyn Fixture) {
+    let (bulk, other) = (f.closed("b1", 4).await, f.closed("b2", 1).await);
+    let (store, second) = (f.store(), chunk_id(&bulk, 2));
+    let before = async |number| store.chunks_before(&chunk_id(&bulk, number)).await.unwrap();
+    let turn = async |number| before(number).await.turn(|_| false);
+    assert_eq!(
+        (turn(1).await, turn(2).await),
+        (ChunkTurn::Now, ChunkTurn::Wait)
+    );
+    store.chunk_failed(&second, "no rights").await.unwrap();
+    let of_others = [chunk_id(&bulk, 1), chunk_id(&other, 1)];
+    assert_eq!(f.to_do(10).await, of_others);
+    assert_eq!(turn(3).await, ChunkTurn::HeldBack);
+    // A later failure does not make it longer, and nor does a try that ends for another chunk.
+    f.advance(HELD_BACK - SECOND).await;
+    store.chunk_failed(&second, "no rights").await.unwrap();
+    store.hold_chunk(&chunk_id(&bulk, 3)).await.unwrap();
+    assert_eq!(f.to_do(10).await, of_others);
+    assert!(f.finish(&bulk, 1).await);
+    f.advance(3 * SECOND).await;
+    let to_do = store.chunks_to_do(&payments(), 10).await.unwrap();
+    let flows: Vec<_> = to_do.iter().map(|it| it.flow().to_string()).collect();
+    let expected = [
+        "init-bulk-b1-2~3",
+        "init-bulk-b1-3~2",
+        "init-bulk-b1-4",
+        "init-bulk-b2-1",
+    ];
+    assert_eq!(flows, expected);
+    assert_eq!(
+        (turn(2).await, turn(3).await),
+        (ChunkTurn::Now, ChunkTurn::OutOfOrder)
+    );
+    assert_eq!(before(4).await.chunks.len(), 2);
+    let unplanned = store.unplanned(&payments()).await.unwrap();
+    assert_eq!(unplanned.failing, 1, "what was held back has not failed");
+    assert!(f.bulk(&bulk).await.order_kept);
+    store.order_lost(&bulk).await.unwrap();
+    assert!(!f.bulk(&bulk).await.order_kept);
+    assert!(f.bulk(&other).await.order_kept);
+}
+
+pub async fn a_chunk_that_fails_waits_and_is_told(f: &dyn Fixture) {
     let bulk = f.closed("b1", 3).await;
     let (store, second) = (f.store(), chunk_id(&bulk, 2));
     for tries in 1..=10 {
         let failed = store.chunk_failed(&second, "no \u{0} rights").await;
         assert_eq!(failed.unwrap(), Some(tries));
         let pause = RETRIES.pause_after(tries);
-        assert_eq!(f.to_do(10).await, [chunk_id(&bulk, 1), chunk_id(&bulk, 3)]);
+        assert!(!f.to_do(10).await.contains(&second));
         let failing = f.bulk(&bulk).await.failing.unwrap();
         assert_eq!((failing.number, failing.failed), (2, tries));
         assert!(failing.why.contains("rights"), "{}", failing.why);

@@ -136,6 +136,7 @@ macro_rules! store_cases {
             a_start_that_moved_nothing_keeps_nobody_elses_from_moving
             a_released_claim_is_ready_again_and_counts_for_nobody
             an_item_put_back_is_ready_as_its_next_run_after_the_pause
+            an_item_put_back_in_place_keeps_the_time_at_which_it_was_due
             a_run_that_does_not_own_the_item_cannot_put_it_back
             finishing_ends_the_item_and_moves_its_record
             finishing_by_another_run_changes_nothing
@@ -336,6 +337,7 @@ macro_rules! store_cases {
             what_is_under_way_is_unsent_until_its_turn
             what_is_tight_is_told_by_the_time_it_has_left
             whatever_has_a_slot_is_claimed_on_it_and_what_was_put_back_is_not
+            a_line_of_a_list_tells_whether_it_was_sent_and_when
             first_sends_are_told_with_their_slots_newest_first
         }
         $crate::store_case_module! { $new, replans,
@@ -423,12 +425,14 @@ macro_rules! store_cases {
             a_failed_try_is_told_and_followed_after_growing_pauses
             a_try_that_tells_nothing_is_looked_at
             a_request_can_be_withdrawn_until_it_is_planned
+            a_request_that_was_given_another_time_is_planned_from_it
             of_withdrawing_and_planning_at_once_one_happens
             totals_count_a_request_from_its_acceptance_on_and_once
             requests_are_told_page_by_page_and_by_state
         }
         $crate::store_case_module! { $new, bulks,
-            a_chunk_that_fails_waits_and_holds_no_other_back
+            a_chunk_that_fails_holds_back_its_own_file_for_half_a_minute
+            a_chunk_that_fails_waits_and_is_told
             an_upload_is_no_work_until_it_is_closed
             an_id_of_a_bulk_is_given_once
             a_chunk_added_twice_is_there_once

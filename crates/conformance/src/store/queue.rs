@@ -151,6 +151,36 @@ pub async fn an_item_put_back_is_ready_as_its_next_run_after_the_pause(f: &dyn F
     assert_eq!(f.trail(&item).await.len(), 1);
 }
 
+/// What got no turn has lost nothing: it is claimed before whatever is due later, and its history says when it is due.
+pub async fn an_item_put_back_in_place_keeps_the_time_at_which_it_was_due(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    f.place(vec![new_item("p"), new_item("q")]).await;
+    let (p, q) = (payment("p"), payment("q"));
+    let due = f.view(&p).await.due;
+    assert!(due < f.view(&q).await.due);
+    f.dispatch_all().await;
+    f.advance(MINUTE).await;
+    let store = f.store();
+    for item in [&q, &p] {
+        assert!(store.put_back_in_place(item, 1, "closed").await.unwrap());
+        let twice = store.put_back_in_place(item, 1, "closed").await;
+        assert!(!twice.unwrap(), "the second run owns it");
+    }
+    let view = f.view(&p).await;
+    assert_eq!((view.queue_status, view.run), (QueueStatus::Ready, 2));
+    assert_eq!(
+        (view.due, view.last_error.as_deref()),
+        (due, Some("closed"))
+    );
+    let again = f.claim(claim_all()).await;
+    let ids: Vec<_> = again.iter().map(|claimed| claimed.id.as_str()).collect();
+    assert_eq!(ids, ["p", "q"]);
+    assert!(again[0].on_slot && again[0].delay.is_zero(), "{again:?}");
+    let doubt = StatusMove::new(&["SCHEDULED"], "IN_DOUBT");
+    let history = store.take_over(&p, 2, SECOND, &doubt).await.unwrap();
+    assert_eq!((history.due, history.failures), (due, 0));
+}
+
 pub async fn a_run_that_does_not_own_the_item_cannot_put_it_back(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     f.place(vec![new_item("p")]).await;

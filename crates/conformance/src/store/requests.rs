@@ -261,6 +261,36 @@ pub async fn a_request_can_be_withdrawn_until_it_is_planned(f: &dyn Fixture) {
     assert_eq!(withdraw("c").await, Intervened::NoSuchItem);
 }
 
+pub async fn a_request_that_was_given_another_time_is_planned_from_it(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    f.accepted("p").await;
+    f.accepted("q").await;
+    let later = f.now().await + signed(HOUR);
+    let store = f.store();
+    let moved = async |id: &str| store.move_request(&payment(id), later, ops()).await;
+    assert_eq!(moved("p").await, Ok(Intervened::Yes));
+    assert_eq!(moved("p").await, Ok(Intervened::Yes), "twice");
+    assert_eq!(moved("nobody").await, Ok(Intervened::NoSuchItem));
+    assert_eq!(f.asked("p").await.unwrap().moved_to, Some(later));
+    assert_eq!(f.trail(&payment("p")).await.len(), 2);
+    f.place(vec![new_item("p"), new_item("q")]).await;
+    let view = f.view(&payment("p")).await;
+    assert_eq!(view.requested, later);
+    assert!(view.slot >= later && view.due == view.slot, "{view:?}");
+    assert!(
+        f.view(&payment("q")).await.slot < later,
+        "the other was not moved"
+    );
+    assert_eq!(
+        moved("p").await,
+        Ok(Intervened::NoSuchItem),
+        "it is planned"
+    );
+    f.accepted("r").await;
+    store.withdraw(&payment("r"), ops()).await.unwrap();
+    assert!(matches!(moved("r").await, Ok(Intervened::Refused(_))));
+}
+
 pub async fn of_withdrawing_and_planning_at_once_one_happens(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     for n in 0..20 {

@@ -1,7 +1,7 @@
 //! `Timetables`: what has not been sent, how close it is to its deadline, and the way from slot to turn.
 
 use tollgate_core::id::LaneName;
-use tollgate_core::ports::{Intervened, NewItem, UnsentOnLane};
+use tollgate_core::ports::{Intervened, NewItem, RecordsWanted, UnsentOnLane};
 
 use super::fixture::{
     Fixture, HOUR, SECOND, bank, claim_all, many, new_item, new_item_at, ops, payment, payments,
@@ -102,6 +102,35 @@ pub async fn whatever_has_a_slot_is_claimed_on_it_and_what_was_put_back_is_not(f
     assert_eq!(moved, Ok(Intervened::Yes));
     let moved = f.claim(claim_all()).await.remove(0);
     assert!(moved.run > 2 && moved.on_slot, "{moved:?}");
+}
+
+pub async fn a_line_of_a_list_tells_whether_it_was_sent_and_when(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let item = f.dispatched_one().await;
+    let line = async || {
+        let wanted = RecordsWanted {
+            item_type: payments(),
+            status: None,
+            lane: None,
+            owner: None,
+            bulk: None,
+            after: None,
+            limit: 10,
+        };
+        let mut page = f.store().records(wanted).await.unwrap();
+        page.items.remove(0)
+    };
+    let waits = line().await;
+    assert_eq!((waits.was_sent, waits.last_turn), (false, None));
+    assert_eq!((waits.due, waits.has_ended), (waits.slot, false));
+    let turn = f.sent(&item).await.1;
+    let sent = line().await;
+    assert_eq!((sent.was_sent, sent.last_turn), (true, Some(turn)));
+    let back = f.store().put_back(&item, 1, HOUR, "again").await;
+    assert!(back.unwrap());
+    let again = line().await;
+    assert_eq!((again.was_sent, again.last_turn), (false, Some(turn)));
+    assert!(again.due > again.slot && !again.has_ended);
 }
 
 pub async fn first_sends_are_told_with_their_slots_newest_first(f: &dyn Fixture) {

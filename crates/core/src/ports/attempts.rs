@@ -56,6 +56,8 @@ pub struct History {
     /// How often a connection or an exchange of this item has failed: its next pause is by this number. What
     /// waited for a closed lane has not failed.
     pub failures: u32,
+    /// When the item is due: of those that wait for a turn, whoever is due first goes first.
+    pub due: Timestamp,
     /// Another sender may still use its turn for this long.
     pub busy_for: Option<Duration>,
     pub now: Timestamp,

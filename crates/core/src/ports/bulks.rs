@@ -8,9 +8,9 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::{Bookmark, Page, StoreResult};
-use crate::Timestamp;
 use crate::details::Details;
 use crate::id::{BulkId, FlowId, ItemType, LaneName};
+use crate::{SignedDuration, Timestamp};
 
 #[async_trait]
 pub trait Bulks: Send + Sync {
@@ -40,12 +40,23 @@ pub trait Bulks: Send + Sync {
     /// given up have left, at most so many chunks. Returns how many it removed.
     async fn sweep_uploads(&self, idle: Duration, most: u32) -> StoreResult<u64>;
 
-    /// Chunks of closed bulks that have not ended and do not wait after a failure, the oldest bulk first.
+    /// Chunks of closed bulks that have not ended and do not wait after a failure, the oldest bulk first. A chunk that
+    /// fails holds back the later ones of its bulk ([`HELD_BACK`]), and no other bulk.
     async fn chunks_to_do(&self, item_type: &ItemType, limit: u32) -> StoreResult<Vec<ChunkToDo>>;
 
     /// Notes why a chunk could not be taken in, and that the next try follows after its pause
     /// ([`super::RETRIES`]). Returns the number of tries that have failed; nothing if the chunk has ended.
     async fn chunk_failed(&self, chunk: &ChunkId, why: &str) -> StoreResult<Option<u32>>;
+
+    /// The chunks of the same bulk that come before this one and have not ended, in their order; at most
+    /// [`MOST_BEFORE`].
+    async fn chunks_before(&self, chunk: &ChunkId) -> StoreResult<ChunksBefore>;
+
+    /// Ends a try without a failure: an earlier chunk comes first. The next try is another flow.
+    async fn hold_chunk(&self, chunk: &ChunkId) -> StoreResult<()>;
+
+    /// Notes that a chunk is taken in before an earlier one of its bulk (`BulkView::order_kept`).
+    async fn order_lost(&self, bulk: &BulkId) -> StoreResult<()>;
 
     /// A chunk's text, until it has ended.
     async fn chunk(&self, chunk: &ChunkId) -> StoreResult<Option<Vec<u8>>>;
@@ -117,16 +128,68 @@ impl fmt::Display for ChunkId {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkToDo {
     pub chunk: ChunkId,
-    /// Tries that have failed.
-    pub failed: u32,
+    /// Tries that have ended: they failed, or another chunk came first.
+    pub tries: u32,
 }
 
 impl ChunkToDo {
     /// The flow of its next try.
     pub fn flow(&self) -> FlowId {
-        match self.failed {
+        match self.tries {
             0 => self.chunk.flow(),
-            failed => FlowId::new(format!("{}~{}", self.chunk.flow(), failed + 1)),
+            tries => FlowId::new(format!("{}~{}", self.chunk.flow(), tries + 1)),
+        }
+    }
+}
+
+/// Chunks that fail hold back the later ones of their bulk for this long after the first failure of any; then the
+/// order is lost, and nobody waits for it any more.
+pub const HELD_BACK: Duration = Duration::from_secs(30);
+const HELD_BACK_SIGNED: SignedDuration =
+    SignedDuration::from_secs(HELD_BACK.as_secs().cast_signed());
+
+/// As many earlier chunks are looked at.
+pub const MOST_BEFORE: u32 = 64;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChunksBefore {
+    pub now: Timestamp,
+    pub chunks: Vec<ChunkBefore>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChunkBefore {
+    pub number: u32,
+    pub failing_since: Option<Timestamp>,
+}
+
+/// Whether a chunk may be admitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChunkTurn {
+    Now,
+    /// Before an earlier one, which has been failing for too long.
+    OutOfOrder,
+    /// An earlier one is under way.
+    Wait,
+    /// An earlier one has failed and is tried again.
+    HeldBack,
+}
+
+impl ChunksBefore {
+    /// `is_admitted` knows of chunks that are admitted and have not ended.
+    pub fn turn(&self, is_admitted: impl Fn(u32) -> bool) -> ChunkTurn {
+        let left = |chunk: &&ChunkBefore| !is_admitted(chunk.number);
+        let left: Vec<_> = self.chunks.iter().filter(left).collect();
+        let fails_since = left.iter().filter_map(|chunk| chunk.failing_since).min();
+        let held = |since| self.now.duration_since(since) <= HELD_BACK_SIGNED;
+        if fails_since.is_some_and(held) {
+            ChunkTurn::HeldBack
+        } else if left.iter().any(|chunk| chunk.failing_since.is_none()) {
+            ChunkTurn::Wait
+        } else if fails_since.is_some() {
+            ChunkTurn::OutOfOrder
+        } else {
+            ChunkTurn::Now
         }
     }
 }
@@ -237,6 +300,8 @@ pub struct BulkView {
     pub ended_at: Option<Timestamp>,
     /// By lane and currency.
     pub sums: Vec<BulkSum>,
+    /// Its items were given slots in the order of the file, so far.
+    pub order_kept: bool,
     /// The chunk that has failed most often, if any does.
     pub failing: Option<FailingChunk>,
 }
@@ -264,6 +329,34 @@ impl BulkLine {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_chunk_goes_when_every_earlier_one_is_admitted_or_has_failed_for_too_long() {
+        use ChunkTurn::{HeldBack, Now, OutOfOrder, Wait};
+        const FRESH: Option<i64> = Some(10);
+        const OLD: Option<i64> = Some(31);
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        for (before, turn) in [
+            (vec![], Now),
+            (vec![(1, None)], Now),
+            (vec![(2, None)], Wait),
+            (vec![(1, None), (2, None)], Wait),
+            (vec![(2, FRESH)], HeldBack),
+            (vec![(2, None), (3, FRESH)], HeldBack),
+            (vec![(2, OLD)], OutOfOrder),
+            (vec![(2, OLD), (3, None)], Wait),
+            (vec![(2, None), (3, OLD)], Wait),
+            (vec![(2, OLD), (3, FRESH)], OutOfOrder),
+        ] {
+            let chunk = |(number, secs): &(u32, Option<i64>)| ChunkBefore {
+                number: *number,
+                failing_since: secs.map(|secs| now - SignedDuration::from_secs(secs)),
+            };
+            let chunks = before.iter().map(chunk).collect();
+            let found = ChunksBefore { now, chunks }.turn(|number| number == 1);
+            assert_eq!(found, turn, "{before:?}");
+        }
+    }
 
     #[test]
     fn a_flow_tells_whose_chunk_it_took_in() {

@@ -35,8 +35,9 @@ pub use attempts::{
     StatusMove, Then, Turn, TurnBlock, TurnsWanted, busy_for, disproof,
 };
 pub use bulks::{
-    BulkLine, BulkState, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, ChunkToDo, Closed,
-    FailingChunk, KnownBulk, LineError, NewChunk,
+    BulkLine, BulkState, BulkSum, BulkView, Bulks, ChunkBefore, ChunkEnd, ChunkId, ChunkToDo,
+    ChunkTurn, ChunksBefore, Closed, FailingChunk, HELD_BACK, KnownBulk, LineError, MOST_BEFORE,
+    NewChunk,
 };
 pub use check_services::{CallError, CheckServices, GatewayAnswer, TakeTurn};
 pub use clock::{Boot, CLOCK_WAS_AHEAD, Era, Reading, SharedClock, WAS_SET_BACK};

@@ -64,7 +64,12 @@ pub trait Queue: Send + Sync {
         why: &str,
     ) -> StoreResult<bool>;
 
-    /// The same after a failure of this item, such as a connection that could not be had: it counts
+    /// The same without a pause, for an item that got no turn: it keeps the time at which it was due, and with it
+    /// its place before everything that is due later. Only for a lane that nobody claims for while it is closed,
+    /// or after a long wait: it is claimed again at once.
+    async fn put_back_in_place(&self, item: &Item, run: u32, why: &str) -> StoreResult<bool>;
+
+    /// As [`Queue::put_back`] after a failure of this item, such as a connection that could not be had: it counts
     /// (`History::failures`).
     async fn put_back_failed(
         &self,
@@ -103,7 +108,7 @@ pub trait Queue: Send + Sync {
 pub const START_PAUSES: retry::Policy = retry::Policy {
     max_attempts: u32::MAX,
     first_pause: Duration::from_secs(5),
-    factor: 2,
+    factor: retry::TWICE,
     longest_pause: Duration::from_mins(5),
 };
 

@@ -86,7 +86,14 @@ pub struct RecordLine {
     pub queue_status: QueueStatus,
     pub run: u32,
     pub slot: Timestamp,
+    /// When it is due: its slot, unless it was put back.
+    pub due: Timestamp,
     pub deadline: Option<Timestamp>,
+    pub has_ended: bool,
+    /// The last turn that any run of it was given.
+    pub last_turn: Option<Timestamp>,
+    /// Whether its present run was given one.
+    pub was_sent: bool,
     pub created_at: Timestamp,
 }
 

@@ -17,7 +17,7 @@ use crate::retry;
 pub const RETRIES: retry::Policy = retry::Policy {
     max_attempts: u32::MAX,
     first_pause: Duration::from_secs(1),
-    factor: 2,
+    factor: retry::TWICE,
     longest_pause: Duration::from_mins(5),
 };
 
@@ -58,6 +58,15 @@ pub trait Requests: Send + Sync {
 
     /// Withdraws a request that waits. Its id stays used.
     async fn withdraw(&self, item: &Item, author: Author) -> StoreResult<Intervened>;
+
+    /// Gives a request that waits another time, as if it had been asked for: whichever try plans it, it is planned
+    /// from there.
+    async fn move_request(
+        &self,
+        item: &Item,
+        to: Timestamp,
+        author: Author,
+    ) -> StoreResult<Intervened>;
 
     /// Requests in the order of their ids; those that were refused are left out.
     async fn requests(&self, wanted: RequestsWanted) -> StoreResult<Vec<RequestView>>;
@@ -129,6 +138,8 @@ pub struct RequestView {
     /// The number of the last try that is known to have failed; 0 if none is.
     pub failed_try: u32,
     pub last_error: Option<String>,
+    /// The time that a person gave it instead of its own.
+    pub moved_to: Option<Timestamp>,
     pub accepted_at: Timestamp,
     /// When it is tried, or looked at, next.
     pub due: Timestamp,
@@ -180,9 +191,17 @@ pub struct FoundRequest {
     /// Of a refused one: the flow that has judged it, and why.
     pub init_flow: Option<FlowId>,
     pub details: Details,
+    /// The time that a person gave it instead of its own.
+    pub moved_to: Option<Timestamp>,
 }
 
 impl FoundRequest {
+    /// The time from which this item is planned.
+    pub fn requested(&self, item: &NewItem) -> Option<Timestamp> {
+        let moved_to = self.moved_to.filter(|_| self.is_for(item));
+        moved_to.or(item.requested)
+    }
+
     /// Whether this item is what was requested, so that its admission ends the request.
     pub fn is_for(&self, item: &NewItem) -> bool {
         self.state == RequestState::Waiting && self.has_content_of(item)

@@ -52,6 +52,12 @@ impl Sender {
         let back = self.store.put_back(&job.item, job.run, pause, why);
         Ok(requeued(job, back.await?, why))
     }
+
+    /// It got no turn, and keeps its place.
+    pub(super) async fn put_back_in_place(&self, job: &Job, why: &str) -> StoreResult<Sent> {
+        let back = self.store.put_back_in_place(&job.item, job.run, why);
+        Ok(requeued(job, back.await?, why))
+    }
 }
 
 pub(super) fn requeued(job: &Job, is_back: bool, why: &str) -> Sent {

@@ -56,6 +56,7 @@ impl Nodes {
             kind: AttemptKind::Send,
             key: id.to_owned(),
             planned: Timestamp::UNIX_EPOCH,
+            due: Timestamp::UNIX_EPOCH,
             seen: None,
             may_be_late: false,
         };
@@ -76,7 +77,7 @@ impl Nodes {
 }
 
 /// Nothing is sent here.
-struct Unconnected;
+pub(crate) struct Unconnected;
 
 #[async_trait]
 impl Line for Unconnected {

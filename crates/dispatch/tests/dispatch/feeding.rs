@@ -188,7 +188,7 @@ async fn two_feeders_do_not_hurt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chunk_whose_flow_failed_gets_another_and_holds_nobody_up() {
+async fn a_chunk_whose_flow_failed_gets_another() {
     let town = Town::with_feeders(1, &["init-bulk-b1-2", "init-bulk-b1-2~2"]);
     let bulk = town.upload("b1", 9).await;
     town.done(&bulk, 9).await;

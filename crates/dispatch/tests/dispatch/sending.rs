@@ -303,10 +303,13 @@ async fn a_paused_lane_sends_its_items_back_to_the_queue() {
             },
         )
         .await;
+    let due = post.town.item("a0").await.due;
     let Sent::Requeued(why) = post.run().await else {
         panic!("sent through a pause")
     };
     assert!(why.contains("ops") && why.contains("bank down"), "{why}");
+    let back = post.town.item("a0").await;
+    assert_eq!((back.run, back.due), (2, due), "it keeps its place");
     assert_eq!(post.bank.ledger().arrivals(), 0);
 }
 

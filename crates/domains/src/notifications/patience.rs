@@ -11,7 +11,7 @@ use tollgate_core::{SignedDuration, Timestamp};
 pub const PAUSES: retry::Policy = retry::Policy {
     max_attempts: u32::MAX,
     first_pause: Duration::from_secs(1),
-    factor: 2,
+    factor: retry::TWICE,
     longest_pause: Duration::from_hours(6),
 };
 

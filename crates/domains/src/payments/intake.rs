@@ -114,7 +114,8 @@ impl Intake {
             Acceptance::New(request) => {
                 let flow = init_flow(&request);
                 // It is durable: what cannot be started now is started by a later look.
-                if !self.start_or_note(&request).await.unwrap_or(false) {
+                let is_started = self.start_or_note(&request).await.unwrap_or(false);
+                if !is_started || wait.is_zero() {
                     return Ok(Accepted::Initializing { init_flow: flow });
                 }
                 self.answered(&payment, flow, wait).await

@@ -28,7 +28,7 @@ use tollgate_core::flow::Registrar;
 use tollgate_core::id::{FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::ports::{ItemView, NewItem, Store, StoreError};
-use tollgate_dispatch::Forecaster;
+use tollgate_dispatch::{FileOrder, Forecaster};
 
 use crate::notifications::Receiver;
 
@@ -67,6 +67,8 @@ pub struct Payments {
     pub routes: Arc<Routes<Bank>>,
     pub rules: Arc<RulesInForce>,
     pub forecaster: Arc<Forecaster>,
+    /// In which the chunks of a file are admitted.
+    pub order: FileOrder,
 }
 
 impl std::fmt::Debug for Payments {

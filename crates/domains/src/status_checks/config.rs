@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use tollgate_core::flow::Policy;
 use tollgate_core::retry;
@@ -20,7 +21,7 @@ pub struct WorkflowConfig {
     /// Tries in all; the first counts.
     pub max_retry_attempts: u32,
     pub initial_interval_ms: u64,
-    pub backoff_coefficient: u32,
+    pub backoff_coefficient: Decimal,
     pub max_interval_ms: u64,
 }
 
@@ -32,7 +33,7 @@ impl Default for WorkflowConfig {
             activity_timeout_seconds: 30,
             max_retry_attempts: 3,
             initial_interval_ms: 1000,
-            backoff_coefficient: 2,
+            backoff_coefficient: Decimal::TWO,
             max_interval_ms: 10_000,
         }
     }
@@ -94,5 +95,11 @@ mod tests {
         assert_eq!(json["maxPaymentsPerChunk"], 5);
         assert_eq!(json["activityTimeoutSeconds"], 30);
         assert_eq!(json["maxRetryAttempts"], 3);
+        assert_eq!(json["backoffCoefficient"], 2.0);
+        // As checks that began before it could be a fraction were written.
+        let mut before = json;
+        before["backoffCoefficient"] = serde_json::json!(2);
+        let read: WorkflowConfig = serde_json::from_value(before).unwrap();
+        assert_eq!(read, WorkflowConfig::default());
     }
 }

@@ -204,9 +204,9 @@ async fn ask_gateway<C: Ctx>(
     match ctx.child::<GatewayWorkflow>(child, input).await {
         Ok(result) => Ok(result.failed),
         Err(FlowError(error)) => {
-            ctx.step(FailGateway { gateway, error }).await?;
             // Those before the failure may have gone well: the rows know.
-            Ok(chunks)
+            let failed = ctx.step(FailGateway { gateway, error }).await?;
+            Ok(failed.unwrap_or(chunks))
         }
     }
 }

@@ -181,7 +181,8 @@ impl Step for RecordChunk {
     }
 }
 
-/// A gateway's flow has failed as a whole: what it has not reached has failed with it.
+/// A gateway's flow has failed as a whole: what it has not reached has failed with it. The answer is how many of its
+/// chunks have failed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FailGateway {
     pub gateway: u32,
@@ -191,7 +192,8 @@ pub struct FailGateway {
 impl Step for FailGateway {
     const NAME: &'static str = "failGateway";
     const SHORT: bool = true;
-    type Out = ();
+    /// Nothing in what was recorded before it was counted.
+    type Out = Option<u32>;
     type World = World;
 
     fn key(&self) -> String {
@@ -200,7 +202,7 @@ impl Step for FailGateway {
     fn policy(&self) -> Policy {
         STORE_STEP
     }
-    async fn run(&self, world: &World, call: &Call) -> Result<(), StepError> {
+    async fn run(&self, world: &World, call: &Call) -> Result<Option<u32>, StepError> {
         let gateway = self.gateway;
         let error = kept(&format!("the gateway's workflow failed: {}", self.error));
         let ended = EndedParts {
@@ -210,7 +212,12 @@ impl Step for FailGateway {
             outcome_json: written(&ChunkOutcome::NotAnnounced { error })?,
             failed: true,
         };
-        Ok(world.store.end_parts(&call.flow_id, ended).await?)
+        world.store.end_parts(&call.flow_id, ended).await?;
+        let page = world
+            .store
+            .check_gateways(&call.flow_id, gateway.checked_sub(1), 1);
+        let view = page.await?.items.into_iter().next();
+        Ok(view.map(|view| view.chunks_failed))
     }
 }
 

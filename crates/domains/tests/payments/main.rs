@@ -4,6 +4,7 @@
 
 mod any_input;
 mod before_send;
+mod bulk_order;
 mod bulk_sweep;
 mod exec_sweep;
 mod init_sweep;

@@ -19,7 +19,7 @@ use tollgate_core::ports::{
     Accounts, AuditEntry, Author, Claim, Connector, ItemView, Lanes, NewItem, Profile, Queue,
     Records, StartRecord, Started, Store,
 };
-use tollgate_dispatch::{Forecaster, Gate, GateOptions, LEAST_WAY, Sender};
+use tollgate_dispatch::{FileOrder, Forecaster, Gate, GateOptions, LEAST_WAY, Sender};
 use tollgate_domains::notifications::{self, Event, Notifications, Receiver, news_id};
 use tollgate_domains::payments::{self, PaymentRequest, Payments, Routes, RulesInForce};
 use tollgate_downstream::{
@@ -77,6 +77,7 @@ impl Town {
                 DEFAULT_MARGIN,
                 LEAST_WAY,
             )),
+            order: FileOrder::new(shared.clone()),
             routes: Arc::new(Routes {
                 default: payments::Bank {
                     lane: LaneName::new(LANE),

@@ -89,7 +89,7 @@ impl Step for Remind {
         let retry = retry::Policy {
             max_attempts: 60,
             first_pause: Duration::from_millis(200),
-            factor: 2,
+            factor: retry::TWICE,
             longest_pause: Duration::from_secs(2),
         };
         let timeout = Duration::from_mins(2);

@@ -36,6 +36,23 @@ async fn finished_steps_are_not_run_again_after_a_crash() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tries_that_failed_before_a_crash_are_counted_after_it() {
+    let mut bench = Bench::new().await;
+    let works = vec![work("a", Script::FailThenWaitAtGate)];
+    bench.start::<Sequence>("f", &works).await;
+    bench.world.at_the_gate(1).await;
+    let next = engine_on(&bench.memory, &bench.world, Options::default()).await;
+    bench.engine = next;
+    bench.handle = bench.engine.handle();
+    bench.world.at_the_gate(1).await;
+    bench.world.gate.add_permits(2);
+    assert_eq!(bench.end_of("f").await, done(&["a#2"]));
+    let counts = bench.world.counts();
+    assert_eq!((counts["a#1"], counts["a#2"]), (1, 2));
+    assert_eq!(bench.memory.state().recorded, ["!1 work/a", "work/a"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_old_engine_that_goes_on_is_fenced_and_stops() {
     let bench = Bench::new().await;
     bench

@@ -65,6 +65,7 @@ pub(crate) enum Script {
     Panic,
     HangForever,
     WaitAtGate,
+    FailThenWaitAtGate,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -94,7 +95,7 @@ impl Step for Work {
         let retry = retry::Policy {
             max_attempts: 3,
             first_pause: pause,
-            factor: 2,
+            factor: retry::TWICE,
             longest_pause: pause,
         };
         let timeout = match self.script {
@@ -116,7 +117,8 @@ impl Step for Work {
             Script::FailForGood => Err(StepError::last("never")),
             Script::Panic => panic!("as scripted"),
             Script::HangForever => std::future::pending().await,
-            Script::WaitAtGate => {
+            Script::FailThenWaitAtGate if call.attempt == 1 => Err(StepError::retryable("not yet")),
+            Script::WaitAtGate | Script::FailThenWaitAtGate => {
                 world.waiting.add_permits(1);
                 world.gate.acquire().await.expect("never closed").forget();
                 Ok(made)

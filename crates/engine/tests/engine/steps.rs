@@ -44,7 +44,10 @@ async fn a_step_ends_at_its_last_try_or_at_its_final_error_and_the_error_is_reco
         .await;
     assert_eq!(bench.end_of("final").await, failed("never"));
     assert_eq!(bench.world.tries(), ["a#1", "a#2", "a#3", "b#1"]);
-    assert_eq!(bench.memory.state().recorded, ["work/a", "work/b"]);
+    assert_eq!(
+        bench.memory.state().recorded,
+        ["!1 work/a", "!2 work/a", "work/a", "work/b"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -50,6 +50,9 @@ pub(super) struct StateResponse {
     /// When the upload was complete.
     started_at: Option<Timestamp>,
     ended_at: Option<Timestamp>,
+    /// Whether payments that compete for slots were given them in the order of the file. False once a
+    /// part of the file kept failing for 30 seconds and the rest was taken in before it.
+    order_kept: bool,
     /// Of the accepted payments, as they were given at intake; a replan may have moved them.
     first_slot: Option<Timestamp>,
     last_slot: Option<Timestamp>,
@@ -159,6 +162,7 @@ pub(super) async fn show(
         rejected: view.rejected,
         started_at: view.started_at,
         ended_at: view.ended_at,
+        order_kept: view.order_kept,
         why_not_running: view.failing.as_ref().map(why),
     }))
 }

@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::id::ItemType;
-use tollgate_core::item_type::ItemTypeChange;
+use tollgate_core::item_type::{ItemTypeChange, is_queue_name};
 use tollgate_core::ports::SettingKind;
 use tollgate_dispatch::{ItemTypeInForce, change_item_type, item_type};
 use utoipa::ToSchema;
@@ -15,13 +15,14 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::body::{Body, author, parse};
-use super::error::ApiError;
+use super::body::{Body, author, parse, wrong};
+use super::error::{ApiError, unavailable};
 use super::extract::Path;
 use super::lanes::{VersionResponse, versions};
-use super::refusals::{Finds, Reads, Takes};
+use super::refusals::{Changes, Finds, Reads};
 use crate::assemble::item_types;
 use crate::auth::Caller;
+use crate::engines::QueueState;
 
 /// How items of a type are dispatched.
 #[derive(Debug, Serialize, ToSchema)]
@@ -48,6 +49,7 @@ struct ItemTypeResponse {
     stale_claim_threshold_mins: Decimal,
     /// The flow that executes an item.
     exec_workflow_type: String,
+    /// Temporal's task queue of that flow; the embedded engine has none.
     exec_task_queue: String,
     version: i64,
     /// Since when this version is in force, by whom and why.
@@ -96,6 +98,10 @@ struct ChangeRequest {
     max_dispatch_retries: Option<u32>,
     #[schema(value_type = Option<f64>, maximum = 1440)]
     stale_claim_threshold_mins: Option<Decimal>,
+    /// Only on Temporal, and only to a name that a process polls already (`engine.temporal.exec_task_queues`). The other
+    /// processes follow within ten seconds; what was started before ends where it was started.
+    #[schema(min_length = 1, max_length = 200)]
+    exec_task_queue: Option<String>,
     #[schema(min_length = 1, max_length = 500)]
     reason: String,
 }
@@ -108,6 +114,26 @@ impl App {
             .into_iter()
             .find(|known| known.as_str().eq_ignore_ascii_case(name));
         found.ok_or_else(|| ApiError::not_found(format!("there is no item type \"{name}\"")))
+    }
+
+    /// Items that are started where nobody polls would wait for ever.
+    async fn may_move_to(&self, name: &ItemType, queue: &str) -> Result<(), ApiError> {
+        let now = item_type(&*self.store, name).await?;
+        let is_same = now.is_some_and(|now| now.config.exec_task_queue == queue);
+        if is_same || !is_queue_name(queue) {
+            return Ok(());
+        }
+        match self.engine.takes(queue).await {
+            QueueState::Polled => Ok(()),
+            QueueState::NoQueues => Err(wrong(
+                "execTaskQueue",
+                "cannot be changed: the embedded engine runs every flow itself and has no task queues; they are Temporal's (engine.url)",
+            )),
+            QueueState::Unpolled => Err(ApiError::conflict(format!(
+                "nobody polls task queue \"{queue}\"; start a process with engine.temporal.exec_task_queues = [\"{queue}\"] first"
+            ))),
+            QueueState::Unknown(why) => Err(unavailable(&why)),
+        }
     }
 
     async fn item_type_told(&self, name: &ItemType) -> Result<ItemTypeResponse, ApiError> {
@@ -151,7 +177,7 @@ async fn show(
     put, path = "/admin/item-types/{item_type}", operation_id = "changeItemType", tag = "item types",
     params(("item_type" = String, Path, description = "Its name.", example = "PAYMENT")),
     request_body = ChangeRequest,
-    responses((status = 200, description = "As it is now.", body = ItemTypeResponse), Takes),
+    responses((status = 200, description = "As it is now.", body = ItemTypeResponse), Changes),
 )]
 async fn change(
     State(app): State<App>,
@@ -170,7 +196,11 @@ async fn change(
         pre_start_buffer_mins: request.pre_start_buffer_mins,
         max_dispatch_retries: request.max_dispatch_retries,
         stale_claim_threshold_mins: request.stale_claim_threshold_mins,
+        exec_task_queue: request.exec_task_queue,
     };
+    if let Some(queue) = &change.exec_task_queue {
+        app.may_move_to(&name, queue).await?;
+    }
     let author = author(&caller, request.reason)?;
     let changed = change_item_type(&*app.store, &name, &change, author).await?;
     app.forecaster.forget();

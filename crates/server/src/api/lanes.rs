@@ -164,13 +164,13 @@ async fn replan(
 ) -> Result<Json<ReplanResponse>, ApiError> {
     let request: ReplanRequest = parse(&headers, body)?;
     let lane = app.lane_named(Some(lane)).await?;
+    let foreseen = app.forecaster.lane_as_in(&lane).await?;
+    let way = foreseen.map_or(LEAST_WAY, |foreseen| foreseen.table.way);
     let shift = if request.preview {
-        let foreseen = app.forecaster.lane_as_in(&lane).await?;
-        let way = foreseen.map_or(LEAST_WAY, |foreseen| foreseen.table.way);
         app.planner.preview(&lane, way).await?
     } else {
         let author = author(&caller, request.reason)?;
-        let shift = app.planner.replan(&lane.name, author).await?;
+        let shift = app.planner.replan(&lane.name, way, author).await?;
         app.forecaster.forget();
         shift
     };

@@ -5,6 +5,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::Deserialize;
+use tollgate_core::Timestamp;
 use tollgate_core::id::Item;
 use tollgate_core::ports::{Author, Intervened, StoreResult};
 use tollgate_domains::payments;
@@ -95,7 +96,8 @@ struct RescheduleRequest {
     reason: String,
 }
 
-/// Gives a payment that cannot have been paid another time, with the bounds of `executeAt` at intake.
+/// Gives a payment that cannot have been paid another time, with the bounds of `executeAt` at intake. One that is not planned
+/// yet is planned from the new time on.
 ///
 /// Works until its turn to be sent is taken, and again while every attempt so far definitely did not pay; 409 while one is
 /// open or its outcome unknown. After a 200 nothing is sent before the new time.
@@ -125,8 +127,21 @@ async fn reschedule(
         return Err(wrong("executeAt", why));
     }
     let item = payments::item(&payment_id(&id)?);
-    let done = app.store.reschedule(&item, at, author).await?;
+    let done = move_to(&app, &item, at, author).await?;
     answer(&app, &caller, &id, "rescheduled", done).await
+}
+
+/// Whether it is planned or not. It may be planned between the two questions, but only once.
+async fn move_to(app: &App, item: &Item, to: Timestamp, author: Author) -> StoreResult<Intervened> {
+    let done = app.store.reschedule(item, to, author.clone()).await?;
+    if done != Intervened::NoSuchItem {
+        return Ok(done);
+    }
+    let done = app.store.move_request(item, to, author.clone()).await?;
+    if done != Intervened::NoSuchItem {
+        return Ok(done);
+    }
+    app.store.reschedule(item, to, author).await
 }
 
 /// Sends a payment again that the bank has refused.

@@ -12,7 +12,7 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{
     Page, RecordLine, RecordsWanted, RequestState, RequestView, RequestsWanted,
 };
-use tollgate_dispatch::LaneForecast;
+use tollgate_dispatch::{LaneForecast, foresee_line};
 use tollgate_domains::payments::{self, PaymentStatus};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -21,6 +21,7 @@ use utoipa_axum::routes;
 use super::body::{after_id, wrong};
 use super::error::ApiError;
 use super::extract::Query;
+use super::foreseen::Provisional;
 use super::refusals::Reads;
 use super::{App, page, words};
 
@@ -79,9 +80,10 @@ struct LineResponse {
     /// Its slot; null until it is planned.
     scheduled_time: Option<Timestamp>,
     deadline: Option<Timestamp>,
-    /// As foreseen for what waits; null without a deadline, for what is under way or has ended, and while no time
-    /// can be told.
+    /// Whether it is sent by its deadline, or was. Null without a deadline, and beside `provisional`.
     meets_deadline: Option<bool>,
+    /// Of a payment with a deadline: why no time can be told; null if there is one, and once it was sent.
+    provisional: Option<Provisional>,
     /// When it was taken in.
     created_at: Timestamp,
 }
@@ -89,23 +91,12 @@ struct LineResponse {
 /// What is foreseen for the lanes of a page.
 type Forecasts = HashMap<LaneName, Option<Arc<LaneForecast>>>;
 
-fn meets_deadline(line: &RecordLine, forecasts: &Forecasts) -> Option<bool> {
-    let forecast = forecasts.get(&line.lane)?.as_ref()?;
-    match line.queue_status {
-        QueueStatus::Ready => {
-            forecast
-                .ready(&payments::item_type(), line.slot, line.deadline)
-                .meets_deadline
-        }
-        QueueStatus::Claimed => forecast.under_way(line.slot, line.deadline).meets_deadline,
-        QueueStatus::Held => line.deadline.map(|_| false),
-        QueueStatus::Dispatched | QueueStatus::Dead | QueueStatus::Cancelled => None,
-    }
-}
-
 impl LineResponse {
-    fn new(line: RecordLine, forecasts: &Forecasts) -> Self {
-        let meets_deadline = meets_deadline(&line, forecasts);
+    fn new(line: RecordLine, forecasts: &Forecasts, now: Timestamp) -> Self {
+        let lane = forecasts.get(&line.lane).and_then(Option::as_deref);
+        let (foreseen, meets_deadline) = foresee_line(&line, &payments::item_type(), lane, now);
+        let foreseen = foreseen.filter(|_| line.deadline.is_some());
+        let untold = foreseen.and_then(|foreseen| foreseen.sent.err());
         Self {
             payment_id: line.id,
             status: line.status,
@@ -117,6 +108,7 @@ impl LineResponse {
             scheduled_time: Some(line.slot),
             deadline: line.deadline,
             meets_deadline,
+            provisional: untold.as_ref().map(Provisional::from),
             created_at: line.created_at,
         }
     }
@@ -140,6 +132,7 @@ impl From<RequestView> for LineResponse {
             scheduled_time: None,
             deadline: None,
             meets_deadline: None,
+            provisional: None,
             created_at: request.accepted_at,
         }
     }
@@ -178,7 +171,8 @@ async fn list(
             forecasts.insert(line.lane.clone(), foreseen);
         }
     }
-    Ok(Json(merged(requests, page, &forecasts, limit)))
+    let now = app.store.now().await?;
+    Ok(Json(merged(requests, page, &forecasts, now, limit)))
 }
 
 /// Payments that are not planned have no lane and no file yet.
@@ -209,6 +203,7 @@ fn merged(
     requests: Vec<RequestView>,
     page: Page<RecordLine, ItemId>,
     forecasts: &Forecasts,
+    now: Timestamp,
     limit: u32,
 ) -> ListResponse {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -221,7 +216,7 @@ fn merged(
         .map(|line| (line.payment_id.clone(), line))
         .collect();
     let records = page.items.into_iter();
-    let records = records.map(|line| LineResponse::new(line, forecasts));
+    let records = records.map(|line| LineResponse::new(line, forecasts, now));
     lines.extend(records.map(|line| (line.payment_id.clone(), line)));
     if let Some(end) = &end {
         lines.retain(|id, _| id <= end);
@@ -268,6 +263,7 @@ mod tests {
             tries: 1,
             failed_try: 0,
             last_error: None,
+            moved_to: None,
             accepted_at: Timestamp::UNIX_EPOCH,
             due: Timestamp::UNIX_EPOCH,
         }
@@ -282,7 +278,11 @@ mod tests {
             queue_status: QueueStatus::Ready,
             run: 1,
             slot: Timestamp::UNIX_EPOCH,
+            due: Timestamp::UNIX_EPOCH,
             deadline: None,
+            has_ended: false,
+            last_turn: None,
+            was_sent: false,
             created_at: Timestamp::UNIX_EPOCH,
         }
     }
@@ -302,7 +302,8 @@ mod tests {
                 let records = on(&planned);
                 let next = (records.len() > most).then(|| ItemId::new(records[most - 1]));
                 let items = records.into_iter().take(most).map(record).collect();
-                let told = merged(requests, Page { items, next }, &Forecasts::default(), limit);
+                let (page, none) = (Page { items, next }, Forecasts::default());
+                let told = merged(requests, page, &none, Timestamp::UNIX_EPOCH, limit);
                 assert!(told.payments.len() <= most);
                 seen.extend(told.payments.iter().map(|it| it.payment_id.to_string()));
                 match told.next {

@@ -186,6 +186,8 @@ pub(super) struct InitializingPayment {
     #[schema(example = "USD")]
     currency: &'static str,
     accepted_at: Timestamp,
+    /// The time that `reschedule` gave it; null if nobody did.
+    rescheduled_to: Option<Timestamp>,
     /// How often planning it was begun.
     tries: u32,
     /// Why it is not planned yet, and when that is tried again.
@@ -364,6 +366,7 @@ fn initializing(request: &RequestView, status: PaymentStatus, why: String) -> In
         amount: request.money.decimal(),
         currency: request.money.currency.code(),
         accepted_at: request.accepted_at,
+        rescheduled_to: request.moved_to,
         tries: request.tries,
         why_not_running: why,
         init_workflow_id: payments::init_flow(request),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{bail, ensure};
 use serde::Deserialize;
+use tollgate_core::item_type::is_queue_name;
 
 use super::StoreAt;
 use super::secret::Secret;
@@ -44,6 +45,7 @@ pub struct Temporal {
     pub dispatch: WorkerSize,
     pub init: WorkerSize,
     pub exec: WorkerSize,
+    pub exec_task_queues: Vec<String>,
 }
 
 /// A name that goes with what it has encrypted, and where the key comes from.
@@ -129,6 +131,12 @@ impl Temporal {
             ensure!(
                 size.flows > 0 && size.steps > 0,
                 "engine.temporal.{name}: flows and steps must be at least 1"
+            );
+        }
+        for queue in &self.exec_task_queues {
+            ensure!(
+                is_queue_name(queue),
+                "engine.temporal.exec_task_queues: {queue:?} is not a name; use printable ASCII characters without spaces"
             );
         }
         ensure!(

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use rust_decimal::Decimal;
-use rust_decimal::prelude::ToPrimitive;
 use serde::Deserialize;
 use tollgate_domains::status_checks::WorkflowConfig;
 
@@ -81,7 +80,7 @@ impl StatusCheck {
             activity_timeout_seconds: self.activity_timeout_seconds,
             max_retry_attempts: self.max_retry_attempts,
             initial_interval_ms: self.initial_interval_ms,
-            backoff_coefficient: self.backoff_coefficient.to_u32().unwrap_or(1),
+            backoff_coefficient: self.backoff_coefficient,
             max_interval_ms: self.max_interval_ms,
         }
     }
@@ -111,9 +110,8 @@ impl StatusCheck {
         within("retention_hours", self.retention_hours, 1..=87_600)?;
         let (one, ten) = (Decimal::ONE, Decimal::TEN);
         ensure!(
-            self.backoff_coefficient.fract().is_zero()
-                && (one..=ten).contains(&self.backoff_coefficient),
-            "status_check.backoff_coefficient must be a whole number from 1 to 10: each pause is so many times the one before"
+            (one..=ten).contains(&self.backoff_coefficient),
+            "status_check.backoff_coefficient must be from 1 to 10: each pause is the one before times this"
         );
         ensure!(
             (self.initial_interval_ms..=600_000).contains(&self.max_interval_ms),

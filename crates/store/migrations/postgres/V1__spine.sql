@@ -122,6 +122,8 @@ CREATE TABLE request (
     last_error       text,
     accepted_at      bigint NOT NULL,
     due_at           bigint NOT NULL,
+    -- Instead of the time that was asked for.
+    moved_to         bigint,
     PRIMARY KEY (item_type, item_id)
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_vacuum_cost_delay = 0);
@@ -366,6 +368,8 @@ CREATE TABLE bulk (
     accepted        bigint NOT NULL,
     duplicate       bigint NOT NULL,
     rejected        bigint NOT NULL,
+    -- No chunk was taken in before an earlier one.
+    order_kept      boolean NOT NULL DEFAULT true,
     opened_at       bigint NOT NULL,
     touched_at      bigint NOT NULL,
     started_at      bigint,
@@ -388,6 +392,9 @@ CREATE TABLE bulk_chunk (
     tries      bigint NOT NULL DEFAULT 0,
     last_error text,
     due_at     bigint NOT NULL DEFAULT 0,
+    -- Since when it fails, and how often a try ended because an earlier chunk came first.
+    failing_since bigint,
+    holds      bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (bulk_id, chunk_no)
 ) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_vacuum_cost_delay = 0);

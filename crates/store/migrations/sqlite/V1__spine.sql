@@ -98,6 +98,8 @@ CREATE TABLE request (
     tries            INTEGER NOT NULL,
     failed_try       INTEGER NOT NULL,
     last_error       TEXT,
+    -- Instead of the time that was asked for.
+    moved_to         INTEGER,
     accepted_at      INTEGER NOT NULL,
     due_at           INTEGER NOT NULL,
     PRIMARY KEY (item_type, item_id)
@@ -329,6 +331,8 @@ CREATE TABLE bulk (
     accepted        INTEGER NOT NULL,
     duplicate       INTEGER NOT NULL,
     rejected        INTEGER NOT NULL,
+    -- No chunk was taken in before an earlier one.
+    order_kept      INTEGER NOT NULL DEFAULT 1,
     opened_at       INTEGER NOT NULL,
     touched_at      INTEGER NOT NULL,
     started_at      INTEGER,
@@ -349,6 +353,9 @@ CREATE TABLE bulk_chunk (
     tries      INTEGER NOT NULL DEFAULT 0,
     due_at     INTEGER NOT NULL DEFAULT 0,
     last_error TEXT,
+    -- Since when it fails, and how often a try ended because an earlier chunk came first.
+    failing_since INTEGER,
+    holds      INTEGER NOT NULL DEFAULT 0,
     text       BLOB    NOT NULL,
     PRIMARY KEY (bulk_id, chunk_no)
 ) STRICT;

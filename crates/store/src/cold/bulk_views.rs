@@ -3,11 +3,12 @@
 use tollgate_core::Timestamp;
 use tollgate_core::id::{BulkId, ItemType};
 use tollgate_core::ports::{
-    Bookmark, BulkLine, BulkState, BulkSum, BulkView, ChunkId, ChunkToDo, FailingChunk, LineError,
-    Page, StoreResult, rows_needed,
+    Bookmark, BulkLine, BulkState, BulkSum, BulkView, ChunkBefore, ChunkId, ChunkToDo,
+    ChunksBefore, FailingChunk, HELD_BACK, LineError, MOST_BEFORE, Page, StoreResult, rows_needed,
 };
 
 use crate::sql::{Row, Sql, Tx, params};
+use crate::value::micros;
 
 /// A bulk has thousands of chunks and few run, so each is asked for its first ones.
 pub(super) async fn to_do(
@@ -16,35 +17,59 @@ pub(super) async fn to_do(
     limit: u32,
 ) -> StoreResult<Vec<ChunkToDo>> {
     const TO_DO: Sql = Sql::each(
-        "SELECT k.bulk_id, k.chunk_no, k.tries FROM bulk b INDEXED BY bulk_running
+        "SELECT k.bulk_id, k.chunk_no, k.tries + k.holds AS tries FROM bulk b INDEXED BY bulk_running
          JOIN bulk_chunk k ON k.bulk_id = b.bulk_id
          WHERE b.item_type = $1 AND b.state = 'RUNNING' AND k.due_at <= $3
+           AND NOT coalesce((SELECT min(e.chunk_no) < k.chunk_no AND min(e.failing_since) >= $4
+                             FROM bulk_chunk e WHERE e.bulk_id = k.bulk_id AND e.tries > 0), 0)
          ORDER BY b.bulk_id, k.chunk_no LIMIT $2",
-        "SELECT k.bulk_id, k.chunk_no, k.tries FROM bulk b
-         CROSS JOIN LATERAL (SELECT bulk_id, chunk_no, tries FROM bulk_chunk
+        "SELECT k.bulk_id, k.chunk_no, k.tries + k.holds AS tries FROM bulk b
+         CROSS JOIN LATERAL (SELECT min(chunk_no) AS by, min(failing_since) AS since
+             FROM bulk_chunk WHERE bulk_id = b.bulk_id AND tries > 0) held
+         CROSS JOIN LATERAL (SELECT bulk_id, chunk_no, tries, holds FROM bulk_chunk
              WHERE bulk_id = b.bulk_id AND due_at <= $3
+               AND (held.by IS NULL OR chunk_no <= held.by OR held.since < $4)
              ORDER BY chunk_no LIMIT $2) k
          WHERE b.item_type = $1 AND b.state = 'RUNNING'
          ORDER BY b.bulk_id, k.chunk_no LIMIT $2",
     );
     let now = tx.now().await?;
-    let rows = tx.rows(TO_DO, params![item_type, limit, now]).await;
+    let held_since = now.as_microsecond() - micros(HELD_BACK);
+    let wanted = params![item_type, limit, now, held_since];
+    let rows = tx.rows(TO_DO, wanted).await;
     let chunk = |row: &Row| {
         Ok(ChunkToDo {
             chunk: ChunkId {
                 bulk: row.get("bulk_id")?,
                 number: row.get("chunk_no")?,
             },
-            failed: row.get("tries")?,
+            tries: row.get("tries")?,
         })
     };
     rows.iter().map(chunk).collect()
 }
 
+pub(super) async fn before(tx: &Tx, chunk: &ChunkId) -> StoreResult<ChunksBefore> {
+    const BEFORE: &str = "SELECT chunk_no, failing_since FROM bulk_chunk
+         WHERE bulk_id = $1 AND chunk_no < $2 ORDER BY chunk_no LIMIT $3";
+    let wanted = params![&chunk.bulk, chunk.number, MOST_BEFORE];
+    let rows = tx.rows(BEFORE, wanted).await;
+    let before = |row: &Row| {
+        Ok(ChunkBefore {
+            number: row.get("chunk_no")?,
+            failing_since: row.get("failing_since")?,
+        })
+    };
+    Ok(ChunksBefore {
+        now: tx.now().await?,
+        chunks: rows.iter().map(before).collect::<StoreResult<_>>()?,
+    })
+}
+
 /// One statement for the bulk and its sums, so that they are of one moment.
 pub(super) async fn view(tx: &Tx, bulk: &BulkId) -> StoreResult<Option<BulkView>> {
     const VIEW: &str = "SELECT b.item_type, b.state, b.lines, b.accepted, b.duplicate, b.rejected,
-                b.opened_at, b.started_at, b.ended_at,
+                b.opened_at, b.started_at, b.ended_at, b.order_kept,
                 s.lane, s.currency, s.accepted AS sum_accepted, s.amount_minor, s.met, s.missed,
                 s.first_slot, s.last_slot, s.first_deadline, s.last_deadline
          FROM bulk b LEFT JOIN bulk_sum s ON s.bulk_id = b.bulk_id
@@ -65,6 +90,7 @@ pub(super) async fn view(tx: &Tx, bulk: &BulkId) -> StoreResult<Option<BulkView>
         opened_at: row.get("opened_at")?,
         started_at: row.get("started_at")?,
         ended_at: row.get("ended_at")?,
+        order_kept: row.get("order_kept")?,
         sums: sums.collect::<StoreResult<_>>()?,
         failing: failing(tx, bulk).await?,
     }))

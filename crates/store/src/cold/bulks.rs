@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{BulkId, ItemType};
 use tollgate_core::ports::{
-    Bookmark, BulkLine, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, ChunkToDo, Closed, KnownBulk,
-    LineError, NewChunk, Page, RETRIES, StoreError, StoreResult,
+    Bookmark, BulkLine, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, ChunkToDo, ChunksBefore,
+    Closed, KnownBulk, LineError, NewChunk, Page, RETRIES, StoreError, StoreResult,
 };
 
 use super::bulk_views;
@@ -85,6 +85,33 @@ impl<D: Database> Bulks for StoreOn<D> {
         let (chunk, why) = (chunk.clone(), why.to_owned());
         self.write(Urgency::Normal, move |tx| async move {
             failed(&tx, &chunk, &why).await
+        })
+        .await
+    }
+
+    async fn chunks_before(&self, chunk: &ChunkId) -> StoreResult<ChunksBefore> {
+        let chunk = chunk.clone();
+        self.read(move |tx| async move { bulk_views::before(&tx, &chunk).await })
+            .await
+    }
+
+    async fn hold_chunk(&self, chunk: &ChunkId) -> StoreResult<()> {
+        const HOLD: &str =
+            "UPDATE bulk_chunk SET holds = holds + 1 WHERE bulk_id = $1 AND chunk_no = $2";
+        let held = params![&chunk.bulk, chunk.number];
+        self.write(Urgency::Normal, move |tx| async move {
+            tx.execute(HOLD, held).await;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn order_lost(&self, bulk: &BulkId) -> StoreResult<()> {
+        const LOST: &str = "UPDATE bulk SET order_kept = false WHERE bulk_id = $1";
+        let lost = params![bulk];
+        self.write(Urgency::Normal, move |tx| async move {
+            tx.execute(LOST, lost).await;
+            Ok(())
         })
         .await
     }
@@ -244,7 +271,8 @@ async fn sweep(tx: &Tx, idle: Duration, most: u32) -> StoreResult<u64> {
 
 async fn failed(tx: &Tx, chunk: &ChunkId, why: &str) -> StoreResult<Option<u32>> {
     const TRIES: &str = "SELECT tries FROM bulk_chunk WHERE bulk_id = $1 AND chunk_no = $2";
-    const FAILED: &str = "UPDATE bulk_chunk SET tries = $3, last_error = $4, due_at = $5
+    const FAILED: &str = "UPDATE bulk_chunk SET tries = $3, last_error = $4, due_at = $5,
+                failing_since = coalesce(failing_since, $6)
          WHERE bulk_id = $1 AND chunk_no = $2";
     let (bulk, number) = (&chunk.bulk, chunk.number);
     let Some(row) = tx.locked_row(TRIES, params![bulk, number]).await else {
@@ -253,7 +281,7 @@ async fn failed(tx: &Tx, chunk: &ChunkId, why: &str) -> StoreResult<Option<u32>>
     let tries = row.get::<u32>("tries")?.saturating_add(1);
     let now = tx.now().await?.as_microsecond();
     let due = now.saturating_add(micros(RETRIES.pause_after(tries)));
-    tx.execute(FAILED, params![bulk, number, tries, why, due])
+    tx.execute(FAILED, params![bulk, number, tries, why, due, now])
         .await;
     Ok(Some(tries))
 }

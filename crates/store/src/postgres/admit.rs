@@ -60,6 +60,14 @@ impl Batch<'_> {
         plans: &mut BTreeMap<LaneName, Plan>,
     ) -> StoreResult<Vec<Admission>> {
         let found = requests::found(self.tx, self.item_type, items).await?;
+        let moved;
+        let items = if found.values().any(|request| request.moved_to.is_some()) {
+            moved = items.iter().map(|item| moved_to(item, &found)).collect();
+            let moved: &Vec<NewItem> = &moved;
+            moved
+        } else {
+            items
+        };
         let mut answers: Vec<Option<Admission>> = vec![None; items.len()];
         let mut left: Vec<usize> = (0..items.len()).collect();
         while !left.is_empty() {
@@ -351,6 +359,15 @@ fn known_from(row: &Row) -> (ItemId, Known) {
 
 /// The requests that were found under the items' ids.
 type Found = HashMap<ItemId, FoundRequest>;
+
+/// The item with the time that a person gave its request.
+fn moved_to(item: &NewItem, requests: &Found) -> NewItem {
+    let mut item = item.clone();
+    if let Some(request) = requests.get(&item.id) {
+        item.requested = request.requested(&item);
+    }
+    item
+}
 
 /// The answer for an item that is not to be judged, because of a request.
 fn requested_answer(item: &NewItem, requests: &Found) -> Option<Admission> {

@@ -115,9 +115,9 @@ pub(super) async fn history(
 ) -> StoreResult<History> {
     const HISTORY: &str = "SELECT tg_now(), e.number, e.since, a.attempt_id, a.kind, a.state,
                 a.turn_at, a.era, a.detail, a.idempotency_key,
-                coalesce((SELECT q.failures FROM item_queue q
-                          WHERE q.item_type = $1 AND q.item_id = $2), 0), a.reopened
+                coalesce(q.failures, 0), a.reopened, q.scheduled_exec_time
          FROM clock_era e
+         LEFT JOIN item_queue q ON q.item_type = $1 AND q.item_id = $2
          LEFT JOIN attempt a ON a.item_type = $1 AND a.item_id = $2
          WHERE e.one = 1 ORDER BY a.attempt_id";
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
@@ -132,6 +132,7 @@ pub(super) async fn history(
     let era = Era { number, since };
     Ok(History {
         failures: first.get::<_, Count>(10).0,
+        due: first.get::<_, Option<Us>>(12).map_or(now, |us| us.0),
         busy_for: busy_for(&past, era, tolerance, now),
         past,
         now,

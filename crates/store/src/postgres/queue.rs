@@ -116,7 +116,16 @@ impl Queue for PostgresStore {
         why: &str,
     ) -> StoreResult<bool> {
         let back = Back {
-            pause,
+            pause: Some(pause),
+            why,
+            failed: false,
+        };
+        self.put_back_as(item, run, back).await
+    }
+
+    async fn put_back_in_place(&self, item: &Item, run: u32, why: &str) -> StoreResult<bool> {
+        let back = Back {
+            pause: None,
             why,
             failed: false,
         };
@@ -131,7 +140,7 @@ impl Queue for PostgresStore {
         why: &str,
     ) -> StoreResult<bool> {
         let back = Back {
-            pause,
+            pause: Some(pause),
             why,
             failed: true,
         };
@@ -206,7 +215,8 @@ impl Queue for PostgresStore {
 
 /// How an item goes back to the queue.
 struct Back<'a> {
-    pause: Duration,
+    /// Due after this time; as before without one.
+    pause: Option<Duration>,
     why: &'a str,
     /// It counts among the item's failures.
     failed: bool,
@@ -216,8 +226,8 @@ impl PostgresStore {
     async fn put_back_as(&self, item: &Item, run: u32, back: Back<'_>) -> StoreResult<bool> {
         const PUT_BACK: &str = "WITH moved AS (
                  UPDATE item_queue SET queue_status = 'READY', run = run + 1,
-                        scheduled_exec_time = tg_now() + $4, last_error = $5,
-                        failures = failures + CASE WHEN $6 THEN 1 ELSE 0 END,
+                        scheduled_exec_time = coalesce(tg_now() + $4, scheduled_exec_time),
+                        last_error = $5, failures = failures + CASE WHEN $6 THEN 1 ELSE 0 END,
                         claimed_at = NULL, dispatched_at = NULL
                  WHERE item_type = $1 AND item_id = $2 AND run = $3
                    AND queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL
@@ -231,7 +241,7 @@ impl PostgresStore {
         self.in_force(Urgency::Urgent, move |tx| {
             Box::pin(async move {
                 let (kind, id) = (item.item_type.as_str(), item.id.as_str());
-                let params: Params<'_> = &[&kind, &id, &run, &micros(pause), &why, &failed];
+                let params: Params<'_> = &[&kind, &id, &run, &pause.map(micros), &why, &failed];
                 Ok(execute(tx, PUT_BACK, params).await? == 1)
             })
         })

@@ -111,7 +111,12 @@ async fn lines(
     // The page first, then the rest of each row by its key. As a plain join it was planned as a merge of
     // whole tables, which read all the rows before the page.
     const ALL: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
-             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at
+             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at,
+             q.scheduled_exec_time, q.finished_at IS NOT NULL,
+             (SELECT max(a.turn_at) FROM attempt a
+              WHERE a.item_type = q.item_type AND a.item_id = q.item_id),
+             EXISTS (SELECT 1 FROM attempt a WHERE a.item_type = q.item_type
+                     AND a.item_id = q.item_id AND a.run = q.run)
          FROM (SELECT * FROM record WHERE item_type = $1 AND item_id > $2
                ORDER BY item_id LIMIT $3) r
          CROSS JOIN LATERAL (SELECT * FROM item_queue q
@@ -120,7 +125,12 @@ async fn lines(
                WHERE s.item_type = r.item_type AND s.item_id = r.item_id LIMIT 1) s
          ORDER BY r.item_id";
     const OF_STATUS: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
-             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at
+             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at,
+             q.scheduled_exec_time, q.finished_at IS NOT NULL,
+             (SELECT max(a.turn_at) FROM attempt a
+              WHERE a.item_type = q.item_type AND a.item_id = q.item_id),
+             EXISTS (SELECT 1 FROM attempt a WHERE a.item_type = q.item_type
+                     AND a.item_id = q.item_id AND a.run = q.run)
          FROM (SELECT * FROM record WHERE item_type = $1 AND item_id > $2 AND status = $4
                ORDER BY item_id LIMIT $3) r
          CROSS JOIN LATERAL (SELECT * FROM item_queue q
@@ -129,7 +139,12 @@ async fn lines(
                WHERE s.item_type = r.item_type AND s.item_id = r.item_id LIMIT 1) s
          ORDER BY r.item_id";
     const OF_BULK: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
-             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at
+             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at,
+             q.scheduled_exec_time, q.finished_at IS NOT NULL,
+             (SELECT max(a.turn_at) FROM attempt a
+              WHERE a.item_type = q.item_type AND a.item_id = q.item_id),
+             EXISTS (SELECT 1 FROM attempt a WHERE a.item_type = q.item_type
+                     AND a.item_id = q.item_id AND a.run = q.run)
          FROM (SELECT item_type, item_id FROM item_context
                WHERE item_type = $1 AND item_id > $2 AND bulk_id = $4
                ORDER BY item_id LIMIT $3) x
@@ -141,7 +156,12 @@ async fn lines(
                WHERE s.item_type = x.item_type AND s.item_id = x.item_id LIMIT 1) s
          ORDER BY x.item_id";
     const OF_OWNER: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
-             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at
+             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at,
+             q.scheduled_exec_time, q.finished_at IS NOT NULL,
+             (SELECT max(a.turn_at) FROM attempt a
+              WHERE a.item_type = q.item_type AND a.item_id = q.item_id),
+             EXISTS (SELECT 1 FROM attempt a WHERE a.item_type = q.item_type
+                     AND a.item_id = q.item_id AND a.run = q.run)
          FROM (SELECT * FROM record WHERE by_owner AND item_type = $1 AND item_id > $2
                  AND owner = $4 ORDER BY item_id LIMIT $3) r
          CROSS JOIN LATERAL (SELECT * FROM item_queue q
@@ -179,6 +199,10 @@ fn line_from(row: &Row) -> StoreResult<RecordLine> {
         slot: row.get::<_, Us>(7).0,
         deadline: row.get::<_, Option<Us>>(8).map(|us| us.0),
         created_at: row.get::<_, Us>(9).0,
+        due: row.get::<_, Us>(10).0,
+        has_ended: row.get(11),
+        last_turn: row.get::<_, Option<Us>>(12).map(|us| us.0),
+        was_sent: row.get(13),
     })
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use deadpool_postgres::{GenericClient, Transaction};
 use tokio_postgres::Row;
+use tollgate_core::Timestamp;
 use tollgate_core::details::Details;
 use tollgate_core::id::{FlowId, Item, ItemId, ItemType};
 use tollgate_core::money::{Currency, Money};
@@ -24,7 +25,8 @@ use crate::urgency::Urgency;
 use crate::value::{micros, unknown_word};
 
 const VIEW: &str = "SELECT item_id, state, content_hash, amount_minor, currency, document, details,
-            correction, tries, failed_try, last_error, accepted_at, due_at, invalid
+            correction, tries, failed_try, last_error, accepted_at, due_at, invalid,
+            moved_to
      FROM request WHERE item_type = $1 AND item_id = $2";
 
 #[async_trait]
@@ -52,7 +54,8 @@ impl Requests for PostgresStore {
         limit: u32,
     ) -> StoreResult<Vec<RequestView>> {
         const DUE: &str = "SELECT item_id, state, content_hash, amount_minor, currency, document,
-                 details, correction, tries, failed_try, last_error, accepted_at, due_at, invalid
+                 details, correction, tries, failed_try, last_error, accepted_at, due_at, invalid,
+                 moved_to
              FROM request
              WHERE item_type = $1 AND state = 'WAITING' AND due_at <= (SELECT tg_now())
              ORDER BY due_at LIMIT $2";
@@ -112,9 +115,24 @@ impl Requests for PostgresStore {
             .await
     }
 
+    async fn move_request(
+        &self,
+        item: &Item,
+        to: Timestamp,
+        author: Author,
+    ) -> StoreResult<Intervened> {
+        let item = item.clone();
+        self.runner
+            .in_transaction(Urgency::Normal, move |tx| {
+                Box::pin(async move { move_to(tx, &item, Us(to), &author).await })
+            })
+            .await
+    }
+
     async fn requests(&self, wanted: RequestsWanted) -> StoreResult<Vec<RequestView>> {
         const PAGE: &str = "SELECT item_id, state, content_hash, amount_minor, currency, document,
-                 details, correction, tries, failed_try, last_error, accepted_at, due_at, invalid
+                 details, correction, tries, failed_try, last_error, accepted_at, due_at, invalid,
+                 moved_to
              FROM request
              WHERE item_type = $1 AND item_id > $2 AND state <> 'REFUSED'
                AND ($3::text IS NULL OR state = $3)
@@ -185,11 +203,12 @@ async fn accept(c: &impl GenericClient, request: &NewRequest) -> StoreResult<Acc
              state = 'WAITING', content_hash = excluded.content_hash,
              amount_minor = excluded.amount_minor, currency = excluded.currency,
              document = excluded.document, details = '{}', invalid = false, correction = r.correction + 1,
-             tries = 1, failed_try = 0, last_error = NULL, init_workflow_id = NULL,
+             tries = 1, failed_try = 0, last_error = NULL, init_workflow_id = NULL, moved_to = NULL,
              accepted_at = excluded.accepted_at, due_at = excluded.due_at
          WHERE r.state = 'REFUSED' AND (r.content_hash <> excluded.content_hash OR $8)
          RETURNING item_id, state, content_hash, amount_minor, currency, document, details,
-             correction, tries, failed_try, last_error, accepted_at, due_at, invalid";
+             correction, tries, failed_try, last_error, accepted_at, due_at, invalid,
+             moved_to";
     let (item, money) = (&request.item, request.money);
     let params: Params<'_> = &[
         &item.item_type.as_str(),
@@ -281,6 +300,37 @@ async fn withdraw(tx: &Transaction<'_>, item: &Item, author: &Author) -> StoreRe
     Ok(Intervened::Yes)
 }
 
+async fn move_to(
+    tx: &Transaction<'_>,
+    item: &Item,
+    to: Us,
+    author: &Author,
+) -> StoreResult<Intervened> {
+    const FOUND: &str =
+        "SELECT state FROM request WHERE item_type = $1 AND item_id = $2 FOR UPDATE";
+    const MOVE: &str = "UPDATE request SET moved_to = $3 WHERE item_type = $1 AND item_id = $2";
+    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
+    let Some(row) = optional(tx, FOUND, &[&kind, &id]).await? else {
+        return Ok(Intervened::NoSuchItem);
+    };
+    let state = word(&row, 0, RequestState::parse)?;
+    if state != RequestState::Waiting {
+        return Ok(not_waiting(state));
+    }
+    execute(tx, MOVE, &[&kind, &id, &to]).await?;
+    let entry = Entry {
+        item: Some(item),
+        action: "RESCHEDULED",
+        before: Some("INITIALIZING"),
+        after: Some("INITIALIZING"),
+        actor: &author.actor,
+        detail: &author.reason,
+        ..Entry::default()
+    };
+    audit(tx, &entry).await?;
+    Ok(Intervened::Yes)
+}
+
 fn view_from(row: &Row) -> StoreResult<RequestView> {
     let code: &str = row.get(4);
     let currency =
@@ -300,6 +350,7 @@ fn view_from(row: &Row) -> StoreResult<RequestView> {
         last_error: row.get(10),
         accepted_at: row.get::<_, Us>(11).0,
         due: row.get::<_, Us>(12).0,
+        moved_to: row.get::<_, Option<Us>>(14).map(|us| us.0),
     })
 }
 
@@ -314,7 +365,7 @@ pub(super) async fn found(
     item_type: &ItemType,
     items: &[NewItem],
 ) -> StoreResult<HashMap<ItemId, FoundRequest>> {
-    const FOUND: &str = "SELECT item_id, state, content_hash, init_workflow_id, details
+    const FOUND: &str = "SELECT item_id, state, content_hash, init_workflow_id, details, moved_to
          FROM request WHERE item_type = $1 AND item_id = ANY($2) ORDER BY item_id FOR UPDATE";
     let ids = items.iter().map(|item| item.id.as_str());
     let ids: Vec<&str> = ids.filter(|id| !id.contains('\0')).collect();
@@ -325,6 +376,7 @@ pub(super) async fn found(
             content_hash: row.get(2),
             init_flow: row.get::<_, Option<String>>(3).map(FlowId::new),
             details: details(row.get(4))?,
+            moved_to: row.get::<_, Option<Us>>(5).map(|us| us.0),
         };
         Ok((ItemId::new(row.get::<_, String>(0)), found))
     };

@@ -43,12 +43,15 @@ impl Batch<'_> {
         let mut plans: Plans<'_> = HashMap::new();
         let any_request = requests::any(self.c, self.item_type)?;
         let mut admissions = Vec::with_capacity(items.len());
-        for item in items {
+        for mut item in items {
             let request = if any_request {
                 requests::found(self.c, self.item_type, &item)?
             } else {
                 None
             };
+            if let Some(request) = &request {
+                item.requested = request.requested(&item);
+            }
             let judge = Judge {
                 plans: &mut plans,
                 tally: &mut tally,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::Timestamp;
 use tollgate_core::actor;
 use tollgate_core::id::{AttemptId, Item};
@@ -121,8 +121,10 @@ pub(super) fn history(
         .collect::<rusqlite::Result<_>>()?;
     let era = eras::current(c)?;
     let busy_for = busy_for(&attempts, era, tolerance, now);
+    let (failures, due) = queued(c, item)?.unwrap_or((0, Us(now)));
     Ok(History {
-        failures: failures(c, item)?,
+        failures,
+        due: due.0,
         past: attempts,
         busy_for,
         now,
@@ -130,14 +132,16 @@ pub(super) fn history(
     })
 }
 
-fn failures(c: &Connection, item: &Item) -> rusqlite::Result<u32> {
+/// How often an item has failed, and when it is due.
+fn queued(c: &Connection, item: &Item) -> rusqlite::Result<Option<(u32, Us)>> {
     c.prepare_cached(
-        "SELECT coalesce((SELECT failures FROM item_queue
-                          WHERE item_type = ?1 AND item_id = ?2), 0)",
+        "SELECT failures, scheduled_exec_time FROM item_queue
+         WHERE item_type = ?1 AND item_id = ?2",
     )?
     .query_row(params![item.item_type.as_str(), item.id.as_str()], |row| {
-        row.get(0)
+        Ok((row.get(0)?, row.get(1)?))
     })
+    .optional()
 }
 
 fn settle(c: &Connection, s: &Settlement, now: Us) -> rusqlite::Result<bool> {
@@ -165,7 +169,7 @@ fn settle(c: &Connection, s: &Settlement, now: Us) -> rusqlite::Result<bool> {
         Then::Finish => queue::finish(c, &s.item, s.run, now)? == 1,
         Then::Requeue { after, why } => {
             let back = queue::Back {
-                pause: *after,
+                pause: Some(*after),
                 why,
                 failed: s.is_failure(),
             };

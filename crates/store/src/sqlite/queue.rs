@@ -122,7 +122,16 @@ impl Queue for SqliteStore {
         why: &str,
     ) -> StoreResult<bool> {
         let back = Back {
-            pause,
+            pause: Some(pause),
+            why,
+            failed: false,
+        };
+        self.put_back_as(item, run, back).await
+    }
+
+    async fn put_back_in_place(&self, item: &Item, run: u32, why: &str) -> StoreResult<bool> {
+        let back = Back {
+            pause: None,
             why,
             failed: false,
         };
@@ -137,7 +146,7 @@ impl Queue for SqliteStore {
         why: &str,
     ) -> StoreResult<bool> {
         let back = Back {
-            pause,
+            pause: Some(pause),
             why,
             failed: true,
         };
@@ -233,7 +242,8 @@ impl Queue for SqliteStore {
 /// How an item goes back to the queue.
 #[derive(Clone, Copy)]
 pub(super) struct Back<'a> {
-    pub(super) pause: Duration,
+    /// Due after this time; as before without one.
+    pub(super) pause: Option<Duration>,
     pub(super) why: &'a str,
     /// It counts among the item's failures.
     pub(super) failed: bool,
@@ -272,7 +282,8 @@ pub(super) fn put_back(
     now: Us,
 ) -> rusqlite::Result<usize> {
     c.prepare_cached(
-        "UPDATE item_queue SET queue_status = 'READY', run = run + 1, scheduled_exec_time = ?4,
+        "UPDATE item_queue SET queue_status = 'READY', run = run + 1,
+                scheduled_exec_time = coalesce(?4, scheduled_exec_time),
                 last_error = ?5, failures = failures + ?6, claimed_at = NULL, dispatched_at = NULL
          WHERE item_type = ?1 AND item_id = ?2 AND run = ?3
            AND queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL",
@@ -281,7 +292,8 @@ pub(super) fn put_back(
         item.item_type.as_str(),
         item.id.as_str(),
         run,
-        now.0.as_microsecond() + micros(back.pause),
+        back.pause
+            .map(|pause| now.0.as_microsecond() + micros(pause)),
         back.why,
         back.failed
     ])

@@ -96,20 +96,35 @@ impl Records for SqliteStore {
 fn lines(c: &Connection, wanted: &RecordsWanted, asked: u32) -> rusqlite::Result<Vec<RecordLine>> {
     const ALL: &str =
         "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane, q.queue_status,
-             q.run, s.scheduled_time, s.deadline, r.created_at
+             q.run, s.scheduled_time, s.deadline, r.created_at,
+             q.scheduled_exec_time, q.finished_at IS NOT NULL,
+             (SELECT max(a.turn_at) FROM attempt a
+              WHERE a.item_type = q.item_type AND a.item_id = q.item_id),
+             EXISTS (SELECT 1 FROM attempt a WHERE a.item_type = q.item_type
+                     AND a.item_id = q.item_id AND a.run = q.run)
          FROM record r
          JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
          JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
          WHERE r.item_type = ?1 AND r.item_id > ?2 ORDER BY r.item_id LIMIT ?3";
     const OF_STATUS: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
-             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at
+             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at,
+             q.scheduled_exec_time, q.finished_at IS NOT NULL,
+             (SELECT max(a.turn_at) FROM attempt a
+              WHERE a.item_type = q.item_type AND a.item_id = q.item_id),
+             EXISTS (SELECT 1 FROM attempt a WHERE a.item_type = q.item_type
+                     AND a.item_id = q.item_id AND a.run = q.run)
          FROM record r INDEXED BY record_status
          JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
          JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
          WHERE r.item_type = ?1 AND r.item_id > ?2 AND r.status = ?4
          ORDER BY r.item_id LIMIT ?3";
     const OF_BULK: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
-             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at
+             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at,
+             q.scheduled_exec_time, q.finished_at IS NOT NULL,
+             (SELECT max(a.turn_at) FROM attempt a
+              WHERE a.item_type = q.item_type AND a.item_id = q.item_id),
+             EXISTS (SELECT 1 FROM attempt a WHERE a.item_type = q.item_type
+                     AND a.item_id = q.item_id AND a.run = q.run)
          FROM item_context x INDEXED BY item_context_bulk
          JOIN record r ON r.item_type = x.item_type AND r.item_id = x.item_id
          JOIN item_queue q ON q.item_type = x.item_type AND q.item_id = x.item_id
@@ -117,7 +132,12 @@ fn lines(c: &Connection, wanted: &RecordsWanted, asked: u32) -> rusqlite::Result
          WHERE x.item_type = ?1 AND x.item_id > ?2 AND x.bulk_id = ?4
          ORDER BY x.item_id LIMIT ?3";
     const OF_OWNER: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
-             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at
+             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at,
+             q.scheduled_exec_time, q.finished_at IS NOT NULL,
+             (SELECT max(a.turn_at) FROM attempt a
+              WHERE a.item_type = q.item_type AND a.item_id = q.item_id),
+             EXISTS (SELECT 1 FROM attempt a WHERE a.item_type = q.item_type
+                     AND a.item_id = q.item_id AND a.run = q.run)
          FROM record r INDEXED BY record_owner_page
          JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
          JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
@@ -158,6 +178,10 @@ fn line_from(row: &Row<'_>) -> rusqlite::Result<RecordLine> {
         slot: row.get::<_, Us>(7)?.0,
         deadline: row.get::<_, Option<Us>>(8)?.map(|us| us.0),
         created_at: row.get::<_, Us>(9)?.0,
+        due: row.get::<_, Us>(10)?.0,
+        has_ended: row.get(11)?,
+        last_turn: row.get::<_, Option<Us>>(12)?.map(|us| us.0),
+        was_sent: row.get(13)?,
     })
 }
 

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use tollgate_core::Timestamp;
 use tollgate_core::details::Details;
 use tollgate_core::id::{FlowId, Item, ItemId, ItemType};
 use tollgate_core::money::{Currency, Money};
@@ -37,7 +38,8 @@ impl Requests for SqliteStore {
         limit: u32,
     ) -> StoreResult<Vec<RequestView>> {
         const DUE: &str = "SELECT item_id, state, content_hash, amount_minor, currency, document,
-                 details, correction, tries, failed_try, last_error, accepted_at, due_at, invalid
+                 details, correction, tries, failed_try, last_error, accepted_at, due_at, invalid,
+                 moved_to
              FROM request INDEXED BY request_due
              WHERE item_type = ?1 AND state = 'WAITING' AND due_at <= ?2
              ORDER BY due_at LIMIT ?3";
@@ -83,6 +85,17 @@ impl Requests for SqliteStore {
     async fn withdraw(&self, item: &Item, author: Author) -> StoreResult<Intervened> {
         let (item, clock) = (item.clone(), self.clock.clone());
         let write = move |c: &Connection| withdraw(c, &item, &author, Us(clock.now()));
+        self.writer.write(Urgency::Normal, write).await
+    }
+
+    async fn move_request(
+        &self,
+        item: &Item,
+        to: Timestamp,
+        author: Author,
+    ) -> StoreResult<Intervened> {
+        let (item, clock) = (item.clone(), self.clock.clone());
+        let write = move |c: &Connection| move_to(c, &item, Us(to), &author, Us(clock.now()));
         self.writer.write(Urgency::Normal, write).await
     }
 
@@ -137,6 +150,7 @@ fn accept(c: &Connection, request: &NewRequest, now: i64) -> rusqlite::Result<Ac
              amount_minor = excluded.amount_minor, currency = excluded.currency,
              document = excluded.document, details = '{}', invalid = 0, correction = correction + 1, tries = 1,
              failed_try = 0, last_error = NULL, init_workflow_id = NULL,
+             moved_to = NULL,
              accepted_at = excluded.accepted_at, due_at = excluded.due_at
          WHERE state = 'REFUSED' AND (content_hash <> excluded.content_hash OR ?9)";
     let item = &request.item;
@@ -169,7 +183,8 @@ fn accept(c: &Connection, request: &NewRequest, now: i64) -> rusqlite::Result<Ac
 fn view(c: &Connection, item: &Item) -> rusqlite::Result<Option<RequestView>> {
     c.prepare_cached(
         "SELECT item_id, state, content_hash, amount_minor, currency, document, details,
-                correction, tries, failed_try, last_error, accepted_at, due_at, invalid
+                correction, tries, failed_try, last_error, accepted_at, due_at, invalid,
+                 moved_to
          FROM request WHERE item_type = ?1 AND item_id = ?2",
     )?
     .query_row(
@@ -249,9 +264,30 @@ fn withdraw(c: &Connection, item: &Item, author: &Author, now: Us) -> rusqlite::
     Ok(Intervened::Yes)
 }
 
+fn move_to(
+    c: &Connection,
+    item: &Item,
+    to: Us,
+    author: &Author,
+    now: Us,
+) -> rusqlite::Result<Intervened> {
+    let Some(found) = view(c, item)? else {
+        return Ok(Intervened::NoSuchItem);
+    };
+    if found.state != RequestState::Waiting {
+        return Ok(not_waiting(found.state));
+    }
+    c.prepare_cached("UPDATE request SET moved_to = ?3 WHERE item_type = ?1 AND item_id = ?2")?
+        .execute(params![item.item_type.as_str(), item.id.as_str(), to])?;
+    let (before, after) = ("INITIALIZING", "INITIALIZING");
+    audit_move(c, item, "RESCHEDULED", before, after, author, now)?;
+    Ok(Intervened::Yes)
+}
+
 fn page(c: &Connection, wanted: &RequestsWanted) -> rusqlite::Result<Vec<RequestView>> {
     const PAGE: &str = "SELECT item_id, state, content_hash, amount_minor, currency, document,
-             details, correction, tries, failed_try, last_error, accepted_at, due_at, invalid
+             details, correction, tries, failed_try, last_error, accepted_at, due_at, invalid,
+                 moved_to
          FROM request INDEXED BY request_shown
          WHERE item_type = ?1 AND item_id > ?2 AND state <> 'REFUSED' AND (?3 IS NULL OR state = ?3)
          ORDER BY item_id LIMIT ?4";
@@ -288,6 +324,7 @@ fn view_from(row: &Row<'_>) -> rusqlite::Result<RequestView> {
         last_error: row.get(10)?,
         accepted_at: row.get::<_, Us>(11)?.0,
         due: row.get::<_, Us>(12)?.0,
+        moved_to: row.get::<_, Option<Us>>(14)?.map(|us| us.0),
     })
 }
 
@@ -310,7 +347,7 @@ pub(super) fn found(
     item: &NewItem,
 ) -> rusqlite::Result<Option<FoundRequest>> {
     c.prepare_cached(
-        "SELECT state, content_hash, init_workflow_id, details
+        "SELECT state, content_hash, init_workflow_id, details, moved_to
          FROM request WHERE item_type = ?1 AND item_id = ?2",
     )?
     .query_row(params![item_type.as_str(), item.id.as_str()], |row| {
@@ -319,6 +356,7 @@ pub(super) fn found(
             content_hash: row.get(1)?,
             init_flow: row.get::<_, Option<String>>(2)?.map(FlowId::new),
             details: details(row, 3)?,
+            moved_to: row.get::<_, Option<Us>>(4)?.map(|us| us.0),
         })
     })
     .optional()

@@ -9,7 +9,7 @@ use std::task::Poll;
 use serde::{Deserialize, Serialize};
 use tollgate_core::flow::{Call, Ctx, End, Flow, FlowError, Policy, Step, StepError};
 use tollgate_core::id::LaneName;
-use tollgate_core::ports::{ChunkId, Placed, StoreResult};
+use tollgate_core::ports::{ChunkId, ChunkTurn, Placed, StoreResult};
 use tollgate_dispatch::LaneForecast;
 
 use super::super::deferred::{self, Trouble};
@@ -44,7 +44,7 @@ impl Flow for PaymentBulkInitFlow {
 /// Admits the payments of a chunk in one transaction, then ends the chunk in another. Dead in
 /// between, the next try finds its own admissions and counts them as such; so a line is counted
 /// once, by the one that ends the chunk. The answer is whether that was this try. A try that fails is noted
-/// on the chunk, which waits in the store for the next one.
+/// on the chunk, which waits in the store for the next one. Chunks are admitted in the order of the file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AdmitChunk {
     pub chunk: ChunkId,
@@ -99,11 +99,26 @@ impl AdmitChunk {
         let payments = std::mem::take(&mut read.payments);
         let prepare = Prepare { payments };
         let checked = prepare.check(world).await?;
+        let turn = world.order.turn(&self.chunk).await?;
+        match turn {
+            ChunkTurn::Now => {}
+            ChunkTurn::OutOfOrder => {
+                tracing::warn!(chunk = %self.chunk, "taken in before an earlier chunk, which keeps failing");
+                world.store.order_lost(&self.chunk.bulk).await?;
+            }
+            ChunkTurn::Wait | ChunkTurn::HeldBack => {
+                world.store.hold_chunk(&self.chunk).await?;
+                return Ok(false);
+            }
+        }
         let admit = Admit {
             payments: prepare.payments,
             checked,
         };
         let answers = admit.admit(world, &flow).await?;
+        if turn == ChunkTurn::Now {
+            world.order.admitted(&self.chunk);
+        }
         let forecasts = forecasts(world, &answers).await?;
         let meets = |placed: &Placed| {
             let lane = forecasts.get(&placed.lane)?;
