@@ -8,6 +8,7 @@ use serde_json::json;
 use tollgate_conformance::postgres::{Cluster, count, shared};
 use tollgate_sandbox::{Bank, BankOptions};
 
+use crate::cable::{Cable, State};
 use crate::database_trouble::posted;
 use crate::http::{get, post};
 use crate::served::{Served, Setting, eventually};
@@ -15,6 +16,9 @@ use crate::served::{Served, Setting, eventually};
 const LIMIT: u32 = 100;
 /// The bank's own time for each answer: a handover always meets some that are awaited.
 const FAULTS: &str = "sends: latency 100ms";
+
+const EXTRA: &str =
+    "downstream.payments.honours_idempotency_key = false\nsweep.interval_secs = 1\n";
 
 pub(crate) struct Group {
     pub(crate) runtime: tokio::runtime::Runtime,
@@ -40,9 +44,7 @@ impl Group {
             })
             .unwrap()
         };
-        let extra = format!(
-            "downstream.payments.honours_idempotency_key = false\nsweep.interval_secs = 1\n{extra}"
-        );
+        let extra = format!("{EXTRA}{extra}");
         let setting = Setting::among(&database, &bank, &extra);
         Self {
             runtime,
@@ -54,8 +56,13 @@ impl Group {
 
     /// The same with something else set.
     pub(crate) fn also(&self, extra: &str) -> Setting {
-        let extra = format!("downstream.payments.honours_idempotency_key = false\n{extra}");
+        let extra = format!("{EXTRA}{extra}");
         Setting::among(&self.database, &self.bank, &extra)
+    }
+
+    /// The same by another way to the database.
+    fn through(&self, url: &str) -> Setting {
+        Setting::among(url, &self.bank, EXTRA)
     }
 
     pub(crate) fn start(&self) -> Served {
@@ -179,4 +186,30 @@ fn a_standby_serves_takes_over_from_a_killed_leader_and_hands_over_in_doubt_of_n
     group.epochs_only_rise();
     assert_eq!(group.count(unknown), before, "put in doubt by a handover");
     assert_eq!(next.stop(), Some(0));
+}
+
+#[test]
+fn a_leader_that_is_cut_off_from_the_database_is_taken_over_from_and_stands_by() {
+    let group = Group::new("");
+    let rest = group.database.strip_prefix("postgres://postgres@").unwrap();
+    let (server, database) = rest.split_once('/').unwrap();
+    let cable = Cable::to(server.to_owned());
+    let through = format!("postgres://postgres@{}/{database}", cable.address);
+    let leader = group.through(&through).start("127.0.0.1:0");
+    let standby = group.start();
+    set_limit(standby.address, LIMIT);
+    let all = ids("a", 100);
+    post_all(&[standby.address], &all);
+    let ledger = group.bank.ledger();
+    group.runtime.block_on(ledger.wait_for_arrivals(10));
+    cable.set(State::Cut);
+    wait_for_role(&standby, "leader");
+    group.all_paid_once(&all);
+    cable.set(State::Whole);
+    wait_for_role(&leader, "standby");
+    group.epochs_only_rise();
+    // Its API is whole: what it takes in is sent by the other.
+    post_all(&[leader.address], &ids("b", 5));
+    assert_eq!(leader.stop(), Some(0));
+    assert_eq!(standby.stop(), Some(0));
 }
