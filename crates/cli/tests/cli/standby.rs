@@ -2,6 +2,7 @@
 //! judge is its ledger: nothing lost, nothing paid twice.
 
 use std::net::SocketAddr;
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::json;
@@ -9,9 +10,9 @@ use tollgate_conformance::postgres::{Cluster, count, shared};
 use tollgate_sandbox::{Bank, BankOptions};
 
 use crate::cable::{Cable, State};
-use crate::database_trouble::posted;
-use crate::http::{get, post};
-use crate::served::{Served, Setting, eventually};
+use crate::database_trouble::{payment, posted};
+use crate::http::{get, post, post_raw};
+use crate::served::{BINARY, Served, Setting, eventually};
 
 const LIMIT: u32 = 100;
 /// The bank's own time for each answer: a handover always meets some that are awaited.
@@ -146,6 +147,24 @@ pub(crate) fn ids(prefix: &str, count: usize) -> Vec<String> {
         .collect()
 }
 
+/// By the command, at either of them.
+fn nodes_are_listed(leader: &Served, standby: &Served) {
+    for asked in [leader, standby] {
+        eventually("both are listed", Duration::from_secs(10), || {
+            let server = format!("http://{}", asked.address);
+            let mut command = Command::new(BINARY);
+            let listed = command.args(["nodes", "list", "--server", &server]).output();
+            let text = String::from_utf8(listed.unwrap().stdout).unwrap();
+            let has = |address: &SocketAddr, role: &str| {
+                let mut lines = text.lines();
+                lines.any(|line| line.contains(&address.to_string()) && line.contains(role))
+            };
+            let both = has(&leader.address, "leader") && has(&standby.address, "standby");
+            both.then_some(())
+        });
+    }
+}
+
 #[test]
 fn a_standby_serves_takes_over_from_a_killed_leader_and_hands_over_in_doubt_of_nothing() {
     let group = Group::new("");
@@ -158,6 +177,14 @@ fn a_standby_serves_takes_over_from_a_killed_leader_and_hands_over_in_doubt_of_n
     // Through the standby: its own engine never runs, and the answer is whole all the same.
     let mut all = ids("a", 100);
     post_all(&[standby.address], &all);
+    // A file too: the leader takes it in.
+    let file = ids("f", 50);
+    let lines: String = file.iter().map(|id| format!("{}\n", payment(id))).collect();
+    let kind = "application/x-ndjson";
+    let uploaded = post_raw(standby.address, "/payments/bulk", kind, &lines).unwrap();
+    assert_eq!(uploaded.status, 202, "{}", uploaded.text);
+    all.extend(file);
+    nodes_are_listed(&leader, &standby);
     let ledger = group.bank.ledger();
     group.runtime.block_on(ledger.wait_for_arrivals(20));
     leader.kill();

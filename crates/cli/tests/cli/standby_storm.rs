@@ -67,7 +67,7 @@ fn leaders_killed_in_a_storm_lose_and_double_nothing() {
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     let rounds = read("TGTEST_STANDBY_ROUNDS", 1);
-    let payments = read("TGTEST_STANDBY_PAYMENTS", 400);
+    let payments = read("TGTEST_STANDBY_PAYMENTS", 200);
     let limit = read("TGTEST_STANDBY_LIMIT", 100);
     let mut random = random("kill -9");
     let group = Group::new("gate.margin = 0.1\n");
@@ -120,7 +120,7 @@ fn a_leader_that_was_stopped_and_wakes_up_sends_nothing() {
     set_limit(leader.address, 100);
     let mut all = vec![];
     for round in 0..rounds {
-        let more = ids(&format!("r{round}"), 300);
+        let more = ids(&format!("r{round}"), 150);
         post_all(&[standby.address], &more);
         all.extend(more);
 
@@ -170,20 +170,20 @@ fn a_database_that_restarts_and_ends_sessions_has_one_leader_at_a_time() {
     set_limit(leader.address, 100);
     let mut all = vec![];
     for round in 0..rounds {
-        let more = ids(&format!("r{round}"), 200);
+        let more = ids(&format!("r{round}"), 100);
         std::thread::scope(|scope| {
             let addresses = [leader.address, standby.address];
             scope.spawn({
                 let more = &more;
                 move || post_all(&addresses, more)
             });
-            wait_for(&group, random.random_range(1..40));
+            wait_for(&group, random.random_range(1..20));
             let end_all = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                  WHERE datname = current_database() AND pid <> pg_backend_pid()";
             group.runtime.block_on(sql(&group.database, end_all));
-            wait_for(&group, random.random_range(1..40));
+            wait_for(&group, random.random_range(1..20));
             cluster.crash();
-            std::thread::sleep(Duration::from_millis(random.random_range(0..4000)));
+            std::thread::sleep(Duration::from_millis(random.random_range(0..2500)));
             cluster.start_again();
         });
         all.extend(more);
