@@ -81,6 +81,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         )
     })?;
     let address = listener.local_addr()?;
+    config.listen = address;
     let tollgate = Tollgate::start(&config).await?;
     tracing::info!(%address, store = config.store.shown(), bank = config.downstream.payments.url, "serving");
     tollgate.serve(listener, asked_to_stop()?).await?;

@@ -20,6 +20,7 @@ pub mod item_type;
 pub mod join;
 pub mod lane;
 pub mod lane_in_force;
+pub mod leadership;
 pub mod local_time;
 pub mod marker;
 pub mod money;

@@ -67,6 +67,9 @@ impl Gate {
     /// A turn that was missed, or void since the clock has jumped, stays in the log: it never holds
     /// fewer sends than the downstream saw.
     async fn ask_for_call(&self, lane: &LaneName, share: Decimal) -> StoreResult<Asked> {
+        if let Some(why) = self.fenced() {
+            return Ok(Asked::Closed(why));
+        }
         let bearing = match self.watch.look(&*self.store).await? {
             Look::Good(bearing) => bearing,
             Look::Quiet(left) => return Ok(Asked::Again(left)),
@@ -89,7 +92,9 @@ impl Gate {
         }
         let local = bearing.sample.local(at);
         tokio::time::sleep_until(local).await;
-        let is_good = local.elapsed() <= self.tolerance() && bearing.jumps == self.watch.jumps();
+        let is_good = local.elapsed() <= self.tolerance()
+            && bearing.jumps == self.watch.jumps()
+            && self.fenced().is_none();
         let counted = if is_good {
             "tollgate_turns_total"
         } else {

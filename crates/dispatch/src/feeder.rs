@@ -53,6 +53,11 @@ impl Wake {
     pub fn wake(&self) {
         self.0.notify_one();
     }
+
+    /// Waits until somebody has said so. For one who passes it on; nobody else hears it then.
+    pub async fn woken(&self) {
+        self.0.notified().await;
+    }
 }
 
 impl std::fmt::Debug for Feeder {

@@ -114,6 +114,15 @@ pub(crate) struct Granted {
     pub(crate) jumps: u64,
 }
 
+#[derive(Debug)]
+pub(crate) struct UnderWay(Arc<watch::Sender<usize>>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
+
 type QueueKey = (LaneName, Option<WatchId>);
 
 pub struct Gate {
@@ -122,6 +131,7 @@ pub struct Gate {
     pub(crate) watch: Arc<ClockWatch>,
     /// Why this node may send nothing more, once it may not.
     fenced: Arc<OnceLock<String>>,
+    under_way: Arc<watch::Sender<usize>>,
     /// The queues of lanes at this node, one for each configuration of a connector.
     lanes: Mutex<HashMap<QueueKey, mpsc::Sender<Waiting>>>,
     /// How often the turns of a lane were dropped because a storm had paused it.
@@ -146,6 +156,7 @@ impl Gate {
             options,
             watch,
             fenced: Arc::default(),
+            under_way: Arc::new(watch::channel(0).0),
             lanes: Mutex::new(HashMap::new()),
             storms: Mutex::new(HashMap::new()),
             calls: Mutex::new(HashMap::new()),
@@ -162,10 +173,34 @@ impl Gate {
         SEND_WITHIN + self.options.tolerance
     }
 
-    /// Another node has taken over: from here on nothing gets a turn, and turns that were taken and
-    /// not used are dropped.
+    /// Another node has taken over, or is about to: from here on nothing gets a turn, and turns that were
+    /// taken and not used are dropped.
     pub fn fence(&self, why: &str) {
         let _ = self.fenced.set(why.to_owned());
+    }
+
+    /// Why this node may send nothing more, once it may not.
+    pub(crate) fn fenced(&self) -> Option<String> {
+        self.fenced.get().cloned()
+    }
+
+    /// Somebody asks for a turn, sends in it and writes what came of it, until this is dropped.
+    pub(crate) fn under_way(&self) -> UnderWay {
+        self.under_way.send_modify(|count| *count += 1);
+        UnderWay(Arc::clone(&self.under_way))
+    }
+
+    /// How many ask for a turn, or have one and have not written what came of it.
+    pub fn count_under_way(&self) -> usize {
+        *self.under_way.borrow()
+    }
+
+    /// Waits until nobody has a turn any more: what was sent is answered, and the answer written. For a
+    /// gate that was fenced; at another one somebody always comes.
+    pub async fn idle(&self) {
+        let mut under_way = self.under_way.subscribe();
+        // The sender is ours.
+        let _ = under_way.wait_for(|count| *count == 0).await;
     }
 
     /// Looks at the shared clock until told to stop, so that a jump opens a new era soon after it.

@@ -98,7 +98,7 @@ impl LaneQueue {
             }
             self.forget_the_gone();
             self.waiting.sort_by_key(|w| w.due);
-            if self.waiting.is_empty() {
+            if self.waiting.is_empty() || self.is_fenced() {
                 continue;
             }
             let pause = match self.ask().await {
@@ -112,6 +112,18 @@ impl LaneQueue {
                 tokio::time::sleep(pause.min(LOOK_EVERY)).await;
             }
         }
+    }
+
+    /// Whoever waits is turned away without asking the store: a node that hands over has not been taken
+    /// over from yet.
+    fn is_fenced(&mut self) -> bool {
+        let Some(why) = self.fenced.get() else {
+            return false;
+        };
+        for waiting in self.waiting.drain(..) {
+            waiting.refuse(NoTurn::Fenced(why.clone()));
+        }
+        true
     }
 
     /// Whoever comes next. Meanwhile a jump of the clock voids the turns that are still out.

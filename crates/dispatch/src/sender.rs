@@ -218,6 +218,7 @@ impl Sender {
             }
         };
         let ask = self.ask(job, kind, doubt, &history);
+        let _under_way = self.gate.under_way();
         match self.gate.turn(ask, &mut *line).await {
             Ok(permit) => {
                 let ask = Asked {

@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tollgate_core::id::FlowId;
-use tollgate_core::ports::{
-    Engine, FlowView, NewFlow, Start, Started, StoreError, StoreResult, Unreachable,
-};
+use tollgate_core::ports::{Engine, FlowView, Start, Started, Unreachable};
 
 use crate::registry::no_flow_named;
+use crate::rows::{self, unreachable};
 use crate::shared::{Shared, Stop};
 
 #[derive(Clone)]
@@ -29,30 +28,23 @@ impl Handle {
         self.shared.stopped().await
     }
 
-    async fn write(&self, flows: Vec<Start>) -> StoreResult<Vec<Started>> {
-        let soonest = flows.iter().map(|flow| flow.delay).min();
-        let rows = flows.into_iter().map(new_flow).collect();
-        let new = self.shared.flows.start_flows(rows).await?;
-        if let Some(delay) = soonest.filter(|_| new.contains(&true)) {
-            self.shared.due_in(delay);
-        }
-        let started = |new: bool| if new { Started::New } else { Started::Already };
-        Ok(new.into_iter().map(started).collect())
+    /// Whether it has stopped, for whatever reason.
+    pub fn has_stopped(&self) -> bool {
+        self.shared.stop_reason().is_some()
     }
 
-    /// One by one, so that a flow which can never be written does not fail its neighbours.
-    async fn write_singly(&self, flows: Vec<Start>) -> Result<Vec<Started>, Unreachable> {
-        let mut answers = Vec::with_capacity(flows.len());
-        for flow in flows {
-            match self.write(vec![flow]).await {
-                Ok(answer) => answers.extend(answer),
-                Err(error @ (StoreError::Invalid(_) | StoreError::Bug(_))) => {
-                    answers.push(Started::Failed(error.to_string()));
-                }
-                Err(error) => return Err(unreachable(&error)),
-            }
+    /// Another process has written flows that are due.
+    pub fn wake(&self) {
+        self.shared.due_in(Duration::ZERO);
+    }
+
+    async fn write(&self, flows: Vec<Start>) -> Result<Vec<Started>, Unreachable> {
+        let soonest = flows.iter().map(|flow| flow.delay).min();
+        let started = rows::start(&*self.shared.flows, flows).await?;
+        if let Some(delay) = soonest.filter(|_| started.contains(&Started::New)) {
+            self.shared.due_in(delay);
         }
-        Ok(answers)
+        Ok(started)
     }
 }
 
@@ -67,16 +59,7 @@ impl Engine for Handle {
         let refusals: Vec<Option<String>> = flows.iter().map(unknown).collect();
         let known: Vec<Start> = flows.into_iter().filter(is_known).collect();
 
-        let written = match known.len() {
-            0 => Vec::new(),
-            _ => match self.write(known.clone()).await {
-                Ok(written) => written,
-                Err(StoreError::Invalid(_) | StoreError::Bug(_)) => {
-                    self.write_singly(known).await?
-                }
-                Err(error) => return Err(unreachable(&error)),
-            },
-        };
+        let written = self.write(known).await?;
         let mut written = written.into_iter();
         let answer = |refusal| match refusal {
             Some(why) => Started::Failed(why),
@@ -114,20 +97,6 @@ impl Handle {
             .await
             .map_err(|error| unreachable(&error))
     }
-}
-
-fn new_flow(start: Start) -> NewFlow {
-    NewFlow {
-        id: start.id,
-        name: start.name,
-        input_json: start.input_json,
-        delay: start.delay,
-        is_child: false,
-    }
-}
-
-fn unreachable(error: &StoreError) -> Unreachable {
-    Unreachable(error.to_string())
 }
 
 impl fmt::Debug for Handle {

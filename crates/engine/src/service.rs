@@ -8,13 +8,14 @@ use thiserror::Error;
 use tokio::runtime;
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
+use tollgate_core::id::Epoch;
 use tollgate_core::ports::{Flows, StoreError};
 
 use crate::handle::Handle;
 use crate::loader;
 use crate::local::{Local, Tether};
 use crate::options::Options;
-use crate::registry::Builder;
+use crate::registry::{Builder, Registry};
 use crate::shared::{Shared, Stop};
 
 #[derive(Debug, Error)]
@@ -46,11 +47,54 @@ impl EmbeddedEngine {
         builder: Builder,
         options: Options,
     ) -> Result<Self, StartError> {
+        let ready = Ready::new(builder, options)?;
+        let epoch = flows.take_node().await?;
+        ready.run(flows, epoch)
+    }
+
+    pub fn handle(&self) -> Handle {
+        Handle::new(Arc::clone(&self.shared))
+    }
+
+    /// Stops loading and running flows; running steps go on for as long as the process does. The next
+    /// node runs again what is not journaled by then.
+    pub fn stop(&self) {
+        self.shared.stop(Stop::Shutdown);
+    }
+
+    /// Stops loading and running flows, then gives running steps the time of `drain` to be
+    /// journaled. What is abandoned after that runs again on the next start.
+    pub async fn shutdown(mut self) {
+        self.shared.stop(Stop::Shutdown);
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was logged by its own stop.
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+        let drained = tokio::time::timeout(self.shared.options.drain, self.outside.recv()).await;
+        if drained.is_err() {
+            tracing::warn!("running steps were abandoned; they run again on the next start");
+        }
+    }
+}
+
+/// An engine that lacks nothing but its epoch: whoever has taken the store over must not fail after that.
+pub struct Ready {
+    registry: Registry,
+    options: Options,
+}
+
+impl Ready {
+    pub fn new(builder: Builder, options: Options) -> Result<Self, StartError> {
         options.validate().map_err(StartError::Invalid)?;
         let registry = builder.build().map_err(StartError::Invalid)?;
-        let step_runtime = runtime::Handle::current();
+        Ok(Self { registry, options })
+    }
 
-        let epoch = flows.take_node().await?;
+    /// Begins to run flows under an epoch that was taken before. Steps run on the runtime this is
+    /// called on, which needs its time driver.
+    pub fn run(self, flows: Arc<dyn Flows>, epoch: Epoch) -> Result<EmbeddedEngine, StartError> {
+        let Self { registry, options } = self;
+        let step_runtime = runtime::Handle::current();
         let shared = Arc::new(Shared::new(flows, epoch, registry, options));
         let (token, outside) = mpsc::channel(1);
         let on_thread = Arc::clone(&shared);
@@ -69,29 +113,17 @@ impl EmbeddedEngine {
                 LocalSet::new().block_on(&flow_runtime, load_until_stopped(local));
             })?;
         tracing::info!(epoch = epoch.0, "the embedded engine runs");
-        Ok(Self {
+        Ok(EmbeddedEngine {
             shared,
             thread: Some(thread),
             outside,
         })
     }
+}
 
-    pub fn handle(&self) -> Handle {
-        Handle::new(Arc::clone(&self.shared))
-    }
-
-    /// Stops loading and running flows, then gives running steps the time of `drain` to be
-    /// journaled. What is abandoned after that runs again on the next start.
-    pub async fn shutdown(mut self) {
-        self.shared.stop(Stop::Shutdown);
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread was logged by its own stop.
-            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
-        }
-        let drained = tokio::time::timeout(self.shared.options.drain, self.outside.recv()).await;
-        if drained.is_err() {
-            tracing::warn!("running steps were abandoned; they run again on the next start");
-        }
+impl fmt::Debug for Ready {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ready").finish_non_exhaustive()
     }
 }
 

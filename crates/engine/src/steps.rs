@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tollgate_core::flow::{Call, Policy, Step, StepError};
 use tollgate_core::id::FlowId;
-use tollgate_core::ports::{JournalEntry, StoreResult};
+use tollgate_core::ports::{JournalEntry, StoreError, StoreResult};
 use tracing::Instrument;
 
 use crate::contained::contained;
@@ -39,7 +39,9 @@ pub(crate) async fn perform<S: Step>(shared: Arc<Tether>, job: Job<S>) -> StoreR
 }
 
 async fn perform_within<S: Step>(shared: Arc<Tether>, job: Job<S>) -> StoreResult<String> {
-    let outcome = try_by_policy(&shared, &job).await;
+    let Some(outcome) = try_by_policy(&shared, &job).await else {
+        return Err(StoreError::Unavailable("the engine has stopped".to_owned()));
+    };
     let result_json = encode::<S>(&outcome).await;
     let entry = JournalEntry {
         key: job.key,
@@ -54,14 +56,18 @@ async fn perform_within<S: Step>(shared: Arc<Tether>, job: Job<S>) -> StoreResul
     Ok(entry.result_json)
 }
 
-async fn try_by_policy<S: Step>(shared: &Tether, job: &Job<S>) -> Result<S::Out, StepError> {
+/// Nothing when the engine has stopped before the step is tried again: the next node does that.
+async fn try_by_policy<S: Step>(
+    shared: &Tether,
+    job: &Job<S>,
+) -> Option<Result<S::Out, StepError>> {
     let mut call = Call {
         flow_id: job.flow_id.clone(),
         attempt: job.failed + 1,
     };
     loop {
         let error = match try_once(job, &call).await {
-            Ok(out) => return Ok(out),
+            Ok(out) => return Some(Ok(out)),
             Err(error) => error,
         };
         let pause = job
@@ -70,11 +76,14 @@ async fn try_by_policy<S: Step>(shared: &Tether, job: &Job<S>) -> Result<S::Out,
             .next_pause(call.attempt)
             .filter(|_| error.retry);
         let Some(pause) = pause else {
-            return Err(error);
+            return Some(Err(error));
         };
         tracing::debug!(attempt = call.attempt, %error, "a step failed and will be tried again");
         note_failure(shared, job, call.attempt).await;
-        tokio::time::sleep(pause).await;
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            _ = shared.stopped() => return None,
+        }
         call.attempt += 1;
     }
 }

@@ -34,6 +34,10 @@ impl Watchers {
         room.then(|| self.watch(id))
     }
 
+    pub(crate) fn watched(&self) -> Vec<FlowId> {
+        self.lock().keys().cloned().collect()
+    }
+
     /// Tells all who wait for it, after the end is durable.
     pub(crate) fn tell(&self, id: &FlowId, view: impl FnOnce() -> FlowView) {
         let sender = self.lock().remove(id);

@@ -13,18 +13,17 @@ use tollgate_core::flow::{Flow, Registrar};
 use tollgate_core::id::{ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::lane::LaneChange;
-use tollgate_core::ports::{Author, Engine, SettingKind, Store, StoreError};
+use tollgate_core::ports::{Author, Engine, Leadership, SettingKind, Store, StoreError};
 use tollgate_dispatch::{
     CheckRetention, ChunkFlow, Feeder, FileOrder, Forecaster, Gate, GateOptions, LEAST_WAY,
     LEAST_WAY_ON_TEMPORAL, Planner, Reconciler, Sweeper, Wake,
 };
-use tollgate_domains::invoices::{self, Billing};
+use tollgate_domains::invoices::{self, Billing, ChecksInForce};
 use tollgate_domains::notifications;
 use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
-use tollgate_domains::payments::{self, Intake, Payments};
+use tollgate_domains::payments::{self, Bank, Intake, Payments, Routes, RulesInForce};
 use tollgate_domains::status_checks::{self, StatusCheckService};
 use tollgate_downstream::HttpCheckServices;
-use tollgate_engine::Stop;
 use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
@@ -35,6 +34,7 @@ use crate::config::{Config, EngineAt, Role, StoreAt};
 use crate::descriptors;
 use crate::door::Door;
 use crate::engines::{self, RunningEngine, Worlds};
+use crate::leadership::{Basis, End, Leading};
 use crate::providers::{self, Provider};
 use crate::pulse::Pulse;
 use crate::receivers::Receivers;
@@ -69,7 +69,6 @@ pub struct Tollgate {
     app: api::App,
     door: Door,
     engine: RunningEngine,
-    gate: Arc<Gate>,
     background: JoinSet<()>,
     stop: watch::Sender<bool>,
     /// Tells those who are being served that the door is about to close.
@@ -94,27 +93,46 @@ impl Tollgate {
         // Before the store: what cannot be served or cannot reach its bank is not started.
         let door = Door::new(config)?;
         let downstreams = Downstreams::connect(config)?;
-        let store = open_store(config).await?;
+        let (store, among) = open_store(config).await?;
         seed_settings(&*store).await?;
         downstreams.look_after_lanes(&*store).await?;
-        let billing = Arc::new(downstreams.provider.billing(&store));
-        let worlds = downstreams.worlds(config, &store).await?;
+        let billing = Arc::new(downstreams.billing(&store));
+        let worlds = downstreams.worlds(config, &store, None).await?;
 
         let (stop, stopped) = watch::channel(false);
         let (closing, closed) = watch::channel(false);
-        let engine = RunningEngine::start(config, &worlds, &stopped).await?;
         let fed = Wake::default();
+        let engine = match config.engine.at()? {
+            EngineAt::Embedded => {
+                let basis = Basis {
+                    config: config.clone(),
+                    store: Arc::clone(&store),
+                    kept: worlds.kept(),
+                    fed: fed.clone(),
+                };
+                RunningEngine::Embedded(Leading::start(basis, among).await?)
+            }
+            EngineAt::Temporal { address, namespace } => {
+                engines::start_temporal(config, &worlds, (address, namespace), &stopped).await?
+            }
+        };
         let uploads = api::Uploads::new(&store, fed.clone(), closed);
-        let app = app(config, &worlds, &engine, billing, uploads);
-        let mut background = start_background(config, &app, &engine, &fed, &stopped).await?;
-        if config.engine.does(Role::Exec) {
-            background.spawn(Arc::clone(&worlds.gate).watch_clock(stopped));
+        let app = app(config, &worlds, &engine, Arc::clone(&billing), uploads);
+        let mut background = start_background(&app, &stopped);
+        if let RunningEngine::Temporal(_) = engine {
+            let services = Services {
+                config,
+                store: &store,
+                engine: engine.handle(),
+                billing,
+                fed: &fed,
+            };
+            start_roles(&services, &engine, &worlds, &stopped, &mut background).await?;
         }
         Ok(Self {
             app,
             door,
             engine,
-            gate: Arc::clone(&worlds.gate),
             background,
             stop,
             closing,
@@ -141,30 +159,26 @@ impl Tollgate {
         let Self { app, door, .. } = self;
         let store = Arc::clone(&app.store);
         let router = door.router(app, self.closing.subscribe());
-        let end = self.engine.end();
-        let (ended, engine_ended) = watch::channel(None);
+        let engine = &self.engine;
         let until = async {
             tokio::select! {
                 () = shutdown => {}
-                stop = end.stopped() => {
-                    // Before anything else: the steps that wait for a turn are still alive.
-                    if let Stop::Fenced(why) = &stop {
-                        self.gate.fence(why);
-                    }
-                    let _ = ended.send(Some(stop));
-                }
+                () = engine.ended() => {}
             }
+            // While those who are being served get their answers.
+            engine.hand_over();
             let _ = self.closing.send(true);
         };
         tokio::select! {
             () = door.listener(socket).serve(router, until) => {}
             why = store.broken() => bail!("store.url: {why}"),
         }
+        let end = self.engine.end();
         stop_all(self.stop, self.background, self.engine).await;
-        match &*engine_ended.borrow() {
-            None | Some(Stop::Shutdown) => Ok(()),
-            Some(Stop::Fenced(why)) => bail!("another process has taken over this store: {why}"),
-            Some(Stop::Died(why)) => bail!("the engine has died: {why}; start again to resume"),
+        match end {
+            None => Ok(()),
+            Some(End::Fenced(why)) => bail!("another process has taken over this store: {why}"),
+            Some(End::Died(why)) => bail!("the engine has died: {why}; start again to resume"),
         }
     }
 
@@ -181,8 +195,49 @@ async fn stop_all(stop: watch::Sender<bool>, mut background: JoinSet<()>, engine
     engine.shutdown().await;
 }
 
+/// What stays the same from one term as leader to the next. What a person has reloaded since the start stays
+/// in force: the configuration is not read again.
+#[derive(Clone)]
+pub(crate) struct Kept {
+    rules: Arc<RulesInForce>,
+    invoice_checks: Arc<ChecksInForce>,
+    forecaster: Arc<Forecaster>,
+}
+
+impl Kept {
+    /// Puts the rules of the configuration in force.
+    async fn new(
+        config: &Config,
+        store: &Arc<dyn Store>,
+        routes: &Routes<Bank>,
+    ) -> anyhow::Result<Self> {
+        let types = item_types().map(|(item_type, _)| item_type).to_vec();
+        let least_way = match config.engine.at()? {
+            EngineAt::Embedded => LEAST_WAY,
+            EngineAt::Temporal { .. } => LEAST_WAY_ON_TEMPORAL,
+        };
+        let margin = config.gate.margin;
+        let forecaster = Forecaster::new(Arc::clone(store), types, margin, least_way);
+        Ok(Self {
+            rules: rules::in_force(config, store, routes).await?,
+            invoice_checks: rules::checks_in_force(config, store).await?,
+            forecaster: Arc::new(forecaster),
+        })
+    }
+}
+
+impl Worlds {
+    fn kept(&self) -> Kept {
+        Kept {
+            rules: Arc::clone(&self.payments.rules),
+            invoice_checks: Arc::clone(&self.invoice_checks),
+            forecaster: Arc::clone(&self.payments.forecaster),
+        }
+    }
+}
+
 /// Everyone outside, as configured; connected to nobody yet.
-struct Downstreams {
+pub(crate) struct Downstreams {
     banks: Banks,
     receivers: Receivers,
     services: HttpCheckServices,
@@ -190,7 +245,11 @@ struct Downstreams {
 }
 
 impl Downstreams {
-    fn connect(config: &Config) -> anyhow::Result<Self> {
+    pub(crate) fn billing(&self, store: &Arc<dyn Store>) -> Billing {
+        self.provider.billing(store)
+    }
+
+    pub(crate) fn connect(config: &Config) -> anyhow::Result<Self> {
         Ok(Self {
             banks: Banks::connect(&config.downstream)?,
             receivers: Receivers::connect(&config.downstream.notifications)?,
@@ -206,18 +265,22 @@ impl Downstreams {
     }
 
     /// What each domain works with.
-    async fn worlds(self, config: &Config, store: &Arc<dyn Store>) -> anyhow::Result<Worlds> {
+    pub(crate) async fn worlds(
+        self,
+        config: &Config,
+        store: &Arc<dyn Store>,
+        kept: Option<&Kept>,
+    ) -> anyhow::Result<Worlds> {
         let gate = Arc::new(Gate::new(Arc::clone(store), gate_options(config)));
         let routes = Arc::new(self.banks.routes(store, &gate).await?);
-        let rules = rules::in_force(config, store, &routes).await?;
-        let invoice_checks = rules::checks_in_force(config, store).await?;
-        let types = item_types().map(|(item_type, _)| item_type).to_vec();
-        let least_way = match config.engine.at()? {
-            EngineAt::Embedded => LEAST_WAY,
-            EngineAt::Temporal { .. } => LEAST_WAY_ON_TEMPORAL,
+        let Kept {
+            rules,
+            invoice_checks,
+            forecaster,
+        } = match kept {
+            Some(kept) => kept.clone(),
+            None => Kept::new(config, store, &routes).await?,
         };
-        let margin = config.gate.margin;
-        let forecaster = Forecaster::new(Arc::clone(store), types, margin, least_way);
         let checks = check_services::world(self.services, config, store, &gate)?;
         Ok(Worlds {
             store: Arc::clone(store),
@@ -226,7 +289,7 @@ impl Downstreams {
                 receivers: self.receivers.named(),
                 routes,
                 rules,
-                forecaster: Arc::new(forecaster),
+                forecaster,
                 order: FileOrder::new(Arc::clone(store)),
             }),
             notifications: Arc::new(self.receivers.world(store, &gate)),
@@ -280,67 +343,102 @@ fn app(
         planner,
         writes: Arc::new(WriteCheck::new(store)),
         engine: engine.readiness(),
+        nodes: engine.nodes(),
     }
 }
 
-/// What runs beside the API and the engine until told to stop.
-async fn start_background(
-    config: &Config,
-    app: &api::App,
-    engine: &RunningEngine,
-    fed: &Wake,
-    stopped: &watch::Receiver<bool>,
-) -> anyhow::Result<JoinSet<()>> {
+/// What every process does beside serving, whoever leads.
+fn start_background(app: &api::App, stopped: &watch::Receiver<bool>) -> JoinSet<()> {
     let mut background = JoinSet::new();
     background.spawn(telemetry::fold_histograms(stopped.clone()));
     let (store, writes) = (Arc::clone(&app.store), Arc::clone(&app.writes));
     background.spawn(telemetry::watch_store(store, writes, stopped.clone()));
-    if config.engine.does(Role::Dispatch) {
-        start_dispatch(config, app, engine, stopped, &mut background).await?;
-    }
-    if config.engine.does(Role::Init) {
-        let feeder = feeder(&app.store, &engine.handle(), fed);
-        background.spawn(feeder.run(stopped.clone()));
-        background.spawn(retries::run(Arc::clone(&app.intake), stopped.clone()));
-    }
-    Ok(background)
-}
-
-/// What one process does for all: it starts what is due, and looks for what was left behind.
-async fn start_dispatch(
-    config: &Config,
-    app: &api::App,
-    engine: &RunningEngine,
-    stopped: &watch::Receiver<bool>,
-    background: &mut JoinSet<()>,
-) -> anyhow::Result<()> {
-    let (store, planner, handle) = (&app.store, &app.planner, engine.handle());
-    let every = Duration::from_secs;
-    for (item_type, _) in item_types() {
-        if let RunningEngine::Embedded(_) = engine {
-            let dispatcher = engines::dispatcher(&item_type, store, &handle).await?;
-            background.spawn(Arc::new(dispatcher).run(stopped.clone()));
-        }
-        let sweeper = Sweeper::new(item_type, Arc::clone(store), Arc::clone(&handle));
-        background.spawn(sweeper.run(every(config.sweep.interval_secs), stopped.clone()));
-    }
-    if let Some(keeper) = engines::keeper(engine, store) {
-        background.spawn(keeper.run(stopped.clone()));
-    }
-    let reconciler = Reconciler::new(Arc::clone(store), Arc::clone(planner));
-    background.spawn(reconciler.run(every(config.sweep.reconcile_secs), stopped.clone()));
-    let retention = CheckRetention::new(Arc::clone(store), config.status_check.retention());
-    background.spawn(retention.run(stopped.clone()));
     let gauges = telemetry::watch_lanes(
-        Arc::clone(store),
+        Arc::clone(&app.store),
         Arc::clone(&app.forecaster),
-        planner.margin(),
+        app.planner.margin(),
         stopped.clone(),
     );
     background.spawn(gauges);
-    let (billing, pause) = (Arc::clone(&app.billing), every(config.invoices.sweep_secs));
-    background.spawn(providers::run_sweep(billing, pause, stopped.clone()));
+    background
+}
+
+/// On Temporal: what this process was told to do.
+async fn start_roles(
+    services: &Services<'_>,
+    engine: &RunningEngine,
+    worlds: &Worlds,
+    stopped: &watch::Receiver<bool>,
+    background: &mut JoinSet<()>,
+) -> anyhow::Result<()> {
+    let roles = &services.config.engine;
+    if roles.does(Role::Dispatch) {
+        services.look_after(stopped, background);
+        if let Some(keeper) = engines::keeper(engine, services.store) {
+            background.spawn(keeper.run(stopped.clone()));
+        }
+    }
+    if roles.does(Role::Init) {
+        services.intake(stopped, background);
+    }
+    if roles.does(Role::Exec) {
+        background.spawn(Arc::clone(&worlds.gate).watch_clock(stopped.clone()));
+    }
     Ok(())
+}
+
+/// What is done for all processes: by the leader, or on Temporal by those with the role, where what each of
+/// them writes is guarded.
+pub(crate) struct Services<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) store: &'a Arc<dyn Store>,
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) billing: Arc<Billing>,
+    pub(crate) fed: &'a Wake,
+}
+
+impl Services<'_> {
+    /// Starts what is due; for the embedded engine. On Temporal, schedules do.
+    pub(crate) async fn dispatch(
+        &self,
+        stopped: &watch::Receiver<bool>,
+        running: &mut JoinSet<()>,
+    ) -> anyhow::Result<()> {
+        for (item_type, _) in item_types() {
+            let dispatcher = engines::dispatcher(&item_type, self.store, &self.engine).await?;
+            running.spawn(Arc::new(dispatcher).run(stopped.clone()));
+        }
+        self.look_after(stopped, running);
+        Ok(())
+    }
+
+    /// Looks for what was left behind.
+    fn look_after(&self, stopped: &watch::Receiver<bool>, running: &mut JoinSet<()>) {
+        let (config, store) = (self.config, self.store);
+        let every = Duration::from_secs;
+        for (item_type, _) in item_types() {
+            let sweeper = Sweeper::new(item_type, Arc::clone(store), Arc::clone(&self.engine));
+            running.spawn(sweeper.run(every(config.sweep.interval_secs), stopped.clone()));
+        }
+        let types = item_types().map(|(item_type, _)| item_type).to_vec();
+        let planner = Planner::new(Arc::clone(store), types, config.gate.margin);
+        let reconciler = Reconciler::new(Arc::clone(store), Arc::new(planner));
+        running.spawn(reconciler.run(every(config.sweep.reconcile_secs), stopped.clone()));
+        let retention = CheckRetention::new(Arc::clone(store), config.status_check.retention());
+        running.spawn(retention.run(stopped.clone()));
+        let (billing, pause) = (Arc::clone(&self.billing), every(config.invoices.sweep_secs));
+        running.spawn(providers::run_sweep(billing, pause, stopped.clone()));
+    }
+
+    /// Takes in what was accepted: files, and payments whose first try failed.
+    pub(crate) fn intake(&self, stopped: &watch::Receiver<bool>, running: &mut JoinSet<()>) {
+        running.spawn(feeder(self.store, &self.engine, self.fed).run(stopped.clone()));
+        let intake = Intake {
+            store: Arc::clone(self.store),
+            engine: Arc::clone(&self.engine),
+        };
+        running.spawn(retries::run(Arc::new(intake), stopped.clone()));
+    }
 }
 
 /// Takes in the files that were uploaded.
@@ -353,15 +451,19 @@ fn feeder(store: &Arc<dyn Store>, engine: &Arc<dyn Engine>, wake: &Wake) -> Feed
     Feeder::new(payments::item_type(), flow, store, engine, wake.clone())
 }
 
-async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
+/// The store, and what else it can do if several processes may open it.
+type Opened = (Arc<dyn Store>, Option<Arc<dyn Leadership>>);
+
+async fn open_store(config: &Config) -> anyhow::Result<Opened> {
     let gate_margin = config.gate.margin;
-    let store: Arc<dyn Store> = match config.store.at()? {
+    Ok(match config.store.at()? {
         StoreAt::Sqlite(path) => {
             let options = SqliteOptions {
                 gate_margin,
                 ..SqliteOptions::at(path)
             };
-            Arc::new(SqliteStore::open(options).map_err(wrong_store)?)
+            let store = SqliteStore::open(options).map_err(wrong_store)?;
+            (Arc::new(store), None)
         }
         StoreAt::Postgres(url) => {
             let options = PostgresOptions {
@@ -369,10 +471,11 @@ async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
                 connections: config.store.connections,
                 ..PostgresOptions::at(url)
             };
-            Arc::new(PostgresStore::open(options).await.map_err(wrong_store)?)
+            let opened = PostgresStore::open(options).await;
+            let store = Arc::new(opened.map_err(wrong_store)?);
+            (Arc::clone(&store) as _, Some(store as _))
         }
-    };
-    Ok(store)
+    })
 }
 
 fn wrong_store(error: StoreError) -> anyhow::Error {

@@ -85,6 +85,17 @@ pub struct Store {
     /// Holds a password: show it only as [`Store::shown`].
     pub url: String,
     pub connections: usize,
+    pub leadership: Leadership,
+}
+
+/// How a process comes to lead, where several may share a store: on PostgreSQL with the embedded engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Leadership {
+    /// It waits while another leads, and takes over when that one resigns or falls silent.
+    Standby,
+    /// It takes over at its start, from whomever.
+    TakeOver,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -15,7 +15,7 @@ use tollgate_domains::invoices::{ChecksInForce, Invoices};
 use tollgate_domains::notifications::Notifications;
 use tollgate_domains::payments::{self, Payments};
 use tollgate_domains::status_checks;
-use tollgate_engine::{Builder, EmbeddedEngine, Handle, Options, Stop};
+use tollgate_engine::{Builder, Options, Ready};
 use tollgate_temporal::{
     CodecKeys, Reach, Registered, Server, Size, TaskQueues, TemporalService, Tls, WantedWorkers,
 };
@@ -23,6 +23,7 @@ use tollgate_temporal::{
 use crate::assemble::{item_types, register};
 use crate::config::{Config, EngineAt, Role, Temporal, WorkerSize};
 use crate::dispatch_schedules::Keeper;
+use crate::leadership::{End, Leading, Nodes};
 
 /// How everything in PEM begins.
 const PEM: &[u8] = b"-----BEGIN ";
@@ -42,31 +43,14 @@ pub(crate) struct Worlds {
 }
 
 pub(crate) enum RunningEngine {
-    Embedded(EmbeddedEngine),
+    Embedded(Leading),
     Temporal(TemporalService),
 }
 
 impl RunningEngine {
-    pub(crate) async fn start(
-        config: &Config,
-        worlds: &Worlds,
-        stopped: &watch::Receiver<bool>,
-    ) -> anyhow::Result<Self> {
-        match config.engine.at()? {
-            EngineAt::Embedded => embedded(config, worlds).await.map(Self::Embedded),
-            EngineAt::Temporal { address, namespace } => {
-                let caller = caller(&*worlds.store).await?;
-                let server = server(&config.engine.temporal, address, namespace, caller)?;
-                temporal(config, worlds, server, stopped)
-                    .await
-                    .map(Self::Temporal)
-            }
-        }
-    }
-
     pub(crate) fn handle(&self) -> Arc<dyn Engine> {
         match self {
-            Self::Embedded(engine) => Arc::new(engine.handle()),
+            Self::Embedded(leading) => leading.engine(),
             Self::Temporal(service) => service.engine(),
         }
     }
@@ -78,20 +62,55 @@ impl RunningEngine {
         }
     }
 
-    /// Resolves when flows no longer run here. Temporal is waited for instead.
-    pub(crate) fn end(&self) -> EngineEnd {
+    /// Who leads; nothing on Temporal, where nobody does.
+    pub(crate) fn nodes(&self) -> Option<Nodes> {
         match self {
-            Self::Embedded(engine) => EngineEnd(Some(engine.handle())),
-            Self::Temporal(_) => EngineEnd(None),
+            Self::Embedded(leading) => Some(leading.nodes()),
+            Self::Temporal(_) => None,
+        }
+    }
+
+    /// Resolves when flows run no more and this process must end. Temporal is waited for instead.
+    pub(crate) async fn ended(&self) {
+        match self {
+            Self::Embedded(leading) => leading.ended().await,
+            Self::Temporal(_) => std::future::pending().await,
+        }
+    }
+
+    /// Why it must, if it must.
+    pub(crate) fn end(&self) -> Option<End> {
+        match self {
+            Self::Embedded(leading) => leading.end(),
+            Self::Temporal(_) => None,
+        }
+    }
+
+    /// This process is about to end: another one may lead.
+    pub(crate) fn hand_over(&self) {
+        if let Self::Embedded(leading) = self {
+            leading.hand_over();
         }
     }
 
     pub(crate) async fn shutdown(self) {
         match self {
-            Self::Embedded(engine) => engine.shutdown().await,
+            Self::Embedded(leading) => leading.shutdown().await,
             Self::Temporal(service) => service.shutdown().await,
         }
     }
+}
+
+pub(crate) async fn start_temporal(
+    config: &Config,
+    worlds: &Worlds,
+    (address, namespace): (String, String),
+    stopped: &watch::Receiver<bool>,
+) -> anyhow::Result<RunningEngine> {
+    let caller = caller(&*worlds.store).await?;
+    let server = server(&config.engine.temporal, address, namespace, caller)?;
+    let service = temporal(config, worlds, server, stopped).await?;
+    Ok(RunningEngine::Temporal(service))
 }
 
 /// Whether flows can be started now.
@@ -138,18 +157,8 @@ pub(crate) enum QueueState {
     Unknown(String),
 }
 
-pub(crate) struct EngineEnd(Option<Handle>);
-
-impl EngineEnd {
-    pub(crate) async fn stopped(&self) -> Stop {
-        match &self.0 {
-            Some(engine) => engine.stopped().await,
-            None => std::future::pending().await,
-        }
-    }
-}
-
-async fn embedded(config: &Config, worlds: &Worlds) -> anyhow::Result<EmbeddedEngine> {
+/// The embedded engine, with everything but its epoch.
+pub(crate) fn ready(config: &Config, worlds: &Worlds) -> anyhow::Result<Ready> {
     let mut builder = Builder::default();
     register(&mut builder, worlds);
     let defaults = Options::default();
@@ -158,8 +167,7 @@ async fn embedded(config: &Config, worlds: &Worlds) -> anyhow::Result<EmbeddedEn
         max_live: defaults.max_live.max(config.engine.max_running),
         ..defaults
     };
-    let flows = Arc::clone(&worlds.store) as _;
-    Ok(EmbeddedEngine::start(flows, builder, options).await?)
+    Ok(Ready::new(builder, options)?)
 }
 
 async fn temporal(

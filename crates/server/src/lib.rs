@@ -11,6 +11,7 @@ mod descriptors;
 mod dispatch_schedules;
 mod door;
 mod engines;
+mod leadership;
 mod listener;
 mod places;
 mod providers;

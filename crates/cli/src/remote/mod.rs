@@ -14,6 +14,7 @@ mod invoice_import;
 mod invoices;
 mod lane_views;
 mod lanes;
+mod nodes;
 mod payments;
 mod progress;
 mod rules;
@@ -95,6 +96,8 @@ pub(crate) enum Command {
     },
     /// Payments and invoices whose outcome nobody knows.
     InDoubt(Group<in_doubt::Command>),
+    /// Processes on the store: which one leads.
+    Nodes(Group<nodes::Command>),
     /// Items that the machine has given up.
     DeadLetters(Group<dead_letters::Command>),
     /// Who did what, newest first.
@@ -170,6 +173,9 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Types(Group { args, command }) => {
             types::run(&Client::new(&args)?, &args.shown(), command).await?;
+        }
+        Command::Nodes(Group { args, command }) => {
+            nodes::run(&Client::new(&args)?, &args.shown(), command).await?;
         }
         Command::DeadLetters(Group { args, command }) => {
             dead_letters::run(&Client::new(&args)?, &args.shown(), command).await?;

@@ -82,6 +82,7 @@ const MATRIX: &[(&str, &str, Let, u16)] = &[
     ("GET", "/admin/rate-limit/certificate", READ, 200),
     ("POST", "/admin/rate-limit/forecast", READ, 200),
     ("GET", "/admin/now", READ, 200),
+    ("GET", "/admin/nodes", READ, 200),
     ("POST", "/admin/lanes/{lane}/pause", OPERATE, 400),
     ("POST", "/admin/lanes/{lane}/resume", OPERATE, 400),
     ("POST", "/admin/lanes/{lane}/replan", OPERATE, 400),

@@ -49,6 +49,8 @@ mod rules;
 mod sandbox;
 mod served;
 mod slow_clients;
+mod standby;
+mod standby_storm;
 mod status_check_crashes;
 mod status_checks;
 mod stopping;

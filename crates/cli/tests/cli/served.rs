@@ -29,8 +29,14 @@ impl Setting {
         Self::with(folder, &url, bank, extra)
     }
 
-    /// On any store.
+    /// On any store. One process, which does not wait for the silence of the one before.
     pub(crate) fn on(url: &str, bank: &Bank, extra: &str) -> Self {
+        let extra = format!("store.leadership = \"take_over\"\n{extra}");
+        Self::with(tempfile::tempdir().unwrap(), url, bank, &extra)
+    }
+
+    /// One of several on a PostgreSQL database.
+    pub(crate) fn among(url: &str, bank: &Bank, extra: &str) -> Self {
         Self::with(tempfile::tempdir().unwrap(), url, bank, extra)
     }
 

@@ -16,6 +16,7 @@ mod flows;
 mod health;
 mod interventions;
 mod lanes;
+mod leadership;
 mod page;
 mod plans;
 mod queue;
@@ -52,6 +53,7 @@ pub use flows::{DueFlow, DueFlows, FlowEnd, Flows, JournalEntry, NewFlow};
 pub use health::{StoreConnections, StoreHealth};
 pub use interventions::{Found, Intervened, Interventions, TOO_LATE};
 pub use lanes::{CalendarInForce, Lanes, WindowUse};
+pub use leadership::{Call, Leadership, NodeLine, Nodes, Showing, Term};
 pub use page::{Bookmark, MOST_LOOKED_AT, Page, rows_needed};
 pub use plans::{Plans, Recounted, Replanned, Spot, Waiting};
 pub use queue::{

@@ -6,5 +6,6 @@ mod conformance;
 mod crashes;
 mod flows;
 mod memory;
+mod standby;
 mod starts;
 mod steps;

@@ -100,6 +100,7 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
     // Asks what would happen and changes nothing.
     ("POST", "/admin/rate-limit/forecast", Read),
     ("GET", "/admin/now", Read),
+    ("GET", "/admin/nodes", Read),
     ("POST", "/admin/lanes/{lane}/pause", Operate),
     ("POST", "/admin/lanes/{lane}/resume", Operate),
     ("POST", "/admin/lanes/{lane}/replan", Operate),

@@ -23,6 +23,17 @@ struct Health {
 
 const UP: Json<Health> = Json(Health { status: "UP" });
 
+#[derive(Debug, Serialize, ToSchema)]
+struct Ready {
+    #[schema(example = "UP")]
+    status: &'static str,
+    /// `leader`: this process sends. `standby`: it serves the API, and takes over when the leader ends. Missing
+    /// on Temporal, where every process may send.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "leader")]
+    role: Option<&'static str>,
+}
+
 /// Whether the process runs.
 #[utoipa::path(
     get, path = "/health/live", operation_id = "isLive", tag = "service",
@@ -36,9 +47,9 @@ async fn live() -> Json<Health> {
 /// a second.
 #[utoipa::path(
     get, path = "/health/ready", operation_id = "isReady", tag = "service",
-    responses((status = 200, description = "It does.", body = Health), Reads),
+    responses((status = 200, description = "It does.", body = Ready), Reads),
 )]
-async fn ready(State(app): State<App>) -> Result<Json<Health>, ApiError> {
+async fn ready(State(app): State<App>) -> Result<Json<Ready>, ApiError> {
     app.store.lanes().await.map_err(store_away)?;
     if let Some(why) = app.writes.trouble().await {
         tracing::warn!(why, "not ready");
@@ -48,7 +59,10 @@ async fn ready(State(app): State<App>) -> Result<Json<Health>, ApiError> {
     if app.engine.trouble().is_some() {
         return Err(away("the engine"));
     }
-    Ok(UP)
+    Ok(Json(Ready {
+        status: "UP",
+        role: app.nodes.map(|nodes| nodes.role().as_str()),
+    }))
 }
 
 /// Whoever asks has sent nothing that could be sent again.

@@ -31,6 +31,7 @@ mod item_types;
 mod lanes;
 mod limits;
 mod news;
+mod nodes;
 mod now;
 mod origin;
 mod page;
@@ -71,6 +72,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::auth::Tokens;
 use crate::engines::Readiness;
+use crate::leadership::Nodes;
 use crate::pulse::Pulse;
 use crate::totals::Totals;
 use crate::write_check::WriteCheck;
@@ -114,6 +116,8 @@ pub(crate) struct App {
     pub(crate) writes: Arc<WriteCheck>,
     /// Whether flows can be started.
     pub(crate) engine: Readiness,
+    /// Who leads; none on Temporal.
+    pub(crate) nodes: Option<Nodes>,
 }
 
 impl App {
@@ -146,6 +150,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(lanes::router())
         .merge(storms::router())
         .merge(now::router())
+        .merge(nodes::router())
         .merge(calendars::router())
         .merge(item_types::router())
         .merge(in_doubt::router())

@@ -90,6 +90,29 @@ pub(super) struct Risk {
     pub(super) since: Timestamp,
 }
 
+/// The processes on the store.
+#[derive(Deserialize)]
+struct Nodes {
+    nodes: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Node {
+    name: String,
+    role: String,
+    this: bool,
+    cannot_lead: Option<String>,
+}
+
+impl Nodes {
+    /// Nothing to tell of a process that is alone and leads.
+    fn worth_telling(self) -> Vec<Node> {
+        let is_alone = self.nodes.len() < 2 && self.nodes.iter().all(|node| node.role == "leader");
+        if is_alone { vec![] } else { self.nodes }
+    }
+}
+
 /// What is in doubt of one type.
 struct InDoubt {
     what: &'static str,
@@ -157,12 +180,14 @@ struct Live {
     now: Timestamp,
     gates: Vec<Gate>,
     in_doubt: Vec<InDoubt>,
+    nodes: Vec<Node>,
     trouble: Option<String>,
 }
 
 /// The live part, as text.
 pub(super) async fn live(console: &Console, session: &Session) -> Result<String, Problem> {
     let told: Told = console.get(session, "/admin/now").await?;
+    let nodes: Nodes = console.get(session, "/admin/nodes").await?;
     let ready = console.answer(session, ready()).await;
     let (now, since) = (told.now, told.since);
     let gate = |lane| Gate::new(lane, now, since);
@@ -185,6 +210,7 @@ pub(super) async fn live(console: &Console, session: &Session) -> Result<String,
             .into_iter()
             .filter(|one| !one.at_risk.is_empty())
             .collect(),
+        nodes: nodes.worth_telling(),
         trouble: ready.err().map(|problem| problem.error),
     };
     live.render().map_err(|error| {

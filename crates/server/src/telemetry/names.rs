@@ -2,7 +2,11 @@
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram};
 
-const COUNTERS: [(&str, &str); 23] = [
+const COUNTERS: [(&str, &str); 24] = [
+    (
+        "tollgate_leader_changes_total",
+        "times that this process began to lead",
+    ),
     (
         "tollgate_intake_failures_total",
         "tries to plan what was accepted that failed, by what: request (a single payment), chunk (of a file)",
@@ -91,7 +95,15 @@ const COUNTERS: [(&str, &str); 23] = [
     ),
 ];
 
-const GAUGES: [(&str, &str); 24] = [
+const GAUGES: [(&str, &str); 26] = [
+    (
+        "tollgate_leader",
+        "1 on the process that leads, 0 on a standby; embedded engine on PostgreSQL",
+    ),
+    (
+        "tollgate_standbys",
+        "processes that can take over; where store.leadership is standby",
+    ),
     (
         "tollgate_store_writable",
         "1 while a small write to the store succeeds",

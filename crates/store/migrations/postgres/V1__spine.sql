@@ -10,11 +10,25 @@ CREATE FUNCTION tg_now() RETURNS bigint LANGUAGE sql VOLATILE AS $$
          + coalesce(nullif(current_setting('tollgate.offset_us', true), '')::bigint, 0)
 $$;
 
+-- Who leads: the process in force, its settings, and its beats, which are counted and never timed.
 CREATE TABLE node (
-    one   integer NOT NULL PRIMARY KEY CHECK (one = 1),
-    epoch bigint  NOT NULL
-);
+    one      integer NOT NULL PRIMARY KEY CHECK (one = 1),
+    epoch    bigint  NOT NULL,
+    leader   bigint,
+    beat     bigint  NOT NULL DEFAULT 0,
+    settings text    NOT NULL DEFAULT ''
+) WITH (fillfactor = 50);
 INSERT INTO node (one, epoch) VALUES (1, 0);
+
+-- Every process on the store, as long as it shows itself.
+CREATE TABLE node_process (
+    process     bigint NOT NULL PRIMARY KEY,
+    beat        bigint NOT NULL,
+    name        text   NOT NULL,
+    address     text   NOT NULL,
+    version     text   NOT NULL,
+    cannot_lead text   NOT NULL
+) WITH (fillfactor = 50);
 
 -- The stretch in which the clock is known to have run evenly: only times of one era tell how long
 -- something took. The boots of machines whose nodes vouch for it, and when each began, by it.
@@ -304,6 +318,8 @@ CREATE TABLE send_log (
     lane       text   COLLATE "C" NOT NULL,
     turn_at    bigint NOT NULL,
     attempt_id bigint NOT NULL,
+    -- Of the leader whose turn it was; none where many nodes send (Temporal).
+    epoch      bigint,
     PRIMARY KEY (lane, turn_at, attempt_id)
 );
 

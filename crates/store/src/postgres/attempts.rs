@@ -54,17 +54,17 @@ impl Attempts for PostgresStore {
     }
 
     async fn take_turns(&self, wanted: TurnsWanted) -> StoreResult<TurnBlock> {
-        let margin = self.gate_margin;
+        let (margin, epoch) = (self.gate_margin, self.node.epoch());
         self.in_force(Urgency::Urgent, move |tx| {
-            Box::pin(async move { turns::take(tx, &wanted, margin).await })
+            Box::pin(async move { turns::take(tx, &wanted, margin, epoch).await })
         })
         .await
     }
 
     async fn take_call_turn(&self, wanted: CallWanted) -> StoreResult<CallTurn> {
-        let margin = self.gate_margin;
+        let (margin, epoch) = (self.gate_margin, self.node.epoch());
         self.in_force(Urgency::Urgent, move |tx| {
-            Box::pin(async move { call_turns::take(tx, &wanted, margin).await })
+            Box::pin(async move { call_turns::take(tx, &wanted, margin, epoch).await })
         })
         .await
     }

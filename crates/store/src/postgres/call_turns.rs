@@ -5,6 +5,7 @@ use rust_decimal::Decimal;
 use tollgate_core::Timestamp;
 use tollgate_core::call_turn::give_call_turn;
 use tollgate_core::gate::Moment;
+use tollgate_core::id::Epoch;
 use tollgate_core::lane_in_force::{Standing, no_such_lane};
 use tollgate_core::ports::{CallGiven, CallTurn, CallWanted, StoreResult};
 
@@ -16,6 +17,7 @@ pub(super) async fn take(
     tx: &Transaction<'_>,
     wanted: &CallWanted,
     margin: Decimal,
+    epoch: Option<Epoch>,
 ) -> StoreResult<CallTurn> {
     let (last_turn, last_call) = lock_cursor(tx, wanted.lane.as_str()).await?;
     let (lane, (now, _)) = futures::try_join!(lanes::lane(tx, &wanted.lane), eras::now(tx))?;
@@ -38,7 +40,7 @@ pub(super) async fn take(
     };
     let given = give_call_turn(lane.lane.pace(margin), wanted.share, moment, last_call);
     if let CallGiven::At(at) = given {
-        log(tx, wanted.lane.as_str(), Us(at)).await?;
+        log(tx, wanted.lane.as_str(), Us(at), epoch).await?;
     }
     Ok(CallTurn { now, given })
 }
@@ -56,9 +58,11 @@ async fn lock_cursor(
     Ok((time(0), time(1)))
 }
 
-async fn log(tx: &Transaction<'_>, lane: &str, at: Us) -> StoreResult<()> {
+async fn log(tx: &Transaction<'_>, lane: &str, at: Us, epoch: Option<Epoch>) -> StoreResult<()> {
     const MOVE: &str = "UPDATE lane_cursor SET last_turn = $2, last_call = $2 WHERE lane = $1";
-    const LOG: &str = "INSERT INTO send_log (lane, turn_at, attempt_id) VALUES ($1, $2, 0)";
+    const LOG: &str = "INSERT INTO send_log (lane, turn_at, attempt_id, epoch)
+         VALUES ($1, $2, 0, $3)";
     execute(tx, MOVE, &[&lane, &at]).await?;
-    execute(tx, LOG, &[&lane, &at]).await.map(drop)
+    let epoch = epoch.map(|epoch| epoch.0);
+    execute(tx, LOG, &[&lane, &at, &epoch]).await.map(drop)
 }

@@ -1,12 +1,15 @@
 //! How a connection is made: address, TLS, and the limits every session starts with.
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
+use tollgate_core::ports::Call;
 
 use super::PostgresOptions;
+use super::calls::drive;
 use super::tls::{verified, without_root_file};
 
 /// Where and how to connect.
@@ -78,6 +81,25 @@ impl Address {
             None => {
                 let (client, connection) = self.config.connect(NoTls).await?;
                 Ok((client, tokio::spawn(async move { drop(connection.await) })))
+            }
+        }
+    }
+
+    /// A connection that hears notifications; it lasts as long as its client.
+    pub(super) async fn connect_hearing(
+        &self,
+        heard: mpsc::Sender<Call>,
+    ) -> Result<Client, tokio_postgres::Error> {
+        match &self.tls {
+            Some(tls) => {
+                let (client, connection) = self.config.connect(tls.clone()).await?;
+                tokio::spawn(drive(connection, heard));
+                Ok(client)
+            }
+            None => {
+                let (client, connection) = self.config.connect(NoTls).await?;
+                tokio::spawn(drive(connection, heard));
+                Ok(client)
             }
         }
     }

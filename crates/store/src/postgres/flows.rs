@@ -9,11 +9,12 @@ use deadpool_postgres::Transaction;
 use tokio_postgres::Row;
 use tollgate_core::id::{Epoch, FlowId};
 use tollgate_core::ports::{
-    DueFlow, DueFlows, FlowEnd, FlowView, Flows, JournalEntry, NewFlow, StoreResult,
+    DueFlow, DueFlows, FlowEnd, FlowView, Flows, JournalEntry, NewFlow, StoreError, StoreResult,
 };
 
 use super::PostgresStore;
 use super::flow_writes::{FlowWrite, Write};
+use super::leadership;
 use super::run::{Params, all, execute, lock_name, one, optional};
 use crate::node;
 use crate::urgency::Urgency;
@@ -22,12 +23,14 @@ use crate::value::{micros, until};
 #[async_trait]
 impl Flows for PostgresStore {
     async fn take_node(&self) -> StoreResult<Epoch> {
-        let epoch = self
+        let process = self.process;
+        let taken = self
             .runner
-            .in_transaction(Urgency::Urgent, |tx| {
-                Box::pin(async move { take_node(tx).await })
+            .in_transaction(Urgency::Urgent, move |tx| {
+                Box::pin(async move { leadership::take(tx, process, "", None).await })
             })
             .await?;
+        let epoch = taken.ok_or_else(|| StoreError::Bug("node is empty".into()))?;
         self.node.took_over(epoch);
         Ok(epoch)
     }
@@ -94,19 +97,15 @@ impl Flows for PostgresStore {
     }
 }
 
-/// Waits for every write of the earlier node to end, and lets none begin.
-async fn take_node(tx: &Transaction<'_>) -> StoreResult<Epoch> {
-    lock_name(tx, "tollgate/node").await?;
-    let next = "UPDATE node SET epoch = epoch + 1 RETURNING epoch";
-    let epoch = one(tx, next, &[]).await?.get(0);
+/// What an earlier node had in hand is to be done again.
+pub(super) async fn release_all(tx: &Transaction<'_>) -> StoreResult<()> {
     // Due at once, even if the clock was set back meanwhile.
     let pending = "UPDATE flow SET state = 'PENDING', due_at = least(due_at, (SELECT tg_now()))
                    WHERE state = 'LIVE'";
     execute(tx, pending, &[]).await?;
     let ready = "UPDATE item_queue SET queue_status = 'READY', claimed_at = NULL
                  WHERE queue_status = 'CLAIMED'";
-    execute(tx, ready, &[]).await?;
-    Ok(Epoch(epoch))
+    execute(tx, ready, &[]).await.map(drop)
 }
 
 /// The epoch in force, which stays in force until this transaction ends.
@@ -221,7 +220,7 @@ fn due_from(row: &Row) -> DueFlow {
     }
 }
 
-fn view_from(row: &Row) -> FlowView {
+pub(super) fn view_from(row: &Row) -> FlowView {
     let result = row.get::<_, Option<String>>(2).unwrap_or_default();
     match row.get(0) {
         "DONE" => FlowView::Done {

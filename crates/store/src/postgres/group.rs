@@ -37,8 +37,9 @@ pub(super) trait Job: Clone + Send + 'static {
 
 type Waiting<J> = (J, oneshot::Sender<StoreResult<<J as Job>::Answer>>);
 
-/// Hands writes to the tasks that make them. They end when this is dropped and what was handed
-/// over is written.
+/// Hands writes to the tasks that make them. They end when all of its clones are dropped and what was
+/// handed over is written.
+#[derive(Clone)]
 pub(super) struct Group<J: Job> {
     jobs: mpsc::Sender<Waiting<J>>,
 }

@@ -9,6 +9,7 @@ mod anew;
 mod attempts;
 mod away;
 mod call_turns;
+mod calls;
 mod claim;
 mod connect;
 mod counters;
@@ -24,6 +25,7 @@ mod group;
 mod guards;
 mod interventions;
 mod lanes;
+mod leadership;
 mod migrate;
 mod open;
 mod open_attempts;
@@ -46,6 +48,7 @@ mod turns;
 mod value;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -53,6 +56,7 @@ use deadpool_postgres::Transaction;
 use futures::future::BoxFuture;
 use rust_decimal::Decimal;
 use tollgate_core::gate::DEFAULT_MARGIN;
+use tollgate_core::leadership::ProcessId;
 use tollgate_core::ports::{
     Boot, Reading, Settlement, SharedClock, StoreConnections, StoreHealth, StoreResult,
 };
@@ -62,6 +66,7 @@ use crate::node::{self, Node};
 use crate::store_on::StoreOn;
 use crate::urgency::Urgency;
 use admissions::Admit;
+use calls::Calls;
 use finish::Finish;
 use flow_writes::FlowWrite;
 use flows::Handouts;
@@ -138,12 +143,31 @@ pub struct Postgres {
     settlements: Group<Settlement>,
     ends: Group<Finish>,
     flow_writes: Group<FlowWrite>,
-    handouts: Handouts,
+    handouts: Arc<Handouts>,
     gate_margin: Decimal,
+    process: ProcessId,
+    calls: Arc<Calls>,
     node: Node,
 }
 
 impl PostgresStore {
+    /// The same database, by the same connections, for one term of a leader.
+    fn for_term(&self) -> Self {
+        let node = Node::default();
+        StoreOn(Postgres {
+            ends: open::finishing(&self.runner, &node),
+            runner: self.runner.clone(),
+            admissions: self.admissions.clone(),
+            settlements: self.settlements.clone(),
+            flow_writes: self.flow_writes.clone(),
+            handouts: Arc::clone(&self.handouts),
+            gate_margin: self.gate_margin,
+            process: self.process,
+            calls: Arc::clone(&self.calls),
+            node,
+        })
+    }
+
     /// One transaction that only the node in force may make.
     async fn in_force<T: Send + 'static>(
         &self,

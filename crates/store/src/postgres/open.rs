@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error};
+use tollgate_core::leadership::ProcessId;
 use tollgate_core::ports::{Settlement, StoreError, StoreResult};
 
 use super::admissions::{Admit, admit_all};
+use super::calls::Calls;
 use super::connect::Address;
 use super::finish::{Finish, finish_all};
 use super::flow_writes::{FlowWrite, write_flows};
@@ -44,27 +46,34 @@ impl PostgresStore {
             Arc::new(move |tx, jobs| Box::pin(admit_all(tx, jobs, margin, seed)));
         let settle: Work<Settlement> = Arc::new(|tx, jobs| Box::pin(settle_all(tx, jobs)));
         let node = Node::default();
-        let ending = node.clone();
-        let finish: Work<Finish> = Arc::new(move |tx, jobs| {
-            let node = ending.clone();
-            Box::pin(async move {
-                check_node(tx, &node).await?;
-                finish_all(tx, jobs).await
-            })
-        });
         let write_flows: Work<FlowWrite> = Arc::new(|tx, jobs| Box::pin(write_flows(tx, jobs)));
         Ok(StoreOn(Postgres {
             admissions: Group::start(&runner, Urgency::Normal, ADMITTING, &admit),
             settlements: Group::start(&runner, Urgency::Urgent, SETTLING, &settle),
-            ends: Group::start(&runner, Urgency::Urgent, FINISHING, &finish),
+            ends: finishing(&runner, &node),
             // One, so that two groups never wait for each other's flows.
             flow_writes: Group::start(&runner, Urgency::Urgent, 1, &write_flows),
-            handouts: Handouts::of(process),
+            handouts: Arc::new(Handouts::of(process)),
             runner,
             gate_margin: margin,
+            process: ProcessId(process),
+            calls: Arc::new(Calls::at(address)),
             node,
         }))
     }
+}
+
+/// Ends of items, which only the node in force may write.
+pub(super) fn finishing(runner: &Runner, node: &Node) -> Group<Finish> {
+    let node = node.clone();
+    let finish: Work<Finish> = Arc::new(move |tx, jobs| {
+        let node = node.clone();
+        Box::pin(async move {
+            check_node(tx, &node).await?;
+            finish_all(tx, jobs).await
+        })
+    });
+    Group::start(runner, Urgency::Urgent, FINISHING, &finish)
 }
 
 /// Answers with a number that no other process has.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use deadpool_postgres::Transaction;
 use tokio_postgres::Row;
 use tollgate_core::Timestamp;
-use tollgate_core::id::{AttemptId, Item, ItemId, ItemType, LaneName};
+use tollgate_core::id::{AttemptId, Epoch, Item, ItemId, ItemType, LaneName};
 use tollgate_core::ports::{NewTurn, StoreResult, TurnsWanted};
 
 use super::run::{Params, all, execute};
@@ -17,7 +17,7 @@ pub(super) async fn open(
     tx: &Transaction<'_>,
     wanted: &TurnsWanted,
     given: &[(&NewTurn, Timestamp)],
-    era: i64,
+    (era, epoch): (i64, Option<Epoch>),
 ) -> StoreResult<HashMap<Item, AttemptId>> {
     const MOVE: &str = "UPDATE lane_cursor SET last_turn = $2 WHERE lane = $1";
     let Some((_, last)) = given.last() else {
@@ -29,8 +29,8 @@ pub(super) async fn open(
     let moved: Params<'_> = &[&lane_name, &last];
     let (_, mut opened, again) = futures::try_join!(
         execute(tx, MOVE, moved),
-        open_new(tx, wanted, &new, era),
-        open_again(tx, lane, &missed, era),
+        open_new(tx, wanted, &new, (era, epoch)),
+        open_again(tx, lane, &missed, (era, epoch)),
     )?;
     opened.extend(again);
     Ok(opened)
@@ -40,7 +40,7 @@ async fn open_new(
     tx: &Transaction<'_>,
     wanted: &TurnsWanted,
     new: &[&(&NewTurn, Timestamp)],
-    era: i64,
+    (era, epoch): (i64, Option<Epoch>),
 ) -> StoreResult<HashMap<Item, AttemptId>> {
     const OPEN: &str = "WITH opened AS (
              INSERT INTO attempt (item_type, item_id, run, kind, state, lane, idempotency_key,
@@ -52,8 +52,8 @@ async fn open_new(
              ON CONFLICT (item_type, item_id) WHERE state = 'OPEN' DO NOTHING
              RETURNING attempt_id, item_type, item_id, turn_at
          ), logged AS (
-             INSERT INTO send_log (lane, turn_at, attempt_id)
-             SELECT $1, turn_at, attempt_id FROM opened
+             INSERT INTO send_log (lane, turn_at, attempt_id, epoch)
+             SELECT $1, turn_at, attempt_id, $10::bigint FROM opened
          )
          SELECT item_type, item_id, attempt_id FROM opened";
     if new.is_empty() {
@@ -72,6 +72,7 @@ async fn open_new(
         &times,
         &era,
         &wanted.watch.map(|watch| watch.0),
+        &epoch.map(|epoch| epoch.0),
     ];
     Ok(all(tx, OPEN, params)
         .await?
@@ -85,7 +86,7 @@ async fn open_again(
     tx: &Transaction<'_>,
     lane: &LaneName,
     missed: &[&(&NewTurn, Timestamp)],
-    era: i64,
+    (era, epoch): (i64, Option<Epoch>),
 ) -> StoreResult<HashMap<Item, AttemptId>> {
     const AGAIN: &str = "WITH open AS MATERIALIZED (
              SELECT a.attempt_id, a.turn_at AS missed_at, n.turn_at
@@ -96,8 +97,8 @@ async fn open_again(
              DELETE FROM send_log s USING open
              WHERE s.lane = $1 AND s.turn_at = open.missed_at AND s.attempt_id = open.attempt_id
          ), logged AS (
-             INSERT INTO send_log (lane, turn_at, attempt_id)
-             SELECT $1, turn_at, attempt_id FROM open
+             INSERT INTO send_log (lane, turn_at, attempt_id, epoch)
+             SELECT $1, turn_at, attempt_id, $5::bigint FROM open
          )
          UPDATE attempt a SET turn_at = open.turn_at, era = $4 FROM open
          WHERE a.attempt_id = open.attempt_id
@@ -110,7 +111,8 @@ async fn open_again(
         .map(|(a, _)| a.missed.map(|id| id.0))
         .collect();
     let times: Vec<Us> = missed.iter().map(|(_, at)| Us(*at)).collect();
-    let rows = all(tx, AGAIN, &[&lane.as_str(), &ids, &times, &era]).await?;
+    let epoch = epoch.map(|epoch| epoch.0);
+    let rows = all(tx, AGAIN, &[&lane.as_str(), &ids, &times, &era, &epoch]).await?;
     Ok(rows.iter().map(opened_from).collect())
 }
 

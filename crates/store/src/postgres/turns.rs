@@ -8,7 +8,7 @@ use rust_decimal::Decimal;
 use tokio_postgres::Row;
 use tollgate_core::Timestamp;
 use tollgate_core::gate::Moment;
-use tollgate_core::id::{AttemptId, LaneName};
+use tollgate_core::id::{AttemptId, Epoch, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane_in_force::{Standing, no_such_lane};
 use tollgate_core::ports::{NewTurn, StoreResult, Turn, TurnBlock, TurnsWanted};
@@ -24,6 +24,7 @@ pub(super) async fn take(
     tx: &Transaction<'_>,
     wanted: &TurnsWanted,
     margin: Decimal,
+    epoch: Option<Epoch>,
 ) -> StoreResult<TurnBlock> {
     let last_turn = lock_cursor(tx, &wanted.lane).await?;
     let mut owners = lock_owners(tx, &wanted.attempts).await?;
@@ -58,9 +59,21 @@ pub(super) async fn take(
     let canary = canary.map(|(limit, places)| Canary::new(limit, places, now));
     let pace = lane.lane.pace(margin);
     let block = give_block_watched(pace, moment, &wanted.attempts, &owners, canary.as_ref());
-    let given = write(tx, wanted, block, now, era.number).await?;
+    let time = TurnTime {
+        now,
+        era: era.number,
+        epoch,
+    };
+    let given = write(tx, wanted, block, time).await?;
     storms::take_places(tx, wanted, canary.as_ref(), &given).await?;
     Ok(given)
+}
+
+/// When a block is given, and by whom.
+struct TurnTime {
+    now: Timestamp,
+    era: i64,
+    epoch: Option<Epoch>,
 }
 
 /// Opens the attempts that were given a turn.
@@ -68,13 +81,12 @@ async fn write(
     tx: &Transaction<'_>,
     wanted: &TurnsWanted,
     block: Block,
-    now: Timestamp,
-    era: i64,
+    TurnTime { now, era, epoch }: TurnTime,
 ) -> StoreResult<TurnBlock> {
     let asking = wanted.attempts.iter().zip(&block.turns);
     let given = asking.filter_map(|(attempt, turn)| Some((attempt, *turn.as_ref().ok()?)));
     let given: Vec<(&NewTurn, Timestamp)> = given.collect();
-    let opened = open(tx, wanted, &given, era).await?;
+    let opened = open(tx, wanted, &given, (era, epoch)).await?;
     let asking = wanted.attempts.iter().zip(block.turns);
     let turns = asking.map(|(attempt, turn)| match (turn, opened.get(&attempt.item)) {
         (Err(told), _) => told,

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod groups;
+mod leadership;
 mod many_claimers;
 mod open_errors;
 mod plans;

@@ -329,7 +329,7 @@ async fn flows_whose_handout_was_lost_are_handed_out_again() {
     assert_eq!(store.due_flows(epoch, 10).await.unwrap().flows.len(), 0);
 }
 
-async fn through_a_proxy() -> (Arc<PostgresStore>, Proxy) {
+pub(crate) async fn through_a_proxy() -> (Arc<PostgresStore>, Proxy) {
     let url = cluster::shared().database().await;
     let (server, database) = url
         .strip_prefix("postgres://postgres@")
