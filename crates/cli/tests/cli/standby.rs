@@ -153,7 +153,9 @@ fn nodes_are_listed(leader: &Served, standby: &Served) {
         eventually("both are listed", Duration::from_secs(10), || {
             let server = format!("http://{}", asked.address);
             let mut command = Command::new(BINARY);
-            let listed = command.args(["nodes", "list", "--server", &server]).output();
+            let listed = command
+                .args(["nodes", "list", "--server", &server])
+                .output();
             let text = String::from_utf8(listed.unwrap().stdout).unwrap();
             let has = |address: &SocketAddr, role: &str| {
                 let mut lines = text.lines();

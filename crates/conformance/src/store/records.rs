@@ -100,7 +100,11 @@ pub async fn a_line_of_a_list_tells_what_the_item_tells(f: &dyn Fixture) {
         queue_status: view.queue_status,
         run: view.run,
         slot: view.slot,
+        due: view.due,
         deadline: view.deadline,
+        has_ended: view.finished_at.is_some(),
+        last_turn: None,
+        was_sent: false,
         created_at: view.created_at,
     };
     assert_eq!(page.items, [line]);

@@ -24,7 +24,7 @@ const BEAT_WITHIN: Duration = Duration::from_secs(1);
 const TRIES: retry::Policy = retry::Policy {
     max_attempts: u32::MAX,
     first_pause: Duration::from_millis(50),
-    factor: 2,
+    factor: retry::TWICE,
     longest_pause: Duration::from_millis(500),
 };
 

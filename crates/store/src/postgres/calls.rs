@@ -23,7 +23,7 @@ const MOST_WAITING: usize = 64;
 const TRIES: retry::Policy = retry::Policy {
     max_attempts: u32::MAX,
     first_pause: Duration::from_millis(100),
-    factor: 2,
+    factor: retry::TWICE,
     longest_pause: Duration::from_secs(2),
 };
 
