@@ -18,7 +18,7 @@ pub(super) async fn take(
     margin: Decimal,
 ) -> StoreResult<CallTurn> {
     let (last_turn, last_call) = lock_cursor(tx, wanted.lane.as_str()).await?;
-    let (lane, (now, _)) = futures::try_join!(lanes::lane(tx, &wanted.lane), eras::now(tx))?;
+    let (lane, (now, era)) = futures::try_join!(lanes::lane(tx, &wanted.lane), eras::now(tx))?;
     let closed = |why| CallTurn {
         now,
         given: CallGiven::Closed { why },
@@ -38,7 +38,7 @@ pub(super) async fn take(
     };
     let given = give_call_turn(lane.lane.pace(margin), wanted.share, moment, last_call);
     if let CallGiven::At(at) = given {
-        log(tx, wanted.lane.as_str(), Us(at)).await?;
+        log(tx, wanted.lane.as_str(), Us(at), era.number).await?;
     }
     Ok(CallTurn { now, given })
 }
@@ -56,9 +56,11 @@ async fn lock_cursor(
     Ok((time(0), time(1)))
 }
 
-async fn log(tx: &Transaction<'_>, lane: &str, at: Us) -> StoreResult<()> {
+async fn log(tx: &Transaction<'_>, lane: &str, at: Us, era: i64) -> StoreResult<()> {
     const MOVE: &str = "UPDATE lane_cursor SET last_turn = $2, last_call = $2 WHERE lane = $1";
-    const LOG: &str = "INSERT INTO send_log (lane, turn_at, attempt_id) VALUES ($1, $2, 0)";
+    const LOG: &str = "INSERT INTO attempt (item_type, item_id, run, kind, state, lane,
+                 idempotency_key, turn_at, era, detail)
+         VALUES ('', '', 0, 'CALL', 'CALL', $1, '', $2, $3, '')";
     execute(tx, MOVE, &[&lane, &at]).await?;
-    execute(tx, LOG, &[&lane, &at]).await.map(drop)
+    execute(tx, LOG, &[&lane, &at, &era]).await.map(drop)
 }
