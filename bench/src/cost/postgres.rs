@@ -63,7 +63,7 @@ pub(crate) struct Meter<'s> {
     server: &'s Server,
     url: &'s str,
     kept_bytes: f64,
-    rows: [f64; 2],
+    row_versions: f64,
     wal_bytes: f64,
 }
 
@@ -71,7 +71,7 @@ impl<'s> Meter<'s> {
     pub(crate) async fn begin(server: &'s Server, url: &'s str) -> Result<Self> {
         let kept_bytes = kept_bytes(url).await?;
         Ok(Self {
-            rows: rows(url).await?,
+            row_versions: row_versions(url).await?,
             wal_bytes: server.counted(url).await?.wal_bytes,
             server,
             url,
@@ -82,22 +82,19 @@ impl<'s> Meter<'s> {
     /// The log's position first: reading the rest may write to it.
     pub(crate) async fn end(self) -> Result<Cost> {
         let wal_bytes = self.server.counted(self.url).await?.wal_bytes;
-        let [row_versions, deletes] = rows(self.url).await?;
         Ok(Cost {
-            row_versions: row_versions - self.rows[0],
-            deletes: deletes - self.rows[1],
+            row_versions: row_versions(self.url).await? - self.row_versions,
             wal_bytes: wal_bytes - self.wal_bytes,
             kept_bytes: kept_bytes(self.url).await? - self.kept_bytes,
         })
     }
 }
 
-/// Inserted and updated, and deleted; known when the sessions that did it have ended.
-async fn rows(url: &str) -> Result<[f64; 2]> {
-    const ROWS: &str = "SELECT coalesce(sum(n_tup_ins + n_tup_upd), 0)::float8,
-            coalesce(sum(n_tup_del), 0)::float8 FROM pg_stat_user_tables";
-    let row = connect(url).await?.query_one(ROWS, &[]).await?;
-    Ok([row.get(0), row.get(1)])
+/// Known when the sessions that wrote them have ended.
+async fn row_versions(url: &str) -> Result<f64> {
+    const ROWS: &str = "SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::float8
+         FROM pg_stat_user_tables";
+    Ok(connect(url).await?.query_one(ROWS, &[]).await?.get(0))
 }
 
 /// As large as what lives in it, since it is written anew.

@@ -29,7 +29,7 @@ impl Cell {
         Ok(())
     }
 
-    fn row(&self) -> [String; 5] {
+    fn row(&self) -> [String; 4] {
         let each = |of: fn(&Cost) -> f64| {
             let figures = self.costs.iter().map(|cost| of(cost) / f64::from(COUNT));
             Figures::new(figures.collect())
@@ -37,7 +37,6 @@ impl Cell {
         [
             self.name.clone(),
             each(|cost| cost.row_versions).show(one_digit),
-            each(|cost| cost.deletes).show(one_digit),
             each(|cost| cost.wal_bytes).show(whole),
             each(|cost| cost.kept_bytes).show(whole),
         ]
@@ -46,17 +45,11 @@ impl Cell {
 
 pub(crate) fn section(cells: &[Cell], note: &str) -> String {
     let rows: Vec<_> = cells.iter().map(Cell::row).collect();
-    let head = [
-        "cell",
-        "row versions",
-        "rows deleted",
-        "WAL bytes",
-        "bytes kept",
-    ];
+    let head = ["cell", "row versions", "WAL bytes", "bytes kept"];
     format!(
         "## W9 cost\n\n\
          {count} payments, each from a line in a file to PROCESSING: `tollgate serve` with the embedded engine, \
-         and `tollgate sandbox` as the bank, whose ledger must show every payment once. Per payment, counted: rows inserted and updated, rows \
+         and `tollgate sandbox` as the bank, whose ledger must show every payment once. Per payment, counted: rows inserted, updated and \
          deleted, bytes of the write-ahead log, and what the database has grown by once it is vacuumed.{note}\n\n{table}",
         count = whole(f64::from(COUNT)),
         table = markdown(head, &rows),

@@ -12,45 +12,35 @@ use super::{COUNT, Cost, ENDED, LOOK_EVERY, RUNNING, Stage};
 
 /// One round: two runs, one for the rows and one for the bytes.
 pub(crate) fn measure(rows_in: &Path, bytes_in: &Path) -> Result<Cost> {
-    let [row_versions, deletes] = count_rows(rows_in)?;
+    let row_versions = count_rows(rows_in)?;
     let [wal_bytes, kept_bytes] = count_bytes(bytes_in)?;
     Ok(Cost {
         row_versions,
-        deletes,
         wal_bytes,
         kept_bytes,
     })
 }
 
-fn count_rows(folder: &Path) -> Result<[f64; 2]> {
+fn count_rows(folder: &Path) -> Result<f64> {
     let db = prepared(folder)?;
-    db.execute_batch(
-        "CREATE TABLE w9 (written INTEGER, deleted INTEGER); INSERT INTO w9 VALUES (0, 0)",
-    )?;
+    db.execute_batch("CREATE TABLE w9 (rows INTEGER); INSERT INTO w9 VALUES (0)")?;
     let tables: Vec<String> = db
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'w9'")?
         .query_map([], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
     for table in tables.iter().filter(|name| !name.starts_with("sqlite_")) {
-        for (what, column) in [
-            ("INSERT", "written"),
-            ("UPDATE", "written"),
-            ("DELETE", "deleted"),
-        ] {
+        for what in ["INSERT", "UPDATE", "DELETE"] {
             db.execute_batch(&format!(
                 "CREATE TRIGGER w9_{table}_{what} AFTER {what} ON {table}
-                 BEGIN UPDATE w9 SET {column} = {column} + 1; END"
+                 BEGIN UPDATE w9 SET rows = rows + 1; END"
             ))?;
         }
     }
     drop(db);
     pay_all(folder)?;
-    let counted = Connection::open(file(folder))?.query_row(
-        "SELECT written, deleted FROM w9",
-        [],
-        |row| Ok([row.get::<_, u32>(0)?, row.get::<_, u32>(1)?]),
-    )?;
-    Ok(counted.map(f64::from))
+    let db = Connection::open(file(folder))?;
+    let rows: u32 = db.query_row("SELECT rows FROM w9", [], |row| row.get(0))?;
+    Ok(f64::from(rows))
 }
 
 fn count_bytes(folder: &Path) -> Result<[f64; 2]> {

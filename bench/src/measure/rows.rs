@@ -72,44 +72,32 @@ pub(crate) fn last_over_first(ends: &[std::time::Duration]) -> Option<f64> {
 fn insert_all(c: &Connection, rows: &[(NewItem, Timestamp, Place)]) -> Result<()> {
     let kind = item_type();
     let kind = kind.as_str();
-    let mut record = c.prepare_cached(
-        "INSERT INTO record (item_type, item_id, owner, status, amount_minor, currency,
-                             content_hash, document, created_at, updated_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9)",
-    )?;
-    let mut slot = c.prepare_cached(
-        "INSERT INTO slot (item_type, item_id, lane, window_start, scheduled_time,
-                           requested_time, deadline, generation)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, NULL, 0)",
-    )?;
-    let mut context = c.prepare_cached(
-        "INSERT INTO item_context (item_type, item_id, context_json) VALUES (?1, ?2, ?3)",
+    let mut body = c.prepare_cached(
+        "INSERT INTO item_body (item_type, item_id, content_hash, body, init_workflow_id)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
     )?;
     let mut queue = c.prepare_cached(
-        "INSERT INTO item_queue (item_type, item_id, lane, queue_status, scheduled_exec_time,
-                                 run, fence, retry_count, init_workflow_id, created_at)
-         VALUES (?1, ?2, ?3, 'READY', ?4, 1, 0, 0, ?5, ?6)",
+        "INSERT INTO item_queue (item_type, item_id, lane, currency, amount_minor, created_at,
+             requested_time, window_start, scheduled_time, generation, queue_status, status,
+             updated_at, scheduled_exec_time, run, fence, retry_count)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, 'READY', ?10, ?6, ?9, 1, 0, 0)",
     )?;
     for (item, requested, place) in rows {
         let (id, lane, new) = (item.id.as_str(), item.lane.as_str(), &item.record);
-        let scheduled = place.scheduled.as_microsecond();
-        record.execute(params![
+        let flow = item.init_flow.as_str();
+        body.execute(params![kind, id, new.content_hash, item.body, flow])?;
+        queue.execute(params![
             kind,
             id,
-            new.owner,
-            new.status,
-            new.money.minor,
+            lane,
             new.money.currency.code(),
-            new.content_hash,
-            new.document,
-            CREATED_AT
+            new.money.minor,
+            CREATED_AT,
+            requested.as_microsecond(),
+            place.window.as_microsecond(),
+            place.scheduled.as_microsecond(),
+            new.status
         ])?;
-        let window = place.window.as_microsecond();
-        let requested = requested.as_microsecond();
-        slot.execute(params![kind, id, lane, window, scheduled, requested])?;
-        context.execute(params![kind, id, item.context_json])?;
-        let flow = item.init_flow.as_str();
-        queue.execute(params![kind, id, lane, scheduled, flow, CREATED_AT])?;
     }
     Ok(())
 }

@@ -114,10 +114,9 @@ pub(crate) fn items(numbers: Range<u32>) -> Result<Vec<NewItem>> {
             status: "SCHEDULED".to_owned(),
             money,
             content_hash: "same".to_owned(),
-            document: "{}".to_owned(),
         },
         guards: vec![],
-        context_json: "{}".to_owned(),
+        body: "{}".to_owned(),
         init_flow: FlowId::new("init-bench"),
     };
     Ok(numbers.map(item).collect())

@@ -26,15 +26,16 @@ const LATER_US: i64 = 30 * DAY_US;
 
 const ARRIVE: &str = "WITH new AS MATERIALIZED (
          SELECT 'new-' || gen_random_uuid() AS id FROM generate_series(1, $1::bigint)
-     ), contexts AS (
-         INSERT INTO item_context (item_type, item_id, context_json)
-         SELECT 'PAYMENT', id, '{}' FROM new
+     ), bodies AS (
+         INSERT INTO item_body (item_type, item_id, content_hash, body, init_workflow_id)
+         SELECT 'PAYMENT', id, 'same', '{}', 'init-bench' FROM new
      )
-     INSERT INTO item_queue (item_type, item_id, lane, queue_status, scheduled_exec_time, run,
-                             fence, retry_count, init_workflow_id, created_at)
-     SELECT 'PAYMENT', id, 'bench', 'READY', (SELECT tg_now()), 1, 0, 0, 'init-bench',
-            (SELECT tg_now())
-     FROM new";
+     INSERT INTO item_queue (item_type, item_id, lane, currency, amount_minor, created_at,
+                             requested_time, window_start, scheduled_time, generation, queue_status,
+                             status, updated_at, scheduled_exec_time, run, fence, retry_count)
+     SELECT 'PAYMENT', id, 'bench', 'EUR', 100, now.us, now.us, now.us, now.us, 0, 'READY',
+            'SCHEDULED', now.us, now.us, 1, 0, 0
+     FROM new, (SELECT tg_now() AS us) now";
 const FINISH: &str = "UPDATE item_queue SET queue_status = 'DISPATCHED',
             dispatched_at = (SELECT tg_now()), finished_at = (SELECT tg_now())
      WHERE item_type = 'PAYMENT' AND item_id = ANY($1)";

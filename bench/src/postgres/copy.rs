@@ -26,13 +26,11 @@ use crate::stopwatch::{Lap, Stopwatch};
 /// Any time will do; rows are as long with every time of our century.
 const CREATED_AT: i64 = 1_800_000_000_000_000;
 
-const RECORDS: &str = "COPY record (item_type, item_id, owner, status, amount_minor, currency,
-     content_hash, document, created_at, updated_at) FROM STDIN";
-const SLOTS: &str = "COPY slot (item_type, item_id, lane, window_start, scheduled_time,
-     requested_time, generation) FROM STDIN";
-const CONTEXTS: &str = "COPY item_context (item_type, item_id, context_json) FROM STDIN";
-const QUEUE: &str = "COPY item_queue (item_type, item_id, lane, queue_status, scheduled_exec_time,
-     run, fence, retry_count, init_workflow_id, created_at) FROM STDIN";
+const BODIES: &str = "COPY item_body (item_type, item_id, content_hash, body, init_workflow_id)
+     FROM STDIN";
+const ITEMS: &str = "COPY item_queue (item_type, item_id, lane, currency, amount_minor, created_at,
+     requested_time, window_start, scheduled_time, generation, queue_status, status, updated_at,
+     scheduled_exec_time, run, fence, retry_count) FROM STDIN";
 const WINDOWS: &str =
     "COPY lane_window (lane, generation, window_start, used, next_open) FROM STDIN";
 
@@ -78,50 +76,30 @@ pub(super) async fn measure(
 /// The rows of a batch, table by table, as COPY reads them.
 #[derive(Default)]
 struct Text {
-    records: String,
-    slots: String,
-    contexts: String,
-    queue: String,
+    bodies: String,
+    items: String,
 }
 
 impl Text {
     fn add(&mut self, item: &NewItem, requested: Timestamp, place: &Place) -> Result<()> {
         let (kind, id, lane) = (item_type(), item.id.as_str(), item.lane.as_str());
-        let (new, money) = (&item.record, &item.record.money);
+        let (hash, status) = (&item.record.content_hash, &item.record.status);
+        let (body, flow) = (escaped(&item.body), &item.init_flow);
+        writeln!(self.bodies, "{kind}\t{id}\t{hash}\t{body}\t{flow}")?;
+        let (minor, currency) = (item.record.money.minor, item.record.money.currency.code());
+        let (window, requested) = (place.window.as_microsecond(), requested.as_microsecond());
         let scheduled = place.scheduled.as_microsecond();
         writeln!(
-            self.records,
-            "{kind}\t{id}\t{}\t{}\t{}\t{}\t{}\t{}\t{CREATED_AT}\t{CREATED_AT}",
-            escaped(&new.owner),
-            new.status,
-            money.minor,
-            money.currency.code(),
-            new.content_hash,
-            escaped(&new.document),
-        )?;
-        let (window, requested) = (place.window.as_microsecond(), requested.as_microsecond());
-        writeln!(
-            self.slots,
-            "{kind}\t{id}\t{lane}\t{window}\t{scheduled}\t{requested}\t0"
-        )?;
-        writeln!(
-            self.contexts,
-            "{kind}\t{id}\t{}",
-            escaped(&item.context_json)
-        )?;
-        let flow = &item.init_flow;
-        writeln!(
-            self.queue,
-            "{kind}\t{id}\t{lane}\tREADY\t{scheduled}\t1\t0\t0\t{flow}\t{CREATED_AT}"
+            self.items,
+            "{kind}\t{id}\t{lane}\t{currency}\t{minor}\t{CREATED_AT}\t{requested}\t{window}\t\
+             {scheduled}\t0\tREADY\t{status}\t{CREATED_AT}\t{scheduled}\t1\t0\t0"
         )?;
         Ok(())
     }
 
     async fn copy(self, client: &Client) -> Result<()> {
-        copy(client, RECORDS, self.records).await?;
-        copy(client, SLOTS, self.slots).await?;
-        copy(client, CONTEXTS, self.contexts).await?;
-        copy(client, QUEUE, self.queue).await
+        copy(client, BODIES, self.bodies).await?;
+        copy(client, ITEMS, self.items).await
     }
 }
 

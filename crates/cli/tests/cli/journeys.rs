@@ -196,10 +196,10 @@ fn a_payment_is_found_by_its_id(browser: &Browser) {
 
 fn a_dead_letter_is_replayed_and_paid_once(pair: &Pair, url: &str, browser: &Browser) {
     let sql = |text: &str| pair.runtime.block_on(cluster::sql(url, text));
-    let of = "item_context WHERE item_id = 'lost'";
+    let of = "item_body WHERE item_id = 'lost'";
     browser.open("/console/item-types");
     browser.click_in("PAYMENT", "Stop all of them…");
-    browser.fill("Reason", "to lose a context");
+    browser.fill("Reason", "to lose a body");
     browser.click("Stop PAYMENT");
     browser.sees("stopped");
     pair.pay(&payment("lost"));
@@ -212,9 +212,9 @@ fn a_dead_letter_is_replayed_and_paid_once(pair: &Pair, url: &str, browser: &Bro
     browser.sees("Recorded, and in force on every node.");
 
     browser.open("/console/dead-letters");
-    browser.comes_to_see("its context is missing");
+    browser.comes_to_see("its body is missing");
     browser.is_whole();
-    sql("INSERT INTO item_context SELECT * FROM kept");
+    sql("INSERT INTO item_body SELECT * FROM kept");
     browser.click("Replay…");
     browser.fill("Reason", "restored");
     browser.click("Replay");

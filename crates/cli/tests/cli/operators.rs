@@ -150,15 +150,9 @@ fn a_dead_letter_is_replayed_once_its_cause_is_gone_and_paid_once(footing: &Foot
     let url = database();
     let pair = footing.pair_on(&url, "");
     let sql = |text: &str| pair.runtime.block_on(cluster::sql(&url, text));
-    pair.told(&[
-        "types",
-        "disable",
-        "PAYMENT",
-        "--reason",
-        "to lose a context",
-    ]);
+    pair.told(&["types", "disable", "PAYMENT", "--reason", "to lose a body"]);
     pair.pay(&payment("p"));
-    sql("CREATE TABLE kept AS TABLE item_context; DELETE FROM item_context");
+    sql("CREATE TABLE kept AS TABLE item_body; DELETE FROM item_body");
     let early = ["dead-letters", "replay", "p", "--reason", "too early"];
     let early = pair.tollgate(&early).unwrap_err();
     assert!(early.contains("cannot be replayed: it is READY"), "{early}");
@@ -167,8 +161,8 @@ fn a_dead_letter_is_replayed_once_its_cause_is_gone_and_paid_once(footing: &Foot
         (pair.shown("p")["queueStatus"] == "DEAD").then_some(())
     });
     let listed = pair.told(&["dead-letters", "list"]);
-    assert!(listed.contains("its context is missing"), "{listed}");
-    sql("INSERT INTO item_context SELECT * FROM kept");
+    assert!(listed.contains("its body is missing"), "{listed}");
+    sql("INSERT INTO item_body SELECT * FROM kept");
     let replayed = pair.data(&["dead-letters", "replay", "p", "--reason", "restored"]);
     assert_eq!(replayed["run"], 2);
     pair.until_paid("p");

@@ -164,7 +164,7 @@ fn one_dies(pair: &Pair, url: &str) {
         "a look at the disk",
     ]);
     pair.pay(&payment("stray-1"));
-    sql("DELETE FROM item_context WHERE item_id = 'stray-1'");
+    sql("DELETE FROM item_body WHERE item_id = 'stray-1'");
     pair.data(&["types", "enable", "PAYMENT", "--reason", "all is well"]);
     eventually("it is dead", LONG, || {
         (pair.shown("stray-1")["queueStatus"] == "DEAD").then_some(())

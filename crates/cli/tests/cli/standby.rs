@@ -95,7 +95,7 @@ impl Group {
     /// any time.
     pub(crate) fn epochs_only_rise(&self) {
         let back = "SELECT count(*) FROM (
-                 SELECT epoch, lag(epoch) OVER (ORDER BY attempt_id) AS before FROM send_log
+                 SELECT epoch, lag(epoch) OVER (ORDER BY attempt_id) AS before FROM attempt
                  WHERE attempt_id > 0) turns
              WHERE epoch < before OR epoch IS NULL";
         assert_eq!(self.count(back), 0, "two leaders at a time");

@@ -143,7 +143,7 @@ fn a_leader_that_was_stopped_and_wakes_up_sends_nothing() {
         } else {
             standby
         };
-        let epoch = "SELECT max(epoch) FROM send_log";
+        let epoch = "SELECT max(epoch) FROM attempt";
         let before = group.count(epoch);
         leader.signal("-CONT");
         wait_for_role(&leader, "standby");

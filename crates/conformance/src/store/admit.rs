@@ -17,7 +17,7 @@ use super::fixture::{
     payment, payments, placed, plan, signed, usd,
 };
 
-pub async fn an_admitted_item_has_its_record_slot_context_and_queue_row(f: &dyn Fixture) {
+pub async fn an_admitted_item_has_its_status_slot_body_and_place_in_the_queue(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     let before = f.now().await;
     let answer = f.place(vec![new_item("p")]).await.remove(0);
@@ -26,13 +26,13 @@ pub async fn an_admitted_item_has_its_record_slot_context_and_queue_row(f: &dyn 
     let view = f.view(&payment("p")).await;
     assert_eq!(view.placed(), answer, "slot");
     assert_eq!((view.status.as_str(), view.money), ("SCHEDULED", usd(100)));
-    assert_eq!(view.document, "{\"document\":\"p\"}");
+    assert_eq!(view.body.as_deref(), Some("{\"body\":\"p\"}"));
     assert_eq!(view.content_hash, "hash of p");
     assert_eq!((view.queue_status, view.run), (QueueStatus::Ready, 1));
     assert_eq!((view.due, view.retry_count), (answer.scheduled, 0));
     assert!(view.created_at >= before && view.requested >= before);
     let claimed = f.claim(claim_all()).await;
-    assert_eq!(claimed[0].context_json, "{\"context\":\"p\"}");
+    assert_eq!(claimed[0].context_json, "{\"body\":\"p\"}");
     assert_eq!(total(&f.windows().await), 1);
 }
 
@@ -40,10 +40,10 @@ pub async fn what_a_caller_writes_comes_back_byte_for_byte(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     let odd = "{\"b\":1, \"a\":\"'; -- \\u0000 \\\\ \u{1f4b6} \n\"}";
     let mut item = new_item("a.b:c-d_E");
-    item.context_json = odd.into();
-    item.record.document = odd.into();
+    item.body = odd.into();
     f.place(vec![item]).await;
-    assert_eq!(f.view(&payment("a.b:c-d_E")).await.document, odd);
+    let view = f.view(&payment("a.b:c-d_E")).await;
+    assert_eq!(view.body.as_deref(), Some(odd));
     assert_eq!(f.claim(claim_all()).await[0].context_json, odd);
 }
 
@@ -125,7 +125,7 @@ pub async fn other_content_under_a_known_id_is_a_conflict_and_changes_nothing(f:
     let mut other = new_item("p");
     other.record.content_hash = "another".into();
     other.record.money = usd(999);
-    other.context_json = "\"another\"".into();
+    other.body = "\"another\"".into();
     assert_eq!(f.admit_one(other).await, Admission::Conflict);
     let after = f.view(&payment("p")).await;
     assert_eq!(after.content_hash, before.content_hash);
@@ -133,7 +133,7 @@ pub async fn other_content_under_a_known_id_is_a_conflict_and_changes_nothing(f:
     assert_eq!(total(&f.windows().await), 1);
     assert_eq!(
         f.claim(claim_all()).await[0].context_json,
-        "{\"context\":\"p\"}"
+        "{\"body\":\"p\"}"
     );
 }
 
@@ -406,5 +406,5 @@ pub async fn a_caller_that_hangs_up_leaves_all_of_an_item_or_nothing(f: &dyn Fix
         ahead: 24 * HOUR,
         ..claim_all()
     };
-    assert_eq!(f.claim(all).await.len(), 150, "each with its context");
+    assert_eq!(f.claim(all).await.len(), 150, "each with its body");
 }

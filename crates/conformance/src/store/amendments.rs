@@ -11,7 +11,7 @@ fn correction(was: &str, minor: i64) -> Amendment {
     Amendment {
         action: "CORRECTED",
         was: was.to_owned(),
-        document: format!("{{\"corrected\":{minor}}}"),
+        body: format!("{{\"corrected\":{minor}}}"),
         amount_minor: Some(minor),
         from: vec!["SCHEDULED".into(), "FAILED".into()],
         ends_as: None,
@@ -19,7 +19,7 @@ fn correction(was: &str, minor: i64) -> Amendment {
 }
 
 async fn correct(f: &dyn Fixture, item: &Item, minor: i64) -> Intervened {
-    let was = f.view(item).await.document;
+    let was = f.view(item).await.body.unwrap();
     let amended = f.store().amend(item, correction(&was, minor), ops()).await;
     amended.unwrap()
 }
@@ -52,7 +52,7 @@ pub async fn only_what_was_surely_not_done_is_amended(f: &dyn Fixture) {
                     (usd(7), before.run + 1),
                     "{state:?}"
                 );
-                assert_eq!(after.document, "{\"corrected\":7}");
+                assert_eq!(after.body.as_deref(), Some("{\"corrected\":7}"));
                 assert_eq!((after.slot, after.due), (before.slot, before.due));
                 assert_eq!(after.content_hash, before.content_hash, "sameness stays");
                 assert_eq!(f.trail(&item).await[0], "CORRECTED");
@@ -79,7 +79,7 @@ pub async fn an_item_that_is_settled_has_ended_and_gives_its_room_back(f: &dyn F
     let hour = f.next_hour().await;
     f.place(many("p", 3, hour)).await;
     let item = payment("p00001");
-    let was = f.view(&item).await.document;
+    let was = f.view(&item).await.body.unwrap();
     let settled = Amendment {
         action: "SETTLED",
         amount_minor: None,
@@ -103,7 +103,7 @@ pub async fn an_item_that_is_settled_has_ended_and_gives_its_room_back(f: &dyn F
 
 pub async fn of_two_amendments_of_one_document_the_second_is_refused(f: &dyn Fixture) {
     let item = bring(f, S::Ready, "p").await;
-    let was = f.view(&item).await.document;
+    let was = f.view(&item).await.body.unwrap();
     let amend = async |minor| {
         let amended = f.store().amend(&item, correction(&was, minor), ops()).await;
         amended.unwrap()

@@ -303,19 +303,19 @@ pub async fn a_lane_closed_by_its_downstream_has_nothing_due_until_it_opens(f: &
     assert_eq!(due(f, HOUR).await.lanes, [bank()]);
 }
 
-pub async fn an_item_without_its_context_is_dead_and_harms_nobody(f: &dyn Fixture) {
+pub async fn an_item_without_its_body_is_dead_and_harms_nobody(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     f.place(vec![new_item("a"), new_item("lost"), new_item("b")])
         .await;
     let lost = payment("lost");
-    f.lose_context(&lost).await;
+    f.lose_body(&lost).await;
     assert_eq!(f.claim_ids(claim_all()).await, ["a", "b"]);
     let view = f.view(&lost).await;
     assert_eq!(view.queue_status, QueueStatus::Dead);
     assert!(
         view.last_error
             .as_deref()
-            .is_some_and(|why| why.contains("context"))
+            .is_some_and(|why| why.contains("body"))
     );
     assert_eq!(f.trail(&lost).await.len(), 1, "and it leaves a trace");
 }

@@ -94,10 +94,9 @@ pub(super) fn new_item(id: &str) -> NewItem {
             status: "SCHEDULED".into(),
             money: usd(100),
             content_hash: format!("hash of {id}"),
-            document: format!("{{\"document\":\"{id}\"}}"),
         },
         guards: vec![],
-        context_json: format!("{{\"context\":\"{id}\"}}"),
+        body: format!("{{\"body\":\"{id}\"}}"),
         init_flow: FlowId::new(format!("init-{id}")),
     }
 }
@@ -241,11 +240,10 @@ impl dyn Fixture + '_ {
         view.unwrap_or_else(|| panic!("{item} is gone"))
     }
 
-    /// An item without its context.
-    pub(super) async fn lose_context(&self, item: &Item) {
+    /// An item without its body.
+    pub(super) async fn lose_body(&self, item: &Item) {
         let (kind, id) = (&item.item_type, &item.id);
-        let lose =
-            format!("DELETE FROM item_context WHERE item_type = '{kind}' AND item_id = '{id}'");
+        let lose = format!("DELETE FROM item_body WHERE item_type = '{kind}' AND item_id = '{id}'");
         self.damage(&lose).await;
     }
 

@@ -75,7 +75,7 @@ macro_rules! store_cases {
             a_store_that_can_be_written_says_so_and_counts_its_connections
         }
         $crate::store_case_module! { $new, admit,
-            an_admitted_item_has_its_record_slot_context_and_queue_row
+            an_admitted_item_has_its_status_slot_body_and_place_in_the_queue
             what_a_caller_writes_comes_back_byte_for_byte
             an_unknown_lane_is_refused_by_name_and_nothing_is_written
             one_bad_item_harms_no_other_and_answers_keep_their_order
@@ -124,7 +124,7 @@ macro_rules! store_cases {
             next_in_tells_when_the_next_item_comes_into_reach
             a_paused_lane_has_nothing_due_until_it_is_resumed
             a_lane_closed_by_its_downstream_has_nothing_due_until_it_opens
-            an_item_without_its_context_is_dead_and_harms_nobody
+            an_item_without_its_body_is_dead_and_harms_nobody
             claimers_at_once_never_share_an_item_nor_exceed_their_limit
             claimers_at_once_stay_within_the_credit_together
         }
@@ -143,7 +143,7 @@ macro_rules! store_cases {
             a_record_moves_only_from_where_it_may
             a_flow_may_act_before_its_start_was_recorded
             what_was_dispatched_long_ago_without_an_end_is_adrift
-            an_item_adrift_is_told_even_if_its_context_is_lost
+            an_item_adrift_is_told_even_if_its_body_is_lost
             an_item_adrift_is_restarted_as_its_next_run_after_a_pause
             an_item_adrift_too_often_is_dead
             an_item_that_may_not_be_restarted_is_dead_at_once_with_the_reason
@@ -306,13 +306,13 @@ macro_rules! store_cases {
         }
         $crate::store_case_module! { $new, records,
             a_list_goes_page_by_page_in_the_order_of_ids
-            an_item_tells_its_context_and_the_keys_that_it_was_sent_under
+            an_item_tells_its_body_and_the_keys_that_it_was_sent_under
             a_line_of_a_list_tells_what_the_item_tells
             a_list_by_status_follows_the_record
             a_list_by_lane_leaves_the_others_out_and_looks_at_so_many_at_a_time
             a_list_by_bulk_has_what_was_taken_in_with_it_and_nothing_else
             an_owners_items_are_found_by_their_status_if_they_were_written_to_be
-            documents_come_in_the_order_of_the_items_that_were_asked_for
+            bodies_come_in_the_order_of_the_items_that_were_asked_for
         }
         $crate::store_case_module! { $new, races,
             an_item_that_is_cancelled_as_it_is_claimed_is_never_sent

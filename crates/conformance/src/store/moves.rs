@@ -87,7 +87,7 @@ async fn cause(f: &dyn Fixture, item: &Item, fence: Fence, event: Event) {
             .map(drop)
             .unwrap(),
         Event::GiveUp => {
-            f.lose_context(item).await;
+            f.lose_body(item).await;
             claim(f, id).await;
             let lost = store.restart_adrift(item, run, "lost", SECOND, 1).await;
             lost.unwrap();

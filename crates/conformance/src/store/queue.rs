@@ -282,14 +282,14 @@ pub async fn what_was_dispatched_long_ago_without_an_end_is_adrift(f: &dyn Fixtu
     assert_eq!(ids, ["old", "mid"], "the longest adrift first");
     assert_eq!((found[0].run, found[0].retry_count), (1, 0));
     assert_eq!(found[0].lane, bank());
-    assert_eq!(found[0].context_json, "{\"context\":\"old\"}");
+    assert_eq!(found[0].context_json, "{\"body\":\"old\"}");
     assert_eq!(adrift(1).await.unwrap().len(), 1);
 }
 
-pub async fn an_item_adrift_is_told_even_if_its_context_is_lost(f: &dyn Fixture) {
+pub async fn an_item_adrift_is_told_even_if_its_body_is_lost(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     let item = f.dispatched_one().await;
-    f.lose_context(&item).await;
+    f.lose_body(&item).await;
     f.advance(HOUR).await;
     let found = f.store().adrift(&payments(), MINUTE, 10).await.unwrap();
     assert_eq!(found.len(), 1, "or it would never end");

@@ -61,11 +61,11 @@ pub async fn a_list_goes_page_by_page_in_the_order_of_ids(f: &dyn Fixture) {
     }
 }
 
-pub async fn an_item_tells_its_context_and_the_keys_that_it_was_sent_under(f: &dyn Fixture) {
+pub async fn an_item_tells_its_body_and_the_keys_that_it_was_sent_under(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     let item = f.dispatched_one().await;
     let before = f.view(&item).await;
-    assert_eq!(before.context.as_deref(), Some("{\"context\":\"p\"}"));
+    assert_eq!(before.body.as_deref(), Some("{\"body\":\"p\"}"));
     assert!(before.attempts.is_empty());
     let keys = ["one", "two"];
     for key in keys {
@@ -252,17 +252,17 @@ pub async fn an_owners_items_are_found_by_their_status_if_they_were_written_to_b
     assert!(owned("ann", &[], 9).await.is_empty());
 }
 
-pub async fn documents_come_in_the_order_of_the_items_that_were_asked_for(f: &dyn Fixture) {
+pub async fn bodies_come_in_the_order_of_the_items_that_were_asked_for(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     let of = |id: &str| {
         let mut item = new_item(id);
-        item.record.document = format!("{{\"id\":\"{id}\"}}");
+        item.body = format!("{{\"id\":\"{id}\"}}");
         item
     };
     f.place(vec![of("a"), of("b"), of("c")]).await;
-    let document = |id: &str| Some(of(id).record.document);
+    let body = |id: &str| Some(of(id).body);
     let asked = ["c", "nobody", "a", "c"].map(payment);
-    let told = f.store().documents(&asked).await.unwrap();
-    assert_eq!(told, [document("c"), None, document("a"), document("c")]);
-    assert_eq!(f.store().documents(&[]).await.unwrap(), []);
+    let told = f.store().bodies(&asked).await.unwrap();
+    assert_eq!(told, [body("c"), None, body("a"), body("c")]);
+    assert_eq!(f.store().bodies(&[]).await.unwrap(), []);
 }

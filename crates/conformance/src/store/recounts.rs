@@ -60,7 +60,7 @@ pub async fn a_recount_changes_nothing_when_all_is_right(f: &dyn Fixture) {
 pub async fn a_recount_finds_the_room_that_dead_items_held(f: &dyn Fixture) {
     let hour = with(f, 25).await;
     for id in ["p00000", "p00001", "p00012"] {
-        f.lose_context(&payment(id)).await;
+        f.lose_body(&payment(id)).await;
     }
     let claimed = f
         .claim(Claim {
@@ -105,7 +105,7 @@ pub async fn a_recount_does_nothing_while_a_replan_is_open(f: &dyn Fixture) {
     with(f, 25).await;
     let generation = f.begin_replan().await;
     f.replan_some(generation, None, 25).await;
-    f.lose_context(&payment("p00000")).await;
+    f.lose_body(&payment("p00000")).await;
     let one = Claim {
         limit: 1,
         ..claim_all()

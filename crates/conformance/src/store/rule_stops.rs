@@ -133,8 +133,7 @@ pub async fn items_with_a_status_come_page_by_page_as_rules_see_them(f: &dyn Fix
         .await
         .unwrap();
     assert_eq!(first[0].id.as_str(), "a");
-    assert_eq!(first[0].document, new_item("a").record.document);
-    assert_eq!(first[0].context, Some(new_item("a").context_json));
+    assert_eq!(first[0].body, Some(new_item("a").body));
     let view = f.view(&payment("a")).await;
     assert_eq!(
         (first[0].requested, first[0].due),

@@ -39,10 +39,9 @@ fn item(owner: &str, minor: i64, guards: Vec<Guard>) -> NewItem {
             status: "SCHEDULED".into(),
             money: Money { minor, currency },
             content_hash: "h".into(),
-            document: "{}".into(),
         },
         guards,
-        context_json: "{}".into(),
+        body: "{}".into(),
         init_flow: FlowId::new("init"),
     }
 }

@@ -1,4 +1,4 @@
-//! What people put right about an item: its document, its amount, or that it needs nothing any more.
+//! What people put right about an item: its body, its amount, or that it needs nothing any more.
 
 use async_trait::async_trait;
 
@@ -23,9 +23,9 @@ pub trait Amendments: Send + Sync {
 pub struct Amendment {
     /// As the audit log calls it.
     pub action: &'static str,
-    /// The document that this was decided by; refused if it is another by now.
+    /// The body that this was decided by; refused if it is another by now.
     pub was: String,
-    pub document: String,
+    pub body: String,
     /// Another amount, in the same currency.
     pub amount_minor: Option<i64>,
     /// Only an item whose record has one of these statuses is changed.

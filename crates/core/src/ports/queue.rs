@@ -16,7 +16,7 @@ use crate::retry;
 
 #[async_trait]
 pub trait Queue: Send + Sync {
-    /// Writes each item's record, slot, context and queue row, or none of them, and answers in
+    /// Writes each item and its body, or neither, and answers in
     /// the order of `items`. An id that is known changes nothing: with the same content it gets
     /// the same answer, with other content a conflict. One bad item harms no other. Guards are
     /// judged in the order of `items`, and hold exactly whoever else admits at the same time.
@@ -124,7 +124,8 @@ pub struct NewItem {
     pub record: NewRecord,
     /// What must still hold when it is written.
     pub guards: Vec<Guard>,
-    pub context_json: String,
+    /// One JSON: what was taken in, and what init has derived from it. Its exec flow gets it as its context.
+    pub body: String,
     pub init_flow: FlowId,
 }
 
@@ -143,6 +144,12 @@ impl NewItem {
         self.guards.iter().any(is_total)
     }
 
+    /// Its owner, if it is ever looked for by that.
+    pub fn sought_owner(&self) -> Option<&str> {
+        let is_sought = self.record.by_owner || self.is_counted();
+        is_sought.then_some(self.record.owner.as_str())
+    }
+
     /// The bulk that it comes in.
     pub fn bulk(&self) -> Option<BulkId> {
         ChunkId::of_flow(&self.init_flow).map(|chunk| chunk.bulk)
@@ -159,7 +166,6 @@ pub struct NewRecord {
     pub money: Money,
     /// Of the canonical request, before defaults were filled in.
     pub content_hash: String,
-    pub document: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,8 +14,8 @@ pub trait Records: Send + Sync {
     /// Everything that is known of an item, in one consistent read.
     async fn item(&self, item: &Item) -> StoreResult<Option<ItemView>>;
 
-    /// What was taken in of each of these items, in their order; none of an item that is not there.
-    async fn documents(&self, items: &[Item]) -> StoreResult<Vec<Option<String>>>;
+    /// The body of each of these items, in their order; none of an item that is not there.
+    async fn bodies(&self, items: &[Item]) -> StoreResult<Vec<Option<String>>>;
 
     /// Items in the order of their ids. The bulk, or else the owner, or else the status, is served by an
     /// index; the rest is a filter.
@@ -103,9 +103,8 @@ pub struct ItemView {
     pub status: String,
     pub money: Money,
     pub content_hash: String,
-    pub document: String,
-    /// What its exec flow is given; none if it was lost.
-    pub context: Option<String>,
+    /// What was taken in, and what its exec flow is given; none if it was lost.
+    pub body: Option<String>,
     pub lane: LaneName,
     pub queue_status: QueueStatus,
     pub run: u32,

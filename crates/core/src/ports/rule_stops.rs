@@ -41,9 +41,8 @@ pub struct Judged {
     pub queue_status: QueueStatus,
     pub has_ended: bool,
     pub lane: LaneName,
-    pub document: String,
     /// None if it was lost.
-    pub context: Option<String>,
+    pub body: Option<String>,
     pub requested: Timestamp,
     pub due: Timestamp,
     /// The rules that a person let it pass.

@@ -160,10 +160,9 @@ fn new_item(id: &str, lane: &str) -> NewItem {
                 currency: Currency::from_code("EUR").unwrap(),
             },
             content_hash: "h".into(),
-            document: "{}".into(),
         },
         guards: vec![],
-        context_json: "{}".into(),
+        body: "{}".into(),
         init_flow: FlowId::new("init"),
     }
 }

@@ -187,10 +187,9 @@ fn new_item(number: u32, due: Timestamp) -> NewItem {
                 currency: Currency::from_code("EUR").unwrap(),
             },
             content_hash: "h".into(),
-            document: "{}".into(),
         },
         guards: vec![],
-        context_json: "{}".into(),
+        body: "{}".into(),
         init_flow: FlowId::new("init"),
     }
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
 use tollgate_core::Timestamp;
 use tollgate_core::actor;
 use tollgate_core::id::{FlowId, ItemId, LaneName};
@@ -78,7 +77,7 @@ impl Billing {
         &self.schedules
     }
 
-    /// Takes an invoice in: record, slot and queue row in one transaction. When this returns `Ok`,
+    /// Takes an invoice in, in one transaction. When this returns `Ok`,
     /// it is durable and has its time.
     #[tracing::instrument(skip_all, fields(item = %item(&invoice.invoice_id)))]
     pub async fn create(&self, invoice: &InvoiceRequest) -> Result<Taken, BillingError> {
@@ -170,11 +169,10 @@ impl Billing {
                 status: InvoiceStatus::Pending.as_str().to_owned(),
                 money: invoice.money,
                 content_hash: invoice.content_hash(),
-                document: invoice.document().to_string(),
             },
             guards: vec![],
-            // A claim check: whoever charges it reads the invoice as it is then.
-            context_json: json!({"invoiceId": id}).to_string(),
+            // Whoever charges it reads the invoice as it is then: it may be corrected meanwhile.
+            body: invoice.document().to_string(),
             // There is no flow: taking one in is one transaction.
             init_flow: FlowId::new(format!("create-invoice-{id}")),
         }

@@ -11,7 +11,7 @@ use tollgate_core::ports::{Amendment, Author, ItemView, StoreError};
 use super::billing::Billing;
 use super::error::{BillingError, intervened};
 use super::status::{InvoiceStatus, cancelled, uncharged};
-use super::{document, item};
+use super::{body, document, item};
 
 /// Who noted that an invoice was paid elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,8 +52,8 @@ impl Billing {
             amount_minor: Some(money.minor),
             from: uncharged(),
             ends_as: None,
-            document: with(&view, "corrections", &json!(corrections))?,
-            was: view.document,
+            body: with(&view, "corrections", &json!(corrections))?,
+            was: body(&view)?.to_owned(),
         };
         let author = Author { reason, ..author };
         let said = self.store.amend(&item(id), amendment, author).await?;
@@ -81,8 +81,8 @@ impl Billing {
             amount_minor: None,
             from: uncharged(),
             ends_as: Some(InvoiceStatus::Paid.as_str().to_owned()),
-            document: with(&view, "settledBy", &json!(by))?,
-            was: view.document,
+            body: with(&view, "settledBy", &json!(by))?,
+            was: body(&view)?.to_owned(),
         };
         let author = Author { reason, ..author };
         let said = self.store.amend(&item(id), amendment, author).await?;
@@ -91,9 +91,9 @@ impl Billing {
     }
 }
 
-/// The document with one field more; sameness is judged by the request that it was made from.
+/// The body with one field more; sameness is judged by the request that it was made from.
 fn with(view: &ItemView, field: &str, value: &Value) -> Result<String, StoreError> {
-    let mut kept: Value = serde_json::from_str(&view.document)
+    let mut kept: Value = serde_json::from_str(body(view)?)
         .map_err(|e| StoreError::Bug(format!("invoice {}: {e}", view.item.id)))?;
     kept[field] = value.clone();
     Ok(kept.to_string())

@@ -122,6 +122,12 @@ pub fn default_lane() -> LaneChange {
 
 /// What is kept of an invoice.
 pub fn document(view: &ItemView) -> Result<InvoiceDocument, StoreError> {
-    serde_json::from_str(&view.document)
+    serde_json::from_str(body(view)?)
         .map_err(|e| StoreError::Bug(format!("invoice {}: {e}", view.item.id)))
+}
+
+/// The same, as it is stored.
+fn body(view: &ItemView) -> Result<&str, StoreError> {
+    let lost = || StoreError::Bug(format!("invoice {}: its body is missing", view.item.id));
+    view.body.as_deref().ok_or_else(lost)
 }

@@ -74,10 +74,9 @@ pub(super) struct NewsContext {
 impl News<'_> {
     /// The notification of one receiver.
     pub fn item(&self, to: &Receiver, told_by: &FlowId) -> Result<NewItem, serde_json::Error> {
-        let body = self.body();
         let context = NewsContext {
             receiver: to.place.clone(),
-            body: body.clone(),
+            body: self.body(),
             refused: match self.event {
                 Event::Rejected => Some(self.payment.clone()),
                 Event::Processing => None,
@@ -96,10 +95,9 @@ impl News<'_> {
                 status: PENDING.to_owned(),
                 money: Money::NONE,
                 content_hash: hash,
-                document: body,
             },
             guards: vec![],
-            context_json: serde_json::to_string(&context)?,
+            body: serde_json::to_string(&context)?,
             init_flow: told_by.clone(),
         })
     }
@@ -175,7 +173,7 @@ mod tests {
     #[test]
     fn a_receiver_gets_the_documented_envelope_and_no_account() {
         let item = item(&news("2026-11-16T16:00:00Z"), "shop:443/hooks");
-        let context: NewsContext = serde_json::from_str(&item.context_json).unwrap();
+        let context: NewsContext = serde_json::from_str(&item.body).unwrap();
         let body: serde_json::Value = serde_json::from_str(&context.body).unwrap();
         let expected = json!({
             "type": "payment.processing", "timestamp": "2026-11-16T16:00:00Z",

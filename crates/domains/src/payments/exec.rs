@@ -76,7 +76,7 @@ impl Step for ExecutePayment {
         SEND_STEP
     }
     async fn run(&self, world: &Payments, _: &Call) -> Result<Sent, StepError> {
-        let context: PaymentContext = serde_json::from_str(&self.input.context_json)
+        let context = PaymentContext::read(&self.input.context_json)
             .map_err(|e| StepError::last(format!("the context cannot be read: {e}")))?;
         let Some(bank) = world.routes.connected(context.connector.as_deref()) else {
             return self.wait_for_gateway(world, &context).await;
@@ -185,7 +185,7 @@ impl Step for PostProcess {
         EXEC_STEP
     }
     async fn run(&self, world: &Payments, _: &Call) -> Result<(), StepError> {
-        let context: PaymentContext = serde_json::from_str(&self.input.context_json)
+        let context = PaymentContext::read(&self.input.context_json)
             .map_err(|e| StepError::last(format!("the context cannot be read: {e}")))?;
         let Some(difference) = difference(&context, &self.answer) else {
             return Ok(());

@@ -157,7 +157,7 @@ impl Prepare {
     }
 }
 
-/// Writes record, slot, context and queue row of every payment that passed, in one transaction.
+/// Writes every payment that passed, in one transaction.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Admit {
     pub payments: Vec<PaymentRequest>,

@@ -97,13 +97,13 @@ pub fn new_item(
 
 /// A payment as it was taken in.
 pub fn document(view: &ItemView) -> Result<PaymentRequest, StoreError> {
-    serde_json::from_str(&view.document)
+    serde_json::from_str(view.body.as_deref().unwrap_or_default())
         .map_err(|e| StoreError::Bug(format!("payment {}: {e}", view.item.id)))
 }
 
 /// The gateway it goes through, chosen when it was taken in; none if that is lost.
 pub fn gateway(view: &ItemView) -> Option<String> {
-    let context: prepare::PaymentContext = serde_json::from_str(view.context.as_deref()?).ok()?;
+    let context = prepare::PaymentContext::read(view.body.as_deref()?).ok()?;
     Some(context.gateway)
 }
 

@@ -104,8 +104,7 @@ impl SendNotifications {
         at: Timestamp,
     ) -> Result<Vec<NewItem>, StepError> {
         let bad = |e| StepError::last(format!("the context cannot be read: {e}"));
-        let context: PaymentContext =
-            serde_json::from_str(&self.input.context_json).map_err(bad)?;
+        let context = PaymentContext::read(&self.input.context_json).map_err(bad)?;
         let news = News {
             event: self.event,
             at,

@@ -57,12 +57,12 @@ impl RulesEffect {
             judged.queue_status,
             QueueStatus::Ready | QueueStatus::Claimed | QueueStatus::Dispatched
         );
-        let payment = serde_json::from_str::<PaymentRequest>(&judged.document);
+        let body = judged.body.as_deref().unwrap_or_default();
+        let payment = serde_json::from_str::<PaymentRequest>(body);
         let (true, false, Ok(payment)) = (waits, judged.has_ended, payment) else {
             return;
         };
-        let context = judged.context.as_deref().unwrap_or_default();
-        let Ok(context) = serde_json::from_str::<PaymentContext>(context) else {
+        let Ok(context) = PaymentContext::read(body) else {
             return;
         };
         let payment = PaymentRequest {

@@ -137,7 +137,7 @@ fn check_ended_untold(case: &Case, town: &Town, ran: &Ran<Sent>) {
 fn orphan() -> Scene<PaymentExecFlow, Town> {
     let mut scene = scene(BankOptions::default());
     let context = &mut scene.input.context_json;
-    *context = context.replacen('{', "{\"connector\":\"gone\",", 1);
+    *context = context.replacen("\"route\":{", "\"route\":{\"connector\":\"gone\",", 1);
     scene
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn default_config() -> ItemTypeConfig {
     }
 }
 
-/// What is written for a new one: record, slot, context and queue row, by `Store::admit`.
+/// What is written for a new one, by `Store::admit`.
 pub(crate) fn new_item(id: &str, lane: &LaneName, text: &str) -> NewItem {
     NewItem {
         id: ItemId::new(id),
@@ -41,10 +41,9 @@ pub(crate) fn new_item(id: &str, lane: &LaneName, text: &str) -> NewItem {
             status: "WAITING".to_owned(),
             money: Money::NONE,
             content_hash: text.to_owned(),
-            document: text.to_owned(),
         },
         guards: vec![],
-        context_json: text.to_owned(),
+        body: text.to_owned(),
         init_flow: FlowId::new(format!("create-reminder-{id}")),
     }
 }

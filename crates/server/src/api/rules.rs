@@ -318,7 +318,8 @@ impl App {
                 let Some(view) = self.store.item(&payments::item(&item.id)).await? else {
                     continue;
                 };
-                let Ok(payment) = serde_json::from_str(&view.document) else {
+                let Ok(payment) = serde_json::from_str(view.body.as_deref().unwrap_or_default())
+                else {
                     continue;
                 };
                 let tried = Tried {

@@ -94,10 +94,10 @@ impl Sights {
         let kind = payments::item_type();
         let items: HashSet<Item> = items.filter(|it| it.item_type == kind).cloned().collect();
         let items: Vec<Item> = items.into_iter().collect();
-        let documents = app.store.documents(&items).await?;
-        let sights = items.into_iter().zip(documents).map(|(item, document)| {
-            let document = document.unwrap_or_default();
-            (item, Sight::on_document(caller, &document))
+        let bodies = app.store.bodies(&items).await?;
+        let sights = items.into_iter().zip(bodies).map(|(item, body)| {
+            let body = body.unwrap_or_default();
+            (item, Sight::on_document(caller, &body))
         });
         Ok(Self(sights.collect()))
     }

@@ -1,4 +1,4 @@
--- The spine: records, slots, queue, gate, attempts, flows, settings and audit. No foreign keys:
+-- The spine: items, gate, attempts, flows, settings and audit. No foreign keys:
 -- what belongs together is written in one transaction. All times are microseconds since 1970, UTC.
 -- Keys are compared byte by byte (COLLATE "C"), as on SQLite, whatever the database's locale.
 
@@ -75,45 +75,6 @@ CREATE TABLE setting (
     PRIMARY KEY (kind, name, version)
 );
 
-CREATE TABLE record (
-    item_type    text   COLLATE "C" NOT NULL,
-    item_id      text   COLLATE "C" NOT NULL,
-    owner        text   NOT NULL,
-    status       text   COLLATE "C" NOT NULL,
-    amount_minor bigint NOT NULL,
-    currency     text   COLLATE "C" NOT NULL,
-    content_hash text   NOT NULL,
-    document     text   NOT NULL,
-    created_at   bigint NOT NULL,
-    updated_at   bigint NOT NULL,
-    -- What a rule about twins, and one about daily totals, finds it by; only while there is one.
-    duplicate_key text COLLATE "C",
-    counted      boolean NOT NULL DEFAULT false,
-    -- Whether it is looked for by its owner.
-    by_owner     boolean NOT NULL DEFAULT false,
-    PRIMARY KEY (item_type, item_id)
-) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05);
-
--- Lists by status, and the worklist of what nobody knows the outcome of.
-CREATE INDEX record_status ON record (item_type, status, item_id);
--- The totals of a day read that day, however many there were.
-CREATE INDEX record_created ON record (item_type, created_at);
--- That worklist as people go through it: the oldest first, or the largest of a currency.
-CREATE INDEX record_doubt_age ON record (item_type, updated_at, item_id)
-    WHERE status = 'IN_DOUBT';
-CREATE INDEX record_doubt_amount ON record (item_type, currency, amount_minor, item_id)
-    WHERE status = 'IN_DOUBT';
-CREATE INDEX record_twin ON record (item_type, duplicate_key, created_at)
-    WHERE duplicate_key IS NOT NULL;
--- By status: what is asked for are the few that were withdrawn.
-CREATE INDEX record_counted ON record (item_type, owner, currency, status, created_at)
-    WHERE counted;
-CREATE INDEX record_owner ON record (item_type, owner, status)
-    WHERE by_owner;
--- For a list of all of them, page by page.
-CREATE INDEX record_owner_page ON record (item_type, owner, item_id)
-    WHERE by_owner;
-
 -- What was accepted and is not planned yet: its admission ends it. A refused one keeps the verdict until other
 -- content follows, a cancelled one keeps its id used; both have no document any more.
 CREATE TABLE request (
@@ -155,28 +116,20 @@ CREATE TABLE owner_total (
     PRIMARY KEY (item_type, owner, currency, quarter)
 ) WITH (fillfactor = 70);
 
-CREATE TABLE item_context (
-    item_type    text COLLATE "C" NOT NULL,
-    item_id      text COLLATE "C" NOT NULL,
-    context_json text NOT NULL,
-    -- What it came in with, if that was a file; here, since this row is written once.
-    bulk_id      text COLLATE "C",
+-- What an item was taken in with, and what init has derived from it: written once, and again only when a
+-- person corrects it. Apart from the item's row, which every move writes anew.
+CREATE TABLE item_body (
+    item_type        text COLLATE "C" NOT NULL,
+    item_id          text COLLATE "C" NOT NULL,
+    content_hash     text NOT NULL,
+    body             text NOT NULL,
+    init_workflow_id text NOT NULL,
+    -- What it came in with, if that was a file.
+    bulk_id          text COLLATE "C",
     PRIMARY KEY (item_type, item_id)
 );
-CREATE INDEX item_context_bulk ON item_context (item_type, bulk_id, item_id)
+CREATE INDEX item_body_bulk ON item_body (item_type, bulk_id, item_id)
     WHERE bulk_id IS NOT NULL;
-
-CREATE TABLE slot (
-    item_type      text   COLLATE "C" NOT NULL,
-    item_id        text   COLLATE "C" NOT NULL,
-    lane           text   COLLATE "C" NOT NULL,
-    window_start   bigint NOT NULL,
-    scheduled_time bigint NOT NULL,
-    requested_time bigint NOT NULL,
-    deadline       bigint,
-    generation     bigint NOT NULL,
-    PRIMARY KEY (item_type, item_id)
-);
 
 CREATE TABLE lane_window (
     lane         text   COLLATE "C" NOT NULL,
@@ -199,7 +152,7 @@ CREATE TABLE lane_plan (
 CREATE TABLE lane_cursor (
     lane         text   COLLATE "C" NOT NULL PRIMARY KEY,
     last_turn    bigint,
-    -- The last turn of a call that belongs to no item; its attempt in the send log is 0.
+    -- The last turn of a call that belongs to no item.
     last_call    bigint,
     closed_until bigint,
     -- Who closed it, and why; none of both if its downstream asked for quiet.
@@ -239,37 +192,75 @@ CREATE TABLE storm (
     lifted_at     bigint
 );
 
+-- An item: its business status, its slot and its place in the queue. Half of each page stays free, so that a move
+-- stays on its page and logs only what it changes; for the same reason the columns that moves change stand
+-- together, behind those that they do not.
 CREATE TABLE item_queue (
     item_type           text   COLLATE "C" NOT NULL,
     item_id             text   COLLATE "C" NOT NULL,
     lane                text   COLLATE "C" NOT NULL,
+    currency            text   COLLATE "C" NOT NULL,
+    amount_minor        bigint NOT NULL,
+    created_at          bigint NOT NULL,
+    -- The slot: when it was asked for, and where it was placed.
+    requested_time      bigint NOT NULL,
+    window_start        bigint NOT NULL,
+    scheduled_time      bigint NOT NULL,
+    generation          bigint NOT NULL,
+    -- The slot's, whatever happens after it.
+    deadline            bigint,
+    -- Rather HELD than sent after this time.
+    hold_after          bigint,
+    -- Only while somebody looks for it by them: a rule about twins, one about daily totals, or a list by owner.
+    duplicate_key       text   COLLATE "C",
+    owner               text,
+    counted             boolean NOT NULL DEFAULT false,
+    by_owner            boolean NOT NULL DEFAULT false,
     queue_status        text   COLLATE "C" NOT NULL
         CONSTRAINT queue_status_known
         CHECK (queue_status IN ('READY', 'CLAIMED', 'DISPATCHED', 'DEAD', 'CANCELLED', 'HELD')),
+    status              text   COLLATE "C" NOT NULL,
+    -- When the business status was written.
+    updated_at          bigint NOT NULL,
     scheduled_exec_time bigint NOT NULL,
     run                 bigint NOT NULL,
     fence               bigint NOT NULL,
     retry_count         bigint NOT NULL,
     -- Connections and exchanges of this item that failed: the pause after the next failure is by this number.
     failures            bigint NOT NULL DEFAULT 0,
-    last_error          text,
-    init_workflow_id    text   NOT NULL,
-    exec_workflow_id    text,
-    dispatch_batch_id   text,
-    created_at          bigint NOT NULL,
     claimed_at          bigint,
     dispatched_at       bigint,
     finished_at         bigint,
-    -- Rather HELD than sent after this time.
-    hold_after          bigint,
+    dispatch_batch_id   text,
+    exec_workflow_id    text,
+    last_error          text,
     -- The rules that hold it, and those that a person let it pass.
     held_by             text,
     passed_rules        text,
-    -- The slot's, whatever happens after it.
-    deadline            bigint,
     PRIMARY KEY (item_type, item_id)
-) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
+) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
+
+-- Lists by status, and the worklist of what nobody knows the outcome of.
+CREATE INDEX item_queue_status ON item_queue (item_type, status, item_id);
+-- The totals of a day read the pages of that day. Items come in the order of time, and such an index costs a move nothing.
+CREATE INDEX item_queue_created ON item_queue USING brin (created_at)
+    WITH (pages_per_range = 16, autosummarize = on);
+-- That worklist as people go through it: the oldest first, or the largest of a currency.
+CREATE INDEX item_queue_doubt_age ON item_queue (item_type, updated_at, item_id)
+    WHERE status = 'IN_DOUBT';
+CREATE INDEX item_queue_doubt_amount ON item_queue (item_type, currency, amount_minor, item_id)
+    WHERE status = 'IN_DOUBT';
+CREATE INDEX item_queue_twin ON item_queue (item_type, duplicate_key, created_at)
+    WHERE duplicate_key IS NOT NULL;
+-- By status: what is asked for are the few that were withdrawn.
+CREATE INDEX item_queue_counted ON item_queue (item_type, owner, currency, status, created_at)
+    WHERE counted;
+CREATE INDEX item_queue_owner ON item_queue (item_type, owner, status)
+    WHERE by_owner;
+-- For a list of all of them, page by page.
+CREATE INDEX item_queue_owner_page ON item_queue (item_type, owner, item_id)
+    WHERE by_owner;
 
 -- One partial index per question the dispatcher asks. The lane leads, since the types of a lane
 -- share its credit.
@@ -288,40 +279,37 @@ CREATE INDEX item_queue_tight ON item_queue (lane, (deadline - scheduled_exec_ti
       AND queue_status IN ('READY', 'CLAIMED', 'DISPATCHED');
 CREATE INDEX item_queue_dead ON item_queue (item_type, item_id) WHERE queue_status = 'DEAD';
 
+-- A send: the intent before the first byte, its turn, and its outcome. A row without an item is a call, which has a
+-- turn and no outcome; one without a lane had no turn, as what a person or another service knows.
 CREATE TABLE attempt (
     attempt_id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     item_type       text   COLLATE "C" NOT NULL,
     item_id         text   COLLATE "C" NOT NULL,
     run             bigint NOT NULL,
     kind            text   COLLATE "C" NOT NULL,
-    state           text   COLLATE "C" NOT NULL,
     lane            text   COLLATE "C" NOT NULL,
     idempotency_key text   NOT NULL,
+    -- Which configuration of a connector sent it; none if its refusals do not count.
+    watch_id        bigint,
     turn_at         bigint NOT NULL,
     era             bigint NOT NULL,
+    -- Of the leader whose turn it was; none where many nodes send (Temporal).
+    epoch           bigint,
+    state           text   COLLATE "C" NOT NULL,
     settled_at      bigint,
     detail          text   NOT NULL,
     -- Refused, and a person has had its item tried again since: another key may be asked.
-    reopened        boolean NOT NULL DEFAULT false,
-    -- Which configuration of a connector sent it; none if its refusals do not count.
-    watch_id        bigint
-) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
+    reopened        boolean NOT NULL DEFAULT false
+) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX attempt_item ON attempt (item_type, item_id);
+-- The turns of a lane, for its certificate.
+CREATE INDEX attempt_turn ON attempt (lane, turn_at, attempt_id);
 -- What a streak counts, and what a storm has refused.
 CREATE INDEX attempt_refused ON attempt (watch_id, attempt_id) WHERE state = 'REFUSED';
 -- An item has at most one open attempt: of two senders that ask at once, one gets a turn. One that
 -- asks late is refused by the attempts it has not seen (docs/decisions/0002).
 CREATE UNIQUE INDEX attempt_open ON attempt (item_type, item_id) WHERE state = 'OPEN';
-
-CREATE TABLE send_log (
-    lane       text   COLLATE "C" NOT NULL,
-    turn_at    bigint NOT NULL,
-    attempt_id bigint NOT NULL,
-    -- Of the leader whose turn it was; none where many nodes send (Temporal).
-    epoch      bigint,
-    PRIMARY KEY (lane, turn_at, attempt_id)
-);
 
 CREATE TABLE audit_log (
     audit_id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -338,21 +326,22 @@ CREATE TABLE audit_log (
 CREATE INDEX audit_log_item ON audit_log (item_type, item_id, audit_id) WHERE item_id IS NOT NULL;
 CREATE INDEX audit_log_actor ON audit_log (actor, audit_id);
 
+-- As in item_queue, what moves stands behind what does not, so that a move does not log the input again.
 CREATE TABLE flow (
     flow_id  text    COLLATE "C" NOT NULL PRIMARY KEY,
     name     text    NOT NULL,
-    state    text    COLLATE "C" NOT NULL
-        CONSTRAINT flow_state_known CHECK (state IN ('PENDING', 'LIVE', 'DONE', 'FAILED')),
     is_child boolean NOT NULL,
     -- When it was put here, and when it is due, by the clock as it was then.
     started_at bigint NOT NULL,
     due_at   bigint  NOT NULL,
     input    text    NOT NULL,
+    state    text    COLLATE "C" NOT NULL
+        CONSTRAINT flow_state_known CHECK (state IN ('PENDING', 'LIVE', 'DONE', 'FAILED')),
     progress text,
     result   text,
     -- Which answer handed it out, so that a lost answer can be given again.
     handout  bigint
-) WITH (fillfactor = 70, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
+) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX flow_due ON flow (is_child, due_at) WHERE state = 'PENDING';
 CREATE INDEX flow_live ON flow (flow_id) WHERE state = 'LIVE';

@@ -1,4 +1,4 @@
--- The spine: records, slots, queue, gate, attempts, flows, settings and audit. No foreign keys:
+-- The spine: items, gate, attempts, flows, settings and audit. No foreign keys:
 -- what belongs together is written in one transaction. All times are microseconds since 1970, UTC.
 
 CREATE TABLE node (
@@ -38,45 +38,6 @@ CREATE TABLE setting (
     created_at INTEGER NOT NULL,
     PRIMARY KEY (kind, name, version)
 ) STRICT, WITHOUT ROWID;
-
-CREATE TABLE record (
-    item_type    TEXT    NOT NULL,
-    item_id      TEXT    NOT NULL,
-    owner        TEXT    NOT NULL,
-    status       TEXT    NOT NULL,
-    amount_minor INTEGER NOT NULL,
-    currency     TEXT    NOT NULL,
-    content_hash TEXT    NOT NULL,
-    document     TEXT    NOT NULL,
-    created_at   INTEGER NOT NULL,
-    updated_at   INTEGER NOT NULL,
-    -- What a rule about twins, and one about daily totals, finds it by; only while there is one.
-    duplicate_key TEXT,
-    counted      INTEGER NOT NULL DEFAULT 0,
-    -- Whether it is looked for by its owner.
-    by_owner     INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (item_type, item_id)
-) STRICT, WITHOUT ROWID;
-
--- Lists by status, and the worklist of what nobody knows the outcome of.
-CREATE INDEX record_status ON record (item_type, status, item_id);
--- The totals of a day read that day, however many there were.
-CREATE INDEX record_created ON record (item_type, created_at);
--- That worklist as people go through it: the oldest first, or the largest of a currency.
-CREATE INDEX record_doubt_age ON record (item_type, updated_at, item_id)
-    WHERE status = 'IN_DOUBT';
-CREATE INDEX record_doubt_amount ON record (item_type, currency, amount_minor, item_id)
-    WHERE status = 'IN_DOUBT';
-CREATE INDEX record_twin ON record (item_type, duplicate_key, created_at)
-    WHERE duplicate_key IS NOT NULL;
--- By status: what is asked for are the few that were withdrawn.
-CREATE INDEX record_counted ON record (item_type, owner, currency, status, created_at)
-    WHERE counted = 1;
-CREATE INDEX record_owner ON record (item_type, owner, status)
-    WHERE by_owner = 1;
--- For a list of all of them, page by page.
-CREATE INDEX record_owner_page ON record (item_type, owner, item_id)
-    WHERE by_owner = 1;
 
 -- What was accepted and is not planned yet: its admission ends it. A refused one keeps the verdict until other
 -- content follows, a cancelled one keeps its id used; both have no document any more.
@@ -118,28 +79,20 @@ CREATE TABLE owner_total (
     PRIMARY KEY (item_type, owner, currency, quarter)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE item_context (
-    item_type    TEXT    NOT NULL,
-    item_id      TEXT    NOT NULL,
-    context_json TEXT    NOT NULL,
-    -- What it came in with, if that was a file; here, since this row is written once.
-    bulk_id      TEXT,
+-- What an item was taken in with, and what init has derived from it: written once, and again only when a
+-- person corrects it. Apart from the item's row, which every move writes anew.
+CREATE TABLE item_body (
+    item_type        TEXT NOT NULL,
+    item_id          TEXT NOT NULL,
+    content_hash     TEXT NOT NULL,
+    body             TEXT NOT NULL,
+    init_workflow_id TEXT NOT NULL,
+    -- What it came in with, if that was a file.
+    bulk_id          TEXT,
     PRIMARY KEY (item_type, item_id)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX item_context_bulk ON item_context (item_type, bulk_id, item_id)
+CREATE INDEX item_body_bulk ON item_body (item_type, bulk_id, item_id)
     WHERE bulk_id IS NOT NULL;
-
-CREATE TABLE slot (
-    item_type      TEXT    NOT NULL,
-    item_id        TEXT    NOT NULL,
-    lane           TEXT    NOT NULL,
-    window_start   INTEGER NOT NULL,
-    scheduled_time INTEGER NOT NULL,
-    requested_time INTEGER NOT NULL,
-    deadline       INTEGER,
-    generation     INTEGER NOT NULL,
-    PRIMARY KEY (item_type, item_id)
-) STRICT, WITHOUT ROWID;
 
 -- A replan opens a new generation, which counts only what was placed since.
 CREATE TABLE lane_plan (
@@ -160,7 +113,7 @@ CREATE TABLE lane_window (
 CREATE TABLE lane_cursor (
     lane         TEXT    NOT NULL PRIMARY KEY,
     last_turn    INTEGER,
-    -- The last turn of a call that belongs to no item; its attempt in the send log is 0.
+    -- The last turn of a call that belongs to no item.
     last_call    INTEGER,
     closed_until INTEGER,
     -- Who closed it, and why; none of both if its downstream asked for quiet.
@@ -198,36 +151,71 @@ CREATE TABLE storm (
     lifted_at     INTEGER
 ) STRICT;
 
+-- An item: its business status, its slot and its place in the queue.
 CREATE TABLE item_queue (
-    item_type           TEXT    NOT NULL,
-    item_id             TEXT    NOT NULL,
-    lane                TEXT    NOT NULL,
-    queue_status        TEXT    NOT NULL
+    item_type           TEXT   NOT NULL,
+    item_id             TEXT   NOT NULL,
+    lane                TEXT   NOT NULL,
+    currency            TEXT   NOT NULL,
+    amount_minor        INTEGER NOT NULL,
+    created_at          INTEGER NOT NULL,
+    -- The slot: when it was asked for, and where it was placed.
+    requested_time      INTEGER NOT NULL,
+    window_start        INTEGER NOT NULL,
+    scheduled_time      INTEGER NOT NULL,
+    generation          INTEGER NOT NULL,
+    -- The slot's, whatever happens after it.
+    deadline            INTEGER,
+    -- Rather HELD than sent after this time.
+    hold_after          INTEGER,
+    -- Only while somebody looks for it by them: a rule about twins, one about daily totals, or a list by owner.
+    duplicate_key       TEXT,
+    owner               TEXT,
+    counted             INTEGER NOT NULL DEFAULT 0,
+    by_owner            INTEGER NOT NULL DEFAULT 0,
+    queue_status        TEXT   NOT NULL
         CONSTRAINT queue_status_known
         CHECK (queue_status IN ('READY', 'CLAIMED', 'DISPATCHED', 'DEAD', 'CANCELLED', 'HELD')),
+    status              TEXT   NOT NULL,
+    -- When the business status was written.
+    updated_at          INTEGER NOT NULL,
     scheduled_exec_time INTEGER NOT NULL,
     run                 INTEGER NOT NULL,
     fence               INTEGER NOT NULL,
     retry_count         INTEGER NOT NULL,
     -- Connections and exchanges of this item that failed: the pause after the next failure is by this number.
     failures            INTEGER NOT NULL DEFAULT 0,
-    last_error          TEXT,
-    init_workflow_id    TEXT    NOT NULL,
-    exec_workflow_id    TEXT,
-    dispatch_batch_id   TEXT,
-    created_at          INTEGER NOT NULL,
     claimed_at          INTEGER,
     dispatched_at       INTEGER,
     finished_at         INTEGER,
-    -- Rather HELD than sent after this time.
-    hold_after          INTEGER,
+    dispatch_batch_id   TEXT,
+    exec_workflow_id    TEXT,
+    last_error          TEXT,
     -- The rules that hold it, and those that a person let it pass.
     held_by             TEXT,
     passed_rules        TEXT,
-    -- The slot's, whatever happens after it.
-    deadline            INTEGER,
     PRIMARY KEY (item_type, item_id)
 ) STRICT, WITHOUT ROWID;
+
+-- Lists by status, and the worklist of what nobody knows the outcome of.
+CREATE INDEX item_queue_status ON item_queue (item_type, status, item_id);
+-- The totals of a day read that day, however many there were.
+CREATE INDEX item_queue_created ON item_queue (item_type, created_at);
+-- That worklist as people go through it: the oldest first, or the largest of a currency.
+CREATE INDEX item_queue_doubt_age ON item_queue (item_type, updated_at, item_id)
+    WHERE status = 'IN_DOUBT';
+CREATE INDEX item_queue_doubt_amount ON item_queue (item_type, currency, amount_minor, item_id)
+    WHERE status = 'IN_DOUBT';
+CREATE INDEX item_queue_twin ON item_queue (item_type, duplicate_key, created_at)
+    WHERE duplicate_key IS NOT NULL;
+-- By status: what is asked for are the few that were withdrawn.
+CREATE INDEX item_queue_counted ON item_queue (item_type, owner, currency, status, created_at)
+    WHERE counted = 1;
+CREATE INDEX item_queue_owner ON item_queue (item_type, owner, status)
+    WHERE by_owner = 1;
+-- For a list of all of them, page by page.
+CREATE INDEX item_queue_owner_page ON item_queue (item_type, owner, item_id)
+    WHERE by_owner = 1;
 
 -- One partial index per question the dispatcher asks. The lane leads, since the types of a lane
 -- share its credit.
@@ -246,6 +234,8 @@ CREATE INDEX item_queue_tight ON item_queue (lane, (deadline - scheduled_exec_ti
       AND queue_status IN ('READY', 'CLAIMED', 'DISPATCHED');
 CREATE INDEX item_queue_dead ON item_queue (item_type, item_id) WHERE queue_status = 'DEAD';
 
+-- A send: the intent before the first byte, its turn, and its outcome. A row without an item is a call, which has a
+-- turn and no outcome; one without a lane had no turn, as what a person or another service knows.
 CREATE TABLE attempt (
     attempt_id      INTEGER NOT NULL PRIMARY KEY,
     item_type       TEXT    NOT NULL,
@@ -265,18 +255,13 @@ CREATE TABLE attempt (
     watch_id        INTEGER
 ) STRICT;
 CREATE INDEX attempt_item ON attempt (item_type, item_id);
+-- The turns of a lane, for its certificate.
+CREATE INDEX attempt_turn ON attempt (lane, turn_at);
 -- What a streak counts, and what a storm has refused.
 CREATE INDEX attempt_refused ON attempt (watch_id, attempt_id) WHERE state = 'REFUSED';
 -- An item has at most one open attempt: of two senders that ask at once, one gets a turn. One that
 -- asks late is refused by the attempts it has not seen (docs/decisions/0002).
 CREATE UNIQUE INDEX attempt_open ON attempt (item_type, item_id) WHERE state = 'OPEN';
-
-CREATE TABLE send_log (
-    lane       TEXT    NOT NULL,
-    turn_at    INTEGER NOT NULL,
-    attempt_id INTEGER NOT NULL,
-    PRIMARY KEY (lane, turn_at, attempt_id)
-) STRICT, WITHOUT ROWID;
 
 CREATE TABLE audit_log (
     audit_id      INTEGER NOT NULL PRIMARY KEY,

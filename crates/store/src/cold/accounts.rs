@@ -75,7 +75,8 @@ impl<D: Database> Accounts for StoreOn<D> {
 /// index of another question; it keeps no statistics.
 const TOTALS: Sql = Sql::each(
     "SELECT status, currency, sum(n) AS n, sum(amount) AS amount FROM (
-         SELECT status, currency, count(*) AS n, sum(amount_minor) AS amount FROM record
+         SELECT status, currency, count(*) AS n, sum(amount_minor) AS amount
+         FROM item_queue INDEXED BY item_queue_created
          WHERE item_type = $1 AND created_at >= $2 AND created_at < $3
          GROUP BY status, currency
          UNION ALL
@@ -92,7 +93,8 @@ const TOTALS: Sql = Sql::each(
            AND started_at >= $2 AND started_at < $3)
      GROUP BY status, currency ORDER BY status, currency",
     "SELECT status, currency, sum(n)::bigint AS n, sum(amount)::bigint AS amount FROM (
-         SELECT status, currency, count(*) AS n, sum(amount_minor) AS amount FROM record
+         SELECT status, currency, count(*) AS n, sum(amount_minor) AS amount
+         FROM item_queue
          WHERE item_type = $1 AND created_at >= $2 AND created_at < $3
          GROUP BY status, currency
          UNION ALL

@@ -18,7 +18,7 @@ pub(super) async fn certify(
     from: Timestamp,
     to: Timestamp,
 ) -> StoreResult<Certificate> {
-    const LOG: &str = "SELECT turn_at, attempt_id FROM send_log
+    const LOG: &str = "SELECT turn_at, attempt_id FROM attempt
          WHERE lane = $1 AND (turn_at, attempt_id) > ($2, $3) AND turn_at < $4
          ORDER BY turn_at, attempt_id LIMIT $5";
     let mut versions = vec![];

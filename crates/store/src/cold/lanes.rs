@@ -17,7 +17,7 @@ use tollgate_core::ports::{
 use super::audit::audit;
 use super::{calendars, certificate, settings, storms};
 use crate::audit::Entry;
-use crate::sql::{Row, Tx, params};
+use crate::sql::{Row, Sql, Tx, params};
 use crate::store_on::{Database, StoreOn};
 use crate::urgency::Urgency;
 use crate::value::micros;
@@ -203,17 +203,25 @@ async fn rebuild_windows(
     size: Duration,
     now: Timestamp,
 ) {
-    const MOVE: &str = "UPDATE slot SET window_start = scheduled_time - (scheduled_time % $2)
-         WHERE lane = $1 AND scheduled_time >= $3";
+    // PostgreSQL locks them in the order of their keys, as everywhere.
+    const MOVE: Sql = Sql::each(
+        "UPDATE item_queue SET window_start = scheduled_time - (scheduled_time % $2)
+         WHERE lane = $1 AND scheduled_time >= $3",
+        "WITH ahead AS MATERIALIZED (
+             SELECT item_type, item_id FROM item_queue WHERE lane = $1 AND scheduled_time >= $3
+             ORDER BY item_type, item_id FOR UPDATE
+         )
+         UPDATE item_queue q SET window_start = q.scheduled_time - (q.scheduled_time % $2)
+         FROM ahead WHERE q.item_type = ahead.item_type AND q.item_id = ahead.item_id",
+    );
     const CLEAR: &str = "DELETE FROM lane_window WHERE lane = $1 AND window_start > $2
            AND generation = (SELECT generation FROM lane_plan WHERE lane = $1)";
     const COUNT: &str = "INSERT INTO lane_window (lane, generation, window_start, used)
-         SELECT s.lane, s.generation, s.window_start, count(*)
+         SELECT q.lane, q.generation, q.window_start, count(*)
          FROM lane_plan p
-         JOIN slot s ON s.lane = p.lane AND s.generation = p.generation
-         JOIN item_queue q ON q.item_type = s.item_type AND q.item_id = s.item_id
-         WHERE p.lane = $1 AND s.window_start > $2 AND q.queue_status NOT IN ('CANCELLED', 'DEAD')
-         GROUP BY s.lane, s.generation, s.window_start";
+         JOIN item_queue q ON q.lane = p.lane AND q.generation = p.generation
+         WHERE p.lane = $1 AND q.window_start > $2 AND q.queue_status NOT IN ('CANCELLED', 'DEAD')
+         GROUP BY q.lane, q.generation, q.window_start";
     let (now, size) = (now.as_microsecond(), micros(size));
     let from = now - now.rem_euclid(size);
     let ended = from - micros(old_size);

@@ -1,6 +1,6 @@
-//! Admission: record, slot, context and queue row of each item, in one transaction.
+//! Admission: body and item row of each item, in one transaction.
 //!
-//! The record is written first, in the order of ids: whoever writes it has won the id, and only
+//! The body is written first, in the order of ids: whoever writes it has won the id, and only
 //! winners get a slot. So a race for an id costs no slot, fails no batch and never deadlocks.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -107,14 +107,14 @@ impl Batch<'_> {
             .filter(|item| requested_answer(item, requests).is_none())
             .filter(|item| is_admissible(item, plans) && seen.insert(&item.id))
             .collect();
-        // Before the records are written, so that they do not count themselves.
+        // Before the items are written, so that they do not count themselves.
         let mut tally = guards::tally(self.tx, self.item_type, &admissible, now.0).await?;
-        let new = self.write_records(&admissible, now).await?;
+        let new = self.write_bodies(&admissible).await?;
         let judged = self
             .place(&admissible, &new, plans, &mut tally, now.0)
             .await?;
         if !judged.won.is_empty() {
-            self.write_rest(&judged.won, now).await?;
+            self.write_items(&judged.won, now).await?;
             let items: Vec<&NewItem> = judged.won.iter().map(|won| won.item).collect();
             guards::count(self.tx, self.item_type, items.into_iter(), now.0).await?;
         }
@@ -132,17 +132,15 @@ impl Batch<'_> {
         Ok(answers)
     }
 
-    /// The ids that were not known before.
-    async fn write_records(&self, items: &[&NewItem], now: Us) -> StoreResult<HashSet<ItemId>> {
-        const RECORDS: &str = "INSERT INTO record (item_type, item_id, owner, status, amount_minor,
-                 currency, content_hash, document, created_at, updated_at, duplicate_key, counted,
-                 by_owner)
-             SELECT $1, n.item_id, n.owner, n.status, n.amount_minor, n.currency,
-                    n.content_hash, n.document, $2, $2, n.duplicate_key, n.counted, n.by_owner
-             FROM unnest($3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[],
-                         $8::text[], $9::text[], $10::text[], $11::boolean[], $12::boolean[])
-                  AS n (item_id, owner, status, amount_minor, currency, content_hash, document,
-                        duplicate_key, counted, by_owner)
+    /// The ids that were not known before. A body that was lost leaves its id used.
+    async fn write_bodies(&self, items: &[&NewItem]) -> StoreResult<HashSet<ItemId>> {
+        const BODIES: &str = "INSERT INTO item_body (item_type, item_id, content_hash, body,
+                 init_workflow_id, bulk_id)
+             SELECT $1, n.item_id, n.content_hash, n.body, n.init_workflow_id, n.bulk_id
+             FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+                  AS n (item_id, content_hash, body, init_workflow_id, bulk_id)
+             WHERE NOT EXISTS (SELECT 1 FROM item_queue q
+                  WHERE q.item_type = $1 AND q.item_id = n.item_id)
              ON CONFLICT (item_type, item_id) DO NOTHING
              RETURNING item_id";
         if items.is_empty() {
@@ -151,25 +149,17 @@ impl Batch<'_> {
         let mut sorted = items.to_vec();
         sorted.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         let texts = |of: fn(&NewItem) -> &str| sorted.iter().map(|i| of(i)).collect::<Vec<_>>();
-        let amounts: Vec<i64> = sorted.iter().map(|i| i.record.money.minor).collect();
-        let twins: Vec<Option<&str>> = sorted.iter().map(|i| i.duplicate_key()).collect();
-        let counted: Vec<bool> = sorted.iter().map(|i| i.is_counted()).collect();
-        let by_owner: Vec<bool> = sorted.iter().map(|i| i.record.by_owner).collect();
+        let bulk = |item: &&NewItem| item.bulk().map(|bulk| bulk.to_string());
+        let bulks: Vec<Option<String>> = sorted.iter().map(bulk).collect();
         let params: Params<'_> = &[
             &self.item_type.as_str(),
-            &now,
             &texts(|i| i.id.as_str()),
-            &texts(|i| &i.record.owner),
-            &texts(|i| &i.record.status),
-            &amounts,
-            &texts(|i| i.record.money.currency.code()),
             &texts(|i| &i.record.content_hash),
-            &texts(|i| &i.record.document),
-            &twins,
-            &counted,
-            &by_owner,
+            &texts(|i| &i.body),
+            &texts(|i| i.init_flow.as_str()),
+            &bulks,
         ];
-        let rows = all(self.tx, RECORDS, params).await?;
+        let rows = all(self.tx, BODIES, params).await?;
         Ok(rows
             .iter()
             .map(|row| ItemId::new(row.get::<_, String>(0)))
@@ -224,7 +214,7 @@ impl Batch<'_> {
     /// Whoever won an id and got no slot, since a guard was against it or its lane never opens
     /// again, was never here.
     async fn forget_losers(&self, new: &HashSet<ItemId>, won: &[Won<'_>]) -> StoreResult<()> {
-        const FORGET: &str = "DELETE FROM record WHERE item_type = $1 AND item_id = ANY($2)";
+        const FORGET: &str = "DELETE FROM item_body WHERE item_type = $1 AND item_id = ANY($2)";
         let won: HashSet<&ItemId> = won.iter().map(|w| &w.item.id).collect();
         let losers: Vec<&str> = new
             .iter()
@@ -236,55 +226,53 @@ impl Batch<'_> {
             .map(drop)
     }
 
-    /// Slot, context and queue row of the winners, in one statement.
-    async fn write_rest(&self, won: &[Won<'_>], now: Us) -> StoreResult<()> {
-        const REST: &str = "WITH n AS MATERIALIZED (
-                 SELECT * FROM unnest($3::text[], $4::text[], $5::bigint[], $6::bigint[],
-                                      $7::bigint[], $8::bigint[], $9::text[], $10::text[],
-                                      $11::bigint[], $12::bigint[], $13::text[])
-                 AS n (item_id, lane, window_start, scheduled_time, requested_time, deadline,
-                       context_json, init_workflow_id, generation, hold_after, bulk_id)
-             ), slots AS (
-                 INSERT INTO slot (item_type, item_id, lane, window_start, scheduled_time,
-                                   requested_time, deadline, generation)
-                 SELECT $1, item_id, lane, window_start, scheduled_time, requested_time, deadline,
-                        generation
-                 FROM n
-             ), contexts AS (
-                 INSERT INTO item_context (item_type, item_id, context_json, bulk_id)
-                 SELECT $1, item_id, context_json, bulk_id FROM n
-             )
-             INSERT INTO item_queue (item_type, item_id, lane, queue_status, scheduled_exec_time,
-                                     run, fence, retry_count, init_workflow_id, created_at,
-                                     hold_after, deadline)
-             SELECT $1, item_id, lane, 'READY', scheduled_time, 1, 0, 0, init_workflow_id, $2,
-                    hold_after, deadline
-             FROM n";
+    /// The owner only where somebody looks for it.
+    async fn write_items(&self, won: &[Won<'_>], now: Us) -> StoreResult<()> {
+        const ITEMS: &str = "INSERT INTO item_queue (item_type, item_id, lane, currency,
+                 amount_minor, created_at, requested_time, window_start, scheduled_time, generation,
+                 deadline, hold_after, duplicate_key, owner, counted, by_owner, queue_status,
+                 status, updated_at, scheduled_exec_time, run, fence, retry_count)
+             SELECT $1, n.item_id, n.lane, n.currency, n.amount_minor, $2, n.requested_time,
+                    n.window_start, n.scheduled_time, n.generation, n.deadline, n.hold_after,
+                    n.duplicate_key, n.owner, n.counted, n.by_owner, 'READY', n.status, $2,
+                    n.scheduled_time, 1, 0, 0
+             FROM unnest($3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[],
+                         $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[],
+                         $13::text[], $14::text[], $15::boolean[], $16::boolean[], $17::text[])
+                  AS n (item_id, lane, currency, amount_minor, requested_time, window_start,
+                        scheduled_time, generation, deadline, hold_after, duplicate_key, owner,
+                        counted, by_owner, status)";
         let texts = |of: fn(&NewItem) -> &str| won.iter().map(|w| of(w.item)).collect::<Vec<_>>();
+        let flags = |of: fn(&NewItem) -> bool| won.iter().map(|w| of(w.item)).collect::<Vec<_>>();
         let times =
             |of: fn(&Won<'_>) -> Timestamp| won.iter().map(|w| Us(of(w))).collect::<Vec<_>>();
-        let deadlines: Vec<Option<Us>> = won.iter().map(|w| w.item.deadline.map(Us)).collect();
+        let amounts: Vec<i64> = won.iter().map(|w| w.item.record.money.minor).collect();
         let generations: Vec<i64> = won.iter().map(|w| w.generation).collect();
+        let deadlines: Vec<Option<Us>> = won.iter().map(|w| w.item.deadline.map(Us)).collect();
         let hold_after = |w: &Won<'_>| w.item.deadline.filter(|_| w.item.hold_if_late).map(Us);
         let holds: Vec<Option<Us>> = won.iter().map(hold_after).collect();
-        let bulk = |w: &Won<'_>| w.item.bulk().map(|bulk| bulk.to_string());
-        let bulks: Vec<Option<String>> = won.iter().map(bulk).collect();
+        let twins: Vec<Option<&str>> = won.iter().map(|w| w.item.duplicate_key()).collect();
+        let owners: Vec<Option<&str>> = won.iter().map(|w| w.item.sought_owner()).collect();
         let params: Params<'_> = &[
             &self.item_type.as_str(),
             &now,
             &texts(|i| i.id.as_str()),
             &texts(|i| i.lane.as_str()),
+            &texts(|i| i.record.money.currency.code()),
+            &amounts,
+            &times(|w| w.requested),
             &times(|w| w.place.window),
             &times(|w| w.place.scheduled),
-            &times(|w| w.requested),
-            &deadlines,
-            &texts(|i| &i.context_json),
-            &texts(|i| i.init_flow.as_str()),
             &generations,
+            &deadlines,
             &holds,
-            &bulks,
+            &twins,
+            &owners,
+            &flags(NewItem::is_counted),
+            &flags(|i| i.record.by_owner),
+            &texts(|i| &i.record.status),
         ];
-        execute(self.tx, REST, params).await.map(drop)
+        execute(self.tx, ITEMS, params).await.map(drop)
     }
 
     /// In the order of the items. Of an id the one that won is new; all others are judged by what
@@ -325,12 +313,11 @@ impl Batch<'_> {
 
     async fn known(&self, ids: &[&str]) -> StoreResult<HashMap<ItemId, Known>> {
         const KNOWN: &str =
-            "SELECT r.item_id, r.content_hash, s.lane, s.scheduled_time, s.deadline,
-                    q.init_workflow_id
-             FROM record r
-             JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
-             JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
-             WHERE r.item_type = $1 AND r.item_id = ANY($2)";
+            "SELECT q.item_id, coalesce(b.content_hash, ''), q.lane, q.scheduled_time, q.deadline,
+                    coalesce(b.init_workflow_id, '')
+             FROM item_queue q
+             LEFT JOIN item_body b ON b.item_type = q.item_type AND b.item_id = q.item_id
+             WHERE q.item_type = $1 AND q.item_id = ANY($2)";
         if ids.is_empty() {
             return Ok(HashMap::new());
         }
@@ -386,8 +373,7 @@ pub(super) fn is_storable(item: &NewItem) -> bool {
         &record.owner,
         &record.status,
         &record.content_hash,
-        &record.document,
-        &item.context_json,
+        &item.body,
         item.init_flow.as_str(),
     ];
     !texts.iter().any(|text| text.contains('\0'))

@@ -1,4 +1,4 @@
-//! Amendments: document, amount, status and queue row, together.
+//! Amendments: body, amount, status and place in the queue, together.
 
 use async_trait::async_trait;
 use deadpool_postgres::Transaction;
@@ -38,9 +38,12 @@ async fn amend(
     author: &Author,
     margin: Decimal,
 ) -> StoreResult<Intervened> {
-    const WRITE: &str = "UPDATE record SET document = $4, updated_at = tg_now(),
-                amount_minor = coalesce($5, amount_minor)
-         WHERE item_type = $1 AND item_id = $2 AND document = $3";
+    const WRITE: &str = "WITH written AS (
+             UPDATE item_body SET body = $4 WHERE item_type = $1 AND item_id = $2 AND body = $3
+             RETURNING item_type, item_id
+         )
+         UPDATE item_queue q SET updated_at = tg_now(), amount_minor = coalesce($5, q.amount_minor)
+         FROM written WHERE q.item_type = written.item_type AND q.item_id = written.item_id";
     let Some((found, _)) = hold_plan_and_row(tx, item, margin).await? else {
         return Ok(Intervened::NoSuchItem);
     };
@@ -50,11 +53,11 @@ async fn amend(
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     let Amendment {
         was,
-        document,
+        body,
         amount_minor,
         ..
     } = amendment;
-    let written = execute(tx, WRITE, &[&kind, &id, was, document, amount_minor]).await?;
+    let written = execute(tx, WRITE, &[&kind, &id, was, body, amount_minor]).await?;
     if written == 0 {
         return Ok(Intervened::Refused(CHANGED_MEANWHILE.to_owned()));
     }

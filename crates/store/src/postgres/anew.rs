@@ -51,18 +51,15 @@ async fn move_rows(
     place: Place,
     generation: i64,
 ) -> StoreResult<()> {
-    const MOVE: &str = "WITH moved AS (
-             UPDATE slot SET window_start = $3, scheduled_time = $4, requested_time = $5,
-                    generation = $6
-             WHERE item_type = $1 AND item_id = $2
-         ), back AS (
-             UPDATE record SET status = $8, updated_at = tg_now()
-             WHERE item_type = $1 AND item_id = $2 AND status = ANY($9)
-         ), asked_again AS (
+    const MOVE: &str = "WITH asked_again AS (
              UPDATE attempt SET reopened = true
              WHERE item_type = $1 AND item_id = $2 AND state = 'REFUSED' AND $7
          )
-         UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = $4, last_error = NULL,
+         UPDATE item_queue SET window_start = $3, scheduled_time = $4, requested_time = $5,
+                generation = $6,
+                status = CASE WHEN status = ANY($9) THEN $8 ELSE status END,
+                updated_at = CASE WHEN status = ANY($9) THEN tg_now() ELSE updated_at END,
+                queue_status = 'READY', scheduled_exec_time = $4, last_error = NULL,
                 hold_after = CASE WHEN queue_status = 'HELD' AND held_by IS NULL THEN NULL
                                   ELSE hold_after END,
                 held_by = NULL,

@@ -20,7 +20,7 @@ pub(super) async fn take(
     epoch: Option<Epoch>,
 ) -> StoreResult<CallTurn> {
     let (last_turn, last_call) = lock_cursor(tx, wanted.lane.as_str()).await?;
-    let (lane, (now, _)) = futures::try_join!(lanes::lane(tx, &wanted.lane), eras::now(tx))?;
+    let (lane, (now, era)) = futures::try_join!(lanes::lane(tx, &wanted.lane), eras::now(tx))?;
     let closed = |why| CallTurn {
         now,
         given: CallGiven::Closed { why },
@@ -40,7 +40,7 @@ pub(super) async fn take(
     };
     let given = give_call_turn(lane.lane.pace(margin), wanted.share, moment, last_call);
     if let CallGiven::At(at) = given {
-        log(tx, wanted.lane.as_str(), Us(at), epoch).await?;
+        log(tx, wanted.lane.as_str(), Us(at), era.number, epoch).await?;
     }
     Ok(CallTurn { now, given })
 }
@@ -58,11 +58,12 @@ async fn lock_cursor(
     Ok((time(0), time(1)))
 }
 
-async fn log(tx: &Transaction<'_>, lane: &str, at: Us, epoch: Option<Epoch>) -> StoreResult<()> {
+async fn log(tx: &Transaction<'_>, lane: &str, at: Us, era: i64, epoch: Option<Epoch>) -> StoreResult<()> {
     const MOVE: &str = "UPDATE lane_cursor SET last_turn = $2, last_call = $2 WHERE lane = $1";
-    const LOG: &str = "INSERT INTO send_log (lane, turn_at, attempt_id, epoch)
-         VALUES ($1, $2, 0, $3)";
+    const LOG: &str = "INSERT INTO attempt (item_type, item_id, run, kind, state, lane,
+                 idempotency_key, turn_at, era, epoch, detail)
+         VALUES ('', '', 0, 'CALL', 'CALL', $1, '', $2, $3, $4, '')";
     execute(tx, MOVE, &[&lane, &at]).await?;
     let epoch = epoch.map(|epoch| epoch.0);
-    execute(tx, LOG, &[&lane, &at, &epoch]).await.map(drop)
+    execute(tx, LOG, &[&lane, &at, &era, &epoch]).await.map(drop)
 }

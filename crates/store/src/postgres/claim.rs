@@ -24,25 +24,25 @@ const DUE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
          FOR UPDATE SKIP LOCKED
      ), moved AS (
          UPDATE item_queue q SET
-             queue_status = CASE WHEN x.item_id IS NULL THEN 'DEAD' ELSE 'CLAIMED' END,
-             last_error = CASE WHEN x.item_id IS NULL THEN 'its context is missing'
+             queue_status = CASE WHEN b.item_id IS NULL THEN 'DEAD' ELSE 'CLAIMED' END,
+             last_error = CASE WHEN b.item_id IS NULL THEN 'its body is missing'
                                ELSE q.last_error END,
              fence = q.fence + 1, claimed_at = (SELECT now FROM clock), dispatch_batch_id = $5
          FROM due
-         LEFT JOIN item_context x ON x.item_type = due.item_type AND x.item_id = due.item_id
+         LEFT JOIN item_body b ON b.item_type = due.item_type AND b.item_id = due.item_id
          WHERE q.item_type = due.item_type AND q.item_id = due.item_id
-         RETURNING q.item_type, q.item_id, q.run, q.fence, q.scheduled_exec_time, x.context_json
+         RETURNING q.item_type, q.item_id, q.run, q.fence, q.scheduled_exec_time, q.scheduled_time,
+                   b.body
      ), buried AS (
          INSERT INTO audit_log (batch_id, item_type, item_id, action, status_after, actor, detail,
                                 created_at)
-         SELECT $5, item_type, item_id, 'DEAD', 'DEAD', 'dispatcher', 'its context is missing',
+         SELECT $5, item_type, item_id, 'DEAD', 'DEAD', 'dispatcher', 'its body is missing',
                 (SELECT now FROM clock)
-         FROM moved WHERE context_json IS NULL
+         FROM moved WHERE body IS NULL
      )
-     SELECT item_id, run, fence, scheduled_exec_time, context_json, (SELECT now FROM clock),
-            coalesce((SELECT s.scheduled_time = moved.scheduled_exec_time FROM slot s
-                WHERE s.item_type = moved.item_type AND s.item_id = moved.item_id), false)
-     FROM moved WHERE context_json IS NOT NULL ORDER BY scheduled_exec_time";
+     SELECT item_id, run, fence, scheduled_exec_time, body, (SELECT now FROM clock),
+            scheduled_time = scheduled_exec_time
+     FROM moved WHERE body IS NOT NULL ORDER BY scheduled_exec_time";
 
 const STALE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
      due AS MATERIALIZED (
@@ -53,25 +53,25 @@ const STALE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
          FOR UPDATE SKIP LOCKED
      ), moved AS (
          UPDATE item_queue q SET
-             queue_status = CASE WHEN x.item_id IS NULL THEN 'DEAD' ELSE 'CLAIMED' END,
-             last_error = CASE WHEN x.item_id IS NULL THEN 'its context is missing'
+             queue_status = CASE WHEN b.item_id IS NULL THEN 'DEAD' ELSE 'CLAIMED' END,
+             last_error = CASE WHEN b.item_id IS NULL THEN 'its body is missing'
                                ELSE q.last_error END,
              fence = q.fence + 1, claimed_at = (SELECT now FROM clock), dispatch_batch_id = $5
          FROM due
-         LEFT JOIN item_context x ON x.item_type = due.item_type AND x.item_id = due.item_id
+         LEFT JOIN item_body b ON b.item_type = due.item_type AND b.item_id = due.item_id
          WHERE q.item_type = due.item_type AND q.item_id = due.item_id
-         RETURNING q.item_type, q.item_id, q.run, q.fence, q.scheduled_exec_time, x.context_json
+         RETURNING q.item_type, q.item_id, q.run, q.fence, q.scheduled_exec_time, q.scheduled_time,
+                   b.body
      ), buried AS (
          INSERT INTO audit_log (batch_id, item_type, item_id, action, status_after, actor, detail,
                                 created_at)
-         SELECT $5, item_type, item_id, 'DEAD', 'DEAD', 'dispatcher', 'its context is missing',
+         SELECT $5, item_type, item_id, 'DEAD', 'DEAD', 'dispatcher', 'its body is missing',
                 (SELECT now FROM clock)
-         FROM moved WHERE context_json IS NULL
+         FROM moved WHERE body IS NULL
      )
-     SELECT item_id, run, fence, scheduled_exec_time, context_json, (SELECT now FROM clock),
-            coalesce((SELECT s.scheduled_time = moved.scheduled_exec_time FROM slot s
-                WHERE s.item_type = moved.item_type AND s.item_id = moved.item_id), false)
-     FROM moved WHERE context_json IS NOT NULL ORDER BY scheduled_exec_time";
+     SELECT item_id, run, fence, scheduled_exec_time, body, (SELECT now FROM clock),
+            scheduled_time = scheduled_exec_time
+     FROM moved WHERE body IS NOT NULL ORDER BY scheduled_exec_time";
 
 /// What is claimed or dispatched on a lane, of whatever type, and has not had its turn. A lookup
 /// for each, since the planner takes the few that are under way for a good part of the table.

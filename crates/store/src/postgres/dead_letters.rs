@@ -25,14 +25,10 @@ impl DeadLetters for PostgresStore {
         after: Option<&ItemId>,
         limit: u32,
     ) -> StoreResult<Page<DeadLetter, ItemId>> {
-        const DEAD: &str = "SELECT q.item_id, r.status, r.amount_minor, r.currency, q.lane, q.run,
-                 q.retry_count, q.last_error, q.scheduled_exec_time
-             FROM (SELECT * FROM item_queue
-                   WHERE item_type = $1 AND item_id > $2 AND queue_status = 'DEAD'
-                   ORDER BY item_id LIMIT $3) q
-             CROSS JOIN LATERAL (SELECT * FROM record r
-                   WHERE r.item_type = q.item_type AND r.item_id = q.item_id LIMIT 1) r
-             ORDER BY q.item_id";
+        const DEAD: &str = "SELECT item_id, status, amount_minor, currency, lane, run,
+                 retry_count, last_error, scheduled_exec_time
+             FROM item_queue WHERE item_type = $1 AND item_id > $2 AND queue_status = 'DEAD'
+             ORDER BY item_id LIMIT $3";
         let (item_type, asked) = (item_type.clone(), rows_needed(limit, false));
         let after = after.map_or(String::new(), ToString::to_string);
         self.runner

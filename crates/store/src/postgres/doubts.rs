@@ -29,7 +29,7 @@ impl Doubts for PostgresStore {
         after: Option<&ItemId>,
         limit: u32,
     ) -> StoreResult<Vec<ItemId>> {
-        const PAGE: &str = "SELECT item_id FROM record
+        const PAGE: &str = "SELECT item_id FROM item_queue
              WHERE item_type = $1 AND item_id > $2 AND status = 'IN_DOUBT'
              ORDER BY item_id LIMIT $3";
         let (item_type, limit) = (item_type.clone(), i64::from(limit));
@@ -69,7 +69,7 @@ impl Doubts for PostgresStore {
     async fn at_risk(&self, item_type: &ItemType) -> StoreResult<Vec<AtRisk>> {
         const AT_RISK: &str =
             "SELECT currency, count(*), sum(amount_minor)::bigint, min(updated_at)
-             FROM record WHERE item_type = $1 AND status = 'IN_DOUBT'
+             FROM item_queue WHERE item_type = $1 AND status = 'IN_DOUBT'
              GROUP BY currency ORDER BY currency";
         let item_type = item_type.clone();
         self.runner
@@ -114,10 +114,10 @@ async fn ordered(
     after: Option<Bookmark>,
     asked: u32,
 ) -> StoreResult<Vec<Bookmark>> {
-    const OLDEST: &str = "SELECT updated_at, item_id FROM record
+    const OLDEST: &str = "SELECT updated_at, item_id FROM item_queue
          WHERE item_type = $1 AND status = 'IN_DOUBT' AND (updated_at, item_id) > ($2, $3)
          ORDER BY updated_at, item_id LIMIT $4";
-    const LARGEST: &str = "SELECT amount_minor, item_id FROM record
+    const LARGEST: &str = "SELECT amount_minor, item_id FROM item_queue
          WHERE item_type = $1 AND status = 'IN_DOUBT' AND currency = $5
            AND (amount_minor, item_id) < ($2, $3)
          ORDER BY amount_minor DESC, item_id DESC LIMIT $4";
@@ -148,15 +148,11 @@ fn at_risk_from(row: &Row) -> AtRisk {
 /// What is known about an item; nothing if there is none. The queue row is held first: a turn checks
 /// its owner under the same lock, so no attempt is opened between the look and the word.
 pub(super) async fn hold(tx: &Transaction<'_>, item: &Item) -> StoreResult<Option<ItemInDoubt>> {
-    const HOLD: &str = "SELECT 1 FROM item_queue WHERE item_type = $1 AND item_id = $2 FOR UPDATE";
-    const STATUS: &str =
-        "SELECT status FROM record WHERE item_type = $1 AND item_id = $2 FOR UPDATE";
+    const HOLD: &str =
+        "SELECT status FROM item_queue WHERE item_type = $1 AND item_id = $2 FOR UPDATE";
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     let key: Params<'_> = &[&kind, &id];
-    if optional(tx, HOLD, key).await?.is_none() {
-        return Ok(None);
-    }
-    let Some(row) = optional(tx, STATUS, key).await? else {
+    let Some(row) = optional(tx, HOLD, key).await? else {
         return Ok(None);
     };
     Ok(Some(ItemInDoubt {

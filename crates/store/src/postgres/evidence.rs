@@ -15,9 +15,10 @@ pub(super) async fn note(
     item: &Item,
     evidence: &Author,
 ) -> StoreResult<Intervened> {
+    // Without a lane: nothing was sent.
     const NOTE: &str = "INSERT INTO attempt (item_type, item_id, run, kind, state, lane,
                 idempotency_key, turn_at, era, settled_at, detail)
-         SELECT q.item_type, q.item_id, q.run, 'PROBE', 'DONE', q.lane, '', t.at, e.number, t.at, $3
+         SELECT q.item_type, q.item_id, q.run, 'PROBE', 'DONE', '', '', t.at, e.number, t.at, $3
          FROM item_queue q, clock_era e, (SELECT tg_now()) t (at)
          WHERE q.item_type = $1 AND q.item_id = $2 AND e.one = 1";
     const DUE: &str = "UPDATE item_queue SET scheduled_exec_time = tg_now()

@@ -1,4 +1,4 @@
-//! Ends of items: the queue row and the record together, of many items in one statement.
+//! Ends of items, of many in one statement.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -34,11 +34,11 @@ const FINISH: &str = "WITH named AS MATERIALIZED (
          WHERE is_this_run AND queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL
      ), finished AS (
          UPDATE item_queue q SET queue_status = 'DISPATCHED', finished_at = (SELECT tg_now()),
-                dispatched_at = coalesce(q.dispatched_at, (SELECT tg_now()))
+                dispatched_at = coalesce(q.dispatched_at, (SELECT tg_now())),
+                status = CASE WHEN q.status = ANY($5) THEN $4 ELSE q.status END,
+                updated_at = CASE WHEN q.status = ANY($5) THEN (SELECT tg_now())
+                                  ELSE q.updated_at END
          FROM owned WHERE q.item_type = owned.item_type AND q.item_id = owned.item_id
-     ), moved AS (
-         UPDATE record r SET status = $4, updated_at = (SELECT tg_now()) FROM owned
-         WHERE r.item_type = owned.item_type AND r.item_id = owned.item_id AND r.status = ANY($5)
      )
      SELECT item_type, item_id FROM owned";
 

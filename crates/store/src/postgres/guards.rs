@@ -64,7 +64,7 @@ async fn answer_twins(
 ) -> StoreResult<()> {
     const LAST: &str = "SELECT q.place, r.created_at
          FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS q (key, uncounted, place)
-         CROSS JOIN LATERAL (SELECT created_at FROM record
+         CROSS JOIN LATERAL (SELECT created_at FROM item_queue
               WHERE item_type = $1 AND duplicate_key = q.key
                 AND status <> ALL (string_to_array(q.uncounted, ','))
               ORDER BY created_at DESC LIMIT 1) r";
@@ -99,7 +99,7 @@ async fn answer_totals(
                 AND quarter >= q.from_time AND quarter < q.to_time) taken
          CROSS JOIN LATERAL (SELECT coalesce(sum(by_status.minor), 0) AS minor
               FROM unnest(string_to_array(q.uncounted, ',')) AS u (status)
-              CROSS JOIN LATERAL (SELECT sum(amount_minor) AS minor FROM record
+              CROSS JOIN LATERAL (SELECT sum(amount_minor) AS minor FROM item_queue
                    WHERE counted AND item_type = $1 AND owner = q.owner AND currency = q.currency
                      AND status = u.status
                      AND created_at >= q.from_time AND created_at < q.to_time) by_status) withdrawn";

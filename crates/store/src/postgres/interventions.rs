@@ -167,12 +167,11 @@ async fn cancel(
     author: &Author,
     margin: Decimal,
 ) -> StoreResult<Intervened> {
-    const CANCEL: &str = "WITH cancelled AS (
-             UPDATE item_queue SET queue_status = 'CANCELLED', finished_at = tg_now(), held_by = NULL
-             WHERE item_type = $1 AND item_id = $2
-         )
-         UPDATE record SET status = $3, updated_at = tg_now()
-         WHERE item_type = $1 AND item_id = $2 AND status = ANY($4)";
+    const CANCEL: &str = "UPDATE item_queue SET queue_status = 'CANCELLED', finished_at = tg_now(),
+                held_by = NULL,
+                status = CASE WHEN status = ANY($4) THEN $3 ELSE status END,
+                updated_at = CASE WHEN status = ANY($4) THEN tg_now() ELSE updated_at END
+         WHERE item_type = $1 AND item_id = $2";
     let Some((found, _)) = hold_plan_and_row(tx, item, margin).await? else {
         return Ok(Intervened::NoSuchItem);
     };
@@ -216,9 +215,8 @@ pub(super) async fn found(c: &impl GenericClient, item: &Item) -> StoreResult<Op
                         WHERE a.item_type = q.item_type AND a.item_id = q.item_id
                           AND (a.state = 'DONE' OR (a.state IN ('OPEN', 'UNKNOWN')
                                AND a.attempt_id > t.declined))),
-                q.finished_at IS NOT NULL, r.status, q.run
+                q.finished_at IS NOT NULL, q.status, q.run
          FROM item_queue q
-         JOIN record r ON r.item_type = q.item_type AND r.item_id = q.item_id
          CROSS JOIN (SELECT coalesce(max(attempt_id), 0) AS declined FROM attempt
                WHERE item_type = $1 AND item_id = $2 AND (state = 'DECLINED' OR reopened)) t
          WHERE q.item_type = $1 AND q.item_id = $2 FOR UPDATE OF q";
@@ -239,7 +237,7 @@ pub(super) async fn found(c: &impl GenericClient, item: &Item) -> StoreResult<Op
 /// The room of an item's slot comes back, if its window lies ahead; whoever pointed past that
 /// window points to it.
 pub(super) async fn give_back(tx: &Transaction<'_>, item: &Item) -> StoreResult<()> {
-    const SLOT: &str = "SELECT lane, generation, window_start FROM slot
+    const SLOT: &str = "SELECT lane, generation, window_start FROM item_queue
          WHERE item_type = $1 AND item_id = $2 AND scheduled_time > (SELECT tg_now())";
     const RETURN: &str = "UPDATE lane_window SET used = greatest(used - 1, 0)
          WHERE lane = $1 AND generation = $2 AND window_start = $3";

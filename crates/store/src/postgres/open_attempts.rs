@@ -1,4 +1,4 @@
-//! Opening attempts: each with its turn in the log, and the lane's cursor moved past them.
+//! Opening attempts: each with its turn, and the lane's cursor moved past them.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use tollgate_core::ports::{NewTurn, StoreResult, TurnsWanted};
 use super::run::{Params, all, execute};
 use super::value::Us;
 
-/// Opens the attempts, logs their turns and moves the cursor. Whoever is missing from the answer
+/// Opens the attempts and moves the cursor. Whoever is missing from the answer
 /// was overtaken: the unique index on open attempts is the last line of defence.
 pub(super) async fn open(
     tx: &Transaction<'_>,
@@ -42,20 +42,14 @@ async fn open_new(
     new: &[&(&NewTurn, Timestamp)],
     (era, epoch): (i64, Option<Epoch>),
 ) -> StoreResult<HashMap<Item, AttemptId>> {
-    const OPEN: &str = "WITH opened AS (
-             INSERT INTO attempt (item_type, item_id, run, kind, state, lane, idempotency_key,
-                                  turn_at, era, detail, watch_id)
-             SELECT n.item_type, n.item_id, n.run, n.kind, 'OPEN', $1, n.key, n.turn_at, $8, '',
-                    $9
-             FROM unnest($2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[],
-                         $7::bigint[]) AS n (item_type, item_id, run, kind, key, turn_at)
-             ON CONFLICT (item_type, item_id) WHERE state = 'OPEN' DO NOTHING
-             RETURNING attempt_id, item_type, item_id, turn_at
-         ), logged AS (
-             INSERT INTO send_log (lane, turn_at, attempt_id, epoch)
-             SELECT $1, turn_at, attempt_id, $10::bigint FROM opened
-         )
-         SELECT item_type, item_id, attempt_id FROM opened";
+    const OPEN: &str = "INSERT INTO attempt (item_type, item_id, run, kind, state, lane,
+                 idempotency_key, turn_at, era, detail, watch_id, epoch)
+         SELECT n.item_type, n.item_id, n.run, n.kind, 'OPEN', $1, n.key, n.turn_at, $8, '', $9,
+                $10::bigint
+         FROM unnest($2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[])
+              AS n (item_type, item_id, run, kind, key, turn_at)
+         ON CONFLICT (item_type, item_id) WHERE state = 'OPEN' DO NOTHING
+         RETURNING item_type, item_id, attempt_id";
     if new.is_empty() {
         return Ok(HashMap::new());
     }
@@ -81,7 +75,7 @@ async fn open_new(
         .collect())
 }
 
-/// Nothing was sent in a missed turn: it leaves the log, and the attempt gets another.
+/// Nothing was sent in a missed turn: the attempt gets another instead.
 async fn open_again(
     tx: &Transaction<'_>,
     lane: &LaneName,
@@ -89,18 +83,12 @@ async fn open_again(
     (era, epoch): (i64, Option<Epoch>),
 ) -> StoreResult<HashMap<Item, AttemptId>> {
     const AGAIN: &str = "WITH open AS MATERIALIZED (
-             SELECT a.attempt_id, a.turn_at AS missed_at, n.turn_at
+             SELECT a.attempt_id, n.turn_at
              FROM unnest($2::bigint[], $3::bigint[]) AS n (attempt_id, turn_at)
              JOIN attempt a ON a.attempt_id = n.attempt_id
-             WHERE a.state = 'OPEN' FOR UPDATE OF a
-         ), unlogged AS (
-             DELETE FROM send_log s USING open
-             WHERE s.lane = $1 AND s.turn_at = open.missed_at AND s.attempt_id = open.attempt_id
-         ), logged AS (
-             INSERT INTO send_log (lane, turn_at, attempt_id, epoch)
-             SELECT $1, turn_at, attempt_id, $5::bigint FROM open
+             WHERE a.lane = $1 AND a.state = 'OPEN' FOR UPDATE OF a
          )
-         UPDATE attempt a SET turn_at = open.turn_at, era = $4 FROM open
+         UPDATE attempt a SET turn_at = open.turn_at, era = $4, epoch = $5::bigint FROM open
          WHERE a.attempt_id = open.attempt_id
          RETURNING a.item_type, a.item_id, a.attempt_id";
     if missed.is_empty() {

@@ -147,16 +147,16 @@ pub(super) async fn waiting(
     limit: u32,
 ) -> StoreResult<Vec<Waiting>> {
     const PAGE: &str = "WITH page AS MATERIALIZED (
-             SELECT item_type, item_id, scheduled_exec_time FROM item_queue
+             SELECT item_type, item_id, scheduled_exec_time, window_start, requested_time, deadline,
+                    generation
+             FROM item_queue
              WHERE lane = $1 AND item_type = $2 AND queue_status = 'READY'
                AND scheduled_exec_time >= $3 AND (scheduled_exec_time, item_id) > ($3, $4)
              ORDER BY scheduled_exec_time, item_id LIMIT $6
          )
-         SELECT q.item_id, q.scheduled_exec_time, s.window_start, s.requested_time, s.deadline,
-                s.generation < $5 AND sent.run IS NULL
+         SELECT q.item_id, q.scheduled_exec_time, q.window_start, q.requested_time, q.deadline,
+                q.generation < $5 AND sent.run IS NULL
          FROM page q
-         CROSS JOIN LATERAL (SELECT window_start, requested_time, deadline, generation FROM slot
-              WHERE item_type = q.item_type AND item_id = q.item_id LIMIT 1) s
          LEFT JOIN LATERAL (SELECT a.run FROM attempt a
               WHERE a.item_type = q.item_type AND a.item_id = q.item_id LIMIT 1) sent ON true
          ORDER BY q.scheduled_exec_time, q.item_id";

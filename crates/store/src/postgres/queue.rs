@@ -159,8 +159,8 @@ impl Queue for PostgresStore {
         limit: u32,
     ) -> StoreResult<Vec<Adrift>> {
         const ADRIFT: &str = "SELECT q.item_id, q.run, q.retry_count,
-                    coalesce((SELECT x.context_json FROM item_context x
-                              WHERE x.item_type = q.item_type AND x.item_id = q.item_id), ''),
+                    coalesce((SELECT b.body FROM item_body b
+                              WHERE b.item_type = q.item_type AND b.item_id = q.item_id), ''),
                     q.lane
              FROM item_queue q
              WHERE q.item_type = $1 AND q.queue_status = 'DISPATCHED'

@@ -18,20 +18,17 @@ use super::value::{Count, Us, storable, word};
 use crate::urgency::Urgency;
 
 /// One statement is one consistent read: a row per attempt, or one row without.
-const ITEM: &str = "SELECT r.status, r.amount_minor, r.currency, r.content_hash, r.document,
-            q.lane, q.queue_status, q.run, s.scheduled_time, s.requested_time,
-            s.deadline, q.scheduled_exec_time, q.init_workflow_id,
+const ITEM: &str = "SELECT q.status, q.amount_minor, q.currency, coalesce(b.content_hash, ''),
+            b.body, q.lane, q.queue_status, q.run, q.scheduled_time, q.requested_time,
+            q.deadline, q.scheduled_exec_time, coalesce(b.init_workflow_id, ''),
             q.exec_workflow_id, q.retry_count, q.last_error, q.created_at,
             q.claimed_at, q.dispatched_at, q.finished_at, q.hold_after IS NOT NULL,
-            x.context_json,
-            a.kind, a.state, a.run, a.turn_at, a.settled_at, a.detail, a.idempotency_key,
-            q.dispatch_batch_id, q.passed_rules, a.reopened
-     FROM record r
-     JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
-     JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
-     LEFT JOIN item_context x ON x.item_type = r.item_type AND x.item_id = r.item_id
-     LEFT JOIN attempt a ON a.item_type = r.item_type AND a.item_id = r.item_id
-     WHERE r.item_type = $1 AND r.item_id = $2
+            q.dispatch_batch_id, q.passed_rules,
+            a.kind, a.state, a.run, a.turn_at, a.settled_at, a.detail, a.idempotency_key, a.reopened
+     FROM item_queue q
+     LEFT JOIN item_body b ON b.item_type = q.item_type AND b.item_id = q.item_id
+     LEFT JOIN attempt a ON a.item_type = q.item_type AND a.item_id = q.item_id
+     WHERE q.item_type = $1 AND q.item_id = $2
      ORDER BY a.attempt_id";
 
 #[async_trait]
@@ -54,18 +51,18 @@ impl Records for PostgresStore {
             .await
     }
 
-    async fn documents(&self, items: &[Item]) -> StoreResult<Vec<Option<String>>> {
-        const DOCUMENTS: &str = "SELECT r.document
+    async fn bodies(&self, items: &[Item]) -> StoreResult<Vec<Option<String>>> {
+        const BODIES: &str = "SELECT b.body
              FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS w (item_type, item_id, place)
-             LEFT JOIN LATERAL (SELECT document FROM record r
-                   WHERE r.item_type = w.item_type AND r.item_id = w.item_id LIMIT 1) r ON true
+             LEFT JOIN LATERAL (SELECT body FROM item_body b
+                   WHERE b.item_type = w.item_type AND b.item_id = w.item_id LIMIT 1) b ON true
              ORDER BY w.place";
         let types: Vec<String> = items.iter().map(|it| it.item_type.to_string()).collect();
         let ids: Vec<String> = items.iter().map(|it| it.id.to_string()).collect();
         self.runner
             .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
-                    let rows = all(c, DOCUMENTS, &[&types, &ids]).await?;
+                    let rows = all(c, BODIES, &[&types, &ids]).await?;
                     Ok(rows.iter().map(|row| row.get(0)).collect())
                 })
             })
@@ -86,7 +83,7 @@ impl Records for PostgresStore {
     }
 
     async fn owned(&self, wanted: OwnedWanted) -> StoreResult<Vec<ItemId>> {
-        const OWNED: &str = "SELECT item_id FROM record
+        const OWNED: &str = "SELECT item_id FROM item_queue
              WHERE by_owner AND item_type = $1 AND owner = $2 AND status = ANY($3) LIMIT $4";
         self.runner
             .autocommit(Urgency::Normal, move |c| {
@@ -108,67 +105,47 @@ async fn lines(
     wanted: &RecordsWanted,
     asked: u32,
 ) -> StoreResult<Vec<Row>> {
-    // The page first, then the rest of each row by its key. As a plain join it was planned as a merge of
-    // whole tables, which read all the rows before the page.
-    const ALL: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
-             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at,
+    const ALL: &str = "SELECT item_id, status, amount_minor, currency, lane,
+             queue_status, run, scheduled_time, deadline, created_at,
              q.scheduled_exec_time, q.finished_at IS NOT NULL,
              (SELECT max(a.turn_at) FROM attempt a
               WHERE a.item_type = q.item_type AND a.item_id = q.item_id),
              EXISTS (SELECT 1 FROM attempt a WHERE a.item_type = q.item_type
                      AND a.item_id = q.item_id AND a.run = q.run)
-         FROM (SELECT * FROM record WHERE item_type = $1 AND item_id > $2
-               ORDER BY item_id LIMIT $3) r
-         CROSS JOIN LATERAL (SELECT * FROM item_queue q
-               WHERE q.item_type = r.item_type AND q.item_id = r.item_id LIMIT 1) q
-         CROSS JOIN LATERAL (SELECT * FROM slot s
-               WHERE s.item_type = r.item_type AND s.item_id = r.item_id LIMIT 1) s
-         ORDER BY r.item_id";
-    const OF_STATUS: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
-             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at,
+         FROM item_queue q WHERE item_type = $1 AND item_id > $2 ORDER BY item_id LIMIT $3";
+    const OF_STATUS: &str = "SELECT item_id, status, amount_minor, currency, lane,
+             queue_status, run, scheduled_time, deadline, created_at,
              q.scheduled_exec_time, q.finished_at IS NOT NULL,
              (SELECT max(a.turn_at) FROM attempt a
               WHERE a.item_type = q.item_type AND a.item_id = q.item_id),
              EXISTS (SELECT 1 FROM attempt a WHERE a.item_type = q.item_type
                      AND a.item_id = q.item_id AND a.run = q.run)
-         FROM (SELECT * FROM record WHERE item_type = $1 AND item_id > $2 AND status = $4
-               ORDER BY item_id LIMIT $3) r
-         CROSS JOIN LATERAL (SELECT * FROM item_queue q
-               WHERE q.item_type = r.item_type AND q.item_id = r.item_id LIMIT 1) q
-         CROSS JOIN LATERAL (SELECT * FROM slot s
-               WHERE s.item_type = r.item_type AND s.item_id = r.item_id LIMIT 1) s
-         ORDER BY r.item_id";
-    const OF_BULK: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
-             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at,
+         FROM item_queue q WHERE item_type = $1 AND item_id > $2 AND status = $4
+         ORDER BY item_id LIMIT $3";
+    // The page first, then each row by its key. As a plain join it was planned as a merge of whole tables, which read
+    // all the rows before the page.
+    const OF_BULK: &str = "SELECT q.item_id, q.status, q.amount_minor, q.currency, q.lane,
+             q.queue_status, q.run, q.scheduled_time, q.deadline, q.created_at,
              q.scheduled_exec_time, q.finished_at IS NOT NULL,
              (SELECT max(a.turn_at) FROM attempt a
               WHERE a.item_type = q.item_type AND a.item_id = q.item_id),
              EXISTS (SELECT 1 FROM attempt a WHERE a.item_type = q.item_type
                      AND a.item_id = q.item_id AND a.run = q.run)
-         FROM (SELECT item_type, item_id FROM item_context
+         FROM (SELECT item_type, item_id FROM item_body
                WHERE item_type = $1 AND item_id > $2 AND bulk_id = $4
-               ORDER BY item_id LIMIT $3) x
-         CROSS JOIN LATERAL (SELECT * FROM record r
-               WHERE r.item_type = x.item_type AND r.item_id = x.item_id LIMIT 1) r
+               ORDER BY item_id LIMIT $3) b
          CROSS JOIN LATERAL (SELECT * FROM item_queue q
-               WHERE q.item_type = x.item_type AND q.item_id = x.item_id LIMIT 1) q
-         CROSS JOIN LATERAL (SELECT * FROM slot s
-               WHERE s.item_type = x.item_type AND s.item_id = x.item_id LIMIT 1) s
-         ORDER BY x.item_id";
-    const OF_OWNER: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
-             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at,
+               WHERE q.item_type = b.item_type AND q.item_id = b.item_id LIMIT 1) q
+         ORDER BY b.item_id";
+    const OF_OWNER: &str = "SELECT item_id, status, amount_minor, currency, lane,
+             queue_status, run, scheduled_time, deadline, created_at,
              q.scheduled_exec_time, q.finished_at IS NOT NULL,
              (SELECT max(a.turn_at) FROM attempt a
               WHERE a.item_type = q.item_type AND a.item_id = q.item_id),
              EXISTS (SELECT 1 FROM attempt a WHERE a.item_type = q.item_type
                      AND a.item_id = q.item_id AND a.run = q.run)
-         FROM (SELECT * FROM record WHERE by_owner AND item_type = $1 AND item_id > $2
-                 AND owner = $4 ORDER BY item_id LIMIT $3) r
-         CROSS JOIN LATERAL (SELECT * FROM item_queue q
-               WHERE q.item_type = r.item_type AND q.item_id = r.item_id LIMIT 1) q
-         CROSS JOIN LATERAL (SELECT * FROM slot s
-               WHERE s.item_type = r.item_type AND s.item_id = r.item_id LIMIT 1) s
-         ORDER BY r.item_id";
+         FROM item_queue q WHERE by_owner AND item_type = $1 AND item_id > $2 AND owner = $4
+         ORDER BY item_id LIMIT $3";
     let after = wanted.after.as_ref().map_or("", ItemId::as_str);
     let (kind, asked) = (wanted.item_type.as_str(), i64::from(asked));
     if let (None, Some(owner)) = (&wanted.bulk, &wanted.owner) {
@@ -221,7 +198,7 @@ fn view_from(row: &Row, item: &Item) -> StoreResult<ItemView> {
         status: row.get(0),
         money: money_from(row, 1)?,
         content_hash: row.get(3),
-        document: row.get(4),
+        body: row.get(4),
         lane: LaneName::new(row.get::<_, String>(5)),
         queue_status: word(row, 6, QueueStatus::parse)?,
         run: row.get::<_, Count>(7).0,
@@ -238,37 +215,36 @@ fn view_from(row: &Row, item: &Item) -> StoreResult<ItemView> {
         dispatched_at: maybe_time(18),
         finished_at: maybe_time(19),
         hold_if_late: row.get(20),
-        context: row.get(21),
-        dispatch_batch: row.get::<_, Option<String>>(29).map(BatchId::new),
-        passed_rules: split_rules(row.get(30)),
+        dispatch_batch: row.get::<_, Option<String>>(21).map(BatchId::new),
+        passed_rules: split_rules(row.get(22)),
         attempts: vec![],
     })
 }
 
 /// Nothing where the item has no attempt.
 fn attempt_from(row: &Row) -> StoreResult<Option<AttemptView>> {
-    if row.get::<_, Option<&str>>(22).is_none() {
+    if row.get::<_, Option<&str>>(23).is_none() {
         return Ok(None);
     }
     Ok(Some(AttemptView {
-        kind: word(row, 22, AttemptKind::parse)?,
-        state: word(row, 23, AttemptState::parse)?,
-        run: row.get::<_, Count>(24).0,
-        turn_at: row.get::<_, Us>(25).0,
-        settled_at: row.get::<_, Option<Us>>(26).map(|us| us.0),
-        detail: row.get(27),
-        key: row.get(28),
-        reopened: row.get(31),
+        kind: word(row, 23, AttemptKind::parse)?,
+        state: word(row, 24, AttemptState::parse)?,
+        run: row.get::<_, Count>(25).0,
+        turn_at: row.get::<_, Us>(26).0,
+        settled_at: row.get::<_, Option<Us>>(27).map(|us| us.0),
+        detail: row.get(28),
+        key: row.get(29),
+        reopened: row.get(30),
     }))
 }
 
-/// Moves a record's status, if it is one of those that it may move from.
+/// Moves an item's status, if it is one of those that it may move from.
 pub(super) async fn move_status(
     c: &impl GenericClient,
     item: &Item,
     status: &StatusMove,
 ) -> StoreResult<()> {
-    const MOVE: &str = "UPDATE record SET status = $3, updated_at = tg_now()
+    const MOVE: &str = "UPDATE item_queue SET status = $3, updated_at = tg_now()
          WHERE item_type = $1 AND item_id = $2 AND status = ANY($4)";
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     let params: Params<'_> = &[&kind, &id, &status.to, &status.from];

@@ -54,21 +54,20 @@ async fn differing(tx: &Transaction<'_>, lane: &LaneName) -> StoreResult<Vec<Row
              SELECT generation, (SELECT tg_now()) AS now FROM lane_plan
              WHERE lane = $1 AND replan_since IS NULL
          ), held AS (
-             SELECT s.window_start, count(*) AS n
-             FROM (SELECT item_type, item_id FROM item_queue
+             SELECT q.window_start, count(*) AS n
+             FROM (SELECT window_start, generation FROM item_queue
                    WHERE lane = $1 AND queue_status = 'READY'
                    UNION ALL
-                   SELECT item_type, item_id FROM item_queue
+                   SELECT window_start, generation FROM item_queue
                    WHERE lane = $1 AND queue_status = 'HELD'
                    UNION ALL
-                   SELECT item_type, item_id FROM item_queue
+                   SELECT window_start, generation FROM item_queue
                    WHERE lane = $1 AND queue_status = 'CLAIMED'
                    UNION ALL
-                   SELECT item_type, item_id FROM item_queue
+                   SELECT window_start, generation FROM item_queue
                    WHERE lane = $1 AND queue_status = 'DISPATCHED' AND finished_at IS NULL) q
-             JOIN slot s ON s.item_type = q.item_type AND s.item_id = q.item_id
-             JOIN plan ON s.generation = plan.generation AND s.window_start > plan.now
-             GROUP BY s.window_start
+             JOIN plan ON q.generation = plan.generation AND q.window_start > plan.now
+             GROUP BY q.window_start
          ), counted AS (
              SELECT w.window_start, w.used FROM lane_window w
              JOIN plan ON w.generation = plan.generation AND w.window_start > plan.now

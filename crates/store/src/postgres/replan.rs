@@ -27,7 +27,7 @@ pub(super) async fn begin(
          WHERE lane = $1 RETURNING generation";
     // What this window has sent already has used its room.
     const SENT: &str = "INSERT INTO lane_window (lane, generation, window_start, used)
-         SELECT $1, $2, $3, count(*) FROM send_log
+         SELECT $1, $2, $3, count(*) FROM attempt
          WHERE lane = $1 AND turn_at >= $3 AND turn_at < $3 + $4 HAVING count(*) > 0";
     let Some(row) = optional(tx, NEXT, &[&lane.as_str()]).await? else {
         return Err(StoreError::Invalid(no_such_lane(lane)));
@@ -53,20 +53,24 @@ pub(super) async fn adopt(
     lane: &LaneName,
     generation: i64,
 ) -> StoreResult<()> {
-    // A lookup for each, since the planner takes the few that are under way for many. Slots move
-    // only while the plan is held, so that what was found is still there.
-    const ADOPT: &str = "WITH under_way AS MATERIALIZED (
-             SELECT item_type, item_id FROM item_queue
-             WHERE lane = $1 AND queue_status = 'CLAIMED'
-             UNION ALL
-             SELECT item_type, item_id FROM item_queue
-             WHERE lane = $1 AND queue_status = 'DISPATCHED' AND finished_at IS NULL
+    // A lookup for each, since the planner takes the few that are under way for many, and by their places, which
+    // stay once they are locked. Locked one by one in the order of their keys, as everywhere.
+    const ADOPT: &str = "WITH old AS MATERIALIZED (
+             SELECT item_type, item_id FROM (
+                 SELECT item_type, item_id FROM item_queue
+                 WHERE lane = $1 AND queue_status = 'CLAIMED' AND generation < $2
+                 UNION ALL
+                 SELECT item_type, item_id FROM item_queue
+                 WHERE lane = $1 AND queue_status = 'DISPATCHED' AND finished_at IS NULL
+                   AND generation < $2) q
+             ORDER BY item_type, item_id
+         ), held AS MATERIALIZED (
+             SELECT q.place FROM old CROSS JOIN LATERAL (SELECT ctid AS place FROM item_queue
+                  WHERE item_type = old.item_type AND item_id = old.item_id AND generation < $2
+                  LIMIT 1 FOR UPDATE) q
          ), adopted AS (
-             UPDATE slot SET generation = $2
-             WHERE ctid = ANY (ARRAY(SELECT old.ctid FROM under_way q
-                  CROSS JOIN LATERAL (SELECT ctid FROM slot
-                       WHERE item_type = q.item_type AND item_id = q.item_id
-                         AND generation < $2 LIMIT 1) old))
+             UPDATE item_queue SET generation = $2
+             WHERE ctid = ANY (ARRAY(SELECT place FROM held))
              RETURNING window_start
          )
          INSERT INTO lane_window AS w (lane, generation, window_start, used)
@@ -126,13 +130,16 @@ impl Chunk<'_> {
         const MOVE: &str = "WITH n AS MATERIALIZED (
                  SELECT * FROM unnest($2::text[], $3::bigint[], $4::bigint[])
                  AS n (item_id, window_start, scheduled_time)
-             ), slots AS (
-                 UPDATE slot s SET window_start = n.window_start,
-                        scheduled_time = n.scheduled_time, generation = $5
-                 FROM n WHERE s.item_type = $1 AND s.item_id = n.item_id
+             ), held AS MATERIALIZED (
+                 SELECT q.item_id FROM n JOIN item_queue q ON q.item_type = $1 AND q.item_id = n.item_id
+                 ORDER BY q.item_id FOR UPDATE OF q
              )
-             UPDATE item_queue q SET scheduled_exec_time = n.scheduled_time
-             FROM n WHERE q.item_type = $1 AND q.item_id = n.item_id AND q.queue_status = 'READY'";
+             UPDATE item_queue q SET window_start = n.window_start,
+                    scheduled_time = n.scheduled_time, generation = $5,
+                    scheduled_exec_time = CASE q.queue_status WHEN 'READY' THEN n.scheduled_time
+                                               ELSE q.scheduled_exec_time END
+             FROM held JOIN n ON n.item_id = held.item_id
+             WHERE q.item_type = $1 AND q.item_id = held.item_id";
         let ids: Vec<&str> = done.iter().map(|d| d.item.id.as_str()).collect();
         let times: Vec<Us> = done.iter().map(|d| Us(d.to)).collect();
         let kind = self.item_type.as_str();

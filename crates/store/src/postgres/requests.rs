@@ -198,7 +198,7 @@ async fn accept(c: &impl GenericClient, request: &NewRequest) -> StoreResult<Acc
              due_at)
          SELECT $1, $2, 'WAITING', $3, $4, $5, $6, '{}', 1, 1, 0, t.at, t.at + $7
          FROM (SELECT tg_now()) t (at)
-         WHERE NOT EXISTS (SELECT 1 FROM record WHERE item_type = $1 AND item_id = $2)
+         WHERE NOT EXISTS (SELECT 1 FROM item_queue WHERE item_type = $1 AND item_id = $2)
          ON CONFLICT (item_type, item_id) DO UPDATE SET
              state = 'WAITING', content_hash = excluded.content_hash,
              amount_minor = excluded.amount_minor, currency = excluded.currency,

@@ -35,18 +35,14 @@ impl RuleStops for PostgresStore {
         after: Option<&ItemId>,
         limit: u32,
     ) -> StoreResult<Vec<Judged>> {
-        // The page first, then the rest of each row by its key, as in `records.rs`.
-        const PAGE: &str = "SELECT r.item_id, q.queue_status, q.finished_at IS NOT NULL, q.lane,
-                 r.document, x.context_json, s.requested_time, q.scheduled_exec_time, q.passed_rules
-             FROM (SELECT * FROM record WHERE item_type = $1 AND status = $2 AND item_id > $3
-                   ORDER BY item_id LIMIT $4) r
-             CROSS JOIN LATERAL (SELECT * FROM item_queue q
-                   WHERE q.item_type = r.item_type AND q.item_id = r.item_id LIMIT 1) q
-             CROSS JOIN LATERAL (SELECT * FROM slot s
-                   WHERE s.item_type = r.item_type AND s.item_id = r.item_id LIMIT 1) s
-             LEFT JOIN LATERAL (SELECT * FROM item_context x
-                   WHERE x.item_type = r.item_type AND x.item_id = r.item_id LIMIT 1) x ON true
-             ORDER BY r.item_id";
+        // The page first, then each body by its key, as in `records.rs`.
+        const PAGE: &str = "SELECT q.item_id, q.queue_status, q.finished_at IS NOT NULL, q.lane,
+                 b.body, q.requested_time, q.scheduled_exec_time, q.passed_rules
+             FROM (SELECT * FROM item_queue WHERE item_type = $1 AND status = $2 AND item_id > $3
+                   ORDER BY item_id LIMIT $4) q
+             LEFT JOIN LATERAL (SELECT body FROM item_body b
+                   WHERE b.item_type = q.item_type AND b.item_id = q.item_id LIMIT 1) b ON true
+             ORDER BY q.item_id";
         let (item_type, status) = (item_type.clone(), status.to_owned());
         let after = after.map_or(String::new(), ToString::to_string);
         self.runner
@@ -98,10 +94,9 @@ fn judged_from(row: &Row) -> StoreResult<Judged> {
         queue_status: word(row, 1, QueueStatus::parse)?,
         has_ended: row.get(2),
         lane: LaneName::new(row.get::<_, String>(3)),
-        document: row.get(4),
-        context: row.get(5),
-        requested: row.get::<_, Us>(6).0,
-        due: row.get::<_, Us>(7).0,
-        passed_rules: split_rules(row.get(8)),
+        body: row.get(4),
+        requested: row.get::<_, Us>(5).0,
+        due: row.get::<_, Us>(6).0,
+        passed_rules: split_rules(row.get(7)),
     })
 }

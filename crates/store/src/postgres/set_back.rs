@@ -19,9 +19,7 @@ pub(super) async fn make_due(tx: &Transaction<'_>) -> StoreResult<()> {
              WHERE queue_status = 'CLAIMED' AND claimed_at > $2
          ), unsent AS MATERIALIZED (
              SELECT q.item_type, q.item_id, q.queue_status AS before,
-                    greatest($1, (SELECT s.requested_time FROM slot s
-                         WHERE s.item_type = q.item_type AND s.item_id = q.item_id
-                           AND s.requested_time <> q.created_at)) AS due
+                    greatest($1, nullif(q.requested_time, q.created_at)) AS due
              FROM taken JOIN item_queue q USING (item_type, item_id)
              WHERE q.queue_status IN ('CLAIMED', 'DISPATCHED') AND q.finished_at IS NULL
                AND NOT EXISTS (SELECT 1 FROM attempt a

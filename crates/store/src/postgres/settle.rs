@@ -1,4 +1,4 @@
-//! Settling: the outcome, the record and the queue row, in one statement per way to go on.
+//! Settling: the outcome and the item, in one statement per way to go on.
 
 use deadpool_postgres::{GenericClient, Transaction};
 use futures::future::try_join_all;
@@ -19,15 +19,13 @@ const FINISH: &str = "WITH settled AS (
          RETURNING attempt_id
      ), owned AS (
          UPDATE item_queue SET queue_status = 'DISPATCHED', finished_at = tg_now(),
-                dispatched_at = coalesce(dispatched_at, tg_now())
+                dispatched_at = coalesce(dispatched_at, tg_now()),
+                status = CASE WHEN status = ANY($8) THEN $7 ELSE status END,
+                updated_at = CASE WHEN status = ANY($8) THEN tg_now() ELSE updated_at END
          WHERE item_type = $1 AND item_id = $2 AND run = $3
            AND queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL
            AND EXISTS (SELECT 1 FROM settled)
          RETURNING item_id
-     ), moved AS (
-         UPDATE record SET status = $7, updated_at = tg_now()
-         WHERE item_type = $1 AND item_id = $2 AND status = ANY($8)
-           AND EXISTS (SELECT 1 FROM owned)
      ), audited AS (
          INSERT INTO audit_log (item_type, item_id, action, status_after, actor, detail, created_at)
          SELECT $1, $2, $5, $7, 'sender', $6, tg_now() FROM settled WHERE $5 <> 'DONE'
@@ -44,15 +42,13 @@ const REQUEUE: &str = "WITH settled AS (
          UPDATE item_queue SET queue_status = 'READY', run = run + 1,
                 scheduled_exec_time = tg_now() + $9, last_error = $10,
                 failures = failures + CASE WHEN $13 THEN 1 ELSE 0 END,
-                claimed_at = NULL, dispatched_at = NULL
+                claimed_at = NULL, dispatched_at = NULL,
+                status = CASE WHEN status = ANY($8) THEN $7 ELSE status END,
+                updated_at = CASE WHEN status = ANY($8) THEN tg_now() ELSE updated_at END
          WHERE item_type = $1 AND item_id = $2 AND run = $3
            AND queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL
            AND EXISTS (SELECT 1 FROM settled)
          RETURNING item_id
-     ), moved AS (
-         UPDATE record SET status = $7, updated_at = tg_now()
-         WHERE item_type = $1 AND item_id = $2 AND status = ANY($8)
-           AND EXISTS (SELECT 1 FROM owned)
      ), disproved AS (
          UPDATE attempt SET state = 'RETRY', detail = $12, settled_at = tg_now()
          WHERE $11 AND item_type = $1 AND item_id = $2 AND state = 'UNKNOWN'
@@ -63,22 +59,21 @@ const REQUEUE: &str = "WITH settled AS (
      )
      SELECT EXISTS (SELECT 1 FROM settled), EXISTS (SELECT 1 FROM owned)";
 
-/// The queue row stays as it is, and is held so that nobody takes the item meanwhile.
+/// Its place in the queue stays as it is. Written even if the status stays, too: so it is held, and nobody takes the item
+/// meanwhile.
 const STAY: &str = "WITH settled AS (
          UPDATE attempt SET state = $5, detail = $6, settled_at = tg_now()
          WHERE attempt_id = $4
            AND (state = 'OPEN' OR ($5 = 'DONE' AND state IN ('UNKNOWN', 'RETRY')))
          RETURNING attempt_id
      ), owned AS (
-         SELECT item_id FROM item_queue
+         UPDATE item_queue SET
+                status = CASE WHEN status = ANY($8) THEN $7 ELSE status END,
+                updated_at = CASE WHEN status = ANY($8) THEN tg_now() ELSE updated_at END
          WHERE item_type = $1 AND item_id = $2 AND run = $3
            AND queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL
            AND EXISTS (SELECT 1 FROM settled)
-         FOR SHARE
-     ), moved AS (
-         UPDATE record SET status = $7, updated_at = tg_now()
-         WHERE item_type = $1 AND item_id = $2 AND status = ANY($8)
-           AND EXISTS (SELECT 1 FROM owned)
+         RETURNING item_id
      ), audited AS (
          INSERT INTO audit_log (item_type, item_id, action, status_after, actor, detail, created_at)
          SELECT $1, $2, $5, $7, 'sender', $6, tg_now() FROM settled WHERE $5 <> 'DONE'

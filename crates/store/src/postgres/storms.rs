@@ -271,11 +271,10 @@ async fn streak(tx: &Transaction<'_>, watched: &Watched) -> StoreResult<Option<A
     const OLDEST: &str = "SELECT attempt_id, turn_at FROM attempt
          WHERE watch_id = $1 AND attempt_id > $2 AND state = 'REFUSED' AND NOT reopened
          ORDER BY attempt_id DESC LIMIT 1 OFFSET $3";
-    const DONE: &str = "SELECT count(*) FROM (SELECT 1 FROM send_log l
-             JOIN attempt a ON a.attempt_id = l.attempt_id
-             WHERE l.lane = $1 AND l.turn_at > $2 AND a.watch_id = $3 AND a.kind = 'SEND'
-               AND a.state = 'DONE'
-             ORDER BY l.turn_at LIMIT $4) done";
+    const DONE: &str = "SELECT count(*) FROM (SELECT 1 FROM attempt
+             WHERE lane = $1 AND turn_at > $2 AND watch_id = $3 AND kind = 'SEND'
+               AND state = 'DONE'
+             ORDER BY turn_at LIMIT $4) done";
     let limits = watched.limits;
     if limits.streak == 0 {
         return Ok(None);
@@ -303,11 +302,10 @@ async fn refused_before(
     turn_at: i64,
 ) -> StoreResult<Option<AttemptId>> {
     const BEFORE: &str = "WITH before AS MATERIALIZED (
-             SELECT a.attempt_id, a.state FROM (
-                 SELECT attempt_id FROM send_log WHERE lane = $1 AND turn_at < $2
+             SELECT attempt_id, state FROM (
+                 SELECT * FROM attempt WHERE lane = $1 AND turn_at < $2
                  ORDER BY turn_at DESC LIMIT $5) l
-             JOIN attempt a ON a.attempt_id = l.attempt_id
-             WHERE a.watch_id = $3 AND a.kind = 'SEND' AND a.attempt_id > $4)
+             WHERE watch_id = $3 AND kind = 'SEND' AND attempt_id > $4)
          SELECT min(attempt_id) FROM before
          WHERE state = 'REFUSED' AND attempt_id > coalesce(
              (SELECT max(attempt_id) FROM before WHERE state = 'DONE'), 0)";
@@ -379,12 +377,12 @@ async fn refused_in(
     after: Option<AttemptId>,
     limit: u32,
 ) -> StoreResult<Page<RefusedItem, AttemptId>> {
-    const REFUSED: &str = "SELECT a.item_id, a.attempt_id, r.amount_minor, r.currency
+    const REFUSED: &str = "SELECT a.item_id, a.attempt_id, q.amount_minor, q.currency
          FROM storm s
          JOIN attempt a ON a.watch_id = s.watch_id AND a.state = 'REFUSED' AND NOT a.reopened
               AND a.attempt_id >= s.first_attempt
               AND (s.last_attempt IS NULL OR a.attempt_id <= s.last_attempt)
-         JOIN record r ON r.item_type = a.item_type AND r.item_id = a.item_id
+         JOIN item_queue q ON q.item_type = a.item_type AND q.item_id = a.item_id
          WHERE s.storm_id = $1 AND a.attempt_id > $2 AND a.item_type = $3
          ORDER BY a.attempt_id LIMIT $4";
     let asked = rows_needed(limit, false);
@@ -412,10 +410,9 @@ async fn suspicion(c: &impl GenericClient, item: &Item) -> StoreResult<Suspicion
          JOIN lane_cursor k ON k.lane = a.lane
          WHERE a.item_type = $1 AND a.item_id = $2 AND a.state = 'REFUSED'
          ORDER BY a.attempt_id DESC LIMIT 1";
-    const ACCEPTED: &str = "SELECT EXISTS (SELECT 1 FROM (SELECT attempt_id FROM send_log
+    const ACCEPTED: &str = "SELECT EXISTS (SELECT 1 FROM (SELECT * FROM attempt
              WHERE lane = $1 AND turn_at > $2 ORDER BY turn_at LIMIT $4) l
-         JOIN attempt a ON a.attempt_id = l.attempt_id
-         WHERE a.watch_id = $3 AND a.kind = 'SEND' AND a.state = 'DONE')";
+         WHERE watch_id = $3 AND kind = 'SEND' AND state = 'DONE')";
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     let Some(last) = optional(c, LAST, &[&kind, &id]).await? else {
         return Ok(Suspicion::None);

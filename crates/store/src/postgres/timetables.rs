@@ -41,20 +41,17 @@ impl Timetables for PostgresStore {
     async fn sent_on_slots(&self, lane: &LaneName, limit: u32) -> StoreResult<Vec<SentOnSlot>> {
         /// Some more are looked at than are wanted, and each is looked up by its keys.
         const SENT: &str = "WITH log AS MATERIALIZED (
-                 SELECT turn_at, attempt_id,
+                 SELECT item_type, item_id, run, kind, turn_at,
                         lag(turn_at) OVER (ORDER BY turn_at) AS before
-                 FROM (SELECT turn_at, attempt_id FROM send_log WHERE lane = $1
+                 FROM (SELECT item_type, item_id, run, kind, turn_at FROM attempt WHERE lane = $1
                        ORDER BY turn_at DESC LIMIT $2::bigint * 2) last
              )
-             SELECT s.scheduled_time, q.claimed_at, log.turn_at, log.before
+             SELECT q.scheduled_time, q.claimed_at, log.turn_at, log.before
              FROM log
-             CROSS JOIN LATERAL (SELECT item_type, item_id FROM attempt
-                  WHERE attempt_id = log.attempt_id AND run = 1 AND kind = 'SEND' LIMIT 1) a
-             CROSS JOIN LATERAL (SELECT claimed_at FROM item_queue
-                  WHERE item_type = a.item_type AND item_id = a.item_id AND run = 1
+             CROSS JOIN LATERAL (SELECT scheduled_time, claimed_at FROM item_queue
+                  WHERE item_type = log.item_type AND item_id = log.item_id AND run = 1
                     AND claimed_at IS NOT NULL LIMIT 1) q
-             CROSS JOIN LATERAL (SELECT scheduled_time FROM slot
-                  WHERE item_type = a.item_type AND item_id = a.item_id LIMIT 1) s
+             WHERE log.run = 1 AND log.kind = 'SEND'
              ORDER BY log.turn_at DESC LIMIT $2::bigint";
         let (lane, limit) = (lane.clone(), i64::from(limit));
         self.runner

@@ -1,4 +1,4 @@
-//! Admission: record, slot, context and queue row of each item, in the caller's transaction.
+//! Admission: body and item row of each item, in the caller's transaction.
 
 use std::collections::HashMap;
 
@@ -116,11 +116,11 @@ impl Batch<'_> {
     fn known(&self, item: &NewItem) -> rusqlite::Result<Option<Admission>> {
         self.c
             .prepare_cached(
-                "SELECT r.content_hash, s.lane, s.scheduled_time, s.deadline, q.init_workflow_id
-                 FROM record r
-                 JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
-                 JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
-                 WHERE r.item_type = ?1 AND r.item_id = ?2",
+                "SELECT coalesce(b.content_hash, ''), q.lane, q.scheduled_time, q.deadline,
+                        coalesce(b.init_workflow_id, '')
+                 FROM item_queue q
+                 LEFT JOIN item_body b ON b.item_type = q.item_type AND b.item_id = q.item_id
+                 WHERE q.item_type = ?1 AND q.item_id = ?2",
             )?
             .query_row(params![self.item_type.as_str(), item.id.as_str()], |row| {
                 if row.get::<_, String>(0)? != item.record.content_hash {
@@ -153,68 +153,46 @@ impl Batch<'_> {
         let record = &item.record;
         self.c
             .prepare_cached(
-                "INSERT INTO record (item_type, item_id, owner, status, amount_minor, currency,
-                                     content_hash, document, created_at, updated_at,
-                                     duplicate_key, counted, by_owner)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12)",
+                "INSERT INTO item_body (item_type, item_id, content_hash, body, init_workflow_id,
+                                        bulk_id)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             )?
             .execute(params![
                 kind,
                 id,
-                record.owner,
-                record.status,
-                record.money.minor,
-                record.money.currency.code(),
                 record.content_hash,
-                record.document,
-                now,
-                item.duplicate_key(),
-                item.is_counted(),
-                record.by_owner
-            ])?;
-        self.c
-            .prepare_cached(
-                "INSERT INTO slot (item_type, item_id, lane, window_start, scheduled_time,
-                                   requested_time, deadline, generation)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-            )?
-            .execute(params![
-                kind,
-                id,
-                item.lane.as_str(),
-                Us(place.window),
-                Us(place.scheduled),
-                Us(requested),
-                item.deadline.map(Us),
-                generation
-            ])?;
-        self.c
-            .prepare_cached(
-                "INSERT INTO item_context (item_type, item_id, context_json, bulk_id)
-                 VALUES (?1, ?2, ?3, ?4)",
-            )?
-            .execute(params![
-                kind,
-                id,
-                item.context_json,
+                item.body,
+                item.init_flow.as_str(),
                 item.bulk().as_ref().map(BulkId::as_str)
             ])?;
+        // The owner only where somebody looks for it.
         self.c
             .prepare_cached(
-                "INSERT INTO item_queue (item_type, item_id, lane, queue_status,
-                     scheduled_exec_time, run, fence, retry_count, init_workflow_id, created_at,
-                     hold_after, deadline)
-                 VALUES (?1, ?2, ?3, 'READY', ?4, 1, 0, 0, ?5, ?6, ?7, ?8)",
+                "INSERT INTO item_queue (item_type, item_id, lane, currency, amount_minor,
+                     created_at, requested_time, window_start, scheduled_time, generation, deadline,
+                     hold_after, duplicate_key, owner, counted, by_owner, queue_status, status,
+                     updated_at, scheduled_exec_time, run, fence, retry_count)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
+                         'READY', ?17, ?6, ?9, 1, 0, 0)",
             )?
             .execute(params![
                 kind,
                 id,
                 item.lane.as_str(),
-                Us(place.scheduled),
-                item.init_flow.as_str(),
+                record.money.currency.code(),
+                record.money.minor,
                 now,
+                Us(requested),
+                Us(place.window),
+                Us(place.scheduled),
+                generation,
+                item.deadline.map(Us),
                 item.deadline.filter(|_| item.hold_if_late).map(Us),
-                item.deadline.map(Us)
+                item.duplicate_key(),
+                item.sought_owner(),
+                item.is_counted(),
+                record.by_owner,
+                record.status
             ])?;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Amendments: document, amount, status and queue row, together.
+//! Amendments: body, amount, status and place in the queue, together.
 
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
@@ -43,21 +43,17 @@ fn amend(
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     let written = c
         .prepare_cached(
-            "UPDATE record SET document = ?4, amount_minor = coalesce(?5, amount_minor),
-                    updated_at = ?6
-             WHERE item_type = ?1 AND item_id = ?2 AND document = ?3",
+            "UPDATE item_body SET body = ?4 WHERE item_type = ?1 AND item_id = ?2 AND body = ?3",
         )?
-        .execute(params![
-            kind,
-            id,
-            amendment.was,
-            amendment.document,
-            amendment.amount_minor,
-            now
-        ])?;
+        .execute(params![kind, id, amendment.was, amendment.body])?;
     if written == 0 {
         return Ok(Intervened::Refused(CHANGED_MEANWHILE.to_owned()));
     }
+    c.prepare_cached(
+        "UPDATE item_queue SET amount_minor = coalesce(?3, amount_minor), updated_at = ?4
+         WHERE item_type = ?1 AND item_id = ?2",
+    )?
+    .execute(params![kind, id, amendment.amount_minor, now])?;
     if let Some(status) = amendment.record() {
         move_status(c, item, &status, now)?;
     }

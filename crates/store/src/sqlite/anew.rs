@@ -2,7 +2,6 @@
 
 use rusqlite::{Connection, params};
 use rust_decimal::Decimal;
-use tollgate_core::Timestamp;
 use tollgate_core::id::Item;
 use tollgate_core::lane_in_force::{never_opens, no_such_lane};
 use tollgate_core::ports::{Intervened, StatusMove};
@@ -39,8 +38,7 @@ pub(super) fn place(
     let generation = plan.generation();
     plan.write_back()?;
     give_back(c, &anew.item, now)?;
-    move_slot(c, anew, place, generation)?;
-    make_ready(c, anew, place.scheduled)?;
+    make_ready(c, anew, place, generation)?;
     if let Some(status) = &anew.reopened {
         reopen(c, &anew.item, status, now)?;
     }
@@ -50,28 +48,12 @@ pub(super) fn place(
     Ok(Intervened::Yes)
 }
 
-fn move_slot(c: &Connection, anew: &Anew, place: Place, generation: i64) -> rusqlite::Result<()> {
-    c.prepare_cached(
-        "UPDATE slot SET window_start = ?3, scheduled_time = ?4, requested_time = ?5,
-                generation = ?6
-         WHERE item_type = ?1 AND item_id = ?2",
-    )?
-    .execute(params![
-        anew.item.item_type.as_str(),
-        anew.item.id.as_str(),
-        Us(place.window),
-        Us(place.scheduled),
-        Us(anew.requested),
-        generation
-    ])
-    .map(drop)
-}
-
 /// One that was HELD for its deadline is not held for it again: a person has decided. It is another run: a flow that was
 /// started for the old time, and has not had its turn yet, finds it taken.
-fn make_ready(c: &Connection, anew: &Anew, due: Timestamp) -> rusqlite::Result<()> {
+fn make_ready(c: &Connection, anew: &Anew, place: Place, generation: i64) -> rusqlite::Result<()> {
     c.prepare_cached(
-        "UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = ?3, last_error = NULL,
+        "UPDATE item_queue SET window_start = ?3, scheduled_time = ?4, requested_time = ?5,
+                generation = ?6, queue_status = 'READY', scheduled_exec_time = ?4, last_error = NULL,
                 hold_after = CASE WHEN queue_status = 'HELD' AND held_by IS NULL THEN NULL
                                   ELSE hold_after END,
                 held_by = NULL,
@@ -82,7 +64,10 @@ fn make_ready(c: &Connection, anew: &Anew, due: Timestamp) -> rusqlite::Result<(
     .execute(params![
         anew.item.item_type.as_str(),
         anew.item.id.as_str(),
-        Us(due)
+        Us(place.window),
+        Us(place.scheduled),
+        Us(anew.requested),
+        generation
     ])
     .map(drop)
 }

@@ -8,8 +8,8 @@ use tollgate_core::gate::Moment;
 use tollgate_core::lane_in_force::{Standing, no_such_lane};
 use tollgate_core::ports::{CallGiven, CallTurn, CallWanted};
 
-use super::lanes;
 use super::value::Us;
+use super::{eras, lanes};
 
 pub(super) fn take(
     c: &Connection,
@@ -60,7 +60,11 @@ fn log(c: &Connection, lane: &str, at: Us) -> rusqlite::Result<()> {
              last_call = excluded.last_call",
     )?
     .execute(params![lane, at])?;
-    c.prepare_cached("INSERT INTO send_log (lane, turn_at, attempt_id) VALUES (?1, ?2, 0)")?
-        .execute(params![lane, at])?;
+    c.prepare_cached(
+        "INSERT INTO attempt (item_type, item_id, run, kind, state, lane, idempotency_key, turn_at,
+                              era, detail)
+         VALUES ('', '', 0, 'CALL', 'CALL', ?1, '', ?2, ?3, '')",
+    )?
+    .execute(params![lane, at, eras::current(c)?.number])?;
     Ok(())
 }

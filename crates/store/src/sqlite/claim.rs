@@ -71,20 +71,18 @@ pub(super) fn unsent(c: &Connection, lane: &LaneName) -> rusqlite::Result<u32> {
 
 /// READY and stale claims are two questions, each served by its own index. What could not be started
 /// before is not claimed ahead of its pause: only a try tells whether it can be started now.
-const DUE: &str = "SELECT q.item_id, q.run, q.fence, q.scheduled_exec_time, x.context_json,
-            EXISTS (SELECT 1 FROM slot s WHERE s.item_type = q.item_type
-                AND s.item_id = q.item_id AND s.scheduled_time = q.scheduled_exec_time)
+const DUE: &str = "SELECT q.item_id, q.run, q.fence, q.scheduled_exec_time, b.body,
+            q.scheduled_time = q.scheduled_exec_time
      FROM item_queue q INDEXED BY item_queue_ready
-     LEFT JOIN item_context x ON x.item_type = q.item_type AND x.item_id = q.item_id
+     LEFT JOIN item_body b ON b.item_type = q.item_type AND b.item_id = q.item_id
      WHERE q.item_type = ?1 AND q.lane = ?2 AND q.queue_status = 'READY'
        AND q.scheduled_exec_time <= ?3
        AND (q.retry_count = 0 OR q.scheduled_exec_time <= ?5)
      ORDER BY q.scheduled_exec_time LIMIT ?4";
-const STALE: &str = "SELECT q.item_id, q.run, q.fence, q.scheduled_exec_time, x.context_json,
-            EXISTS (SELECT 1 FROM slot s WHERE s.item_type = q.item_type
-                AND s.item_id = q.item_id AND s.scheduled_time = q.scheduled_exec_time)
+const STALE: &str = "SELECT q.item_id, q.run, q.fence, q.scheduled_exec_time, b.body,
+            q.scheduled_time = q.scheduled_exec_time
      FROM item_queue q INDEXED BY item_queue_claimed
-     LEFT JOIN item_context x ON x.item_type = q.item_type AND x.item_id = q.item_id
+     LEFT JOIN item_body b ON b.item_type = q.item_type AND b.item_id = q.item_id
      WHERE q.item_type = ?1 AND q.lane = ?2 AND q.queue_status = 'CLAIMED'
        AND q.claimed_at <= ?3
      ORDER BY q.claimed_at LIMIT ?4";
@@ -164,9 +162,9 @@ fn candidates(
         .collect()
 }
 
-/// An item without its context can never run; it harms nobody else.
+/// An item without its body can never run; it harms nobody else.
 fn bury(c: &Connection, claim: &Claim, id: &str, now: i64) -> rusqlite::Result<()> {
-    let why = "its context is missing";
+    let why = "its body is missing";
     c.prepare_cached(
         "UPDATE item_queue SET queue_status = 'DEAD', last_error = ?3
          WHERE item_type = ?1 AND item_id = ?2",

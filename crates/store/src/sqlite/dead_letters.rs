@@ -23,12 +23,11 @@ impl DeadLetters for SqliteStore {
         after: Option<&ItemId>,
         limit: u32,
     ) -> StoreResult<Page<DeadLetter, ItemId>> {
-        const DEAD: &str = "SELECT q.item_id, r.status, r.amount_minor, r.currency, q.lane, q.run,
-                 q.retry_count, q.last_error, q.scheduled_exec_time
-             FROM item_queue q INDEXED BY item_queue_dead
-             JOIN record r ON r.item_type = q.item_type AND r.item_id = q.item_id
-             WHERE q.item_type = ?1 AND q.item_id > ?2 AND q.queue_status = 'DEAD'
-             ORDER BY q.item_id LIMIT ?3";
+        const DEAD: &str = "SELECT item_id, status, amount_minor, currency, lane, run,
+                 retry_count, last_error, scheduled_exec_time
+             FROM item_queue INDEXED BY item_queue_dead
+             WHERE item_type = ?1 AND item_id > ?2 AND queue_status = 'DEAD'
+             ORDER BY item_id LIMIT ?3";
         let item_type = item_type.clone();
         let after = after.map_or(String::new(), ToString::to_string);
         let read = move |c: &Connection| {

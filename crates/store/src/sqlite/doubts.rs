@@ -31,7 +31,7 @@ impl Doubts for SqliteStore {
         let after = after.map_or(String::new(), ToString::to_string);
         let read = move |c: &Connection| {
             c.prepare_cached(
-                "SELECT item_id FROM record INDEXED BY record_status
+                "SELECT item_id FROM item_queue INDEXED BY item_queue_status
                  WHERE item_type = ?1 AND item_id > ?2 AND status = 'IN_DOUBT'
                  ORDER BY item_id LIMIT ?3",
             )?
@@ -65,7 +65,7 @@ impl Doubts for SqliteStore {
         let read = move |c: &Connection| {
             c.prepare_cached(
                 "SELECT currency, count(*), sum(amount_minor), min(updated_at)
-                 FROM record INDEXED BY record_status
+                 FROM item_queue INDEXED BY item_queue_status
                  WHERE item_type = ?1 AND status = 'IN_DOUBT'
                  GROUP BY currency ORDER BY currency",
             )?
@@ -108,10 +108,12 @@ fn ordered(
     after: Option<Bookmark>,
     asked: u32,
 ) -> rusqlite::Result<Vec<Bookmark>> {
-    const OLDEST: &str = "SELECT updated_at, item_id FROM record INDEXED BY record_doubt_age
+    const OLDEST: &str =
+        "SELECT updated_at, item_id FROM item_queue INDEXED BY item_queue_doubt_age
          WHERE item_type = ?1 AND status = 'IN_DOUBT' AND (updated_at, item_id) > (?2, ?3)
          ORDER BY updated_at, item_id LIMIT ?4";
-    const LARGEST: &str = "SELECT amount_minor, item_id FROM record INDEXED BY record_doubt_amount
+    const LARGEST: &str =
+        "SELECT amount_minor, item_id FROM item_queue INDEXED BY item_queue_doubt_amount
          WHERE item_type = ?1 AND status = 'IN_DOUBT' AND currency = ?5
            AND (amount_minor, item_id) < (?2, ?3)
          ORDER BY amount_minor DESC, item_id DESC LIMIT ?4";
@@ -137,7 +139,7 @@ fn ordered(
 pub(super) fn doubt(c: &Connection, item: &Item, now: Us) -> rusqlite::Result<Option<ItemInDoubt>> {
     let key = params![item.item_type.as_str(), item.id.as_str()];
     let status = c
-        .prepare_cached("SELECT status FROM record WHERE item_type = ?1 AND item_id = ?2")?
+        .prepare_cached("SELECT status FROM item_queue WHERE item_type = ?1 AND item_id = ?2")?
         .query_row(key, |row| row.get(0))
         .optional()?;
     let Some(record_status) = status else {

@@ -26,10 +26,11 @@ pub(super) fn note(
     abandon(c, item, now)?;
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     let era = eras::current(c)?.number;
+    // Without a lane: nothing was sent.
     c.prepare_cached(
         "INSERT INTO attempt (item_type, item_id, run, kind, state, lane, idempotency_key,
                               turn_at, era, settled_at, detail)
-         SELECT item_type, item_id, run, 'PROBE', 'DONE', lane, '', ?3, ?4, ?3, ?5
+         SELECT item_type, item_id, run, 'PROBE', 'DONE', '', '', ?3, ?4, ?3, ?5
          FROM item_queue WHERE item_type = ?1 AND item_id = ?2",
     )?
     .execute(params![kind, id, now, era, evidence.reason])?;

@@ -37,7 +37,7 @@ fn last_twin(
 ) -> rusqlite::Result<Option<Timestamp>> {
     let last: Option<Us> = c
         .prepare_cached(
-            "SELECT max(created_at) FROM record
+            "SELECT max(created_at) FROM item_queue INDEXED BY item_queue_twin
              WHERE item_type = ?1 AND duplicate_key = ?2
                AND status NOT IN (SELECT value FROM json_each(?3))",
         )?
@@ -68,12 +68,12 @@ fn total_of(c: &Connection, item_type: &ItemType, asked: &TotalQuestion) -> rusq
             ],
             two,
         )?);
-    // Left alone, the planner would take the primary key, and read every record there is.
+    // Left alone, the planner would take the primary key, and read every item there is.
     let withdrawn = sum(c
         .prepare_cached(
             "SELECT coalesce(sum(amount_minor / 1000000), 0),
                     coalesce(sum(amount_minor % 1000000), 0)
-             FROM record INDEXED BY record_counted
+             FROM item_queue INDEXED BY item_queue_counted
              WHERE counted = 1 AND item_type = ?1 AND owner = ?2 AND currency = ?3
                AND status IN (SELECT value FROM json_each(?6))
                AND created_at >= ?4 AND created_at < ?5",

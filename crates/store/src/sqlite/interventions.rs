@@ -209,9 +209,8 @@ pub(super) fn found(c: &Connection, item: &Item) -> rusqlite::Result<Option<Foun
                                AND a.attempt_id > coalesce((SELECT max(d.attempt_id) FROM attempt d
                                     WHERE d.item_type = ?1 AND d.item_id = ?2
                                       AND (d.state = 'DECLINED' OR d.reopened)), 0)))),
-                q.finished_at IS NOT NULL, r.status, q.run
+                q.finished_at IS NOT NULL, q.status, q.run
          FROM item_queue q
-         JOIN record r ON r.item_type = q.item_type AND r.item_id = q.item_id
          WHERE q.item_type = ?1 AND q.item_id = ?2",
     )?
     .query_row(params![item.item_type.as_str(), item.id.as_str()], |row| {
@@ -232,7 +231,7 @@ pub(super) fn found(c: &Connection, item: &Item) -> rusqlite::Result<Option<Foun
 pub(super) fn give_back(c: &Connection, item: &Item, now: Us) -> rusqlite::Result<()> {
     let slot: Option<(String, i64, Us)> = c
         .prepare_cached(
-            "SELECT lane, generation, window_start FROM slot
+            "SELECT lane, generation, window_start FROM item_queue
              WHERE item_type = ?1 AND item_id = ?2 AND scheduled_time > ?3",
         )?
         .query_row(

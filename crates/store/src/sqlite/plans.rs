@@ -132,12 +132,11 @@ fn waiting(
         (spot.due.as_microsecond(), spot.id.to_string())
     });
     c.prepare_cached(
-        "SELECT q.item_id, q.scheduled_exec_time, s.window_start, s.requested_time, s.deadline
+        "SELECT q.item_id, q.scheduled_exec_time, q.window_start, q.requested_time, q.deadline
          FROM item_queue q INDEXED BY item_queue_ready
-         JOIN slot s ON s.item_type = q.item_type AND s.item_id = q.item_id
          WHERE q.lane = ?1 AND q.item_type = ?2 AND q.queue_status = 'READY'
            AND q.scheduled_exec_time >= ?3
-           AND (q.scheduled_exec_time, q.item_id) > (?3, ?4) AND s.generation < ?5
+           AND (q.scheduled_exec_time, q.item_id) > (?3, ?4) AND q.generation < ?5
            AND NOT EXISTS (SELECT 1 FROM attempt a
                 WHERE a.item_type = q.item_type AND a.item_id = q.item_id)
          ORDER BY q.scheduled_exec_time, q.item_id LIMIT ?6",

@@ -175,9 +175,9 @@ impl Queue for SqliteStore {
         let (item_type, before) = (item_type.clone(), self.clock.now_us() - micros(older_than));
         let read = move |c: &Connection| {
             c.prepare_cached(
-                "SELECT q.item_id, q.run, q.retry_count, coalesce(x.context_json, ''), q.lane
+                "SELECT q.item_id, q.run, q.retry_count, coalesce(b.body, ''), q.lane
                  FROM item_queue q
-                 LEFT JOIN item_context x ON x.item_type = q.item_type AND x.item_id = q.item_id
+                 LEFT JOIN item_body b ON b.item_type = q.item_type AND b.item_id = q.item_id
                  WHERE q.item_type = ?1 AND q.queue_status = 'DISPATCHED'
                    AND q.finished_at IS NULL AND q.dispatched_at < ?2
                  ORDER BY q.dispatched_at LIMIT ?3",

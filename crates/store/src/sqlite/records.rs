@@ -21,18 +21,15 @@ impl Records for SqliteStore {
         let read = move |c: &Connection| {
             let view = c
                 .prepare_cached(
-                    "SELECT r.status, r.amount_minor, r.currency, r.content_hash, r.document,
-                            q.lane, q.queue_status, q.run, s.scheduled_time, s.requested_time,
-                            s.deadline, q.scheduled_exec_time, q.init_workflow_id,
+                    "SELECT q.status, q.amount_minor, q.currency, coalesce(b.content_hash, ''),
+                            b.body, q.lane, q.queue_status, q.run, q.scheduled_time, q.requested_time,
+                            q.deadline, q.scheduled_exec_time, coalesce(b.init_workflow_id, ''),
                             q.exec_workflow_id, q.retry_count, q.last_error, q.created_at,
                             q.claimed_at, q.dispatched_at, q.finished_at, q.hold_after IS NOT NULL,
-                            x.context_json, q.dispatch_batch_id, q.passed_rules
-                     FROM record r
-                     JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
-                     JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
-                     LEFT JOIN item_context x
-                            ON x.item_type = r.item_type AND x.item_id = r.item_id
-                     WHERE r.item_type = ?1 AND r.item_id = ?2",
+                            q.dispatch_batch_id, q.passed_rules
+                     FROM item_queue q
+                     LEFT JOIN item_body b ON b.item_type = q.item_type AND b.item_id = q.item_id
+                     WHERE q.item_type = ?1 AND q.item_id = ?2",
                 )?
                 .query_row(params![item.item_type.as_str(), item.id.as_str()], |row| {
                     view_from(row, &item)
@@ -47,17 +44,17 @@ impl Records for SqliteStore {
         self.readers.read(read).await
     }
 
-    async fn documents(&self, items: &[Item]) -> StoreResult<Vec<Option<String>>> {
+    async fn bodies(&self, items: &[Item]) -> StoreResult<Vec<Option<String>>> {
         let items = items.to_vec();
         let read = move |c: &Connection| {
-            let mut document = c.prepare_cached(
-                "SELECT document FROM record WHERE item_type = ?1 AND item_id = ?2",
+            let mut body = c.prepare_cached(
+                "SELECT body FROM item_body WHERE item_type = ?1 AND item_id = ?2",
             )?;
-            let mut document = |item: &Item| {
+            let mut body = |item: &Item| {
                 let key = params![item.item_type.as_str(), item.id.as_str()];
-                document.query_row(key, |row| row.get(0)).optional()
+                body.query_row(key, |row| row.get(0)).optional()
             };
-            items.iter().map(&mut document).collect()
+            items.iter().map(&mut body).collect()
         };
         self.readers.read(read).await
     }
@@ -74,7 +71,7 @@ impl Records for SqliteStore {
         let read = move |c: &Connection| {
             let statuses = texts(&wanted.statuses)?;
             c.prepare_cached(
-                "SELECT item_id FROM record INDEXED BY record_owner
+                "SELECT item_id FROM item_queue INDEXED BY item_queue_owner
                  WHERE by_owner = 1 AND item_type = ?1 AND owner = ?2
                    AND status IN (SELECT value FROM json_each(?3)) LIMIT ?4",
             )?
@@ -94,55 +91,44 @@ impl Records for SqliteStore {
 }
 
 fn lines(c: &Connection, wanted: &RecordsWanted, asked: u32) -> rusqlite::Result<Vec<RecordLine>> {
-    const ALL: &str =
-        "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane, q.queue_status,
-             q.run, s.scheduled_time, s.deadline, r.created_at,
+    const ALL: &str = "SELECT item_id, status, amount_minor, currency, lane, queue_status,
+             run, scheduled_time, deadline, created_at,
              q.scheduled_exec_time, q.finished_at IS NOT NULL,
              (SELECT max(a.turn_at) FROM attempt a
               WHERE a.item_type = q.item_type AND a.item_id = q.item_id),
              EXISTS (SELECT 1 FROM attempt a WHERE a.item_type = q.item_type
                      AND a.item_id = q.item_id AND a.run = q.run)
-         FROM record r
-         JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
-         JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
-         WHERE r.item_type = ?1 AND r.item_id > ?2 ORDER BY r.item_id LIMIT ?3";
-    const OF_STATUS: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
-             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at,
+         FROM item_queue q WHERE item_type = ?1 AND item_id > ?2 ORDER BY item_id LIMIT ?3";
+    const OF_STATUS: &str = "SELECT item_id, status, amount_minor, currency, lane, queue_status,
+             run, scheduled_time, deadline, created_at,
              q.scheduled_exec_time, q.finished_at IS NOT NULL,
              (SELECT max(a.turn_at) FROM attempt a
               WHERE a.item_type = q.item_type AND a.item_id = q.item_id),
              EXISTS (SELECT 1 FROM attempt a WHERE a.item_type = q.item_type
                      AND a.item_id = q.item_id AND a.run = q.run)
-         FROM record r INDEXED BY record_status
-         JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
-         JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
-         WHERE r.item_type = ?1 AND r.item_id > ?2 AND r.status = ?4
-         ORDER BY r.item_id LIMIT ?3";
-    const OF_BULK: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
-             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at,
+         FROM item_queue q INDEXED BY item_queue_status
+         WHERE item_type = ?1 AND item_id > ?2 AND status = ?4 ORDER BY item_id LIMIT ?3";
+    const OF_BULK: &str = "SELECT q.item_id, q.status, q.amount_minor, q.currency, q.lane,
+             q.queue_status, q.run, q.scheduled_time, q.deadline, q.created_at,
              q.scheduled_exec_time, q.finished_at IS NOT NULL,
              (SELECT max(a.turn_at) FROM attempt a
               WHERE a.item_type = q.item_type AND a.item_id = q.item_id),
              EXISTS (SELECT 1 FROM attempt a WHERE a.item_type = q.item_type
                      AND a.item_id = q.item_id AND a.run = q.run)
-         FROM item_context x INDEXED BY item_context_bulk
-         JOIN record r ON r.item_type = x.item_type AND r.item_id = x.item_id
-         JOIN item_queue q ON q.item_type = x.item_type AND q.item_id = x.item_id
-         JOIN slot s ON s.item_type = x.item_type AND s.item_id = x.item_id
-         WHERE x.item_type = ?1 AND x.item_id > ?2 AND x.bulk_id = ?4
-         ORDER BY x.item_id LIMIT ?3";
-    const OF_OWNER: &str = "SELECT r.item_id, r.status, r.amount_minor, r.currency, q.lane,
-             q.queue_status, q.run, s.scheduled_time, s.deadline, r.created_at,
+         FROM item_body b INDEXED BY item_body_bulk
+         JOIN item_queue q ON q.item_type = b.item_type AND q.item_id = b.item_id
+         WHERE b.item_type = ?1 AND b.item_id > ?2 AND b.bulk_id = ?4
+         ORDER BY b.item_id LIMIT ?3";
+    const OF_OWNER: &str = "SELECT item_id, status, amount_minor, currency, lane, queue_status,
+             run, scheduled_time, deadline, created_at,
              q.scheduled_exec_time, q.finished_at IS NOT NULL,
              (SELECT max(a.turn_at) FROM attempt a
               WHERE a.item_type = q.item_type AND a.item_id = q.item_id),
              EXISTS (SELECT 1 FROM attempt a WHERE a.item_type = q.item_type
                      AND a.item_id = q.item_id AND a.run = q.run)
-         FROM record r INDEXED BY record_owner_page
-         JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
-         JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
-         WHERE r.by_owner = 1 AND r.item_type = ?1 AND r.item_id > ?2 AND r.owner = ?4
-         ORDER BY r.item_id LIMIT ?3";
+         FROM item_queue q INDEXED BY item_queue_owner_page
+         WHERE by_owner = 1 AND item_type = ?1 AND item_id > ?2 AND owner = ?4
+         ORDER BY item_id LIMIT ?3";
     let after = wanted.after.as_ref().map_or("", ItemId::as_str);
     let kind = wanted.item_type.as_str();
     if let (None, Some(owner)) = (&wanted.bulk, &wanted.owner) {
@@ -197,7 +183,7 @@ fn texts(list: &[String]) -> rusqlite::Result<String> {
     serde_json::to_string(list).map_err(|e| rusqlite::Error::ToSqlConversionFailure(e.into()))
 }
 
-/// Moves a record's status if it is one of those it may move from; otherwise it stays.
+/// Moves an item's status if it is one of those it may move from; otherwise it stays.
 pub(super) fn move_status(
     c: &Connection,
     item: &Item,
@@ -206,7 +192,7 @@ pub(super) fn move_status(
 ) -> rusqlite::Result<usize> {
     let from = texts(&status.from)?;
     c.prepare_cached(
-        "UPDATE record SET status = ?3, updated_at = ?5
+        "UPDATE item_queue SET status = ?3, updated_at = ?5
          WHERE item_type = ?1 AND item_id = ?2
            AND status IN (SELECT value FROM json_each(?4))",
     )?
@@ -227,7 +213,7 @@ fn view_from(row: &Row<'_>, item: &Item) -> rusqlite::Result<ItemView> {
         status: row.get(0)?,
         money: money_from(row, 1)?,
         content_hash: row.get(3)?,
-        document: row.get(4)?,
+        body: row.get(4)?,
         lane: LaneName::new(row.get::<_, String>(5)?),
         queue_status: word(row, 6, QueueStatus::parse)?,
         run: row.get(7)?,
@@ -244,9 +230,8 @@ fn view_from(row: &Row<'_>, item: &Item) -> rusqlite::Result<ItemView> {
         dispatched_at: maybe_time(18)?,
         finished_at: maybe_time(19)?,
         hold_if_late: row.get(20)?,
-        context: row.get(21)?,
-        dispatch_batch: row.get::<_, Option<String>>(22)?.map(BatchId::new),
-        passed_rules: split_rules(row.get::<_, Option<String>>(23)?.as_deref()),
+        dispatch_batch: row.get::<_, Option<String>>(21)?.map(BatchId::new),
+        passed_rules: split_rules(row.get::<_, Option<String>>(22)?.as_deref()),
         attempts: vec![],
     })
 }

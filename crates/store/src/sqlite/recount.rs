@@ -33,21 +33,20 @@ pub(super) fn differing(
     let windows = c
         .prepare_cached(
             "WITH held AS (
-                 SELECT s.window_start, count(*) AS n
-                 FROM (SELECT item_type, item_id FROM item_queue INDEXED BY item_queue_ready
+                 SELECT window_start, count(*) AS n
+                 FROM (SELECT window_start, generation FROM item_queue INDEXED BY item_queue_ready
                        WHERE lane = ?1 AND queue_status = 'READY'
                        UNION ALL
-                       SELECT item_type, item_id FROM item_queue INDEXED BY item_queue_held
+                       SELECT window_start, generation FROM item_queue INDEXED BY item_queue_held
                        WHERE lane = ?1 AND queue_status = 'HELD'
                        UNION ALL
-                       SELECT item_type, item_id FROM item_queue INDEXED BY item_queue_claimed
+                       SELECT window_start, generation FROM item_queue INDEXED BY item_queue_claimed
                        WHERE lane = ?1 AND queue_status = 'CLAIMED'
                        UNION ALL
-                       SELECT item_type, item_id FROM item_queue INDEXED BY item_queue_running
+                       SELECT window_start, generation FROM item_queue INDEXED BY item_queue_running
                        WHERE lane = ?1 AND queue_status = 'DISPATCHED' AND finished_at IS NULL) q
-                 JOIN slot s ON s.item_type = q.item_type AND s.item_id = q.item_id
-                 WHERE s.window_start > ?3 AND s.generation = ?2
-                 GROUP BY s.window_start
+                 WHERE window_start > ?3 AND generation = ?2
+                 GROUP BY window_start
              ), counted AS (
                  SELECT window_start, used FROM lane_window
                  WHERE lane = ?1 AND generation = ?2 AND window_start > ?3

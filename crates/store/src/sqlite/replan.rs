@@ -36,7 +36,7 @@ pub(super) fn begin(
     // What this window has sent already has used its room.
     c.prepare_cached(
         "INSERT INTO lane_window (lane, generation, window_start, used)
-         SELECT ?1, ?2, ?3, count(*) FROM send_log
+         SELECT ?1, ?2, ?3, count(*) FROM attempt
          WHERE lane = ?1 AND turn_at >= ?3 AND turn_at < ?3 + ?4 HAVING count(*) > 0",
     )?
     .execute(params![lane.as_str(), generation, window, size])?;
@@ -51,15 +51,15 @@ pub(super) fn begin(
 pub(super) fn adopt(c: &Connection, lane: &LaneName, generation: i64) -> rusqlite::Result<()> {
     let windows: Vec<Us> = c
         .prepare_cached(
-            "UPDATE slot SET generation = ?2 FROM (
+            "UPDATE item_queue SET generation = ?2 FROM (
                  SELECT item_type, item_id FROM item_queue INDEXED BY item_queue_claimed
                  WHERE lane = ?1 AND queue_status = 'CLAIMED'
                  UNION ALL
                  SELECT item_type, item_id FROM item_queue INDEXED BY item_queue_running
                  WHERE lane = ?1 AND queue_status = 'DISPATCHED' AND finished_at IS NULL
              ) AS q
-             WHERE slot.item_type = q.item_type AND slot.item_id = q.item_id
-               AND slot.generation < ?2
+             WHERE item_queue.item_type = q.item_type AND item_queue.item_id = q.item_id
+               AND item_queue.generation < ?2
              RETURNING window_start",
         )?
         .query_map(params![lane.as_str(), generation], |row| row.get(0))?
@@ -108,7 +108,8 @@ pub(super) fn place(
         let (window, to) = place.map_or((item.window, item.due), |p| (p.window, p.scheduled));
         let kind = item_type.as_str();
         c.prepare_cached(
-            "UPDATE slot SET window_start = ?3, scheduled_time = ?4, generation = ?5
+            "UPDATE item_queue SET window_start = ?3, scheduled_time = ?4, generation = ?5,
+                    scheduled_exec_time = ?4
              WHERE item_type = ?1 AND item_id = ?2",
         )?
         .execute(params![
@@ -118,10 +119,6 @@ pub(super) fn place(
             Us(to),
             plan.generation()
         ])?;
-        c.prepare_cached(
-            "UPDATE item_queue SET scheduled_exec_time = ?3 WHERE item_type = ?1 AND item_id = ?2",
-        )?
-        .execute(params![kind, item.id.as_str(), Us(to)])?;
         done.push(Replanned { item, to });
     }
     plan.write_back()?;

@@ -156,7 +156,7 @@ fn accept(c: &Connection, request: &NewRequest, now: i64) -> rusqlite::Result<Ac
     let item = &request.item;
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
     let is_planned = c
-        .prepare_cached("SELECT 1 FROM record WHERE item_type = ?1 AND item_id = ?2")?
+        .prepare_cached("SELECT 1 FROM item_queue WHERE item_type = ?1 AND item_id = ?2")?
         .exists(params![kind, id])?;
     if is_planned {
         return Ok(Acceptance::Planned);

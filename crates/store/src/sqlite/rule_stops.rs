@@ -34,14 +34,12 @@ impl RuleStops for SqliteStore {
         let after = after.map_or(String::new(), ToString::to_string);
         let read = move |c: &Connection| -> rusqlite::Result<Vec<Judged>> {
             c.prepare_cached(
-                "SELECT r.item_id, q.queue_status, q.finished_at IS NOT NULL, q.lane, r.document,
-                        x.context_json, s.requested_time, q.scheduled_exec_time, q.passed_rules
-                 FROM record r INDEXED BY record_status
-                 JOIN item_queue q ON q.item_type = r.item_type AND q.item_id = r.item_id
-                 JOIN slot s ON s.item_type = r.item_type AND s.item_id = r.item_id
-                 LEFT JOIN item_context x ON x.item_type = r.item_type AND x.item_id = r.item_id
-                 WHERE r.item_type = ?1 AND r.status = ?2 AND r.item_id > ?3
-                 ORDER BY r.item_id LIMIT ?4",
+                "SELECT q.item_id, q.queue_status, q.finished_at IS NOT NULL, q.lane, b.body,
+                        q.requested_time, q.scheduled_exec_time, q.passed_rules
+                 FROM item_queue q INDEXED BY item_queue_status
+                 LEFT JOIN item_body b ON b.item_type = q.item_type AND b.item_id = q.item_id
+                 WHERE q.item_type = ?1 AND q.status = ?2 AND q.item_id > ?3
+                 ORDER BY q.item_id LIMIT ?4",
             )?
             .query_map(
                 params![item_type.as_str(), status, after, limit],
@@ -93,10 +91,9 @@ fn judged_from(row: &Row<'_>) -> rusqlite::Result<Judged> {
         queue_status: word(row, 1, QueueStatus::parse)?,
         has_ended: row.get(2)?,
         lane: LaneName::new(row.get::<_, String>(3)?),
-        document: row.get(4)?,
-        context: row.get(5)?,
-        requested: row.get::<_, Us>(6)?.0,
-        due: row.get::<_, Us>(7)?.0,
-        passed_rules: split_rules(row.get::<_, Option<String>>(8)?.as_deref()),
+        body: row.get(4)?,
+        requested: row.get::<_, Us>(5)?.0,
+        due: row.get::<_, Us>(6)?.0,
+        passed_rules: split_rules(row.get::<_, Option<String>>(7)?.as_deref()),
     })
 }

@@ -64,10 +64,7 @@ fn put_back(c: &Connection, now: Us) -> rusqlite::Result<Vec<(Item, String)>> {
         c.prepare_cached(
             "UPDATE item_queue SET queue_status = 'READY', run = run + 1, last_error = ?4,
                     claimed_at = NULL, dispatched_at = NULL,
-                    scheduled_exec_time = max(?3, coalesce(
-                        (SELECT s.requested_time FROM slot s
-                         WHERE s.item_type = ?1 AND s.item_id = ?2
-                           AND s.requested_time <> item_queue.created_at), ?3))
+                    scheduled_exec_time = max(?3, coalesce(nullif(requested_time, created_at), ?3))
              WHERE item_type = ?1 AND item_id = ?2 AND queue_status IN ('CLAIMED', 'DISPATCHED')",
         )?
         .execute(params![

@@ -262,11 +262,10 @@ fn streak(c: &Connection, watched: &Watched) -> rusqlite::Result<Option<AttemptI
     let most = limits.most_done_in_a_streak();
     let done: u32 = c
         .prepare_cached(
-            "SELECT count(*) FROM (SELECT 1 FROM send_log l
-                 JOIN attempt a ON a.attempt_id = l.attempt_id
-                 WHERE l.lane = ?1 AND l.turn_at > ?2 AND a.watch_id = ?3 AND a.kind = 'SEND'
-                   AND a.state = 'DONE'
-                 ORDER BY l.turn_at LIMIT ?4)",
+            "SELECT count(*) FROM (SELECT 1 FROM attempt INDEXED BY attempt_turn
+                 WHERE lane = ?1 AND turn_at > ?2 AND watch_id = ?3 AND kind = 'SEND'
+                   AND state = 'DONE'
+                 ORDER BY turn_at LIMIT ?4)",
         )?
         .query_row(
             params![watched.lane.as_str(), turn_at, watched.id.0, most + 1],
@@ -345,12 +344,12 @@ fn refused_in(
     let after = after.map_or(0, |after| after.0);
     let rows = c
         .prepare_cached(
-            "SELECT a.item_id, a.attempt_id, r.amount_minor, r.currency
+            "SELECT a.item_id, a.attempt_id, q.amount_minor, q.currency
              FROM storm s
              JOIN attempt a ON a.watch_id = s.watch_id AND a.state = 'REFUSED' AND NOT a.reopened
                   AND a.attempt_id >= s.first_attempt
                   AND (s.last_attempt IS NULL OR a.attempt_id <= s.last_attempt)
-             JOIN record r ON r.item_type = a.item_type AND r.item_id = a.item_id
+             JOIN item_queue q ON q.item_type = a.item_type AND q.item_id = a.item_id
              WHERE s.storm_id = ?1 AND a.attempt_id > ?2 AND a.item_type = ?3
              ORDER BY a.attempt_id LIMIT ?4",
         )?
@@ -407,10 +406,9 @@ fn suspicion(c: &Connection, item: &Item, now: Timestamp) -> rusqlite::Result<Su
     }
     let accepted_since: bool = c
         .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM (SELECT attempt_id FROM send_log
-                 WHERE lane = ?1 AND turn_at > ?2 ORDER BY turn_at LIMIT ?4) l
-             JOIN attempt a ON a.attempt_id = l.attempt_id
-             WHERE a.watch_id = ?3 AND a.kind = 'SEND' AND a.state = 'DONE')",
+            "SELECT EXISTS (SELECT 1 FROM (SELECT * FROM attempt INDEXED BY attempt_turn
+                 WHERE lane = ?1 AND turn_at > ?2 ORDER BY turn_at LIMIT ?4)
+             WHERE watch_id = ?3 AND kind = 'SEND' AND state = 'DONE')",
         )?
         .query_row(params![lane, turn_at, watch, MOST_SCANNED], |row| {
             row.get(0)

@@ -36,17 +36,15 @@ impl Timetables for SqliteStore {
         let lane = lane.clone();
         let read = move |c: &Connection| {
             c.prepare_cached(
-                "SELECT s.scheduled_time, q.claimed_at, l.turn_at,
-                        (SELECT b.turn_at FROM send_log b
-                         WHERE b.lane = l.lane AND b.turn_at < l.turn_at
+                "SELECT q.scheduled_time, q.claimed_at, a.turn_at,
+                        (SELECT b.turn_at FROM attempt b INDEXED BY attempt_turn
+                         WHERE b.lane = a.lane AND b.turn_at < a.turn_at
                          ORDER BY b.turn_at DESC LIMIT 1)
-                 FROM send_log l
-                 CROSS JOIN attempt a ON a.attempt_id = l.attempt_id
-                 CROSS JOIN slot s ON s.item_type = a.item_type AND s.item_id = a.item_id
+                 FROM attempt a INDEXED BY attempt_turn
                  CROSS JOIN item_queue q ON q.item_type = a.item_type AND q.item_id = a.item_id
-                 WHERE l.lane = ?1 AND a.run = 1 AND a.kind = 'SEND' AND q.run = 1
+                 WHERE a.lane = ?1 AND a.run = 1 AND a.kind = 'SEND' AND q.run = 1
                    AND q.claimed_at IS NOT NULL
-                 ORDER BY l.turn_at DESC LIMIT ?2",
+                 ORDER BY a.turn_at DESC LIMIT ?2",
             )?
             .query_map(params![lane.as_str(), limit], |row| {
                 Ok(SentOnSlot {

@@ -103,42 +103,29 @@ fn open(
     at: Us,
     era: i64,
 ) -> rusqlite::Result<AttemptId> {
-    let lane = &wanted.lane;
-    let attempt = match new.missed {
-        Some(missed) => {
-            // Nothing was sent in the missed turn: it leaves the log.
-            c.prepare_cached(
-                "DELETE FROM send_log WHERE lane = ?1 AND attempt_id = ?2
-                 AND turn_at = (SELECT turn_at FROM attempt WHERE attempt_id = ?2)",
-            )?
-            .execute(params![lane.as_str(), missed.0])?;
-            c.prepare_cached("UPDATE attempt SET turn_at = ?2, era = ?3 WHERE attempt_id = ?1")?
-                .execute(params![missed.0, at, era])?;
-            missed
-        }
-        None => {
-            c.prepare_cached(
-                "INSERT INTO attempt (item_type, item_id, run, kind, state, lane,
-                                      idempotency_key, turn_at, era, detail, watch_id)
-                 VALUES (?1, ?2, ?3, ?4, 'OPEN', ?5, ?6, ?7, ?8, '', ?9)",
-            )?
-            .execute(params![
-                new.item.item_type.as_str(),
-                new.item.id.as_str(),
-                new.run,
-                new.kind.as_str(),
-                lane.as_str(),
-                new.key,
-                at,
-                era,
-                wanted.watch.map(|watch| watch.0)
-            ])?;
-            AttemptId(c.last_insert_rowid())
-        }
-    };
-    c.prepare_cached("INSERT INTO send_log (lane, turn_at, attempt_id) VALUES (?1, ?2, ?3)")?
-        .execute(params![lane.as_str(), at, attempt.0])?;
-    Ok(attempt)
+    if let Some(missed) = new.missed {
+        // Nothing was sent in the missed turn: the attempt gets another instead.
+        c.prepare_cached("UPDATE attempt SET turn_at = ?2, era = ?3 WHERE attempt_id = ?1")?
+            .execute(params![missed.0, at, era])?;
+        return Ok(missed);
+    }
+    c.prepare_cached(
+        "INSERT INTO attempt (item_type, item_id, run, kind, state, lane, idempotency_key, turn_at,
+                              era, detail, watch_id)
+         VALUES (?1, ?2, ?3, ?4, 'OPEN', ?5, ?6, ?7, ?8, '', ?9)",
+    )?
+    .execute(params![
+        new.item.item_type.as_str(),
+        new.item.id.as_str(),
+        new.run,
+        new.kind.as_str(),
+        wanted.lane.as_str(),
+        new.key,
+        at,
+        era,
+        wanted.watch.map(|watch| watch.0)
+    ])?;
+    Ok(AttemptId(c.last_insert_rowid()))
 }
 
 pub(super) fn last_turn(c: &Connection, lane: &LaneName) -> rusqlite::Result<Option<Timestamp>> {

@@ -128,10 +128,9 @@ fn item(id: &str) -> NewItem {
                 currency: Currency::from_code("USD").unwrap(),
             },
             content_hash: "hash".into(),
-            document: "x".repeat(2000),
         },
         guards: vec![],
-        context_json: "{}".into(),
+        body: "x".repeat(2000),
         init_flow: FlowId::new(format!("init-{id}")),
     }
 }

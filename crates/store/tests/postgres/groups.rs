@@ -32,7 +32,7 @@ async fn single_items_that_arrive_together_share_commits_and_each_gets_its_own_a
         });
     }
     callers.join_all().await;
-    let commits = "SELECT count(DISTINCT xmin::text) FROM record";
+    let commits = "SELECT count(DISTINCT xmin::text) FROM item_body";
     let commits = cluster::count(&url, commits).await;
     assert!(commits < 200, "{commits} commits for 400 items");
 }
@@ -66,7 +66,7 @@ async fn ends_that_arrive_together_share_commits_and_each_gets_its_own_answer() 
     }
     callers.join_all().await;
     for (status, expected) in [("SCHEDULED", 40), ("EVEN", 160), ("ODD", 200)] {
-        let moved = format!("SELECT count(*) FROM record WHERE status = '{status}'");
+        let moved = format!("SELECT count(*) FROM item_queue WHERE status = '{status}'");
         assert_eq!(cluster::count(&url, &moved).await, expected, "{status}");
     }
     let commits = "SELECT count(DISTINCT xmin::text) FROM item_queue WHERE finished_at > 0";

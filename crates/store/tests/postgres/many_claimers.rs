@@ -24,11 +24,13 @@ async fn sixty_four_claimers_never_share_an_item_nor_exceed_their_limit() {
     };
     let nodes = [open(options.clone()).await, open(options).await];
     let fill = format!(
-        "INSERT INTO item_queue (item_type, item_id, lane, queue_status, scheduled_exec_time,
-                run, fence, retry_count, init_workflow_id, created_at)
-         SELECT 'PAYMENT', 'p' || n, 'bank', 'READY', 0, 1, 0, 0, '', 0
+        "INSERT INTO item_queue (item_type, item_id, lane, currency, amount_minor, created_at,
+                requested_time, window_start, scheduled_time, generation, queue_status, status,
+                updated_at, scheduled_exec_time, run, fence, retry_count)
+         SELECT 'PAYMENT', 'p' || n, 'bank', 'USD', 1, 0, 0, 0, 0, 0, 'READY', 'SCHEDULED', 0, 0,
+                1, 0, 0
          FROM generate_series(1, {ITEMS}) n;
-         INSERT INTO item_context SELECT 'PAYMENT', 'p' || n, '{{}}'
+         INSERT INTO item_body SELECT 'PAYMENT', 'p' || n, '', '{{}}', ''
          FROM generate_series(1, {ITEMS}) n"
     );
     cluster::sql(&url, &fill).await;

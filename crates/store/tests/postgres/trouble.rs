@@ -40,10 +40,9 @@ pub(crate) fn item(id: &str) -> NewItem {
                 currency: Currency::from_code("USD").unwrap(),
             },
             content_hash: "hash".into(),
-            document: "{}".into(),
         },
         guards: vec![],
-        context_json: "{}".into(),
+        body: "{}".into(),
         init_flow: FlowId::new(format!("init-{id}")),
     }
 }
@@ -245,7 +244,7 @@ async fn callers_that_hang_up_leave_no_connection_in_a_transaction() {
     lane.batch_execute("ROLLBACK").await.unwrap();
     claims.batch_execute("ROLLBACK").await.unwrap();
     until(&url, IDLE_IN_TRANSACTION, |n| n == 0).await;
-    let half = "SELECT (SELECT count(*) FROM record) - (SELECT count(*) FROM item_queue)";
+    let half = "SELECT (SELECT count(*) FROM item_body) - (SELECT count(*) FROM item_queue)";
     assert_eq!(cluster::count(&url, half).await, 0);
     // All eight connections can be used at once.
     let mut callers = JoinSet::new();

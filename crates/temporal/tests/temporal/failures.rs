@@ -105,10 +105,10 @@ async fn a_flow_that_fails_after_dispatch_is_found_by_the_sweeper_and_runs_again
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_item_whose_context_is_missing_is_dead_and_harms_nobody_else() {
+async fn an_item_whose_body_is_missing_is_dead_and_harms_nobody_else() {
     let town = Town::new().await;
     town.admit(&["lost", "whole"], "{}").await;
-    town.sql("DELETE FROM item_context WHERE item_id = 'lost'")
+    town.sql("DELETE FROM item_body WHERE item_id = 'lost'")
         .await;
     let dispatcher = town.dispatcher(town.engine.clone(), 1);
     assert_eq!(dispatcher.cycle().await.unwrap().started, 1);

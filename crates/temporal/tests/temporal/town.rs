@@ -219,9 +219,8 @@ fn new_item(id: &str, context_json: &str) -> NewItem {
                 currency: Currency::from_code("EUR").unwrap(),
             },
             content_hash: "h".into(),
-            document: "{}".into(),
         },
-        context_json: context_json.to_owned(),
+        body: context_json.to_owned(),
         init_flow: FlowId::new("init"),
         guards: vec![],
     }

@@ -32,8 +32,8 @@ pub(super) const HELD: std::ops::RangeInclusive<u32> = 990_000..=990_100;
 /// comes in between.
 const PREPARE: &str = "
     DO $$ DECLARE name text; BEGIN
-        FOREACH name IN ARRAY ARRAY['item_queue', 'record', 'item_context', 'slot', 'lane_window',
-                'attempt', 'send_log', 'flow', 'journal', 'audit_log', 'setting', 'owner_total', 'bulk',
+        FOREACH name IN ARRAY ARRAY['item_queue', 'item_body', 'lane_window',
+                'attempt', 'flow', 'journal', 'audit_log', 'setting', 'owner_total', 'bulk',
                 'bulk_chunk', 'bulk_error', 'bulk_sum', 'status_check',
                 'status_check_part'] LOOP
             EXECUTE format('ALTER TABLE %I SET UNLOGGED', name);
@@ -49,21 +49,25 @@ const PREPARE: &str = "
     $$;";
 
 const QUEUE: &str = "
-    INSERT INTO item_queue (item_type, item_id, lane, queue_status, scheduled_exec_time, run,
-            fence, retry_count, init_workflow_id, created_at, claimed_at, dispatched_at,
-            finished_at, hold_after, deadline)
-    SELECT 'PAYMENT', 'p' || 1000000 + n, lane_of(n),
+    INSERT INTO item_queue (item_type, item_id, lane, currency, amount_minor, created_at,
+            requested_time, window_start, scheduled_time, generation, deadline, hold_after,
+            duplicate_key, owner, counted, by_owner, queue_status, status, updated_at,
+            scheduled_exec_time, run, fence, retry_count, claimed_at, dispatched_at, finished_at)
+    SELECT 'PAYMENT', 'p' || 1000000 + n, lane_of(n), 'USD', n, time_of(n - 400000), time_of(n),
+           time_of(n) - time_of(n) % 4000000, time_of(n), 0,
+           CASE WHEN n % 11 = 0 THEN time_of(n + CASE WHEN n % 77 = 0 THEN -1 ELSE 3600 END) END,
+           CASE WHEN n > 610000 AND n % 51 = 0 THEN time_of(n) END,
+           'twin-' || n % 100000, 'debtor-' || n % 10000, true, n % 10 = 0,
            CASE WHEN n <= 602000 THEN 'DISPATCHED' WHEN n <= 602200 THEN 'CLAIMED'
                 WHEN n BETWEEN 990000 AND 990100 THEN 'HELD'
                 WHEN n BETWEEN 991000 AND 991100 THEN 'DEAD' ELSE 'READY' END,
-           time_of(n), 1, 1, 0, 'init-' || n, time_of(n - 100000),
-           CASE WHEN n <= 602200 THEN time_of(n) END, CASE WHEN n <= 602000 THEN time_of(n) END,
-           CASE WHEN n <= 600000 THEN time_of(n) END,
-           CASE WHEN n > 610000 AND n % 51 = 0 THEN time_of(n) END,
-           CASE WHEN n % 11 = 0 THEN time_of(n + CASE WHEN n % 77 = 0 THEN -1 ELSE 3600 END) END
+           CASE WHEN n <= 600000 THEN 'EXECUTED' WHEN n % 99 = 0 THEN 'CANCELLED'
+                ELSE 'SCHEDULED' END,
+           time_of(n), time_of(n), 1, 1, 0, CASE WHEN n <= 602200 THEN time_of(n) END,
+           CASE WHEN n <= 602000 THEN time_of(n) END, CASE WHEN n <= 600000 THEN time_of(n) END
     FROM generate_series(1, 1000000) n";
 
-const ATTEMPTS: [&str; 3] = [
+const ATTEMPTS: [&str; 2] = [
     "INSERT INTO attempt (item_type, item_id, run, kind, state, lane, idempotency_key, turn_at,
             era, detail)
      SELECT 'PAYMENT', 'p' || 1000000 + n, 1, 'SEND', 'RETRY', lane_of(n), 'key-' || n,
@@ -75,7 +79,6 @@ const ATTEMPTS: [&str; 3] = [
             CASE WHEN n <= 600000 THEN 'DONE' ELSE 'OPEN' END, lane_of(n), 'key-' || n,
             time_of(n), 0, ''
      FROM generate_series(1, 602000) n WHERE n <= 600000 OR n % 4 = 0",
-    "INSERT INTO send_log SELECT lane, turn_at, attempt_id FROM attempt",
 ];
 
 const AUDIT: &str = "
@@ -83,24 +86,13 @@ const AUDIT: &str = "
     SELECT 'PAYMENT', 'p' || 1000000 + n, 'RETRY', 'sender', '', time_of(n)
     FROM generate_series(1, 500000) n";
 
-const RECORDS: [&str; 4] = [
+const BODIES: [&str; 2] = [
     "INSERT INTO owner_total (item_type, owner, currency, quarter, amount_minor)
      SELECT 'PAYMENT', 'debtor-' || d, 'USD', time_of(622200) / 900000000 * 900000000 - q * 900000000::bigint, 1
      FROM generate_series(0, 9999) d, generate_series(0, 39) q",
-    "INSERT INTO record (item_type, item_id, owner, status, amount_minor, currency, content_hash,
-            document, created_at, updated_at, duplicate_key, counted, by_owner)
-     SELECT 'PAYMENT', 'p' || 1000000 + n, 'debtor-' || n % 10000,
-            CASE WHEN n <= 600000 THEN 'EXECUTED' WHEN n % 99 = 0 THEN 'CANCELLED'
-                 ELSE 'SCHEDULED' END, n, 'USD', 'hash', '{}',
-            time_of(n - 400000), time_of(n), 'twin-' || n % 100000, true, n % 10 = 0
-     FROM generate_series(1, 1000000) n",
-    "INSERT INTO item_context
-     SELECT 'PAYMENT', 'p' || 1000000 + n, '{}',
+    "INSERT INTO item_body (item_type, item_id, content_hash, body, init_workflow_id, bulk_id)
+     SELECT 'PAYMENT', 'p' || 1000000 + n, 'hash', '{}', 'init-' || n,
             CASE WHEN n % 2 = 0 THEN 'b' || 1000000 + n / 10000 END
-     FROM generate_series(1, 1000000) n",
-    "INSERT INTO slot
-     SELECT 'PAYMENT', 'p' || 1000000 + n, lane_of(n), time_of(n) - time_of(n) % 4000000,
-            time_of(n), time_of(n), CASE WHEN n % 40 = 0 THEN time_of(n) - 1 END, 0
      FROM generate_series(1, 1000000) n",
 ];
 
@@ -179,7 +171,7 @@ pub(super) async fn fill(cluster: &Cluster, url: &str) {
     cluster.sql("SELECT pg_reload_conf()").await;
     cluster::sql(url, PREPARE).await;
     let queue = [QUEUE].into_iter().chain(ATTEMPTS).chain([AUDIT]);
-    let others = RECORDS.into_iter().chain(FLOWS).chain(LANES);
+    let others = BODIES.into_iter().chain(FLOWS).chain(LANES);
     let others = others.chain(BULKS).chain(CHECKS).chain([CUSTOMERS]);
     tokio::join!(run(url, queue), run(url, others));
     cluster::sql(url, "ANALYZE").await;

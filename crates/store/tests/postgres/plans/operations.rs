@@ -359,7 +359,7 @@ async fn sessions(store: &PostgresStore) {
     assert!(store.session("secret").await.unwrap().is_some());
     store.end_session("secret").await.unwrap();
     let some: Vec<Item> = (1..=BATCH).map(filled).collect();
-    let documents = store.documents(&some).await.unwrap();
+    let documents = store.bodies(&some).await.unwrap();
     assert!(documents.iter().all(Option::is_some));
 }
 
