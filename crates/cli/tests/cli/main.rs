@@ -23,6 +23,7 @@ mod contract;
 mod database_away;
 mod database_trouble;
 mod demo;
+mod descriptors;
 mod disk;
 mod footing;
 mod forecast;
