@@ -56,7 +56,9 @@ fn keeps_to_its_document(address: SocketAddr, phases: &str) {
         .unwrap();
     let text = String::from_utf8_lossy(&told.stdout);
     assert!(told.status.success(), "{text}");
-    assert!(text.contains("Fuzzing"), "it did not run: {text}");
+    let last = phases.rsplit(',').next().unwrap();
+    let ran = text.to_lowercase().contains(&format!("{last} (in "));
+    assert!(ran, "it did not run: {text}");
 }
 
 /// Something to find: a payment under the id that the document's examples name.
@@ -65,13 +67,21 @@ fn with_a_payment(pair: Pair) -> Pair {
     pair
 }
 
+/// What the document says, and every value at the edge of what it allows. In `./dev soak` also at random: after all
+/// those changes of lanes and calendars the random forecasts of millions take minutes.
 #[test]
 fn the_api_keeps_to_its_document_on_sqlite() {
     let pair = with_a_payment(pair(""));
-    keeps_to_its_document(pair.server.address, "examples,coverage,fuzzing");
+    let is_whole = std::env::var_os("TGTEST_CONTRACT").is_some();
+    let phases = if is_whole {
+        "examples,coverage,fuzzing"
+    } else {
+        "examples,coverage"
+    };
+    keeps_to_its_document(pair.server.address, phases);
 }
 
-/// What the store is asked with is what differs: PostgreSQL takes no text with a zero in it, and
+/// At random. What the store is asked with is what differs: PostgreSQL takes no text with a zero in it, and
 /// only numbers that fit.
 #[test]
 fn the_api_keeps_to_its_document_on_postgres() {

@@ -11,7 +11,7 @@ use tollgate_core::{SignedDuration, Timestamp};
 
 use crate::footing::{LONG, database, take_in};
 use crate::http::{get, post, put};
-use crate::kill_storm::ONE_AT_A_TIME;
+use crate::kill_storm::MEASURED_ALONE;
 use crate::pair::{Pair, pair, pair_on, payment};
 use crate::served::eventually;
 
@@ -278,7 +278,9 @@ const STORM: usize = 200;
 /// Limits, pauses, the kill switch and a blackout while payments wait; each estimate that is told after the last of
 /// these acts is within its tolerance of the arrival at the bank.
 fn storm(pair: &Pair) {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = MEASURED_ALONE
+        .write()
+        .unwrap_or_else(PoisonError::into_inner);
     let address = pair.server.address;
     let now = pair.now();
     pair.black_out(now - Duration::from_hours(2), now - Duration::from_hours(1));

@@ -157,9 +157,7 @@ impl Feed {
 #[test]
 fn kill_9_in_the_middle_of_an_import_counts_every_line_once() {
     let lines = std::env::var("TGTEST_IMPORT_LINES").ok();
-    let lines = lines
-        .and_then(|lines| lines.parse().ok())
-        .unwrap_or(200_000);
+    let lines = lines.and_then(|lines| lines.parse().ok()).unwrap_or(60_000);
     killed_at_every_stage(lines, Setting::new);
 }
 

@@ -17,8 +17,8 @@ use crate::served::{Served, Setting, eventually, serve_with};
 
 on_both_footings!(one_receiver_in_trouble_does_not_keep_the_other_waiting,);
 
-const PAYMENTS: usize = 60;
-/// Two seconds and a half at the default rate; the receiver alone takes ten to time out.
+const PAYMENTS: usize = 30;
+/// A second and more at the default rate; the receiver alone takes ten to time out.
 const PAID_WITHIN: Duration = Duration::from_secs(15);
 /// The lane may be closed for a while, and the items wait as long as they were tried.
 const TOLD_WITHIN: Duration = Duration::from_mins(2);

@@ -11,7 +11,7 @@ use tollgate_conformance::postgres::{Cluster, sql};
 
 use crate::database_trouble::posted;
 use crate::http::get;
-use crate::kill_storm::ONE_AT_A_TIME;
+use crate::kill_storm::MEASURED_ALONE;
 use crate::served::{Served, eventually};
 use crate::standby::{Group, ids, post_all, role, set_limit, wait_for_role};
 
@@ -63,8 +63,8 @@ fn leads_first(a: Served, b: Served) -> (Served, Served) {
 
 #[test]
 fn leaders_killed_in_a_storm_lose_and_double_nothing() {
-    let _turn = ONE_AT_A_TIME
-        .lock()
+    let _turn = MEASURED_ALONE
+        .write()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     let rounds = read("TGTEST_STANDBY_ROUNDS", 1);
     let payments = read("TGTEST_STANDBY_PAYMENTS", 200);
@@ -110,8 +110,8 @@ fn leaders_killed_in_a_storm_lose_and_double_nothing() {
 
 #[test]
 fn a_leader_that_was_stopped_and_wakes_up_sends_nothing() {
-    let _turn = ONE_AT_A_TIME
-        .lock()
+    let _turn = MEASURED_ALONE
+        .write()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     let rounds = read("TGTEST_STANDBY_ROUNDS", 1);
     let mut random = random("SIGSTOP");
@@ -159,8 +159,8 @@ fn a_leader_that_was_stopped_and_wakes_up_sends_nothing() {
 
 #[test]
 fn a_database_that_restarts_and_ends_sessions_has_one_leader_at_a_time() {
-    let _turn = ONE_AT_A_TIME
-        .lock()
+    let _turn = MEASURED_ALONE
+        .write()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     let rounds = read("TGTEST_STANDBY_ROUNDS", 1);
     let mut random = random("database trouble");
@@ -197,8 +197,8 @@ fn a_database_that_restarts_and_ends_sessions_has_one_leader_at_a_time() {
 
 #[test]
 fn rolling_restarts_under_load_answer_every_request() {
-    let _turn = ONE_AT_A_TIME
-        .lock()
+    let _turn = MEASURED_ALONE
+        .write()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     let restarts = read("TGTEST_STANDBY_RESTARTS", 2);
     let group = Group::new("");

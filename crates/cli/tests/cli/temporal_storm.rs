@@ -30,7 +30,7 @@ const STOPPED_FOR: Duration = Duration::from_secs(13);
 /// `./dev soak` makes it larger.
 fn payments_in_all() -> u32 {
     let given = std::env::var("TGTEST_TEMPORAL_PAYMENTS").ok();
-    given.map_or(600, |given| given.parse().unwrap())
+    given.map_or(400, |given| given.parse().unwrap())
 }
 
 /// Short leases: what a dead process has claimed is claimed again after six seconds.

@@ -13,7 +13,7 @@ use tollgate_sandbox::{Bank, BankOptions, Ledger};
 
 use crate::database_trouble::posted;
 use crate::http::post;
-use crate::kill_storm::ONE_AT_A_TIME;
+use crate::kill_storm::MEASURED_ALONE;
 use crate::served::{Served, Setting, eventually};
 
 const LIMIT: u32 = 100;
@@ -30,8 +30,8 @@ fn read(name: &str, otherwise: u32) -> u32 {
 
 #[test]
 fn a_process_that_wakes_up_after_takeovers_pays_nothing_twice() {
-    let _turn = ONE_AT_A_TIME
-        .lock()
+    let _turn = MEASURED_ALONE
+        .write()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _inside = runtime.enter();
