@@ -42,6 +42,12 @@ pub fn masked_in(text: &str, account: &str) -> String {
     shown
 }
 
+/// A text that those may read who must not see these accounts.
+pub fn without_accounts(text: &str, accounts: &[String]) -> String {
+    let hide = |text: String, account: &String| masked_in(&text, account);
+    accounts.iter().fold(text.to_owned(), hide)
+}
+
 /// What people put between the groups of an account.
 fn is_between(c: char) -> bool {
     c.is_whitespace() || "-.\u{2010}\u{2011}\u{2013}".contains(c)

@@ -331,8 +331,7 @@ struct Openings {
 
 impl Openings {
     fn of(lane: &LaneInForce) -> Self {
-        let pause = lane.lane.pause.as_ref();
-        let endless = pause.filter(|pause| pause.until.is_none());
+        let endless = lane.pause().filter(|pause| pause.until.is_none());
         Self {
             open: lane.open_time(),
             ends: endless.map(|pause| pause.from.unwrap_or(Timestamp::MIN)),
@@ -359,7 +358,7 @@ impl Openings {
 
 fn why_untold(lane: &LaneInForce) -> Untold {
     let name = &lane.name;
-    match lane.lane.pause.as_ref().filter(|it| it.until.is_none()) {
+    match lane.pause().filter(|it| it.until.is_none()) {
         Some(pause) => Untold {
             code: UntoldCode::LanePaused,
             reason: format!(

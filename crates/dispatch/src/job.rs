@@ -11,6 +11,8 @@ pub struct Job {
     pub run: u32,
     pub request: Request,
     pub moves: Moves,
+    /// What texts about the lane must not repeat: those are shown to people who may not see whole accounts.
+    pub accounts: Vec<String>,
 }
 
 /// How the record moves with the outcome.

@@ -229,6 +229,7 @@ impl Planner {
         let drained = |lane: &LaneInForce| {
             let mut lane = lane.clone();
             lane.lane.pause = lane.lane.pause.filter(|pause| pause.until.is_some());
+            lane.storm = None;
             drained_under(&lane, &found, self.margin)
         };
         let (before, after) = (drained(before), drained(after));

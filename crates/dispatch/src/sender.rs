@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use tollgate_core::Timestamp;
+use tollgate_core::account::without_accounts;
 use tollgate_core::id::{AttemptId, WatchId};
 use tollgate_core::lane_in_force::CLOSED_PAUSE;
 use tollgate_core::outcome::{AttemptKind, Outcome, Quiet};
@@ -366,7 +367,8 @@ impl Sender {
             Ok(heard) => heard,
             Err(missed) => return self.missed(&asked, attempt, missed).await,
         };
-        self.care_for_lane(&heard, turn_at, began.elapsed()).await;
+        self.care_for_lane(job, &heard, turn_at, began.elapsed())
+            .await;
         let outcome = judge(proved(heard, duplicate_proves), doubt);
         tracing::Span::current().record("outcome", outcome.state().as_str());
         count::exchange(self.connector.lane(), kind, outcome.state());
@@ -402,6 +404,7 @@ impl Sender {
             then,
             disproves,
             close_lane,
+            accounts: job.accounts.clone(),
         };
         let is_refusal = matches!(settlement.outcome, Outcome::Refused(_));
         let is_ours = self.settle(settlement).await?;
@@ -430,9 +433,10 @@ impl Sender {
     }
 
     /// What is slow fails as well: it will soon time out.
-    async fn care_for_lane(&self, heard: &Heard, turn_at: Timestamp, took: Duration) {
+    async fn care_for_lane(&self, job: &Job, heard: &Heard, turn_at: Timestamp, took: Duration) {
         let slow = took > self.connector.profile().timeout / 2;
-        let detail = heard.outcome.detail();
+        let detail = without_accounts(heard.outcome.detail(), &job.accounts);
+        let detail = detail.as_str();
         let (worked, detail) = match &heard.health {
             Health::Untold => return,
             Health::TurnsUsAway { why } => {

@@ -33,6 +33,7 @@ impl Unused {
             then: Then::Stay,
             disproves: false,
             close_lane: None,
+            accounts: vec![],
         };
         store.settle(settlement).await.map(drop)
     }

@@ -151,6 +151,8 @@ async fn look_at_lane(looked: &Looked<'_>, lane: &LaneInForce, now: Timestamp) -
     let set = |gauge: &'static str, value: f64| gauge!(gauge, "lane" => name.clone()).set(value);
     let is_open = matches!(lane.standing(now), Standing::Open { .. });
     set("tollgate_lane_open", f64::from(u8::from(is_open)));
+    let in_storm = lane.storm.is_some();
+    set("tollgate_lane_refusal_storm", f64::from(u8::from(in_storm)));
     set(
         "tollgate_lane_limit_per_second",
         lane.lane.max_per_second.to_f64().unwrap_or(0.0),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tollgate_core::Timestamp;
 use tollgate_core::gate::HORIZON;
-use tollgate_sandbox::{Entry, Received, WEBHOOK_SECRET};
+use tollgate_sandbox::{Effect, Entry, Received, WEBHOOK_SECRET};
 
 use crate::footing::{Footing, LONG, on_both_footings, take_in};
 use crate::http::{get, post};
@@ -17,6 +17,8 @@ use crate::served::eventually;
 
 on_both_footings!(a_storm_from_the_start_is_over_after_five_at_1000_a_second,);
 
+/// Of a storm from the start: enough for a sixth to be refused.
+const COUNT: usize = 20;
 const REFUSES: &str = "sends: 422";
 
 /// A server and its bank, which refuses, and is also told what becomes of payments.
@@ -30,10 +32,14 @@ impl Deref for Fixture {
 }
 
 fn fixture(footing: &Footing, per_second: u32) -> Fixture {
+    fixture_with(footing, per_second, "")
+}
+
+fn fixture_with(footing: &Footing, per_second: u32, extra: &str) -> Fixture {
     let pair = paired(|bank| {
         bank.set_faults(REFUSES.parse().unwrap());
         let told = format!(
-            "[downstream.notifications]\nurls = [\"{}/webhooks\"]\nsecret = \"{WEBHOOK_SECRET}\"\n",
+            "{extra}[downstream.notifications]\nurls = [\"{}/webhooks\"]\nsecret = \"{WEBHOOK_SECRET}\"\n",
             bank.url()
         );
         footing.setting(bank, &told)
@@ -133,6 +139,46 @@ impl Fixture {
         assert_eq!(self.bank.ledger().doubles(), Vec::<String>::new());
     }
 
+    /// Killed, and started again on the same store.
+    fn restarted(self) -> Self {
+        let Pair {
+            runtime,
+            bank,
+            setting,
+            server,
+        } = self.0;
+        server.kill();
+        let server = setting.start("127.0.0.1:0");
+        Self(Pair {
+            runtime,
+            bank,
+            setting,
+            server,
+        })
+    }
+
+    fn metric_tells_the_storm(&self) {
+        eventually("the metric says so", LONG, || {
+            let metrics = get(self.server.address, "/metrics").unwrap().text;
+            let line = "tollgate_lane_refusal_storm{lane=\"default\"} 1\n";
+            metrics.contains(line).then_some(())
+        });
+    }
+
+    /// The lane's page says what happened, what was answered and what to do.
+    fn page_tells_the_storm(&self, in_storm: bool) {
+        let page = get(self.server.address, "/console/lanes/default").unwrap();
+        for told in [
+            "Refusal storm 1",
+            "the first 5 payments",
+            "the last answer: status 422",
+            "tollgate payments reopen --storm 1 --preview",
+        ] {
+            let is_told = page.text.contains(told);
+            assert_eq!(is_told, in_storm, "{told}: {}", page.text);
+        }
+    }
+
     /// Which payments were announced, by event.
     fn announced(&self, event: &str) -> BTreeSet<String> {
         let deliveries = self.bank.ledger().deliveries().into_iter();
@@ -143,17 +189,32 @@ impl Fixture {
 }
 
 fn a_storm_from_the_start_is_over_after_five_at_1000_a_second(footing: &Footing) {
-    a_storm_from_the_start(footing, 1000, 40);
+    let keys = a_storm_from_the_start(fixture(footing, 1000), |pair| pair);
+    let second = |key: &&String| key.ends_with("~2");
+    assert_eq!(keys.iter().filter(second).count(), 5, "{keys:?}");
 }
 
+/// And outlives the process. This bank remembers no refusals: what is reopened keeps its key.
 #[test]
 fn a_storm_from_the_start_is_over_after_five_at_50_a_second() {
-    a_storm_from_the_start(&Footing::Embedded, 50, 40);
+    let forgets = "downstream.payments.remembers_refusals = false\n";
+    let pair = fixture_with(&Footing::Embedded, 50, forgets);
+    let keys = a_storm_from_the_start(pair, |pair| {
+        let pair = pair.restarted();
+        pair.metric_tells_the_storm();
+        pair
+    });
+    let distinct: BTreeSet<_> = keys.iter().cloned().collect();
+    let expected: BTreeSet<_> = ids("payment-a", COUNT).into_iter().collect();
+    assert_eq!((keys.len(), distinct), (COUNT + 5, expected));
 }
 
-fn a_storm_from_the_start(footing: &Footing, per_second: u32, count: usize) {
-    let pair = fixture(footing, per_second);
-    let ids = ids("a", count);
+/// The keys of all sends, those of the five that were sent again twice.
+fn a_storm_from_the_start(
+    pair: Fixture,
+    meanwhile: impl FnOnce(Fixture) -> Fixture,
+) -> Vec<String> {
+    let ids = ids("a", COUNT);
     pair.take_in_all(&ids);
     let storm = pair.storm(1, &ids);
     let told = "the first 5 payments of connector \"payments\" were all refused; the last answer: ";
@@ -174,17 +235,20 @@ fn a_storm_from_the_start(footing: &Footing, per_second: u32, count: usize) {
         (&lane["open"], &lane["pause"]["actor"]),
         (&json!(false), &json!("storm"))
     );
+    assert_eq!(lane["storm"], 1);
+    let pair = meanwhile(pair);
+    pair.page_tells_the_storm(true);
 
     pair.put_right(1, 5);
     pair.all_are_paid_once(&ids);
-    let spent = |entry: &Entry| entry.key.as_ref().is_some_and(|key| key.ends_with("~2"));
-    let entries = pair.bank.ledger().entries();
-    assert_eq!(entries.iter().filter(|entry| spent(entry)).count(), 5);
+    pair.page_tells_the_storm(false);
     let everybody: BTreeSet<_> = ids.iter().cloned().collect();
     eventually("all are announced", LONG, || {
         (pair.announced("payment.processing") == everybody).then_some(())
     });
     assert_eq!(pair.announced("payment.rejected"), BTreeSet::new());
+    let entries = pair.bank.ledger().entries().into_iter();
+    entries.filter_map(|entry| entry.key).collect()
 }
 
 #[test]
@@ -212,36 +276,41 @@ fn a_storm_in_the_middle_stops_within_the_horizon_and_is_undone_by_one_command()
     pair.put_right(1, rejected.len());
     pair.all_are_paid_once(&second);
     assert_eq!(pair.announced("payment.rejected"), BTreeSet::new());
+    some_are_told_to_come_later_and_do(&pair);
+}
+
+/// 15 of 600 are answered 429. Each of them closes the lane for a second, which puts others back: an item's pause
+/// grows with its own failures and not with those, so nobody waits for minutes.
+fn some_are_told_to_come_later_and_do(pair: &Fixture) {
+    let ids = ids("c", 600);
+    let later = (0..600).step_by(40);
+    let later = later.map(|n| format!("send 1 of payment c{n}: 429 retry-after 1\n"));
+    let later: String = later.collect();
+    pair.bank.set_faults(later.parse().unwrap());
+    pair.take_in_all(&ids);
+    pair.all_are_paid_once(&ids);
+    let entries = pair.bank.ledger().entries();
+    let told = |entry: &&Entry| entry.effect == Effect::Refused429;
+    assert_eq!(entries.iter().filter(told).count(), 15);
 }
 
 /// The bank keeps the canaries waiting, and the process dies.
 #[test]
 fn a_process_that_dies_in_a_canary_gives_no_sixth_turn_and_does_not_stop_the_lane() {
-    let Fixture(Pair {
-        runtime,
-        bank,
-        setting,
-        server,
-    }) = fixture(&Footing::Embedded, 1000);
-    bank.set_faults("sends: stall".parse().unwrap());
+    let pair = fixture(&Footing::Embedded, 1000);
+    pair.bank.set_faults("sends: stall".parse().unwrap());
     let ids = ids("a", 20);
     for id in &ids {
-        take_in(server.address, &payment(id));
+        take_in(pair.server.address, &payment(id));
     }
     let five = async {
-        let arrivals = bank.ledger().wait_for_arrivals(5);
+        let arrivals = pair.bank.ledger().wait_for_arrivals(5);
         tokio::time::timeout(Duration::from_mins(1), arrivals).await
     };
-    runtime.block_on(five).unwrap();
-    server.kill();
-    assert_eq!(bank.ledger().arrivals(), 5);
-    bank.set_faults("".parse().unwrap());
-    let server = setting.start("127.0.0.1:0");
-    let pair = Fixture(Pair {
-        runtime,
-        bank,
-        setting,
-        server,
-    });
+    pair.runtime.block_on(five).unwrap();
+    pair.server.signal("-KILL");
+    assert_eq!(pair.bank.ledger().arrivals(), 5);
+    pair.bank.set_faults("".parse().unwrap());
+    let pair = pair.restarted();
     pair.all_are_paid_once(&ids);
 }

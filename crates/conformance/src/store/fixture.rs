@@ -163,6 +163,7 @@ pub(super) fn settlement(item: &Item, attempt: AttemptId, outcome: Outcome) -> S
         then: Then::Stay,
         disproves: false,
         close_lane: None,
+        accounts: vec![],
     }
 }
 

@@ -66,9 +66,12 @@ async fn sent(f: &dyn Fixture, watch: WatchId, items: &[Item]) -> Vec<AttemptId>
         .collect()
 }
 
+/// The bank repeats an account of the payment.
 fn refusal(item: &Item, attempt: AttemptId) -> Settlement {
-    let refused = Outcome::Refused(format!("no {}", item.id));
+    let account = "DE02120300000000202051";
+    let refused = Outcome::Refused(format!("no {}: {account} is shut", item.id));
     Settlement {
+        accounts: vec![account.into()],
         record: Some(StatusMove::new(&["SCHEDULED"], "REJECTED")),
         then: Then::Finish,
         ..settlement(item, attempt, refused)
@@ -152,7 +155,7 @@ pub async fn five_refusals_pause_the_lane_with_the_reason_and_the_last_answer(f:
     assert_eq!(closed_because(f).await, None);
     refuse(f, &items[4..5], &canaries[4..]).await;
     let why = closed_because(f).await.unwrap();
-    let told = "paused by storm: refusal storm 1: the first 5 payments of connector \"payments\" were all refused; the last answer: no p00004";
+    let told = "paused by storm: refusal storm 1: the first 5 payments of connector \"payments\" were all refused; the last answer: no p00004: ****2051 is shut";
     assert!(why.contains(told), "{why}");
     let block = turns(f, watch, &items[5..]).await;
     assert!(matches!(&block.turns[0], Turn::Closed { why: told, .. } if *told == why));
@@ -160,7 +163,12 @@ pub async fn five_refusals_pause_the_lane_with_the_reason_and_the_last_answer(f:
     assert!(closed_because(f).await.is_some(), "it waits for a person");
     let trail = f.store().audit(None, 10).await.unwrap();
     let paused = trail.iter().find(|entry| entry.action == "LANE_PAUSED");
-    assert_eq!(paused.unwrap().actor, "storm");
+    let paused = paused.unwrap();
+    assert_eq!(paused.actor, "storm");
+    assert!(paused.detail.contains("****2051"), "{}", paused.detail);
+    let said = f.store().item(&items[4]).await.unwrap().unwrap();
+    let whole = "no p00004: DE02120300000000202051 is shut";
+    assert_eq!(said.attempts[0].detail, whole, "the attempt has all of it");
 }
 
 pub async fn another_configuration_begins_a_canary_and_the_same_one_goes_on(f: &dyn Fixture) {

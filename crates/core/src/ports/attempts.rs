@@ -7,6 +7,7 @@ use rust_decimal::Decimal;
 
 use super::{Era, StoreResult};
 use crate::Timestamp;
+use crate::account::without_accounts;
 use crate::id::{AttemptId, Item, LaneName, WatchId};
 use crate::lane_in_force::closed_for;
 use crate::outcome::{AttemptKind, AttemptState, Outcome};
@@ -236,9 +237,16 @@ pub struct Settlement {
     pub disproves: bool,
     /// The downstream asked for quiet: no turn of this lane until then.
     pub close_lane: Option<(LaneName, Duration)>,
+    /// The item's accounts. What is written about its lane does not repeat them.
+    pub accounts: Vec<String>,
 }
 
 impl Settlement {
+    /// The downstream's answer as texts about its lane may quote it.
+    pub fn answer_without_accounts(&self) -> String {
+        without_accounts(self.outcome.detail(), &self.accounts)
+    }
+
     /// Whether it counts among the item's failures when the item goes back to the queue. A proof that nothing was
     /// done does not, nor does a decline, after which other pauses apply.
     pub fn is_failure(&self) -> bool {

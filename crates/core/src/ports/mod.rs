@@ -71,7 +71,7 @@ pub use status_checks::{
     CheckEnd, CheckLine, CheckPhase, CheckView, EndedParts, GatewayView, Part, PartList,
     StatusChecks,
 };
-pub use storms::{NewWatch, RefusedItem, Storm, StormPause, Storms, Suspicion};
+pub use storms::{NewWatch, RefusedItem, Storm, StormPause, Storms, Suspicion, pause_reason};
 pub use timetables::{Far, Tight, Timetables, Unsent, UnsentOnLane, cut_near};
 
 /// Everything a store offers.

@@ -63,13 +63,21 @@ pub struct Storm {
 pub struct StormPause {
     pub id: StormId,
     pub reason: String,
+    pub since: Timestamp,
 }
 
 impl StormPause {
     pub fn pause(&self) -> Pause {
-        let (id, reason) = (self.id.0, &self.reason);
-        Pause::now(actor::STORM, format!("refusal storm {id}: {reason}"))
+        Pause {
+            since: Some(self.since),
+            ..Pause::now(actor::STORM, pause_reason(self.id, &self.reason))
+        }
     }
+}
+
+/// As the pause of a lane and the audit log say it.
+pub fn pause_reason(id: StormId, reason: &str) -> String {
+    format!("refusal storm {}: {reason}", id.0)
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,9 +7,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::calendar::{Calendar, CalendarText};
 use crate::gate::{DEFAULT_MARGIN, Moment, ask_again_in, give_turns};
-use crate::id::LaneName;
+use crate::id::{LaneName, StormId};
 use crate::lane::{Lane, LaneChange, Pause};
 use crate::lane_in_force::Standing;
+use crate::ports::StormPause;
 
 /// A Monday, at noon in New York.
 fn at(ms: i64) -> Timestamp {
@@ -102,6 +103,23 @@ fn an_open_ended_pause_leaves_no_time_and_no_verdict() {
     assert!(table.meets(at(3000), at(9_000_000)).is_err());
     assert!(table.drained().is_err());
     assert!(table.at(at(86_400_000)).is_err(), "later ones neither");
+}
+
+#[test]
+fn a_refusal_storm_leaves_no_time_like_any_open_ended_pause() {
+    let mut lane = lane(50, 4, None);
+    lane.storm = Some(StormPause {
+        id: StormId(3),
+        reason: "all were refused".into(),
+        since: at(-5000),
+    });
+    let table = Timetable::of(outset(&lane, slots(10, 1)));
+    let untold = table.at(at(3000)).unwrap_err();
+    assert_eq!(
+        (untold.code, untold.since),
+        (UntoldCode::LanePaused, at(-5000))
+    );
+    assert!(untold.reason.contains("refusal storm 3: all were refused"));
 }
 
 #[test]

@@ -292,5 +292,6 @@ pub(crate) fn job(id: &str, run: u32) -> Job {
             in_doubt: StatusMove::new(&["SCHEDULED"], "IN_DOUBT"),
             not_done: StatusMove::new(&["IN_DOUBT"], "SCHEDULED"),
         },
+        accounts: vec![],
     }
 }

@@ -60,6 +60,7 @@ pub(crate) async fn send_wrongly(street: &Street, mutant: Mutant, job: &Job) {
         then,
         disproves: false,
         close_lane: None,
+        accounts: vec![],
     };
     street.town.store.settle(settlement).await.unwrap();
 }

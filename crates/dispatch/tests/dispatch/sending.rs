@@ -111,6 +111,7 @@ fn job(run: u32) -> Job {
             in_doubt: StatusMove::new(&["SCHEDULED"], "IN_DOUBT"),
             not_done: StatusMove::new(&["IN_DOUBT"], "SCHEDULED"),
         },
+        accounts: vec![],
     }
 }
 
@@ -365,6 +366,7 @@ async fn hear_late(post: &Post, outcome: Outcome) {
         then: Then::Finish,
         disproves: false,
         close_lane: None,
+        accounts: vec![],
     };
     assert!(!store.settle(late).await.unwrap(), "not this run's item");
 }

@@ -137,6 +137,7 @@ async fn in_doubt(street: &Street, run: u32) {
         then: Then::Requeue { after, why },
         disproves: false,
         close_lane: None,
+        accounts: vec![],
     };
     assert!(store.settle(settlement).await.unwrap());
 }

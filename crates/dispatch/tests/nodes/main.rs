@@ -9,6 +9,7 @@
 
 mod clocks;
 mod node;
+mod refusals;
 mod stopped;
 mod storm;
 mod town;

@@ -10,7 +10,8 @@ use rust_decimal::Decimal;
 use tokio::sync::Semaphore;
 use tollgate_core::id::{BatchId, Item, ItemId, LaneName};
 use tollgate_core::marker::Marker;
-use tollgate_core::ports::{Claim, Profile, Request, StatusMove, Store};
+use tollgate_core::ports::{Claim, NewWatch, Profile, Request, StatusMove, Store};
+use tollgate_core::storm::Limits;
 use tollgate_dispatch::{Gate, GateOptions, Job, Moves, Sender, Sent};
 use tollgate_downstream::{HttpConnector, HttpOptions};
 use tollgate_store::postgres::{PostgresOptions, PostgresStore};
@@ -26,6 +27,8 @@ const IN_HAND: usize = 64;
 
 const DATABASE: &str = "TGTEST_NODE_DATABASE";
 const BANK: &str = "TGTEST_NODE_BANK";
+/// Whether its bank's refusals are counted.
+pub(crate) const WATCHED: &str = "TGTEST_NODE_WATCHED";
 
 /// What a node says its wall clock shows, after this word.
 const WALL: &str = "wall";
@@ -81,6 +84,11 @@ impl Node {
         self.child.id()
     }
 
+    /// Whether this node has claimed with that batch.
+    pub(crate) fn claimed(&self, batch: &BatchId) -> bool {
+        batch.as_str().starts_with(&batch_prefix(self.pid()))
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.pid().to_string();
         assert!(
@@ -98,6 +106,10 @@ impl Drop for Node {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn batch_prefix(pid: u32) -> String {
+    format!("BATCH-{pid}-")
 }
 
 /// Does nothing unless it was started as a node.
@@ -131,7 +143,13 @@ async fn work(database: String, bank: String) {
         ..PostgresOptions::at(database)
     };
     let store: Arc<dyn Store> = Arc::new(PostgresStore::open(options).await.unwrap());
-    let sender = Arc::new(sender(&store, bank));
+    let mut sender = sender(&store, bank);
+    if std::env::var_os(WATCHED).is_some() {
+        sender = sender.watched(store.watch(watch()).await.unwrap());
+        // A node has one key for each item.
+        sender = sender.forgetting_refusals();
+    }
+    let sender = Arc::new(sender);
     let hands = Arc::new(Semaphore::new(IN_HAND));
     for batch in 0_u64.. {
         let free = u32::try_from(hands.available_permits()).unwrap();
@@ -163,11 +181,24 @@ async fn work(database: String, bank: String) {
     }
 }
 
+/// Only a streak pauses the lane.
+fn watch() -> NewWatch {
+    NewWatch {
+        lane: LaneName::new(LANE),
+        connector: "bank".into(),
+        digest: "one".into(),
+        limits: Limits {
+            canary: 0,
+            streak: 20,
+        },
+    }
+}
+
 fn claim(batch: u64, limit: u32) -> Claim {
     Claim {
         item_type: item_type(),
         lane: LaneName::new(LANE),
-        batch: BatchId::new(format!("BATCH-{}-{batch}", std::process::id())),
+        batch: BatchId::new(format!("{}{batch}", batch_prefix(std::process::id()))),
         ahead: AHEAD,
         stale_after: LEASE,
         limit,
@@ -215,5 +246,6 @@ fn job(id: &ItemId, run: u32) -> Job {
             in_doubt: StatusMove::new(&["SCHEDULED"], "IN_DOUBT"),
             not_done: StatusMove::new(&["IN_DOUBT"], "SCHEDULED"),
         },
+        accounts: vec![],
     }
 }

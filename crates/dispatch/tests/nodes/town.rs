@@ -7,11 +7,11 @@ use std::time::Duration;
 use rust_decimal::Decimal;
 use tollgate_conformance::postgres::shared;
 use tollgate_core::Timestamp;
-use tollgate_core::id::{FlowId, ItemId, ItemType, LaneName};
+use tollgate_core::id::{FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::ports::{
-    Accounts, Admission, Author, Lanes, NewItem, NewRecord, Queue, SharedClock,
+    Accounts, Admission, Author, ItemView, Lanes, NewItem, NewRecord, Queue, Records, SharedClock,
 };
 use tollgate_sandbox::{Bank, BankOptions};
 use tollgate_store::postgres::{PostgresOptions, PostgresStore};
@@ -96,6 +96,16 @@ impl Town {
         tokio::time::timeout(Duration::from_mins(1), ledger.wait_for_arrivals(count))
             .await
             .expect("the sending has stopped");
+    }
+
+    /// Every item as it is now.
+    pub(crate) async fn views(&self) -> Vec<ItemView> {
+        let mut views = vec![];
+        for number in 0..self.items {
+            let item = Item::new(&item_type(), &ItemId::new(name(number)));
+            views.extend(self.store.item(&item).await.unwrap());
+        }
+        views
     }
 
     /// Resolves once every item has ended.

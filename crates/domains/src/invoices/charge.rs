@@ -73,6 +73,7 @@ impl ChargeInvoice {
             run: self.input.run,
             request,
             moves: moves(),
+            accounts: vec![],
         };
         let if_declined = match next_rung {
             Some(after) => IfDeclined {

@@ -108,6 +108,7 @@ impl Deliver {
                 version: None,
             },
             moves: moves(),
+            accounts: vec![],
         };
         Ok(match sender.send(&job).await? {
             Sent::Done(_) => {

@@ -90,6 +90,7 @@ impl Step for ExecutePayment {
             run: self.input.run,
             request: bank_request(&context, key),
             moves: moves(),
+            accounts: vec![context.debtor.account, context.creditor.account],
         };
         let sent = bank.sender.send(&job).await?;
         if let Sent::Superseded(_) = &sent

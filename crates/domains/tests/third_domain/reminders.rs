@@ -113,6 +113,7 @@ impl Step for Remind {
                 in_doubt: StatusMove::new(&[], "WAITING"),
                 not_done: StatusMove::new(&[], "WAITING"),
             },
+            accounts: vec![],
         };
         let sent = world.sender.send(&job).await?;
         if matches!(sent, Sent::Done(_)) {

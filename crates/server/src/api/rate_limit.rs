@@ -101,6 +101,10 @@ pub(super) struct ConfigResponse {
     #[schema(value_type = Option<String>)]
     calendar: Option<CalendarName>,
     pause: Option<PauseResponse>,
+    /// Number of the refusal storm that has paused it; see `GET /admin/storms`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 1)]
+    storm: Option<i64>,
     version: i64,
     /// From here on it binds every node.
     effective_at: Timestamp,
@@ -158,6 +162,7 @@ impl ConfigResponse {
             spread: lane.lane.spread,
             calendar: lane.lane.calendar,
             pause: pause.map(PauseResponse::from),
+            storm: lane.storm.map(|storm| storm.id.0),
             version: lane.version,
             effective_at: lane.effective_at,
             open,

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
-use tollgate_core::account::{masked, masked_in};
+use tollgate_core::account::{masked, without_accounts};
 use tollgate_core::id::Item;
 use tollgate_core::ports::ItemView;
 use tollgate_domains::payments::{self, Party, PaymentRequest};
@@ -74,8 +74,7 @@ impl Sight {
 
     /// What somebody else said.
     pub(super) fn text(&self, text: &str) -> String {
-        let hide = |text: String, account: &String| masked_in(&text, account);
-        self.hidden.iter().fold(text.to_owned(), hide)
+        without_accounts(text, &self.hidden)
     }
 }
 

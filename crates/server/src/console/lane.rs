@@ -55,6 +55,21 @@ impl Saved {
 }
 
 #[derive(Deserialize)]
+struct Storms {
+    storms: Vec<Storm>,
+}
+
+/// Why the lane has paused itself.
+#[derive(Deserialize)]
+struct Storm {
+    storm: i64,
+    connector: String,
+    /// With the last answer.
+    reason: String,
+    since: Timestamp,
+}
+
+#[derive(Deserialize)]
 struct Forecast {
     verdict: String,
     queue: Option<Shift>,
@@ -83,6 +98,7 @@ struct Proposal {
 struct Page {
     shell: Shell,
     gate: Gate,
+    storm: Option<Storm>,
     asked: Asked,
     answer: Option<String>,
     proposal: Option<Proposal>,
@@ -97,12 +113,14 @@ pub(super) async fn page(
 ) -> Result<Response, Problem> {
     let gate = gate(&console, &session, &name).await?;
     let history = format!("/admin/lanes/{}/history", part(&name));
+    let storm = console.storm(&session, &gate.now.lane).await?;
     let answer = console.foreseen(&session, &name, &asked).await?;
     let proposal = console.proposed(&session, &name, &asked).await?;
     let title = format!("Lane {name}");
     Ok(drawn(&Page {
         shell: Shell::new(&session, title, "", &asked.done),
         gate,
+        storm,
         answer,
         proposal,
         history: console.get(&session, &history).await?,
@@ -130,6 +148,16 @@ async fn gate(console: &Console, session: &Session, name: &str) -> Result<Gate, 
 }
 
 impl Console {
+    /// The refusal storm that has paused the lane.
+    async fn storm(&self, session: &Session, lane: &Lane) -> Result<Option<Storm>, Problem> {
+        let Some(number) = lane.storm else {
+            return Ok(None);
+        };
+        let told: Storms = self.get(session, "/admin/storms").await?;
+        let mut storms = told.storms.into_iter();
+        Ok(storms.find(|storm| storm.storm == number))
+    }
+
     /// The answer to "what if so many came?".
     async fn foreseen(
         &self,

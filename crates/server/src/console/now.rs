@@ -49,6 +49,8 @@ pub(super) struct Lane {
     pub(super) max_per_second: f64,
     pub(super) calendar: Option<String>,
     pub(super) pause: Option<Pause>,
+    /// The refusal storm that has paused it.
+    pub(super) storm: Option<i64>,
     pub(super) version: i64,
     pub(super) open: bool,
     pub(super) closed_because: Option<String>,

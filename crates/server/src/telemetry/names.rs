@@ -95,7 +95,7 @@ const COUNTERS: [(&str, &str); 24] = [
     ),
 ];
 
-const GAUGES: [(&str, &str); 25] = [
+const GAUGES: [(&str, &str); 26] = [
     (
         "tollgate_leader",
         "1 on the process that leads, 0 on a standby; embedded engine on PostgreSQL",
@@ -155,6 +155,10 @@ const GAUGES: [(&str, &str); 25] = [
         "bulk files that are being taken in",
     ),
     ("tollgate_lane_open", "1 while the lane sends"),
+    (
+        "tollgate_lane_refusal_storm",
+        "1 while a refusal storm has paused the lane",
+    ),
     ("tollgate_lane_limit_per_second", "the hard limit in force"),
     ("tollgate_lane_waiting", "items that wait on the lane"),
     (

@@ -31,7 +31,7 @@ pub(super) async fn in_force(
     name: Option<&LaneName>,
 ) -> StoreResult<Vec<LaneInForce>> {
     const IN_FORCE: &str = "SELECT s.name, s.version, s.body, s.created_at, c.closed_until,
-                c.closed_by, c.closed_why, k.body, st.storm_id, st.reason
+                c.closed_by, c.closed_why, k.body, st.storm_id, st.reason, st.began_at
          FROM lane_plan p
          CROSS JOIN LATERAL (SELECT name, version, body, created_at FROM setting
               WHERE kind = 'lane' AND name = p.lane ORDER BY version DESC LIMIT 1) s
@@ -47,7 +47,7 @@ pub(super) async fn in_force(
 }
 
 /// From name, version, body, creation, the closing (until when, by whom, why), the calendar's body and
-/// the storm (which, why), in this order.
+/// the storm (which, why, since when), in this order.
 pub(super) fn lane_from(row: &Row) -> StoreResult<LaneInForce> {
     let author = |by: String| Author::new(by, row.get::<_, Option<String>>(6).unwrap_or_default());
     let calendar = match row.get::<_, Option<&str>>(7) {

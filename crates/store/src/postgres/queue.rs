@@ -43,7 +43,7 @@ impl Queue for PostgresStore {
     ) -> StoreResult<DueLanes> {
         /// Per lane, its newest version and the ends of two indexes.
         const LANES: &str = "SELECT l.name, l.version, l.body, l.created_at, c.closed_until,
-                    c.closed_by, c.closed_why, k.body, st.storm_id, st.reason,
+                    c.closed_by, c.closed_why, k.body, st.storm_id, st.reason, st.began_at,
                     (SELECT min(scheduled_exec_time) FROM item_queue
                      WHERE item_type = $1 AND lane = l.name AND queue_status = 'READY'),
                     (SELECT min(claimed_at) FROM item_queue
@@ -243,13 +243,13 @@ fn due_from(rows: &[Row], ahead: i64, stale_after: i64) -> StoreResult<DueLanes>
     let mut due = DueLanes::default();
     for row in rows {
         let lane = lanes::lane_from(row)?;
-        let [ready, claimed] = [10, 11].map(|column| row.get::<_, Option<i64>>(column));
+        let [ready, claimed] = [11, 12].map(|column| row.get::<_, Option<i64>>(column));
         let reach = [ready.map(|t| t - ahead), claimed.map(|t| t + stale_after)];
         let first = reach.into_iter().flatten().min();
         due.add(
             &lane,
             first.and_then(|us| Timestamp::from_microsecond(us).ok()),
-            row.get::<_, Us>(12).0,
+            row.get::<_, Us>(13).0,
         );
     }
     Ok(due)

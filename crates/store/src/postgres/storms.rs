@@ -10,7 +10,7 @@ use tollgate_core::id::{AttemptId, Item, ItemId, ItemType, LaneName, StormId, Wa
 use tollgate_core::outcome::{AttemptState, Outcome};
 use tollgate_core::ports::{
     NewWatch, Page, RefusedItem, Settlement, StoreResult, Storm, StormPause, Storms, Suspicion,
-    Turn, TurnBlock, TurnsWanted, rows_needed,
+    Turn, TurnBlock, TurnsWanted, pause_reason, rows_needed,
 };
 use tollgate_core::storm::{Canary, Limits, MOST_SCANNED, Place, canary_reason, streak_reason};
 
@@ -181,8 +181,8 @@ pub(super) async fn heard(tx: &Transaction<'_>, jobs: &[Settlement]) -> StoreRes
         pass(tx, &others).await?;
     }
     for job in jobs {
-        if let Outcome::Refused(answer) = &job.outcome {
-            judge(tx, job.attempt, answer).await?;
+        if matches!(job.outcome, Outcome::Refused(_)) {
+            judge(tx, job.attempt, &job.answer_without_accounts()).await?;
         }
     }
     Ok(())
@@ -330,8 +330,7 @@ async fn begin(
     let params: Params<'_> = &[&lane, &watched.id.0, &&*reason, &first.0];
     let id = StormId(one(tx, BEGIN, params).await?.get(0));
     execute(tx, PAUSE, &[&lane, &id.0]).await?;
-    let reason = reason.into_owned();
-    let detail = format!("lane {lane}: {}", StormPause { id, reason }.pause().reason);
+    let detail = format!("lane {lane}: {}", pause_reason(id, &reason));
     let entry = Entry {
         action: "LANE_PAUSED",
         actor: actor::STORM,
@@ -347,6 +346,7 @@ pub(super) fn pause_from(row: &Row, column: usize) -> Option<StormPause> {
     Some(StormPause {
         id: StormId(id),
         reason: row.get(column + 1),
+        since: row.get::<_, Us>(column + 2).0,
     })
 }
 

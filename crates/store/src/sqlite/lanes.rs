@@ -30,7 +30,8 @@ pub(super) fn in_force(c: &Connection, name: &LaneName) -> rusqlite::Result<Opti
     let calendar = calendar.map(|(_, body, _)| calendars::read(&body).map(Arc::new));
     let closing = c
         .prepare_cached(
-            "SELECT c.closed_until, c.closed_by, c.closed_why, s.storm_id, s.reason
+            "SELECT c.closed_until, c.closed_by, c.closed_why, s.storm_id, s.reason,
+                    s.began_at
              FROM lane_cursor c LEFT JOIN storm s ON s.storm_id = c.storm_id WHERE c.lane = ?1",
         )?
         .query_row([name.as_str()], |row| {

@@ -8,7 +8,7 @@ use tollgate_core::id::{AttemptId, Item, ItemId, ItemType, LaneName, StormId, Wa
 use tollgate_core::outcome::{AttemptState, Outcome};
 use tollgate_core::ports::{
     NewWatch, Page, RefusedItem, Settlement, StoreResult, Storm, StormPause, Storms, Suspicion,
-    Turn, TurnBlock, TurnsWanted, rows_needed,
+    Turn, TurnBlock, TurnsWanted, pause_reason, rows_needed,
 };
 use tollgate_core::storm::{Canary, Limits, MOST_SCANNED, Place, canary_reason, streak_reason};
 
@@ -139,7 +139,7 @@ pub(super) fn take_places(
 pub(super) fn heard(c: &Connection, s: &Settlement, now: Us) -> rusqlite::Result<()> {
     match &s.outcome {
         Outcome::Done(_) | Outcome::Declined(_) => pass(c, s.attempt),
-        Outcome::Refused(answer) => judge(c, s.attempt, answer, now),
+        Outcome::Refused(_) => judge(c, s.attempt, &s.answer_without_accounts(), now),
         Outcome::Retry { .. } | Outcome::Unknown(_) => Ok(()),
     }
 }
@@ -291,8 +291,7 @@ fn begin(
     let id = StormId(c.last_insert_rowid());
     c.prepare_cached("UPDATE lane_cursor SET storm_id = ?2 WHERE lane = ?1")?
         .execute(params![lane, id.0])?;
-    let reason = reason.to_owned();
-    let detail = format!("lane {lane}: {}", StormPause { id, reason }.pause().reason);
+    let detail = format!("lane {lane}: {}", pause_reason(id, reason));
     let entry = Entry {
         action: "LANE_PAUSED",
         actor: actor::STORM,
@@ -309,6 +308,7 @@ pub(super) fn pause_from(row: &Row<'_>, column: usize) -> rusqlite::Result<Optio
         Ok(StormPause {
             id: StormId(id),
             reason: row.get(column + 1)?,
+            since: row.get::<_, Us>(column + 2)?.0,
         })
     })
     .transpose()

@@ -273,6 +273,7 @@ async fn attempts(store: &PostgresStore, dispatched: &[Item]) {
             then,
             disproves: false,
             close_lane,
+            accounts: vec![],
         };
         // The second time as if its answer had been lost.
         assert!(store.settle(settlement.clone()).await.unwrap());
