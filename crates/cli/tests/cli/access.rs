@@ -371,7 +371,6 @@ fn accounts_are_told_whole_to_those_who_operate_and_masked_to_the_others() {
         );
         assert_eq!(page.contains("DE0212"), is_whole, "{page}");
     }
-    a_storm_repeats_no_account(&pair, operate.unwrap(), read.unwrap());
     let log = pair.server.log().join("\n");
     let metrics = shown(read, "/metrics").text;
     assert!(
@@ -379,42 +378,6 @@ fn accounts_are_told_whole_to_those_who_operate_and_masked_to_the_others() {
         "{log}"
     );
     a_storm_repeats_no_account(&pair, operate.unwrap(), read.unwrap());
-}
-
-/// The bank's refusal names the payment, and this one is called like its account. What the lane then tells about its
-/// pause is read by everybody.
-fn a_storm_repeats_no_account(pair: &Pair, operate: &str, read: &str) {
-    let address = pair.server.address;
-    pair.bank.set_faults("sends: 422".parse().unwrap());
-    let refused = known("DE02120300000000202051").to_string();
-    let taken = call(address, Some(operate), "POST", "/payments", &refused);
-    assert_eq!(taken.status, 201, "{}", taken.text);
-    let shown = |path: &str| call(address, Some(read), "GET", path, "");
-    eventually("the lane pauses itself", Duration::from_mins(1), || {
-        let storms = shown("/admin/storms").body;
-        storms["storms"].get(0).map(drop)
-    });
-    let waits = known("p2").to_string();
-    let taken = call(address, Some(operate), "POST", "/payments", &waits);
-    assert_eq!(taken.status, 201, "{}", taken.text);
-    for path in [
-        "/admin/storms",
-        "/admin/rate-limit/config",
-        "/admin/now",
-        "/admin/audit?action=LANE_PAUSED",
-        "/payments/p2",
-        "/console/lanes/default",
-    ] {
-        let told = match path.strip_prefix("/console") {
-            Some(_) => Reader::signed_in(address, read).page(path).text,
-            None => shown(path).text,
-        };
-        assert!(
-            told.contains("storm") || path == "/admin/now",
-            "{path}: {told}"
-        );
-        assert!(!told.contains("DE0212"), "{path}: {told}");
-    }
 }
 
 /// The bank's refusal names the payment, and this one is called like its account. What the lane then tells about its

@@ -58,12 +58,20 @@ async fn lock_cursor(
     Ok((time(0), time(1)))
 }
 
-async fn log(tx: &Transaction<'_>, lane: &str, at: Us, era: i64, epoch: Option<Epoch>) -> StoreResult<()> {
+async fn log(
+    tx: &Transaction<'_>,
+    lane: &str,
+    at: Us,
+    era: i64,
+    epoch: Option<Epoch>,
+) -> StoreResult<()> {
     const MOVE: &str = "UPDATE lane_cursor SET last_turn = $2, last_call = $2 WHERE lane = $1";
     const LOG: &str = "INSERT INTO attempt (item_type, item_id, run, kind, state, lane,
                  idempotency_key, turn_at, era, epoch, detail)
          VALUES ('', '', 0, 'CALL', 'CALL', $1, '', $2, $3, $4, '')";
     execute(tx, MOVE, &[&lane, &at]).await?;
     let epoch = epoch.map(|epoch| epoch.0);
-    execute(tx, LOG, &[&lane, &at, &era, &epoch]).await.map(drop)
+    execute(tx, LOG, &[&lane, &at, &era, &epoch])
+        .await
+        .map(drop)
 }
