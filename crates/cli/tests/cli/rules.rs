@@ -277,7 +277,7 @@ fn a_start_with_rules_that_would_hold_many_payments_wants_a_confirmation() {
     let file = pair.written("many.jsonl", &waiting.collect::<Vec<_>>().join("\n"));
     pair.tollgate(&["import", &file]).unwrap();
     pair.write_config(EUROS);
-    pair.server.signal("TERM");
+    pair.server.signal("-TERM");
     let config = pair.setting.folder.path().join("tollgate.toml");
     let refused = eventually("the first server has ended", Duration::from_mins(1), || {
         let mut start = Command::new(BINARY);
