@@ -9,18 +9,16 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tollgate_core::actor;
-use tollgate_core::flow::{Flow, Registrar};
+use tollgate_core::flow::Registrar;
 use tollgate_core::id::{ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::lane::LaneChange;
-use tollgate_core::ports::{Author, Engine, Leadership, SettingKind, Store, StoreError};
+use tollgate_core::ports::{Author, Leadership, SettingKind, Store, StoreError};
 use tollgate_dispatch::{
-    CheckRetention, ChunkFlow, Feeder, FileOrder, Forecaster, Gate, GateOptions, LEAST_WAY,
-    LEAST_WAY_ON_TEMPORAL, Planner, Reconciler, Sweeper, Wake,
+    FileOrder, Forecaster, Gate, GateOptions, LEAST_WAY, LEAST_WAY_ON_TEMPORAL, Planner, Wake,
 };
 use tollgate_domains::invoices::{self, Billing, ChecksInForce};
 use tollgate_domains::notifications;
-use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
 use tollgate_domains::payments::{self, Bank, Intake, Payments, Routes, RulesInForce};
 use tollgate_domains::status_checks::{self, StatusCheckService};
 use tollgate_downstream::HttpCheckServices;
@@ -35,11 +33,11 @@ use crate::descriptors;
 use crate::door::Door;
 use crate::engines::{self, RunningEngine, Worlds};
 use crate::leadership::{Basis, End, Leading};
-use crate::providers::{self, Provider};
+use crate::providers::Provider;
 use crate::pulse::Pulse;
 use crate::receivers::Receivers;
-use crate::retries;
 use crate::rules;
+use crate::services::Services;
 use crate::telemetry;
 use crate::totals::Totals;
 use crate::write_check::WriteCheck;
@@ -118,7 +116,7 @@ impl Tollgate {
         };
         let uploads = api::Uploads::new(&store, fed.clone(), closed);
         let app = app(config, &worlds, &engine, Arc::clone(&billing), uploads);
-        let mut background = start_background(&app, &stopped);
+        let mut background = start_background(config, &app, &stopped);
         if let RunningEngine::Temporal(_) = engine {
             let services = Services {
                 config,
@@ -127,7 +125,7 @@ impl Tollgate {
                 billing,
                 fed: &fed,
             };
-            start_roles(&services, &engine, &worlds, &stopped, &mut background).await?;
+            start_roles(&services, &engine, &worlds, &stopped, &mut background);
         }
         Ok(Self {
             app,
@@ -348,29 +346,35 @@ fn app(
 }
 
 /// What every process does beside serving, whoever leads.
-fn start_background(app: &api::App, stopped: &watch::Receiver<bool>) -> JoinSet<()> {
+fn start_background(
+    config: &Config,
+    app: &api::App,
+    stopped: &watch::Receiver<bool>,
+) -> JoinSet<()> {
     let mut background = JoinSet::new();
     background.spawn(telemetry::fold_histograms(stopped.clone()));
     let (store, writes) = (Arc::clone(&app.store), Arc::clone(&app.writes));
     background.spawn(telemetry::watch_store(store, writes, stopped.clone()));
-    let gauges = telemetry::watch_lanes(
-        Arc::clone(&app.store),
-        Arc::clone(&app.forecaster),
-        app.planner.margin(),
-        stopped.clone(),
-    );
-    background.spawn(gauges);
+    if config.engine.does(Role::Dispatch) {
+        let gauges = telemetry::watch_lanes(
+            Arc::clone(&app.store),
+            Arc::clone(&app.forecaster),
+            app.planner.margin(),
+            stopped.clone(),
+        );
+        background.spawn(gauges);
+    }
     background
 }
 
 /// On Temporal: what this process was told to do.
-async fn start_roles(
+fn start_roles(
     services: &Services<'_>,
     engine: &RunningEngine,
     worlds: &Worlds,
     stopped: &watch::Receiver<bool>,
     background: &mut JoinSet<()>,
-) -> anyhow::Result<()> {
+) {
     let roles = &services.config.engine;
     if roles.does(Role::Dispatch) {
         services.look_after(stopped, background);
@@ -384,71 +388,6 @@ async fn start_roles(
     if roles.does(Role::Exec) {
         background.spawn(Arc::clone(&worlds.gate).watch_clock(stopped.clone()));
     }
-    Ok(())
-}
-
-/// What is done for all processes: by the leader, or on Temporal by those with the role, where what each of
-/// them writes is guarded.
-pub(crate) struct Services<'a> {
-    pub(crate) config: &'a Config,
-    pub(crate) store: &'a Arc<dyn Store>,
-    pub(crate) engine: Arc<dyn Engine>,
-    pub(crate) billing: Arc<Billing>,
-    pub(crate) fed: &'a Wake,
-}
-
-impl Services<'_> {
-    /// Starts what is due; for the embedded engine. On Temporal, schedules do.
-    pub(crate) async fn dispatch(
-        &self,
-        stopped: &watch::Receiver<bool>,
-        running: &mut JoinSet<()>,
-    ) -> anyhow::Result<()> {
-        for (item_type, _) in item_types() {
-            let dispatcher = engines::dispatcher(&item_type, self.store, &self.engine).await?;
-            running.spawn(Arc::new(dispatcher).run(stopped.clone()));
-        }
-        self.look_after(stopped, running);
-        Ok(())
-    }
-
-    /// Looks for what was left behind.
-    fn look_after(&self, stopped: &watch::Receiver<bool>, running: &mut JoinSet<()>) {
-        let (config, store) = (self.config, self.store);
-        let every = Duration::from_secs;
-        for (item_type, _) in item_types() {
-            let sweeper = Sweeper::new(item_type, Arc::clone(store), Arc::clone(&self.engine));
-            running.spawn(sweeper.run(every(config.sweep.interval_secs), stopped.clone()));
-        }
-        let types = item_types().map(|(item_type, _)| item_type).to_vec();
-        let planner = Planner::new(Arc::clone(store), types, config.gate.margin);
-        let reconciler = Reconciler::new(Arc::clone(store), Arc::new(planner));
-        running.spawn(reconciler.run(every(config.sweep.reconcile_secs), stopped.clone()));
-        let retention = CheckRetention::new(Arc::clone(store), config.status_check.retention());
-        running.spawn(retention.run(stopped.clone()));
-        let (billing, pause) = (Arc::clone(&self.billing), every(config.invoices.sweep_secs));
-        running.spawn(providers::run_sweep(billing, pause, stopped.clone()));
-    }
-
-    /// Takes in what was accepted: files, and payments whose first try failed.
-    pub(crate) fn intake(&self, stopped: &watch::Receiver<bool>, running: &mut JoinSet<()>) {
-        running.spawn(feeder(self.store, &self.engine, self.fed).run(stopped.clone()));
-        let intake = Intake {
-            store: Arc::clone(self.store),
-            engine: Arc::clone(&self.engine),
-        };
-        running.spawn(retries::run(Arc::new(intake), stopped.clone()));
-    }
-}
-
-/// Takes in the files that were uploaded.
-fn feeder(store: &Arc<dyn Store>, engine: &Arc<dyn Engine>, wake: &Wake) -> Feeder {
-    let flow = ChunkFlow {
-        name: PaymentBulkInitFlow::NAME.to_owned(),
-        task_queue: payments::INIT_TASK_QUEUE.to_owned(),
-    };
-    let (store, engine) = (Arc::clone(store), Arc::clone(engine));
-    Feeder::new(payments::item_type(), flow, store, engine, wake.clone())
 }
 
 /// The store, and what else it can do if several processes may open it.

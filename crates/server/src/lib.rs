@@ -21,6 +21,7 @@ mod receivers;
 mod replays;
 mod retries;
 mod rules;
+mod services;
 mod sessions;
 mod telemetry;
 mod tls;

@@ -22,8 +22,7 @@ const INGEST: Let = [false, true, false, true];
 const READ: Let = [false, false, true, true];
 const OPERATE: Let = [false, false, false, true];
 
-/// Written by hand from README, "Who may do what": each address, who is let in, and what the body
-/// `{}` is answered for those who are.
+/// Written by hand from README, "Who may do what": each address, who is let in, and the answer to `{}`.
 const MATRIX: &[(&str, &str, Let, u16)] = &[
     ("GET", "/health/live", ANYBODY, 200),
     ("GET", "/health/ready", ANYBODY, 200),

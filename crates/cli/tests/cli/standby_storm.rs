@@ -14,6 +14,7 @@ use crate::http::get;
 use crate::kill_storm::MEASURED_ALONE;
 use crate::served::{Served, eventually};
 use crate::standby::{Group, ids, post_all, role, set_limit, wait_for_role};
+use crate::woken::act;
 
 /// Sends resume so soon after a leader was killed.
 const RESUMED_WITHIN: Duration = Duration::from_secs(5);
@@ -78,15 +79,12 @@ fn leaders_killed_in_a_storm_lose_and_double_nothing() {
         let more = ids(&format!("r{round}"), payments);
         let before = group.bank.ledger().arrivals();
         let kill_at = random.random_range(limit / 4..payments / 2);
-        std::thread::scope(|scope| {
-            let addresses = [standby.address];
-            scope.spawn({
-                let more = &more;
-                move || post_all(&addresses, more)
-            });
-            wait_for(&group, kill_at);
-            leader.kill();
-        });
+        // All due at once: the lane is at its limit when the leader dies.
+        act(standby.address, "pause");
+        post_all(&[standby.address], &more);
+        act(standby.address, "resume");
+        wait_for(&group, kill_at);
+        leader.kill();
         let killed_at = before + kill_at;
         wait_for_role(&standby, "leader");
         all.extend(more);
@@ -120,8 +118,11 @@ fn a_leader_that_was_stopped_and_wakes_up_sends_nothing() {
     set_limit(leader.address, 100);
     let mut all = vec![];
     for round in 0..rounds {
-        let more = ids(&format!("r{round}"), 150);
+        let more = ids(&format!("r{round}"), 200);
+        // All due at once: the gate is full for as long as the round takes.
+        act(standby.address, "pause");
         post_all(&[standby.address], &more);
+        act(standby.address, "resume");
         all.extend(more);
 
         // For a moment, without a takeover: it goes on leading.

@@ -102,7 +102,7 @@ fn set_limit(address: SocketAddr) {
 }
 
 /// The lane is paused while payments are posted: they are all due when it opens.
-fn act(address: SocketAddr, act: &str) {
+pub(crate) fn act(address: SocketAddr, act: &str) {
     let path = format!("/admin/lanes/default/{act}");
     let answer = post(address, &path, &json!({"reason": "takeovers"})).unwrap();
     assert_eq!(answer.status, 200, "{}", answer.body);

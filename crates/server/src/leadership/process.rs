@@ -187,7 +187,8 @@ impl Process {
         tokio::select! {
             () = term.quiesce() => {}
             why = beat_until_fenced(among, epoch) => {
-                return tracing::warn!(%why, "another process has taken over");
+                tracing::warn!(%why, "another process has taken over");
+                return;
             }
         }
         let Some(among) = among else { return };

@@ -27,7 +27,7 @@ pub(crate) fn difference(theirs: &str, ours: &str) -> Option<String> {
         .chain(theirs.keys().filter(|key| !ours.contains_key(*key)));
     let told = keys.filter_map(|key| {
         let (there, here) = (theirs.get(key), ours.get(key));
-        let shown = |value: Option<&&str>| value.map_or("unknown", |value| *value).to_owned();
+        let shown = |value: Option<&&str>| value.copied().unwrap_or("unknown").to_owned();
         (there != here).then(|| format!("{key} is {} there and {} here", shown(there), shown(here)))
     });
     let told: Vec<String> = told.collect();

@@ -15,8 +15,9 @@ use tollgate_dispatch::{Gate, Wake};
 use tollgate_engine::{EmbeddedEngine, Handle, Stop};
 
 use super::Basis;
-use crate::assemble::{Downstreams, Services};
+use crate::assemble::Downstreams;
 use crate::engines;
+use crate::services::Services;
 
 /// A handover waits so long for answers to what was sent. What has none by then is in doubt, as after
 /// a crash, until its answer comes or it is asked about.

@@ -9,10 +9,11 @@ use tollgate_core::id::{AttemptId, BatchId, BulkId, Epoch, FlowId, Item, ItemId,
 use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
-    Accounts, Admission, Attempts, AuditWanted, Author, Boot, Claim, Claimed, DeadLetters, FlowEnd,
-    Flows, Intervened, JournalEntry, Lanes, NewAudit, NewFlow, NewItem, NewSession, NewTurn,
-    OwnedWanted, Queue, Records, RecordsWanted, Sessions, SettingKind, Settings, Settlement,
-    SharedClock, StartRecord, Started, StatusMove, StoreHealth, Then, Turn, TurnsWanted,
+    Accounts, Admission, Attempts, AuditWanted, Author, Boot, Call, Claim, Claimed, DeadLetters,
+    FlowEnd, Flows, Intervened, JournalEntry, Lanes, Leadership, NewAudit, NewFlow, NewItem,
+    NewSession, NewTurn, OwnedWanted, Queue, Records, RecordsWanted, Sessions, SettingKind,
+    Settings, Settlement, SharedClock, Showing, StartRecord, Started, StatusMove, StoreHealth,
+    Then, Turn, TurnsWanted,
 };
 use tollgate_store::postgres::PostgresStore;
 
@@ -46,6 +47,27 @@ pub(super) async fn run_all(store: &PostgresStore) {
     };
     change(store, wider).await;
     store.take_node().await.unwrap();
+    leadership(store).await;
+}
+
+/// The last one: what came before is fenced by it.
+async fn leadership(store: &PostgresStore) {
+    let showing = Showing {
+        name: "host/1".into(),
+        address: "127.0.0.1:1".into(),
+        version: "1".into(),
+        cannot_lead: String::new(),
+    };
+    store.show(&showing).await.unwrap();
+    let seen = store.look().await.unwrap().seen;
+    let term = store.lead(Some(seen), "").await.unwrap().unwrap();
+    store.beat(term.epoch).await.unwrap();
+    store.call(Call::Flows).await.unwrap();
+    let waited_for = (0..FLOWS_AT_ONCE).map(|n| FlowId::new(format!("waited-for-{n}")));
+    store.ended_flows(waited_for.collect()).await.unwrap();
+    store.forget(vec![(store.process(), 0)]).await.unwrap();
+    store.resign(term.epoch).await.unwrap();
+    store.leave().await.unwrap();
 }
 
 pub(super) fn bank() -> LaneName {

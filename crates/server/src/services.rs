@@ -1,0 +1,84 @@
+//! What is done for all processes at a time: started by a term as leader, or on Temporal by the processes with
+//! the role.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tollgate_core::flow::Flow;
+use tollgate_core::ports::{Engine, Store};
+use tollgate_dispatch::{CheckRetention, ChunkFlow, Feeder, Planner, Reconciler, Sweeper, Wake};
+use tollgate_domains::invoices::Billing;
+use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
+use tollgate_domains::payments::{self, Intake};
+
+use crate::assemble::item_types;
+use crate::config::Config;
+use crate::engines;
+use crate::providers;
+use crate::retries;
+
+/// What is done for all processes: by the leader, or on Temporal by those with the role, where what each of
+/// them writes is guarded.
+pub(crate) struct Services<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) store: &'a Arc<dyn Store>,
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) billing: Arc<Billing>,
+    pub(crate) fed: &'a Wake,
+}
+
+impl Services<'_> {
+    /// Starts what is due; for the embedded engine. On Temporal, schedules do.
+    pub(crate) async fn dispatch(
+        &self,
+        stopped: &watch::Receiver<bool>,
+        running: &mut JoinSet<()>,
+    ) -> anyhow::Result<()> {
+        for (item_type, _) in item_types() {
+            let dispatcher = engines::dispatcher(&item_type, self.store, &self.engine).await?;
+            running.spawn(Arc::new(dispatcher).run(stopped.clone()));
+        }
+        self.look_after(stopped, running);
+        Ok(())
+    }
+
+    /// Looks for what was left behind.
+    pub(crate) fn look_after(&self, stopped: &watch::Receiver<bool>, running: &mut JoinSet<()>) {
+        let (config, store) = (self.config, self.store);
+        let every = Duration::from_secs;
+        for (item_type, _) in item_types() {
+            let sweeper = Sweeper::new(item_type, Arc::clone(store), Arc::clone(&self.engine));
+            running.spawn(sweeper.run(every(config.sweep.interval_secs), stopped.clone()));
+        }
+        let types = item_types().map(|(item_type, _)| item_type).to_vec();
+        let planner = Planner::new(Arc::clone(store), types, config.gate.margin);
+        let reconciler = Reconciler::new(Arc::clone(store), Arc::new(planner));
+        running.spawn(reconciler.run(every(config.sweep.reconcile_secs), stopped.clone()));
+        let retention = CheckRetention::new(Arc::clone(store), config.status_check.retention());
+        running.spawn(retention.run(stopped.clone()));
+        let (billing, pause) = (Arc::clone(&self.billing), every(config.invoices.sweep_secs));
+        running.spawn(providers::run_sweep(billing, pause, stopped.clone()));
+    }
+
+    /// Takes in what was accepted: files, and payments whose first try failed.
+    pub(crate) fn intake(&self, stopped: &watch::Receiver<bool>, running: &mut JoinSet<()>) {
+        running.spawn(feeder(self.store, &self.engine, self.fed).run(stopped.clone()));
+        let intake = Intake {
+            store: Arc::clone(self.store),
+            engine: Arc::clone(&self.engine),
+        };
+        running.spawn(retries::run(Arc::new(intake), stopped.clone()));
+    }
+}
+
+/// Takes in the files that were uploaded.
+fn feeder(store: &Arc<dyn Store>, engine: &Arc<dyn Engine>, wake: &Wake) -> Feeder {
+    let flow = ChunkFlow {
+        name: PaymentBulkInitFlow::NAME.to_owned(),
+        task_queue: payments::INIT_TASK_QUEUE.to_owned(),
+    };
+    let (store, engine) = (Arc::clone(store), Arc::clone(engine));
+    Feeder::new(payments::item_type(), flow, store, engine, wake.clone())
+}
