@@ -412,13 +412,13 @@ pub fn foresee(
 
 /// The same for a line of a list, and whether it meets its deadline.
 pub fn foresee_line(
-    line: &RecordLine,
+    record: &RecordLine,
     item_type: &ItemType,
     lane: Option<&LaneForecast>,
     now: Timestamp,
 ) -> (Option<ItemForecast>, Option<bool>) {
     let waits = |since| {
-        let reason = format!("it is {} and waits for a person", line.queue_status);
+        let reason = format!("it is {} and waits for a person", record.queue_status);
         let code = UntoldCode::WaitsForPerson;
         let untold = Untold {
             code,
@@ -427,20 +427,22 @@ pub fn foresee_line(
         };
         Some(ItemForecast::untold(untold, now))
     };
-    let foreseen = match (line.queue_status, lane) {
+    let foreseen = match (record.queue_status, lane) {
         (QueueStatus::Cancelled, _) => None,
-        (QueueStatus::Dispatched, _) if line.has_ended || line.was_sent => None,
-        (QueueStatus::Held, _) => waits(line.deadline.unwrap_or(line.due)),
-        (QueueStatus::Dead, _) => waits(line.created_at),
-        (_, None) => Some(without_lane(&line.lane, now)),
-        (QueueStatus::Ready, Some(lane)) => Some(lane.ready(item_type, line.due, line.deadline)),
+        (QueueStatus::Dispatched, _) if record.has_ended || record.was_sent => None,
+        (QueueStatus::Held, _) => waits(record.deadline.unwrap_or(record.due)),
+        (QueueStatus::Dead, _) => waits(record.created_at),
+        (_, None) => Some(without_lane(&record.lane, now)),
+        (QueueStatus::Ready, Some(lane)) => {
+            Some(lane.ready(item_type, record.due, record.deadline))
+        }
         (QueueStatus::Claimed | QueueStatus::Dispatched, Some(lane)) => {
-            Some(lane.under_way(line.due, line.deadline))
+            Some(lane.under_way(record.due, record.deadline))
         }
     };
-    let meets = match (&foreseen, line.deadline) {
+    let meets = match (&foreseen, record.deadline) {
         (Some(foreseen), _) => foreseen.meets_deadline,
-        (None, Some(deadline)) => Some(line.last_turn.is_some_and(|sent| sent <= deadline)),
+        (None, Some(deadline)) => Some(record.last_turn.is_some_and(|sent| sent <= deadline)),
         (None, None) => None,
     };
     (foreseen, meets)

@@ -76,9 +76,8 @@ impl Counter {
         // Drawn before the arrival is announced: whoever waits for the arrival and then changes
         // the faults does not change this one's fate.
         let lot = self.faults.draw(kind);
-        let limit = self.limit_per_second;
         let key = self.speaks.key_of(&head);
-        let arrival = self.ledger.arrive(seen_at, kind, key.clone(), limit);
+        let arrival = (self.ledger).arrive(seen_at, kind, key.clone(), self.limit_per_second);
         let place = arrival.place;
 
         let body = read_body(body).await?;

@@ -412,7 +412,7 @@ pub async fn a_chunk_that_fails_holds_back_its_own_file_for_half_a_minute(f: &dy
     assert_eq!(f.to_do(10).await, of_others);
     assert_eq!(turn(3).await, ChunkTurn::HeldBack);
     // A later failure does not make it longer, and nor does a try that ends for another chunk.
-    f.advance(HELD_BACK - SECOND).await;
+    f.advance(HELD_BACK.saturating_sub(SECOND)).await;
     store.chunk_failed(&second, "no rights").await.unwrap();
     store.hold_chunk(&chunk_id(&bulk, 3)).await.unwrap();
     assert_eq!(f.to_do(10).await, of_others);
