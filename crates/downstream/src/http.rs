@@ -327,9 +327,9 @@ fn with_row(judged: Judged, status: Option<u16>) -> Heard {
             }
         }
         Outcome::Refused(why) | Outcome::Declined(why) | Outcome::Unknown(why) => {
-            why.push_str(&format!(" ({told})"));
+            *why = format!("{why} ({told})");
         }
-        Outcome::Retry { why, .. } => why.push_str(&format!(" ({told})")),
+        Outcome::Retry { why, .. } => *why = format!("{why} ({told})"),
     }
     heard
 }

@@ -139,7 +139,7 @@ impl Run {
                 Ok((client, mut workers)) => {
                     tries = 0;
                     self.watch(&client, &mut workers).await;
-                    stop_all(workers.into_iter().map(|(_, worker)| worker).collect()).await;
+                    stop_all(workers.into_values().collect()).await;
                 }
                 Err(why) => self.tell(Some(why)),
             }

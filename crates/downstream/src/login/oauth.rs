@@ -25,7 +25,7 @@ use crate::url::Base;
 /// For one whole exchange with the token endpoint.
 const FETCH_WITHIN: Duration = Duration::from_secs(10);
 /// A token is renewed this long before its end, or after four fifths of its life if that is sooner.
-const RENEW_BEFORE: Duration = Duration::from_secs(60);
+const RENEW_BEFORE: Duration = Duration::from_mins(1);
 /// How long an endpoint that has failed is left alone, doubling with each failure up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -255,7 +255,8 @@ impl OAuth {
         let (id, secret) = (self.client_id.value(), self.client_secret.value());
         let mut form = "grant_type=client_credentials".to_owned();
         if let Some(scope) = &self.scope {
-            form.push_str(&format!("&scope={}", encoded(scope)));
+            form += "&scope=";
+            form += &encoded(scope);
         }
         let mut builder = http::Request::post(&self.path)
             .header(HOST, &self.host_header)
@@ -263,7 +264,7 @@ impl OAuth {
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded");
         if self.in_body {
             let (id, secret) = (encoded(&id), encoded(&secret));
-            form.push_str(&format!("&client_id={id}&client_secret={secret}"));
+            form = format!("{form}&client_id={id}&client_secret={secret}");
         } else {
             let both = STANDARD.encode(format!("{id}:{secret}"));
             builder = builder.header(AUTHORIZATION, format!("Basic {both}"));

@@ -41,7 +41,7 @@ fn flow(id: &str) -> NewFlow {
     }
 }
 
-fn fenced<T: std::fmt::Debug>(answer: Result<T, StoreError>) {
+fn fenced<T: std::fmt::Debug>(answer: &Result<T, StoreError>) {
     assert!(matches!(answer, Err(StoreError::Fenced(_))), "{answer:?}");
 }
 
@@ -66,7 +66,7 @@ async fn a_takeover_is_from_exactly_what_was_seen() {
     let now = seen(&b).await;
     assert_ne!(now.beat, before.beat);
     assert!(b.lead(Some(now), "").await.unwrap().is_some());
-    fenced(a.beat(term.epoch).await);
+    fenced(&a.beat(term.epoch).await);
 }
 
 #[tokio::test]
@@ -99,8 +99,8 @@ async fn a_term_that_is_over_stays_over_also_when_its_process_leads_again() {
         &tollgate_core::id::ItemId::new("p"),
     );
     let pause = Duration::ZERO;
-    fenced(first.store.put_back(&item, 1, pause, "late").await);
-    fenced(first.store.due_flows(first.epoch, 10).await);
+    fenced(&first.store.put_back(&item, 1, pause, "late").await);
+    fenced(&first.store.due_flows(first.epoch, 10).await);
     assert!(!again.store.put_back(&item, 1, pause, "none").await.unwrap());
     let due = again.store.due_flows(again.epoch, 10).await.unwrap();
     assert_eq!(due.flows.len(), 1, "due again");
@@ -113,8 +113,8 @@ async fn a_leader_that_resigns_is_fenced_and_leaves_nobody() {
     a.resign(term.epoch).await.unwrap();
     let vacant = seen(&b).await;
     assert_eq!((vacant.epoch.0, vacant.leader), (2, None));
-    fenced(a.beat(term.epoch).await);
-    fenced(term.store.due_flows(term.epoch, 1).await);
+    fenced(&a.beat(term.epoch).await);
+    fenced(&term.store.due_flows(term.epoch, 1).await);
     let next = lead(&b).await;
     a.resign(term.epoch).await.unwrap();
     assert_eq!(
