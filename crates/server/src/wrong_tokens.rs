@@ -88,6 +88,19 @@ mod tests {
         assert_eq!(waits, [0, 0, 250, 500, 1000, 2000, 4000, 4000, 4000]);
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn the_answer_to_a_wrong_token_waits_when_there_were_many() {
+        let (wrong, began) = (WrongTokens::default(), Instant::now());
+        for _ in 0..FREE {
+            wrong.note(Some(address(1))).await;
+        }
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        wrong.note(Some(address(1))).await;
+        assert_eq!(began.elapsed(), FIRST_WAIT);
+        wrong.note(Some(address(2))).await;
+        assert_eq!(began.elapsed(), FIRST_WAIT, "another address");
+    }
+
     #[tokio::test]
     async fn addresses_are_counted_apart_and_forgotten_after_a_quiet_minute() {
         let (wrong, now) = (WrongTokens::default(), Instant::now());

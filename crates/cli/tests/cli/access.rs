@@ -371,13 +371,13 @@ fn accounts_are_told_whole_to_those_who_operate_and_masked_to_the_others() {
         );
         assert_eq!(page.contains("DE0212"), is_whole, "{page}");
     }
-    a_storm_repeats_no_account(&pair, operate.unwrap(), read.unwrap());
     let log = pair.server.log().join("\n");
     let metrics = shown(read, "/metrics").text;
     assert!(
         !log.contains("DE0212") && !metrics.contains("DE0212"),
         "{log}"
     );
+    a_storm_repeats_no_account(&pair, operate.unwrap(), read.unwrap());
 }
 
 /// The bank's refusal names the payment, and this one is called like its account. What the lane then tells about its

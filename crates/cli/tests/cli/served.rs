@@ -13,6 +13,9 @@ use tollgate_sandbox::Bank;
 
 use crate::http::put;
 
+/// More than a process that has to end takes on a busy machine.
+const ENDS_WITHIN: Duration = Duration::from_mins(2);
+
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_tollgate");
 
 /// What a server of a test runs with.
@@ -169,16 +172,18 @@ impl Served {
         self.child.wait().unwrap().code()
     }
 
-    /// Waits for its own end: the exit code, and everything it has logged.
+    /// Waits for its own end, within a bound: the exit code, and everything it has logged.
     pub(crate) fn ended(mut self) -> (Option<i32>, Vec<String>) {
-        let code = self.child.wait().unwrap().code();
+        let code = eventually("the process ends", ENDS_WITHIN, || {
+            self.child.try_wait().unwrap()
+        });
         let mut log = self.log();
         // The reader of its stderr may be a line behind.
         while Arc::strong_count(&self.lines) > 1 {
             std::thread::yield_now();
             log = self.log();
         }
-        (code, log)
+        (code.code(), log)
     }
 
     pub(crate) fn pid(&self) -> u32 {
