@@ -5,6 +5,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use tollgate_server::{Description, SHIPPED, read_description};
 
+use crate::bank_try;
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -19,6 +21,10 @@ enum Command {
         #[arg(value_name = "FILE|NAME")]
         description: String,
     },
+    /// Send one payment to a configured bank through a running server, and show what came of it.
+    Try(bank_try::Try),
+    /// Print the question about a payment as it would go out, with credentials masked.
+    Probe(bank_try::Probe),
     /// List the shipped descriptions.
     List,
     /// Print a shipped description, to start your own from.
@@ -28,9 +34,11 @@ enum Command {
     },
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Check { description } => check(description),
+        Command::Try(it) => bank_try::run_try(it).await,
+        Command::Probe(it) => bank_try::run_probe(it),
         Command::List => Ok(list()),
         Command::Show { name } => show(name),
     }

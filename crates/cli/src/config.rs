@@ -1,10 +1,13 @@
 //! `tollgate config check`: what is wrong with a configuration, without starting anything.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use rust_decimal::Decimal;
 use tollgate_server::Config;
+
+use crate::remote;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -19,22 +22,71 @@ enum Command {
         /// Configuration file; what it leaves out keeps its documented default.
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
+        /// Also shows where [lanes] and the lanes of a running server differ.
+        #[arg(long)]
+        lanes: bool,
+        #[command(flatten)]
+        remote: remote::Args,
     },
 }
 
 #[expect(clippy::print_stdout, reason = "what is wrong is data")]
-pub(crate) fn run(args: &Args) -> ExitCode {
-    let Command::Check { config } = &args.command;
+pub(crate) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let Command::Check {
+        config,
+        lanes,
+        remote,
+    } = &args.command;
     let problems = Config::problems(config.as_deref());
     if problems.is_empty() {
         for promise in Config::promises(config.as_deref()) {
             println!("promise: {promise}");
         }
+        if *lanes {
+            for difference in lane_differences(config.as_deref(), remote).await? {
+                println!("{difference}");
+            }
+        }
         println!("the configuration is good");
-        return ExitCode::SUCCESS;
+        return Ok(ExitCode::SUCCESS);
     }
     for problem in problems {
         println!("{problem}");
     }
-    ExitCode::FAILURE
+    Ok(ExitCode::FAILURE)
+}
+
+/// What the file says of a lane and the running server does not.
+async fn lane_differences(
+    config: Option<&Path>,
+    remote: &remote::Args,
+) -> anyhow::Result<Vec<String>> {
+    let config = Config::read(config)?;
+    let running = remote::get(remote, "/admin/rate-limit/config").await?;
+    let running = running.as_array().cloned().unwrap_or_default();
+    let told = config.lanes.iter().filter_map(|(name, text)| {
+        let found = running.iter().find(|lane| lane["configName"] == name.as_str());
+        let Some(lane) = found else {
+            return Some(format!("lanes.{name}: the running server has no such lane"));
+        };
+        let number = |field: &str| lane[field].to_string().trim_matches('"').to_owned();
+        let said = (number("maxPerWindow"), number("windowSizeSecs"));
+        let file = (
+            text.max_per_window.to_string(),
+            text.window_size_secs.to_string(),
+        );
+        let per_second = number("maxPerSecond").parse::<Decimal>().ok();
+        let same = said == file && (text.max_per_second.is_none() || text.max_per_second == per_second);
+        (!same).then(|| {
+            format!(
+                "lanes.{name}: the file says {} per {} s, the server {} per {} s and at most {} a second; the server's settings count (tollgate lanes set {name})",
+                file.0,
+                file.1,
+                said.0,
+                said.1,
+                number("maxPerSecond"),
+            )
+        })
+    });
+    Ok(told.collect())
 }

@@ -1,6 +1,7 @@
 //! The one binary. Data goes to stdout, talk to stderr; the exit code says whether all is well.
 
 mod bank;
+mod bank_try;
 mod completions;
 mod config;
 mod demo;
@@ -38,7 +39,7 @@ enum Command {
     /// Tokens for the API.
     #[command(subcommand)]
     Token(token::Command),
-    /// Descriptions of banks: check one, list and show the shipped ones.
+    /// Banks: check a description, list the shipped ones, try a configured bank.
     Bank(bank::Args),
     /// What is wrong with a configuration, without starting anything.
     Config(config::Args),
@@ -68,8 +69,8 @@ fn main() -> ExitCode {
             Command::Sandbox(args) => sandbox::run(args).await,
             Command::Openapi => Ok(print_openapi()),
             Command::Token(command) => token::run(&command),
-            Command::Bank(args) => bank::run(&args),
-            Command::Config(args) => Ok(config::run(&args)),
+            Command::Bank(args) => bank::run(&args).await,
+            Command::Config(args) => config::run(&args).await,
             Command::Completions(args) => Ok(completions::run(&args)),
             Command::Remote(command) => remote::run(command).await,
         }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use tollgate_sandbox::{Bank, BankOptions, Faults, Summary, WEBHOOK_SECRET};
+use tollgate_sandbox::{Bank, BankOptions, Dialect, Faults, Summary, WEBHOOK_SECRET};
 
 use crate::serve::asked_to_stop;
 use crate::talk::say;
@@ -34,6 +34,12 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     limit: u32,
+    /// Which API the bank speaks: the contract of docs/bank.md, Stripe transfers, or PayPal payouts.
+    #[arg(long = "as", value_name = "API", default_value = "contract")]
+    speaks: Speaks,
+    /// With --as paypal: OAuth tokens end after this many seconds.
+    #[arg(long, value_name = "SECS", default_value_t = 32_400, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    token_secs: u32,
     /// Decides when faults strike that strike one in n.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -54,6 +60,36 @@ pub(crate) struct Args {
     close_idle_ms: Option<u32>,
 }
 
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Speaks {
+    Contract,
+    Stripe,
+    Paypal,
+}
+
+impl Speaks {
+    fn dialect(self) -> Dialect {
+        match self {
+            Self::Contract => Dialect::Contract,
+            Self::Stripe => Dialect::Stripe,
+            Self::Paypal => Dialect::Paypal,
+        }
+    }
+
+    /// What a configuration says of this bank, besides its URL and its lane.
+    fn configuration(self, url: &str) -> String {
+        match self {
+            Self::Contract => format!("TOLLGATE_DOWNSTREAM__PAYMENTS__URL={url} tollgate serve"),
+            Self::Stripe => format!(
+                "[downstream.payments] url = \"{url}\", description = \"stripe-transfers\", login = {{kind = \"bearer\", token = \"sk_test_1\"}}"
+            ),
+            Self::Paypal => format!(
+                "[downstream.payments] url = \"{url}\", description = \"paypal-payouts\", login = {{kind = \"oauth2\", token_url = \"{url}/v1/oauth2/token\", client_id = \"me\", client_secret = \"secret\"}}"
+            ),
+        }
+    }
+}
+
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let bank = Bank::start(BankOptions {
         listen: args.listen,
@@ -63,10 +99,12 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         close_idle_after: args
             .close_idle_ms
             .map(|ms| Duration::from_millis(ms.into())),
+        speaks: args.speaks.dialect(),
+        tokens_live: Duration::from_secs(args.token_secs.into()),
         ..BankOptions::default()
     })?;
     let stop = asked_to_stop()?;
-    announce(&bank, args.limit);
+    announce(&bank, args.limit, args.speaks);
     stop.await;
     let ledger = bank.ledger().clone();
     bank.stop().await;
@@ -112,12 +150,13 @@ pub(crate) fn read_faults(flag: &str, given: &str) -> anyhow::Result<Faults> {
 
 /// The address is data, for scripts; the rest is talk.
 #[expect(clippy::print_stdout, reason = "data goes to stdout")]
-fn announce(bank: &Bank, limit: u32) {
+fn announce(bank: &Bank, limit: u32, speaks: Speaks) {
     let url = bank.url();
+    let configuration = speaks.configuration(&url);
     println!("{url}");
     say(&format!(
         "sandbox bank on {url}, at most {limit} in any second\n\
-         point Tollgate at it:  TOLLGATE_DOWNSTREAM__PAYMENTS__URL={url} tollgate serve\n\
+         point Tollgate at it:  {configuration}\n\
          what reached it:       curl {url}/sandbox/ledger      (every arrival: ?entries=true)\n\
          who was told:          curl {url}/sandbox/webhooks    (notify {url}/webhooks with the secret {WEBHOOK_SECRET})\n\
          what goes wrong:       curl {url}/sandbox/faults      (change it: -X PUT -d 'send 3: reset after')\n\

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tollgate_core::Timestamp;
+use tollgate_core::id::WatchId;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{Era, History, Past, Profile};
 
@@ -145,6 +146,12 @@ pub(crate) fn duplicate_proves(history: &History, key: &str) -> bool {
     lost.any(|sent| sent.key == key && !sent.detail.starts_with(UNPROVED))
 }
 
+/// Which configuration has sent first what is in doubt: what is sent again has its bytes.
+pub(crate) fn first_sent_by(history: &History) -> Option<WatchId> {
+    let mut lost = lost_sends(undecided(&history.past));
+    lost.next().and_then(|first| first.watch)
+}
+
 /// The sends without an answer. One that was proved not to have been done is Retry, not Unknown: the
 /// proof was judged, and written down, with the answer that it was.
 fn lost_sends(past: &[Past]) -> impl Iterator<Item = &Past> {
@@ -196,6 +203,7 @@ mod tests {
             turn_at: at(*secs),
             era: 1,
             reopened: false,
+            watch: None,
             detail: "said so".into(),
         };
         History {

@@ -1,7 +1,7 @@
 //! What a sender is given, and what it answers. The sending is in `sender.rs`.
 
 use serde::{Deserialize, Serialize};
-use tollgate_core::id::Item;
+use tollgate_core::id::{Item, WatchId};
 use tollgate_core::ports::{Request, StatusMove, Then};
 
 /// One item to be sent.
@@ -26,9 +26,11 @@ pub struct Moves {
 }
 
 impl Job {
-    pub(crate) fn under(&self, key: &str) -> Self {
+    /// The same, under the key of its first send and with its bytes.
+    pub(crate) fn again(&self, key: &str, sent_by: Option<WatchId>) -> Self {
         let mut job = self.clone();
         key.clone_into(&mut job.request.idempotency_key);
+        job.request.sent_by = sent_by;
         job
     }
 }

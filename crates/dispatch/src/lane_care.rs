@@ -2,7 +2,9 @@
 //! pauses it when the downstream takes nothing from us at all. Every move is audited.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use tollgate_core::Timestamp;
 use tollgate_core::actor;
 use tollgate_core::id::LaneName;
@@ -14,6 +16,9 @@ use crate::breaker::{Breaker, Circuit};
 /// So much of the last failure is told of a lane that the breaker has closed: it is kept with the cursor,
 /// which every turn writes.
 const LAST_CHARS: usize = 80;
+/// How long a lane without a login is closed: at first, and at most.
+const FIRST_LOGIN_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_LOGIN_PAUSE: Duration = Duration::from_secs(15);
 
 pub(crate) struct LaneCare {
     store: Arc<dyn Store>,
@@ -21,6 +26,8 @@ pub(crate) struct LaneCare {
     breaker: Mutex<Breaker>,
     /// Many sends are turned away at once, and one of them pauses the lane.
     stopping: tokio::sync::Mutex<()>,
+    /// Since when there is no login, and how long the lane was closed for it the last time.
+    no_login: tokio::sync::Mutex<Option<(Instant, Duration)>>,
 }
 
 impl LaneCare {
@@ -30,6 +37,36 @@ impl LaneCare {
             lane,
             breaker: Mutex::default(),
             stopping: tokio::sync::Mutex::default(),
+            no_login: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// There is no token to show. The lane is closed for growing pauses, so that nothing is claimed in vain; nothing
+    /// is held against the items or the downstream, and it is logged once.
+    pub(crate) async fn no_login(&self, why: &str) {
+        let Ok(mut since) = self.no_login.try_lock() else {
+            return;
+        };
+        let pause = match *since {
+            None => {
+                tracing::warn!(lane = %self.lane, why, "no login: nothing is sent until there is one");
+                FIRST_LOGIN_PAUSE
+            }
+            Some((at, pause)) if at.elapsed() < pause => return,
+            Some((_, pause)) => (pause * 2).min(LONGEST_LOGIN_PAUSE),
+        };
+        let author = Author::new(actor::SENDER, why);
+        if let Err(error) = self.store.close_lane(&self.lane, pause, author).await {
+            tracing::warn!(lane = %self.lane, %error, "the lane could not be closed");
+        }
+        *since = Some((Instant::now(), pause));
+    }
+
+    /// Something went out again.
+    pub(crate) async fn has_login(&self) {
+        let mut since = self.no_login.lock().await;
+        if since.take().is_some() {
+            tracing::info!(lane = %self.lane, "there is a login again");
         }
     }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tollgate_core::Timestamp;
 use tollgate_core::account::without_accounts;
-use tollgate_core::id::{AttemptId, WatchId};
+use tollgate_core::id::{AttemptId, LaneName, WatchId};
 use tollgate_core::outcome::{AttemptKind, Outcome, Quiet};
 use tollgate_core::ports::{
     Connector, Health, Heard, History, Line, Missed, NoLine, Permit, Settlement, Store, StoreError,
@@ -196,13 +196,13 @@ impl Sender {
             Next::Send(doubt) => (AttemptKind::Send, doubt),
             Next::Probe(doubt) => (AttemptKind::Probe, doubt),
         };
-        let under_its_own;
+        let as_it_was;
         let job = match decide::key_in_doubt(&history) {
-            Some(own) if own != key => {
-                under_its_own = job.under(own);
-                &under_its_own
+            Some(own) => {
+                as_it_was = job.again(own, decide::first_sent_by(&history));
+                &as_it_was
             }
-            _ => job,
+            None => job,
         };
         if kind == AttemptKind::Send
             && let Some(why) = self.connector.why_not(&job.request)
@@ -243,6 +243,10 @@ impl Sender {
         let said = none.to_string();
         match none {
             NoLine::Busy(_) => self.put_back(job, BUSY_PAUSE, &said).await,
+            NoLine::NoLogin(why) => {
+                self.care.no_login(why).await;
+                self.put_back(job, BUSY_PAUSE, &said).await
+            }
             NoLine::Unreachable(why) => {
                 self.care.heard(false, history.now, history.now, why).await;
                 let pause = self.pause_after(history.failures);
@@ -386,13 +390,7 @@ impl Sender {
             disproves,
             sent,
         } = follow(job, if_declined, &outcome, evidence_in, pause);
-        let close_lane = match &outcome {
-            Outcome::Retry {
-                quiet: Quiet::For(time),
-                ..
-            } => Some((self.connector.lane().clone(), *time)),
-            _ => None,
-        };
+        let close_lane = self.asked_for_quiet(&outcome);
         let (item, run) = (job.item.clone(), job.run);
         let settlement = Settlement {
             attempt,
@@ -415,6 +413,16 @@ impl Sender {
         }
         let why = "another run took over while the answer was awaited";
         Ok(Look::Sent(superseded(job, "settle", why)))
+    }
+
+    fn asked_for_quiet(&self, outcome: &Outcome) -> Option<(LaneName, Duration)> {
+        match outcome {
+            Outcome::Retry {
+                quiet: Quiet::For(time),
+                ..
+            } => Some((self.connector.lane().clone(), *time)),
+            _ => None,
+        }
     }
 
     /// The refusal may have paused the lane: this node's turns that are not used yet are dropped. If the
@@ -445,6 +453,7 @@ impl Sender {
             Health::Answers => (!slow, detail),
             Health::Fails => (false, detail),
         };
+        self.care.has_login().await;
         let heard_at = turn_at + took;
         self.care.heard(worked, turn_at, heard_at, detail).await;
     }

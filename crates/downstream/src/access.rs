@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::login::LoginOptions;
+
 /// Headers that say how the message is framed or what the contract promises: not for others to set.
 const OURS: [&str; 13] = [
     "connection",
@@ -27,6 +29,15 @@ pub struct Access {
     root_certificates: Option<PathBuf>,
     /// Each value is marked as sensitive.
     headers: HeaderMap,
+    logins: Vec<LoginOptions>,
+    identity: Option<Identity>,
+}
+
+/// Who we are, with mutual TLS: PEM files that are read again when they change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
 }
 
 impl Access {
@@ -34,8 +45,18 @@ impl Access {
     pub fn trusting(root_certificates: Option<PathBuf>) -> Self {
         Self {
             root_certificates,
-            headers: HeaderMap::new(),
+            ..Self::default()
         }
+    }
+
+    /// Logs in with every request, besides the headers.
+    pub fn log_in(&mut self, login: LoginOptions) {
+        self.logins.push(login);
+    }
+
+    /// Shows this certificate with mutual TLS.
+    pub fn identify(&mut self, certificate: PathBuf, key: PathBuf) {
+        self.identity = Some(Identity { certificate, key });
     }
 
     /// Sends the header with every request. The sentence it answers with never holds the value.
@@ -60,6 +81,14 @@ impl Access {
 
     pub(crate) fn root_file(&self) -> Option<&Path> {
         self.root_certificates.as_deref()
+    }
+
+    pub(crate) fn identity(&self) -> Option<&Identity> {
+        self.identity.as_ref()
+    }
+
+    pub(crate) fn logins(&self) -> &[LoginOptions] {
+        &self.logins
     }
 
     pub(crate) fn headers(&self) -> &HeaderMap {

@@ -48,7 +48,10 @@ impl Remote {
     /// Reads the root certificates; connects to nothing yet.
     pub(crate) fn at(base: &Base, access: &Access) -> Result<Self, String> {
         let tls = match (base.encrypted, access.root_file()) {
-            (true, file) => Some(Tls::to(&base.host, file)?),
+            (true, file) => Some(Tls::to(&base.host, file, access.identity())?),
+            (false, None) if access.identity().is_some() => {
+                return Err("client_certificate is of use only with https://".to_owned());
+            }
             (false, None) => None,
             (false, Some(_)) => {
                 return Err("root_certificates is of use only with https://".to_owned());

@@ -7,18 +7,21 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HOST};
+use http::header::{CONTENT_TYPE, HOST, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue};
 use http_body_util::Full;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use tollgate_core::id::LaneName;
-use tollgate_core::outcome::AttemptKind;
-use tollgate_core::ports::{Connector, Heard, Line, Missed, NoLine, Permit, Profile, Request};
+use tollgate_core::id::{LaneName, WatchId};
+use tollgate_core::outcome::{AttemptKind, Outcome};
+use tollgate_core::ports::{
+    Connector, Health, Heard, Line, Missed, NoLine, Permit, Profile, Request,
+};
 
 use crate::access::Access;
 use crate::connection::{OutRequest, Remote};
 use crate::description::{Description, NO_WAY_OUT};
-use crate::judge::{Exchange, judge};
+use crate::judge::{Exchange, Judged, judge};
+use crate::login::{Login, Ticket};
 use crate::pool::{Lease, Pool};
 use crate::url::Base;
 
@@ -82,14 +85,19 @@ impl HttpConnector {
             return Err(refuse("with a timeout of 0 every answer would be lost"));
         }
         let remote = Remote::at(&base, access).map_err(|why| refuse(&why))?;
+        let logins = access.logins().iter().cloned().map(Login::new);
+        let logins = logins
+            .collect::<Result<_, _>>()
+            .map_err(|why| refuse(&why))?;
         let endpoint = Endpoint {
             description,
-            earlier: HashMap::new(),
+            known: HashMap::new(),
             label: format!("{name} {}", options.url),
             place: base.place(),
             path: base.path,
             host_header: base.host_header,
             headers: access.headers().clone(),
+            logins,
             lane: options.lane,
             profile: options.profile,
         };
@@ -100,13 +108,20 @@ impl HttpConnector {
         })
     }
 
-    /// Knows these versions too: what one of them may have sent is sent again by it.
-    pub fn knowing(mut self, earlier: Vec<Description>) -> Result<Self, String> {
+    /// Knows by which description each configuration sends: what one of them may have sent is sent again by it.
+    pub fn knowing(
+        mut self,
+        known: impl IntoIterator<Item = (WatchId, Description)>,
+    ) -> Result<Self, String> {
         let endpoint = Arc::get_mut(&mut self.endpoint);
         let endpoint = endpoint.ok_or("the connector is in use already")?;
-        let earlier = earlier.into_iter().map(|it| (it.version().to_owned(), it));
-        endpoint.earlier.extend(earlier);
+        endpoint.known.extend(known);
         Ok(self)
+    }
+
+    /// By which description it sends.
+    pub fn description(&self) -> &Description {
+        &self.endpoint.description
     }
 
     /// The same for two URLs of one place, however they are written: `host:port/path`.
@@ -125,16 +140,16 @@ impl Connector for HttpConnector {
         &self.endpoint.profile
     }
 
-    fn version(&self) -> Option<&str> {
-        Some(self.endpoint.description.version())
-    }
-
     fn why_not(&self, request: &Request) -> Option<String> {
         let composed = self.endpoint.sent_by(request)?;
         composed.compose(AttemptKind::Send, request).err()
     }
 
     async fn line(&self) -> Result<Box<dyn Line>, NoLine> {
+        for login in &self.endpoint.logins {
+            let ready = login.ready().await;
+            ready.map_err(|why| NoLine::NoLogin(why).at(&self.endpoint.label))?;
+        }
         // An exchange lasts no longer than the timeout, so a line should come free within it.
         let lease = self.pool.lease(self.endpoint.profile.timeout).await;
         let lease = lease.map_err(|none| none.at(&self.endpoint.label))?;
@@ -175,17 +190,32 @@ impl HttpLine {
         request: &Request,
     ) -> Result<Heard, Missed> {
         let Self { endpoint, lease } = self;
-        let use_by = permit.use_by().into();
-        let exchange = match endpoint.made(kind, request) {
-            Ok(out) => {
-                lease
-                    .exchange(out, use_by, endpoint.profile.timeout)
-                    .await?
+        let made = endpoint.made(kind, request, &permit).await;
+        let (exchange, tickets) = match made {
+            Ok((out, tickets)) => {
+                let (use_by, within) = (permit.use_by().into(), endpoint.profile.timeout);
+                (lease.exchange(out, use_by, within).await?, tickets)
             }
-            Err(why) => Exchange::NotSent(why),
+            Err(why) => (Exchange::NotSent(why), vec![]),
+        };
+        let entry = match &exchange {
+            Exchange::Answered(answer) => {
+                Some((answer.status, answer.headers.contains_key(WWW_AUTHENTICATE)))
+            }
+            Exchange::Lost(_) | Exchange::NotSent(_) => None,
         };
         let (description, marker) = (&endpoint.description, &endpoint.profile.recognised_by);
-        Ok(judge(description, marker, kind, exchange, request).heard)
+        let judged = judge(description, marker, kind, exchange, request);
+        if let Some((status, challenges)) = entry {
+            let turned_away = status == 401 && (challenges || judged.means == "stop");
+            if endpoint.may_try_again(&tickets, turned_away) {
+                return Ok(token_was_refused(kind));
+            }
+        }
+        if request.reference.starts_with(TRY) {
+            return Ok(with_row(judged, entry.map(|(status, _)| status)));
+        }
+        Ok(judged.heard)
     }
 }
 
@@ -193,8 +223,8 @@ impl HttpLine {
 #[derive(Debug)]
 struct Endpoint {
     description: Description,
-    /// By their versions, for what they may have sent.
-    earlier: HashMap<String, Description>,
+    /// By the configurations that send by them, this one and earlier ones.
+    known: HashMap<WatchId, Description>,
     /// Name and URL, for messages.
     label: String,
     place: String,
@@ -203,6 +233,7 @@ struct Endpoint {
     host_header: HeaderValue,
     /// What the downstream asks for to let us in; secret.
     headers: HeaderMap,
+    logins: Vec<Login>,
     lane: LaneName,
     profile: Profile,
 }
@@ -210,13 +241,42 @@ struct Endpoint {
 impl Endpoint {
     /// By whose bytes a request goes out; none if that version is not known any more.
     fn sent_by(&self, request: &Request) -> Option<&Description> {
-        match &request.version {
-            Some(version) if version != self.description.version() => self.earlier.get(version),
-            _ => Some(&self.description),
+        match &request.sent_by {
+            Some(watch) => self.known.get(watch),
+            None => Some(&self.description),
         }
     }
 
-    fn made(&self, kind: AttemptKind, request: &Request) -> Result<OutRequest, String> {
+    /// As it goes out, with what lets us in.
+    async fn made(
+        &self,
+        kind: AttemptKind,
+        request: &Request,
+        permit: &Permit,
+    ) -> Result<(OutRequest, Vec<Ticket>), String> {
+        let (mut out, body) = self.plain(kind, request)?;
+        let mut tickets = vec![];
+        for login in &self.logins {
+            let (at_secs, use_by) = (permit.turn_at().as_second(), permit.use_by().into());
+            tickets.push(login.show(&mut out, &body, at_secs, use_by).await?);
+        }
+        Ok((out, tickets))
+    }
+
+    /// Tells the logins how it went. Whether another try may fare better than one that was turned away.
+    fn may_try_again(&self, tickets: &[Ticket], turned_away: bool) -> bool {
+        let mut again = false;
+        for (login, ticket) in self.logins.iter().zip(tickets) {
+            if turned_away {
+                again |= login.was_refused(*ticket);
+            } else {
+                login.has_worked(*ticket);
+            }
+        }
+        again
+    }
+
+    fn plain(&self, kind: AttemptKind, request: &Request) -> Result<(OutRequest, String), String> {
         let description = match kind {
             AttemptKind::Send => self
                 .sent_by(request)
@@ -237,8 +297,53 @@ impl Endpoint {
         if let Some(kind) = composed.content_type {
             builder = builder.header(CONTENT_TYPE, kind);
         }
-        let body = Full::new(Bytes::from(composed.body));
-        builder.body(body).map_err(|error| error.to_string())
+        let body = Full::new(Bytes::from(composed.body.clone()));
+        let out = builder.body(body).map_err(|error| error.to_string())?;
+        Ok((out, composed.body))
+    }
+}
+
+/// A payment of `tollgate bank try`: its attempt also says which row applied.
+const TRY: &str = "try-";
+
+fn with_row(judged: Judged, status: Option<u16>) -> Heard {
+    let Judged {
+        mut heard,
+        line,
+        means,
+        ..
+    } = judged;
+    let status = status.map_or_else(|| "no answer".to_owned(), |it| format!("status {it}"));
+    let row = line.map_or_else(
+        || "no row applied".to_owned(),
+        |line| format!("the row in line {line} applied"),
+    );
+    let told = format!("{status} means {means}: {row}");
+    match &mut heard.outcome {
+        Outcome::Done(answer) => {
+            if let Ok(mut fields) = serde_json::from_str::<serde_json::Map<_, _>>(answer) {
+                fields.insert("try".to_owned(), told.into());
+                *answer = serde_json::Value::Object(fields).to_string();
+            }
+        }
+        Outcome::Refused(why) | Outcome::Declined(why) | Outcome::Unknown(why) => {
+            why.push_str(&format!(" ({told})"));
+        }
+        Outcome::Retry { why, .. } => why.push_str(&format!(" ({told})")),
+    }
+    heard
+}
+
+/// Who does not know us has done nothing; the next turn shows a fresh token.
+fn token_was_refused(kind: AttemptKind) -> Heard {
+    let why = "status 401: the token was refused, and another one is fetched";
+    Heard {
+        outcome: match kind {
+            AttemptKind::Send => Outcome::retry(why),
+            AttemptKind::Probe => Outcome::Unknown(why.to_owned()),
+        },
+        health: Health::Untold,
+        is_duplicate: false,
     }
 }
 
@@ -257,11 +362,60 @@ pub(crate) fn path_segment(id: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tollgate_core::marker::Marker;
+
     use super::*;
+    use crate::description::Subject;
 
     #[test]
     fn an_id_is_always_one_segment_of_the_path() {
         assert_eq!(path_segment("pay_001:a.b-c"), "pay_001:a.b-c");
         assert_eq!(path_segment("a/b?c#d é"), "a%2Fb%3Fc%23d%20%C3%A9");
+    }
+
+    /// A description that was changed while a payment was in doubt.
+    #[test]
+    fn what_is_in_doubt_is_sent_again_with_the_bytes_of_its_first_send() {
+        let contract = Description::shipped("contract").unwrap();
+        let changed = contract.replace("path = \"/payments\"", "path = \"/v2/payments\"");
+        let changed = Description::read(&changed).unwrap();
+        let options = HttpOptions {
+            name: "bank".into(),
+            url: "http://bank/api".into(),
+            lane: LaneName::new("default"),
+            profile: Profile {
+                honours_idempotency_key: true,
+                key_retention: Duration::from_hours(24),
+                settle: Duration::from_mins(1),
+                timeout: Duration::from_secs(10),
+                means_not_done: vec![429],
+                recognised_by: Marker::Contract,
+                asks_by_key: false,
+            },
+            max_connections: 1,
+        };
+        let known = [
+            (WatchId(1), Description::payments()),
+            (WatchId(2), changed.clone()),
+        ];
+        let connector = HttpConnector::describing(changed, options, &Access::default());
+        let connector = connector.unwrap().knowing(known).unwrap();
+        let path = |sent_by: Option<i64>| {
+            let request = Request {
+                sent_by: sent_by.map(WatchId),
+                ..Subject::Payments.sample()
+            };
+            let made = connector.endpoint.plain(AttemptKind::Send, &request);
+            made.map(|(out, _)| out.uri().path().to_owned())
+        };
+        assert_eq!(path(None).as_deref(), Ok("/api/v2/payments"));
+        assert_eq!(path(Some(1)).as_deref(), Ok("/api/payments"));
+        assert_eq!(path(Some(2)).as_deref(), Ok("/api/v2/payments"));
+        assert!(
+            path(Some(3)).is_err(),
+            "rather not at all than with other bytes"
+        );
     }
 }

@@ -98,7 +98,7 @@ fn request() -> Request {
         reference: "pay_1".into(),
         idempotency_key: "payment-pay_1".into(),
         body_json: "{}".into(),
-        version: None,
+        sent_by: None,
     }
 }
 

@@ -21,6 +21,7 @@ use tokio::{
 
 use crate::{
     contract::{Counter, HungUp},
+    dialect::{Dialect, Tokens},
     fate::FaultSource,
     faults::Faults,
     ledger::Ledger,
@@ -45,6 +46,10 @@ pub struct BankOptions {
     pub seed: u64,
     /// Closes a connection that has been idle for so long, as most servers do. Default: never.
     pub close_idle_after: Option<Duration>,
+    /// Which language it speaks. Default: the contract.
+    pub speaks: Dialect,
+    /// How long its OAuth tokens live, if its language has any. Default: nine hours.
+    pub tokens_live: Duration,
 }
 
 impl Default for BankOptions {
@@ -56,6 +61,8 @@ impl Default for BankOptions {
             faults: Faults::default(),
             seed: 0,
             close_idle_after: None,
+            speaks: Dialect::Contract,
+            tokens_live: Duration::from_hours(9),
         }
     }
 }
@@ -85,6 +92,8 @@ impl Bank {
             faults,
             seed,
             close_idle_after,
+            speaks,
+            tokens_live,
         } = options;
         let listener = listen(address)
             .with_context(|| format!("the sandbox bank cannot listen on {address}"))?;
@@ -94,6 +103,8 @@ impl Bank {
             faults: FaultSource::new(faults, seed),
             limit_per_second,
             honours_keys,
+            speaks,
+            tokens: Tokens::living(tokens_live),
             slow_work: Mutex::default(),
         });
         let (open, closed) = oneshot::channel();
@@ -127,6 +138,21 @@ impl Bank {
     /// For the arrivals from now on; numbers in them count from now.
     pub fn set_faults(&self, faults: Faults) {
         self.counter.faults.set(faults);
+    }
+
+    /// Ends every OAuth token at once.
+    pub fn revoke_tokens(&self) {
+        self.counter.tokens.revoke();
+    }
+
+    /// Whether the token endpoint hangs up instead of answering.
+    pub fn set_token_endpoint_away(&self, away: bool) {
+        self.counter.tokens.set_away(away);
+    }
+
+    /// How many tokens it has given out.
+    pub fn tokens_issued(&self) -> u64 {
+        self.counter.tokens.issued()
     }
 
     /// Stops like a pulled plug: all connections are closed and answers on their way are lost.

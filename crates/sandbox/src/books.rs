@@ -60,6 +60,8 @@ pub(crate) struct Arrival {
 pub(crate) struct Terms {
     /// If not, keys are ignored.
     pub(crate) honours_keys: bool,
+    /// Keys are the names of batches: one that is known is refused, whatever is in it.
+    pub(crate) refuses_batches: bool,
     /// So long after the effect a probe still finds nothing.
     pub(crate) settle: Duration,
     /// So long after the effect the key is forgotten; None: never.
@@ -74,6 +76,8 @@ pub(crate) enum Verdict {
     },
     KeyHasAnotherBody,
     KeyInUse,
+    /// A batch of this name was carried out before.
+    KnownBatch,
     /// It arrived before the books began anew, and has no place in them: nothing is done.
     BooksClosed,
 }
@@ -215,7 +219,8 @@ impl Books {
             return Verdict::BooksClosed;
         };
         let body_sha256 = entry.body_sha256.clone().unwrap_or_default();
-        let key = entry.key.clone().filter(|_| terms.honours_keys);
+        let heeds = terms.honours_keys || terms.refuses_batches;
+        let key = entry.key.clone().filter(|_| heeds);
         if key
             .as_ref()
             .is_some_and(|key| self.keys_in_use.contains(key))
@@ -224,6 +229,10 @@ impl Books {
             return Verdict::KeyInUse;
         }
         if let Some(first) = key.as_ref().and_then(|key| self.remembered(now, key)) {
+            if terms.refuses_batches {
+                self.set_effect(place, Effect::RefusedOther);
+                return Verdict::KnownBatch;
+            }
             let same_body = first.body_sha256 == body_sha256;
             let answer = first.answer.clone();
             if !same_body {

@@ -15,11 +15,12 @@ use tokio::{sync::oneshot, task::JoinSet, time::sleep};
 use crate::{
     answers::{self, Answer, Said},
     books::{Place, Terms, Verdict},
+    dialect::{DUPLICATE, Dialect, Tokens},
     entry::{Effect, Entry, Kind},
     fate::{Fate, FaultSource},
     faults::{Blow, Strike, When},
     ledger::Ledger,
-    request::{Asked, Complaint, Name, key_of, kind_of, read_body},
+    request::{Asked, Complaint, Name, read_body},
     services::Service,
 };
 
@@ -30,8 +31,18 @@ pub(crate) struct Counter {
     pub(crate) faults: FaultSource,
     pub(crate) limit_per_second: Option<u32>,
     pub(crate) honours_keys: bool,
+    pub(crate) speaks: Dialect,
+    pub(crate) tokens: Tokens,
     /// Slow work, which goes on when its client leaves and ends with the bank.
     pub(crate) slow_work: Mutex<JoinSet<()>>,
+}
+
+/// How an answer is worded.
+#[derive(Clone, Copy)]
+struct Tongue<'a> {
+    speaks: Dialect,
+    kind: Kind,
+    key: Option<&'a str>,
 }
 
 /// Makes the bank reset the connection without an answer.
@@ -49,9 +60,16 @@ impl Counter {
         if let Some(service) = Service::of(&head) {
             return self.serve_service(service, &head, body).await;
         }
-        let Some(kind) = kind_of(&head) else {
+        if self.speaks.is_token_endpoint(&head) {
+            return Ok(self.tokens.issue(&head).ok_or(HungUp)?.whole());
+        }
+        let Some(kind) = self.speaks.kind_of(&head) else {
             return self.serve_visitor(&head, body).await;
         };
+        if let Some(turned_away) = self.speaks.turns_away(&head, &self.tokens) {
+            read_body(body).await?;
+            return Ok(turned_away.whole());
+        }
         if kind == Kind::Webhook {
             return self.serve_webhook(&head, body).await;
         }
@@ -59,22 +77,33 @@ impl Counter {
         // the faults does not change this one's fate.
         let lot = self.faults.draw(kind);
         let limit = self.limit_per_second;
-        let arrival = self.ledger.arrive(seen_at, kind, key_of(&head), limit);
+        let key = self.speaks.key_of(&head);
+        let arrival = self.ledger.arrive(seen_at, kind, key.clone(), limit);
         let place = arrival.place;
 
         let body = read_body(body).await?;
-        let asked = Asked::understand(kind, &head, body.as_deref(), self.honours_keys);
+        let bytes = body.as_deref();
+        let understood = self
+            .speaks
+            .understand(kind, &head, bytes, self.honours_keys);
+        let (asked, batch) = match understood {
+            Ok((asked, batch)) => (Ok(asked), batch),
+            Err(complaint) => (Err(complaint), None),
+        };
+        let key = batch.or(key);
         let body_sha256 = body.as_deref().map(sha256_hex);
         let fate = lot.fate(asked.as_ref().ok().map(Asked::payment_id));
         let blow = fate.blow.filter(|_| arrival.within_limit);
         self.ledger.amend(place, |entry| {
             entry.body_sha256 = body_sha256;
+            entry.key.clone_from(&key);
             entry.fault = blow.map(|blow| blow.to_string());
             describe(entry, asked.as_ref().ok());
         });
         if !arrival.within_limit {
             self.ledger.amend(place, |entry| entry.answered = true);
-            return Ok(Said::over_limit().whole());
+            let said = self.speaks.say(Said::over_limit(), kind, "", None);
+            return Ok(said.whole());
         }
         let name = asked.as_ref().ok().map(Asked::name);
         let said = match blow {
@@ -91,7 +120,13 @@ impl Counter {
         if !fate.latency.is_zero() {
             sleep(fate.latency).await;
         }
-        self.deliver(place, said, blow.map(|blow| blow.strike), name.as_ref())
+        let strike = blow.map(|blow| blow.strike);
+        let tongue = Tongue {
+            speaks: self.speaks,
+            kind,
+            key: key.as_deref(),
+        };
+        self.deliver(place, said, strike, name.as_ref(), tongue)
             .await
     }
 
@@ -135,7 +170,8 @@ impl Counter {
         asked: Asked,
         fate: Fate,
     ) -> Result<Said, HungUp> {
-        let held = match self.ledger.hold_key(place, self.honours_keys) {
+        let heeds = self.honours_keys || self.speaks == Dialect::Paypal;
+        let held = match self.ledger.hold_key(place, heeds) {
             Ok(held) => held,
             Err(refusal) => return said(refusal),
         };
@@ -164,6 +200,7 @@ impl Counter {
     fn terms(&self, fate: Fate) -> Terms {
         Terms {
             honours_keys: self.honours_keys,
+            refuses_batches: self.speaks == Dialect::Paypal && !self.honours_keys,
             settle: fate.settle,
             forget_key: fate.forget_key,
         }
@@ -228,20 +265,23 @@ impl Counter {
         said: Said,
         strike: Option<Strike>,
         name: Option<&Name>,
+        tongue: Tongue<'_>,
     ) -> Result<Answer, HungUp> {
+        let id = name.map(|name| name.id.as_str()).unwrap_or_default();
+        let translated = |said: Said| tongue.speaks.say(said, tongue.kind, id, tongue.key);
         let answer = match strike {
-            None => said.naming(name).whole(),
+            None => translated(said.naming(name)).whole(),
             Some(Strike::Status {
                 status,
                 retry_after_secs,
             }) => {
                 let said = Said::by_fault(status, retry_after_secs);
-                said.naming(name).whole()
+                translated(said.naming(name)).whole()
             }
-            Some(_) => {
-                let payment_id = name.map(|name| name.id.as_str());
-                struck(said, strike, payment_id.unwrap_or_default()).await?
-            }
+            Some(Strike::Half) => translated(said).half(),
+            Some(Strike::WrongId) => translated(answers::wrong_id(&said)).whole(),
+            Some(Strike::WrongAmount) => translated(answers::wrong_amount(&said)).whole(),
+            Some(_) => struck(said, strike, id).await?,
         };
         if !matches!(strike, Some(Strike::Half)) {
             self.ledger.amend(place, |entry| entry.answered = true);
@@ -267,8 +307,8 @@ pub(crate) async fn struck(
         Some(Strike::Half) => said.half(),
         Some(Strike::Garbage) => answers::garbage(),
         Some(Strike::Empty) => Said::json(StatusCode::OK, String::new()).whole(),
-        Some(Strike::WrongId) => answers::wrong_id(&said),
-        Some(Strike::WrongAmount) => answers::wrong_amount(&said),
+        Some(Strike::WrongId) => answers::wrong_id(&said).whole(),
+        Some(Strike::WrongAmount) => answers::wrong_amount(&said).whole(),
         Some(Strike::Huge { megabytes }) => answers::huge(payment_id, megabytes),
     })
 }
@@ -285,6 +325,11 @@ fn said(verdict: Verdict) -> Result<Said, HungUp> {
             StatusCode::CONFLICT,
             "is in use: another request with it is being worked on",
         ),
+        Verdict::KnownBatch => Ok(Said::error(
+            StatusCode::BAD_REQUEST,
+            DUPLICATE,
+            "is known already",
+        )),
         Verdict::BooksClosed => Err(HungUp),
     }
 }

@@ -23,6 +23,7 @@ mod calls;
 mod charge;
 mod clock;
 mod contract;
+mod dialect;
 mod entry;
 mod fate;
 mod faults;
@@ -37,6 +38,7 @@ mod window;
 
 pub use bank::{Bank, BankOptions};
 pub use calls::ServiceCall;
+pub use dialect::Dialect;
 pub use entry::{Effect, Entry, Kind};
 pub use faults::Faults;
 pub use ledger::{CurrencyTotal, Ledger, Line, Summary};

@@ -32,6 +32,7 @@ use crate::config::{Config, EngineAt, Role, StoreAt};
 use crate::descriptors;
 use crate::door::Door;
 use crate::engines::{self, RunningEngine, Worlds};
+use crate::lanes;
 use crate::leadership::{Basis, End, Leading};
 use crate::providers::Provider;
 use crate::pulse::Pulse;
@@ -92,6 +93,7 @@ impl Tollgate {
         let door = Door::new(config)?;
         let downstreams = Downstreams::connect(config)?;
         let (store, among) = open_store(config).await?;
+        lanes::create(config, &*store).await?;
         seed_settings(&*store).await?;
         downstreams.look_after_lanes(&*store).await?;
         let billing = Arc::new(downstreams.billing(&store));
@@ -257,7 +259,7 @@ impl Downstreams {
     }
 
     async fn look_after_lanes(&self, store: &dyn Store) -> anyhow::Result<()> {
-        self.banks.warn_of_missing_lanes(store).await?;
+        self.banks.require_lanes(store).await?;
         self.receivers.create_lanes(store).await?;
         self.provider.create_lane(store).await
     }

@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
-use tollgate_core::id::LaneName;
 use tollgate_core::ports::{Connector, Store, StoreResult};
 use tollgate_dispatch::Gate;
 use tollgate_domains::payments::{Bank, Routes};
-use tollgate_downstream::{Access, HttpConnector, HttpOptions};
+use tollgate_downstream::{Access, HttpConnector, HttpOptions, LoginOptions};
 
-use crate::config::{Downstream, NamedBank, Secret};
+use crate::config::{Downstream, NamedBank, Secret, identify};
 use crate::watches::Watch;
 
 #[derive(Debug)]
@@ -73,18 +72,16 @@ impl Banks {
         }
     }
 
-    /// Lanes are an operator's to create, except the default one.
-    pub(crate) async fn warn_of_missing_lanes(&self, store: &dyn Store) -> anyhow::Result<()> {
+    /// A bank without a lane would refuse every payment, one after the other.
+    pub(crate) async fn require_lanes(&self, store: &dyn Store) -> anyhow::Result<()> {
         for bank in self.all() {
             let lane = bank.connector.lane();
-            if store.lane(lane).await?.is_none() {
-                tracing::warn!(
-                    connector = bank.key,
-                    %lane,
-                    "the lane does not exist, and its payments are refused until it does; create it: {}",
-                    creation(lane)
-                );
-            }
+            anyhow::ensure!(
+                store.lane(lane).await?.is_some(),
+                "{}.lane: lane {lane:?} does not exist; write [lanes.{lane}] with max_per_window and window_size_secs into the configuration",
+                bank.key,
+                lane = lane.as_str(),
+            );
         }
         Ok(())
     }
@@ -118,7 +115,21 @@ pub(crate) fn connector(named: NamedBank) -> anyhow::Result<HttpConnector> {
         bank,
         description,
     } = named;
-    let access = access_to(&key, bank.root_certificates.clone(), &bank.headers)?;
+    let mut access = access_to(&key, bank.root_certificates.clone(), &bank.headers)?;
+    // Read again while we run: a token in a file is replaced without a restart.
+    for (header, secret) in &bank.headers {
+        access.log_in(LoginOptions::Header {
+            name: header.clone(),
+            prefix: String::new(),
+            secret: secret.source(),
+        });
+    }
+    if let Some(login) = &bank.login {
+        access.log_in(login.options());
+    }
+    let (certificate, client_key) = (&bank.client_certificate, &bank.client_key);
+    let identified = identify(&mut access, certificate.as_deref(), client_key.as_deref());
+    identified.map_err(|why| anyhow::anyhow!("{key}.{why}"))?;
     let options = HttpOptions {
         name,
         profile: bank.profile(),
@@ -163,14 +174,10 @@ pub(crate) fn access_to(
     Ok(access)
 }
 
-fn creation(lane: &LaneName) -> String {
-    format!(
-        "tollgate lanes set {lane} --max-per-window 100 --window-size-secs 4 --reason \"a new bank\""
-    )
-}
-
 #[cfg(test)]
 mod tests {
+    use tollgate_core::id::LaneName;
+
     use super::*;
 
     fn bank(name: &str, url: &str, lane: &str) -> Connected {

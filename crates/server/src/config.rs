@@ -9,12 +9,15 @@ mod downstream;
 mod engine;
 mod http;
 mod invoices;
+mod lanes;
+mod login;
 #[cfg(test)]
 mod notification_tests;
 mod notifications;
 mod secret;
 mod status_checks;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -34,6 +37,8 @@ pub(crate) use downstream::{Downstream, NamedBank};
 pub(crate) use engine::{Engine, EngineAt, Role, Temporal, WorkerSize};
 pub(crate) use http::{Http, Tls};
 pub(crate) use invoices::Invoices as InvoicesConfig;
+pub(crate) use lanes::LaneText;
+pub(crate) use login::{Login, identify};
 pub(crate) use notifications::Notifications as NotificationsConfig;
 pub(crate) use secret::Secret;
 pub(crate) use status_checks::{Elasticsearch, ServiceAt, StatusCheck};
@@ -63,6 +68,9 @@ pub struct Config {
     pub invoices: Invoices,
     pub telemetry: Telemetry,
     pub downstream: Downstream,
+    /// Created with the first start.
+    #[serde(default)]
+    pub lanes: BTreeMap<String, LaneText>,
     pub elasticsearch: Elasticsearch,
     pub idb_facade: ServiceAt,
     pub pgi_gateway: ServiceAt,
@@ -298,6 +306,9 @@ impl Config {
         self.telemetry.validate()?;
         self.status_check.validate()?;
         self.invoices.validate()?;
+        for (name, lane) in &self.lanes {
+            lane.validate(name)?;
+        }
         self.downstream.validate(self.gate.patience_secs)
     }
 }
@@ -380,6 +391,11 @@ fn explain(error: &figment::Error, file: Option<&Path>) -> anyhow::Error {
             "{place}: {key}must be text, written like headers = {{\"Authorization\" = \"env:BANK_TOKEN\"}}"
         );
     }
+    if error.path.iter().any(|part| part == "login") {
+        return anyhow::anyhow!(
+            "{place}: {key}must be written like login = {{kind = \"bearer\", token = \"env:BANK_TOKEN\"}}; kinds: bearer, api-key, basic, oauth2, hmac (docs/connect-a-bank.md)"
+        );
+    }
     if error.path.iter().any(|part| part == "secret") {
         return anyhow::anyhow!(
             "{place}: {key}must be text, written like secret = \"env:WEBHOOK_SECRET\""
@@ -431,6 +447,15 @@ mod tests {
             ("gate.tolerance_ms = 0", "gate.tolerance_ms"),
             ("gate.colour = 1", "colour"),
             ("telemetry.log_format = \"xml\"", "telemetry.log_format"),
+            (
+                "lanes.acme = {max_per_window = 0, window_size_secs = 4}",
+                "lanes.acme: maxPerWindow: a limit of 0 would never send",
+            ),
+            (
+                "lanes.\"a b\" = {max_per_window = 1, window_size_secs = 4}",
+                "lanes.a b: a lane's name",
+            ),
+            ("lanes.acme = {window_size_secs = 4}", "lanes.acme"),
             (
                 "telemetry.otlp_url = \"collector:4317\"",
                 "telemetry.otlp_url",

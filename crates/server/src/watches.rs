@@ -4,16 +4,21 @@
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use tollgate_core::id::LaneName;
-use tollgate_core::ports::{NewWatch, Store, StoreResult};
+use tollgate_core::actor;
+use tollgate_core::id::{LaneName, WatchId};
+use tollgate_core::ports::{
+    Author, NamedSetting, NewWatch, SettingKind, Store, StoreError, StoreResult,
+};
 use tollgate_core::storm::Limits;
 use tollgate_dispatch::{Gate, Sender};
-use tollgate_downstream::HttpConnector;
+use tollgate_downstream::{Description, HttpConnector};
 
 use crate::config::NamedBank;
 
 /// This many digits of the hash tell configurations apart: 64 bits.
 const DIGITS: usize = 16;
+/// How many descriptions are read at a time.
+const PAGE: u32 = 100;
 
 #[derive(Debug)]
 pub(crate) struct Watch {
@@ -61,6 +66,7 @@ impl Watch {
         connector: HttpConnector,
     ) -> StoreResult<Sender> {
         let watch = store.watch(self.new).await?;
+        let connector = knowing(store, watch, connector).await?;
         let sender = Sender::new(Arc::clone(store), Arc::clone(gate), Arc::new(connector));
         let sender = sender.watched(watch);
         Ok(if self.remembers_refusals {
@@ -69,6 +75,38 @@ impl Watch {
             sender.forgetting_refusals()
         })
     }
+}
+
+/// Keeps by which description this configuration sends, before it sends anything, and finds by which the earlier
+/// ones did. One that cannot be read any more is left out: what it has sent is then only asked about.
+async fn knowing(
+    store: &Arc<dyn Store>,
+    watch: WatchId,
+    connector: HttpConnector,
+) -> StoreResult<HttpConnector> {
+    let (kind, name) = (SettingKind::Description, watch.0.to_string());
+    if store.setting(kind, &name).await?.is_none() {
+        let text = connector.description().text();
+        let body = serde_json::json!({ "text": text }).to_string();
+        let author = Author::new(actor::TOLLGATE, "a new configuration of a bank");
+        store.put_setting(kind, &name, body, author).await?;
+    }
+    let (mut known, mut after) = (vec![], None::<String>);
+    loop {
+        let page = store.settings(kind, after.as_deref(), PAGE).await?;
+        known.extend(page.items.iter().filter_map(described));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    connector.knowing(known).map_err(StoreError::Bug)
+}
+
+fn described(named: &NamedSetting) -> Option<(WatchId, Description)> {
+    let body: serde_json::Value = serde_json::from_str(&named.setting.body_json).ok()?;
+    let description = Description::read(body["text"].as_str()?).ok()?;
+    Some((WatchId(named.name.parse().ok()?), description))
 }
 
 #[cfg(test)]

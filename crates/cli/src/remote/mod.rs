@@ -116,6 +116,16 @@ pub(crate) enum Command {
     },
 }
 
+/// What a running server answers.
+pub(crate) async fn get(args: &Args, path: &str) -> anyhow::Result<Value> {
+    Client::new(args)?.get(path).await
+}
+
+pub(crate) async fn post(args: &Args, path: &str, body: &Value) -> anyhow::Result<Value> {
+    let client = Client::new(args)?;
+    client.send(http::Method::POST, path, body).await
+}
+
 /// Commands about one kind of thing.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Group<C: Subcommand> {

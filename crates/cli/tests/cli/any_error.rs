@@ -144,7 +144,9 @@ fn any_error_at_any_place_loses_nothing_is_seen_and_all_are_paid_once() {
     let gateways: String = {
         let bank = "http://127.0.0.1:9";
         let gateway = |name: String| {
-            format!("[downstream.gateways.{name}]\nurl = \"{bank}\"\nlane = \"{name}\"\n")
+            format!(
+                "[downstream.gateways.{name}]\nurl = \"{bank}\"\nlane = \"{name}\"\n[lanes.{name}]\nmax_per_window = 100\nwindow_size_secs = 4\n"
+            )
         };
         lanes().into_iter().map(gateway).collect()
     };
@@ -155,12 +157,6 @@ fn any_error_at_any_place_loses_nothing_is_seen_and_all_are_paid_once() {
     });
     let address = pair.server.address;
     shorten_leases(address, "PAYMENT");
-    for lane in lanes() {
-        let body =
-            json!({"configName": lane, "maxPerWindow": 100, "windowSizeSecs": 4, "reason": "t"});
-        let answer = post(address, "/admin/rate-limit/config", &body).unwrap();
-        assert!(answer.status < 300, "{}", answer.body);
-    }
     run(&pair, &url, FAULTS);
     // The bank is known to accept payments: without that the gate lets five through, until one is answered.
     let first = "first".to_owned();

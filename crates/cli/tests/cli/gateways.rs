@@ -11,6 +11,8 @@ use crate::http::{get, post};
 use crate::pair::payment;
 use crate::served::{BINARY, Served, Setting, eventually};
 
+const LANE: &str = "[lanes.acme]\nmax_per_window = 100\nwindow_size_secs = 4\n";
+
 struct Town {
     runtime: Runtime,
     main: Bank,
@@ -34,7 +36,7 @@ impl Town {
 
     fn gateway(&self, lane: &str) -> String {
         let url = self.acme.url();
-        format!("[downstream.gateways.acme]\nurl = \"{url}\"\nlane = \"{lane}\"\n")
+        format!("[downstream.gateways.acme]\nurl = \"{url}\"\nlane = \"{lane}\"\n{LANE}")
     }
 }
 
@@ -44,12 +46,6 @@ fn through(id: &str, gateway: Option<&str>) -> Value {
         payment["gateway"] = json!(gateway);
     }
     payment
-}
-
-fn create_lane(server: &Served, name: &str) {
-    let body = json!({"configName": name, "maxPerWindow": 100, "windowSizeSecs": 4, "reason": "t"});
-    let answer = post(server.address, "/admin/rate-limit/config", &body).unwrap();
-    assert!(answer.status < 300, "{}", answer.body);
 }
 
 fn paid(bank: &Bank) -> Vec<String> {
@@ -63,15 +59,6 @@ fn each_bank_pays_what_is_meant_for_it_and_an_unknown_gateway_is_refused() {
     let town = Town::open();
     let setting = Setting::new(&town.main, &town.gateway("acme"));
     let server = setting.start("127.0.0.1:0");
-    let warned = server.said.iter().find(|line| line.contains("WARN"));
-    let warned = warned.expect("a lane that does not exist is worth a warning");
-    assert!(
-        warned.contains("tollgate lanes set acme --max-per-window"),
-        "{warned}"
-    );
-    let early = post(server.address, "/payments", &through("early", Some("acme"))).unwrap();
-    assert_eq!(early.status, 422, "no lane yet: {}", early.body);
-    create_lane(&server, "acme");
 
     let payments = [
         ("a1", Some("acme"), "acme"),
@@ -139,10 +126,64 @@ fn a_payment_stays_with_its_bank_when_the_gateway_leaves_the_configuration() {
 }
 
 #[test]
+fn a_gateway_whose_lane_does_not_exist_stops_the_start_and_a_lane_is_created_once() {
+    let town = Town::open();
+    let setting = Setting::new(&town.main, &town.gateway("acme").replace(LANE, ""));
+    let file = setting.config("127.0.0.1:0");
+    let mut serve = Command::new(BINARY);
+    let refused = serve
+        .args(["serve", "--config"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success());
+    assert!(
+        said.contains(
+            "downstream.gateways.acme.lane: lane \"acme\" does not exist; write [lanes.acme]"
+        ),
+        "{said}"
+    );
+    let store = format!("sqlite:{}", setting.folder.path().join("t.db").display());
+    let setting = Setting::on(&store, &town.main, &town.gateway("acme"));
+    let server = setting.start("127.0.0.1:0");
+    let file = setting.folder.path().join("tollgate.toml");
+    let change = json!({"configName": "acme", "maxPerWindow": 70, "reason": "an operator"});
+    let changed = post(server.address, "/admin/rate-limit/config", &change).unwrap();
+    assert!(changed.status < 300, "{}", changed.body);
+    let url = format!("http://{}", server.address);
+    let checked = Command::new(BINARY)
+        .args(["config", "check", "--lanes", "--server", &url, "--config"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    let told = String::from_utf8(checked.stdout).unwrap();
+    assert!(
+        told.contains("lanes.acme: the file says 100 per 4 s"),
+        "{told}"
+    );
+    assert_eq!(server.stop(), Some(0));
+    let server = setting.start("127.0.0.1:0");
+    let lanes = get(server.address, "/admin/rate-limit/config")
+        .unwrap()
+        .body;
+    let acme = lanes
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|it| it["configName"] == "acme");
+    assert_eq!(
+        acme.unwrap()["maxPerWindow"],
+        70,
+        "what an operator has changed stays"
+    );
+}
+
+#[test]
 fn one_bank_with_two_budgets_is_worth_a_warning() {
     let town = Town::open();
     let url = town.main.url();
-    let extra = format!("[downstream.gateways.acme]\nurl = \"{url}/\"\nlane = \"acme\"\n");
+    let extra = format!("[downstream.gateways.acme]\nurl = \"{url}/\"\nlane = \"acme\"\n{LANE}");
     let server = Setting::new(&town.main, &extra).start("127.0.0.1:0");
     let warned = server
         .said

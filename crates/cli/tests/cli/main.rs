@@ -12,6 +12,7 @@ mod any_error;
 mod api;
 mod bad_input;
 mod bad_starts;
+mod banks;
 mod browser;
 mod bulk;
 mod cable;

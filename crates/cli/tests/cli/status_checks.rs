@@ -374,13 +374,10 @@ fn whatever_is_wrong_with_a_request_is_told_as_documented() {
 #[test]
 fn calls_about_a_gateway_with_a_lane_take_turns_in_it_within_their_share() {
     let bank = "downstream.gateways.acme.url = \"http://127.0.0.1:9\"\n\
-                downstream.gateways.acme.lane = \"acme\"\n";
+                downstream.gateways.acme.lane = \"acme\"\n\
+                lanes.acme = {max_per_window = 100, window_size_secs = 4, max_per_second = 50}\n";
     let pair = pair(bank);
     let address = pair.server.address;
-    let lane = json!({"configName": "acme", "maxPerWindow": 100, "windowSizeSecs": 4,
-                      "maxPerSecond": 50, "reason": "a new bank"});
-    let made = post(address, "/admin/rate-limit/config", &lane).unwrap();
-    assert!(made.status < 300, "{}", made.text);
     let mut asked = ids("acme", 8);
     asked.extend(ids("other", 3));
     let told = ended(address, &started(address, &asked));

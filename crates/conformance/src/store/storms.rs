@@ -271,7 +271,13 @@ pub async fn what_a_dead_sender_left_keeps_its_place_and_does_not_stop_the_lane(
     f.advance(2 * SECOND).await;
     for item in &items[..5] {
         let history = f.store().take_over(item, 1, TOLERANCE, &lost()).await;
-        assert_eq!(history.unwrap().busy_for, None);
+        let history = history.unwrap();
+        assert_eq!(history.busy_for, None);
+        assert_eq!(
+            history.past[0].watch,
+            Some(watch),
+            "which configuration sent it"
+        );
     }
     assert_eq!(
         sent(f, watch, &items[5..]).await,

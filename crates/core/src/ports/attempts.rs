@@ -79,6 +79,8 @@ pub struct Past {
     pub detail: String,
     /// Refused, and a person has had its item tried again since.
     pub reopened: bool,
+    /// Which configuration of its connector sent it, if the store was told.
+    pub watch: Option<WatchId>,
 }
 
 impl History {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use thiserror::Error;
 
 use crate::Timestamp;
-use crate::id::{AttemptId, LaneName};
+use crate::id::{AttemptId, LaneName, WatchId};
 use crate::marker::Marker;
 use crate::outcome::Outcome;
 
@@ -16,10 +16,6 @@ pub trait Connector: Send + Sync {
     /// The one lane through which this downstream is reached.
     fn lane(&self) -> &LaneName;
     fn profile(&self) -> &Profile;
-    /// Which bytes it makes of a request: another version may make others.
-    fn version(&self) -> Option<&str> {
-        None
-    }
     /// Why nothing can be made of this request, whoever sends it; none if it can be sent.
     fn why_not(&self, _request: &Request) -> Option<String> {
         None
@@ -38,6 +34,9 @@ pub enum NoLine {
     Busy(String),
     #[error("{0}")]
     Unreachable(String),
+    /// Nothing that would let us in can be had now: neither the item nor the downstream has failed.
+    #[error("{0}")]
+    NoLogin(String),
 }
 
 impl NoLine {
@@ -47,6 +46,7 @@ impl NoLine {
         match self {
             Self::Busy(why) => Self::Busy(format!("{place}: {why}")),
             Self::Unreachable(why) => Self::Unreachable(format!("{place}: {why}")),
+            Self::NoLogin(why) => Self::NoLogin(format!("{place}: {why}")),
         }
     }
 }
@@ -103,8 +103,9 @@ pub struct Request {
     pub reference: String,
     pub idempotency_key: String,
     pub body_json: String,
-    /// By which version of the connector it went out first, if it may have gone out before.
-    pub version: Option<String>,
+    /// Which configuration of the connector sent it first, if it may have gone out before: it goes out again with the
+    /// same bytes.
+    pub sent_by: Option<WatchId>,
 }
 
 /// What a downstream promises about repeats.

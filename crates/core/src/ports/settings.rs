@@ -63,6 +63,8 @@ pub enum SettingKind {
     Customer,
     /// When invoices are charged: for all, for a customer's, for one.
     Schedule,
+    /// The description of a bank by which one configuration of its connector sends; named by its watch.
+    Description,
 }
 
 impl SettingKind {
@@ -76,6 +78,7 @@ impl SettingKind {
             Self::Checks => "checks",
             Self::Customer => "customer",
             Self::Schedule => "schedule",
+            Self::Description => "description",
         }
     }
 }

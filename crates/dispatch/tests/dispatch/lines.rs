@@ -13,7 +13,7 @@ use tollgate_core::ports::{
 };
 use tollgate_dispatch::{Sender, Sent};
 use tollgate_downstream::{HttpConnector, HttpOptions};
-use tollgate_sandbox::{Bank, BankOptions};
+use tollgate_sandbox::{Bank, BankOptions, Dialect};
 
 use crate::cutting::Edge;
 use crate::money::{Street, job, promises};
@@ -39,6 +39,7 @@ async fn a_bank_that_closes_idle_connections_costs_at_most_one_turn_in_a_hundred
             timeout: Duration::from_secs(10),
             ..promises(true)
         },
+        speaks: Dialect::Contract,
     };
     let connector = HttpConnector::new(HttpOptions {
         name: "bank".into(),

@@ -10,6 +10,7 @@ mod dispatching;
 mod feeding;
 mod forecasting;
 mod lines;
+mod logins;
 mod lost_claims;
 mod matrix;
 mod money;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tollgate_conformance::postgres as cluster;
 use tollgate_core::ports::Profile;
+use tollgate_sandbox::Dialect;
 
 use crate::cutting::{Edge, SURE};
 use crate::money::{Street, promises};
@@ -115,6 +116,35 @@ async fn whatever_the_bank_does_and_wherever_the_sender_dies_a_payment_is_paid_o
         for keys in [true, false] {
             let street = Street::of(Town::new(2000).await, faults, profile(faults, keys));
             streets.spawn(every_edge(street, faults, edges(), seed));
+        }
+    }
+    streets.join_all().await;
+}
+
+/// Without its keys PayPal still refuses a batch that it knows: a repeat is safe, and its duplicate is evidence. It cannot
+/// be asked, so that a payment whose key may be forgotten waits for a person.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn through_the_descriptions_of_stripe_and_paypal_a_payment_is_paid_once_as_well() {
+    let seed = seed();
+    println!("{SEED}={seed}");
+    let mut streets = JoinSet::new();
+    for (n, faults) in FAULTS.into_iter().enumerate() {
+        for (speaks, keys) in [
+            (Dialect::Stripe, true),
+            (Dialect::Stripe, false),
+            (Dialect::Paypal, true),
+            (Dialect::Paypal, false),
+        ] {
+            if speaks == Dialect::Paypal && faults == FORGETS {
+                continue;
+            }
+            let promised = keys || speaks == Dialect::Paypal;
+            let (town, profile) = (Town::new(2000).await, profile(faults, promised));
+            let street = Street::speaking(speaks, keys, town, faults, profile);
+            let all = edges();
+            let wait = all[SURE.len() + pick(seed, n, all.len() - SURE.len())];
+            let some = SURE.into_iter().chain([wait]).collect();
+            streets.spawn(every_edge(street, faults, some, seed));
         }
     }
     streets.join_all().await;

@@ -1,7 +1,7 @@
 //! One payment after the other through senders that die, and the checker of what came of it. Its
 //! only judge of money is the bank's ledger.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -14,8 +14,10 @@ use tollgate_core::marker::Marker;
 use tollgate_core::outcome::AttemptKind;
 use tollgate_core::ports::{Claim, Connector, ItemView, Profile, Request, StatusMove, StoreResult};
 use tollgate_dispatch::{Gate, GateOptions, Job, Moves, Sender, Sent};
-use tollgate_downstream::{HttpConnector, HttpOptions};
-use tollgate_sandbox::{Bank, BankOptions, Entry, Kind};
+use tollgate_downstream::{
+    Access, Description, HttpConnector, HttpOptions, LoginOptions, OAuthOptions, SecretSource,
+};
+use tollgate_sandbox::{Bank, BankOptions, Dialect, Entry, Kind};
 
 use crate::cutting::{CutWait, Cutting, Edge, SURE};
 use crate::town::{Town, item, item_type};
@@ -36,6 +38,18 @@ pub(crate) struct Street {
     /// Where the bank is reached.
     pub(crate) url: String,
     pub(crate) profile: Profile,
+    pub(crate) speaks: Dialect,
+}
+
+static STRIPE: LazyLock<Description> = LazyLock::new(|| shipped("stripe-transfers"));
+static PAYPAL: LazyLock<Description> = LazyLock::new(|| shipped("paypal-payouts"));
+
+fn shipped(name: &str) -> Description {
+    Description::read(Description::shipped(name).unwrap()).unwrap()
+}
+
+fn secret(text: &'static str) -> SecretSource {
+    SecretSource::new(move || Ok(text.to_owned()))
 }
 
 /// What a bank promises that honours keys for an hour, or none at all.
@@ -57,8 +71,21 @@ impl Street {
     }
 
     pub(crate) fn of(town: Town, faults: &str, profile: Profile) -> Self {
+        let honours_keys = profile.honours_idempotency_key;
+        Self::speaking(Dialect::Contract, honours_keys, town, faults, profile)
+    }
+
+    /// To a bank that speaks another language, by its shipped description.
+    pub(crate) fn speaking(
+        speaks: Dialect,
+        honours_keys: bool,
+        town: Town,
+        faults: &str,
+        profile: Profile,
+    ) -> Self {
         let options = BankOptions {
-            honours_keys: profile.honours_idempotency_key,
+            honours_keys,
+            speaks,
             faults: faults.parse().unwrap(),
             ..BankOptions::default()
         };
@@ -68,6 +95,7 @@ impl Street {
             url: bank.url(),
             bank,
             profile,
+            speaks,
         }
     }
 
@@ -79,7 +107,31 @@ impl Street {
             profile: self.profile.clone(),
             max_connections: 16,
         };
-        Arc::new(HttpConnector::new(options).unwrap())
+        let mut access = Access::default();
+        let described = match self.speaks {
+            Dialect::Contract => return Arc::new(HttpConnector::new(options).unwrap()),
+            Dialect::Stripe => {
+                access.log_in(LoginOptions::Header {
+                    name: "authorization".into(),
+                    prefix: "Bearer ".into(),
+                    secret: secret("sk_test_1"),
+                });
+                STRIPE.clone()
+            }
+            Dialect::Paypal => {
+                access.log_in(LoginOptions::OAuth(OAuthOptions {
+                    token_url: format!("{}/v1/oauth2/token", self.url),
+                    client_id: secret("me"),
+                    client_secret: secret("hunter2"),
+                    scope: None,
+                    in_body: false,
+                    expires_in: None,
+                    root_certificates: None,
+                }));
+                PAYPAL.clone()
+            }
+        };
+        Arc::new(HttpConnector::describing(described, options, &access).unwrap())
     }
 
     /// As after a start: nothing is remembered but what the store holds.
@@ -257,7 +309,7 @@ impl Street {
     }
 }
 
-fn claim(ahead: Duration) -> Claim {
+pub(crate) fn claim(ahead: Duration) -> Claim {
     Claim {
         item_type: item_type(),
         lane: LaneName::new("default"),
@@ -275,7 +327,8 @@ fn has_ended(view: &ItemView) -> bool {
 
 pub(crate) fn job(id: &str, run: u32) -> Job {
     let body = serde_json::json!({
-        "paymentId": id, "amount": "1.00", "currency": "EUR", "debtor": {}, "creditor": {},
+        "paymentId": id, "amount": "1.00", "currency": "EUR",
+        "debtor": {"account": "A", "name": "Ann"}, "creditor": {"account": "B", "name": "Bob"},
     });
     Job {
         item: item(id),
@@ -284,7 +337,7 @@ pub(crate) fn job(id: &str, run: u32) -> Job {
             reference: id.into(),
             idempotency_key: format!("thing-{id}"),
             body_json: body.to_string(),
-            version: None,
+            sent_by: None,
         },
         moves: Moves {
             done: StatusMove::new(&["SCHEDULED", "IN_DOUBT"], "ACCEPTED"),

@@ -103,7 +103,7 @@ fn job(run: u32) -> Job {
             reference: "a0".into(),
             idempotency_key: "thing-a0".into(),
             body_json: body.into(),
-            version: None,
+            sent_by: None,
         },
         moves: Moves {
             done: StatusMove::new(&["SCHEDULED", "IN_DOUBT"], "ACCEPTED"),

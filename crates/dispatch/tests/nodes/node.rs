@@ -238,7 +238,7 @@ fn job(id: &ItemId, run: u32) -> Job {
             reference: id.to_string(),
             idempotency_key: format!("thing-{id}"),
             body_json: body,
-            version: None,
+            sent_by: None,
         },
         moves: Moves {
             done: StatusMove::new(&["SCHEDULED", "IN_DOUBT"], "ACCEPTED"),

@@ -114,7 +114,7 @@ fn charge(view: &ItemView, customer_id: &str, number: u32) -> Request {
         reference: id.to_string(),
         idempotency_key: format!("invoice-{id}-{number}"),
         body_json: body.to_string(),
-        version: None,
+        sent_by: None,
     }
 }
 

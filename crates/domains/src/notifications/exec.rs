@@ -105,7 +105,7 @@ impl Deliver {
                 reference: item.id.to_string(),
                 idempotency_key: item.id.to_string(),
                 body_json: context.body,
-                version: None,
+                sent_by: None,
             },
             moves: moves(),
             accounts: vec![],

@@ -160,7 +160,7 @@ fn bank_request(context: &PaymentContext, idempotency_key: String) -> Request {
         reference: context.payment_id.clone(),
         idempotency_key,
         body_json: body.to_string(),
-        version: None,
+        sent_by: None,
     }
 }
 

@@ -104,7 +104,7 @@ impl Step for Remind {
                 reference: item.id.to_string(),
                 idempotency_key: format!("reminder-{}", item.id),
                 body_json: self.input.context_json.clone(),
-                version: None,
+                sent_by: None,
             },
             moves: Moves {
                 done: done.clone(),

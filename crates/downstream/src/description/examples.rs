@@ -4,6 +4,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tollgate_core::marker::Marker;
 use tollgate_core::outcome::AttemptKind;
+use tollgate_core::ports::Request;
 
 use super::Description;
 use super::reader::{Kind, Node, Wrong};
@@ -103,15 +104,15 @@ impl Description {
         self.examples.iter().map(|it| self.checked(it)).collect()
     }
 
-    /// The request about the sample as it goes out, without what the login adds.
-    pub fn shown(&self, kind: AttemptKind) -> Result<String, String> {
-        Ok(self.compose(kind, &self.subject.sample())?.shown())
+    /// A request as it goes out, without the URL and what the login adds.
+    pub fn shown_request(&self, kind: AttemptKind, request: &Request) -> Result<String, String> {
+        Ok(self.compose(kind, request)?.shown())
     }
 
     fn checked(&self, example: &Example) -> Checked {
         let (line, kind) = (example.line, example.kind);
         let (is_right, told) = match &example.expected {
-            Expected::Request(expected) => match self.shown(kind) {
+            Expected::Request(expected) => match self.shown_request(kind, &self.subject.sample()) {
                 Ok(shown) if shown == *expected => (true, "the request is as recorded".to_owned()),
                 Ok(shown) => (false, format!("the request is another one:\n{shown}")),
                 Err(why) => (false, format!("there is no such request: {why}")),

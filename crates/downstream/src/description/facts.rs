@@ -115,7 +115,7 @@ impl Subject {
             reference: reference.to_owned(),
             idempotency_key: key.to_owned(),
             body_json: body.to_owned(),
-            version: None,
+            sent_by: None,
         }
     }
 

@@ -25,7 +25,7 @@ use outgoing::{Composed, Outgoing, PROBE_FIELDS, SEND_FIELDS};
 pub use reader::Wrong;
 use reader::{Fields, Node};
 pub use shipped::SHIPPED;
-pub(crate) use template::as_text;
+pub(crate) use template::{Template, as_text};
 
 /// This many digits of the hash tell versions apart: 64 bits.
 const DIGITS: usize = 16;

@@ -7,6 +7,7 @@
 )]
 
 mod bank;
+mod identity;
 
 use std::path::Path;
 use std::time::Duration;
@@ -72,7 +73,7 @@ fn request() -> Request {
         reference: "pay_1".into(),
         idempotency_key: "payment-pay_1".into(),
         body_json: BODY.into(),
-        version: None,
+        sent_by: None,
     }
 }
 

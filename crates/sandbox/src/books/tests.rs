@@ -39,6 +39,7 @@ fn pay_p1(books: &mut Books, at_ms: u64, terms: &Terms) -> Effect {
 
 const TERMS: Terms = Terms {
     honours_keys: true,
+    refuses_batches: false,
     settle: Duration::ZERO,
     forget_key: None,
 };
@@ -69,6 +70,7 @@ fn a_probe_finds_a_payment_once_it_has_settled_and_from_then_on() {
     let mut books = Books::default();
     let late = |ms| Terms {
         honours_keys: false,
+        refuses_batches: false,
         settle: Duration::from_millis(ms),
         ..TERMS
     };

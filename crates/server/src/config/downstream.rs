@@ -15,6 +15,7 @@ use tollgate_domains::payments::DEFAULT_GATEWAY;
 use tollgate_downstream::{Description, Subject};
 
 use super::described::{HONOURS, NOT_DONE, REMEMBERS, RETENTION, SETTLE, described};
+use super::login::Login;
 use super::notifications::Notifications;
 use super::secret::Secret;
 
@@ -61,6 +62,9 @@ pub struct Bank {
     pub root_certificates: Option<PathBuf>,
     #[serde(default)]
     pub headers: BTreeMap<String, Secret>,
+    pub login: Option<Login>,
+    pub client_certificate: Option<PathBuf>,
+    pub client_key: Option<PathBuf>,
     /// The promises that a person has written: they count for more than the description's.
     #[serde(skip)]
     pub(crate) said: BTreeSet<&'static str>,
@@ -86,6 +90,9 @@ pub struct Gateway {
     root_certificates: Option<PathBuf>,
     #[serde(default)]
     headers: BTreeMap<String, Secret>,
+    login: Option<Login>,
+    client_certificate: Option<PathBuf>,
+    client_key: Option<PathBuf>,
 }
 
 /// A bank with everything said about it.
@@ -154,6 +161,9 @@ impl Downstream {
             url.clone_into(&mut bank.url);
             spoken.clone_into(&mut bank.description);
             bank.root_certificates = None;
+            bank.login = None;
+            bank.client_certificate = None;
+            bank.client_key = None;
             bank.headers.clear();
             bank.recognised_by = Marker::Contract;
         }
@@ -161,6 +171,9 @@ impl Downstream {
             gateway.url = Some(url.to_owned());
             gateway.description = None;
             gateway.root_certificates = None;
+            gateway.login = None;
+            gateway.client_certificate = None;
+            gateway.client_key = None;
             gateway.recognised_by = None;
             gateway.headers.clear();
         }
@@ -225,6 +238,9 @@ impl Gateway {
                 .unwrap_or(payments.remembers_refusals),
             root_certificates: self.root_certificates.clone().or(inherited),
             headers: self.headers.clone(),
+            login: self.login.clone(),
+            client_certificate: self.client_certificate.clone(),
+            client_key: self.client_key.clone(),
         })
     }
 

@@ -1,5 +1,5 @@
-//! A secret, such as a key or the value of a header, and where it comes from: `env:NAME`, `file:PATH`, or
-//! the text itself. It is never shown, neither by `Debug` nor in a sentence about what is wrong with it.
+//! A secret, such as a key or the value of a header, and where it comes from: `env:NAME`, `file:PATH`,
+//! `credential:NAME` (systemd) or the text itself. It is never shown, neither by `Debug` nor in a sentence about what is wrong with it.
 
 use std::fmt;
 
@@ -25,6 +25,14 @@ impl Secret {
             return std::env::var(name)
                 .map_err(|_| format!("environment variable {name} is not set"));
         }
+        if let Some(name) = self.0.strip_prefix("credential:") {
+            let folder = std::env::var("CREDENTIALS_DIRECTORY").map_err(|_| {
+                format!(
+                    "credential {name} cannot be read: systemd has given none (LoadCredential=)"
+                )
+            })?;
+            return Self(format!("file:{folder}/{name}")).value();
+        }
         if let Some(path) = self.0.strip_prefix("file:") {
             let text = std::fs::read_to_string(path)
                 .map_err(|error| format!("{path} cannot be read: {}", error.kind()))?;
@@ -37,7 +45,8 @@ impl Secret {
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let elsewhere = self.0.starts_with("env:") || self.0.starts_with("file:");
+        let places = ["env:", "file:", "credential:"];
+        let elsewhere = places.iter().any(|place| self.0.starts_with(place));
         f.write_str(if elsewhere { &self.0 } else { "…" })
     }
 }

@@ -159,7 +159,8 @@ pub(super) async fn lock(tx: &Tx, kind: SettingKind, name: &str) {
         | SettingKind::Rules
         | SettingKind::Customer
         | SettingKind::Checks
-        | SettingKind::Schedule => {}
+        | SettingKind::Schedule
+        | SettingKind::Description => {}
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use deadpool_postgres::{GenericClient, Transaction};
 use tokio_postgres::Row;
-use tollgate_core::id::{AttemptId, Item};
+use tollgate_core::id::{AttemptId, Item, WatchId};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{
     Attempts, CallTurn, CallWanted, Era, History, Past, Settlement, StatusMove, StoreError,
@@ -115,7 +115,7 @@ pub(super) async fn history(
 ) -> StoreResult<History> {
     const HISTORY: &str = "SELECT tg_now(), e.number, e.since, a.attempt_id, a.kind, a.state,
                 a.turn_at, a.era, a.detail, a.idempotency_key,
-                coalesce(q.failures, 0), a.reopened, q.scheduled_exec_time
+                coalesce(q.failures, 0), a.reopened, q.scheduled_exec_time, a.watch_id
          FROM clock_era e
          LEFT JOIN item_queue q ON q.item_type = $1 AND q.item_id = $2
          LEFT JOIN attempt a ON a.item_type = $1 AND a.item_id = $2
@@ -154,5 +154,6 @@ fn past_from(row: &Row) -> StoreResult<Option<Past>> {
         era: row.get(7),
         detail: row.get(8),
         reopened: row.get(11),
+        watch: row.get::<_, Option<i64>>(13).map(WatchId),
     }))
 }

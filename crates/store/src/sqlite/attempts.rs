@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::Timestamp;
 use tollgate_core::actor;
-use tollgate_core::id::{AttemptId, Item};
+use tollgate_core::id::{AttemptId, Item, WatchId};
 use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
 use tollgate_core::ports::{
     Attempts, CallTurn, CallWanted, History, Past, Settlement, StatusMove, StoreResult, Then,
@@ -102,7 +102,7 @@ pub(super) fn history(
 ) -> rusqlite::Result<History> {
     let attempts: Vec<Past> = c
         .prepare_cached(
-            "SELECT attempt_id, kind, state, turn_at, era, detail, idempotency_key, reopened
+            "SELECT attempt_id, kind, state, turn_at, era, detail, idempotency_key, reopened, watch_id
              FROM attempt
              WHERE item_type = ?1 AND item_id = ?2 ORDER BY attempt_id",
         )?
@@ -116,6 +116,7 @@ pub(super) fn history(
                 era: row.get(4)?,
                 detail: row.get(5)?,
                 reopened: row.get(7)?,
+                watch: row.get::<_, Option<i64>>(8)?.map(WatchId),
             })
         })?
         .collect::<rusqlite::Result<_>>()?;
