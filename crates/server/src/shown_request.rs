@@ -22,7 +22,7 @@ pub fn shown_request(
     let wanted = if name == "default" { "payments" } else { name };
     let names: Vec<_> = banks.iter().map(|it| it.name.clone()).collect();
     let found = banks.into_iter().find(|it| it.name == wanted);
-    let named = found.with_context(|| {
+    let bank = found.with_context(|| {
         let names = names.join(", ").replacen("payments", "default", 1);
         format!("unknown bank {name:?}; configured: {names}")
     })?;
@@ -31,7 +31,7 @@ pub fn shown_request(
         bank,
         description,
         ..
-    } = named;
+    } = bank;
     let plain = description.shown_request(kind, request);
     let plain = plain.map_err(|why| anyhow::anyhow!("{key}: {why}"))?;
     let (line, rest) = plain.split_once('\n').unwrap_or((&plain, ""));

@@ -15,7 +15,7 @@ const EXAMPLES: &str = "8";
 const SEED: &str = "1";
 
 /// The heaviest question is a forecast of ten million, in a debug build on a busy machine.
-const PATIENCE_SECS: &str = "30";
+const PATIENCE_SECS: &str = "120";
 
 /// No 5xx, and nothing that is not in the document: no status, no type, no header, no shape.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\

@@ -24,8 +24,8 @@ async fn what_is_late_is_counted_by_a_timetable_of_the_last_second() {
     pass(&town, Duration::from_millis(900)).await;
     let early = forecaster.late(&lane).await.unwrap();
     pass(&town, Duration::from_millis(1400)).await;
-    let late = forecaster.late(&lane).await.unwrap();
-    assert!(late.as_of > early.as_of, "it was counted again");
-    let age = town.store.now().await.unwrap().duration_since(late.as_of);
+    let again = forecaster.late(&lane).await.unwrap();
+    assert!(again.as_of > early.as_of, "it was counted again");
+    let age = town.store.now().await.unwrap().duration_since(again.as_of);
     assert!(age < SignedDuration::from_millis(1100), "{age} old");
 }

@@ -92,24 +92,24 @@ struct LineResponse {
 type Forecasts = HashMap<LaneName, Option<Arc<LaneForecast>>>;
 
 impl LineResponse {
-    fn new(line: RecordLine, forecasts: &Forecasts, now: Timestamp) -> Self {
-        let lane = forecasts.get(&line.lane).and_then(Option::as_deref);
-        let (foreseen, meets_deadline) = foresee_line(&line, &payments::item_type(), lane, now);
-        let foreseen = foreseen.filter(|_| line.deadline.is_some());
+    fn new(record: RecordLine, forecasts: &Forecasts, now: Timestamp) -> Self {
+        let lane = forecasts.get(&record.lane).and_then(Option::as_deref);
+        let (foreseen, meets_deadline) = foresee_line(&record, &payments::item_type(), lane, now);
+        let foreseen = foreseen.filter(|_| record.deadline.is_some());
         let untold = foreseen.and_then(|foreseen| foreseen.sent.err());
         Self {
-            payment_id: line.id,
-            status: line.status,
-            amount: line.money.decimal(),
-            currency: line.money.currency.code(),
-            lane: Some(line.lane),
-            queue_status: Some(line.queue_status),
-            run: line.run,
-            scheduled_time: Some(line.slot),
-            deadline: line.deadline,
+            payment_id: record.id,
+            status: record.status,
+            amount: record.money.decimal(),
+            currency: record.money.currency.code(),
+            lane: Some(record.lane),
+            queue_status: Some(record.queue_status),
+            run: record.run,
+            scheduled_time: Some(record.slot),
+            deadline: record.deadline,
             meets_deadline,
             provisional: untold.as_ref().map(Provisional::from),
-            created_at: line.created_at,
+            created_at: record.created_at,
         }
     }
 }

@@ -48,8 +48,8 @@ pub(super) fn described(
         }
     }
     let description = if is_contract || !not_done {
-        let promised = description.promising_not_done(&bank.means_not_done);
-        promised.map_err(|why| anyhow::anyhow!("{key}.means_not_done: {why}"))?
+        let changed = description.promising_not_done(&bank.means_not_done);
+        changed.map_err(|why| anyhow::anyhow!("{key}.means_not_done: {why}"))?
     } else {
         description
     };

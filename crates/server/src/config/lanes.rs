@@ -28,8 +28,8 @@ impl LaneText {
     pub(crate) fn validate(&self, name: &str) -> anyhow::Result<()> {
         check_item_id(name).map_err(|why| anyhow::anyhow!("lanes.{name}: a lane's name {why}"))?;
         let made = Lane::changed(None, self.change());
-        ensure!(made.is_ok(), "lanes.{name}: {}", made.unwrap_err());
-        Ok(())
+        made.map(drop)
+            .map_err(|why| anyhow::anyhow!("lanes.{name}: {why}"))
     }
 
     /// What the store says otherwise.

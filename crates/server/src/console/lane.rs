@@ -62,7 +62,8 @@ struct Storms {
 /// Why the lane has paused itself.
 #[derive(Deserialize)]
 struct Storm {
-    storm: i64,
+    #[serde(rename = "storm")]
+    number: i64,
     connector: String,
     /// With the last answer.
     reason: String,
@@ -155,7 +156,7 @@ impl Console {
         };
         let told: Storms = self.get(session, "/admin/storms").await?;
         let mut storms = told.storms.into_iter();
-        Ok(storms.find(|storm| storm.storm == number))
+        Ok(storms.find(|storm| storm.number == number))
     }
 
     /// The answer to "what if so many came?".

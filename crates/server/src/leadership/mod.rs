@@ -157,7 +157,7 @@ impl Leading {
     pub(crate) async fn ended(&self) {
         // Gone without a word is the end of a process that was told to stop.
         if self.end.clone().wait_for(Option::is_some).await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

@@ -293,7 +293,7 @@ impl Process {
                 "this process cannot take over: its settings are not the leader's: {difference}; put them right and restart it"
             ),
             None => {
-                tracing::info!("the leader's settings are ours again; this process can take over")
+                tracing::info!("the leader's settings are ours again; this process can take over");
             }
         }
         self.role.send_replace(Role::Standby(other.clone()));
