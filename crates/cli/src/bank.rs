@@ -22,7 +22,7 @@ enum Command {
         description: String,
     },
     /// Send one payment to a configured bank through a running server, and show what came of it.
-    Try(bank_try::Try),
+    Try(Box<bank_try::Try>),
     /// Print the question about a payment as it would go out, with credentials masked.
     Probe(bank_try::Probe),
     /// List the shipped descriptions.

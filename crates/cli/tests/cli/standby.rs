@@ -181,7 +181,8 @@ fn a_standby_serves_takes_over_from_a_killed_leader_and_hands_over_in_doubt_of_n
     post_all(&[standby.address], &all);
     // A file too: the leader takes it in.
     let file = ids("f", 50);
-    let lines: String = file.iter().map(|id| format!("{}\n", payment(id))).collect();
+    let lines: Vec<_> = file.iter().map(|id| payment(id).to_string()).collect();
+    let lines = lines.join("\n");
     let kind = "application/x-ndjson";
     let uploaded = post_raw(standby.address, "/payments/bulk", kind, &lines).unwrap();
     assert_eq!(uploaded.status, 202, "{}", uploaded.text);

@@ -45,7 +45,7 @@ fn longest_gap(group: &Group, from: usize) -> Duration {
     let mut arrivals: Vec<Duration> = entries.iter().map(|entry| entry.arrival).collect();
     arrivals.sort();
     let since = &arrivals[from.saturating_sub(1).min(arrivals.len())..];
-    let gaps = since.windows(2).map(|pair| pair[1] - pair[0]);
+    let gaps = since.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
     gaps.max().unwrap_or_default()
 }
 

@@ -1,6 +1,5 @@
 //! `[lanes.NAME]`: lanes that the first start creates. Afterwards a lane is a runtime setting, and the store's word counts.
 
-use anyhow::ensure;
 use rust_decimal::Decimal;
 use serde::Deserialize;
 use tollgate_core::id::check_item_id;
