@@ -47,7 +47,7 @@ END
 $$;
 CREATE TRIGGER fail_at_init BEFORE INSERT ON flow FOR EACH ROW
     EXECUTE FUNCTION fail_at('init');
-CREATE TRIGGER fail_at_admission BEFORE INSERT ON slot FOR EACH ROW
+CREATE TRIGGER fail_at_admission BEFORE INSERT ON item_body FOR EACH ROW
     EXECUTE FUNCTION fail_at('admission');
 CREATE TRIGGER fail_at_claim BEFORE UPDATE ON item_queue FOR EACH ROW
     WHEN (NEW.queue_status = 'CLAIMED' AND OLD.queue_status = 'READY')
@@ -226,7 +226,7 @@ fn an_error_while_a_payment_is_planned_loses_nothing_on_sqlite() {
     file.busy_timeout(LONG).unwrap();
     let ids = REFUSED_IDS.map(|id| format!("'{id}'")).join(", ");
     let fault = format!(
-        "CREATE TRIGGER fault BEFORE INSERT ON slot WHEN NEW.item_id IN ({ids})
+        "CREATE TRIGGER fault BEFORE INSERT ON item_body WHEN NEW.item_id IN ({ids})
          BEGIN SELECT RAISE(ABORT, 'injected as by 42501'); END"
     );
     file.execute_batch(&fault).unwrap();
@@ -235,7 +235,7 @@ fn an_error_while_a_payment_is_planned_loses_nothing_on_sqlite() {
     });
 }
 
-/// Their slots cannot be written.
+/// Their rows cannot be written.
 const REFUSED_IDS: [&str; 4] = ["one", "two", "moved", "line"];
 
 #[expect(

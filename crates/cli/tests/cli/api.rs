@@ -1,11 +1,14 @@
 //! The API over HTTP: what callers send, and what they are told.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
+use tollgate_sandbox::{Bank, BankOptions};
 
 use crate::footing::{Footing, LONG, on_both_footings, take_in};
 use crate::http::{get, post, post_async, post_raw};
 use crate::pair::{pair, payment};
-use crate::served::eventually;
+use crate::served::{BINARY, Setting, eventually};
 
 on_both_footings!(
     a_payment_is_planned_sent_and_told_about,
@@ -230,35 +233,26 @@ fn bad_input_is_told_field_by_field_and_nothing_is_written() {
 }
 
 #[test]
-fn an_unknown_lane_refuses_payments_until_it_exists() {
-    let pair = pair("downstream.payments.lane = \"acme\"\n");
-    let address = pair.server.address;
-    let answer = post(address, "/payments", &payment("pay_1")).unwrap();
-    assert_eq!(answer.status, 422, "{}", answer.body);
-    assert!(
-        answer.body["details"]["lane"]
-            .as_str()
-            .unwrap()
-            .contains("/admin/rate-limit/config")
-    );
-    let again = post(address, "/payments", &payment("pay_1")).unwrap();
-    assert_eq!((again.status, &again.body), (422, &answer.body));
-    let told = get(address, "/payments/pay_1").unwrap().body;
-    assert_eq!(told["status"], "REJECTED");
-    assert_eq!(told["details"], answer.body["details"]);
-    let lane = json!({"configName": "acme", "maxPerWindow": 100, "windowSizeSecs": 4});
-    assert_eq!(
-        post(address, "/admin/rate-limit/config", &lane)
-            .unwrap()
-            .status,
-        200
-    );
-    for id in ["pay_1", "pay_2"] {
-        let answer = post(address, "/payments", &payment(id)).unwrap();
-        assert_eq!(answer.status, 201, "{id} is judged anew: {}", answer.body);
-    }
-    let again = post(address, "/payments", &payment("pay_1")).unwrap();
-    assert_eq!(again.status, 200, "{}", again.body);
+fn a_bank_on_an_unknown_lane_stops_the_start_and_says_how_to_make_one() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let bank = runtime
+        .block_on(Bank::start(BankOptions::default()))
+        .unwrap();
+    let lane = "downstream.payments.lane = \"acme\"\n";
+    let setting = Setting::new(&bank, lane);
+    let started = Command::new(BINARY)
+        .args(["serve", "--config"])
+        .arg(setting.config("127.0.0.1:0"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8(started.stderr).unwrap();
+    assert!(!started.status.success(), "{said}");
+    assert!(said.contains("lane \"acme\" does not exist"), "{said}");
+    assert!(said.contains("[lanes.acme]"), "{said}");
+    let made = format!("{lane}[lanes.acme]\nmax_per_window = 100\nwindow_size_secs = 4\n");
+    let server = Setting::new(&bank, &made).start("127.0.0.1:0");
+    let answer = post(server.address, "/payments", &payment("pay_1")).unwrap();
+    assert_eq!(answer.status, 201, "{}", answer.body);
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn a_start_where_nothing_can_be_written_is_one_sentence() {
     setting.start("127.0.0.1:0").kill();
     let said = refused();
     assert!(
-        said.contains("the engine cannot take over its flows"),
+        said.contains("the store cannot be used right now: disk I/O error"),
         "{said}"
     );
 }

@@ -167,16 +167,18 @@ impl Fixture {
 
     /// The lane's page says what happened, what was answered and what to do.
     fn page_tells_the_storm(&self, in_storm: bool) {
-        let page = get(self.server.address, "/console/lanes/default").unwrap();
-        for told in [
+        let what = [
             "Refusal storm 1",
             "the first 5 payments",
             "the last answer: status 422",
             "tollgate payments reopen --storm 1 --preview",
-        ] {
-            let is_told = page.text.contains(told);
-            assert_eq!(is_told, in_storm, "{told}: {}", page.text);
-        }
+        ];
+        // What is foreseen may be two seconds old, and says why no time can be told.
+        eventually("the page says so", LONG, || {
+            let page = get(self.server.address, "/console/lanes/default").unwrap();
+            let is_right = |told: &&str| page.text.contains(told) == in_storm;
+            what.iter().all(|told| is_right(&told)).then_some(())
+        });
     }
 
     /// Which payments were announced, by event.
