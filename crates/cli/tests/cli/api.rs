@@ -235,9 +235,8 @@ fn bad_input_is_told_field_by_field_and_nothing_is_written() {
 #[test]
 fn a_bank_on_an_unknown_lane_stops_the_start_and_says_how_to_make_one() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let bank = runtime
-        .block_on(Bank::start(BankOptions::default()))
-        .unwrap();
+    let _inside = runtime.enter();
+    let bank = Bank::start(BankOptions::default()).unwrap();
     let lane = "downstream.payments.lane = \"acme\"\n";
     let setting = Setting::new(&bank, lane);
     let started = Command::new(BINARY)
