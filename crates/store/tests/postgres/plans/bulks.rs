@@ -23,8 +23,11 @@ pub(super) async fn run_all(store: &PostgresStore) {
         assert!(store.chunk(&chunk).await.unwrap().is_some());
         let failed = store.chunk_failed(&chunk, "no").await.unwrap();
         assert_eq!(failed, Some(1));
+        store.chunks_before(&chunk).await.unwrap();
+        store.hold_chunk(&chunk).await.unwrap();
         assert!(store.finish_chunk(&chunk, end(number)).await.unwrap());
     }
+    store.order_lost(&bulk).await.unwrap();
     let view = store.bulk(&bulk).await.unwrap().unwrap();
     assert_eq!(view.rejected, u64::from(CHUNKS * LINES));
     let errors = store.bulk_errors(&bulk, 500, LINES).await.unwrap();

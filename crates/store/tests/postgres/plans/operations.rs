@@ -18,7 +18,7 @@ use tollgate_core::ports::{
 use tollgate_store::postgres::PostgresStore;
 
 use super::fill::{self, RUNNING};
-use super::{bulks, lane_plans, status_checks};
+use super::{bulks, lane_plans, people, status_checks};
 use crate::trouble::{claim, item, payments};
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -35,6 +35,7 @@ pub(super) async fn run_all(store: &PostgresStore) {
     let dispatched = claims(store).await;
     ends(store).await;
     attempts(store, &dispatched).await;
+    people::run_all(store, &dispatched[100..]).await;
     flows(store).await;
     accounts(store).await;
     sessions(store).await;
