@@ -22,7 +22,7 @@ enum Command {
         /// Configuration file; what it leaves out keeps its documented default.
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
-        /// Also shows where [lanes] and the lanes of a running server differ.
+        /// Also shows where the lanes of the file and those of a running server differ.
         #[arg(long)]
         lanes: bool,
         #[command(flatten)]

@@ -177,7 +177,7 @@ impl Fixture {
         eventually("the page says so", LONG, || {
             let page = get(self.server.address, "/console/lanes/default").unwrap();
             let is_right = |told: &&str| page.text.contains(told) == in_storm;
-            what.iter().all(|told| is_right(&told)).then_some(())
+            what.iter().all(is_right).then_some(())
         });
     }
 

@@ -143,7 +143,13 @@ async fn storms(store: &PostgresStore, dispatched: &[Item]) {
     sent(store, passing, &dispatched[..1], &[done]).await;
     let refused = Outcome::Refused("no".into());
     let refusing = watch("2", 1, 2).await;
-    sent(store, refusing, &dispatched[1..2], &[refused.clone()]).await;
+    sent(
+        store,
+        refusing,
+        &dispatched[1..2],
+        std::slice::from_ref(&refused),
+    )
+    .await;
     resume(store).await;
     let streaking = watch("3", 0, 2).await;
     sent(
