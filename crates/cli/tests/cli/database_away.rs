@@ -3,7 +3,7 @@
 //! the rate is back within seconds.
 
 use std::net::SocketAddr;
-use std::sync::Mutex;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -13,6 +13,7 @@ use tollgate_sandbox::{Bank, BankOptions, worst_second};
 use crate::cable::{Cable, State};
 use crate::database_trouble::{payment, posted};
 use crate::http::{get, post};
+use crate::kill_storm::MEASURED_ALONE;
 use crate::served::{Setting, eventually};
 
 /// Low enough that an unoptimised build on a busy machine keeps to its turns.
@@ -23,8 +24,6 @@ const RATE_IS_BACK_WITHIN: Duration = Duration::from_secs(10);
 /// Everything in the process that looks for the database together tries at most so often.
 const MOST_CONNECTIONS_A_SECOND: u128 = 5;
 const FIRST_TRIES: Duration = Duration::from_secs(1);
-
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// In CI seconds; a minute and more in soaks.
 fn away() -> Duration {
@@ -95,7 +94,9 @@ fn change(address: SocketAddr, path: &str, body: &Value) {
 }
 
 fn away_and_back(state: State, meanwhile: impl Fn(SocketAddr, usize)) {
-    let _turn = ONE_AT_A_TIME.lock();
+    let _turn = MEASURED_ALONE
+        .write()
+        .unwrap_or_else(PoisonError::into_inner);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _inside = runtime.enter();
     let place = runtime.block_on(Place::new());
