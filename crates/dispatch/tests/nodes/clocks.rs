@@ -81,6 +81,6 @@ async fn steps_of_the_database_clock_lose_nothing_double_nothing_and_exceed_noth
         let step = format!("UPDATE stepped SET us = us + {step_ms}::bigint * 1000");
         sql(&town.url, &step).await;
     }
-    town.all_ended(Duration::from_mins(1)).await;
+    town.all_ended(Duration::from_mins(3)).await;
     town.check(LIMIT);
 }
