@@ -249,7 +249,8 @@ fn a_bank_on_an_unknown_lane_stops_the_start_and_says_how_to_make_one() {
     assert!(said.contains("lane \"acme\" does not exist"), "{said}");
     assert!(said.contains("[lanes.acme]"), "{said}");
     let made = format!("{lane}[lanes.acme]\nmax_per_window = 100\nwindow_size_secs = 4\n");
-    let server = Setting::new(&bank, &made).start("127.0.0.1:0");
+    let setting = Setting::new(&bank, &made);
+    let server = setting.start("127.0.0.1:0");
     let answer = post(server.address, "/payments", &payment("pay_1")).unwrap();
     assert_eq!(answer.status, 201, "{}", answer.body);
 }

@@ -184,7 +184,8 @@ fn one_bank_with_two_budgets_is_worth_a_warning() {
     let town = Town::open();
     let url = town.main.url();
     let extra = format!("[downstream.gateways.acme]\nurl = \"{url}/\"\nlane = \"acme\"\n{LANE}");
-    let server = Setting::new(&town.main, &extra).start("127.0.0.1:0");
+    let setting = Setting::new(&town.main, &extra);
+    let server = setting.start("127.0.0.1:0");
     let warned = server
         .said
         .iter()
