@@ -97,8 +97,9 @@ impl LaneQueue {
                 self.waiting.push(next);
             }
             self.forget_the_gone();
+            self.turn_all_away_if_fenced();
             self.waiting.sort_by_key(|w| w.due);
-            if self.waiting.is_empty() || self.is_fenced() {
+            if self.waiting.is_empty() {
                 continue;
             }
             let pause = match self.ask().await {
@@ -114,16 +115,14 @@ impl LaneQueue {
         }
     }
 
-    /// Whoever waits is turned away without asking the store: a node that hands over has not been taken
-    /// over from yet.
-    fn is_fenced(&mut self) -> bool {
+    /// A node that hands over has not been taken over from yet, so the store would still give it turns.
+    fn turn_all_away_if_fenced(&mut self) {
         let Some(why) = self.fenced.get() else {
-            return false;
+            return;
         };
         for waiting in self.waiting.drain(..) {
             waiting.refuse(NoTurn::Fenced(why.clone()));
         }
-        true
     }
 
     /// Whoever comes next. Meanwhile a jump of the clock voids the turns that are still out.

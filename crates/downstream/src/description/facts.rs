@@ -21,62 +21,51 @@ pub enum Subject {
     Invoices,
 }
 
+/// So many of the words below are about the answer. The others are about the request.
+const OF_ANSWER: usize = 4;
+const PAYMENT_WORDS: &[&str] = &[
+    "status",
+    "headers",
+    "body",
+    "text",
+    "paymentId",
+    "amount",
+    "amountMinor",
+    "currency",
+    "debtor",
+    "creditor",
+    "gateway",
+    "reference",
+    "key",
+];
+const PARTIES: &[(&str, &[&str])] = &[("debtor", PARTY), ("creditor", PARTY)];
+const INVOICE_WORDS: &[&str] = &[
+    "status",
+    "headers",
+    "body",
+    "text",
+    "invoiceId",
+    "customerId",
+    "amount",
+    "amountMinor",
+    "currency",
+    "key",
+];
+
 static PAYMENT: Vocabulary = Vocabulary {
-    variables: &[
-        "paymentId",
-        "amount",
-        "amountMinor",
-        "currency",
-        "debtor",
-        "creditor",
-        "gateway",
-        "reference",
-        "key",
-    ],
-    objects: &[("debtor", PARTY), ("creditor", PARTY)],
+    variables: PAYMENT_WORDS.split_at(OF_ANSWER).1,
+    objects: PARTIES,
 };
 static PAYMENT_ANSWER: Vocabulary = Vocabulary {
-    variables: &[
-        "status",
-        "headers",
-        "body",
-        "text",
-        "paymentId",
-        "amount",
-        "amountMinor",
-        "currency",
-        "debtor",
-        "creditor",
-        "gateway",
-        "reference",
-        "key",
-    ],
-    objects: &[("debtor", PARTY), ("creditor", PARTY)],
+    variables: PAYMENT_WORDS,
+    objects: PARTIES,
 };
 static INVOICE: Vocabulary = Vocabulary {
-    variables: &[
-        "invoiceId",
-        "customerId",
-        "amount",
-        "amountMinor",
-        "currency",
-        "key",
-    ],
+    variables: INVOICE_WORDS.split_at(OF_ANSWER).1,
     objects: &[],
 };
 static INVOICE_ANSWER: Vocabulary = Vocabulary {
-    variables: &[
-        "status",
-        "headers",
-        "body",
-        "text",
-        "invoiceId",
-        "customerId",
-        "amount",
-        "amountMinor",
-        "currency",
-        "key",
-    ],
+    variables: INVOICE_WORDS,
     objects: &[],
 };
 
