@@ -4,6 +4,7 @@
 //! where work happens. Flows must not await a timer or a spawned task of their own: on Temporal
 //! that hangs without an error. Parallelism goes through [`crate::join::windowed`] only.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use thiserror::Error;
 
-use crate::id::{FlowId, Item};
+use crate::id::{FlowId, Item, ItemId, ItemType};
 use crate::ports::StoreError;
 use crate::retry;
 
@@ -38,6 +39,12 @@ pub trait Step: Wire {
         world: &Self::World,
         call: &Call,
     ) -> impl Future<Output = Result<Self::Out, StepError>> + Send;
+
+    /// What is still to be waited for when a try was cut off and its future is gone: sends under way are
+    /// answered and settled before another process tries.
+    fn after_cut_off(_: &Self::World) -> impl Future<Output = ()> + Send {
+        async {}
+    }
 }
 
 /// Durable logic: deterministic, given the results of its steps.
@@ -149,6 +156,46 @@ pub struct ExecInput {
     pub run: u32,
     /// The init flow's result, as JSON text; immutable, hence passed along and never fetched.
     pub context_json: String,
+}
+
+/// What a flow is given that executes several items. It names them only: their contexts stay in the
+/// store, since an engine's histories are bounded, and kept elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BatchInput {
+    pub item_type: ItemType,
+    pub items: Vec<BatchItem>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BatchItem {
+    pub id: ItemId,
+    pub run: u32,
+    /// How long after its time it is executed: items without a slot are spread.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub jitter_ms: u64,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands out references"
+)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// What became of a flow of several items.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BatchEnd {
+    /// Sent, put back to the queue, held, or found to have ended.
+    pub executed: u32,
+    /// No longer this flow's when it began.
+    pub moved_on: u32,
+    /// Why the others could not be executed; the sweeper has them executed again.
+    #[serde(default)]
+    pub failed: BTreeMap<ItemId, String>,
 }
 
 #[cfg(test)]

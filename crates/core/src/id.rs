@@ -92,6 +92,14 @@ impl fmt::Display for Item {
     }
 }
 
+impl BatchId {
+    /// `exec-{type}-batch-{batch}-{part}`: the flow of some items that were claimed together.
+    pub fn exec_flow(&self, item_type: &ItemType, part: usize) -> FlowId {
+        let kind = item_type.as_str().to_ascii_lowercase();
+        FlowId::new(format!("exec-{kind}-batch-{self}-{part}"))
+    }
+}
+
 /// The token of one claim. A later claim of the same item has a higher one, and a writer that
 /// holds a lower one changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

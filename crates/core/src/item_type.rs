@@ -14,6 +14,8 @@ pub struct ItemTypeConfig {
     pub enabled: bool,
     /// Items per claim.
     pub batch_size: u32,
+    /// Items per flow, at most: with 1 each has a flow of its own, and gets its context as a parameter.
+    pub items_per_flow: u32,
     /// The longest pause between two cycles; the dispatcher also wakes for the next due item.
     pub dispatch_interval_secs: u32,
     /// Items without a slot are started at random within this time.
@@ -26,6 +28,8 @@ pub struct ItemTypeConfig {
     pub stale_claim_threshold_mins: Decimal,
     /// Which flow executes an item of this type.
     pub exec_workflow_type: String,
+    /// Which flow executes several; a type without one has a flow per item.
+    pub exec_batch_workflow_type: String,
     pub exec_task_queue: String,
 }
 
@@ -34,12 +38,14 @@ impl Default for ItemTypeConfig {
         Self {
             enabled: true,
             batch_size: 500,
+            items_per_flow: DEFAULT_ITEMS_PER_FLOW,
             dispatch_interval_secs: 5,
             jitter_window_ms: 4000,
             pre_start_buffer_mins: Decimal::new(1, 1),
             max_dispatch_retries: 5,
             stale_claim_threshold_mins: Decimal::from(2),
             exec_workflow_type: String::new(),
+            exec_batch_workflow_type: String::new(),
             exec_task_queue: String::new(),
         }
     }
@@ -51,6 +57,8 @@ impl Default for ItemTypeConfig {
 pub struct ItemTypeChange {
     pub enabled: Option<bool>,
     pub batch_size: Option<u32>,
+    /// Left out, it is lowered with `batch_size` where that is smaller.
+    pub items_per_flow: Option<u32>,
     pub dispatch_interval_secs: Option<u32>,
     pub jitter_window_ms: Option<u32>,
     pub pre_start_buffer_mins: Option<Decimal>,
@@ -71,9 +79,12 @@ impl ItemTypeChange {
                 "execTaskQueue must be 1 to {MOST_QUEUE_CHARS} printable ASCII characters without spaces"
             ));
         }
+        let batch_size = self.batch_size.unwrap_or(old.batch_size);
+        let at_most = old.items_per_flow.min(batch_size.max(1));
         let new = ItemTypeConfig {
             enabled: self.enabled.unwrap_or(old.enabled),
-            batch_size: self.batch_size.unwrap_or(old.batch_size),
+            batch_size,
+            items_per_flow: self.items_per_flow.unwrap_or(at_most),
             dispatch_interval_secs: self
                 .dispatch_interval_secs
                 .unwrap_or(old.dispatch_interval_secs),
@@ -98,6 +109,11 @@ pub fn is_queue_name(name: &str) -> bool {
     is_short && name.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
+/// With 50 items a flow costs its engine next to nothing per item, and a flow that is cut off holds up few
+/// (docs/decisions/0044).
+const DEFAULT_ITEMS_PER_FLOW: u32 = 50;
+/// The most items of one flow.
+const MOST_ITEMS_PER_FLOW: u32 = 500;
 /// The largest claim.
 const MOST_ITEMS: u32 = 10_000;
 const LONGEST_INTERVAL_SECS: u32 = 3600;
@@ -121,10 +137,29 @@ impl ItemTypeConfig {
         Duration::from_secs(u64::from(self.dispatch_interval_secs))
     }
 
+    /// How many items one flow is given at most.
+    pub fn flow_size(&self) -> usize {
+        if self.exec_batch_workflow_type.is_empty() {
+            return 1;
+        }
+        usize::try_from(self.items_per_flow.min(self.batch_size)).unwrap_or(1)
+    }
+
     /// The first thing that is wrong, as a sentence that names the field and the remedy.
     pub fn validate(&self) -> Result<(), String> {
         if !(1..=MOST_ITEMS).contains(&self.batch_size) {
             return Err(format!("batchSize must be between 1 and {MOST_ITEMS}"));
+        }
+        if !(1..=MOST_ITEMS_PER_FLOW).contains(&self.items_per_flow) {
+            return Err(format!(
+                "itemsPerFlow must be between 1 and {MOST_ITEMS_PER_FLOW}"
+            ));
+        }
+        if self.items_per_flow > self.batch_size {
+            return Err(format!(
+                "itemsPerFlow must not be above batchSize, which is {}: a flow holds items of one claim",
+                self.batch_size
+            ));
         }
         if !(1..=LONGEST_INTERVAL_SECS).contains(&self.dispatch_interval_secs) {
             return Err(format!(
@@ -188,67 +223,46 @@ mod tests {
 
     #[test]
     fn each_refusal_names_its_field() {
-        let cases = [
+        type Spoil = fn(&mut ItemTypeConfig);
+        let cases: [(Spoil, &str); 12] = [
+            (|c| c.batch_size = 0, "batchSize"),
             (
-                ItemTypeConfig {
-                    batch_size: 0,
-                    ..valid()
-                },
-                "batchSize",
+                |c| c.items_per_flow = 0,
+                "itemsPerFlow must be between 1 and 500",
             ),
             (
-                ItemTypeConfig {
-                    dispatch_interval_secs: 0,
-                    ..valid()
-                },
-                "dispatchIntervalSecs",
+                |c| c.items_per_flow = 501,
+                "itemsPerFlow must be between 1 and 500",
             ),
             (
-                ItemTypeConfig {
-                    pre_start_buffer_mins: Decimal::from(-1),
-                    ..valid()
-                },
+                |c| (c.items_per_flow, c.batch_size) = (11, 10),
+                "itemsPerFlow must not be above batchSize, which is 10",
+            ),
+            (|c| c.dispatch_interval_secs = 0, "dispatchIntervalSecs"),
+            (
+                |c| c.pre_start_buffer_mins = Decimal::from(-1),
                 "preStartBufferMins",
             ),
             (
-                ItemTypeConfig {
-                    stale_claim_threshold_mins: Decimal::ZERO,
-                    ..valid()
-                },
-                "staleClaimThresholdMins",
-            ),
-            (
-                ItemTypeConfig {
-                    pre_start_buffer_mins: Decimal::MAX,
-                    ..valid()
-                },
+                |c| c.pre_start_buffer_mins = Decimal::MAX,
                 "preStartBufferMins",
             ),
             (
-                ItemTypeConfig {
-                    stale_claim_threshold_mins: Decimal::from(1441),
-                    ..valid()
-                },
+                |c| c.stale_claim_threshold_mins = Decimal::ZERO,
                 "staleClaimThresholdMins",
             ),
             (
-                ItemTypeConfig {
-                    jitter_window_ms: 3_600_001,
-                    ..valid()
-                },
-                "jitterWindowMs",
+                |c| c.stale_claim_threshold_mins = Decimal::from(1441),
+                "staleClaimThresholdMins",
             ),
-            (
-                ItemTypeConfig {
-                    max_dispatch_retries: 0,
-                    ..valid()
-                },
-                "maxDispatchRetries",
-            ),
-            (ItemTypeConfig::default(), "execWorkflowType"),
+            (|c| c.jitter_window_ms = 3_600_001, "jitterWindowMs"),
+            (|c| c.max_dispatch_retries = 0, "maxDispatchRetries"),
+            (|c| c.exec_workflow_type.clear(), "execWorkflowType"),
         ];
-        for (config, field) in cases {
-            assert!(config.validate().unwrap_err().contains(field), "{field}");
+        for (spoil, said) in cases {
+            let mut config = valid();
+            spoil(&mut config);
+            assert!(config.validate().unwrap_err().contains(said), "{said}");
         }
     }
 
@@ -270,6 +284,7 @@ mod tests {
         };
         let smaller = smaller.applied_to(stopped).unwrap();
         assert_eq!((smaller.enabled, smaller.batch_size), (false, 7));
+        assert_eq!(smaller.items_per_flow, 7, "lowered with the claim");
         let wrong = ItemTypeChange {
             batch_size: Some(0),
             ..ItemTypeChange::default()

@@ -1,24 +1,23 @@
 //! The dispatcher: reads its configuration, claims what is due, starts exec flows, records.
 //!
-//! A crash after the claim leaves CLAIMED rows that go stale and are claimed again under a new
-//! token; a crash after the start leaves flows whose second start is "already started".
+//! A crash after the claim leaves CLAIMED rows that go stale and are claimed again, as their next run; a
+//! crash after the start leaves flows that no longer own their items once those are claimed again.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use rand::rngs::SmallRng;
-use rand::{Rng, RngExt, SeedableRng};
+use rand::{Rng, SeedableRng};
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
-use tollgate_core::flow::ExecInput;
-use tollgate_core::id::{BatchId, Item, ItemType, LaneName};
+use tollgate_core::id::{BatchId, ItemType};
 use tollgate_core::item_type::ItemTypeConfig;
-use tollgate_core::lane_in_force::CLOSED_PAUSE;
 use tollgate_core::ports::{
-    Claim, Claimed, Engine, Memo, Start, StartRecord, Started, Store, StoreError, StoreResult,
+    Claim, Claimed, Engine, StartRecord, Started, Store, StoreError, StoreResult,
 };
 
 use crate::cycle::{Cycle, Round};
+use crate::exec_starts::{Batch, Part, exec_starts};
 use crate::interval::Interval;
 use crate::item_types::item_type;
 
@@ -241,31 +240,21 @@ impl Dispatcher {
         cycle: &mut Cycle,
     ) -> StoreResult<()> {
         cycle.claimed += claimed.len() as u64;
-        let mut claims: Vec<_> = claimed.iter().map(|c| (c.id.clone(), c.fence)).collect();
-        let starts: Vec<Start> = claimed
-            .into_iter()
-            .map(|c| self.exec_start(batch, c, random))
-            .collect::<StoreResult<_>>()?;
-        let flows: Vec<_> = starts.iter().map(|start| start.id.clone()).collect();
+        let mut parts = exec_starts(&self.item_type, batch, claimed, random)?;
+        let starts = parts.iter_mut().map(Part::start).collect();
         let started = self.engine.start(starts).await.unwrap_or_else(|error| {
             tracing::warn!(item_type = %self.item_type, %error, "claims given back");
             vec![]
         });
-        let records: Vec<StartRecord> = claims
-            .iter()
-            .zip(flows)
+        let unanswered = parts.split_off(started.len());
+        let records: Vec<StartRecord> = parts
+            .into_iter()
             .zip(started)
-            .map(|(((id, fence), flow), started)| StartRecord {
-                id: id.clone(),
-                fence: *fence,
-                flow,
-                started,
-            })
+            .flat_map(|(part, started)| part.records(started))
             .collect();
         let failed = records.iter().filter(|record| has_failed(record)).count() as u64;
         cycle.failed += failed;
         cycle.started += records.len() as u64 - failed;
-        let unanswered = claims.split_off(records.len());
         if !records.is_empty() {
             let (retries, expected) = (batch.config.max_dispatch_retries, records.len() as u64);
             let recorded = self
@@ -274,8 +263,9 @@ impl Dispatcher {
             self.warn_of_lost_claims(batch, "start", expected, recorded.await?);
         }
         if !unanswered.is_empty() {
-            // An outage counts for nobody: the items are READY again as they were.
+            // An outage counts as no failure: the items are READY again.
             cycle.unreachable = true;
+            let unanswered: Vec<_> = unanswered.into_iter().flat_map(|part| part.items).collect();
             let expected = unanswered.len() as u64;
             let released = self.store.release(&self.item_type, unanswered).await?;
             self.warn_of_lost_claims(batch, "release", expected, released);
@@ -296,95 +286,8 @@ impl Dispatcher {
             );
         }
     }
-
-    fn exec_start(
-        &self,
-        batch: &Batch,
-        claimed: Claimed,
-        random: &mut SmallRng,
-    ) -> StoreResult<Start> {
-        let Batch { lane, config, .. } = batch;
-        let jitter = random.random_range(0..=u64::from(config.jitter_window_ms));
-        let delay = delay(&claimed, Duration::from_millis(jitter));
-        let item = Item::new(&self.item_type, &claimed.id);
-        let start = exec_start(config, item, claimed.run, claimed.context_json, lane)?;
-        Ok(Start { delay, ..start })
-    }
-}
-
-/// Whatever has a slot runs at its slot, whichever run it is. What waits for a moment is spread by the
-/// gate. What waits for longer because it failed, perhaps with many others, is spread at random.
-fn delay(claimed: &Claimed, jitter: Duration) -> Duration {
-    if claimed.on_slot || claimed.delay <= CLOSED_PAUSE {
-        claimed.delay
-    } else {
-        claimed.delay + jitter
-    }
-}
-
-/// What is claimed together, and how: some items of one lane.
-struct Batch {
-    id: BatchId,
-    lane: LaneName,
-    config: ItemTypeConfig,
 }
 
 fn has_failed(record: &StartRecord) -> bool {
     matches!(record.started, Started::Failed(_))
-}
-
-/// How an item's exec flow is started, by the dispatcher and by the sweeper alike; at once.
-pub(crate) fn exec_start(
-    config: &ItemTypeConfig,
-    item: Item,
-    run: u32,
-    context_json: String,
-    lane: &LaneName,
-) -> StoreResult<Start> {
-    let id = item.exec_flow(run);
-    let memo = Memo::from([("item", item.to_string()), ("lane", lane.to_string())]);
-    let input = ExecInput {
-        item,
-        run,
-        context_json,
-    };
-    let input_json = serde_json::to_string(&input).map_err(|e| StoreError::Bug(e.to_string()))?;
-    Ok(Start {
-        id,
-        name: config.exec_workflow_type.clone(),
-        task_queue: config.exec_task_queue.clone(),
-        input_json,
-        delay: Duration::ZERO,
-        memo,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use tollgate_core::id::{Fence, ItemId};
-
-    use super::*;
-
-    #[test]
-    fn whatever_has_a_slot_runs_at_it_whichever_run_it_is() {
-        let (soon, jitter) = (Duration::from_secs(3), Duration::from_secs(4));
-        let table = [
-            (1, soon, true, soon),
-            (2, soon, true, soon),
-            (2, soon, false, soon + jitter),
-            (2, CLOSED_PAUSE, false, CLOSED_PAUSE),
-            (2, Duration::ZERO, false, Duration::ZERO),
-        ];
-        for (run, until, on_slot, expected) in table {
-            let claimed = Claimed {
-                id: ItemId::new("p"),
-                fence: Fence(1),
-                run,
-                delay: until,
-                on_slot,
-                context_json: String::new(),
-            };
-            assert_eq!(delay(&claimed, jitter), expected, "{claimed:?}");
-        }
-    }
 }

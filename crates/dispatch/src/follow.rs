@@ -62,7 +62,7 @@ pub(crate) fn follow(
         },
         Outcome::Refused(reason) => Follows {
             record: Some(job.moves.refused.clone()),
-            then: Then::Finish,
+            then: job.refused_then.clone(),
             disproves: false,
             sent: Sent::Refused(reason.clone()),
         },
@@ -76,7 +76,7 @@ pub(crate) fn follow(
             // Nobody has said what follows: a no like any other.
             None => Follows {
                 record: Some(job.moves.refused.clone()),
-                then: Then::Finish,
+                then: job.refused_then.clone(),
                 disproves: false,
                 sent: Sent::Declined(reason.clone()),
             },

@@ -21,6 +21,7 @@ use tollgate_core::ports::{Line, NewTurn, NoLine, Permit, Store};
 use crate::clock_watch::ClockWatch;
 use crate::every::Every;
 use crate::lane_queue::{LaneQueue, Waiting};
+use crate::unused::UnlessUsed;
 
 /// The shared clock is looked at so often even while nobody asks for turns: what was started by a
 /// clock that was ahead would wait, and nobody would notice.
@@ -260,8 +261,11 @@ impl Gate {
             let granted = tokio::time::timeout(left, self.granted(&ask, missed))
                 .await
                 .map_err(|_| impatient())??;
+            // Cut off from here on, its turn is not used, and that is certain.
+            let mut unless_used = UnlessUsed::new(&self.store, &ask, granted.attempt);
             // Not cut off at the turn: one that is missed for it finds the connection the next time.
             if let Err(none) = line.connect_for(granted.local.into_std()).await {
+                unless_used.forget();
                 return Err(Refusal {
                     why: NoTurn::NoLine(none),
                     unused: Some(granted.attempt),
@@ -270,6 +274,7 @@ impl Gate {
             tokio::time::sleep_until(granted.local).await;
             let late = granted.local.elapsed();
             let name = || ask.lane.to_string();
+            unless_used.forget();
             if self.is_good(&granted) && storms == self.storms(&ask.lane) {
                 metrics::counter!("tollgate_turns_total", "lane" => name()).increment(1);
                 metrics::histogram!("tollgate_turn_lateness_seconds", "lane" => name())

@@ -13,6 +13,8 @@ pub struct Job {
     pub moves: Moves,
     /// What texts about the lane must not repeat: those are shown to people who may not see whole accounts.
     pub accounts: Vec<String>,
+    /// Whether a refusal ends the item at once, or whoever sends it does that once others are told.
+    pub refused_then: Then,
 }
 
 /// How the record moves with the outcome.
@@ -47,7 +49,7 @@ pub struct IfDeclined {
 pub enum Sent {
     /// The downstream did it; its answer.
     Done(String),
-    /// A definite no; the item has ended.
+    /// A definite no; the item has ended, or ends once it is told.
     Refused(String),
     /// A definite no to this key; what follows was said beforehand, and has happened.
     Declined(String),

@@ -3,6 +3,7 @@
 //! the planner knows when everything will run, the feeder takes files in chunk by chunk.
 
 mod age;
+mod batch;
 mod breaker;
 mod call_turns;
 mod check_retention;
@@ -12,6 +13,8 @@ mod cycle;
 mod decide;
 mod dispatcher;
 mod every;
+mod exchange;
+mod exec_starts;
 mod feeder;
 mod file_order;
 mod follow;
@@ -33,6 +36,7 @@ mod unused;
 mod why;
 
 pub use age::ReadAt;
+pub use batch::{Batched, ExecBatchFlow, ExecuteBatch, Executes, Inline, register_batch};
 pub use check_retention::CheckRetention;
 pub use cycle::{Cycle, Round};
 pub use dispatcher::Dispatcher;

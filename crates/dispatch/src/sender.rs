@@ -13,33 +13,19 @@ mod aside;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
-use tollgate_core::Timestamp;
-use tollgate_core::account::without_accounts;
-use tollgate_core::id::{AttemptId, LaneName, WatchId};
-use tollgate_core::outcome::{AttemptKind, Outcome, Quiet};
-use tollgate_core::ports::{
-    Connector, Health, Heard, History, Line, Missed, NoLine, Permit, Settlement, Store, StoreError,
-    StoreResult,
-};
+use tollgate_core::id::WatchId;
+use tollgate_core::outcome::AttemptKind;
+use tollgate_core::ports::{Connector, History, NoLine, Store, StoreError, StoreResult, Then};
 use tollgate_core::retry;
 
 use crate::count;
 use crate::decide::{self, Doubt, Next};
-use crate::follow::{Follows, PAUSES, follow, judge, proved};
+use crate::exchange::{Again, Exchange, Look, unused};
+use crate::follow::PAUSES;
 use crate::gate::{Ask, Gate, NoTurn, Refusal};
 use crate::job::{IfDeclined, Job, Sent};
 use crate::lane_care::LaneCare;
-use crate::unused::Unused;
-use aside::{requeued, superseded};
-
-/// About ten seconds: well within a step.
-const SETTLE_TRIES: retry::Policy = retry::Policy {
-    max_attempts: 8,
-    first_pause: Duration::from_millis(100),
-    factor: retry::TWICE,
-    longest_pause: Duration::from_secs(3),
-};
+use aside::requeued;
 
 /// How often an item is looked at again because another sender was faster, or because its permit expired before
 /// the first byte. Another sender has made an attempt each time, so it is making progress; an expired permit has
@@ -51,38 +37,11 @@ const BUSY_PAUSE: Duration = Duration::from_secs(1);
 /// After the gate could not ask for a turn.
 const AWAY_PAUSE: Duration = Duration::from_secs(1);
 
-/// What came of one look at an item.
-enum Look {
-    Sent(Sent),
-    /// Nothing was sent here, and what is to be done may have changed.
-    Again(Again),
-}
-
-enum Again {
-    /// Another attempt was made meanwhile.
-    Overtaken,
-    /// A turn was taken, and the permit expired at the socket.
-    Missed(Missed),
-}
-
-/// What one exchange is about.
-#[derive(Clone, Copy)]
-struct Asked<'a> {
-    job: &'a Job,
-    if_declined: Option<&'a IfDeclined>,
-    kind: AttemptKind,
-    doubt: Doubt,
-    /// Of the item, before this exchange.
-    failures: u32,
-    /// Whether "I have it already" would be evidence.
-    duplicate_proves: bool,
-}
-
 pub struct Sender {
     store: Arc<dyn Store>,
     gate: Arc<Gate>,
     connector: Arc<dyn Connector>,
-    care: LaneCare,
+    care: Arc<LaneCare>,
     pauses: retry::Policy,
     /// Under which name the store counts its refusals.
     watch: Option<WatchId>,
@@ -106,7 +65,7 @@ impl Sender {
             store,
             gate,
             connector,
-            care,
+            care: Arc::new(care),
             pauses: PAUSES,
             watch: None,
             forgets_refusals: false,
@@ -141,6 +100,11 @@ impl Sender {
     #[must_use]
     pub fn with_pauses(self, pauses: retry::Policy) -> Self {
         Self { pauses, ..self }
+    }
+
+    /// Ends when nothing is under way that this node has sent.
+    pub async fn settled(&self) {
+        self.gate.idle().await;
     }
 
     /// Sends an item, or finds out what became of it. Safe to call again after a crash. A decline
@@ -184,8 +148,10 @@ impl Sender {
             Next::AlreadyDone(answer) => return Ok(Look::Sent(Sent::Done(answer))),
             Next::AlreadyRefused(reason) => {
                 // Settled by a run that no longer owned the item: the end is still to be written.
-                let refused = job.moves.refused.clone();
-                self.store.finish(&job.item, job.run, refused).await?;
+                if job.refused_then == Then::Finish {
+                    let refused = job.moves.refused.clone();
+                    self.store.finish(&job.item, job.run, refused).await?;
+                }
                 return Ok(Look::Sent(Sent::Refused(reason)));
             }
             Next::KeyIsDeclined if self.forgets_refusals => (AttemptKind::Send, Doubt::None),
@@ -218,21 +184,24 @@ impl Sender {
             }
         };
         let ask = self.ask(job, kind, doubt, &history);
-        let _under_way = self.gate.under_way();
+        let under_way = self.gate.under_way();
         match self.gate.turn(ask, &mut *line).await {
             Ok(permit) => {
-                let ask = Asked {
-                    job,
-                    if_declined,
+                let key = &job.request.idempotency_key;
+                let exchange = Exchange {
+                    store: Arc::clone(&self.store),
+                    gate: Arc::clone(&self.gate),
+                    connector: Arc::clone(&self.connector),
+                    care: Arc::clone(&self.care),
+                    watched: self.watch.is_some(),
+                    job: job.clone(),
+                    if_declined: if_declined.cloned(),
                     kind,
                     doubt,
-                    failures: history.failures,
-                    duplicate_proves: decide::duplicate_proves(
-                        &history,
-                        &job.request.idempotency_key,
-                    ),
+                    duplicate_proves: decide::duplicate_proves(&history, key),
+                    pause: self.pause_after(history.failures),
                 };
-                self.exchange(ask, line, permit).await
+                exchange.run(line, permit, under_way).await
             }
             Err(refusal) => self.refused(job, kind, refusal, &history).await,
         }
@@ -295,7 +264,7 @@ impl Sender {
         let sent = match refusal.why {
             NoTurn::LookAgain(_) => return Ok(Look::Again(Again::Overtaken)),
             NoTurn::Fenced(why) => return Err(StoreError::Fenced(why)),
-            NoTurn::NotYours(why) => self.not_ours(job, why).await,
+            NoTurn::NotYours(why) => Ok(Sent::Superseded(why)),
             NoTurn::TooLate => self.hold(job).await,
             // Nobody claims for a closed lane, and when it opens what was due first goes first.
             NoTurn::Closed(why) => self.put_back_in_place(job, &why).await,
@@ -306,22 +275,6 @@ impl Sender {
             NoTurn::NoLine(none) => self.no_line(job, &none, history).await,
         };
         sent.map(Look::Sent)
-    }
-
-    /// No byte went out. That is written down, so that the next look finds no open attempt and takes another
-    /// turn at once: the item neither rests nor has failed.
-    async fn missed(
-        &self,
-        asked: &Asked<'_>,
-        attempt: AttemptId,
-        missed: Missed,
-    ) -> StoreResult<Look> {
-        let lane = self.connector.lane();
-        metrics::counter!("tollgate_turns_dropped_total", "lane" => lane.to_string()).increment(1);
-        tracing::debug!(item = %asked.job.item, %lane, %missed, "permit expired");
-        let unused = unused(asked.job, asked.kind, attempt);
-        unused.settle(&*self.store, &missed.to_string()).await?;
-        Ok(Look::Again(Again::Missed(missed)))
     }
 
     fn ask(&self, job: &Job, kind: AttemptKind, doubt: Doubt, history: &History) -> Ask {
@@ -337,150 +290,5 @@ impl Sender {
             seen: history.latest(),
             may_be_late: kind == AttemptKind::Probe || matches!(doubt, Doubt::Since { .. }),
         }
-    }
-
-    #[tracing::instrument(skip_all, fields(lane = %self.connector.lane(), kind = ?asked.kind, outcome))]
-    async fn exchange(
-        &self,
-        asked: Asked<'_>,
-        line: Box<dyn Line>,
-        permit: Permit,
-    ) -> StoreResult<Look> {
-        let Asked {
-            job,
-            if_declined,
-            kind,
-            doubt,
-            failures,
-            duplicate_proves,
-        } = asked;
-        let (attempt, turn_at, era) = (permit.attempt(), permit.turn_at(), permit.era());
-        let profile = self.connector.profile();
-        let began = Instant::now();
-        let heard = match kind {
-            AttemptKind::Send if !doubt.permits(profile, turn_at, era) => Ok(Heard {
-                outcome: Outcome::retry("not sent: the bank may have forgotten the key meanwhile"),
-                health: Health::Untold,
-                is_duplicate: false,
-            }),
-            AttemptKind::Send => line.send(permit, &job.request).await,
-            AttemptKind::Probe => line.probe(permit, &job.request).await,
-        };
-        let heard = match heard {
-            Ok(heard) => heard,
-            Err(missed) => return self.missed(&asked, attempt, missed).await,
-        };
-        self.care_for_lane(job, &heard, turn_at, began.elapsed())
-            .await;
-        let outcome = judge(proved(heard, duplicate_proves), doubt);
-        tracing::Span::current().record("outcome", outcome.state().as_str());
-        count::exchange(self.connector.lane(), kind, outcome.state());
-        if matches!(outcome, Outcome::Unknown(_)) {
-            // What was answered is in the attempt; a bank may repeat an account in it.
-            tracing::warn!(item = %job.item, ?kind, "in doubt: nobody knows the outcome");
-        }
-        let evidence_in = match kind {
-            AttemptKind::Send => None,
-            AttemptKind::Probe => Some(doubt.evidence_in(profile, turn_at, era)),
-        };
-        let pause = self.pause_after(failures);
-        let Follows {
-            record,
-            then,
-            disproves,
-            sent,
-        } = follow(job, if_declined, &outcome, evidence_in, pause);
-        let close_lane = self.asked_for_quiet(&outcome);
-        let (item, run) = (job.item.clone(), job.run);
-        let settlement = Settlement {
-            attempt,
-            item,
-            run,
-            outcome,
-            record,
-            then,
-            disproves,
-            close_lane,
-            accounts: job.accounts.clone(),
-        };
-        let is_refusal = matches!(settlement.outcome, Outcome::Refused(_));
-        let is_ours = self.settle(settlement).await?;
-        if is_refusal && self.watch.is_some() {
-            self.look_for_storm().await;
-        }
-        if is_ours {
-            return Ok(Look::Sent(sent));
-        }
-        let why = "another run took over while the answer was awaited";
-        Ok(Look::Sent(superseded(job, "settle", why)))
-    }
-
-    fn asked_for_quiet(&self, outcome: &Outcome) -> Option<(LaneName, Duration)> {
-        match outcome {
-            Outcome::Retry {
-                quiet: Quiet::For(time),
-                ..
-            } => Some((self.connector.lane().clone(), *time)),
-            _ => None,
-        }
-    }
-
-    /// The refusal may have paused the lane: this node's turns that are not used yet are dropped. If the
-    /// store is away nobody else gets a turn either.
-    async fn look_for_storm(&self) {
-        let lane = self.connector.lane();
-        match self.store.lane(lane).await {
-            Ok(Some(found)) if found.storm.is_some() => {
-                tracing::error!(%lane, "a refusal storm has paused the lane");
-                self.gate.drop_turns(lane);
-            }
-            Ok(_) => {}
-            Err(error) => tracing::warn!(%lane, %error, "a storm could not be looked for"),
-        }
-    }
-
-    /// What is slow fails as well: it will soon time out.
-    async fn care_for_lane(&self, job: &Job, heard: &Heard, turn_at: Timestamp, took: Duration) {
-        let slow = took > self.connector.profile().timeout / 2;
-        let detail = without_accounts(heard.outcome.detail(), &job.accounts);
-        let detail = detail.as_str();
-        let (worked, detail) = match &heard.health {
-            Health::Untold => return,
-            Health::TurnsUsAway { why } => {
-                self.care.stop(why, turn_at).await;
-                (!slow, why.as_str())
-            }
-            Health::Answers => (!slow, detail),
-            Health::Fails => (false, detail),
-        };
-        self.care.has_login().await;
-        let heard_at = turn_at + took;
-        self.care.heard(worked, turn_at, heard_at, detail).await;
-    }
-
-    /// An answer in hand is not thrown away because the store is away for a moment.
-    async fn settle(&self, settlement: Settlement) -> StoreResult<bool> {
-        let mut tries = 1;
-        loop {
-            match self.store.settle(settlement.clone()).await {
-                Err(StoreError::Unavailable(why)) => {
-                    let Some(pause) = SETTLE_TRIES.next_pause(tries) else {
-                        return Err(StoreError::Unavailable(why));
-                    };
-                    tries += 1;
-                    tokio::time::sleep(pause).await;
-                }
-                said => return said,
-            }
-        }
-    }
-}
-
-fn unused(job: &Job, kind: AttemptKind, attempt: AttemptId) -> Unused {
-    Unused {
-        attempt,
-        item: job.item.clone(),
-        run: job.run,
-        kind,
     }
 }

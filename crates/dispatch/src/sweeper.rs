@@ -5,15 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tollgate_core::flow::BatchEnd;
 use tollgate_core::id::{Item, ItemType};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::join;
-use tollgate_core::ports::{
-    Adrift, Engine, FlowView, Start, Started, Store, StoreError, StoreResult,
-};
+use tollgate_core::ports::{Adrift, Engine, FlowView, Store, StoreError, StoreResult};
 use tollgate_core::retry;
 
-use crate::dispatcher::exec_start;
 use crate::every::Every;
 use crate::item_types::item_type;
 
@@ -34,8 +32,8 @@ const PAUSES: retry::Policy = retry::Policy {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sweep {
     pub looked_at: u64,
-    /// Had no flow at all: the start was lost.
-    pub started: u64,
+    /// Had no flow at all: the start was lost. They are due again.
+    pub lost: u64,
     /// Their flow had ended without ending the item: next run.
     pub restarted: u64,
     /// Would have run late and must not: they wait for a person now.
@@ -75,7 +73,7 @@ impl Sweeper {
     async fn sweep_and_tell(&self) {
         let item_type = &self.item_type;
         match self.sweep().await {
-            Ok(sweep) if sweep.started + sweep.restarted > 0 => {
+            Ok(sweep) if sweep.lost + sweep.restarted > 0 => {
                 tracing::warn!(%item_type, ?sweep, "items were adrift");
             }
             Ok(sweep) if sweep.held > 0 => {
@@ -104,31 +102,32 @@ impl Sweeper {
         for found in join::windowed(AT_ONCE, looks).await {
             match found? {
                 Found::Nothing => {}
-                Found::Lost => sweep.started += 1,
+                Found::Lost => sweep.lost += 1,
                 Found::Ended => sweep.restarted += 1,
             }
         }
         Ok(sweep)
     }
 
+    /// What its flow has left behind. A flow of several items may have ended with a reason for this one.
     async fn look_at(&self, config: &ItemTypeConfig, adrift: Adrift) -> StoreResult<Found> {
         let item = Item::new(&self.item_type, &adrift.id);
         let view = self
             .engine
-            .view(&item.exec_flow(adrift.run), Duration::ZERO)
+            .view(&adrift.flow, Duration::ZERO)
             .await
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let why = match view {
             FlowView::Running { .. } => return Ok(Found::Nothing),
             FlowView::NotFound => {
-                let context = adrift.context_json;
-                let start = exec_start(config, item.clone(), adrift.run, context, &adrift.lane)?;
-                match self.start(start).await? {
-                    None => return Ok(Found::Lost),
-                    Some(why) => format!("its flow cannot be started: {why}"),
-                }
+                let back = self.store.put_back(&item, adrift.run, Duration::ZERO, LOST);
+                return Ok(if back.await? {
+                    Found::Lost
+                } else {
+                    Found::Nothing
+                });
             }
-            FlowView::Done { .. } => "its flow ended without ending it".to_owned(),
+            FlowView::Done { result_json } => ended_with(&result_json, &item),
             FlowView::Failed { error } => format!("its flow failed: {error}"),
         };
         let pause = PAUSES.pause_after(adrift.retry_count + 1);
@@ -143,20 +142,15 @@ impl Sweeper {
             Found::Nothing
         })
     }
+}
 
-    /// Why it cannot be started, if it is the flow's own fault.
-    async fn start(&self, flow: Start) -> StoreResult<Option<String>> {
-        match self
-            .engine
-            .start(vec![flow])
-            .await
-            .map_err(|error| StoreError::Unavailable(error.to_string()))?
-            .pop()
-        {
-            Some(Started::New | Started::Already) => Ok(None),
-            Some(Started::Failed(why)) => Ok(Some(why)),
-            None => Err(StoreError::Unavailable("the engine gave no answer".into())),
-        }
+const LOST: &str = "its flow was lost";
+
+fn ended_with(result_json: &str, item: &Item) -> String {
+    let end: Option<BatchEnd> = serde_json::from_str(result_json).ok();
+    match end.as_ref().and_then(|end| end.failed.get(&item.id)) {
+        Some(why) => format!("it could not be executed: {why}"),
+        None => "its flow ended without ending it".to_owned(),
     }
 }
 
@@ -164,7 +158,7 @@ impl Sweeper {
 enum Found {
     /// It runs, or somebody else has seen to it.
     Nothing,
-    /// It had no flow, and has one now.
+    /// It had no flow, and is back in the queue.
     Lost,
     /// It has no flow that could end it, and is back in the queue or dead.
     Ended,

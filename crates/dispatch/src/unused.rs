@@ -7,6 +7,8 @@ use tollgate_core::id::{AttemptId, Item};
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{Settlement, Store, StoreResult, Then};
 
+use crate::gate::Ask;
+
 /// An open attempt in whose turn nothing was sent, and nothing will be.
 #[derive(Debug, Clone)]
 pub(crate) struct Unused {
@@ -36,6 +38,40 @@ impl Unused {
             accounts: vec![],
         };
         store.settle(settlement).await.map(drop)
+    }
+}
+
+/// A turn that is about to be used. Dropped before that, it is written down as unused.
+pub(crate) struct UnlessUsed {
+    store: Arc<dyn Store>,
+    unused: Option<Unused>,
+}
+
+impl UnlessUsed {
+    pub(crate) fn new(store: &Arc<dyn Store>, ask: &Ask, attempt: AttemptId) -> Self {
+        let unused = Unused {
+            attempt,
+            item: ask.item.clone(),
+            run: ask.run,
+            kind: ask.kind,
+        };
+        Self {
+            store: Arc::clone(store),
+            unused: Some(unused),
+        }
+    }
+
+    /// Whoever has it now says what became of it.
+    pub(crate) fn forget(&mut self) {
+        self.unused = None;
+    }
+}
+
+impl Drop for UnlessUsed {
+    fn drop(&mut self) {
+        if let Some(unused) = self.unused.take() {
+            settle_aside(&self.store, unused);
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use tollgate_core::retry;
 /// Of steps that execute an item: outlives a store that is away for two minutes; then the sweeper
 /// starts the item again. The longest pause is short, since flows that still wait when it is back
 /// hold their lane's credit, and with it the rate.
-pub(crate) const UNTIL_SWEPT: retry::Policy = retry::Policy {
+const UNTIL_SWEPT: retry::Policy = retry::Policy {
     max_attempts: 60,
     first_pause: Duration::from_millis(200),
     factor: retry::TWICE,

@@ -70,8 +70,16 @@ impl<S: Step> ExecutableActivity for StepActivity<S> {
         };
         async move {
             let result = tokio::select! {
-                result = in_time(&step, &world, &call) => result,
-                why = given_up(&ctx) => Err(StepError::retryable(why)),
+                result = in_time(&step, &world, &call) => Ok(result),
+                why = given_up(&ctx) => Err(why),
+            };
+            let result = match result {
+                Ok(result) => result,
+                Err(why) => {
+                    let rest = S::after_cut_off(&world);
+                    let _ = tokio::time::timeout(step.policy().timeout, rest).await;
+                    Err(StepError::retryable(why))
+                }
             };
             result.map_err(failure)
         }
@@ -80,8 +88,8 @@ impl<S: Step> ExecutableActivity for StepActivity<S> {
 }
 
 /// Gives signs of life until somebody wants this try to end: the server, which has given it to
-/// another process, or this process, which stops. Its work is cut off as by a crash, and whoever
-/// tries again knows what to do with that.
+/// another process, or this process, which stops. Its work is cut off: it takes no further turn, what it has
+/// sent is answered and settled, and only then is the step tried again by another.
 async fn given_up(ctx: &ActivityContext) -> &'static str {
     loop {
         tokio::select! {

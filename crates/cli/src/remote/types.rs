@@ -61,6 +61,9 @@ pub(crate) struct Change {
     /// Items per claim.
     #[arg(long)]
     batch_size: Option<u32>,
+    /// Items per flow, 1 to 500, at most the batch size. With 1 each item has a flow of its own.
+    #[arg(long)]
+    items_per_flow: Option<u32>,
     /// The longest time between two full cycles, in seconds.
     #[arg(long)]
     dispatch_interval_secs: Option<u32>,
@@ -85,6 +88,7 @@ impl Change {
     fn fields(&self) -> Map<String, Value> {
         let given = [
             ("batchSize", self.batch_size.map(Value::from)),
+            ("itemsPerFlow", self.items_per_flow.map(Value::from)),
             (
                 "dispatchIntervalSecs",
                 self.dispatch_interval_secs.map(Value::from),
@@ -183,6 +187,7 @@ fn item_type(answer: &Value) -> String {
         ("type", "itemType"),
         ("enabled", "enabled"),
         ("batch size", "batchSize"),
+        ("items per flow", "itemsPerFlow"),
         ("dispatch interval, s", "dispatchIntervalSecs"),
         ("jitter window, ms", "jitterWindowMs"),
         ("pre-start buffer, min", "preStartBufferMins"),

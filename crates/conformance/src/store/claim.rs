@@ -150,14 +150,14 @@ pub async fn every_claim_of_an_item_has_a_higher_fence(f: &dyn Fixture) {
     assert!(third.fence > second.fence);
 }
 
-pub async fn a_stale_claim_is_taken_again_under_a_higher_fence_and_keeps_its_run(f: &dyn Fixture) {
+pub async fn a_stale_claim_is_taken_again_under_a_higher_fence_as_its_next_run(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     let first = f.claimed_one("p").await;
     f.advance(STALE / 2).await;
     assert_eq!(f.claim(claim_all()).await, [], "not stale yet");
     f.advance(STALE / 2).await;
     let again = f.claim(claim_all()).await.remove(0);
-    assert_eq!((again.run, &again.id), (first.run, &first.id));
+    assert_eq!((again.run, &again.id), (first.run + 1, &first.id));
     assert!(again.fence > first.fence);
     assert_eq!(again.context_json, first.context_json);
     assert_eq!(

@@ -115,7 +115,7 @@ macro_rules! store_cases {
             the_types_of_a_lane_share_its_credit
             the_slowest_lane_has_a_credit_of_one
             every_claim_of_an_item_has_a_higher_fence
-            a_stale_claim_is_taken_again_under_a_higher_fence_and_keeps_its_run
+            a_stale_claim_is_taken_again_under_a_higher_fence_as_its_next_run
             a_claim_tells_how_long_until_the_items_time
             a_claim_leaves_other_lanes_and_other_types_alone
             a_claimed_item_shows_when_it_was_claimed
@@ -135,6 +135,7 @@ macro_rules! store_cases {
             a_start_under_an_old_fence_moves_nothing
             a_start_that_moved_nothing_keeps_nobody_elses_from_moving
             a_released_claim_is_ready_again_and_counts_for_nobody
+            what_a_run_no_longer_owns_is_not_to_be_executed_by_it
             an_item_put_back_is_ready_as_its_next_run_after_the_pause
             an_item_put_back_in_place_keeps_the_time_at_which_it_was_due
             a_run_that_does_not_own_the_item_cannot_put_it_back

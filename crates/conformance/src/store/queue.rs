@@ -1,13 +1,15 @@
 //! `Queue` after the claim: starts, releases, ends, and what is adrift; and `Records::item`.
 
+use std::time::Duration;
+
 use tollgate_core::SignedDuration;
 use tollgate_core::id::{BatchId, ItemId};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{Claim, Claimed, START_PAUSES, Started, StatusMove};
 
 use super::fixture::{
-    Fixture, HOUR, MAX_RETRIES, MINUTE, SECOND, STALE, bank, claim_all, claims_of, micros,
-    new_item, payment, payments, plan, send, signed, start,
+    Fixture, HOUR, MAX_RETRIES, MINUTE, SECOND, STALE, claim_all, claims_of, micros, new_item,
+    new_item_at, payment, payments, plan, send, signed, start,
 };
 
 fn accepted() -> StatusMove {
@@ -100,6 +102,57 @@ pub async fn a_start_that_moved_nothing_keeps_nobody_elses_from_moving(f: &dyn F
     assert_eq!(f.record(starts).await, 1);
 }
 
+pub async fn what_a_run_no_longer_owns_is_not_to_be_executed_by_it(f: &dyn Fixture) {
+    f.lane(plan(100, 4)).await;
+    let ids = [
+        "claimed",
+        "dispatched",
+        "later",
+        "ended",
+        "back",
+        "held",
+        "unknown",
+    ];
+    let later = new_item_at("later", f.now().await + signed(5 * SECOND));
+    f.place(
+        ["claimed", "dispatched", "ended", "back"]
+            .map(new_item)
+            .to_vec(),
+    )
+    .await;
+    f.place(vec![later]).await;
+    let claimed = f.claim(claim_all()).await;
+    let started = claimed.iter().filter(|c| c.id.as_str() != "claimed");
+    let starts = started.map(|c| start(c, Started::New)).collect();
+    assert_eq!(f.record(starts).await, 4);
+    let store = f.store();
+    assert!(
+        store
+            .finish(&payment("ended"), 1, accepted())
+            .await
+            .unwrap()
+    );
+    assert!(
+        store
+            .put_back(&payment("back"), 1, HOUR, "waits")
+            .await
+            .unwrap()
+    );
+    let runs = |run| ids.map(|id| (ItemId::new(id), run)).to_vec();
+    let mut found = store.to_execute(&payments(), runs(1)).await.unwrap();
+    found.sort_by(|a, b| a.id.cmp(&b.id));
+    let told: Vec<_> = found.iter().map(|it| (it.id.as_str(), it.run)).collect();
+    assert_eq!(told, [("claimed", 1), ("dispatched", 1), ("later", 1)]);
+    assert_eq!(found[0].context_json, "{\"context\":\"claimed\"}");
+    assert_eq!(found[0].delay, Duration::ZERO);
+    assert!(
+        (4 * SECOND..=5 * SECOND).contains(&found[2].delay),
+        "{found:?}"
+    );
+    let other = store.to_execute(&payments(), runs(2)).await.unwrap();
+    assert_eq!(other, [], "the next run has not been claimed");
+}
+
 pub async fn a_released_claim_is_ready_again_and_counts_for_nobody(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     let first = f.claimed_one("p").await;
@@ -109,7 +162,8 @@ pub async fn a_released_claim_is_ready_again_and_counts_for_nobody(f: &dyn Fixtu
     let view = f.view(&payment("p")).await;
     assert_eq!(
         (view.queue_status, view.retry_count, view.run),
-        (QueueStatus::Ready, 0, 1)
+        (QueueStatus::Ready, 0, 2),
+        "a flow may have been started: it no longer owns the item"
     );
     assert_eq!(view.last_error, None);
     assert_eq!(store.release(&payments(), claims()).await.unwrap(), 0);
@@ -281,8 +335,7 @@ pub async fn what_was_dispatched_long_ago_without_an_end_is_adrift(f: &dyn Fixtu
     let ids: Vec<_> = found.iter().map(|a| a.id.as_str()).collect();
     assert_eq!(ids, ["old", "mid"], "the longest adrift first");
     assert_eq!((found[0].run, found[0].retry_count), (1, 0));
-    assert_eq!(found[0].lane, bank());
-    assert_eq!(found[0].context_json, "{\"body\":\"old\"}");
+    assert_eq!(found[0].flow, payment("old").exec_flow(1));
     assert_eq!(adrift(1).await.unwrap().len(), 1);
 }
 

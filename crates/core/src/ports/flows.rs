@@ -11,7 +11,7 @@ use crate::id::{Epoch, FlowId};
 #[async_trait]
 pub trait Flows: Send + Sync {
     /// Takes over from all earlier nodes: flows that were being run become due at once, and items
-    /// that were claimed are READY again, since the node that claimed them is gone. From here on this
+    /// that were claimed are READY again as their next run, since the node that claimed them is gone. From here on this
     /// store works under the new epoch: turns, takeovers of attempts, claims, put-backs, holds and
     /// ends are `Fenced` once a later node has taken over. A store on which this was never called
     /// (its flows run on Temporal) is never fenced.

@@ -35,8 +35,9 @@ pub trait Queue: Send + Sync {
     ) -> StoreResult<DueLanes>;
 
     /// Takes due items, oldest first, under a new token each, never more than `limit` nor than
-    /// the lane's credit. Stale claims come along and keep their run. An item whose context is
-    /// missing becomes DEAD and is not returned.
+    /// the lane's credit. Stale claims come along, as their next run: a flow that was started under the
+    /// old claim no longer owns the item. An item whose context is missing becomes DEAD and is not
+    /// returned.
     async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>>;
 
     /// Records what became of the starts: DISPATCHED, or READY again with one more retry after a
@@ -50,7 +51,16 @@ pub trait Queue: Send + Sync {
         max_retries: u32,
     ) -> StoreResult<u64>;
 
-    /// Gives claims back untouched: the engine could not be reached, and that counts for nobody.
+    /// What of these runs is still to be executed: items that have not ended, are claimed or dispatched,
+    /// and are owned by the run named here.
+    async fn to_execute(
+        &self,
+        item_type: &ItemType,
+        runs: Vec<(ItemId, u32)>,
+    ) -> StoreResult<Vec<ToExecute>>;
+
+    /// Gives claims back: the engine could not be reached, and that counts as no failure. They are READY
+    /// as their next run, since a flow may have been started nevertheless.
     async fn release(&self, item_type: &ItemType, claims: Vec<(ItemId, Fence)>)
     -> StoreResult<u64>;
 
@@ -295,11 +305,21 @@ pub struct StartRecord {
     pub started: Started,
 }
 
+/// One item of a flow that executes several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToExecute {
+    pub id: ItemId,
+    pub run: u32,
+    /// Until the item's time; zero when it has come.
+    pub delay: Duration,
+    pub context_json: String,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adrift {
     pub id: ItemId,
-    pub lane: LaneName,
     pub run: u32,
+    /// The flow that was started for it, perhaps with others.
+    pub flow: FlowId,
     pub retry_count: u32,
-    pub context_json: String,
 }

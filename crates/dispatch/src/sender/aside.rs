@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{ItemView, RuleStop, StoreError, StoreResult};
+use tollgate_core::ports::{RuleStop, StoreResult};
 
 use super::Sender;
+use crate::exchange::superseded;
 use crate::job::{Job, Sent};
 
 impl Sender {
@@ -22,18 +22,6 @@ impl Sender {
             return Ok(Sent::Held);
         }
         Ok(superseded(job, "hold", OTHERS))
-    }
-
-    /// After a restart a flow may run before the dispatcher has claimed its item again: then it is
-    /// only early, and the step is tried again.
-    pub(super) async fn not_ours(&self, job: &Job, why: String) -> StoreResult<Sent> {
-        let view = self.store.item(&job.item).await?;
-        let early =
-            |view: &ItemView| view.queue_status == QueueStatus::Ready && view.run == job.run;
-        if view.is_some_and(|view| early(&view)) {
-            return Err(StoreError::Unavailable(format!("not claimed yet: {why}")));
-        }
-        Ok(Sent::Superseded(why))
     }
 
     pub(super) async fn hold(&self, job: &Job) -> StoreResult<Sent> {
@@ -69,9 +57,3 @@ pub(super) fn requeued(job: &Job, is_back: bool, why: &str) -> Sent {
 }
 
 const OTHERS: &str = "another run owns the item";
-
-/// An update that is guarded by the run has moved no row.
-pub(super) fn superseded(job: &Job, what: &'static str, why: &str) -> Sent {
-    tracing::warn!(item = %job.item, run = job.run, what, why, "nothing was moved");
-    Sent::Superseded(why.to_owned())
-}

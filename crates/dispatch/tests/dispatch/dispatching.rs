@@ -270,7 +270,7 @@ async fn a_round_is_many_cycles_within_its_time_and_tells_what_they_did() {
 }
 
 #[tokio::test]
-async fn a_start_that_was_made_but_not_recorded_is_claimed_again_and_counts_as_success() {
+async fn an_item_whose_start_was_made_but_not_recorded_is_claimed_again_as_its_next_run() {
     let (town, engine) = (Town::new(100).await, Scripted::new(Mood::Willing));
     town.admit("a", "default", 1).await;
     // A dispatcher claimed it, started it, and died before it could say so.
@@ -304,8 +304,8 @@ async fn a_start_that_was_made_but_not_recorded_is_claimed_again_and_counts_as_s
     let view = town.item("a0").await;
     assert_eq!(
         (view.queue_status, view.run),
-        (QueueStatus::Dispatched, 1),
-        "a re-claim is no new run"
+        (QueueStatus::Dispatched, 2),
+        "the flow that nobody has heard of no longer owns the item"
     );
 }
 

@@ -12,7 +12,9 @@ use tollgate_core::lane::LaneChange;
 use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::marker::Marker;
 use tollgate_core::outcome::AttemptKind;
-use tollgate_core::ports::{Claim, Connector, ItemView, Profile, Request, StatusMove, StoreResult};
+use tollgate_core::ports::{
+    Claim, Connector, ItemView, Profile, Request, StatusMove, StoreResult, Then,
+};
 use tollgate_dispatch::{Gate, GateOptions, Job, Moves, Sender, Sent};
 use tollgate_downstream::{
     Access, Description, HttpConnector, HttpOptions, LoginOptions, OAuthOptions, SecretSource,
@@ -346,5 +348,6 @@ pub(crate) fn job(id: &str, run: u32) -> Job {
             not_done: StatusMove::new(&["IN_DOUBT"], "SCHEDULED"),
         },
         accounts: vec![],
+        refused_then: Then::Finish,
     }
 }

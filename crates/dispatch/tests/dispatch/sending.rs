@@ -112,6 +112,7 @@ fn job(run: u32) -> Job {
             not_done: StatusMove::new(&["IN_DOUBT"], "SCHEDULED"),
         },
         accounts: vec![],
+        refused_then: Then::Finish,
     }
 }
 
@@ -425,18 +426,6 @@ async fn what_is_in_doubt_is_sent_again_and_asked_about_under_its_own_key() {
         let keys: Vec<_> = entries.filter_map(|entry| entry.key).collect();
         assert!(keys.iter().all(|key| key == "thing-a0"), "{keys:?}");
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_flow_that_runs_before_its_item_is_claimed_again_is_early_and_not_superseded() {
-    let post = Post::new(BankOptions::default()).await;
-    let early = post.sender.send(&job(1)).await;
-    assert!(
-        matches!(early, Err(StoreError::Unavailable(_))),
-        "{early:?}"
-    );
-    assert!(matches!(post.run().await, Sent::Done(_)));
-    assert_eq!(post.effects(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -37,27 +37,43 @@ async fn a_running_flow_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_lost_start_is_started_again_as_the_same_run() {
-    let (_town, engine, sweeper) = dispatched().await;
-    engine.flows.lock().unwrap().clear();
-    assert_eq!(sweeper.sweep().await.unwrap().started, 2);
-    assert_eq!(engine.started()[2..], ["exec-thing-a0", "exec-thing-a1"]);
-}
-
-#[tokio::test]
-async fn a_flow_that_cannot_be_started_goes_back_to_the_queue_and_counts() {
+async fn an_item_whose_flow_was_lost_is_due_again_as_its_next_run() {
     let (town, engine, sweeper) = dispatched().await;
     engine.flows.lock().unwrap().clear();
-    *engine.mood.lock().unwrap() = Mood::Failing;
-    let sweep = sweeper.sweep().await.unwrap();
-    assert_eq!((sweep.started, sweep.restarted), (0, 2));
+    assert_eq!(sweeper.sweep().await.unwrap().lost, 2);
     let view = town.item("a0").await;
     assert_eq!(
         (view.queue_status, view.run, view.retry_count),
-        (QueueStatus::Ready, 2, 1)
+        (QueueStatus::Ready, 2, 0),
+        "nothing has failed"
     );
-    let why = view.last_error.unwrap();
-    assert!(why.contains("cannot be started: scripted"), "{why}");
+    let dispatcher = Dispatcher::new(item_type(), town.store.clone(), engine.clone(), 2);
+    dispatcher.cycle().await.unwrap();
+    assert_eq!(
+        engine.started()[2..],
+        ["exec-thing-a0~2", "exec-thing-a1~2"]
+    );
+}
+
+#[tokio::test]
+async fn why_a_flow_of_several_could_not_execute_an_item_is_the_items_error() {
+    let (town, engine, sweeper) = dispatched().await;
+    let end = r#"{"executed":1,"movedOn":0,"failed":{"a0":"the context cannot be read"}}"#;
+    for flow in ["exec-thing-a0", "exec-thing-a1"] {
+        engine.end(
+            flow,
+            FlowView::Done {
+                result_json: end.into(),
+            },
+        );
+    }
+    assert_eq!(sweeper.sweep().await.unwrap().restarted, 2);
+    for (id, told) in [
+        ("a0", "it could not be executed: the context cannot be read"),
+        ("a1", "its flow ended without ending it"),
+    ] {
+        assert_eq!(town.item(id).await.last_error.as_deref(), Some(told));
+    }
 }
 
 #[tokio::test]

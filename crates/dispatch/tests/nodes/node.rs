@@ -10,7 +10,7 @@ use rust_decimal::Decimal;
 use tokio::sync::Semaphore;
 use tollgate_core::id::{BatchId, Item, ItemId, LaneName};
 use tollgate_core::marker::Marker;
-use tollgate_core::ports::{Claim, NewWatch, Profile, Request, StatusMove, Store};
+use tollgate_core::ports::{Claim, NewWatch, Profile, Request, StatusMove, Store, Then};
 use tollgate_core::storm::Limits;
 use tollgate_dispatch::{Gate, GateOptions, Job, Moves, Sender, Sent};
 use tollgate_downstream::{HttpConnector, HttpOptions};
@@ -247,5 +247,6 @@ fn job(id: &ItemId, run: u32) -> Job {
             not_done: StatusMove::new(&["IN_DOUBT"], "SCHEDULED"),
         },
         accounts: vec![],
+        refused_then: Then::Finish,
     }
 }

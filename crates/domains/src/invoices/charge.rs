@@ -7,7 +7,7 @@ use serde_json::json;
 use tollgate_core::Timestamp;
 use tollgate_core::flow::{Call, ExecInput, Policy, Step, StepError};
 use tollgate_core::ports::{AttemptView, ItemView, Request, Then};
-use tollgate_dispatch::{IfDeclined, Job, Sent};
+use tollgate_dispatch::{Executes, IfDeclined, Job, Sent};
 
 use super::exec::{Billed, declined, finish, owned, put_back};
 use super::ladder::Rung;
@@ -34,6 +34,9 @@ impl Step for ChargeInvoice {
     }
     fn policy(&self) -> Policy {
         SEND_STEP
+    }
+    async fn after_cut_off(world: &Invoices) {
+        world.settled().await;
     }
     async fn run(&self, world: &Invoices, _: &Call) -> Result<Billed, StepError> {
         let view = match owned(world, &self.input).await? {
@@ -74,6 +77,7 @@ impl ChargeInvoice {
             request,
             moves: moves(),
             accounts: vec![],
+            refused_then: Then::Finish,
         };
         let if_declined = match next_rung {
             Some(after) => IfDeclined {

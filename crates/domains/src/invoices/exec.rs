@@ -9,8 +9,9 @@ use tollgate_core::actor;
 use tollgate_core::flow::{Call, Ctx, End, ExecInput, Flow, FlowError, Policy, Step, StepError};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
-use tollgate_core::ports::{AttemptView, ItemView, NewAudit, StatusMove};
+use tollgate_core::ports::{AttemptView, ItemView, NewAudit, StatusMove, Store};
 use tollgate_core::{SignedDuration, Timestamp};
+use tollgate_dispatch::{Executes, Inline};
 
 use super::charge::ChargeInvoice;
 use super::checks::{Finding, Subject, Verdict};
@@ -41,6 +42,22 @@ impl Flow for InvoiceExecFlow {
             Checked::Charge => ctx.step(ChargeInvoice { input }).await?,
             Checked::NotNow(billed) => billed,
         }))
+    }
+}
+
+impl Executes for Invoices {
+    const BATCH_FLOW: &'static str = "InvoiceExecBatchWorkflow";
+    const BATCH_STEP: &'static str = "charge_invoices";
+
+    fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+    /// All senders of a process share its gate.
+    async fn settled(&self) {
+        self.sender.settled().await;
+    }
+    async fn execute(ctx: Inline<Self>, input: ExecInput) -> Result<(), FlowError> {
+        InvoiceExecFlow::run(ctx, input).await.map(drop)
     }
 }
 
@@ -195,8 +212,7 @@ fn of_state(view: &ItemView, state: AttemptState) -> impl Iterator<Item = &Attem
         .filter(move |attempt| attempt.state == state)
 }
 
-/// The invoice, if this run owns it. A flow may run before the dispatcher has claimed its item
-/// again: then it is only early.
+/// The invoice, if this run owns it.
 pub(super) async fn owned(
     world: &Invoices,
     input: &ExecInput,
@@ -209,8 +225,9 @@ pub(super) async fn owned(
     }
     match view.queue_status {
         QueueStatus::Claimed | QueueStatus::Dispatched => Ok(Ok(view)),
-        QueueStatus::Ready => Err(StepError::retryable("not claimed yet")),
-        QueueStatus::Held | QueueStatus::Dead | QueueStatus::Cancelled => Ok(Err(not_ours())),
+        QueueStatus::Ready | QueueStatus::Held | QueueStatus::Dead | QueueStatus::Cancelled => {
+            Ok(Err(not_ours()))
+        }
     }
 }
 

@@ -24,7 +24,7 @@ use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{ItemView, Store, StoreError};
-use tollgate_dispatch::Sender;
+use tollgate_dispatch::{Executes, Sender, register_batch};
 
 pub use billing::{Billing, Swept, Taken};
 pub use charge::ChargeInvoice;
@@ -99,12 +99,14 @@ pub fn register(registrar: &mut impl Registrar, world: &Arc<Invoices>) {
         .flow::<InvoiceExecFlow>()
         .step::<CheckInvoice>(world)
         .step::<ChargeInvoice>(world);
+    register_batch(registrar, world);
 }
 
 /// The item type's configuration as it is before anyone changes it.
 pub fn default_config() -> ItemTypeConfig {
     ItemTypeConfig {
         exec_workflow_type: InvoiceExecFlow::NAME.to_owned(),
+        exec_batch_workflow_type: Invoices::BATCH_FLOW.to_owned(),
         exec_task_queue: EXEC_TASK_QUEUE.to_owned(),
         ..ItemTypeConfig::default()
     }

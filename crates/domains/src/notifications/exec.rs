@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::flow::{Call, Ctx, End, ExecInput, Flow, FlowError, Policy, Step, StepError};
 use tollgate_core::id::Item;
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{ItemView, Request, StatusMove, Suspicion};
-use tollgate_dispatch::{Job, Moves, Sender, Sent};
+use tollgate_core::ports::{ItemView, Request, StatusMove, Store, Suspicion, Then};
+use tollgate_dispatch::{Executes, Inline, Job, Moves, Sender, Sent};
 
 use super::news::{Event, NewsContext};
 use super::patience::{PAUSES, is_enough, tried_since};
@@ -34,6 +34,24 @@ impl Flow for NotificationExecFlow {
 
     async fn run<C: Ctx>(ctx: C, input: ExecInput) -> Result<End<Self>, FlowError> {
         Ok(End::Done(ctx.step(Deliver { input }).await?))
+    }
+}
+
+impl Executes for Notifications {
+    const BATCH_FLOW: &'static str = "NotificationExecBatchWorkflow";
+    const BATCH_STEP: &'static str = "deliver_several";
+
+    fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+    /// All senders of a process share its gate.
+    async fn settled(&self) {
+        if let Some(sender) = self.receivers.values().next() {
+            sender.settled().await;
+        }
+    }
+    async fn execute(ctx: Inline<Self>, input: ExecInput) -> Result<(), FlowError> {
+        NotificationExecFlow::run(ctx, input).await.map(drop)
     }
 }
 
@@ -69,6 +87,9 @@ impl Step for Deliver {
     }
     fn policy(&self) -> Policy {
         SEND_STEP
+    }
+    async fn after_cut_off(world: &Notifications) {
+        world.settled().await;
     }
     async fn run(&self, world: &Notifications, _: &Call) -> Result<Told, StepError> {
         let context: NewsContext = serde_json::from_str(&self.input.context_json)
@@ -109,6 +130,7 @@ impl Deliver {
             },
             moves: moves(),
             accounts: vec![],
+            refused_then: Then::Finish,
         };
         Ok(match sender.send(&job).await? {
             Sent::Done(_) => {

@@ -14,7 +14,7 @@ use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::Store;
-use tollgate_dispatch::Sender;
+use tollgate_dispatch::{Executes, Sender, register_batch};
 
 pub use exec::{Deliver, NotificationExecFlow, Told};
 pub use news::{Event, News, news_id};
@@ -69,6 +69,7 @@ pub fn register(registrar: &mut impl Registrar, world: &Arc<Notifications>) {
     registrar
         .flow::<NotificationExecFlow>()
         .step::<Deliver>(world);
+    register_batch(registrar, world);
 }
 
 /// The item type's configuration as it is before anyone changes it. Nothing is claimed ahead of
@@ -76,6 +77,7 @@ pub fn register(registrar: &mut impl Registrar, world: &Arc<Notifications>) {
 pub fn default_config() -> ItemTypeConfig {
     ItemTypeConfig {
         exec_workflow_type: NotificationExecFlow::NAME.to_owned(),
+        exec_batch_workflow_type: Notifications::BATCH_FLOW.to_owned(),
         exec_task_queue: EXEC_TASK_QUEUE.to_owned(),
         pre_start_buffer_mins: Decimal::ZERO,
         jitter_window_ms: 1000,

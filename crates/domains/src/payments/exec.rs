@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use tollgate_core::actor;
 use tollgate_core::flow::{Call, Ctx, End, ExecInput, Flow, FlowError, Policy, Step, StepError};
 use tollgate_core::id::LaneName;
-use tollgate_core::ports::{NewAudit, Request};
-use tollgate_dispatch::{Job, Sent};
+use tollgate_core::ports::{NewAudit, Request, Store, Then};
+use tollgate_dispatch::{Executes, Inline, Job, Sent};
 
 use super::before_send::{stopped_by_rules, was_rejected_by_rules};
 use super::notify::SendNotifications;
@@ -57,6 +57,22 @@ impl Flow for PaymentExecFlow {
     }
 }
 
+impl Executes for Payments {
+    const BATCH_FLOW: &'static str = "PaymentExecBatchWorkflow";
+    const BATCH_STEP: &'static str = "execute_payments";
+
+    fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+    /// All senders of a process share its gate.
+    async fn settled(&self) {
+        self.routes.default.sender.settled().await;
+    }
+    async fn execute(ctx: Inline<Self>, input: ExecInput) -> Result<(), FlowError> {
+        PaymentExecFlow::run(ctx, input).await.map(drop)
+    }
+}
+
 /// Sends the payment (SCHEDULED → ACCEPTED) unless the rules in force now are against it, or finds
 /// out what became of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -75,6 +91,9 @@ impl Step for ExecutePayment {
     fn policy(&self) -> Policy {
         SEND_STEP
     }
+    async fn after_cut_off(world: &Payments) {
+        world.settled().await;
+    }
     async fn run(&self, world: &Payments, _: &Call) -> Result<Sent, StepError> {
         let context = PaymentContext::read(&self.input.context_json)
             .map_err(|e| StepError::last(format!("the context cannot be read: {e}")))?;
@@ -91,6 +110,7 @@ impl Step for ExecutePayment {
             request: bank_request(&context, key),
             moves: moves(),
             accounts: vec![context.debtor.account, context.creditor.account],
+            refused_then: Then::Stay,
         };
         let sent = bank.sender.send(&job).await?;
         if let Sent::Superseded(_) = &sent

@@ -28,7 +28,7 @@ use tollgate_core::flow::Registrar;
 use tollgate_core::id::{FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::ports::{ItemView, NewItem, Store, StoreError};
-use tollgate_dispatch::{FileOrder, Forecaster};
+use tollgate_dispatch::{Executes, FileOrder, Forecaster, register_batch};
 
 use crate::notifications::Receiver;
 
@@ -122,6 +122,7 @@ pub fn register(registrar: &mut impl Registrar, world: &Arc<Payments>) {
         .step::<ExecutePayment>(world)
         .step::<PostProcess>(world)
         .step::<SendNotifications>(world);
+    register_batch(registrar, world);
 }
 
 /// The item type's configuration as it is before anyone changes it.
@@ -129,6 +130,7 @@ pub fn default_config() -> ItemTypeConfig {
     use tollgate_core::flow::Flow;
     ItemTypeConfig {
         exec_workflow_type: PaymentExecFlow::NAME.to_owned(),
+        exec_batch_workflow_type: Payments::BATCH_FLOW.to_owned(),
         exec_task_queue: EXEC_TASK_QUEUE.to_owned(),
         ..ItemTypeConfig::default()
     }

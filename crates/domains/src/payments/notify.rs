@@ -7,25 +7,15 @@ use tollgate_core::actor;
 use tollgate_core::flow::{Call, ExecInput, Policy, Step, StepError};
 use tollgate_core::outcome::AttemptState;
 use tollgate_core::ports::{Admission, AttemptView, NewAudit, NewItem, StoreResult};
-use tollgate_core::retry;
 
 use super::Payments;
 use super::prepare::PaymentContext;
-use super::status::notified;
+use super::status::{notified, rejected};
 use crate::notifications::{self, Event, News};
-use crate::steps::{EXEC_STEP, UNTIL_SWEPT};
+use crate::steps::EXEC_STEP;
 
-/// The sweeper looks for no item that has ended: the flow alone knows that its refusal is to be
-/// told, and does not give up.
-const REFUSED_STEP: Policy = Policy {
-    retry: retry::Policy {
-        max_attempts: u32::MAX,
-        ..UNTIL_SWEPT
-    },
-    ..EXEC_STEP
-};
-
-/// Queues the news, then ends the item (ACCEPTED → PROCESSING); a refused one has ended already.
+/// Queues the news, then ends the item: ACCEPTED → PROCESSING, or REJECTED as it is. Ended earlier, one whose
+/// flow is lost would never be told.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SendNotifications {
     pub input: ExecInput,
@@ -42,22 +32,18 @@ impl Step for SendNotifications {
         Self::NAME.to_owned()
     }
     fn policy(&self) -> Policy {
-        match self.event {
-            Event::Processing => EXEC_STEP,
-            Event::Rejected => REFUSED_STEP,
-        }
+        EXEC_STEP
     }
     async fn run(&self, world: &Payments, call: &Call) -> Result<bool, StepError> {
         if !world.receivers.is_empty() {
             self.queue_news(world, call).await?;
         }
-        match self.event {
-            Event::Processing => {
-                let (item, run) = (&self.input.item, self.input.run);
-                Ok(world.store.finish(item, run, notified()).await?)
-            }
-            Event::Rejected => Ok(true),
-        }
+        let (item, run) = (&self.input.item, self.input.run);
+        let status = match self.event {
+            Event::Processing => notified(),
+            Event::Rejected => rejected(),
+        };
+        Ok(world.store.finish(item, run, status).await?)
     }
 }
 

@@ -129,6 +129,11 @@ pub(super) fn notified() -> StatusMove {
     StatusMove::new(&from, Processing.as_str())
 }
 
+/// Its refusal is told; the record has said so since the answer was written.
+pub(super) fn rejected() -> StatusMove {
+    moves().refused
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics says so")]
 
 mod any_input;
+mod batch_sweep;
 mod before_send;
 mod bulk_order;
 mod bulk_sweep;

@@ -175,13 +175,14 @@ impl Town {
         RUNTIME.block_on(self.store.item(&item)).unwrap()
     }
 
+    pub(crate) fn is_queued(&self, id: &str, event: Event) -> bool {
+        let item = notifications::item(&news_id(event, id, &self.receiver.place, 0));
+        RUNTIME.block_on(self.store.item(&item)).unwrap().is_some()
+    }
+
     /// The events of pay_1 of which a notification is queued, or was.
     pub(crate) fn news(&self) -> Vec<&'static str> {
-        let is_queued = |event: &Event| {
-            let id = news_id(*event, "pay_1", &self.receiver.place, 0);
-            let item = notifications::item(&id);
-            RUNTIME.block_on(self.store.item(&item)).unwrap().is_some()
-        };
+        let is_queued = |event: &Event| self.is_queued("pay_1", *event);
         let queued = Event::ALL.into_iter().filter(is_queued);
         let queued: Vec<_> = queued.map(Event::name).collect();
         let (all, ever) = (Timestamp::UNIX_EPOCH, Timestamp::MAX);

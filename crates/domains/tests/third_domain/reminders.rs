@@ -10,7 +10,7 @@ use tollgate_core::flow::{
 use tollgate_core::id::{FlowId, ItemId, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::money::Money;
-use tollgate_core::ports::{NewItem, NewRecord, Request, StatusMove, Store};
+use tollgate_core::ports::{NewItem, NewRecord, Request, StatusMove, Store, Then};
 use tollgate_core::retry;
 use tollgate_dispatch::{Job, Moves, Sender, Sent};
 
@@ -113,6 +113,7 @@ impl Step for Remind {
                 not_done: StatusMove::new(&[], "WAITING"),
             },
             accounts: vec![],
+            refused_then: Then::Finish,
         };
         let sent = world.sender.send(&job).await?;
         if matches!(sent, Sent::Done(_)) {

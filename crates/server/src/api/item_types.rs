@@ -35,6 +35,8 @@ struct ItemTypeResponse {
     enabled: bool,
     /// Items per claim.
     batch_size: u32,
+    /// Items per flow, at most. With 1 each item has a flow of its own.
+    items_per_flow: u32,
     /// The longest time between two full cycles; what is due within a second never waits for one.
     dispatch_interval_secs: u32,
     /// Later runs are started at random within this time.
@@ -65,6 +67,7 @@ impl ItemTypeResponse {
             item_type: name.to_string(),
             enabled: config.enabled,
             batch_size: config.batch_size,
+            items_per_flow: config.items_per_flow,
             dispatch_interval_secs: config.dispatch_interval_secs,
             jitter_window_ms: config.jitter_window_ms,
             pre_start_buffer_mins: config.pre_start_buffer_mins,
@@ -88,6 +91,9 @@ struct ChangeRequest {
     enabled: Option<bool>,
     #[schema(minimum = 1, maximum = 10_000)]
     batch_size: Option<u32>,
+    /// At most `batchSize`. Binds with the next claim: flows that run keep their items.
+    #[schema(minimum = 1, maximum = 500)]
+    items_per_flow: Option<u32>,
     #[schema(minimum = 1, maximum = 3600)]
     dispatch_interval_secs: Option<u32>,
     #[schema(minimum = 0, maximum = 3_600_000)]
@@ -191,6 +197,7 @@ async fn change(
     let change = ItemTypeChange {
         enabled: request.enabled,
         batch_size: request.batch_size,
+        items_per_flow: request.items_per_flow,
         dispatch_interval_secs: request.dispatch_interval_secs,
         jitter_window_ms: request.jitter_window_ms,
         pre_start_buffer_mins: request.pre_start_buffer_mins,

@@ -44,6 +44,7 @@ const DUE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
             scheduled_time = scheduled_exec_time
      FROM moved WHERE body IS NOT NULL ORDER BY scheduled_exec_time";
 
+/// A stale claim may have a flow that nobody has heard of. The next run takes the item away from it.
 const STALE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
      due AS MATERIALIZED (
          SELECT item_type, item_id FROM item_queue
@@ -56,7 +57,7 @@ const STALE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
              queue_status = CASE WHEN b.item_id IS NULL THEN 'DEAD' ELSE 'CLAIMED' END,
              last_error = CASE WHEN b.item_id IS NULL THEN 'its body is missing'
                                ELSE q.last_error END,
-             fence = q.fence + 1, claimed_at = (SELECT now FROM clock), dispatch_batch_id = $5
+             fence = q.fence + 1, run = q.run + 1, claimed_at = (SELECT now FROM clock), dispatch_batch_id = $5
          FROM due
          LEFT JOIN item_body b ON b.item_type = due.item_type AND b.item_id = due.item_id
          WHERE q.item_type = due.item_type AND q.item_id = due.item_id

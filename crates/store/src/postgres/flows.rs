@@ -103,7 +103,7 @@ pub(super) async fn release_all(tx: &Transaction<'_>) -> StoreResult<()> {
     let pending = "UPDATE flow SET state = 'PENDING', due_at = least(due_at, (SELECT tg_now()))
                    WHERE state = 'LIVE'";
     execute(tx, pending, &[]).await?;
-    let ready = "UPDATE item_queue SET queue_status = 'READY', claimed_at = NULL
+    let ready = "UPDATE item_queue SET queue_status = 'READY', run = run + 1, claimed_at = NULL
                  WHERE queue_status = 'CLAIMED'";
     execute(tx, ready, &[]).await.map(drop)
 }

@@ -142,7 +142,7 @@ impl PostgresStore {
 }
 
 async fn release(tx: &Transaction<'_>, item: &Item, author: &Author) -> StoreResult<Intervened> {
-    const RELEASE: &str = "UPDATE item_queue SET queue_status = 'READY',
+    const RELEASE: &str = "UPDATE item_queue SET queue_status = 'READY', run = run + 1,
                 scheduled_exec_time = tg_now(),
                 hold_after = CASE WHEN held_by IS NULL OR hold_after < tg_now() THEN NULL
                                   ELSE hold_after END,

@@ -6,10 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio_postgres::Row;
 use tollgate_core::Timestamp;
-use tollgate_core::id::{BatchId, Fence, Item, ItemId, ItemType, LaneName};
+use tollgate_core::id::{BatchId, Fence, FlowId, Item, ItemId, ItemType};
 use tollgate_core::ports::{
     Admission, Adrift, Claim, Claimed, DueLanes, NewItem, Queue, StartRecord, StatusMove,
-    StoreResult,
+    StoreResult, ToExecute,
 };
 
 use super::admissions::Admit;
@@ -19,7 +19,7 @@ use super::value::{Count, Us, storable};
 use super::{PostgresStore, claim, lanes, starts};
 use crate::telemetry;
 use crate::urgency::Urgency;
-use crate::value::micros;
+use crate::value::{micros, until};
 
 #[async_trait]
 impl Queue for PostgresStore {
@@ -95,6 +95,31 @@ impl Queue for PostgresStore {
             .await
     }
 
+    async fn to_execute(
+        &self,
+        item_type: &ItemType,
+        runs: Vec<(ItemId, u32)>,
+    ) -> StoreResult<Vec<ToExecute>> {
+        const TO_EXECUTE: &str = "SELECT q.item_id, q.run, q.scheduled_exec_time, b.body,
+                    (SELECT tg_now())
+             FROM unnest($2::text[], $3::bigint[]) AS w (item_id, run)
+             JOIN item_queue q ON q.item_type = $1 AND q.item_id = w.item_id AND q.run = w.run
+             JOIN item_body b ON b.item_type = q.item_type AND b.item_id = q.item_id
+             WHERE q.queue_status IN ('CLAIMED', 'DISPATCHED') AND q.finished_at IS NULL";
+        let item_type = item_type.clone();
+        self.runner
+            .autocommit(Urgency::Normal, move |c| {
+                Box::pin(async move {
+                    let ids: Vec<&str> = runs.iter().map(|(id, _)| id.as_str()).collect();
+                    let numbers: Vec<i64> = runs.iter().map(|(_, run)| i64::from(*run)).collect();
+                    let params: Params<'_> = &[&item_type.as_str(), &ids, &numbers];
+                    let rows = all(c, TO_EXECUTE, params).await?;
+                    Ok(rows.iter().map(to_execute_from).collect())
+                })
+            })
+            .await
+    }
+
     async fn release(
         &self,
         item_type: &ItemType,
@@ -159,9 +184,7 @@ impl Queue for PostgresStore {
         limit: u32,
     ) -> StoreResult<Vec<Adrift>> {
         const ADRIFT: &str = "SELECT q.item_id, q.run, q.retry_count,
-                    coalesce((SELECT b.body FROM item_body b
-                              WHERE b.item_type = q.item_type AND b.item_id = q.item_id), ''),
-                    q.lane
+                    coalesce(q.exec_workflow_id, '')
              FROM item_queue q
              WHERE q.item_type = $1 AND q.queue_status = 'DISPATCHED'
                AND q.finished_at IS NULL AND q.dispatched_at < (SELECT tg_now()) - $2
@@ -265,12 +288,20 @@ fn due_from(rows: &[Row], ahead: i64, stale_after: i64) -> StoreResult<DueLanes>
     Ok(due)
 }
 
+fn to_execute_from(row: &Row) -> ToExecute {
+    ToExecute {
+        id: ItemId::new(row.get::<_, String>(0)),
+        run: row.get::<_, Count>(1).0,
+        delay: until(row.get(4), row.get(2)),
+        context_json: row.get(3),
+    }
+}
+
 fn adrift_from(row: &Row) -> Adrift {
     Adrift {
         id: ItemId::new(row.get::<_, String>(0)),
         run: row.get::<_, Count>(1).0,
         retry_count: row.get::<_, Count>(2).0,
-        context_json: row.get(3),
-        lane: LaneName::new(row.get::<_, String>(4)),
+        flow: FlowId::new(row.get::<_, String>(3)),
     }
 }

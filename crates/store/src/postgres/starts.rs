@@ -120,7 +120,7 @@ fn pauses() -> Vec<i64> {
     pauses
 }
 
-/// Gives claims back untouched.
+/// Gives claims back, as their next run.
 pub(super) async fn release(
     tx: &Transaction<'_>,
     item_type: &ItemType,
@@ -133,7 +133,7 @@ pub(super) async fn release(
              WHERE q.queue_status = 'CLAIMED' AND q.fence = s.fence
              ORDER BY q.item_id FOR UPDATE OF q
          )
-         UPDATE item_queue q SET queue_status = 'READY', claimed_at = NULL
+         UPDATE item_queue q SET queue_status = 'READY', run = q.run + 1, claimed_at = NULL
          FROM given WHERE q.item_type = given.item_type AND q.item_id = given.item_id";
     let ids: Vec<&str> = claims.iter().map(|(id, _)| id.as_str()).collect();
     let fences: Vec<i64> = claims.iter().map(|(_, fence)| fence.0).collect();

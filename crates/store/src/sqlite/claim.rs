@@ -79,7 +79,8 @@ const DUE: &str = "SELECT q.item_id, q.run, q.fence, q.scheduled_exec_time, b.bo
        AND q.scheduled_exec_time <= ?3
        AND (q.retry_count = 0 OR q.scheduled_exec_time <= ?5)
      ORDER BY q.scheduled_exec_time LIMIT ?4";
-const STALE: &str = "SELECT q.item_id, q.run, q.fence, q.scheduled_exec_time, b.body,
+/// A stale claim may have a flow that nobody has heard of. The next run takes the item away from it.
+const STALE: &str = "SELECT q.item_id, q.run + 1, q.fence, q.scheduled_exec_time, b.body,
             q.scheduled_time = q.scheduled_exec_time
      FROM item_queue q INDEXED BY item_queue_claimed
      LEFT JOIN item_body b ON b.item_type = q.item_type AND b.item_id = q.item_id
@@ -121,7 +122,7 @@ pub(super) fn take(
         let fence = Fence(candidate.fence + 1);
         c.prepare_cached(
             "UPDATE item_queue SET queue_status = 'CLAIMED', fence = ?3, claimed_at = ?4,
-                    dispatch_batch_id = ?5
+                    dispatch_batch_id = ?5, run = ?6
              WHERE item_type = ?1 AND item_id = ?2",
         )?
         .execute(params![
@@ -129,7 +130,8 @@ pub(super) fn take(
             candidate.id,
             fence.0,
             now,
-            claim.batch.as_str()
+            claim.batch.as_str(),
+            candidate.run
         ])?;
         claimed.push(Claimed {
             id: ItemId::new(candidate.id),

@@ -24,7 +24,7 @@ impl Flows for SqliteStore {
                 [clock.now_us()],
             )?;
             c.execute(
-                "UPDATE item_queue SET queue_status = 'READY', claimed_at = NULL
+                "UPDATE item_queue SET queue_status = 'READY', run = run + 1, claimed_at = NULL
                  WHERE queue_status = 'CLAIMED'",
                 [],
             )?;

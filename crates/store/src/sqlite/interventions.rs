@@ -163,7 +163,7 @@ fn release(c: &Connection, item: &Item, author: &Author, now: Us) -> rusqlite::R
         return Ok(Intervened::Refused(why));
     }
     c.prepare_cached(
-        "UPDATE item_queue SET queue_status = 'READY', scheduled_exec_time = ?3,
+        "UPDATE item_queue SET queue_status = 'READY', run = run + 1, scheduled_exec_time = ?3,
                 hold_after = CASE WHEN held_by IS NULL OR hold_after < ?3 THEN NULL
                                   ELSE hold_after END,
                 passed_rules = trim(coalesce(passed_rules, '') || ' ' || coalesce(held_by, '')),

@@ -5,10 +5,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::actor;
-use tollgate_core::id::{BatchId, Fence, Item, ItemId, ItemType, LaneName};
+use tollgate_core::id::{BatchId, Fence, FlowId, Item, ItemId, ItemType};
 use tollgate_core::ports::{
     Admission, Adrift, Claim, Claimed, DueLanes, NewItem, Queue, StartRecord, StatusMove,
-    StoreResult,
+    StoreResult, ToExecute,
 };
 
 use super::SqliteStore;
@@ -20,7 +20,7 @@ use super::{claim, lanes, starts};
 use crate::audit::Entry;
 use crate::telemetry;
 use crate::urgency::Urgency;
-use crate::value::micros;
+use crate::value::{micros, until};
 
 #[async_trait]
 impl Queue for SqliteStore {
@@ -92,6 +92,37 @@ impl Queue for SqliteStore {
         self.writer.write(Urgency::Normal, write).await
     }
 
+    async fn to_execute(
+        &self,
+        item_type: &ItemType,
+        runs: Vec<(ItemId, u32)>,
+    ) -> StoreResult<Vec<ToExecute>> {
+        let (item_type, now) = (item_type.clone(), self.clock.now_us());
+        let read = move |c: &Connection| {
+            let mut find = c.prepare_cached(
+                "SELECT q.scheduled_exec_time, b.body FROM item_queue q
+                 JOIN item_body b ON b.item_type = q.item_type AND b.item_id = q.item_id
+                 WHERE q.item_type = ?1 AND q.item_id = ?2 AND q.run = ?3
+                   AND q.queue_status IN ('CLAIMED', 'DISPATCHED') AND q.finished_at IS NULL",
+            )?;
+            let mut found = Vec::with_capacity(runs.len());
+            for (id, run) in runs {
+                let key = params![item_type.as_str(), id.as_str(), run];
+                let row = find.query_row(key, |row| Ok((row.get::<_, i64>(0)?, row.get(1)?)));
+                if let Some((scheduled, context_json)) = row.optional()? {
+                    found.push(ToExecute {
+                        id,
+                        run,
+                        delay: until(now, scheduled),
+                        context_json,
+                    });
+                }
+            }
+            Ok(found)
+        };
+        self.readers.read(read).await
+    }
+
     async fn release(
         &self,
         item_type: &ItemType,
@@ -103,7 +134,7 @@ impl Queue for SqliteStore {
             for (id, fence) in claims {
                 released += c
                     .prepare_cached(
-                        "UPDATE item_queue SET queue_status = 'READY', claimed_at = NULL
+                        "UPDATE item_queue SET queue_status = 'READY', run = run + 1, claimed_at = NULL
                          WHERE item_type = ?1 AND item_id = ?2
                            AND queue_status = 'CLAIMED' AND fence = ?3",
                     )?
@@ -175,9 +206,8 @@ impl Queue for SqliteStore {
         let (item_type, before) = (item_type.clone(), self.clock.now_us() - micros(older_than));
         let read = move |c: &Connection| {
             c.prepare_cached(
-                "SELECT q.item_id, q.run, q.retry_count, coalesce(b.body, ''), q.lane
+                "SELECT q.item_id, q.run, q.retry_count, coalesce(q.exec_workflow_id, '')
                  FROM item_queue q
-                 LEFT JOIN item_body b ON b.item_type = q.item_type AND b.item_id = q.item_id
                  WHERE q.item_type = ?1 AND q.queue_status = 'DISPATCHED'
                    AND q.finished_at IS NULL AND q.dispatched_at < ?2
                  ORDER BY q.dispatched_at LIMIT ?3",
@@ -187,8 +217,7 @@ impl Queue for SqliteStore {
                     id: ItemId::new(row.get::<_, String>(0)?),
                     run: row.get(1)?,
                     retry_count: row.get(2)?,
-                    context_json: row.get(3)?,
-                    lane: LaneName::new(row.get::<_, String>(4)?),
+                    flow: FlowId::new(row.get::<_, String>(3)?),
                 })
             })?
             .collect()
