@@ -179,5 +179,11 @@ pub async fn a_released_item_runs_late_now_and_is_not_held_again(f: &dyn Fixture
     );
     assert_eq!(entry.detail, "because");
     f.dispatch_all().await;
-    f.sent(&item).await;
+    let turn = f
+        .turn(NewTurn {
+            run: 2,
+            ..send(&item)
+        })
+        .await;
+    assert!(matches!(turn, Turn::At { .. }), "{turn:?}");
 }

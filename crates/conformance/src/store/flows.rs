@@ -153,7 +153,11 @@ pub async fn what_a_node_that_is_gone_had_claimed_is_ready_again(f: &dyn Fixture
     assert_eq!(status("claimed").await, QueueStatus::Ready);
     assert_eq!(status("running").await, QueueStatus::Dispatched);
     let again = f.claim(claim_all()).await;
-    assert_eq!((again.len(), again[0].run), (1, 1));
+    assert_eq!(
+        (again.len(), again[0].run),
+        (1, 2),
+        "a flow that the old claim started owns it no more"
+    );
     assert!(again[0].fence > claimed.fence);
 }
 

@@ -143,7 +143,7 @@ pub async fn what_a_run_no_longer_owns_is_not_to_be_executed_by_it(f: &dyn Fixtu
     found.sort_by(|a, b| a.id.cmp(&b.id));
     let told: Vec<_> = found.iter().map(|it| (it.id.as_str(), it.run)).collect();
     assert_eq!(told, [("claimed", 1), ("dispatched", 1), ("later", 1)]);
-    assert_eq!(found[0].context_json, "{\"context\":\"claimed\"}");
+    assert_eq!(found[0].context_json, "{\"body\":\"claimed\"}");
     assert_eq!(found[0].delay, Duration::ZERO);
     assert!(
         (4 * SECOND..=5 * SECOND).contains(&found[2].delay),

@@ -79,8 +79,8 @@ fn a_batch_executes_what_it_owns_and_no_other() {
         let pause = std::time::Duration::from_hours(1);
         let back = town.store.put_back(&waits, 1, pause, "it waits");
         assert!(RUNTIME.block_on(back).unwrap());
-        let hold = town.store.hold(&held, 1);
-        assert!(RUNTIME.block_on(hold).unwrap());
+        let given_up = town.store.hold(&held, 1);
+        assert!(RUNTIME.block_on(given_up).unwrap());
     };
     let scene = || scene(BankOptions::default(), moved_on);
     assert_eq!(sweep(scene, check_the_rest), CASES);

@@ -27,7 +27,7 @@ struct Allowed {
 
 const ALLOWED: [Allowed; 10] = [
     Allowed {
-        statement: "UPDATE item_queue SET queue_status = 'READY', claimed_at = NULL WHERE queue_status",
+        statement: "UPDATE item_queue SET queue_status = 'READY', run = run + 1, claimed_at = NULL WHERE queue_status",
         why: "a new start releases all claims, on the index that holds nothing else",
     },
     Allowed {

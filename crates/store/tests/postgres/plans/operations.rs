@@ -241,6 +241,9 @@ async fn ends(store: &PostgresStore) {
     }
     let adrift = store.adrift(&payments(), HOUR, BATCH).await.unwrap();
     assert_eq!(adrift.len(), BATCH as usize);
+    let runs = adrift.iter().map(|it| (it.id.clone(), it.run)).collect();
+    let todo = store.to_execute(&payments(), runs).await.unwrap();
+    assert_eq!(todo.len(), BATCH as usize);
     let (lost, run) = (Item::new(&payments(), &adrift[0].id), adrift[0].run);
     let restarted = store.restart_adrift(&lost, run, "lost", HOUR, 5).await;
     assert!(restarted.unwrap());
