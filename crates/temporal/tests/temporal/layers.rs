@@ -180,7 +180,7 @@ async fn layer_4_a_slow_dispatcher_does_not_overwrite_what_has_moved_on() {
     let moved = town.store.record_starts(&kind, &batch, vec![failed], 5);
     assert_eq!(moved.await.unwrap(), 0, "no row is touched");
     assert_eq!(town.item("a").await.queue_status, QueueStatus::Dispatched);
-    assert!(matches!(town.ended("a", 1).await, FlowView::Done { .. }));
+    assert!(matches!(town.ended("a", 2).await, FlowView::Done { .. }));
     assert_eq!(town.executed("a"), 1);
 }
 
