@@ -194,6 +194,7 @@ macro_rules! store_cases {
             refusals_that_come_at_once_pause_the_lane_once
             what_is_not_watched_or_not_refused_makes_no_storm
             what_a_dead_sender_left_keeps_its_place_and_does_not_stop_the_lane
+            a_question_behind_sends_that_wait_for_a_canary_gets_its_turn
             a_question_about_a_canary_that_was_done_ends_the_canary
             what_a_storm_refused_is_told_until_it_is_reopened
             a_refusal_is_suspect_until_a_later_payment_is_accepted
