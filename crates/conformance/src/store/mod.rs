@@ -422,6 +422,7 @@ macro_rules! store_cases {
             admission_ends_the_request_in_its_own_transaction
             a_refusal_at_admission_is_kept_and_told_to_its_flow_again
             a_refused_request_gives_way_to_other_content
+            a_request_that_was_refused_or_cancelled_has_the_time_of_its_end
             while_a_request_waits_its_id_is_taken
             a_failed_try_is_told_and_followed_after_growing_pauses
             a_try_that_tells_nothing_is_looked_at

@@ -36,7 +36,8 @@ impl<D: Database> Requests for StoreOn<D> {
         limit: u32,
     ) -> StoreResult<Vec<RequestView>> {
         const DUE: &str = "SELECT item_id, state, content_hash, amount_minor, currency, document,
-                 details, correction, tries, failed_try, last_error, accepted_at, due_at, invalid, moved_to
+                 details, correction, tries, failed_try, last_error, accepted_at, due_at, invalid,
+                 moved_to, ended_at
              FROM request
              WHERE item_type = $1 AND state = 'WAITING' AND due_at <= (SELECT tg_now())
              ORDER BY due_at LIMIT $2";
@@ -154,11 +155,12 @@ async fn accept(tx: &Tx, request: &NewRequest) -> StoreResult<Acceptance> {
              amount_minor = excluded.amount_minor, currency = excluded.currency,
              document = excluded.document, details = '{}', invalid = false,
              correction = r.correction + 1, tries = 1, failed_try = 0, last_error = NULL,
-             init_workflow_id = NULL, moved_to = NULL, accepted_at = excluded.accepted_at,
-             due_at = excluded.due_at
+             init_workflow_id = NULL, moved_to = NULL, ended_at = NULL,
+             accepted_at = excluded.accepted_at, due_at = excluded.due_at
          WHERE r.state = 'REFUSED' AND (r.content_hash <> excluded.content_hash OR $8)
          RETURNING item_id, state, content_hash, amount_minor, currency, document, details,
-             correction, tries, failed_try, last_error, accepted_at, due_at, invalid, moved_to";
+             correction, tries, failed_try, last_error, accepted_at, due_at, invalid,
+             moved_to, ended_at";
     let (item, money) = (&request.item, request.money);
     let accepted = params![
         &item.item_type,
@@ -181,7 +183,8 @@ async fn accept(tx: &Tx, request: &NewRequest) -> StoreResult<Acceptance> {
 
 async fn view(tx: &Tx, item: &Item) -> StoreResult<Option<RequestView>> {
     const VIEW: &str = "SELECT item_id, state, content_hash, amount_minor, currency, document,
-             details, correction, tries, failed_try, last_error, accepted_at, due_at, invalid, moved_to
+             details, correction, tries, failed_try, last_error, accepted_at, due_at, invalid,
+             moved_to, ended_at
          FROM request WHERE item_type = $1 AND item_id = $2";
     let row = tx.row(VIEW, key(item)).await;
     row.map(|row| view_from(&row)).transpose()
@@ -210,7 +213,7 @@ async fn failed(tx: &Tx, item: &Item, content_hash: &str, why: &str) -> StoreRes
 
 pub(crate) async fn refuse(tx: &Tx, item: &Item, refusal: &Refusal) -> StoreResult<()> {
     const REFUSE: &str = "UPDATE request SET state = 'REFUSED', document = '', details = $4,
-                last_error = NULL, init_workflow_id = $5, invalid = $6
+                last_error = NULL, init_workflow_id = $5, invalid = $6, ended_at = tg_now()
          WHERE item_type = $1 AND item_id = $2 AND content_hash = $3 AND state = 'WAITING'";
     let details = serde_json::to_string(&refusal.details)
         .map_err(|e| StoreError::Bug(format!("{item}: {e}")))?;
@@ -228,7 +231,8 @@ pub(crate) async fn refuse(tx: &Tx, item: &Item, refusal: &Refusal) -> StoreResu
 
 async fn withdraw(tx: &Tx, item: &Item, author: &Author) -> StoreResult<Intervened> {
     const WITHDRAW: &str =
-        "UPDATE request SET state = 'CANCELLED', document = '', last_error = NULL
+        "UPDATE request SET state = 'CANCELLED', document = '', last_error = NULL,
+                ended_at = tg_now()
          WHERE item_type = $1 AND item_id = $2";
     if let Some(refused) = hold_waiting(tx, item).await? {
         return Ok(refused);
@@ -274,13 +278,15 @@ async fn page(tx: &Tx, wanted: &RequestsWanted) -> StoreResult<Vec<RequestView>>
     // SQLite would take the primary key, which has the refused ones too.
     const PAGE: Sql = Sql::each(
         "SELECT item_id, state, content_hash, amount_minor, currency, document, details,
-                correction, tries, failed_try, last_error, accepted_at, due_at, invalid, moved_to
+                correction, tries, failed_try, last_error, accepted_at, due_at, invalid,
+             moved_to, ended_at
          FROM request INDEXED BY request_shown
          WHERE item_type = $1 AND item_id > $2 AND state <> 'REFUSED'
            AND (CAST($3 AS text) IS NULL OR state = $3)
          ORDER BY item_id LIMIT $4",
         "SELECT item_id, state, content_hash, amount_minor, currency, document, details,
-                correction, tries, failed_try, last_error, accepted_at, due_at, invalid, moved_to
+                correction, tries, failed_try, last_error, accepted_at, due_at, invalid,
+             moved_to, ended_at
          FROM request
          WHERE item_type = $1 AND item_id > $2 AND state <> 'REFUSED'
            AND (CAST($3 AS text) IS NULL OR state = $3)
@@ -309,5 +315,6 @@ fn view_from(row: &Row) -> StoreResult<RequestView> {
         accepted_at: row.get("accepted_at")?,
         due: row.get("due_at")?,
         moved_to: row.get("moved_to")?,
+        ended_at: row.get("ended_at")?,
     })
 }
