@@ -75,8 +75,11 @@ fn create(path: &Path) -> io::Result<File> {
 
 fn prepare(path: &Path, options: &SqliteOptions) -> Result<Connection, Trouble> {
     let mut connection = Connection::open(path)?;
+    // The first pragma is for a file that is made now: with a first page it could not be changed. Pages that are
+    // freed later can then be given back a few at a time, without writing the whole file again.
     connection.execute_batch(
-        "PRAGMA journal_mode = WAL;
+        "PRAGMA auto_vacuum = INCREMENTAL;
+         PRAGMA journal_mode = WAL;
          PRAGMA synchronous = FULL;
          PRAGMA busy_timeout = 5000;
          PRAGMA temp_store = MEMORY;

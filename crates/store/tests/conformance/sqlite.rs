@@ -290,6 +290,25 @@ async fn what_is_not_a_database_is_refused_and_left_alone() {
 }
 
 #[tokio::test]
+async fn a_new_file_gives_freed_pages_back_a_few_at_a_time() {
+    let file = file();
+    drop(file.open());
+    let shell = Connection::open(&file.path).unwrap();
+    let number = |sql: &str| -> i64 { shell.query_row(sql, [], |row| row.get(0)).unwrap() };
+    assert_eq!(number("PRAGMA auto_vacuum"), 2, "incremental");
+    let large = "INSERT INTO audit_log (action, actor, detail, created_at)
+         VALUES ('TEST', 'test', hex(zeroblob(500000)), 0)";
+    shell.execute(large, []).unwrap();
+    shell.execute("DELETE FROM audit_log", []).unwrap();
+    let (pages, free) = (number("PRAGMA page_count"), number("PRAGMA freelist_count"));
+    assert!(free > 100, "{free} of {pages} pages are free");
+    let mut vacuum = shell.prepare("PRAGMA incremental_vacuum(100)").unwrap();
+    let mut steps = vacuum.query([]).unwrap();
+    while steps.next().unwrap().is_some() {}
+    assert_eq!(number("PRAGMA page_count"), pages - 100);
+}
+
+#[tokio::test]
 async fn a_path_that_cannot_be_opened_is_named() {
     let file = file();
     let options = SqliteOptions::at(file.path.join("below/a/file.db"));
