@@ -39,6 +39,7 @@ pub mod replans;
 pub mod requests;
 pub mod rule_stops;
 pub mod scenarios;
+pub mod seed_views;
 pub mod sessions;
 pub mod settings;
 pub mod status_checks;
@@ -513,6 +514,14 @@ macro_rules! store_cases {
             the_newest_entries_come_first_of_one_item_or_of_all
             the_audit_log_goes_page_by_page_by_item_by_actor_and_by_action
         }
+        $crate::store_case_module! { $new, seed_views,
+            the_queue_is_read_as_payment_exec_queue
+            bodies_are_read_as_payment_exec_context
+            the_audit_log_is_read_as_dispatch_audit_log
+            an_update_of_exec_rate_config_is_the_next_version_of_the_setting
+            what_two_operators_change_at_once_in_exec_rate_config_holds
+            exec_rate_config_takes_what_the_api_takes
+        }
     };
 }
 
@@ -569,6 +578,7 @@ mod tests {
             include_str!("certificate.rs"),
             include_str!("walk.rs"),
             include_str!("queue.rs"),
+            include_str!("seed_views.rs"),
             include_str!("settings.rs"),
             include_str!("status_checks.rs"),
             include_str!("turns.rs"),
