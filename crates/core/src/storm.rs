@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::gate::{Moment, Pace};
+use crate::gate::{Moment, Pace, give_turns};
 use crate::id::AttemptId;
 use crate::outcome::{AttemptKind, AttemptState};
 use crate::ports::{NewTurn, Turn};
@@ -98,6 +98,18 @@ impl Canary {
             && !attempt.missed.is_some_and(has_place)
     }
 
+    /// Which of these attempts may ask for a turn.
+    fn may_ask(&self, attempts: &[NewTurn]) -> Vec<bool> {
+        let mut room = self.room();
+        let may_ask = attempts.iter().map(|attempt| {
+            let needs_place = self.needs_place(attempt);
+            let may_ask = !needs_place || room > 0;
+            room -= usize::from(needs_place && may_ask);
+            may_ask
+        });
+        may_ask.collect()
+    }
+
     fn room(&self) -> usize {
         self.limit.saturating_sub(self.places.len())
     }
@@ -117,6 +129,24 @@ impl Canary {
     }
 }
 
+/// How many of the attempts, from the first on, can have a turn now at most. Items of the others need not be looked
+/// at: `give_block_watched` answers `Later` whoever owns them. What may not ask because of the canary does not count, so
+/// that a question behind many new sends is within reach.
+pub fn within_reach(
+    pace: Pace,
+    moment: Moment,
+    attempts: &[NewTurn],
+    canary: Option<&Canary>,
+) -> usize {
+    let may_ask = canary.map(|canary| canary.may_ask(attempts));
+    let asks = |n: &usize| may_ask.as_ref().is_none_or(|may_ask| may_ask[*n]);
+    let asking: Vec<usize> = (0..attempts.len()).filter(asks).collect();
+    let planned = asking.iter().map(|n| attempts[*n].planned);
+    let times = give_turns(pace, moment, &planned.collect::<Vec<_>>());
+    let last = times.iter().rposition(Option::is_some);
+    last.map_or(0, |last| asking[last] + 1)
+}
+
 /// Gives turns as [`give_block`] does, and to no more new sends than the canary has places for.
 pub fn give_block_watched(
     pace: Pace,
@@ -128,16 +158,7 @@ pub fn give_block_watched(
     let Some(canary) = canary else {
         return give_block(pace, moment, attempts, owners);
     };
-    let mut room = canary.room();
-    let may_ask: Vec<bool> = attempts
-        .iter()
-        .map(|attempt| {
-            let needs_place = canary.needs_place(attempt);
-            let may_ask = !needs_place || room > 0;
-            room -= usize::from(needs_place && may_ask);
-            may_ask
-        })
-        .collect();
+    let may_ask = canary.may_ask(attempts);
     if may_ask.iter().all(|may_ask| *may_ask) {
         return give_block(pace, moment, attempts, owners);
     }
@@ -273,6 +294,38 @@ mod tests {
                 "{states:?}"
             );
         }
+    }
+
+    #[test]
+    fn what_cannot_have_a_turn_now_is_out_of_reach() {
+        let moment = Moment {
+            last_turn: None,
+            now: at(1),
+            lead: Duration::ZERO,
+            closes_at: Timestamp::MAX,
+        };
+        let pace = Pace::of(Decimal::TEN, DEFAULT_MARGIN);
+        let mut attempts: Vec<_> = (0..9).map(|n| attempt(&format!("p{n}"))).collect();
+        let reach = |attempts: &[NewTurn], canary: Option<&Canary>| {
+            within_reach(pace, moment, attempts, canary)
+        };
+        assert_eq!(reach(&attempts, None), 3, "ten a second, within 250 ms");
+        let canary = |limit, taken| {
+            let places = (0..taken).map(|n| place(n, AttemptState::Open));
+            Canary::new(limit, places.collect(), at(1))
+        };
+        assert_eq!(reach(&attempts, Some(&canary(5, 3))), 2);
+        assert_eq!(reach(&attempts, Some(&canary(5, 5))), 0);
+        attempts[8].kind = AttemptKind::Probe;
+        assert_eq!(reach(&attempts, None), 3);
+        assert_eq!(reach(&attempts, Some(&canary(5, 5))), 9, "the question");
+        attempts[0].planned = at(2);
+        assert_eq!(reach(&attempts, None), 4, "the first is not due yet");
+        let closed = Moment {
+            closes_at: at(1),
+            ..moment
+        };
+        assert_eq!(within_reach(pace, closed, &attempts, None), 0);
     }
 
     #[test]

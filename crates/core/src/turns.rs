@@ -43,7 +43,8 @@ impl Block {
     }
 }
 
-/// Gives a block of attempts their turns; each has its item's owner, or none if there is no item.
+/// Gives a block of attempts their turns; each has its item's owner, or none if there is no item. Attempts
+/// behind the last owner get `Later`: nobody has looked at their items.
 pub fn give_block(
     pace: Pace,
     moment: Moment,
@@ -56,7 +57,12 @@ pub fn give_block(
     let planned: Vec<Timestamp> = planned.map(|(attempt, _)| attempt.planned).collect();
     let mut times = give_turns(pace, moment, &planned).into_iter();
     let mut first_later = None;
-    let turns = attempts.iter().zip(allowed).map(|(attempt, allowed)| {
+    let mut allowed = allowed.into_iter();
+    let turns = attempts.iter().map(|attempt| {
+        let Some(allowed) = allowed.next() else {
+            first_later.get_or_insert(attempt.planned);
+            return Err(Turn::Later);
+        };
         let Allowed { until } = allowed?;
         match times.next().flatten() {
             Some(at) if until.is_some_and(|until| at > until) => Err(Turn::TooLate),
@@ -318,6 +324,19 @@ mod tests {
         assert_eq!(first(attempt("p"), late), Err(Turn::TooLate));
         assert_eq!(first(attempt("p"), in_time), Ok(at(0)));
         assert_eq!(first(again, late), Ok(at(0)));
+    }
+
+    #[test]
+    fn an_attempt_whose_item_was_not_looked_at_gets_no_turn() {
+        let attempts = ["a", "b", "c"].map(attempt);
+        let all = block(&attempts, &[Some(OWNER); 3]);
+        let two = block(&attempts, &[Some(OWNER); 2]);
+        assert!(all.turns[2].is_ok(), "{all:?}");
+        assert_eq!(two.turns[..2], all.turns[..2]);
+        assert_eq!(two.turns[2], Err(Turn::Later));
+        let none = block(&attempts, &[]);
+        assert!(none.turns.iter().all(|turn| *turn == Err(Turn::Later)));
+        assert_eq!(none.last_turn(), None);
     }
 
     #[test]

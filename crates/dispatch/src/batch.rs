@@ -1,8 +1,9 @@
 //! Several items in one flow: one step that executes each of them as its own flow would, all at once.
 //!
-//! The flow of one item is run inside the step, with its steps called directly. Nothing of it is journaled: what was sent, answered and ended is in the
-//! store, item by item, and a step that runs again goes on from there. A crash anywhere in here leaves items that are
-//! dispatched and have not ended; the step's next try, or else the sweeper, executes those and no others.
+//! The flow of one item is run inside the step, with its steps called directly and not journaled: the store knows,
+//! item by item, what was sent, answered and ended, and a step that runs again goes on from there. A crash
+//! anywhere in here leaves items that are dispatched and have not ended; the step's next try, or else the
+//! sweeper, executes those and no others.
 
 use std::any::Any;
 use std::future::Future;
@@ -19,6 +20,7 @@ use tollgate_core::flow::{
 use tollgate_core::id::{FlowId, Item, ItemId};
 use tollgate_core::ports::{LONGEST_SEND, Store, ToExecute};
 use tollgate_core::retry;
+use tracing::Instrument;
 
 /// A flow holds items whose times lie within this.
 pub(crate) const TIMES_WITHIN: Duration = Duration::from_secs(5);
@@ -121,7 +123,7 @@ impl<D: Executes> Step for ExecuteBatch<D> {
             moved_on: count(asked - todo.len()),
             ..BatchEnd::default()
         };
-        // Ended with this future: whoever is cut off takes no further turn.
+        // Dropped with this future: a step that is cut off takes no further turn.
         let mut items = JoinSet::new();
         for item in todo {
             items.spawn(self.execute(&world.0, call, item));
@@ -153,12 +155,14 @@ impl<D: Executes> ExecuteBatch<D> {
         let is_it = |known: &&BatchItem| known.id == item.id;
         let jitter_ms = self.input.items.iter().find(is_it).map(|it| it.jitter_ms);
         let wait = item.delay + Duration::from_millis(jitter_ms.unwrap_or_default());
+        let of = Item::new(&self.input.item_type, &item.id);
         let ctx = Inline {
             world: Arc::clone(world),
             flow: call.flow_id.clone(),
+            item: of.clone(),
         };
         let input = ExecInput {
-            item: Item::new(&self.input.item_type, &item.id),
+            item: of,
             run: item.run,
             context_json: item.context_json,
         };
@@ -179,6 +183,7 @@ fn count(items: usize) -> u32 {
 pub struct Inline<D> {
     world: Arc<D>,
     flow: FlowId,
+    item: Item,
 }
 
 impl<D> Clone for Inline<D> {
@@ -186,6 +191,7 @@ impl<D> Clone for Inline<D> {
         Self {
             world: Arc::clone(&self.world),
             flow: self.flow.clone(),
+            item: self.item.clone(),
         }
     }
 }
@@ -206,8 +212,11 @@ impl<D: Send + Sync + 'static> Ctx for Inline<D> {
             attempt: 1,
         };
         let policy = step.policy();
+        // A trace is about one item, whatever flow executes it.
+        let span = tracing::info_span!(parent: None, "step", item = %self.item, step = S::NAME);
         loop {
-            let error = match tokio::time::timeout(policy.timeout, step.run(world, &call)).await {
+            let run = step.run(world, &call).instrument(span.clone());
+            let error = match tokio::time::timeout(policy.timeout, run).await {
                 Ok(Ok(out)) => return Ok(out),
                 Ok(Err(error)) => error,
                 Err(_) => StepError::retryable(format!("timed out after {:?}", policy.timeout)),

@@ -1,13 +1,11 @@
 //! Adapters of the store ports. They hold SQL and no rule: every decision is made by `core`.
 
-mod anew;
 mod audit;
 mod clock;
 mod cold;
 mod node;
 pub mod postgres;
 mod replan;
-mod requests;
 mod schema;
 mod sql;
 pub mod sqlite;

@@ -3,6 +3,7 @@
 
 use std::ops::Deref;
 
+use rust_decimal::Decimal;
 use tollgate_core::ports::StoreResult;
 
 use crate::sql::{Dialogue, Tx};
@@ -35,9 +36,52 @@ pub trait Database: Send + Sync + 'static {
         urgency: Urgency,
         use_case: Dialogue<T>,
     ) -> impl Future<Output = StoreResult<T>> + Send;
+
+    fn write_alone<T: Send + 'static>(
+        &self,
+        urgency: Urgency,
+        use_case: Dialogue<T>,
+    ) -> impl Future<Output = StoreResult<T>> + Send;
+
+    fn write_as_node<T: Send + 'static>(
+        &self,
+        urgency: Urgency,
+        use_case: Dialogue<T>,
+    ) -> impl Future<Output = StoreResult<T>> + Send;
+
+    /// The share of a lane's hard limit that the gate keeps free.
+    fn gate_margin(&self) -> Decimal;
 }
 
 impl<D: Database> StoreOn<D> {
+    /// One that writes by one statement only: PostgreSQL needs no transaction around it.
+    pub(crate) async fn write_alone<T, F>(
+        &self,
+        urgency: Urgency,
+        use_case: impl FnOnce(Tx) -> F,
+    ) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = StoreResult<T>> + Send + 'static,
+    {
+        let dialogue = Dialogue::with(use_case);
+        self.0.write_alone(urgency, dialogue).await
+    }
+
+    /// One that only the node in force may make.
+    pub(crate) async fn write_as_node<T, F>(
+        &self,
+        urgency: Urgency,
+        use_case: impl FnOnce(Tx) -> F,
+    ) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = StoreResult<T>> + Send + 'static,
+    {
+        let dialogue = Dialogue::with(use_case);
+        self.0.write_as_node(urgency, dialogue).await
+    }
+
     pub(crate) async fn read<T, F>(&self, use_case: impl FnOnce(Tx) -> F) -> StoreResult<T>
     where
         T: Send + 'static,

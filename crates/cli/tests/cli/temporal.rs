@@ -63,6 +63,9 @@ fn a_payment_runs_on_temporal_and_postgresql() {
     let place = Place::new();
     let temporal = Namespace::create();
     let server = place.setting(&temporal.url(), "").start("127.0.0.1:0");
+    for item_type in ["PAYMENT", "INVOICE"] {
+        items_per_flow(server.address, item_type, 1);
+    }
     let answer = take_in(server.address, &payment("pay_1"));
     assert_eq!(answer.body["initWorkflowId"], "init-payment-pay_1");
     assert_eq!(posted(server.address, "pay_1"), 200, "the same again");
@@ -111,7 +114,39 @@ fn a_payment_runs_on_temporal_and_postgresql() {
     let memo = &about["workflowExecutionInfo"]["memo"]["fields"];
     assert_eq!(memo, &json!({"item": "PAYMENT/pay_1", "lane": "default"}));
     payments_move_to_another_task_queue(&place, &temporal, server.address);
+    a_flow_of_several_names_its_items_only(&temporal, server.address);
     assert_eq!(server.stop(), Some(0), "a graceful stop is no failure");
+}
+
+fn items_per_flow(address: SocketAddr, item_type: &str, items: u32) {
+    let wish = json!({"itemsPerFlow": items, "reason": "a test"});
+    let path = format!("/admin/item-types/{item_type}");
+    let answer = put(address, &path, &wish).unwrap();
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.body["itemsPerFlow"], items);
+}
+
+fn a_flow_of_several_names_its_items_only(temporal: &Namespace, address: SocketAddr) {
+    items_per_flow(address, "PAYMENT", 50);
+    let mut new = payment("pay_3");
+    new["debtor"]["account"] = json!("DE89370400440532013000");
+    take_in(address, &new);
+    let payment = ended(address, "pay_3");
+    let flow = payment["execWorkflowId"].as_str().unwrap();
+    assert!(flow.starts_with("exec-payment-batch-BATCH-"), "{payment}");
+    let about = ["workflow", "describe", "--output", "json", "--workflow-id"];
+    let about = temporal.ask(&[&about[..], &[flow]].concat()).unwrap();
+    let about: Value = serde_json::from_str(&about).unwrap();
+    let batch = &payment["dispatchBatchId"];
+    let memo = &about["workflowExecutionInfo"]["memo"]["fields"];
+    assert_eq!(
+        memo,
+        &json!({"items": "1", "lane": "default", "batch": batch})
+    );
+    let history = ["workflow", "show", "--output", "json", "--workflow-id"];
+    let history = temporal.ask(&[&history[..], &[flow]].concat()).unwrap();
+    assert!(history.contains("pay_3"), "{history}");
+    assert!(!history.contains("DE89370400440532013000"), "{history}");
 }
 
 /// Another process polls it first; the one that takes payments in has never heard of it.
@@ -166,6 +201,7 @@ fn with_keys_temporal_sees_no_account_and_a_new_key_takes_over() {
         payment
     };
     let server = codec(&[key("old", "1")]).start("127.0.0.1:0");
+    items_per_flow(server.address, "PAYMENT", 1);
     take_in(server.address, &secret("pay_1"));
     ended(server.address, "pay_1");
     for flow in ["init-payment-pay_1", "exec-payment-pay_1"] {

@@ -45,6 +45,9 @@ pub trait Fixture: Send + Sync {
 
     /// Damage that no port can do, as a statement that every backend understands.
     async fn damage(&self, sql: &str);
+
+    /// What an operator gets who types a statement into the database's own shell: rows of text, or an error.
+    async fn typed(&self, sql: &str) -> Result<Vec<Vec<Option<String>>>, String>;
 }
 
 pub(super) fn payments() -> ItemType {

@@ -39,6 +39,7 @@ pub mod replans;
 pub mod requests;
 pub mod rule_stops;
 pub mod scenarios;
+pub mod seed_views;
 pub mod sessions;
 pub mod settings;
 pub mod status_checks;
@@ -195,6 +196,7 @@ macro_rules! store_cases {
             refusals_that_come_at_once_pause_the_lane_once
             what_is_not_watched_or_not_refused_makes_no_storm
             what_a_dead_sender_left_keeps_its_place_and_does_not_stop_the_lane
+            a_question_behind_sends_that_wait_for_a_canary_gets_its_turn
             a_question_about_a_canary_that_was_done_ends_the_canary
             what_a_storm_refused_is_told_until_it_is_reopened
             a_refusal_is_suspect_until_a_later_payment_is_accepted
@@ -422,6 +424,7 @@ macro_rules! store_cases {
             admission_ends_the_request_in_its_own_transaction
             a_refusal_at_admission_is_kept_and_told_to_its_flow_again
             a_refused_request_gives_way_to_other_content
+            a_request_that_was_refused_or_cancelled_has_the_time_of_its_end
             while_a_request_waits_its_id_is_taken
             a_failed_try_is_told_and_followed_after_growing_pauses
             a_try_that_tells_nothing_is_looked_at
@@ -512,6 +515,14 @@ macro_rules! store_cases {
             the_newest_entries_come_first_of_one_item_or_of_all
             the_audit_log_goes_page_by_page_by_item_by_actor_and_by_action
         }
+        $crate::store_case_module! { $new, seed_views,
+            the_queue_is_read_as_payment_exec_queue
+            bodies_are_read_as_payment_exec_context
+            the_audit_log_is_read_as_dispatch_audit_log
+            an_update_of_exec_rate_config_is_the_next_version_of_the_setting
+            what_two_operators_change_at_once_in_exec_rate_config_holds
+            exec_rate_config_takes_what_the_api_takes
+        }
     };
 }
 
@@ -568,6 +579,7 @@ mod tests {
             include_str!("certificate.rs"),
             include_str!("walk.rs"),
             include_str!("queue.rs"),
+            include_str!("seed_views.rs"),
             include_str!("settings.rs"),
             include_str!("status_checks.rs"),
             include_str!("turns.rs"),

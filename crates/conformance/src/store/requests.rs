@@ -10,7 +10,7 @@ use tollgate_core::ports::{
 };
 
 use super::fixture::{
-    Fixture, HOUR, SECOND, is_new, new_item, ops, payment, payments, plan, signed, usd,
+    Fixture, HOUR, MINUTE, SECOND, is_new, new_item, ops, payment, payments, plan, signed, usd,
 };
 
 /// The request for [`new_item`].
@@ -187,6 +187,21 @@ pub async fn a_refused_request_gives_way_to_other_content(f: &dyn Fixture) {
     // A late verdict about the first content says nothing about the second.
     f.store().refuse(&payment("a"), refusal("a")).await.unwrap();
     assert_eq!(f.asked("a").await, Some(corrected));
+}
+
+pub async fn a_request_that_was_refused_or_cancelled_has_the_time_of_its_end(f: &dyn Fixture) {
+    let (refused, cancelled) = (f.accepted("r").await, f.accepted("c").await);
+    assert_eq!((refused.ended_at, cancelled.ended_at), (None, None));
+    f.advance(MINUTE).await;
+    let before = f.now().await;
+    f.store().refuse(&payment("r"), refusal("r")).await.unwrap();
+    f.store().withdraw(&payment("c"), ops()).await.unwrap();
+    for id in ["r", "c"] {
+        let ended = f.asked(id).await.unwrap().ended_at.unwrap();
+        assert!((before..=f.now().await).contains(&ended), "{id}: {ended}");
+    }
+    f.accept(with_content("r", "other")).await;
+    assert_eq!(f.asked("r").await.unwrap().ended_at, None, "it waits again");
 }
 
 pub async fn while_a_request_waits_its_id_is_taken(f: &dyn Fixture) {

@@ -301,6 +301,33 @@ pub async fn what_a_dead_sender_left_keeps_its_place_and_does_not_stop_the_lane(
     assert_eq!(sent(f, watch, &items[10..]).await, []);
 }
 
+pub async fn a_question_behind_sends_that_wait_for_a_canary_gets_its_turn(f: &dyn Fixture) {
+    f.lane(plan(40, 4)).await;
+    let items = f.dispatched_many(40).await;
+    let one = Limits {
+        canary: 1,
+        streak: 20,
+    };
+    let watch = watch(f, one).await;
+    let canary = sent(f, watch, &items[..1]).await[0];
+    let lost = Outcome::Unknown("lost".into());
+    f.settle(settlement(&items[0], canary, lost)).await;
+    f.advance(SECOND).await;
+    let probe = NewTurn {
+        seen: Some(canary),
+        kind: AttemptKind::Probe,
+        may_be_late: true,
+        ..send(&items[0])
+    };
+    let sends = items[1..].iter().map(send);
+    let attempts = sends.chain([probe]).collect();
+    let block = f.store().take_turns(watched(watch, attempts)).await;
+    let turns = block.unwrap().turns;
+    let (question, sends) = turns.split_last().unwrap();
+    assert!(matches!(question, Turn::At { .. }), "{question:?}");
+    assert!(sends.iter().all(|turn| *turn == Turn::Later), "{sends:?}");
+}
+
 pub async fn a_question_about_a_canary_that_was_done_ends_the_canary(f: &dyn Fixture) {
     let (watch, items) = begun(f, USUAL, 40).await;
     // Sent before anything was watched: it proves nothing about this configuration.

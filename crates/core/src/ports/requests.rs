@@ -143,6 +143,8 @@ pub struct RequestView {
     pub accepted_at: Timestamp,
     /// When it is tried, or looked at, next.
     pub due: Timestamp,
+    /// When it was refused or cancelled. What was planned has the end of its item.
+    pub ended_at: Option<Timestamp>,
 }
 
 impl RequestView {

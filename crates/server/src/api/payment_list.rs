@@ -264,6 +264,7 @@ mod tests {
             failed_try: 0,
             last_error: None,
             moved_to: None,
+            ended_at: None,
             accepted_at: Timestamp::UNIX_EPOCH,
             due: Timestamp::UNIX_EPOCH,
         }

@@ -99,6 +99,8 @@ CREATE TABLE request (
     due_at           bigint NOT NULL,
     -- Instead of the time that was asked for.
     moved_to         bigint,
+    -- When it was refused or cancelled.
+    ended_at         bigint,
     PRIMARY KEY (item_type, item_id)
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_vacuum_cost_delay = 0);

@@ -61,6 +61,8 @@ CREATE TABLE request (
     last_error       TEXT,
     -- Instead of the time that was asked for.
     moved_to         INTEGER,
+    -- When it was refused or cancelled.
+    ended_at         INTEGER,
     accepted_at      INTEGER NOT NULL,
     due_at           INTEGER NOT NULL,
     PRIMARY KEY (item_type, item_id)

@@ -45,7 +45,7 @@ impl<D: Database> Accounts for StoreOn<D> {
     }
 
     async fn write_audit(&self, entry: NewAudit) -> StoreResult<()> {
-        self.write(Urgency::Normal, move |tx| async move {
+        self.write_alone(Urgency::Normal, move |tx| async move {
             let entry = Entry {
                 item: entry.item.as_ref(),
                 action: &entry.action,
@@ -53,8 +53,7 @@ impl<D: Database> Accounts for StoreOn<D> {
                 detail: &entry.detail,
                 ..Entry::default()
             };
-            let now = tx.now().await?;
-            audit(&tx, &entry, now).await;
+            audit(&tx, &entry).await;
             Ok(())
         })
         .await

@@ -51,8 +51,7 @@ impl<D: Database> Lanes for StoreOn<D> {
     async fn close_lane(&self, name: &LaneName, time: Duration, author: Author) -> StoreResult<()> {
         let name = name.clone();
         self.write(Urgency::Urgent, move |tx| async move {
-            let now = tx.now().await?;
-            close_for(&tx, &name, time, Some(&author), now).await;
+            close_for(&tx, &name, time, Some(&author)).await;
             let detail = format!("lane {name} for {time:?}: {}", author.reason);
             let entry = Entry {
                 action: "LANE_CLOSED",
@@ -60,7 +59,7 @@ impl<D: Database> Lanes for StoreOn<D> {
                 detail: &detail,
                 ..Entry::default()
             };
-            audit(&tx, &entry, now).await;
+            audit(&tx, &entry).await;
             Ok(())
         })
         .await
@@ -164,23 +163,17 @@ pub(super) async fn lock(tx: &Tx, name: &str) {
 
 /// No turn until then: the author wants it, or the downstream asked for quiet. A shorter wish never shortens
 /// a longer one.
-pub(crate) async fn close_for(
-    tx: &Tx,
-    name: &LaneName,
-    time: Duration,
-    author: Option<&Author>,
-    now: Timestamp,
-) {
+pub(crate) async fn close_for(tx: &Tx, name: &LaneName, time: Duration, author: Option<&Author>) {
     const CLOSE: &str = "INSERT INTO lane_cursor (lane, closed_until, closed_by, closed_why)
-         VALUES ($1, $2, $3, $4)
+         VALUES ($1, tg_now() + $2, $3, $4)
          ON CONFLICT (lane) DO UPDATE
          SET closed_until = excluded.closed_until, closed_by = excluded.closed_by,
              closed_why = excluded.closed_why
          WHERE coalesce(lane_cursor.closed_until, 0) < excluded.closed_until";
-    let until = now.as_microsecond().saturating_add(micros(time));
     let by = author.map(|author| &author.actor);
     let why = author.map(|author| &author.reason);
-    tx.execute(CLOSE, params![name, until, by, why]).await;
+    tx.execute(CLOSE, params![name, micros(time), by, why])
+        .await;
 }
 
 /// Room may have come back anywhere from now on. No slot is given in a window that has ended.

@@ -3,14 +3,23 @@
 //! here: it stays in the idiom of each database.
 
 mod accounts;
+mod amendments;
+mod anew;
 mod audit;
 mod bulk_views;
 mod bulks;
 pub(crate) mod calendars;
 mod certificate;
 mod check_lists;
+mod dead_letters;
+mod doubts;
+mod evidence;
+mod interventions;
 pub(crate) mod lanes;
+pub(crate) mod requests;
+mod rule_stops;
 mod sessions;
 pub(crate) mod settings;
 mod status_checks;
 mod storms;
+mod timetables;

@@ -18,11 +18,10 @@ impl<D: Database> Sessions for StoreOn<D> {
 
     async fn session(&self, secret_sha256: &str) -> StoreResult<Option<String>> {
         const SESSION: &str = "SELECT token_sha256 FROM session
-             WHERE secret_sha256 = $1 AND ends_at > $2";
-        let secret = secret_sha256.to_owned();
+             WHERE secret_sha256 = $1 AND ends_at > (SELECT tg_now())";
+        let secret = params![secret_sha256];
         self.read(move |tx| async move {
-            let now = tx.now().await?;
-            let found = tx.row(SESSION, params![secret, now]).await;
+            let found = tx.row(SESSION, secret).await;
             found.map(|row| row.get("token_sha256")).transpose()
         })
         .await
@@ -31,7 +30,7 @@ impl<D: Database> Sessions for StoreOn<D> {
     async fn end_session(&self, secret_sha256: &str) -> StoreResult<()> {
         const END: &str = "DELETE FROM session WHERE secret_sha256 = $1";
         let secret = params![secret_sha256];
-        self.write(Urgency::Normal, move |tx| async move {
+        self.write_alone(Urgency::Normal, move |tx| async move {
             tx.execute(END, secret).await;
             Ok(())
         })

@@ -173,11 +173,11 @@ pub(super) async fn put(
     author: Author,
 ) -> StoreResult<Setting> {
     const NEXT: &str = "INSERT INTO setting (kind, name, version, body, actor, reason, created_at)
-         SELECT $1, $2, coalesce(max(version), 0) + 1, $3, $4, $5, CAST($6 AS bigint)
+         SELECT $1, $2, coalesce(max(version), 0) + 1, $3, $4, $5, (SELECT tg_now())
          FROM setting WHERE kind = $1 AND name = $2
          RETURNING version, body, actor, reason, created_at";
-    let (kind, now) = (kind.as_str(), tx.now().await?);
-    let next = params![kind, name, &body_json, &author.actor, &author.reason, now];
+    let kind = kind.as_str();
+    let next = params![kind, name, &body_json, &author.actor, &author.reason];
     let setting = setting_from(&tx.one(NEXT, next).await?)?;
     let version = setting.version;
     let detail = format!(
@@ -190,7 +190,7 @@ pub(super) async fn put(
         detail: &detail,
         ..Entry::default()
     };
-    audit(tx, &entry, now).await;
+    audit(tx, &entry).await;
     Ok(setting)
 }
 

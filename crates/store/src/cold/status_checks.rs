@@ -24,11 +24,10 @@ impl<D: Database> StatusChecks for StoreOn<D> {
         lookups: Vec<String>,
     ) -> StoreResult<bool> {
         const OPEN: &str = "INSERT INTO status_check (check_id, phase, total, opened_at)
-             VALUES ($1, 'ES_LOOKUP', $2, $3) ON CONFLICT (check_id) DO NOTHING";
+             VALUES ($1, 'ES_LOOKUP', $2, tg_now()) ON CONFLICT (check_id) DO NOTHING";
         let check = check.clone();
         self.write(Urgency::Normal, move |tx| async move {
-            let now = tx.now().await?;
-            let opened = tx.execute(OPEN, params![&check, total, now]).await == 1;
+            let opened = tx.execute(OPEN, params![&check, total]).await == 1;
             if opened {
                 add(&tx, &check, PartList::Lookups, 0, lookups).await;
             }
@@ -99,20 +98,14 @@ impl<D: Database> StatusChecks for StoreOn<D> {
 
     async fn end_check(&self, check: &FlowId, end: CheckEnd) -> StoreResult<()> {
         const END: &str = "UPDATE status_check SET phase = coalesce($2, phase), result = $3,
-                    error = $4, ended_at = $5
+                    error = $4, ended_at = tg_now()
              WHERE check_id = $1 AND ended_at IS NULL";
-        let check = check.clone();
         let (phase, result, error) = match end {
             CheckEnd::Completed { result_json } => (Some("COMPLETED"), Some(result_json), None),
             CheckEnd::Failed { error } => (None, None, Some(error)),
         };
-        self.write(Urgency::Normal, move |tx| async move {
-            let now = tx.now().await?;
-            let end = params![&check, phase, result, error, now];
-            tx.execute(END, end).await;
-            Ok(())
-        })
-        .await
+        let end = params![check, phase, result, error];
+        self.move_on(END, end).await
     }
 
     async fn check(&self, check: &FlowId) -> StoreResult<Option<CheckView>> {
@@ -152,7 +145,7 @@ impl<D: Database> StatusChecks for StoreOn<D> {
 
 impl<D: Database> StoreOn<D> {
     async fn move_on(&self, sql: &'static str, params: Params) -> StoreResult<()> {
-        self.write(Urgency::Normal, move |tx| async move {
+        self.write_alone(Urgency::Normal, move |tx| async move {
             tx.execute(sql, params).await;
             Ok(())
         })

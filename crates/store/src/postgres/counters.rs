@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use deadpool_postgres::Transaction;
+use deadpool_postgres::GenericClient;
 use rust_decimal::Decimal;
 use tokio_postgres::Row;
 use tollgate_core::Timestamp;
@@ -47,7 +47,7 @@ impl Plan {
 
     pub(super) async fn place(
         &mut self,
-        tx: &Transaction<'_>,
+        tx: &impl GenericClient,
         name: &LaneName,
         from: Timestamp,
         random: u32,
@@ -68,7 +68,7 @@ impl Plan {
     /// each, since the planner takes a thousand windows for a good part of the table.
     pub(super) async fn load_for(
         &mut self,
-        tx: &Transaction<'_>,
+        tx: &impl GenericClient,
         name: &LaneName,
         wanted: impl Iterator<Item = Timestamp>,
     ) -> StoreResult<()> {
@@ -98,7 +98,7 @@ impl Plan {
 
     async fn load_from(
         &mut self,
-        tx: &Transaction<'_>,
+        tx: &impl GenericClient,
         name: &LaneName,
         window: Timestamp,
     ) -> StoreResult<()> {
@@ -118,7 +118,7 @@ impl Plan {
 /// Locks the plans of lanes in the order of their names, then reads the lanes as they are once
 /// nobody else can change them.
 pub(super) async fn lock_plans(
-    tx: &Transaction<'_>,
+    tx: &impl GenericClient,
     names: &[&str],
     margin: Decimal,
 ) -> StoreResult<BTreeMap<LaneName, Plan>> {
@@ -136,7 +136,7 @@ pub(super) async fn lock_plans(
 
 /// Writes the counters that have changed, of all lanes of a batch.
 pub(super) async fn write_back(
-    tx: &Transaction<'_>,
+    tx: &impl GenericClient,
     plans: impl Iterator<Item = (&LaneName, &Plan)>,
 ) -> StoreResult<()> {
     const UPSERT: &str = "INSERT INTO lane_window (lane, generation, window_start, used, next_open)

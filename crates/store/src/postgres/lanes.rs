@@ -74,8 +74,7 @@ pub(super) async fn close_for(
 ) -> StoreResult<()> {
     let name = name.clone();
     let close = Dialogue::with(move |tx| async move {
-        let now = tx.now().await?;
-        lanes::close_for(&tx, &name, time, None, now).await;
+        lanes::close_for(&tx, &name, time, None).await;
         Ok(())
     });
     perform(c, close).await

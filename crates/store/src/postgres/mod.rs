@@ -4,8 +4,6 @@
 mod accounts;
 mod admissions;
 mod admit;
-mod amendments;
-mod anew;
 mod attempts;
 mod away;
 mod call_turns;
@@ -13,17 +11,13 @@ mod calls;
 mod claim;
 mod connect;
 mod counters;
-mod dead_letters;
-mod doubts;
 mod eras;
 mod error;
-mod evidence;
 mod finish;
 mod flow_writes;
 mod flows;
 mod group;
 mod guards;
-mod interventions;
 mod lanes;
 mod leadership;
 mod migrate;
@@ -36,13 +30,11 @@ mod records;
 mod recount;
 mod replan;
 mod requests;
-mod rule_stops;
 mod run;
 mod set_back;
 mod settle;
 mod starts;
 mod storms;
-mod timetables;
 mod tls;
 mod turns;
 mod value;
@@ -167,7 +159,9 @@ impl PostgresStore {
             node,
         })
     }
+}
 
+impl Postgres {
     /// One transaction that only the node in force may make.
     async fn in_force<T: Send + 'static>(
         &self,

@@ -2,18 +2,22 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use deadpool_postgres::GenericClient;
 use futures::future::try_join_all;
+use rust_decimal::Decimal;
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tollgate_core::ports::{StoreError, StoreResult};
 
+use super::attempts::history;
+use super::counters::{lock_plans, write_back};
 use super::error::store_error;
 use super::run::{all, lock_name};
 use super::value::storable;
 use super::{Postgres, lanes};
-use crate::sql::{Answer, Ask, Dialogue, Params, Row, Step, Value};
+use crate::sql::{Answer, Ask, Dialogue, Params, Placement, Row, Step, Value, Wish};
 use crate::store_on::Database;
 use crate::urgency::Urgency;
 
@@ -36,6 +40,27 @@ impl Database for Postgres {
         self.runner
             .in_transaction(urgency, move |tx| Box::pin(perform(tx, use_case)))
             .await
+    }
+
+    async fn write_alone<T: Send + 'static>(
+        &self,
+        urgency: Urgency,
+        use_case: Dialogue<T>,
+    ) -> StoreResult<T> {
+        self.read(urgency, use_case).await
+    }
+
+    async fn write_as_node<T: Send + 'static>(
+        &self,
+        urgency: Urgency,
+        use_case: Dialogue<T>,
+    ) -> StoreResult<T> {
+        self.in_force(urgency, move |tx| Box::pin(perform(tx, use_case)))
+            .await
+    }
+
+    fn gate_margin(&self) -> Decimal {
+        self.gate_margin
     }
 }
 
@@ -88,8 +113,31 @@ async fn answer(c: &impl GenericClient, ask: Ask) -> StoreResult<Answer> {
             lanes: lanes::in_force(c, name.as_ref()).await?,
             ..Answer::default()
         }),
+        Ask::History(item) => Ok(Answer {
+            history: Some(history(c, &item, Duration::ZERO).await?),
+            ..Answer::default()
+        }),
+        Ask::Place(wish) => Ok(Answer {
+            placement: Some(place(c, &wish).await?),
+            ..Answer::default()
+        }),
         Ask::Now => rows(c, "SELECT tg_now() AS now", &vec![]).await,
     }
+}
+
+async fn place(c: &impl GenericClient, wish: &Wish) -> StoreResult<Placement> {
+    let name = &wish.lane;
+    let mut plans = lock_plans(c, &[name.as_str()], wish.margin).await?;
+    let Some(plan) = plans.get_mut(name) else {
+        return Ok(Placement::NoSuchLane);
+    };
+    let place = plan.place(c, name, wish.from, wish.random).await?;
+    let Some(place) = place else {
+        return Ok(Placement::Never);
+    };
+    let generation = plan.generation;
+    write_back(c, plans.iter()).await?;
+    Ok(Placement::At { place, generation })
 }
 
 async fn rows(c: &impl GenericClient, sql: &str, params: &Params) -> StoreResult<Answer> {

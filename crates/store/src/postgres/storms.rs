@@ -1,95 +1,21 @@
-//! Refusal storms: the canaries of connectors, the streaks of refusals, and what they have stopped.
-//! What is counted after a refusal is counted under the lane's cursor, so by one node at a time.
+//! How a refusal storm begins: the canaries of connectors and the streaks of refusals. What people
+//! do about one is in `cold::storms`.
 
-use async_trait::async_trait;
 use deadpool_postgres::{GenericClient, Transaction};
 use tokio_postgres::Row;
 use tollgate_core::Timestamp;
 use tollgate_core::actor;
-use tollgate_core::id::{AttemptId, Item, ItemId, ItemType, LaneName, StormId, WatchId};
+use tollgate_core::id::{AttemptId, LaneName, StormId, WatchId};
 use tollgate_core::outcome::{AttemptState, Outcome};
 use tollgate_core::ports::{
-    NewWatch, Page, RefusedItem, Settlement, StoreResult, Storm, StormPause, Storms, Suspicion,
-    Turn, TurnBlock, TurnsWanted, pause_reason, rows_needed,
+    Settlement, StoreResult, StormPause, Turn, TurnBlock, TurnsWanted, pause_reason,
 };
 use tollgate_core::storm::{Canary, Limits, MOST_SCANNED, Place, canary_reason, streak_reason};
 
-use super::PostgresStore;
 use super::accounts::audit;
-use super::records::money_from;
-use super::run::{Params, all, execute, lock_name, one, optional};
+use super::run::{Params, all, execute, one, optional};
 use super::value::{Count, Us, storable, word};
 use crate::audit::Entry;
-use crate::urgency::Urgency;
-
-#[async_trait]
-impl Storms for PostgresStore {
-    async fn watch(&self, watch: NewWatch) -> StoreResult<WatchId> {
-        self.runner
-            .in_transaction(Urgency::Normal, move |tx| {
-                Box::pin(async move { register(tx, &watch).await })
-            })
-            .await
-    }
-
-    async fn storms(&self, limit: u32) -> StoreResult<Vec<Storm>> {
-        self.runner
-            .autocommit(Urgency::Normal, move |c| {
-                Box::pin(async move { storms(c, None, limit).await })
-            })
-            .await
-    }
-
-    async fn storm(&self, id: StormId) -> StoreResult<Option<Storm>> {
-        self.runner
-            .autocommit(Urgency::Normal, move |c| {
-                Box::pin(async move { Ok(storms(c, Some(id), 1).await?.pop()) })
-            })
-            .await
-    }
-
-    async fn refused_in(
-        &self,
-        id: StormId,
-        item_type: &ItemType,
-        after: Option<AttemptId>,
-        limit: u32,
-    ) -> StoreResult<Page<RefusedItem, AttemptId>> {
-        let item_type = item_type.clone();
-        self.runner
-            .autocommit(Urgency::Normal, move |c| {
-                Box::pin(async move { refused_in(c, id, &item_type, after, limit).await })
-            })
-            .await
-    }
-
-    async fn suspicion(&self, item: &Item) -> StoreResult<Suspicion> {
-        let item = item.clone();
-        self.runner
-            .autocommit(Urgency::Normal, move |c| {
-                Box::pin(async move { suspicion(c, &item).await })
-            })
-            .await
-    }
-}
-
-async fn register(tx: &Transaction<'_>, watch: &NewWatch) -> StoreResult<WatchId> {
-    const LAST: &str = "SELECT watch_id, digest FROM connector_watch
-         WHERE lane = $1 AND connector = $2 ORDER BY watch_id DESC LIMIT 1";
-    const INSERT: &str = "INSERT INTO connector_watch
-             (lane, connector, digest, canary, streak, passed, places, since)
-         VALUES ($1, $2, $3, $4, $5, $4::bigint = 0, '{}', 0) RETURNING watch_id";
-    let (lane, connector) = (watch.lane.as_str(), watch.connector.as_str());
-    lock_name(tx, &format!("connector {lane} {connector}")).await?;
-    let last = optional(tx, LAST, &[&lane, &connector]).await?;
-    if let Some(row) = last.filter(|row| row.get::<_, &str>(1) == watch.digest) {
-        return Ok(WatchId(row.get(0)));
-    }
-    let Limits { canary, streak } = watch.limits;
-    let (canary, streak) = (i64::from(canary), i64::from(streak));
-    let params: Params<'_> = &[&lane, &connector, &watch.digest, &canary, &streak];
-    Ok(WatchId(one(tx, INSERT, params).await?.get(0)))
-}
 
 /// The limit of the canary that is on, and its places.
 pub(super) async fn canary(
@@ -346,87 +272,4 @@ pub(super) fn pause_from(row: &Row, column: usize) -> Option<StormPause> {
         reason: row.get(column + 1),
         since: row.get::<_, Us>(column + 2).0,
     })
-}
-
-async fn storms(
-    c: &impl GenericClient,
-    id: Option<StormId>,
-    limit: u32,
-) -> StoreResult<Vec<Storm>> {
-    const STORMS: &str = "SELECT s.storm_id, s.lane, w.connector, s.reason, s.began_at, s.lifted_at
-         FROM storm s JOIN connector_watch w ON w.watch_id = s.watch_id
-         WHERE $1::bigint IS NULL OR s.storm_id = $1
-         ORDER BY s.storm_id DESC LIMIT $2";
-    let id = id.map(|id| id.0);
-    let rows = all(c, STORMS, &[&id, &i64::from(limit)]).await?;
-    let storm = |row: &Row| Storm {
-        id: StormId(row.get(0)),
-        lane: LaneName::new(row.get::<_, String>(1)),
-        connector: row.get(2),
-        reason: row.get(3),
-        since: row.get::<_, Us>(4).0,
-        lifted_at: row.get::<_, Option<Us>>(5).map(|us| us.0),
-    };
-    Ok(rows.iter().map(storm).collect())
-}
-
-async fn refused_in(
-    c: &impl GenericClient,
-    id: StormId,
-    item_type: &ItemType,
-    after: Option<AttemptId>,
-    limit: u32,
-) -> StoreResult<Page<RefusedItem, AttemptId>> {
-    const REFUSED: &str = "SELECT a.item_id, a.attempt_id, q.amount_minor, q.currency
-         FROM storm s
-         JOIN attempt a ON a.watch_id = s.watch_id AND a.state = 'REFUSED' AND NOT a.reopened
-              AND a.attempt_id >= s.first_attempt
-              AND (s.last_attempt IS NULL OR a.attempt_id <= s.last_attempt)
-         JOIN item_queue q ON q.item_type = a.item_type AND q.item_id = a.item_id
-         WHERE s.storm_id = $1 AND a.attempt_id > $2 AND a.item_type = $3
-         ORDER BY a.attempt_id LIMIT $4";
-    let asked = rows_needed(limit, false);
-    let after = after.map_or(0, |after| after.0);
-    let params: Params<'_> = &[&id.0, &after, &item_type.as_str(), &i64::from(asked)];
-    let rows = all(c, REFUSED, params).await?;
-    let rows = rows.iter().map(refused_from).collect::<StoreResult<_>>()?;
-    let key = |row: &RefusedItem| row.attempt;
-    Ok(Page::of(rows, asked, limit, |_| true, key))
-}
-
-fn refused_from(row: &Row) -> StoreResult<RefusedItem> {
-    Ok(RefusedItem {
-        id: ItemId::new(row.get::<_, String>(0)),
-        attempt: AttemptId(row.get(1)),
-        money: money_from(row, 2)?,
-    })
-}
-
-async fn suspicion(c: &impl GenericClient, item: &Item) -> StoreResult<Suspicion> {
-    const LAST: &str = "SELECT a.watch_id, a.turn_at, a.settled_at, a.lane, w.canary, w.streak,
-                k.storm_id IS NOT NULL, tg_now()
-         FROM attempt a
-         JOIN connector_watch w ON w.watch_id = a.watch_id
-         JOIN lane_cursor k ON k.lane = a.lane
-         WHERE a.item_type = $1 AND a.item_id = $2 AND a.state = 'REFUSED'
-         ORDER BY a.attempt_id DESC LIMIT 1";
-    const ACCEPTED: &str = "SELECT EXISTS (SELECT 1 FROM (SELECT * FROM attempt
-             WHERE lane = $1 AND turn_at > $2 ORDER BY turn_at LIMIT $4) l
-         WHERE watch_id = $3 AND kind = 'SEND' AND state = 'DONE')";
-    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
-    let Some(last) = optional(c, LAST, &[&kind, &id]).await? else {
-        return Ok(Suspicion::None);
-    };
-    if limits_from(&last, 4).are_off() {
-        return Ok(Suspicion::None);
-    }
-    if last.get(6) {
-        return Ok(Suspicion::Storm);
-    }
-    let (watch, turn_at): (i64, i64) = (last.get(0), last.get(1));
-    let lane: &str = last.get(3);
-    let params: Params<'_> = &[&lane, &turn_at, &watch, &i64::from(MOST_SCANNED)];
-    let accepted_since = one(c, ACCEPTED, params).await?.get(0);
-    let (refused_at, now) = (last.get::<_, Us>(2).0, last.get::<_, Us>(7).0);
-    Ok(Suspicion::of(accepted_since, refused_at, now))
 }

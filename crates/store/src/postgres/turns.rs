@@ -12,7 +12,7 @@ use tollgate_core::id::{AttemptId, Epoch, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane_in_force::{Standing, no_such_lane};
 use tollgate_core::ports::{NewTurn, StoreResult, Turn, TurnBlock, TurnsWanted};
-use tollgate_core::storm::{Canary, give_block_watched};
+use tollgate_core::storm::{Canary, give_block_watched, within_reach};
 use tollgate_core::turns::{Block, Owner};
 
 use super::open_attempts::open;
@@ -26,11 +26,11 @@ pub(super) async fn take(
     margin: Decimal,
     epoch: Option<Epoch>,
 ) -> StoreResult<TurnBlock> {
-    let last_turn = lock_cursor(tx, &wanted.lane).await?;
-    let mut owners = lock_owners(tx, &wanted.attempts).await?;
+    let (last_turn, near) = lock_cursor_and_look(tx, wanted, margin).await?;
+    let mut owners = lock_owners(tx, near).await?;
     // Sent together. The clock is read under the cursor's lock and the owners'.
     let (pasts, canary, lane, (now, era)) = futures::try_join!(
-        pasts(tx, &wanted.attempts),
+        pasts(tx, near),
         storms::canary(tx, wanted.watch),
         lanes::lane(tx, &wanted.lane),
         eras::now(tx)
@@ -40,7 +40,7 @@ pub(super) async fn take(
             past.tell(owner);
         }
     }
-    let numbered = (1..).zip(&wanted.attempts);
+    let numbered = (1..).zip(near);
     let owners: Vec<Option<Owner>> = numbered.map(|(n, _)| owners.get(&n).copied()).collect();
     let closed = |why, until| TurnBlock::closed(wanted.attempts.len(), why, until, now);
     let Some(lane) = lane else {
@@ -74,6 +74,39 @@ struct TurnTime {
     now: Timestamp,
     era: i64,
     epoch: Option<Epoch>,
+}
+
+/// The last turn, and the attempts that can have one now. Only their items are locked: a lock is written to the log, and on
+/// a busy lane many wait for each that goes out. This is a first look, sent with the cursor's lock; what it leaves out asks
+/// again, and what it takes in is judged by what is read under the locks.
+async fn lock_cursor_and_look<'w>(
+    tx: &Transaction<'_>,
+    wanted: &'w TurnsWanted,
+    margin: Decimal,
+) -> StoreResult<(Option<Timestamp>, &'w [NewTurn])> {
+    let (last_turn, canary, lane, (now, _)) = futures::try_join!(
+        lock_cursor(tx, &wanted.lane),
+        storms::canary(tx, wanted.watch),
+        lanes::lane(tx, &wanted.lane),
+        eras::now(tx)
+    )?;
+    let none = &wanted.attempts[..0];
+    let Some(lane) = lane else {
+        return Ok((last_turn, none));
+    };
+    let Standing::Open { until } = lane.standing(now) else {
+        return Ok((last_turn, none));
+    };
+    let moment = Moment {
+        last_turn,
+        now,
+        lead: wanted.lead,
+        closes_at: until,
+    };
+    let canary = canary.map(|(limit, places)| Canary::new(limit, places, now));
+    let pace = lane.lane.pace(margin);
+    let reach = within_reach(pace, moment, &wanted.attempts, canary.as_ref());
+    Ok((last_turn, &wanted.attempts[..reach]))
 }
 
 /// Opens the attempts that were given a turn.
@@ -123,6 +156,9 @@ async fn lock_owners(
          FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS w (item_type, item_id, n)
          JOIN item_queue q ON q.item_type = w.item_type AND q.item_id = w.item_id
          ORDER BY q.item_type, q.item_id FOR NO KEY UPDATE OF q";
+    if attempts.is_empty() {
+        return Ok(HashMap::new());
+    }
     let (types, ids) = keys(attempts);
     let rows = all(tx, OWNERS, &[&types, &ids]).await?;
     let owners = rows.iter().map(|row| Ok((row.get(0), owner_from(row)?)));
@@ -165,6 +201,9 @@ async fn pasts(tx: &Transaction<'_>, attempts: &[NewTurn]) -> StoreResult<Vec<(i
          FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS w (item_type, item_id, n)
          JOIN attempt a ON a.item_type = w.item_type AND a.item_id = w.item_id
          GROUP BY w.n";
+    if attempts.is_empty() {
+        return Ok(vec![]);
+    }
     let (types, ids) = keys(attempts);
     let rows = all(tx, PASTS, &[&types, &ids]).await?;
     let pasts = rows.iter().map(|row| {

@@ -16,10 +16,12 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
+use rust_decimal::Decimal;
 use tollgate_core::Timestamp;
-use tollgate_core::id::LaneName;
+use tollgate_core::id::{Item, LaneName};
 use tollgate_core::lane_in_force::LaneInForce;
-use tollgate_core::ports::{StoreError, StoreResult};
+use tollgate_core::ports::{History, StoreError, StoreResult};
+use tollgate_core::slot::Place;
 
 pub(crate) use dialogue::{Dialogue, Step};
 pub(crate) use row::Row;
@@ -54,14 +56,40 @@ pub(crate) enum Ask {
     Now,
     /// The lanes in force, or one of them, as the hot path reads them.
     Lanes(Option<LaneName>),
+    /// The attempts of an item, as the hot path reads them.
+    History(Item),
+    /// A place in a lane's plan, which is held, as the hot path gives it.
+    Place(Wish),
 }
 
-/// Rows, or how many were changed, or lanes.
+/// From when on a place is wanted, and which of several.
+#[derive(Debug)]
+pub(crate) struct Wish {
+    pub(crate) lane: LaneName,
+    pub(crate) from: Timestamp,
+    pub(crate) random: u32,
+    pub(crate) margin: Decimal,
+}
+
+#[derive(Debug)]
+pub(crate) enum Placement {
+    At {
+        place: Place,
+        generation: i64,
+    },
+    NoSuchLane,
+    /// The lane never opens again.
+    Never,
+}
+
+/// What was asked for; nothing else is there.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) rows: Vec<Row>,
     pub(crate) changed: u64,
     pub(crate) lanes: Vec<LaneInForce>,
+    pub(crate) history: Option<History>,
+    pub(crate) placement: Option<Placement>,
 }
 
 #[derive(Debug, Default)]
@@ -137,6 +165,18 @@ impl Tx {
     pub(crate) async fn lane(&self, name: &LaneName) -> Option<LaneInForce> {
         let found = self.ask(Ask::Lanes(Some(name.clone()))).await;
         found.lanes.into_iter().next()
+    }
+
+    pub(crate) async fn history(&self, item: &Item) -> StoreResult<History> {
+        let answer = self.ask(Ask::History(item.clone())).await;
+        let untold = || StoreError::Bug(format!("the store did not tell the history of {item}"));
+        answer.history.ok_or_else(untold)
+    }
+
+    pub(crate) async fn place(&self, wish: Wish) -> StoreResult<Placement> {
+        let answer = self.ask(Ask::Place(wish)).await;
+        let untold = || StoreError::Bug("the store did not look for a place".into());
+        answer.placement.ok_or_else(untold)
     }
 
     async fn select(&self, sql: Sql, params: Params, locked: bool) -> Vec<Row> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tollgate_core::money::{Currency, Money};
 use tollgate_core::ports::{StoreError, StoreResult};
 
 use super::{FromValue, Value};
@@ -38,6 +39,14 @@ impl Row {
     pub(crate) fn word<T>(&self, column: &str, parse: fn(&str) -> Option<T>) -> StoreResult<T> {
         let text: String = self.get(column)?;
         parse(&text).ok_or_else(|| StoreError::Bug(unknown_word(column, &text)))
+    }
+
+    /// From the columns `amount_minor` and `currency`.
+    pub(crate) fn money(&self) -> StoreResult<Money> {
+        Ok(Money {
+            minor: self.get("amount_minor")?,
+            currency: self.word("currency", Currency::from_code)?,
+        })
     }
 
     pub(crate) fn json<T: serde::de::DeserializeOwned>(&self, column: &str) -> StoreResult<T> {

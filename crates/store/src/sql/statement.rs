@@ -2,7 +2,8 @@
 //!
 //! What needs no second text: `$1` is a placeholder of both, upserts and row values are the same,
 //! a flag is a condition by itself (`WHERE failed`), `CAST(sum(n) AS bigint)` is a whole number on
-//! both, and `CASE` says what `least` and `min` say. Locks and the time are questions of their own.
+//! both, `CASE` says what `least` and `min` say, and `tg_now()` is the shared time on both. Locks are
+//! questions of their own.
 
 /// One text for both databases, or one for each where they need their own: another plan, or
 /// something that only one of them has.

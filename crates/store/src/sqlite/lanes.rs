@@ -93,7 +93,7 @@ pub(super) fn close_for(
 ) -> rusqlite::Result<()> {
     let name = name.clone();
     let close = Dialogue::with(move |tx| async move {
-        lanes::close_for(&tx, &name, time, None, now.0).await;
+        lanes::close_for(&tx, &name, time, None).await;
         Ok(())
     });
     Ok(perform(c, &|| now.0, close)?)

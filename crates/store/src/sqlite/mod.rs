@@ -2,21 +2,15 @@
 
 mod accounts;
 mod admit;
-mod amendments;
-mod anew;
 mod attempts;
 mod call_turns;
 mod claim;
 mod counters;
-mod dead_letters;
-mod doubts;
 mod eras;
 mod error;
-mod evidence;
 mod fault;
 mod flows;
 mod guards;
-mod interventions;
 mod lanes;
 mod open;
 mod perform;
@@ -27,11 +21,9 @@ mod records;
 mod recount;
 mod replan;
 mod requests;
-mod rule_stops;
 mod set_back;
 mod starts;
 mod storms;
-mod timetables;
 mod turns;
 mod value;
 mod writer;
@@ -103,7 +95,7 @@ impl fmt::Debug for Sqlite {
     }
 }
 
-impl SqliteStore {
+impl Sqlite {
     /// A write that only the node in force may make.
     async fn write_in_force<T, E>(
         &self,

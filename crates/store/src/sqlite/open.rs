@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
+use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, ErrorCode};
 use tollgate_core::ports::{StoreError, StoreResult};
 
@@ -29,8 +30,10 @@ impl SqliteStore {
         let lock = lock_file(&path)?;
         let connection = prepare(&path, &options).map_err(|e| explain(&path, e))?;
         let fault = Fault::none_yet(&path);
-        let readers = Readers::open(&path, fault.clone()).map_err(|e| explain(&path, e))?;
         let clock = Clock::anchored_now(options.time.clone());
+        tell_time(&connection, &clock).map_err(|e| explain(&path, e))?;
+        let readers = Readers::open(&path, &clock, fault.clone());
+        let readers = readers.map_err(|e| explain(&path, e))?;
         let writer = Writer::start(connection, clock.clone(), fault.clone());
         let writer = writer.map_err(|e| explain(&path, e))?;
         Ok(StoreOn(Sqlite {
@@ -72,8 +75,11 @@ fn create(path: &Path) -> io::Result<File> {
 
 fn prepare(path: &Path, options: &SqliteOptions) -> Result<Connection, Trouble> {
     let mut connection = Connection::open(path)?;
+    // The first pragma is for a file that is made now: with a first page it could not be changed. Pages that are
+    // freed later can then be given back a few at a time, without writing the whole file again.
     connection.execute_batch(
-        "PRAGMA journal_mode = WAL;
+        "PRAGMA auto_vacuum = INCREMENTAL;
+         PRAGMA journal_mode = WAL;
          PRAGMA synchronous = FULL;
          PRAGMA busy_timeout = 5000;
          PRAGMA temp_store = MEMORY;
@@ -87,6 +93,14 @@ fn prepare(path: &Path, options: &SqliteOptions) -> Result<Connection, Trouble> 
         connection.pragma_update(None, "max_page_count", pages)?;
     }
     Ok(connection)
+}
+
+/// The shared time, as a function of SQL under the name that it has on PostgreSQL.
+pub(super) fn tell_time(connection: &Connection, clock: &Clock) -> rusqlite::Result<()> {
+    let clock = clock.clone();
+    connection.create_scalar_function("tg_now", 0, FunctionFlags::SQLITE_UTF8, move |_| {
+        Ok(clock.now_us())
+    })
 }
 
 fn migrate(connection: &mut Connection) -> Result<(), Trouble> {

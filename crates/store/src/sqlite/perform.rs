@@ -1,15 +1,19 @@
 //! Performs the use cases of the cold half on a connection of SQLite, at once and in place.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, ToSql};
+use rust_decimal::Decimal;
 use tollgate_core::Timestamp;
 use tollgate_core::ports::StoreResult;
 
+use super::attempts::history;
+use super::counters::Plan;
 use super::error::Failed;
 use super::{Sqlite, lanes};
-use crate::sql::{Answer, Ask, Dialogue, Params, Row, Step, Value};
+use crate::sql::{Answer, Ask, Dialogue, Params, Placement, Row, Step, Value, Wish};
 use crate::store_on::Database;
 use crate::urgency::Urgency;
 
@@ -29,6 +33,29 @@ impl Database for Sqlite {
         let clock = self.clock.clone();
         let write = move |c: &Connection| perform(c, &|| clock.now(), use_case);
         self.writer.write(urgency, write).await
+    }
+
+    /// It shares a commit with others anyway.
+    async fn write_alone<T: Send + 'static>(
+        &self,
+        urgency: Urgency,
+        use_case: Dialogue<T>,
+    ) -> StoreResult<T> {
+        self.write(urgency, use_case).await
+    }
+
+    async fn write_as_node<T: Send + 'static>(
+        &self,
+        urgency: Urgency,
+        use_case: Dialogue<T>,
+    ) -> StoreResult<T> {
+        let clock = self.clock.clone();
+        let write = move |c: &Connection| perform(c, &|| clock.now(), use_case);
+        self.write_in_force(urgency, write).await
+    }
+
+    fn gate_margin(&self) -> Decimal {
+        self.options.gate_margin
     }
 }
 
@@ -70,6 +97,14 @@ fn answer(c: &Connection, now: &dyn Fn() -> Timestamp, ask: Ask) -> rusqlite::Re
             },
             ..Answer::default()
         }),
+        Ask::History(item) => Ok(Answer {
+            history: Some(history(c, &item, Duration::ZERO, now())?),
+            ..Answer::default()
+        }),
+        Ask::Place(wish) => Ok(Answer {
+            placement: Some(place(c, &wish)?),
+            ..Answer::default()
+        }),
         Ask::Now => {
             let columns = Arc::from(["now".to_owned()]);
             let now = Row::new(&columns, vec![now().into()]);
@@ -79,6 +114,19 @@ fn answer(c: &Connection, now: &dyn Fn() -> Timestamp, ask: Ask) -> rusqlite::Re
             })
         }
     }
+}
+
+fn place(c: &Connection, wish: &Wish) -> rusqlite::Result<Placement> {
+    let Some(lane) = lanes::in_force(c, &wish.lane)? else {
+        return Ok(Placement::NoSuchLane);
+    };
+    let mut plan = Plan::of(c, &lane, wish.margin)?;
+    let Some(place) = plan.place(wish.from, wish.random)? else {
+        return Ok(Placement::Never);
+    };
+    let generation = plan.generation();
+    plan.write_back()?;
+    Ok(Placement::At { place, generation })
 }
 
 fn rows(c: &Connection, sql: &str, params: &Params) -> rusqlite::Result<Answer> {
@@ -129,5 +177,56 @@ fn value(value: ValueRef<'_>) -> Value {
         ValueRef::Integer(number) => Value::Int(number),
         ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
         ValueRef::Blob(bytes) => Value::Bytes(bytes.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::ports::StoreError;
+
+    use super::*;
+    use crate::sql::params;
+
+    fn run<T>(use_case: Dialogue<T>) -> Result<T, Failed> {
+        let connection = Connection::open_in_memory()?;
+        perform(&connection, &|| Timestamp::UNIX_EPOCH, use_case)
+    }
+
+    #[test]
+    fn parameters_are_bound_by_their_numbers_in_whatever_order_they_are_used() {
+        let told = run(Dialogue::with(|tx| async move {
+            let row = tx.one(
+                "SELECT $2 AS two, $1 AS one, $2 AS again",
+                params![1, "two"],
+            );
+            let row = row.await?;
+            Ok((row.get("one")?, row.get("two")?, row.get("again")?))
+        }));
+        let told: (i64, String, String) = told.unwrap_or_else(|e| panic!("{e:?}"));
+        assert_eq!(told, (1, "two".to_owned(), "two".to_owned()));
+    }
+
+    #[test]
+    fn a_wrong_column_or_kind_is_a_bug_that_names_it() {
+        for (column, expected) in [("two", "no column two"), ("one", "the column one holds no")] {
+            let told = run(Dialogue::with(move |tx| async move {
+                tx.one("SELECT 1 AS one", params![])
+                    .await?
+                    .get::<String>(column)
+            }));
+            let Err(Failed::Ours(StoreError::Bug(why))) = told else {
+                panic!("{told:?}");
+            };
+            assert!(why.contains(expected), "{why}");
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_database_ends_the_use_case_where_it_stands() {
+        let told = run(Dialogue::with(|tx| async move {
+            tx.execute("DROP TABLE nowhere", params![]).await;
+            Err::<(), _>(StoreError::Bug("it went on".into()))
+        }));
+        assert!(matches!(told, Err(Failed::Sqlite(_))), "{told:?}");
     }
 }

@@ -9,7 +9,8 @@ use tollgate_core::ports::{StoreError, StoreResult};
 
 use super::error::Failed;
 use super::fault::Fault;
-use super::open::keep_plans;
+use super::open::{keep_plans, tell_time};
+use crate::clock::Clock;
 
 /// So many reads run at once; more wait.
 pub(super) const READERS: usize = 4;
@@ -22,7 +23,7 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn open(path: &Path, fault: Fault) -> rusqlite::Result<Self> {
+    pub(super) fn open(path: &Path, clock: &Clock, fault: Fault) -> rusqlite::Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let idle = (0..READERS)
             .map(|_| {
@@ -30,6 +31,7 @@ impl Readers {
                 connection.busy_timeout(std::time::Duration::from_secs(5))?;
                 connection.set_prepared_statement_cache_capacity(64);
                 keep_plans(&connection)?;
+                tell_time(&connection, clock)?;
                 Ok(connection)
             })
             .collect::<rusqlite::Result<Vec<_>>>()?;

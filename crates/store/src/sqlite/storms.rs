@@ -1,83 +1,17 @@
-//! Refusal storms: the canaries of connectors, the streaks of refusals, and what they have stopped.
+//! How a refusal storm begins: the canaries of connectors and the streaks of refusals. What people
+//! do about one is in `cold::storms`.
 
-use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tollgate_core::Timestamp;
 use tollgate_core::actor;
-use tollgate_core::id::{AttemptId, Item, ItemId, ItemType, LaneName, StormId, WatchId};
+use tollgate_core::id::{AttemptId, LaneName, StormId, WatchId};
 use tollgate_core::outcome::{AttemptState, Outcome};
-use tollgate_core::ports::{
-    NewWatch, Page, RefusedItem, Settlement, StoreResult, Storm, StormPause, Storms, Suspicion,
-    Turn, TurnBlock, TurnsWanted, pause_reason, rows_needed,
-};
-use tollgate_core::storm::{Canary, Limits, MOST_SCANNED, Place, canary_reason, streak_reason};
+use tollgate_core::ports::{Settlement, StormPause, Turn, TurnBlock, TurnsWanted, pause_reason};
+use tollgate_core::storm::{Canary, Limits, Place, canary_reason, streak_reason};
 
-use super::SqliteStore;
 use super::accounts::audit;
-use super::records::money_from;
 use super::value::{Us, word};
 use crate::audit::Entry;
-use crate::urgency::Urgency;
-
-#[async_trait]
-impl Storms for SqliteStore {
-    async fn watch(&self, watch: NewWatch) -> StoreResult<WatchId> {
-        let write = move |c: &Connection| register(c, &watch);
-        self.writer.write(Urgency::Normal, write).await
-    }
-
-    async fn storms(&self, limit: u32) -> StoreResult<Vec<Storm>> {
-        self.readers.read(move |c| storms(c, None, limit)).await
-    }
-
-    async fn storm(&self, id: StormId) -> StoreResult<Option<Storm>> {
-        let found = self.readers.read(move |c| storms(c, Some(id), 1)).await?;
-        Ok(found.into_iter().next())
-    }
-
-    async fn refused_in(
-        &self,
-        id: StormId,
-        item_type: &ItemType,
-        after: Option<AttemptId>,
-        limit: u32,
-    ) -> StoreResult<Page<RefusedItem, AttemptId>> {
-        let item_type = item_type.clone();
-        let read = move |c: &Connection| refused_in(c, id, &item_type, after, limit);
-        self.readers.read(read).await
-    }
-
-    async fn suspicion(&self, item: &Item) -> StoreResult<Suspicion> {
-        let (item, now) = (item.clone(), self.clock.now());
-        self.readers.read(move |c| suspicion(c, &item, now)).await
-    }
-}
-
-fn register(c: &Connection, watch: &NewWatch) -> rusqlite::Result<WatchId> {
-    let (lane, connector) = (watch.lane.as_str(), watch.connector.as_str());
-    let last: Option<(i64, String)> = c
-        .prepare_cached(
-            "SELECT watch_id, digest FROM connector_watch WHERE lane = ?1 AND connector = ?2
-             ORDER BY watch_id DESC LIMIT 1",
-        )?
-        .query_row([lane, connector], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    if let Some((id, _)) = last.filter(|(_, digest)| *digest == watch.digest) {
-        return Ok(WatchId(id));
-    }
-    c.prepare_cached(
-        "INSERT INTO connector_watch (lane, connector, digest, canary, streak, passed, places, since)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?4 = 0, '[]', 0)",
-    )?
-    .execute(params![
-        lane,
-        connector,
-        watch.digest,
-        watch.limits.canary,
-        watch.limits.streak
-    ])?;
-    Ok(WatchId(c.last_insert_rowid()))
-}
 
 /// The canary that is on.
 pub(super) fn canary(
@@ -311,107 +245,4 @@ pub(super) fn pause_from(row: &Row<'_>, column: usize) -> rusqlite::Result<Optio
         })
     })
     .transpose()
-}
-
-fn storms(c: &Connection, id: Option<StormId>, limit: u32) -> rusqlite::Result<Vec<Storm>> {
-    c.prepare_cached(
-        "SELECT s.storm_id, s.lane, w.connector, s.reason, s.began_at, s.lifted_at
-         FROM storm s JOIN connector_watch w ON w.watch_id = s.watch_id
-         WHERE ?1 IS NULL OR s.storm_id = ?1
-         ORDER BY s.storm_id DESC LIMIT ?2",
-    )?
-    .query_map(params![id.map(|id| id.0), limit], |row| {
-        Ok(Storm {
-            id: StormId(row.get(0)?),
-            lane: LaneName::new(row.get::<_, String>(1)?),
-            connector: row.get(2)?,
-            reason: row.get(3)?,
-            since: row.get::<_, Us>(4)?.0,
-            lifted_at: row.get::<_, Option<Us>>(5)?.map(|us| us.0),
-        })
-    })?
-    .collect()
-}
-
-fn refused_in(
-    c: &Connection,
-    id: StormId,
-    item_type: &ItemType,
-    after: Option<AttemptId>,
-    limit: u32,
-) -> rusqlite::Result<Page<RefusedItem, AttemptId>> {
-    let asked = rows_needed(limit, false);
-    let after = after.map_or(0, |after| after.0);
-    let rows = c
-        .prepare_cached(
-            "SELECT a.item_id, a.attempt_id, q.amount_minor, q.currency
-             FROM storm s
-             JOIN attempt a ON a.watch_id = s.watch_id AND a.state = 'REFUSED' AND NOT a.reopened
-                  AND a.attempt_id >= s.first_attempt
-                  AND (s.last_attempt IS NULL OR a.attempt_id <= s.last_attempt)
-             JOIN item_queue q ON q.item_type = a.item_type AND q.item_id = a.item_id
-             WHERE s.storm_id = ?1 AND a.attempt_id > ?2 AND a.item_type = ?3
-             ORDER BY a.attempt_id LIMIT ?4",
-        )?
-        .query_map(
-            params![id.0, after, item_type.as_str(), asked],
-            refused_from,
-        )?
-        .collect::<rusqlite::Result<_>>()?;
-    let key = |row: &RefusedItem| row.attempt;
-    Ok(Page::of(rows, asked, limit, |_| true, key))
-}
-
-fn refused_from(row: &Row<'_>) -> rusqlite::Result<RefusedItem> {
-    Ok(RefusedItem {
-        id: ItemId::new(row.get::<_, String>(0)?),
-        attempt: AttemptId(row.get(1)?),
-        money: money_from(row, 2)?,
-    })
-}
-
-fn suspicion(c: &Connection, item: &Item, now: Timestamp) -> rusqlite::Result<Suspicion> {
-    let last: Option<(i64, Us, Us, String, Limits, bool)> = c
-        .prepare_cached(
-            "SELECT a.watch_id, a.turn_at, a.settled_at, a.lane, w.canary, w.streak,
-                    EXISTS (SELECT 1 FROM lane_cursor k
-                            WHERE k.lane = a.lane AND k.storm_id IS NOT NULL)
-             FROM attempt a JOIN connector_watch w ON w.watch_id = a.watch_id
-             WHERE a.item_type = ?1 AND a.item_id = ?2 AND a.state = 'REFUSED'
-             ORDER BY a.attempt_id DESC LIMIT 1",
-        )?
-        .query_row([item.item_type.as_str(), item.id.as_str()], |row| {
-            let limits = Limits {
-                canary: row.get(4)?,
-                streak: row.get(5)?,
-            };
-            Ok((
-                row.get(0)?,
-                row.get(1)?,
-                row.get(2)?,
-                row.get(3)?,
-                limits,
-                row.get(6)?,
-            ))
-        })
-        .optional()?;
-    let Some((watch, turn_at, settled_at, lane, limits, in_storm)) = last else {
-        return Ok(Suspicion::None);
-    };
-    if limits.are_off() {
-        return Ok(Suspicion::None);
-    }
-    if in_storm {
-        return Ok(Suspicion::Storm);
-    }
-    let accepted_since: bool = c
-        .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM (SELECT * FROM attempt INDEXED BY attempt_turn
-                 WHERE lane = ?1 AND turn_at > ?2 ORDER BY turn_at LIMIT ?4)
-             WHERE watch_id = ?3 AND kind = 'SEND' AND state = 'DONE')",
-        )?
-        .query_row(params![lane, turn_at, watch, MOST_SCANNED], |row| {
-            row.get(0)
-        })?;
-    Ok(Suspicion::of(accepted_since, settled_at.0, now))
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
 use tollgate_conformance::store::Fixture;
 use tollgate_core::ports::Store;
 use tollgate_store::MovableTime;
@@ -69,5 +70,20 @@ impl Fixture for PostgresFixture {
     }
     async fn damage(&self, sql: &str) {
         cluster::sql(&self.url, sql).await;
+    }
+    async fn typed(&self, sql: &str) -> Result<Vec<Vec<Option<String>>>, String> {
+        let shell = cluster::connect(&self.url).await;
+        let utc = "SET TIME ZONE 'UTC'";
+        shell.batch_execute(utc).await.unwrap();
+        let shown = shell.simple_query(sql).await;
+        let shown =
+            shown.map_err(|e| e.as_db_error().map_or(e.to_string(), ToString::to_string))?;
+        let rows = shown.iter().filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        });
+        let text =
+            |row: &SimpleQueryRow| (0..row.len()).map(|n| row.get(n).map(Into::into)).collect();
+        Ok(rows.map(text).collect())
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rusqlite::Connection;
+use rusqlite::types::Value;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tollgate_conformance::store::Fixture;
@@ -66,6 +67,27 @@ impl Fixture for SqliteFixture {
         let file = Connection::open(self.dir.path().join("tollgate.db")).unwrap();
         assert_eq!(file.execute(sql, []).unwrap(), 1);
     }
+    async fn typed(&self, sql: &str) -> Result<Vec<Vec<Option<String>>>, String> {
+        let shell = Connection::open(self.dir.path().join("tollgate.db")).unwrap();
+        shell.busy_timeout(Duration::from_secs(5)).unwrap();
+        shown(&shell, sql).map_err(|e| e.to_string())
+    }
+}
+
+fn shown(shell: &Connection, sql: &str) -> rusqlite::Result<Vec<Vec<Option<String>>>> {
+    let mut statement = shell.prepare(sql)?;
+    let columns = statement.column_count();
+    let text = |row: &rusqlite::Row<'_>, n| {
+        Ok(match row.get(n)? {
+            Value::Null => None,
+            Value::Integer(number) => Some(number.to_string()),
+            Value::Real(number) => Some(number.to_string()),
+            Value::Text(text) => Some(text),
+            Value::Blob(bytes) => Some(format!("{} bytes", bytes.len())),
+        })
+    };
+    let rows = statement.query_map([], |row| (0..columns).map(|n| text(row, n)).collect())?;
+    rows.collect()
 }
 
 struct File {
@@ -287,6 +309,25 @@ async fn what_is_not_a_database_is_refused_and_left_alone() {
     let why = file.refusal();
     assert!(why.contains("is not a SQLite database"), "{why}");
     assert_eq!(std::fs::read_to_string(&file.path).unwrap(), letter);
+}
+
+#[tokio::test]
+async fn a_new_file_gives_freed_pages_back_a_few_at_a_time() {
+    let file = file();
+    drop(file.open());
+    let shell = Connection::open(&file.path).unwrap();
+    let number = |sql: &str| -> i64 { shell.query_row(sql, [], |row| row.get(0)).unwrap() };
+    assert_eq!(number("PRAGMA auto_vacuum"), 2, "incremental");
+    let large = "INSERT INTO audit_log (action, actor, detail, created_at)
+         VALUES ('TEST', 'test', hex(zeroblob(500000)), 0)";
+    shell.execute(large, []).unwrap();
+    shell.execute("DELETE FROM audit_log", []).unwrap();
+    let (pages, free) = (number("PRAGMA page_count"), number("PRAGMA freelist_count"));
+    assert!(free > 100, "{free} of {pages} pages are free");
+    let mut vacuum = shell.prepare("PRAGMA incremental_vacuum(100)").unwrap();
+    let mut steps = vacuum.query([]).unwrap();
+    while steps.next().unwrap().is_some() {}
+    assert_eq!(number("PRAGMA page_count"), pages - 100);
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
+use rusqlite::functions::FunctionFlags;
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::statements::statements_of;
@@ -120,6 +121,9 @@ fn plans() -> Vec<Planned> {
     let connection = Connection::open(&path).unwrap();
     let qpsg = DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG;
     connection.set_db_config(qpsg, true).unwrap();
+    let utf8 = FunctionFlags::SQLITE_UTF8;
+    let told = connection.create_scalar_function("tg_now", 0, utf8, |_| Ok(0_i64));
+    told.unwrap();
     let statements = statements_of("sqlite");
     let planned = statements.into_iter().map(|statement| Planned {
         steps: explain(&connection, &statement),
