@@ -133,6 +133,8 @@ fn a_payment_is_one_trace_from_intake_to_bank() {
         "send_notifications",
         "turn",
     ];
+    // The flow that executes them both has a trace of its own.
+    traces.retain(|_, names| !names.contains("execute_payments"));
     assert_eq!(traces.len(), 2, "a trace per payment: {traces:?}");
     for names in traces.values() {
         assert_eq!(names.iter().copied().collect::<Vec<_>>(), road);
@@ -299,7 +301,8 @@ fn rules_dashboard_and_handbook_name_the_metrics_that_there_are() {
             .collect();
         assert!(unknown.is_empty(), "{file} names {unknown:?}");
     }
-    let handbook = metrics_in(&read("operations.md"));
+    let mut handbook = metrics_in(&read("operations.md"));
+    assert!(handbook.remove("dispatch_audit_log"), "it is a view");
     assert_eq!(handbook, described(), "docs/operations.md has them all");
 }
 

@@ -75,11 +75,14 @@ fn create(path: &Path) -> io::Result<File> {
 
 fn prepare(path: &Path, options: &SqliteOptions) -> Result<Connection, Trouble> {
     let mut connection = Connection::open(path)?;
-    // The first pragma is for a file that is made now: with a first page it could not be changed. Pages that are
-    // freed later can then be given back a few at a time, without writing the whole file again.
+    let pages: u32 = connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+    if pages == 0 {
+        // Pages that are freed later can then be given back a few at a time. A file that has a first page
+        // could not be changed, and would be written to at each open.
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    }
     connection.execute_batch(
-        "PRAGMA auto_vacuum = INCREMENTAL;
-         PRAGMA journal_mode = WAL;
+        "PRAGMA journal_mode = WAL;
          PRAGMA synchronous = FULL;
          PRAGMA busy_timeout = 5000;
          PRAGMA temp_store = MEMORY;
