@@ -3,7 +3,6 @@
 use async_trait::async_trait;
 use deadpool_postgres::Transaction;
 use tokio_postgres::Row;
-use tollgate_core::actor;
 use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{
@@ -75,7 +74,7 @@ async fn apply(tx: &Transaction<'_>, item: &Item, run: u32, stop: &RuleStop) -> 
         item.id.as_str(),
         storable(&stop.why),
     );
-    let author = Author::new(actor::RULES, &*why);
+    let author = Author::new(stop.actor, &*why);
     if let Some(rejected) = &stop.rejected {
         execute(tx, REJECT, &[&kind, &id, &&*why]).await?;
         move_status(tx, item, rejected).await?;

@@ -2,7 +2,6 @@
 
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
-use tollgate_core::actor;
 use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{
@@ -62,7 +61,7 @@ fn apply(
         return Ok(false);
     };
     let (kind, id) = (item.item_type.as_str(), item.id.as_str());
-    let author = Author::new(actor::RULES, stop.why.as_str());
+    let author = Author::new(stop.actor, stop.why.as_str());
     let before = found.queue_status.as_str();
     if let Some(rejected) = &stop.rejected {
         c.prepare_cached(
