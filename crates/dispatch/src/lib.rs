@@ -33,6 +33,7 @@ mod unused;
 mod why;
 
 pub use age::ReadAt;
+pub use call_turns::CallTurnAt;
 pub use check_retention::CheckRetention;
 pub use cycle::{Cycle, Round};
 pub use dispatcher::Dispatcher;
