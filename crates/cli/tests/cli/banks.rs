@@ -222,13 +222,11 @@ fn a_bank_is_asked_about_a_payment_in_its_lane_or_directly_and_the_answer_is_exp
         &json!({"paymentId": "pay_1"}),
     )
     .unwrap();
-    assert_eq!(closed.status, 502, "{}", closed.text);
+    assert_eq!(closed.status, 409, "{}", closed.text);
+    let why = closed.body["error"].as_str().unwrap();
     assert!(
-        closed
-            .text
-            .contains("nothing was asked: no turn at lane default"),
-        "{}",
-        closed.text
+        why.starts_with("nothing was asked: lane \"default\" is paused"),
+        "{why}"
     );
     assert_eq!(ledger.arrivals(), arrived);
 }

@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use tollgate_core::id::{ItemId, check_item_id};
+use tollgate_core::lane_in_force::Standing;
 use tollgate_domains::payments;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -56,6 +57,12 @@ async fn ask(
     let known = view.as_ref().and_then(payments::question_about);
     let request = known.unwrap_or_else(|| only_the_id(&id));
     let now = app.store.now().await?;
+    // At once, and not after the patience for a turn.
+    let lane = app.store.lane(&bank.bank.lane).await?;
+    if let Some(Standing::Closed { why, .. }) = lane.map(|lane| lane.standing(now)) {
+        let error = format!("nothing was asked: {why}");
+        return Err(ApiError::conflict(error));
+    }
     tracing::info!(
         bank = name,
         payment = id,
