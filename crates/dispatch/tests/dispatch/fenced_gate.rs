@@ -26,10 +26,10 @@ async fn after_a_gate_was_fenced_nothing_more_arrives_and_nothing_is_in_doubt() 
     let sender = Arc::new(sender);
     street.town.admit("a", "default", PAYMENTS).await;
     store.claim(claim(Duration::from_hours(1))).await.unwrap();
-    let mut storm = JoinSet::new();
+    let mut sends = JoinSet::new();
     for n in 0..PAYMENTS {
         let sender = Arc::clone(&sender);
-        storm.spawn(async move { sender.send(&job(&format!("a{n}"), 1)).await });
+        sends.spawn(async move { sender.send(&job(&format!("a{n}"), 1)).await });
     }
     let ledger = street.bank.ledger();
     ledger.wait_for_arrivals(2).await;
@@ -39,7 +39,7 @@ async fn after_a_gate_was_fenced_nothing_more_arrives_and_nothing_is_in_doubt() 
     let arrived = ledger.arrivals();
     // What was on its way, and no turn that had been taken for later.
     assert!(arrived <= before + ON_THE_WAY, "{before}, then {arrived}");
-    let all = tokio::time::timeout(PATIENCE, storm.join_all()).await;
+    let all = tokio::time::timeout(PATIENCE, sends.join_all()).await;
     assert_eq!(all.unwrap().len(), PAYMENTS);
     assert_eq!(ledger.arrivals(), arrived, "sent after it was fenced");
     for n in 0..PAYMENTS {
