@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use tollgate_server::{Description, SHIPPED, read_description};
 
-use crate::bank_try;
+use crate::{bank_probe, bank_try};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -23,8 +23,8 @@ enum Command {
     },
     /// Send one payment to a configured bank through a running server, and show what came of it.
     Try(Box<bank_try::Try>),
-    /// Print the question about a payment as it would go out, with credentials masked.
-    Probe(bank_try::Probe),
+    /// Ask a bank whether it knows a payment, and show the answer and what it means.
+    Probe(bank_probe::Probe),
     /// List the shipped descriptions.
     List,
     /// Print a shipped description, to start your own from.
@@ -38,7 +38,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Check { description } => check(description),
         Command::Try(it) => bank_try::run_try(it).await,
-        Command::Probe(it) => bank_try::run_probe(it),
+        Command::Probe(it) => bank_probe::run(it).await,
         Command::List => Ok(list()),
         Command::Show { name } => show(name),
     }
@@ -56,6 +56,9 @@ fn check(name: &str) -> anyhow::Result<ExitCode> {
     for it in &checked {
         let mark = if it.is_right { "ok" } else { "WRONG" };
         println!("{mark:5} line {}: {}", it.line, it.told);
+    }
+    if checked.is_empty() {
+        println!("no [[examples]]: nothing was tested; paste answers of the bank's documentation");
     }
     println!("{} examples, {wrong} wrong", checked.len());
     Ok(if wrong == 0 {

@@ -1,5 +1,5 @@
-//! `tollgate bank try` and `tollgate bank probe`: what a configured bank would be sent, byte for byte; and one ordinary
-//! payment through a running server, with what came of it.
+//! `tollgate bank try`: what a configured bank would be sent, byte for byte; and one ordinary payment through a running
+//! server, with what came of it.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{BufRead, Write};
@@ -52,17 +52,6 @@ pub(crate) struct Try {
     config: Option<PathBuf>,
     #[command(flatten)]
     remote: remote::Args,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Probe {
-    /// The gateway's name, or "default" for downstream.payments.
-    name: String,
-    /// The payment that would be asked about.
-    payment_id: String,
-    /// Configuration file of the server.
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
 }
 
 impl Try {
@@ -129,18 +118,7 @@ pub(crate) async fn run_try(it: &Try) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-#[expect(clippy::print_stdout, reason = "what would go out is data")]
-pub(crate) fn run_probe(it: &Probe) -> anyhow::Result<ExitCode> {
-    let config = Config::load(it.config.as_deref())?;
-    let request = request(&it.payment_id, &json!({"paymentId": it.payment_id}));
-    println!(
-        "{}",
-        shown_request(&config, &it.name, AttemptKind::Probe, &request)?
-    );
-    Ok(ExitCode::SUCCESS)
-}
-
-fn request(id: &str, body: &Value) -> Request {
+pub(crate) fn request(id: &str, body: &Value) -> Request {
     Request {
         reference: id.to_owned(),
         idempotency_key: format!("payment-{id}"),

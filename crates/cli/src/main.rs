@@ -1,6 +1,7 @@
 //! The one binary. Data goes to stdout, talk to stderr; the exit code says whether all is well.
 
 mod bank;
+mod bank_probe;
 mod bank_try;
 mod completions;
 mod config;

@@ -4,10 +4,11 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use rust_decimal::Decimal;
 use tokio::time::Instant;
 use tollgate_core::id::LaneName;
-use tollgate_core::ports::{CallGiven, CallWanted, StoreResult};
+use tollgate_core::ports::{CallGiven, CallWanted, StoreResult, TakeTurn};
 
 use crate::clock_watch::Look;
 use crate::gate::Gate;
@@ -106,6 +107,23 @@ impl Gate {
         } else {
             Asked::Again(Duration::ZERO)
         })
+    }
+}
+
+/// The turn of one call at a lane, for whoever has a connection in hand.
+#[derive(Debug)]
+pub struct CallTurnAt<'a> {
+    pub gate: &'a Gate,
+    pub lane: &'a LaneName,
+    pub share: Decimal,
+    pub patience: Duration,
+}
+
+#[async_trait]
+impl TakeTurn for CallTurnAt<'_> {
+    async fn take(&self) -> Result<(), String> {
+        let turn = self.gate.call_turn(self.lane, self.share, self.patience);
+        turn.await
     }
 }
 

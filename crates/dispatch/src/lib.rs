@@ -37,6 +37,7 @@ mod why;
 
 pub use age::ReadAt;
 pub use batch::{Batched, ExecBatchFlow, ExecuteBatch, Executes, Inline, register_batch};
+pub use call_turns::CallTurnAt;
 pub use check_retention::CheckRetention;
 pub use cycle::{Cycle, Round};
 pub use dispatcher::Dispatcher;

@@ -11,6 +11,7 @@ use http::header::{CONTENT_TYPE, HOST, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue};
 use http_body_util::Full;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use tollgate_core::Timestamp;
 use tollgate_core::id::{LaneName, WatchId};
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
@@ -40,8 +41,8 @@ pub struct HttpOptions {
 /// Cheap to clone: all clones share the connections.
 #[derive(Debug, Clone)]
 pub struct HttpConnector {
-    endpoint: Arc<Endpoint>,
-    pool: Arc<Pool>,
+    pub(crate) endpoint: Arc<Endpoint>,
+    pub(crate) pool: Arc<Pool>,
 }
 
 impl HttpConnector {
@@ -190,10 +191,11 @@ impl HttpLine {
         request: &Request,
     ) -> Result<Heard, Missed> {
         let Self { endpoint, lease } = self;
-        let made = endpoint.made(kind, request, &permit).await;
+        let (at, use_by) = (permit.turn_at(), permit.use_by().into());
+        let made = endpoint.made(kind, request, at, use_by).await;
         let (exchange, tickets) = match made {
             Ok((out, tickets)) => {
-                let (use_by, within) = (permit.use_by().into(), endpoint.profile.timeout);
+                let within = endpoint.profile.timeout;
                 (lease.exchange(out, use_by, within).await?, tickets)
             }
             Err(why) => (Exchange::NotSent(why), vec![]),
@@ -221,8 +223,8 @@ impl HttpLine {
 
 /// All that a line must know of its downstream.
 #[derive(Debug)]
-struct Endpoint {
-    description: Description,
+pub(crate) struct Endpoint {
+    pub(crate) description: Description,
     /// By the configurations that send by them, this one and earlier ones.
     known: HashMap<WatchId, Description>,
     /// Name and URL, for messages.
@@ -233,9 +235,9 @@ struct Endpoint {
     host_header: HeaderValue,
     /// What the downstream asks for to let us in; secret.
     headers: HeaderMap,
-    logins: Vec<Login>,
+    pub(crate) logins: Vec<Login>,
     lane: LaneName,
-    profile: Profile,
+    pub(crate) profile: Profile,
 }
 
 impl Endpoint {
@@ -248,17 +250,18 @@ impl Endpoint {
     }
 
     /// As it goes out, with what lets us in.
-    async fn made(
+    pub(crate) async fn made(
         &self,
         kind: AttemptKind,
         request: &Request,
-        permit: &Permit,
+        at: Timestamp,
+        use_by: tokio::time::Instant,
     ) -> Result<(OutRequest, Vec<Ticket>), String> {
         let (mut out, body) = self.plain(kind, request)?;
         let mut tickets = vec![];
         for login in &self.logins {
-            let (at_secs, use_by) = (permit.turn_at().as_second(), permit.use_by().into());
-            tickets.push(login.show(&mut out, &body, at_secs, use_by).await?);
+            let shown = login.show(&mut out, &body, at.as_second(), use_by);
+            tickets.push(shown.await?);
         }
         Ok((out, tickets))
     }

@@ -3,6 +3,7 @@
 //! becomes of an outcome is the sender's business.
 
 mod access;
+mod ask;
 mod connection;
 mod delivery;
 mod description;
@@ -23,6 +24,7 @@ mod url;
 mod webhook;
 
 pub use access::Access;
+pub use ask::Asked;
 pub use connection::MAX_ANSWER_BYTES;
 pub use description::{Checked, Description, Promises, SHIPPED, Subject, Wrong};
 pub use http::{HttpConnector, HttpOptions};

@@ -17,7 +17,7 @@ const TYPES: [&str; 8] = [
     "null_type",
 ];
 /// The functions of CEL that are of use here, and ours.
-const FUNCTIONS: [&str; 15] = [
+const FUNCTIONS: [&str; 16] = [
     "size",
     "contains",
     "startsWith",
@@ -33,6 +33,7 @@ const FUNCTIONS: [&str; 15] = [
     "lowerAscii",
     "upperAscii",
     "first",
+    "uuid",
 ];
 
 /// What an expression may speak of.

@@ -26,6 +26,7 @@ use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::api;
+use crate::asking::Asking;
 use crate::banks::Banks;
 use crate::check_services;
 use crate::config::{Config, EngineAt, Role, StoreAt};
@@ -334,6 +335,7 @@ fn app(
         rules: Arc::clone(&payments.rules),
         checks: Arc::clone(&worlds.invoice_checks),
         routes: Arc::clone(&payments.routes),
+        asking: Arc::new(Asking::new(config, &worlds.gate)),
         config_file: config.file.clone(),
         two_persons: config.in_doubt.two_persons,
         lane: config.downstream.payments.lane.clone(),

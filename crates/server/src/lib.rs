@@ -1,6 +1,7 @@
 //! Where domains, engine and store meet. Read `assemble.rs` first.
 
 mod api;
+mod asking;
 mod assemble;
 mod auth;
 mod banks;
@@ -33,6 +34,7 @@ mod write_check;
 mod wrong_tokens;
 
 pub use api::{Needs, ROUTES, openapi_json};
+pub use asking::{BankAnswer, ask_directly};
 pub use assemble::Tollgate;
 pub use auth::Role;
 pub use config::{Config, Token, read_description, read_rules};

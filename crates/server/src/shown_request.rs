@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use anyhow::Context;
 use tollgate_core::outcome::AttemptKind;
 use tollgate_core::ports::Request;
 
@@ -18,20 +17,20 @@ pub fn shown_request(
     kind: AttemptKind,
     request: &Request,
 ) -> anyhow::Result<String> {
-    let banks = config.downstream.banks()?;
-    let wanted = if name == "default" { "payments" } else { name };
-    let names: Vec<_> = banks.iter().map(|it| it.name.clone()).collect();
-    let found = banks.into_iter().find(|it| it.name == wanted);
-    let bank = found.with_context(|| {
-        let names = names.join(", ").replacen("payments", "default", 1);
-        format!("unknown bank {name:?}; configured: {names}")
-    })?;
+    shown(&config.downstream.bank(name)?, kind, request)
+}
+
+pub(crate) fn shown(
+    named: &NamedBank,
+    kind: AttemptKind,
+    request: &Request,
+) -> anyhow::Result<String> {
     let NamedBank {
         key,
         bank,
         description,
         ..
-    } = bank;
+    } = named;
     let plain = description.shown_request(kind, request);
     let plain = plain.map_err(|why| anyhow::anyhow!("{key}: {why}"))?;
     let (line, rest) = plain.split_once('\n').unwrap_or((&plain, ""));

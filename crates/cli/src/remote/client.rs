@@ -275,6 +275,6 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b':');
 
 /// A part of a path or a query value, with everything that is not plain escaped.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }

@@ -31,6 +31,7 @@ use clap::Subcommand;
 use serde_json::Value;
 
 use client::Client;
+pub(crate) use client::quoted;
 
 /// Where the service is, and how answers are shown.
 #[derive(Debug, clap::Args)]
@@ -51,7 +52,7 @@ pub(crate) struct Args {
     ca: Option<PathBuf>,
     /// Prints the API's answer as it is.
     #[arg(long, global = true)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 impl Args {

@@ -89,6 +89,7 @@ const MATRIX: &[(&str, &str, Let, u16)] = &[
     ("GET", "/admin/lanes/{lane}/history", READ, 200),
     ("GET", "/admin/storms", READ, 200),
     ("POST", "/admin/storms/{storm}/reopen", OPERATE, 400),
+    ("POST", "/admin/banks/{bank}/ask", OPERATE, 400),
     ("GET", "/admin/calendars", READ, 200),
     ("GET", "/admin/calendars/{name}", READ, 404),
     ("PUT", "/admin/calendars/{name}", OPERATE, 400),

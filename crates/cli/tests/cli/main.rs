@@ -12,6 +12,8 @@ mod any_error;
 mod api;
 mod bad_input;
 mod bad_starts;
+mod bank_certificate;
+mod bank_logins;
 mod banks;
 mod browser;
 mod bulk;

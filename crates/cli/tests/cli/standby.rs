@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tollgate_conformance::postgres::{Cluster, count, shared};
+use tollgate_conformance::wrong_clock::WrongClock;
 use tollgate_sandbox::{Bank, BankOptions};
 
 use crate::cable::{Cable, State};
@@ -241,5 +242,36 @@ fn a_leader_that_is_cut_off_from_the_database_is_taken_over_from_and_stands_by()
     // Its API is whole: what it takes in is sent by the other.
     post_all(&[leader.address], &ids("b", 5));
     assert_eq!(leader.stop(), Some(0));
+    assert_eq!(standby.stop(), Some(0));
+}
+
+/// Set forward it takes over from nobody; set back it still takes over when the leader is silent.
+#[test]
+fn a_standby_whose_wall_clock_is_set_judges_the_leader_by_its_beats_alone() {
+    let group = Group::new("");
+    let leader = group.start();
+    let clock = WrongClock::off_by("+0");
+    let environment = clock.env();
+    let environment: Vec<_> = environment.iter().map(|(k, v)| (*k, v.as_str())).collect();
+    let standby = Served::start_in(&environment, &group.setting.config("127.0.0.1:0"));
+    assert_eq!(role(standby.address).as_deref(), Some("standby"));
+    let pid = standby.pid();
+    let shown =
+        format!("SELECT coalesce(max(beat), 0) FROM node_process WHERE name LIKE '%/{pid}'");
+    clock.jump_to("+1h");
+    let before = group.count(&shown);
+    eventually("it has looked often since", Duration::from_secs(30), || {
+        (group.count(&shown) > before + 5).then_some(())
+    });
+    assert_eq!(role(standby.address).as_deref(), Some("standby"));
+    assert_eq!(group.count("SELECT epoch FROM node"), 1, "taken over");
+    // While it counts how long the leader has been silent: it has seen the last beat.
+    leader.kill();
+    let before = group.count(&shown);
+    eventually("it has looked since", Duration::from_secs(30), || {
+        (group.count(&shown) > before).then_some(())
+    });
+    clock.jump_to("-1h");
+    wait_for_role(&standby, "leader");
     assert_eq!(standby.stop(), Some(0));
 }

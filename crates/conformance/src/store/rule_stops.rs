@@ -1,5 +1,6 @@
 //! `RuleStops`: rules stop an item before it is sent, and a person lets it pass.
 
+use tollgate_core::actor;
 use tollgate_core::id::{Item, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{Intervened, NewItem, RuleStop, StatusMove};
@@ -10,6 +11,7 @@ use super::planning::secs;
 
 fn hold(rule: &str) -> RuleStop {
     RuleStop {
+        actor: actor::RULES,
         rules: vec![rule.to_owned()],
         why: format!("{rule} is against it"),
         rejected: None,
@@ -18,6 +20,7 @@ fn hold(rule: &str) -> RuleStop {
 
 fn reject() -> RuleStop {
     RuleStop {
+        actor: actor::SENDER,
         rejected: Some(StatusMove::new(&["SCHEDULED"], "REJECTED")),
         ..hold("r#1")
     }

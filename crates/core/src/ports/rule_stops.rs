@@ -27,6 +27,8 @@ pub trait RuleStops: Send + Sync {
 
 #[derive(Debug, Clone)]
 pub struct RuleStop {
+    /// Who stops it, of [`crate::actor`]: the rules, or the sender that can make no request of it.
+    pub actor: &'static str,
     /// What a release lets pass: each rule in the words it has now.
     pub rules: Vec<String>,
     pub why: String,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tollgate_core::actor;
 use tollgate_core::ports::{RuleStop, StoreResult};
 
 use super::Sender;
@@ -12,6 +13,7 @@ impl Sender {
     /// Nothing can be made of this one item for its downstream: a person decides, and the lane goes on.
     pub(super) async fn cannot_be_made(&self, job: &Job, why: &str) -> StoreResult<Sent> {
         let stop = RuleStop {
+            actor: actor::SENDER,
             rules: vec!["description".to_owned()],
             why: format!("the bank's description makes no request of it: {why}"),
             rejected: None,

@@ -78,6 +78,46 @@ async fn a_token_that_ends_in_a_storm_costs_no_payment_and_pauses_nothing() {
         2,
         "one token for all, and one more"
     );
+    println!("longest time between arrivals: {:?}", longest_gap(&street));
+}
+
+/// What the bank's clock says, for whoever reads the output.
+fn longest_gap(street: &Street) -> Duration {
+    let entries = street.bank.ledger().entries();
+    let mut arrivals: Vec<_> = entries.iter().map(|entry| entry.arrival).collect();
+    arrivals.sort();
+    let gaps = arrivals.windows(2).map(|two| two[1].saturating_sub(two[0]));
+    gaps.max().unwrap_or_default()
+}
+
+/// Three seconds of payments, and tokens that live for one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn tokens_that_end_all_the_time_are_renewed_before_and_none_is_ever_refused() {
+    let town = Town::new(60).await;
+    let street = Street::with_tokens_for(Duration::from_secs(1), town);
+    let (street, payments) = (Arc::new(street), 3 * PAYMENTS);
+    let sender = Arc::new(street.sender());
+    street.town.admit("a", "default", payments).await;
+    let mut storm = JoinSet::new();
+    for n in 0..payments {
+        let (street, sender) = (Arc::clone(&street), Arc::clone(&sender));
+        storm.spawn(pay(street, sender, format!("a{n}")));
+    }
+    let storm = tokio::time::timeout(PATIENCE, storm.join_all()).await;
+    let refused = |sent: &&Sent| match sent {
+        Sent::Done(_) => false,
+        Sent::Requeued(why) => why.contains("401"),
+        _ => true,
+    };
+    let tries: Vec<_> = storm.unwrap().into_iter().flatten().collect();
+    let refused: Vec<_> = tries.iter().filter(refused).collect();
+    assert!(refused.is_empty(), "{refused:?}");
+    assert_eq!(street.lane().await.lane.pause, None);
+    let ledger = street.bank.ledger();
+    assert_eq!(ledger.effective().len(), payments);
+    assert_eq!(ledger.doubles(), Vec::<String>::new());
+    assert!(street.bank.tokens_issued() >= 3);
+    println!("longest time between arrivals: {:?}", longest_gap(&street));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -8,6 +8,7 @@ mod clock_money;
 mod cutting;
 mod dispatching;
 mod feeding;
+mod fenced_gate;
 mod forecasting;
 mod lines;
 mod logins;

@@ -77,6 +77,24 @@ impl Street {
         Self::speaking(Dialect::Contract, honours_keys, town, faults, profile)
     }
 
+    /// To one that speaks PayPal, and whose tokens live so long.
+    pub(crate) fn with_tokens_for(tokens_live: Duration, town: Town) -> Self {
+        let speaks = Dialect::Paypal;
+        let options = BankOptions {
+            speaks,
+            tokens_live,
+            ..BankOptions::default()
+        };
+        let bank = Bank::start(options).unwrap();
+        Self {
+            town,
+            url: bank.url(),
+            bank,
+            profile: promises(true),
+            speaks,
+        }
+    }
+
     /// To a bank that speaks another language, by its shipped description.
     pub(crate) fn speaking(
         speaks: Dialect,

@@ -5,6 +5,7 @@
 //! is another run's by then, and one that was rejected is found as such.
 
 use metrics::counter;
+use tollgate_core::actor;
 use tollgate_core::flow::{ExecInput, StepError};
 use tollgate_core::ports::{ItemView, RuleStop, StoreResult};
 use tollgate_dispatch::Sent;
@@ -68,6 +69,7 @@ async fn stop(
         rejects,
     } = objection;
     let stop = RuleStop {
+        actor: actor::RULES,
         rules: keys,
         why: why.clone(),
         rejected: rejects.then(|| moves().refused),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tollgate_core::actor;
 use tollgate_core::flow::{Call, Ctx, End, ExecInput, Flow, FlowError, Policy, Step, StepError};
 use tollgate_core::id::LaneName;
-use tollgate_core::ports::{NewAudit, Request, Store, Then};
+use tollgate_core::ports::{ItemView, NewAudit, Request, Store, Then};
 use tollgate_dispatch::{Executes, Inline, Job, Sent};
 
 use super::before_send::{stopped_by_rules, was_rejected_by_rules};
@@ -163,6 +163,15 @@ impl ExecutePayment {
         }
         Ok(Sent::Superseded("another run owns the item".to_owned()))
     }
+}
+
+/// What a question about a payment is made of: as it was sent last, or as it would be sent first.
+pub fn question_about(view: &ItemView) -> Option<Request> {
+    let context = PaymentContext::read(view.body.as_deref()?).ok()?;
+    let last = view.attempts.iter().rev().find(|it| !it.key.is_empty());
+    let first = || format!("payment-{}", context.payment_id);
+    let key = last.map_or_else(first, |attempt| attempt.key.clone());
+    Some(bank_request(&context, key))
 }
 
 /// What goes to the bank.

@@ -33,7 +33,7 @@ use tollgate_dispatch::{Executes, FileOrder, Forecaster, register_batch};
 use crate::notifications::Receiver;
 
 pub use dry_run::{Trial, Tried, dry_run};
-pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess};
+pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess, question_about};
 pub use init::{Admit, Answer, InitInput, PaymentInitFlow, Prepare, Verdict};
 pub use intake::{Accepted, Intake, IntakeError, Unrecorded, init_flow};
 pub use notify::{SendNotifications, times_reopened};

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use tollgate_core::outcome::AttemptKind;
 use tollgate_expression::{Expression, Facts, Vocabulary};
 
+use super::facts::OF_ANSWER;
 use super::reader::{Kind, Node, Wrong};
 
 #[derive(Debug, Clone)]
@@ -241,18 +242,22 @@ fn row(
         compiled.map(Some)
     };
     let done = [Meaning::Done, Meaning::DoneBefore];
+    let of_request = words.variables.split_at(OF_ANSWER).1;
+    let believed_if = verdict("believed_if")?;
     let row = Row {
         line: node.line,
         statuses,
         when: verdict("when")?,
         means,
-        believed_if: verdict("believed_if")?,
         reason: value("reason", &[Meaning::Refused, Meaning::Declined])?,
         reference: value("reference", &done)?,
         amount: value("amount", &done)?,
         currency: value("currency", &done)?,
         condition: fields.text("when")?.map(str::to_owned),
-        believes_anything: fields.text("believed_if")? == Some("true"),
+        believes_anything: believed_if
+            .as_ref()
+            .is_some_and(|it| it.speaks_of(of_request).is_none()),
+        believed_if,
     };
     check(&row, node, name)?;
     Ok(row)

@@ -22,7 +22,7 @@ pub enum Subject {
 }
 
 /// So many of the words below are about the answer. The others are about the request.
-const OF_ANSWER: usize = 4;
+pub(super) const OF_ANSWER: usize = 4;
 const PAYMENT_WORDS: &[&str] = &[
     "status",
     "headers",

@@ -54,7 +54,8 @@ struct Probe {
 /// What the bank promises about repeats; the configuration may say otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Promises {
-    pub honours_idempotency_key: bool,
+    /// None if the description leaves it to the configuration: banks that share an API may differ in it.
+    pub honours_idempotency_key: Option<bool>,
     pub key_retention_secs: u64,
     pub settle_secs: u64,
     pub remembers_refusals: bool,
@@ -84,7 +85,7 @@ impl Description {
         });
         let promises = promises(&file)?;
         let probe = probe(&file, subject, words, &answered)?;
-        if !promises.honours_idempotency_key && probe.is_none() {
+        if promises.honours_idempotency_key == Some(false) && probe.is_none() {
             return Err(Wrong {
                 line: send_node.line,
                 what: NO_WAY_OUT.to_owned(),
@@ -209,21 +210,34 @@ fn subject(file: &Fields<'_>) -> Result<Subject, Wrong> {
     }
 }
 
+const HONOURS: &str = "honours_idempotency_key";
+/// Says that the answer is the bank's, and that the configuration must give it.
+const ASK: &str = "ask the bank";
+
 fn promises(file: &Fields<'_>) -> Result<Promises, Wrong> {
     let node = file.required("promises")?;
     let known = [
-        "honours_idempotency_key",
+        HONOURS,
         "key_retention_secs",
         "settle_secs",
         "remembers_refusals",
     ];
     let fields = node.fields("promises", &known)?;
-    let honours = fields.yes("honours_idempotency_key")?;
-    let honours = honours.ok_or_else(|| {
-        node.wrong("promises needs honours_idempotency_key: whether a repeat under the same key is recognised")
-    })?;
+    let asks = fields.get(HONOURS).and_then(|node| node.text(HONOURS).ok());
+    let honours = match asks {
+        Some(ASK) => None,
+        Some(_) => {
+            let node = fields.get(HONOURS).unwrap_or(node);
+            return Err(node.wrong(
+                "promises.honours_idempotency_key must be true, false or \"ask the bank\"",
+            ));
+        }
+        None => fields.yes(HONOURS)?.map(Some).ok_or_else(|| {
+            node.wrong("promises needs honours_idempotency_key: whether a repeat under the same key is recognised")
+        })?,
+    };
     let retention = fields.secs("key_retention_secs")?;
-    if honours && retention.is_none() {
+    if honours == Some(true) && retention.is_none() {
         return Err(node.wrong("promises needs key_retention_secs: how long a key is remembered"));
     }
     Ok(Promises {

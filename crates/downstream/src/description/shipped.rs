@@ -9,7 +9,7 @@ const PAYMENTS: &str = include_str!("../../descriptions/contract.toml");
 const INVOICES: &str = include_str!("../../descriptions/contract-invoices.toml");
 
 /// By the name under which a configuration asks for them.
-pub const SHIPPED: [(&str, &str); 6] = [
+pub const SHIPPED: [(&str, &str); 7] = [
     ("contract", PAYMENTS),
     ("contract-invoices", INVOICES),
     (
@@ -27,6 +27,10 @@ pub const SHIPPED: [(&str, &str); 6] = [
     (
         "modern-treasury",
         include_str!("../../descriptions/modern-treasury.toml"),
+    ),
+    (
+        "berlin-group",
+        include_str!("../../descriptions/berlin-group.toml"),
     ),
 ];
 

@@ -148,6 +148,11 @@ const WRONG: &[(&str, &str, &str)] = &[
         "there is no [probe]",
     ),
     (
+        "honours_idempotency_key = true",
+        "honours_idempotency_key = \"maybe\"",
+        "must be true, false or \"ask the bank\"",
+    ),
+    (
         "key_retention_secs = 60",
         "",
         "key_retention_secs: how long",
@@ -285,5 +290,11 @@ fn what_is_promised_in_the_banks_name_is_told() {
     assert_eq!(
         told,
         ["status 503 when body.code == 'BUSY' promises that nothing was done"]
+    );
+    let text = LEAST.replace("body.id == paymentId", "has(body.id)");
+    let told = Description::read(&text).unwrap().bold_promises();
+    assert_eq!(
+        told,
+        ["status 200 is done, though the answer names nothing of ours"]
     );
 }

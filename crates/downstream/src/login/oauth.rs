@@ -239,6 +239,12 @@ impl OAuth {
                     "the token endpoint answered {status}: check client_id, client_secret and scope"
                 ));
             }
+            // It is not followed: the secret would go to a place that nobody has configured.
+            status @ 300..=399 => {
+                return Err(format!(
+                    "the token endpoint answered {status}, a redirect; write the address that it leads to into login.token_url"
+                ));
+            }
             status => return Err(format!("the token endpoint answered {status}")),
         }
         let said: Answered = serde_json::from_slice(&answer.body)

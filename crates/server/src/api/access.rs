@@ -108,6 +108,7 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/admin/lanes/{lane}/history", Read),
     ("GET", "/admin/storms", Read),
     ("POST", "/admin/storms/{storm}/reopen", Operate),
+    ("POST", "/admin/banks/{bank}/ask", Operate),
     ("GET", "/admin/calendars", Read),
     ("GET", "/admin/calendars/{name}", Read),
     ("PUT", "/admin/calendars/{name}", Operate),

@@ -13,6 +13,7 @@ use utoipa_axum::routes;
 use super::App;
 use super::error::ApiError;
 use super::refusals::{Door, Reads};
+use crate::leadership::Role;
 use crate::telemetry;
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -32,6 +33,10 @@ struct Ready {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "leader")]
     role: Option<&'static str>,
+    /// Why this standby cannot take over. Missing if it can.
+    #[serde(rename = "cannotLead", skip_serializing_if = "Option::is_none")]
+    #[schema(example = "gate.margin is 0.02 there and 0.1 here")]
+    cannot_lead: Option<String>,
 }
 
 /// Whether the process runs.
@@ -59,9 +64,11 @@ async fn ready(State(app): State<App>) -> Result<Json<Ready>, ApiError> {
     if app.engine.trouble().is_some() {
         return Err(away("the engine"));
     }
+    let role = app.nodes.map(|nodes| nodes.role());
     Ok(Json(Ready {
         status: "UP",
-        role: app.nodes.map(|nodes| nodes.role().as_str()),
+        role: role.as_ref().map(Role::as_str),
+        cannot_lead: role.and_then(Role::cannot_lead),
     }))
 }
 

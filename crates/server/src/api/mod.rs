@@ -4,6 +4,7 @@
 mod access;
 mod accounts;
 mod audit;
+mod bank_ask;
 mod billing_schedules;
 mod body;
 mod bulk;
@@ -70,6 +71,7 @@ use tollgate_domains::payments::{Bank, Intake, Routes, RulesInForce};
 use tollgate_domains::status_checks::StatusCheckService;
 use utoipa_axum::router::OpenApiRouter;
 
+use crate::asking::Asking;
 use crate::auth::Tokens;
 use crate::engines::Readiness;
 use crate::leadership::Nodes;
@@ -104,6 +106,8 @@ pub(crate) struct App {
     pub(crate) rules: Arc<RulesInForce>,
     pub(crate) checks: Arc<ChecksInForce>,
     pub(crate) routes: Arc<Routes<Bank>>,
+    /// Asks a bank about a payment.
+    pub(crate) asking: Arc<Asking>,
     /// Read anew when somebody asks for it.
     pub(crate) config_file: Option<PathBuf>,
     /// Whether a payment in doubt is resolved by two persons only.
@@ -149,6 +153,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(forecast::router())
         .merge(lanes::router())
         .merge(storms::router())
+        .merge(bank_ask::router())
         .merge(now::router())
         .merge(nodes::router())
         .merge(calendars::router())

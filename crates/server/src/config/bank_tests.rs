@@ -192,12 +192,25 @@ fn a_description_that_cannot_be_used_stops_the_start_with_its_line() {
             of("paypal-payouts", "honours_idempotency_key = false"),
             "the description has no [probe]",
         ),
+        (of("berlin-group", ""), "ask the bank whether it recognises"),
+        (
+            of("berlin-group", "honours_idempotency_key = true"),
+            "key_retention_secs",
+        ),
+        (
+            of("berlin-group", "honours_idempotency_key = false"),
+            "the description has no [probe]",
+        ),
     ];
     for (text, why) in table {
         let said = format!("{:#}", with(&text).unwrap_err());
         assert!(said.contains(why), "{text}: {said}");
-        assert!(said.contains("downstream.payments.") && said.lines().count() == 1);
+        assert!(said.contains("downstream.payments") && said.lines().count() == 1);
     }
+    let answered = "honours_idempotency_key = true\nkey_retention_secs = 3600";
+    let config = with(&of("berlin-group", answered)).unwrap();
+    let bank = config.downstream.banks().unwrap().remove(0).bank;
+    assert_eq!(bank.key_retention_secs, 3600);
 }
 
 #[test]

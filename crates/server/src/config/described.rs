@@ -34,8 +34,12 @@ pub(super) fn described(
     let (not_done, remembers) = (unsaid(NOT_DONE), unsaid(REMEMBERS));
     let is_contract = matches!(bank.description.as_str(), "contract" | "contract-invoices");
     if !is_contract {
-        if honours {
-            bank.honours_idempotency_key = promises.honours_idempotency_key;
+        match promises.honours_idempotency_key {
+            Some(said) if honours => bank.honours_idempotency_key = said,
+            None if honours || (bank.honours_idempotency_key && retention) => anyhow::bail!(
+                "{key}: the description leaves honours_idempotency_key to you: ask the bank whether it recognises a repeated key, and for how long; then write honours_idempotency_key = true and key_retention_secs"
+            ),
+            Some(_) | None => {}
         }
         if retention {
             bank.key_retention_secs = promises.key_retention_secs;

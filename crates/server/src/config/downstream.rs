@@ -120,6 +120,22 @@ impl Downstream {
         Ok(banks)
     }
 
+    /// One of them by the name that people use: "default" is the one of payments that name no gateway.
+    pub(crate) fn bank(&self, name: &str) -> anyhow::Result<NamedBank> {
+        let mut banks = self.banks()?;
+        let wanted = if name == DEFAULT_GATEWAY {
+            PAYMENTS
+        } else {
+            name
+        };
+        let Some(place) = banks.iter().position(|it| it.name == wanted) else {
+            let names: Vec<_> = banks.iter().skip(1).map(|it| it.name.as_str()).collect();
+            let names = [&[DEFAULT_GATEWAY], &names[..]].concat().join(", ");
+            bail!("unknown bank {name:?}; configured: {names}");
+        };
+        Ok(banks.swap_remove(place))
+    }
+
     /// The provider of invoices.
     pub(crate) fn provider(&self) -> anyhow::Result<NamedBank> {
         let invoices = ("downstream.invoices".to_owned(), "invoices".to_owned());

@@ -52,6 +52,14 @@ impl Role {
             Self::Standby(_) => "standby",
         }
     }
+
+    /// Why it cannot take over.
+    pub(crate) fn cannot_lead(self) -> Option<String> {
+        match self {
+            Self::Leader(_) => None,
+            Self::Standby(why) => why,
+        }
+    }
 }
 
 /// Why this process leads no more and must end.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tollgate_core::id::Epoch;
-use tollgate_core::leadership::{BEAT_EVERY, LOOK_EVERY, LeaderWatch, SILENT_AFTER, Verdict};
+use tollgate_core::leadership::{BEAT_EVERY, LOOK_EVERY, LeaderWatch, ProcessId, Verdict};
 use tollgate_core::ports::{Call, Leadership, Nodes, StoreError, StoreResult, Term};
 use tollgate_core::retry;
 use tollgate_engine::{Stop, Switch};
@@ -48,8 +48,8 @@ pub(super) struct Process {
     began: Instant,
     /// How the settings of the last leader that was seen alive differ from ours.
     other_settings: Option<String>,
-    /// Since when nobody leads, after that leader has resigned.
-    vacant_since: Option<Instant>,
+    /// Nobody leads, and it was said why this process does not.
+    has_said_why: bool,
 }
 
 impl Process {
@@ -70,7 +70,7 @@ impl Process {
             watch: LeaderWatch::default(),
             began: Instant::now(),
             other_settings: None,
-            vacant_since: None,
+            has_said_why: false,
         }
     }
 
@@ -149,7 +149,7 @@ impl Process {
     fn announce(&mut self, term: &RunningTerm) {
         self.switch.set(Some(term.handle()));
         self.role.send_replace(Role::Leader(term.epoch));
-        (self.other_settings, self.vacant_since) = (None, None);
+        (self.other_settings, self.has_said_why) = (None, false);
         if self.among.is_some() {
             metrics::counter!("tollgate_leader_changes_total").increment(1);
             tracing::info!(epoch = term.epoch.0, "this process leads");
@@ -235,10 +235,14 @@ impl Process {
     }
 
     async fn try_to_lead(&mut self, among: &dyn Leadership) -> anyhow::Result<Option<RunningTerm>> {
-        let Ok((nodes, Verdict::Vacant)) = self.look(among).await else {
+        let Ok((nodes, verdict)) = self.look(among).await else {
             return Ok(None);
         };
-        if !self.may_lead(&nodes) {
+        if verdict == Verdict::Led {
+            self.has_said_why = false;
+            return Ok(None);
+        }
+        if !self.may_lead(&nodes, among.process()) {
             return Ok(None);
         }
         let silent_for = self.watch.silent_for(self.began.elapsed());
@@ -280,7 +284,6 @@ impl Process {
         if nodes.seen.leader.is_none() {
             return;
         }
-        self.vacant_since = None;
         if !self.watch.was_alive() {
             return;
         }
@@ -300,23 +303,28 @@ impl Process {
         self.other_settings = other;
     }
 
-    /// With settings other than those of the leader it has seen alive, only after that one has resigned and
-    /// nobody else leads: so settings are changed by restarting one process after the other.
-    fn may_lead(&mut self, nodes: &Nodes) -> bool {
+    /// With settings other than those of the leader it has seen alive, only when every process that had them has
+    /// ended in order: so settings are changed by restarting one process after the other.
+    fn may_lead(&mut self, nodes: &Nodes, this: ProcessId) -> bool {
         let Some(difference) = &self.other_settings else {
             return true;
         };
-        if nodes.seen.leader.is_some() {
-            return false;
+        match settings::who_has_the_leaders(nodes, this) {
+            None => {
+                tracing::warn!(
+                    "no process with the last leader's settings is left; taking over with other ones: {difference}"
+                );
+                true
+            }
+            Some(other) => {
+                if !std::mem::replace(&mut self.has_said_why, true) {
+                    tracing::error!(
+                        "nobody leads, and this process does not: its settings are not the last leader's ({difference}), and {other} has not ended in order; start a process with the leader's settings, or restart this one"
+                    );
+                }
+                false
+            }
         }
-        let since = *self.vacant_since.get_or_insert_with(Instant::now);
-        let may = since.elapsed() >= SILENT_AFTER;
-        if may {
-            tracing::warn!(
-                "the last leader has resigned and nobody else leads; taking over with other settings: {difference}"
-            );
-        }
-        may
     }
 }
 

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use tollgate_core::leadership::ProcessId;
+use tollgate_core::ports::Nodes;
+
 use crate::config::Config;
 
 /// As text, which is kept beside the leader's name.
@@ -34,6 +37,16 @@ pub(crate) fn difference(theirs: &str, ours: &str) -> Option<String> {
     (!told.is_empty()).then(|| told.join(", "))
 }
 
+/// A process other than this one that had the last leader's settings and has not ended in order, by its name: one that
+/// was killed counts, since nobody knows whether it comes back.
+pub(crate) fn who_has_the_leaders(nodes: &Nodes, this: ProcessId) -> Option<String> {
+    let others = nodes.processes.iter().filter(|line| line.process != this);
+    let mut able = others.filter(|line| line.showing.cannot_lead.is_empty());
+    let named = able.next().map(|line| line.showing.name.clone());
+    let killed = || "the last leader".to_owned();
+    named.or_else(|| nodes.seen.leader.filter(|it| *it != this).map(|_| killed()))
+}
+
 fn lines(settings: &str) -> BTreeMap<&str, &str> {
     let pairs = settings.lines().filter_map(|line| line.split_once(" = "));
     pairs.collect()
@@ -41,7 +54,55 @@ fn lines(settings: &str) -> BTreeMap<&str, &str> {
 
 #[cfg(test)]
 mod tests {
+    use tollgate_core::id::Epoch;
+    use tollgate_core::leadership::Seen;
+    use tollgate_core::ports::{NodeLine, Showing};
+
     use super::*;
+
+    fn nodes(leader: Option<i64>, processes: &[(i64, &str)]) -> Nodes {
+        let line = |(process, cannot_lead): &(i64, &str)| NodeLine {
+            process: ProcessId(*process),
+            beat: 1,
+            showing: Showing {
+                name: format!("n{process}"),
+                address: String::new(),
+                version: String::new(),
+                cannot_lead: (*cannot_lead).to_owned(),
+            },
+        };
+        Nodes {
+            seen: Seen {
+                epoch: Epoch(3),
+                beat: 1,
+                leader: leader.map(ProcessId),
+            },
+            settings: String::new(),
+            processes: processes.iter().map(line).collect(),
+        }
+    }
+
+    #[test]
+    fn only_an_orderly_end_of_all_others_leaves_nobody_with_the_leaders_settings() {
+        let who = |leader, processes: &[(i64, &str)]| {
+            who_has_the_leaders(&nodes(leader, processes), ProcessId(7))
+        };
+        let other = "gate.margin is 0.1 there";
+        assert_eq!(who(Some(1), &[(1, ""), (7, other)]).as_deref(), Some("n1"));
+        // It resigned, and its row is still there; another one stands by.
+        assert_eq!(who(None, &[(1, ""), (7, other)]).as_deref(), Some("n1"));
+        // Killed, and its row was lost.
+        assert_eq!(
+            who(Some(1), &[(7, other)]).as_deref(),
+            Some("the last leader")
+        );
+        // Gone, or on its way out; others have other settings, too.
+        assert_eq!(who(None, &[(7, other)]), None);
+        let rest = [(1, "it is stopping"), (7, other), (8, other)];
+        assert_eq!(who(None, &rest), None);
+        // A takeover of ours whose answer was lost.
+        assert_eq!(who(Some(7), &[(7, other)]), None);
+    }
 
     #[test]
     fn a_difference_names_the_keys_and_both_values() {

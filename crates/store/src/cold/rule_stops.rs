@@ -1,7 +1,6 @@
 //! Payments that rules stop before they are sent, and whom new rules would stop.
 
 use async_trait::async_trait;
-use tollgate_core::actor;
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{
@@ -69,7 +68,7 @@ async fn apply(tx: &Tx, item: &Item, run: u32, stop: &RuleStop) -> StoreResult<b
         return Ok(false);
     };
     let (kind, id) = (&item.item_type, &item.id);
-    let author = Author::new(actor::RULES, stop.why.as_str());
+    let author = Author::new(stop.actor, stop.why.as_str());
     let before = found.queue_status.as_str();
     if let Some(rejected) = &stop.rejected {
         let now = tx.now().await?;

@@ -97,6 +97,7 @@ async fn requests(store: &PostgresStore) {
 /// Of what is under way, these have had no turn yet.
 async fn rules(store: &PostgresStore) {
     let stop = |rejected| RuleStop {
+        actor: tollgate_core::actor::RULES,
         rules: vec!["limit".into()],
         why: "no".into(),
         rejected,

@@ -1,0 +1,98 @@
+//! `tollgate bank probe`: asks a bank about a payment, and shows the answer and what it means.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use tollgate_core::Timestamp;
+use tollgate_core::outcome::AttemptKind;
+use tollgate_server::{Config, ask_directly, shown_request};
+
+use crate::bank_try::request;
+use crate::remote;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Probe {
+    /// The gateway's name, or "default" for downstream.payments.
+    name: String,
+    /// The payment to ask about.
+    payment_id: String,
+    /// Prints the question as it would go out, with credentials masked, and asks nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Asks from here, without a server: the question is not counted in the lane's limit.
+    #[arg(long, conflicts_with = "dry_run")]
+    direct: bool,
+    /// Configuration file of the server, for --dry-run and --direct.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    remote: remote::Args,
+}
+
+#[expect(clippy::print_stdout, reason = "question and answer are data")]
+pub(crate) async fn run(it: &Probe) -> anyhow::Result<ExitCode> {
+    let Probe {
+        name, payment_id, ..
+    } = it;
+    if it.dry_run {
+        let config = Config::load(it.config.as_deref())?;
+        let request = request(payment_id, &json!({ "paymentId": payment_id }));
+        let shown = shown_request(&config, name, AttemptKind::Probe, &request)?;
+        println!("{shown}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let answer = if it.direct {
+        let config = Config::load(it.config.as_deref())?;
+        serde_json::to_value(ask_directly(&config, name, payment_id, now()).await?)?
+    } else {
+        let path = format!("/admin/banks/{}/ask", remote::quoted(name));
+        let asked = remote::post(&it.remote, &path, &json!({ "paymentId": payment_id })).await;
+        asked.context("nothing was asked; without a server use --direct --config FILE")?
+    };
+    println!(
+        "{}",
+        if it.remote.json {
+            answer.to_string()
+        } else {
+            shown(&answer)
+        }
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+fn shown(answer: &Value) -> String {
+    let text = |field: &str| answer[field].as_str().unwrap_or_default();
+    let mut shown = format!("{}\n\n", text("question"));
+    // Writing to a string does not fail.
+    let _ = match &answer["status"] {
+        Value::Null => writeln!(shown, "no whole answer"),
+        status => writeln!(shown, "status {status}"),
+    };
+    let body = text("body").trim_end();
+    if !body.is_empty() {
+        let _ = writeln!(shown, "{body}");
+    }
+    let row = match &answer["line"] {
+        Value::Null => "no row of the description applies".to_owned(),
+        line => format!("the row in line {line} of the description"),
+    };
+    let _ = write!(
+        shown,
+        "\n{} ({row})\n{}",
+        text("means"),
+        text("explanation")
+    );
+    shown
+}
+
+/// A signature may carry the time; there is no store to ask for it.
+fn now() -> Timestamp {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "one question without a store; nothing is decided by it"
+    )]
+    jiff::Timestamp::now()
+}

@@ -1,0 +1,79 @@
+//! `POST /admin/banks/{bank}/ask`: one question to a bank about a payment, for a person.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use tollgate_core::id::{ItemId, check_item_id};
+use tollgate_core::lane_in_force::Standing;
+use tollgate_domains::payments;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::App;
+use super::body::{Body, parse, wrong};
+use super::error::ApiError;
+use super::extract::Path;
+use super::refusals::Changes;
+use crate::asking::{BankAnswer, only_the_id};
+use crate::auth::Caller;
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schema(as = BankQuestion)]
+struct AskRequest {
+    /// Id of the payment. It need not be known here.
+    #[schema(min_length = 1, max_length = 128, example = "pay_001")]
+    payment_id: String,
+}
+
+/// Asks a bank whether it knows a payment.
+///
+/// The question takes a turn in the bank's lane. The answer changes nothing: a payment in doubt is asked about by its own
+/// flow.
+#[utoipa::path(
+    post, path = "/admin/banks/{bank}/ask", operation_id = "askBank", tag = "lanes",
+    params(("bank" = String, Path, description = "Name of a gateway, or `default`.", example = "default")),
+    request_body = AskRequest,
+    responses(
+        (status = 200, description = "The answer, and its meaning.", body = BankAnswer),
+        (status = 502, description = "Nothing was asked; the error says why.", body = super::error::ErrorBody),
+        Changes,
+    ),
+)]
+async fn ask(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<BankAnswer>, ApiError> {
+    let AskRequest { payment_id: id } = parse(&headers, body)?;
+    check_item_id(&id).map_err(|why| wrong("paymentId", why))?;
+    let bank = app.asking.bank(&name);
+    let bank = bank.map_err(|why| ApiError::not_found(why.to_string()))?;
+    let view = app.store.item(&payments::item(&ItemId::new(&id))).await?;
+    let known = view.as_ref().and_then(payments::question_about);
+    let request = known.unwrap_or_else(|| only_the_id(&id));
+    let now = app.store.now().await?;
+    // At once, and not after the patience for a turn.
+    let lane = app.store.lane(&bank.bank.lane).await?;
+    if let Some(Standing::Closed { why, .. }) = lane.map(|lane| lane.standing(now)) {
+        let error = format!("nothing was asked: {why}");
+        return Err(ApiError::conflict(error));
+    }
+    tracing::info!(
+        bank = name,
+        payment = id,
+        actor = caller.name(),
+        "a person asks the bank"
+    );
+    let asked = app.asking.ask(bank, &request, now).await;
+    let asked = asked.map_err(|why| ApiError::new(StatusCode::BAD_GATEWAY, format!("{why:#}")))?;
+    Ok(Json(asked))
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(ask))
+}
