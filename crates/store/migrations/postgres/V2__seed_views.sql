@@ -97,7 +97,13 @@ BEGIN
         WHERE n.value <> o.value;
     PERFORM pg_advisory_xact_lock(hashtextextended('tollgate/setting/item_type/' || OLD.item_type, 0));
     INSERT INTO setting (kind, name, version, body, actor, reason, created_at)
-        SELECT kind, name, version + 1, (body::jsonb || changed)::text, who, why, tg_now()
+        SELECT kind, name, version + 1,
+               -- A flow holds items of one claim.
+               jsonb_set(body::jsonb || changed, '{itemsPerFlow}',
+                         to_jsonb(least((body::jsonb ->> 'itemsPerFlow')::bigint,
+                                        ((body::jsonb || changed) ->> 'batchSize')::bigint)),
+                         false)::text,
+               who, why, tg_now()
         FROM setting WHERE kind = 'item_type' AND name = OLD.item_type
         ORDER BY version DESC LIMIT 1
         RETURNING * INTO written;

@@ -84,7 +84,10 @@ BEGIN
         END;
     INSERT INTO setting (kind, name, version, body, actor, reason, created_at)
         SELECT kind, name, version + 1,
-               json_set(body, '$.enabled', json(CASE NEW.enabled WHEN 1 THEN 'true' ELSE 'false' END),
+               -- A flow holds items of one claim.
+               json_set(json_replace(body, '$.itemsPerFlow',
+                                     min(json_extract(body, '$.itemsPerFlow'), NEW.batch_size)),
+                        '$.enabled', json(CASE NEW.enabled WHEN 1 THEN 'true' ELSE 'false' END),
                         '$.batchSize', NEW.batch_size,
                         '$.dispatchIntervalSecs', NEW.dispatch_interval_secs,
                         '$.jitterWindowMs', NEW.jitter_window_ms,
