@@ -45,7 +45,7 @@ pub(crate) use status_checks::{Elasticsearch, ServiceAt, StatusCheck};
 
 use crate::banks::Banks;
 use crate::check_services;
-use crate::engines;
+use crate::on_temporal;
 use crate::providers::Provider;
 use crate::receivers::Receivers;
 use crate::tls;
@@ -223,7 +223,7 @@ impl Config {
             Receivers::connect(&config.downstream.notifications).map(drop),
             Provider::connect(&config.downstream).map(drop),
             tls::acceptor(&config.tls).map(drop),
-            engines::check_files(&config.engine),
+            on_temporal::check_files(&config.engine),
             check_services::connect(&config).map(drop),
         ];
         let mut problems: Vec<String> = vec![];
