@@ -359,7 +359,9 @@ impl Sender {
         let began = Instant::now();
         let heard = match kind {
             AttemptKind::Send if !doubt.permits(profile, turn_at, era) => Ok(Heard {
-                outcome: Outcome::retry("not sent: the bank may have forgotten the key meanwhile"),
+                outcome: Outcome::retry(
+                    "not sent: the bank may have forgotten the key in the meantime",
+                ),
                 health: Health::Untold,
                 is_duplicate: false,
             }),
@@ -377,7 +379,7 @@ impl Sender {
         count::exchange(self.connector.lane(), kind, outcome.state());
         if matches!(outcome, Outcome::Unknown(_)) {
             // What was answered is in the attempt; a bank may repeat an account in it.
-            tracing::warn!(item = %job.item, ?kind, "in doubt: nobody knows the outcome");
+            tracing::warn!(item = %job.item, ?kind, "in doubt: outcome unknown");
         }
         let evidence_in = match kind {
             AttemptKind::Send => None,

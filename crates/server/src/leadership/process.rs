@@ -313,7 +313,7 @@ impl Process {
         let may = since.elapsed() >= SILENT_AFTER;
         if may {
             tracing::warn!(
-                "the last leader has resigned and nobody else leads; taking over with other settings: {difference}"
+                "the last leader has resigned and there is no other leader; taking over with different settings: {difference}"
             );
         }
         may
@@ -355,7 +355,7 @@ async fn resign(among: &dyn Leadership, epoch: Epoch) -> bool {
         let mut tries = 0;
         while let Err(error) = among.resign(epoch).await {
             tries += 1;
-            tracing::warn!(%error, tries, "the store cannot be told that this process leads no more");
+            tracing::warn!(%error, tries, "cannot record in the store that this process no longer leads");
             sleep(TRIES.pause_after(tries)).await;
         }
     };
