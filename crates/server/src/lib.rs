@@ -25,7 +25,8 @@ mod places;
 mod providers;
 mod pulse;
 mod receivers;
-#[cfg(all(test, feature = "temporal"))]
+#[cfg(test)]
+#[cfg(feature = "temporal")]
 mod replays;
 mod retries;
 mod rules;
