@@ -34,7 +34,9 @@ pub(crate) use auth::Auth;
 pub use auth::Token;
 pub use described::read as read_description;
 pub(crate) use downstream::{Downstream, NamedBank};
-pub(crate) use engine::{Engine, EngineAt, Role, Temporal, WorkerSize};
+pub(crate) use engine::{Engine, EngineAt, Role};
+#[cfg(feature = "temporal")]
+pub(crate) use engine::{Temporal, WorkerSize};
 pub(crate) use http::{Http, Tls};
 pub(crate) use invoices::Invoices as InvoicesConfig;
 pub(crate) use lanes::LaneText;

@@ -38,6 +38,10 @@ pub(crate) struct Worlds {
 
 pub(crate) enum RunningEngine {
     Embedded(Leading),
+    #[cfg_attr(
+        not(feature = "temporal"),
+        expect(dead_code, reason = "only Temporal uses it")
+    )]
     Temporal(TemporalService),
 }
 
@@ -166,6 +170,10 @@ pub(crate) async fn dispatcher(
 }
 
 /// Where the flows of all item types are put, now and by default, and where they were put by the last versions.
+#[cfg_attr(
+    not(feature = "temporal"),
+    expect(dead_code, reason = "only Temporal uses it")
+)]
 pub(crate) async fn exec_queues(store: &dyn Store) -> anyhow::Result<BTreeSet<String>> {
     let mut queues = BTreeSet::new();
     for (item_type, default) in item_types() {
