@@ -55,7 +55,7 @@ fn exchange(
     body(&mut stream)?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
-    let (head, body) = answer.split_once("\r\n\r\n").context("half an answer")?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("incomplete answer")?;
     let status = head.split(' ').nth(1).unwrap_or_default();
     ensure!(status.starts_with('2'), "{what}: {status} {body}");
     Ok(body.to_owned())

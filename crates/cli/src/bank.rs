@@ -15,21 +15,21 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check a description and run its recorded examples; fails if anything is wrong.
+    /// Check a bank description and run its recorded examples. Exits with 1 on any error.
     Check {
         /// A TOML file, or the name of a shipped description.
         #[arg(value_name = "FILE|NAME")]
         description: String,
     },
-    /// Send one payment to a configured bank through a running server, and show what came of it.
+    /// Send one payment to a configured bank through a running server, and show the result.
     Try(Box<bank_try::Try>),
-    /// Ask a bank whether it knows a payment, and show the answer and what it means.
+    /// Ask a bank for the status of a payment, and show the answer and its meaning.
     Probe(bank_probe::Probe),
     /// List the shipped descriptions.
     List,
-    /// Print a shipped description, to start your own from.
+    /// Print a shipped description, as a template for your own.
     Show {
-        /// Its name, as `tollgate bank list` prints it.
+        /// Name from `tollgate bank list`.
         name: String,
     },
 }
@@ -81,7 +81,7 @@ fn list() -> ExitCode {
 fn show(name: &str) -> anyhow::Result<ExitCode> {
     let text = Description::shipped(name);
     let text = text.ok_or_else(|| {
-        anyhow::anyhow!("{name:?} is not shipped; `tollgate bank list` prints what is")
+        anyhow::anyhow!("{name:?} is not a shipped description; see `tollgate bank list`")
     })?;
     print!("{text}");
     Ok(ExitCode::SUCCESS)

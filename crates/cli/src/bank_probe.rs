@@ -15,14 +15,14 @@ use crate::remote;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Probe {
-    /// The gateway's name, or "default" for downstream.payments.
+    /// Gateway name, or "default" for downstream.payments.
     name: String,
-    /// The payment to ask about.
+    /// Payment id.
     payment_id: String,
-    /// Prints the question as it would go out, with credentials masked, and asks nothing.
+    /// Print the status query with credentials masked, and send nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Asks from here, without a server: the question is not counted in the lane's limit.
+    /// Ask without a server. The lane limit does not count this query.
     #[arg(long, conflicts_with = "dry_run")]
     direct: bool,
     /// Configuration file of the server, for --dry-run and --direct.

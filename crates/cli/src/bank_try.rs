@@ -21,7 +21,7 @@ const EVERY: Duration = Duration::from_millis(200);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Try {
-    /// The gateway's name, or "default" for downstream.payments.
+    /// Gateway name, or "default" for downstream.payments.
     name: String,
     /// Amount to pay, such as 1.00.
     #[arg(long)]
@@ -29,22 +29,22 @@ pub(crate) struct Try {
     /// Currency, such as EUR.
     #[arg(long)]
     currency: String,
-    /// Account to pay from.
+    /// Debtor account.
     #[arg(long, value_name = "ACCOUNT")]
     debtor: String,
-    /// Name of who pays.
+    /// Debtor name.
     #[arg(long, value_name = "NAME", default_value = "Tollgate")]
     debtor_name: String,
-    /// Account to pay to.
+    /// Creditor account.
     #[arg(long, value_name = "ACCOUNT")]
     creditor: String,
-    /// Name of who is paid.
+    /// Creditor name.
     #[arg(long, value_name = "NAME", default_value = "Tollgate")]
     creditor_name: String,
-    /// Prints the request as it would go out, with credentials masked, and sends nothing.
+    /// Print the request as it would be sent, with credentials masked; send nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Pays without asking first.
+    /// Send without asking for confirmation.
     #[arg(long)]
     yes: bool,
     /// Configuration file of the server.

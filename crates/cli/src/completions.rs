@@ -9,7 +9,7 @@ use clap_complete::aot::{Shell, generate};
 use crate::Cli;
 
 const HELP: &str = "\
-Where it goes:
+Install it with:
   bash   tollgate completions bash > ~/.local/share/bash-completion/completions/tollgate
   zsh    tollgate completions zsh > \"${fpath[1]}/_tollgate\"
   fish   tollgate completions fish > ~/.config/fish/completions/tollgate.fish";
@@ -17,7 +17,7 @@ Where it goes:
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// For which shell.
+    /// Shell to generate completions for.
     shell: Shell,
 }
 

@@ -17,12 +17,12 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Says what is wrong, one sentence per line; fails if anything is.
+    /// Check a configuration and print one error per line. Exits with 1 on any error.
     Check {
-        /// Configuration file; what it leaves out keeps its documented default.
+        /// Configuration file. Keys that are not set keep their documented default.
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
-        /// Also shows where the lanes of the file and those of a running server differ.
+        /// Also compare the lanes of the file with those of a running server.
         #[arg(long)]
         lanes: bool,
         #[command(flatten)]
@@ -47,7 +47,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 println!("{difference}");
             }
         }
-        println!("the configuration is good");
+        println!("the configuration is valid");
         return Ok(ExitCode::SUCCESS);
     }
     for problem in problems {

@@ -26,7 +26,7 @@ use crate::talk::{bar, say};
 
 const WINDOW_SECS: u32 = 4;
 const LANE: &str = "default";
-/// From the first payment taken in to the second in which all are due.
+/// Time from the first accepted payment to the second in which all are due.
 const LEAD_SECS: i64 = 3;
 /// A storm that has not ended this long after its planned finish is reported as it is.
 const SLACK: SignedDuration = SignedDuration::from_mins(1);
@@ -37,16 +37,16 @@ const LINE_EVERY: u32 = 25;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How many payments fall due in the same second.
+    /// Number of payments due in the same second.
     #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     payments: u32,
-    /// How many the bank takes in any second; it refuses more.
+    /// The bank's limit: requests in any second. It refuses more.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=5000))]
     limit: u32,
-    /// The same seed makes the same feed.
+    /// Random seed; the same seed generates the same payments.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Keeps the console open after the proof, until Ctrl-C.
+    /// Keep the console running after the demo, until Ctrl-C.
     #[arg(long)]
     stay: bool,
 }
@@ -222,7 +222,7 @@ async fn watch(
             break;
         }
         if store.now().await? > give_up_at {
-            say("not all payments have ended in time; what follows says which promise is broken");
+            say("not all payments ended in time; see which check failed below");
             break;
         }
         tokio::time::sleep(LOOK).await;

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tollgate_server::Log;
 
-/// Lands payments on a bank at exactly the rate it permits, each once.
+/// Payments dispatcher: sends each payment once, at no more than the rate the bank permits.
 #[derive(Debug, Parser)]
 #[command(name = "tollgate", version)]
 struct Cli {
@@ -29,22 +29,22 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// See it work: a storm of payments, a sandbox bank, and the proof. Needs no set-up.
+    /// Run a demo: a burst of payments against a sandbox bank.
     Demo(demo::Args),
     /// Run the service: HTTP API, console, dispatcher and engine.
     Serve(serve::Args),
-    /// Run the fake bank alone, with faults of your choice and a ledger of its own.
+    /// Run the sandbox bank alone, with configurable faults.
     Sandbox(sandbox::Args),
-    /// Print the API's contract: the OpenAPI document that a server answers at /openapi.json.
+    /// Print the OpenAPI document of the API.
     Openapi,
-    /// Tokens for the API.
+    /// Create tokens for the API.
     #[command(subcommand)]
     Token(token::Command),
-    /// Banks: check a description, list the shipped ones, try a configured bank.
+    /// Check bank descriptions, or test a configured bank.
     Bank(bank::Args),
-    /// What is wrong with a configuration, without starting anything.
+    /// Check a configuration without starting the service.
     Config(config::Args),
-    /// Print what a shell needs to complete these commands.
+    /// Print a shell completion script.
     Completions(completions::Args),
     #[command(flatten)]
     Remote(remote::Command),

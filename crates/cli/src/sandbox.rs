@@ -13,17 +13,19 @@ use crate::serve::asked_to_stop;
 use crate::talk::say;
 
 const SPEC_HELP: &str = "\
-A fault is WHICH: FAULT; several are separated by ';' or line ends (reference: docs/sandbox.md).
-  WHICH  [1 in N] sends|probes|webhooks|lookups|notifies|checks|all [N | N-M | N-] [of payment ID | of each payment]
-  FAULT  latency TIME, work TIME, settle TIME, forget-key TIME with TIME as 20ms, 2s or 5m;
-         decline (charges only); or
-         STATUS, reset, stall, half, garbage, empty, wrong-id, wrong-amount, huge, each
-         [before|after] the work";
+Faults: write each as WHICH: FAULT, and separate several by ';' or newlines.
+  WHICH  [1 in N] sends|probes|webhooks|lookups|notifies|checks|all
+         [N | N-M | N-] [of payment ID | of each payment]
+  FAULT  latency TIME, work TIME, settle TIME, forget-key TIME,
+         with TIME as 20ms, 2s or 5m; decline (charges only); or
+         STATUS, reset, stall, half, garbage, empty, wrong-id, wrong-amount
+         or huge, each [before|after] the work
+Reference: docs/sandbox.md";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = SPEC_HELP)]
 pub(crate) struct Args {
-    /// Where the bank listens; port 0 takes any free one.
+    /// Listen address; port 0 picks a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9090")]
     listen: SocketAddr,
     /// The bank refuses more than this many requests in any second.
@@ -34,28 +36,28 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     limit: u32,
-    /// Which API the bank speaks: the contract of docs/bank.md, Stripe transfers, or PayPal payouts.
+    /// API to emulate: the contract of docs/bank.md, Stripe transfers, or PayPal payouts.
     #[arg(long = "as", value_name = "API", default_value = "contract")]
     speaks: Speaks,
-    /// With --as paypal: OAuth tokens end after this many seconds.
+    /// With --as paypal: lifetime of OAuth tokens in seconds.
     #[arg(long, value_name = "SECS", default_value_t = 32_400, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     token_secs: u32,
-    /// Decides when faults strike that strike one in n.
+    /// Random seed for faults with a probability ("1 in N").
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// What goes wrong, as a file or as text: "send 3: reset after; 1 in 50: stall".
+    /// Faults to inject, as a file or as text: "send 3: reset after; 1 in 50: stall".
     #[arg(long, value_name = "FILE|SPEC")]
     faults: Option<String>,
-    /// Holds every answer back; short for the fault "all: latency".
+    /// Delay every answer; short for the fault "all: latency".
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=86_400_000))]
     latency_ms: Option<u32>,
-    /// Forgets keys so long after the work, so that a repeat pays twice; short for "sends: forget-key".
+    /// Forget idempotency keys after this time, so that a repeat pays twice; short for "sends: forget-key".
     #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u32).range(..=86_400))]
     forget_keys_after: Option<u32>,
-    /// A probe finds a payment only so long after the work; short for "sends: settle".
+    /// Delay until status queries find a payment; short for "sends: settle".
     #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u32).range(..=86_400))]
     settle: Option<u32>,
-    /// Closes connections that have been idle for so long. Without it they stay open.
+    /// Close connections that are idle for this long. Default: keep them open.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=86_400_000))]
     close_idle_ms: Option<u32>,
 }
@@ -156,11 +158,11 @@ fn announce(bank: &Bank, limit: u32, speaks: Speaks) {
     println!("{url}");
     say(&format!(
         "sandbox bank on {url}, at most {limit} in any second\n\
-         point Tollgate at it:  {configuration}\n\
-         what reached it:       curl {url}/sandbox/ledger      (every arrival: ?entries=true)\n\
-         who was told:          curl {url}/sandbox/webhooks    (notify {url}/webhooks with the secret {WEBHOOK_SECRET})\n\
-         what goes wrong:       curl {url}/sandbox/faults      (change it: -X PUT -d 'send 3: reset after')\n\
-         begin anew:            curl -X DELETE {url}/sandbox/ledger"
+         configure Tollgate:  {configuration}\n\
+         ledger:              curl {url}/sandbox/ledger      (every arrival: ?entries=true)\n\
+         webhooks:            curl {url}/sandbox/webhooks    (notify {url}/webhooks with the secret {WEBHOOK_SECRET})\n\
+         faults:              curl {url}/sandbox/faults      (change it: -X PUT -d 'send 3: reset after')\n\
+         reset:               curl -X DELETE {url}/sandbox/ledger"
     ));
 }
 

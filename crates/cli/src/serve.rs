@@ -14,25 +14,25 @@ use crate::sandbox::read_faults;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Configuration file; what it leaves out keeps its documented default.
+    /// Configuration file. Keys that are not set keep their documented default.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Overrides `listen`.
+    /// Override `listen`.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// Overrides `store.url`, e.g. sqlite:tollgate.db.
+    /// Override `store.url`, e.g. sqlite:tollgate.db.
     #[arg(long, value_name = "URL")]
     store: Option<String>,
-    /// Leaves the operator's console out and serves the API alone.
+    /// Serve the API without the console.
     #[arg(long)]
     no_console: bool,
-    /// Puts new rules in force even if they stop more than 100 waiting payments.
+    /// Apply new rules even if they stop more than 100 waiting payments.
     #[arg(long)]
     confirm_rules: bool,
-    /// Starts a fake bank in this process and sends everything there.
+    /// Start a sandbox bank in this process and send everything to it.
     #[arg(long)]
     sandbox: bool,
-    /// With --sandbox: the bank refuses more than this many requests in any second.
+    /// With --sandbox: the bank's limit in requests per second.
     #[arg(
         long,
         value_name = "PER_SECOND",
@@ -41,7 +41,7 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     sandbox_limit: u32,
-    /// With --sandbox: what goes wrong there, as a file or as text: "1 in 50: reset after".
+    /// With --sandbox: faults to inject, as a file or as text: "1 in 50: reset after".
     #[arg(long, value_name = "FILE|SPEC", requires = "sandbox")]
     sandbox_faults: Option<String>,
 }
@@ -76,7 +76,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     // The port first: if it is taken, nothing has been started.
     let listener = TcpListener::bind(config.listen).await.with_context(|| {
         format!(
-            "listen: {} is not free; stop what uses it or give another with --listen",
+            "listen: {} is already in use; stop the process that uses it, or set another address with --listen",
             config.listen
         )
     })?;
@@ -99,7 +99,7 @@ fn start_bank(limit: u32, faults: Faults) -> anyhow::Result<Bank> {
     tracing::info!(
         url = bank.url(),
         limit,
-        "sandbox bank; GET /sandbox/ledger shows what reached it, GET /sandbox/webhooks who was told"
+        "sandbox bank; GET /sandbox/ledger shows the payments, GET /sandbox/webhooks the webhooks"
     );
     Ok(bank)
 }

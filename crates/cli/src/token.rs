@@ -10,12 +10,12 @@ use tollgate_server::{Role, Token};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Makes a token. It is shown once and stored nowhere; the service keeps only its SHA-256.
+    /// Create a token. It is printed once and not stored; the service keeps only its SHA-256.
     Create {
-        /// Who will use it: a person or a system. It is the actor in the audit trail.
+        /// Person or system that uses the token. It appears as the actor in the audit log.
         #[arg(long)]
         name: String,
-        /// What it is good for: ingest, read or operate.
+        /// Role: ingest, read or operate.
         #[arg(long)]
         role: Role,
     },
@@ -35,9 +35,9 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
 #[expect(clippy::print_stdout, reason = "the token and its entry are data")]
 #[expect(clippy::print_stderr, reason = "talk goes to stderr")]
 fn show(text: &str, entry: &Token) {
-    eprintln!("The token, shown this once; its user sends it as Authorization: Bearer TOKEN,");
+    eprintln!("The token. It is shown only once. Clients send it as Authorization: Bearer TOKEN,");
     eprintln!("and the tollgate commands read it from TOLLGATE_TOKEN or --token-file:");
     println!("{text}");
-    eprintln!("What the service needs to know it: add this to auth.tokens and start it again.");
+    eprintln!("Add this entry to auth.tokens of the service and restart it:");
     println!("{entry}");
 }

@@ -48,7 +48,7 @@ pub struct Blackout {
 }
 
 pub fn no_such_calendar(name: &CalendarName) -> String {
-    format!("calendar: there is no calendar \"{name}\"; write it first")
+    format!("calendar: there is no calendar \"{name}\"; create it first")
 }
 
 /// A calendar that opens again, however far one looks.
@@ -111,7 +111,7 @@ impl Calendar {
         if opens.is_some_and(|opens| opens.duration_since(now) < LONGEST_BLACKOUT) {
             return Ok(self);
         }
-        let never = "does not open within a year; to stop a lane, pause it";
+        let never = "does not open within a year; pause the lane instead";
         Err(one("calendar", never))
     }
 
@@ -219,7 +219,7 @@ fn read_weekly(
     if wrong.is_empty() && days.iter().all(Vec::is_empty) {
         wrong.insert(
             "weekly".into(),
-            "never opens; to stop a lane, pause it".into(),
+            "never opens; pause the lane instead".into(),
         );
     }
     days
@@ -258,7 +258,7 @@ fn read_hours(text: &str) -> Result<Hours, String> {
     };
     if to.is_some_and(|to| to <= from) {
         return Err(format!(
-            "\"{text}\" ends before it begins; for hours across midnight, give each day its part"
+            "\"{text}\" ends before it begins; split hours across midnight between the two days"
         ));
     }
     Ok(Hours { from, to })
@@ -272,7 +272,7 @@ fn read_blackouts(texts: &[Blackout], wrong: &mut Details) -> Vec<Stretch> {
         let why = if black.to <= black.from {
             "ends before it begins"
         } else if black.to.duration_since(black.from) > LONGEST_BLACKOUT {
-            "lasts longer than a year; to stop a lane, pause it"
+            "lasts longer than a year; pause the lane instead"
         } else {
             continue;
         };

@@ -107,7 +107,7 @@ impl fmt::Display for Certificate {
         writeln!(f, "Rate certificate, lane \"{}\"", self.lane)?;
         writeln!(f, "  from, to        {}, {}", self.from, self.to)?;
         if let Some(as_of) = self.as_of {
-            writeln!(f, "  as of           {as_of}; this time is not over")?;
+            writeln!(f, "  as of           {as_of}; the period is not over")?;
         }
         writeln!(f, "  sends           {}", self.sends)?;
         if let (Some(first), Some(last)) = (self.first_send, self.last_send) {
@@ -143,9 +143,9 @@ impl fmt::Display for Certificate {
         }
         let above = self.sends_above_limit;
         let verdict = if self.holds {
-            "no sliding second held more sends than its limit".to_owned()
+            "no sliding second had more sends than its limit".to_owned()
         } else {
-            format!("EXCEEDED: {above} sends ended a second that was above its limit")
+            format!("EXCEEDED: {above} sends were above the limit of their second")
         };
         let so_far = if self.as_of.is_some() { " so far" } else { "" };
         writeln!(f, "  verdict         {verdict}{so_far}")

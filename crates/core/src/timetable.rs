@@ -362,7 +362,7 @@ fn why_untold(lane: &LaneInForce) -> Untold {
         Some(pause) => Untold {
             code: UntoldCode::LanePaused,
             reason: format!(
-                "lane \"{name}\" is paused by {} until someone resumes it: {}",
+                "lane \"{name}\" is paused by {} until it is resumed: {}",
                 pause.actor, pause.reason
             ),
             since: pause.from.or(pause.since).unwrap_or(lane.effective_at),
@@ -370,7 +370,7 @@ fn why_untold(lane: &LaneInForce) -> Untold {
         None => Untold {
             code: UntoldCode::LaneNeverOpens,
             reason: format!(
-                "lane \"{name}\" never opens again for what waits on it; change its calendar"
+                "lane \"{name}\" never opens again for its waiting items; change its calendar"
             ),
             since: lane.effective_at,
         },

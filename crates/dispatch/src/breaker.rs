@@ -1,5 +1,5 @@
 //! The circuit breaker of one downstream: when too many exchanges fail or take too long, its lane
-//! is closed for a while, for longer each time, until exchanges work again. It only ever slows a
+//! is closed for a while, for longer each time, until requests succeed again. It only ever slows a
 //! lane down; the hard limit is the gate's. Pure: the sender carries its moves out.
 
 use std::collections::VecDeque;

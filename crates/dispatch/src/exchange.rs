@@ -104,7 +104,7 @@ impl Exchange {
         count::exchange(self.connector.lane(), kind, outcome.state());
         if matches!(outcome, Outcome::Unknown(_)) {
             // What was answered is in the attempt; a bank may repeat an account in it.
-            tracing::warn!(item = %job.item, ?kind, "in doubt: nobody knows the outcome");
+            tracing::warn!(item = %job.item, ?kind, "in doubt: outcome unknown");
         }
         let evidence_in = match kind {
             AttemptKind::Send => None,
@@ -159,7 +159,9 @@ impl Exchange {
         let is_safe = self.doubt.permits(profile, permit.turn_at(), permit.era());
         match self.kind {
             AttemptKind::Send if !is_safe => Ok(Heard {
-                outcome: Outcome::retry("not sent: the bank may have forgotten the key meanwhile"),
+                outcome: Outcome::retry(
+                    "not sent: the bank may have forgotten the key in the meantime",
+                ),
                 health: Health::Untold,
                 is_duplicate: false,
             }),

@@ -165,7 +165,7 @@ impl Feeder {
     }
 
     async fn note(&self, chunk: &ChunkId, why: &str) {
-        tracing::error!(%chunk, why, "the chunk could not be taken in; it is tried again");
+        tracing::error!(%chunk, why, "the chunk could not be processed; it is tried again");
         metrics::counter!("tollgate_intake_failures_total", "what" => "chunk").increment(1);
         if let Err(error) = self.store.chunk_failed(chunk, why).await {
             tracing::error!(%chunk, %error, "a failed try could not be noted");

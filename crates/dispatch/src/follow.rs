@@ -38,7 +38,7 @@ pub(crate) fn proved(heard: Heard, duplicate_proves: bool) -> Outcome {
 pub(crate) fn judge(said: Outcome, doubt: Doubt) -> Outcome {
     match (said, doubt) {
         (Outcome::Refused(reason), Doubt::Since { .. }) => Outcome::Unknown(format!(
-            "an earlier send is in doubt, and this proves nothing about it: {reason}"
+            "an earlier send is in doubt, and this answer proves nothing about it: {reason}"
         )),
         (said, _) => said,
     }

@@ -383,7 +383,7 @@ pub fn foresee(
 ) -> Option<ItemForecast> {
     let waits = |since: Timestamp| Untold {
         code: UntoldCode::WaitsForPerson,
-        reason: format!("it is {} and waits for a person", item.queue_status),
+        reason: format!("it is {} and needs a decision", item.queue_status),
         since,
     };
     let Some(lane) = lane else {
@@ -418,7 +418,7 @@ pub fn foresee_line(
     now: Timestamp,
 ) -> (Option<ItemForecast>, Option<bool>) {
     let waits = |since| {
-        let reason = format!("it is {} and waits for a person", record.queue_status);
+        let reason = format!("it is {} and needs a decision", record.queue_status);
         let code = UntoldCode::WaitsForPerson;
         let untold = Untold {
             code,

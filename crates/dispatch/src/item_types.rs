@@ -61,7 +61,7 @@ impl SwitchedOff {
     pub fn sentence(&self, item_type: &ItemType) -> String {
         let Author { actor, reason } = &self.by;
         let since = self.since;
-        format!("dispatch of {item_type} was switched off by {actor} at {since}: {reason}")
+        format!("dispatch of {item_type} was disabled by {actor} at {since}: {reason}")
     }
 }
 

@@ -89,17 +89,16 @@ impl LaneCare {
             Some(Circuit::Opens { pause, failed, of }) => {
                 tracing::warn!(%lane, ?pause, detail, "too many exchanges fail: the lane is closed for a while");
                 let last: String = detail.chars().take(LAST_CHARS).collect();
-                let why =
-                    format!("{failed} of the last {of} exchanges failed or were slow: {last}");
+                let why = format!("{failed} of the last {of} requests failed or were slow: {last}");
                 let author = Author::new(actor::BREAKER, why);
                 self.store.close_lane(lane, pause, author).await
             }
             Some(Circuit::Closes) => {
-                tracing::info!(%lane, "exchanges work again");
+                tracing::info!(%lane, "requests succeed again");
                 let entry = NewAudit {
                     action: "LANE_WORKS_AGAIN".into(),
                     actor: actor::BREAKER.into(),
-                    detail: format!("lane {lane}: exchanges work again"),
+                    detail: format!("lane {lane}: requests succeed again"),
                     ..NewAudit::default()
                 };
                 self.store.write_audit(entry).await

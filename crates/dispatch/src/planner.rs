@@ -193,7 +193,7 @@ impl Planner {
             };
             Some((outlook, enough))
         });
-        let too_far = "this would fill too many windows to look at; ask about fewer items";
+        let too_far = "the forecast would need too many windows; use fewer items";
         reckoned
             .await?
             .ok_or_else(|| StoreError::Invalid(too_far.to_owned()))
@@ -241,8 +241,7 @@ impl Planner {
         Ok(much_later.then(|| {
             let after = after.map_or("never".to_owned(), |after| after.to_string());
             format!(
-                "{queued} items wait on lane \"{name}\", and with this the last could go out at {after}; \
-                 send it again with \"confirm\": true if you mean it"
+                "{queued} items wait on lane \"{name}\", and the last one could only be sent at {after}; repeat with \"confirm\": true to apply the change"
             )
         }))
     }

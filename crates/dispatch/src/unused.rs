@@ -81,10 +81,7 @@ pub(crate) fn settle_aside(store: &Arc<dyn Store>, unused: Unused) {
     let store = Arc::clone(store);
     tokio::spawn(async move {
         let item = unused.item.clone();
-        if let Err(error) = unused
-            .settle(&*store, "nobody waited for it any more")
-            .await
-        {
+        if let Err(error) = unused.settle(&*store, "the request was abandoned").await {
             tracing::warn!(%item, %error, "an unused turn stays open");
         }
     });

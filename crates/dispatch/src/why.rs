@@ -31,16 +31,13 @@ pub fn waits_for_dispatch(
     is_due && off.is_none() && matches!(lane, Standing::Open { .. })
 }
 
-pub const ENGINE_IS_AWAY: &str =
-    "the engine cannot be reached, and starts nothing meanwhile; it goes on by itself";
+pub const ENGINE_IS_AWAY: &str = "the engine cannot be reached; it resumes by itself";
 
-pub const NOBODY_DISPATCHES: &str = "nobody dispatches; start a process with the role dispatch";
+pub const NOBODY_DISPATCHES: &str = "no process has the role dispatch; start one";
 
 /// The engine has the flow, and no process that could run it.
 pub fn nobody_runs_it(task_queue: &str) -> String {
-    format!(
-        "nobody works on the task queue {task_queue}, where its flow waits; start a process with the role exec"
-    )
+    format!("no process polls the task queue {task_queue}; start one with the role exec")
 }
 
 /// What binds an item, and when that lifts; `None` once it has ended. `turn`: when it is sent, if that can be
@@ -63,10 +60,10 @@ pub fn why_not_running(
     let about = turn.map_or(String::new(), |turn| format!(", at about {turn}"));
     Some(match item.queue_status {
         QueueStatus::Cancelled => "it was cancelled".to_owned(),
-        QueueStatus::Dead => format!("it is dead and waits for a replay{because}"),
-        QueueStatus::Held => format!("it waits for a person{because}"),
+        QueueStatus::Dead => format!("it is DEAD and can be replayed{because}"),
+        QueueStatus::Held => format!("it needs a decision{because}"),
         QueueStatus::Dispatched if let Some(sent) = exchange(item) => match sent.settled_at {
-            None => format!("it was sent at {}, and its answer is awaited", sent.turn_at),
+            None => format!("it was sent at {} and awaits the answer", sent.turn_at),
             Some(settled) => format!("it was answered at {settled}, and its flow is ending"),
         },
         QueueStatus::Ready if let Some(off) = off => off.sentence(&item.item.item_type),

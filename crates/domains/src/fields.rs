@@ -33,7 +33,7 @@ impl<'a> Reader<'a> {
         let unknown = fields.keys().filter(|name| !known.contains(&name.as_str()));
         for name in unknown.take(MOST_UNKNOWN) {
             let known = known.join(", ");
-            reader.blame::<()>(name, format!("is not known; there are {known}"));
+            reader.blame::<()>(name, format!("is unknown; known: {known}"));
         }
         reader
     }
@@ -162,10 +162,10 @@ mod tests {
             "long must have at most 3 characters",
             "missing is required",
             "name must not be empty",
-            "nobody is not known; there are id, code, name, long, bell, number, part, list, none, missing",
+            "nobody is unknown; known: id, code, name, long, bell, number, part, list, none, missing",
             "number must be a string",
             "part.name is required",
-            "part.other is not known; there are name",
+            "part.other is unknown; known: name",
         ];
         assert_eq!(told, expected);
     }

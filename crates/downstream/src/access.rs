@@ -63,15 +63,15 @@ impl Access {
     pub fn add_header(&mut self, name: &str, value: &str) -> Result<(), String> {
         let name: HeaderName = name
             .parse()
-            .map_err(|_| format!("{name:?} is no name of a header"))?;
+            .map_err(|_| format!("{name:?} is not a header name"))?;
         if OURS.contains(&name.as_str()) {
-            return Err("is set by Tollgate itself".to_owned());
+            return Err("is set by Tollgate".to_owned());
         }
         if value.trim().is_empty() {
             return Err("its value is empty".to_owned());
         }
         let mut value = HeaderValue::from_str(value)
-            .map_err(|_| "its value has characters that no header can carry".to_owned())?;
+            .map_err(|_| "its value has characters that are not allowed in a header".to_owned())?;
         value.set_sensitive(true);
         match self.headers.insert(name, value) {
             None => Ok(()),
@@ -103,13 +103,13 @@ mod tests {
     #[test]
     fn a_header_that_cannot_be_sent_is_refused_without_showing_its_value() {
         let table = [
-            ("Autho rization", "secret", "is no name"),
-            ("", "secret", "is no name"),
-            ("Host", "secret", "Tollgate itself"),
-            ("Idempotency-Key", "secret", "Tollgate itself"),
-            ("Transfer-Encoding", "secret", "Tollgate itself"),
-            ("Authorization", "secret\r\nx: y", "no header can carry"),
-            ("Authorization", "secret\u{7}", "no header can carry"),
+            ("Autho rization", "secret", "is not a header name"),
+            ("", "secret", "is not a header name"),
+            ("Host", "secret", "set by Tollgate"),
+            ("Idempotency-Key", "secret", "set by Tollgate"),
+            ("Transfer-Encoding", "secret", "set by Tollgate"),
+            ("Authorization", "secret\r\nx: y", "not allowed in a header"),
+            ("Authorization", "secret\u{7}", "not allowed in a header"),
             ("Authorization", " ", "is empty"),
             ("x-KEY", "secret", "given twice"),
         ];

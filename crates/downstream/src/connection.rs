@@ -50,11 +50,11 @@ impl Remote {
         let tls = match (base.encrypted, access.root_file()) {
             (true, file) => Some(Tls::to(&base.host, file, access.identity())?),
             (false, None) if access.identity().is_some() => {
-                return Err("client_certificate is of use only with https://".to_owned());
+                return Err("client_certificate requires an https:// URL".to_owned());
             }
             (false, None) => None,
             (false, Some(_)) => {
-                return Err("root_certificates is of use only with https://".to_owned());
+                return Err("root_certificates requires an https:// URL".to_owned());
             }
         };
         Ok(Self {
@@ -140,7 +140,7 @@ impl Connection {
         self.first_write.expect_by(use_by);
         let exchange = timeout(within, exchange(&mut self.requests, request))
             .await
-            .unwrap_or_else(|_| Exchange::Lost(format!("no whole answer within {within:?}")));
+            .unwrap_or_else(|_| Exchange::Lost(format!("no complete answer within {within:?}")));
         let why = match exchange {
             Exchange::Answered(_) => {
                 self.first_write.answered();
@@ -170,7 +170,7 @@ fn no_connection(error: &io::Error) -> NoLine {
         .or_else(|| socket(AddressFamily::INET, SocketType::STREAM, None).err());
     match errno {
         Some(errno) if ours.contains(&errno) => NoLine::Busy(format!(
-            "this machine has no more: {}",
+            "this machine has no free sockets or file descriptors: {}",
             plain_io(&errno.into())
         )),
         _ => NoLine::Unreachable(plain_io(error)),
@@ -220,7 +220,7 @@ async fn read_whole(response: http::Response<Incoming>) -> Exchange {
             head.status.as_u16()
         )),
         Err(error) => Exchange::Lost(format!(
-            "status {}, but half an answer: {}",
+            "status {}, but incomplete answer: {}",
             head.status.as_u16(),
             with_causes(error.as_ref())
         )),

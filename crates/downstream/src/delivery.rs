@@ -22,7 +22,7 @@ pub(crate) fn judge_delivery(exchange: Exchange) -> Outcome {
     let why = format!("status {status}");
     match status {
         200..=299 => Outcome::Done(why),
-        GONE => Outcome::Refused(format!("{why}: the receiver wants no more of it")),
+        GONE => Outcome::Refused(format!("{why}: the receiver has unsubscribed")),
         429 | 503 if status == 429 || retry_after.is_some() => Outcome::Retry {
             why,
             quiet: Quiet::For(quiet_for(retry_after)),
@@ -58,7 +58,7 @@ mod tests {
             let why = format!("status {status}");
             let expected = match status {
                 200..=299 => Outcome::Done(why),
-                410 => Outcome::Refused(format!("{why}: the receiver wants no more of it")),
+                410 => Outcome::Refused(format!("{why}: the receiver has unsubscribed")),
                 429 => quiet(429, 1),
                 500..=599 => Outcome::Unknown(why),
                 _ => Outcome::retry(why),

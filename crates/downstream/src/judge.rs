@@ -212,7 +212,7 @@ fn done(row: &Row, answer: Answer, facts: &Facts) -> Judged {
     }
     let Ok(text) = String::from_utf8(answer.body) else {
         return Judged::unknown(
-            format!("status {status} with a body that is no text"),
+            format!("status {status} with a body that is not text"),
             Health::Fails,
         );
     };

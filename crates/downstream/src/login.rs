@@ -123,7 +123,8 @@ impl Login {
             }
         };
         let value = HeaderValue::from_str(&value);
-        let mut value = value.map_err(|_| "the login has characters that no header can carry")?;
+        let mut value =
+            value.map_err(|_| "the login has characters that are not allowed in a header")?;
         value.set_sensitive(true);
         request.headers_mut().insert(name, value);
         Ok(ticket)

@@ -74,7 +74,12 @@ impl Pool {
     /// A place for one exchange with a downstream that can be reached; waits at most `patience` for a
     /// free one.
     pub(crate) async fn lease(self: &Arc<Self>, patience: Duration) -> Result<Lease, NoLine> {
-        let busy = || format!("all {} lines busy for {patience:?}", self.max_connections);
+        let busy = || {
+            format!(
+                "all {} connections were busy for {patience:?}",
+                self.max_connections
+            )
+        };
         let permit = timeout(patience, Arc::clone(&self.free).acquire_owned())
             .await
             .map_err(|_| NoLine::Busy(busy()))?

@@ -52,7 +52,7 @@ impl Tls {
         identity: Option<&Identity>,
     ) -> Result<Self, String> {
         let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| format!("{host:?} is no name that a certificate can carry"))?;
+            .map_err(|_| format!("{host:?} is not a valid host name"))?;
         let roots = Arc::new(roots(root_file)?);
         let current = Current {
             stamp: stamp(identity),
@@ -132,7 +132,7 @@ fn read_identity(
         chain.map_err(|error| format!("client_certificate: {file} cannot be read: {error}"))?;
     if chain.is_empty() {
         return Err(format!(
-            "client_certificate: {file} holds no certificate; it must be a PEM file"
+            "client_certificate: {file} contains no certificate; it must be a PEM file"
         ));
     }
     let file = key.display();
@@ -146,7 +146,7 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
     let Some(file) = file else {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if roots.is_empty() {
-            return Err("https:// needs root certificates and none were found; install ca-certificates, or name a file with root_certificates".into());
+            return Err("https:// needs root certificates and none were found; install ca-certificates, or give a file with root_certificates".into());
         }
         return Ok(roots);
     };
@@ -155,10 +155,10 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
     for certificate in read.map_err(|error| bad(format!("cannot be read: {error}")))? {
         roots
             .add(certificate)
-            .map_err(|error| bad(format!("holds what is no root certificate: {error}")))?;
+            .map_err(|error| bad(format!("contains an invalid root certificate: {error}")))?;
     }
     if roots.is_empty() {
-        return Err(bad("holds no certificate; it must be a PEM file".into()));
+        return Err(bad("contains no certificate; it must be a PEM file".into()));
     }
     Ok(roots)
 }
@@ -180,7 +180,7 @@ fn why(error: &io::Error) -> String {
 fn flaw(error: &CertificateError) -> String {
     match error {
         CertificateError::UnknownIssuer => {
-            "none of the root certificates has signed it; name its issuer's in root_certificates"
+            "none of the root certificates has signed it; add its issuer to root_certificates"
                 .to_owned()
         }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {

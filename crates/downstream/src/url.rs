@@ -23,10 +23,10 @@ impl Base {
             .parse()
             .map_err(|error| bad(&format!("is not a URL: {error}")))?;
         let Some(authority) = uri.authority() else {
-            return Err(bad("names no host; write http://host:port"));
+            return Err(bad("has no host; write http://host:port"));
         };
         if authority.as_str().contains('@') {
-            return Err("its URL carries a user or a password, which do not belong there".into());
+            return Err("must not contain a user or a password".into());
         }
         let encrypted = match uri.scheme() {
             Some(scheme) if *scheme == Scheme::HTTP => false,
@@ -35,7 +35,7 @@ impl Base {
         };
         // http::Uri drops a fragment without a word.
         if uri.query().is_some() || url.contains('#') {
-            return Err(bad("must end with its path: no query, no fragment"));
+            return Err(bad("must not have a query or a fragment"));
         }
         let host = authority
             .host()
@@ -112,15 +112,15 @@ mod tests {
         let table = [
             ("", "is not a URL"),
             ("bank with spaces", "is not a URL"),
-            ("/payments", "names no host"),
+            ("/payments", "has no host"),
             ("bank:9090", "must start with http://"),
             ("ftp://bank", "must start with http://"),
             ("http://bank:99999", "port"),
             ("http://bank:0", "port"),
             ("http://bank:", "port"),
             ("http://:9090", ""),
-            ("http://bank?x=1", "no query"),
-            ("http://bank/#top", "no query, no fragment"),
+            ("http://bank?x=1", "must not have a query"),
+            ("http://bank/#top", "must not have a query"),
         ];
         for (url, why) in table {
             let said = Base::parse(url).unwrap_err();

@@ -161,7 +161,9 @@ impl Line for WebhookLine {
     /// need not be: it knows a repeat by its id, so that telling it again is always right.
     async fn probe(self: Box<Self>, _permit: Permit, _request: &Request) -> Result<Heard, Missed> {
         Ok(Heard {
-            outcome: Outcome::retry("a receiver knows a repeat by its id; it is told again"),
+            outcome: Outcome::retry(
+                "a receiver recognises a repeat by its id; the webhook is sent again",
+            ),
             health: Health::Untold,
             is_duplicate: false,
         })

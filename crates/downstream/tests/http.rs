@@ -413,8 +413,8 @@ async fn no_answer_or_half_of_one_in_time_is_unknown_and_frees_the_line() {
     ])
     .await;
     let connector = impatient(&bank.url);
-    assert_unknown(&send(&connector).await, "no whole answer within 100ms");
-    assert_unknown(&send(&connector).await, "no whole answer within 100ms");
+    assert_unknown(&send(&connector).await, "no complete answer within 100ms");
+    assert_unknown(&send(&connector).await, "no complete answer within 100ms");
     assert_eq!(send(&connector).await, Outcome::Done(NAMED.into()));
     assert_eq!((bank.seen().len(), bank.connections()), (3, 3));
 }
@@ -460,7 +460,10 @@ async fn there_are_never_more_lines_than_allowed() {
     let said = connector.line().await.err().unwrap();
     assert_eq!(
         said,
-        NoLine::Busy(format!("bank {}: all 1 lines busy for 100ms", bank.url))
+        NoLine::Busy(format!(
+            "bank {}: all 1 connections were busy for 100ms",
+            bank.url
+        ))
     );
     drop(held);
     assert!(connector.line().await.is_ok());

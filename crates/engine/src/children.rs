@@ -97,7 +97,7 @@ async fn wait(run: &Run, id: &FlowId, watch: &mut Watch) -> StoreResult<String> 
         return std::future::pending().await;
     };
     run.hold_permit().await;
-    end_json(view).ok_or_else(|| StoreError::Bug(format!("flow {id} was told to have ended")))
+    end_json(view).ok_or_else(|| StoreError::Bug(format!("flow {id} was reported as ended")))
 }
 
 async fn record(run: &Run, entry: JournalEntry) -> StoreResult<String> {

@@ -62,12 +62,12 @@ impl Expression {
     fn read(vocabulary: &'static Vocabulary, source: &str) -> Result<Self, String> {
         if source.chars().count() > MAX_CHARS {
             return Err(format!(
-                "has more than {MAX_CHARS} characters; make two of it"
+                "has more than {MAX_CHARS} characters; split it in two"
             ));
         }
         let deepest = deepest_bracket(source);
         if deepest > MAX_NESTING {
-            return Err(format!("has brackets more than {MAX_NESTING} deep"));
+            return Err(format!("has brackets nested more than {MAX_NESTING} deep"));
         }
         let program = parse(source)?;
         vocabulary.check(program.expression())?;
@@ -77,7 +77,7 @@ impl Expression {
 
     fn run(&self, facts: &Facts) -> Result<Result<Value, ExecutionError>, Failed> {
         let run = AssertUnwindSafe(|| self.program.execute(&facts.context));
-        catch_unwind(run).map_err(|_| Failed::Error("the interpreter gave up".to_owned()))
+        catch_unwind(run).map_err(|_| Failed::Error("the interpreter failed".to_owned()))
     }
 
     pub fn value(&self, facts: &Facts) -> Result<Value, Failed> {
@@ -110,7 +110,7 @@ fn parse(source: &str) -> Result<Program, String> {
         });
         parser.map(std::thread::ScopedJoinHandle::join)
     });
-    let gave_up = || "cannot be read: the parser gave up".to_owned();
+    let gave_up = || "cannot be read: the parser failed".to_owned();
     parsed.map_err(|_| gave_up())?.map_err(|_| gave_up())?
 }
 
@@ -151,7 +151,7 @@ fn without_values(error: &ExecutionError) -> String {
             "a division by zero".to_owned()
         }
         ExecutionError::IndexOutOfBounds(_) => "a list is too short".to_owned(),
-        _ => "values that do not go together".to_owned(),
+        _ => "incompatible values".to_owned(),
     }
 }
 

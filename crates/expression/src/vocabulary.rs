@@ -73,7 +73,7 @@ impl<'e> Check<'e> {
     fn expression(&mut self, node: &'e IdedExpr) -> Result<(), String> {
         if self.depth == MAX_DEPTH {
             return Err(format!(
-                "goes more than {MAX_DEPTH} operations deep; make two of it"
+                "nests more than {MAX_DEPTH} operations; split it in two"
             ));
         }
         self.depth += 1;

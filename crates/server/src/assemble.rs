@@ -32,9 +32,10 @@ use crate::check_services;
 use crate::config::{Config, EngineAt, Role, StoreAt};
 use crate::descriptors;
 use crate::door::Door;
-use crate::engines::{self, RunningEngine, Worlds};
+use crate::engines::{RunningEngine, Worlds};
 use crate::lanes;
 use crate::leadership::{Basis, End, Leading};
+use crate::on_temporal;
 use crate::providers::Provider;
 use crate::pulse::Pulse;
 use crate::receivers::Receivers;
@@ -114,7 +115,7 @@ impl Tollgate {
                 RunningEngine::Embedded(Leading::start(basis, among).await?)
             }
             EngineAt::Temporal { address, namespace } => {
-                engines::start_temporal(config, &worlds, (address, namespace), &stopped).await?
+                on_temporal::start_temporal(config, &worlds, (address, namespace), &stopped).await?
             }
         };
         let uploads = api::Uploads::new(&store, fed.clone(), closed);
@@ -178,8 +179,8 @@ impl Tollgate {
         stop_all(self.stop, self.background, self.engine).await;
         match end {
             None => Ok(()),
-            Some(End::Fenced(why)) => bail!("another process has taken over this store: {why}"),
-            Some(End::Died(why)) => bail!("the engine has died: {why}; start again to resume"),
+            Some(End::Fenced(why)) => bail!("another process took over this store: {why}"),
+            Some(End::Died(why)) => bail!("the engine stopped: {why}; restart to resume"),
         }
     }
 
@@ -382,7 +383,7 @@ fn start_roles(
     let roles = &services.config.engine;
     if roles.does(Role::Dispatch) {
         services.look_after(stopped, background);
-        if let Some(keeper) = engines::keeper(engine, services.store) {
+        if let Some(keeper) = on_temporal::keeper(engine, services.store) {
             background.spawn(keeper.run(stopped.clone()));
         }
     }

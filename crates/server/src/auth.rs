@@ -47,7 +47,7 @@ impl FromStr for Role {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|role| role.as_str() == text);
-        found.ok_or_else(|| format!("{text:?} is no role; use ingest, read or operate"))
+        found.ok_or_else(|| format!("{text:?} is not a role; use ingest, read or operate"))
     }
 }
 

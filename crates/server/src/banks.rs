@@ -78,7 +78,7 @@ impl Banks {
             let lane = bank.connector.lane();
             anyhow::ensure!(
                 store.lane(lane).await?.is_some(),
-                "{}.lane: lane {lane:?} does not exist; write [lanes.{lane}] with max_per_window and window_size_secs into the configuration",
+                "{}.lane: {lane:?} does not exist; add [lanes.{lane}] with max_per_window and window_size_secs to the configuration",
                 bank.key,
                 lane = lane.as_str(),
             );

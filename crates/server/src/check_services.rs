@@ -21,7 +21,7 @@ pub(crate) fn connect(config: &Config) -> anyhow::Result<HttpCheckServices> {
     let index = &config.elasticsearch.index;
     anyhow::ensure!(
         !index.trim().is_empty(),
-        "elasticsearch.index is missing: say in which index the payments are"
+        "elasticsearch.index is missing: set the index of the payments"
     );
     Ok(HttpCheckServices::new(
         elasticsearch,

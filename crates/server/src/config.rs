@@ -34,7 +34,9 @@ pub(crate) use auth::Auth;
 pub use auth::Token;
 pub use described::read as read_description;
 pub(crate) use downstream::{Downstream, NamedBank};
-pub(crate) use engine::{Engine, EngineAt, Role, Temporal, WorkerSize};
+pub(crate) use engine::{Engine, EngineAt, Role};
+#[cfg(feature = "temporal")]
+pub(crate) use engine::{Temporal, WorkerSize};
 pub(crate) use http::{Http, Tls};
 pub(crate) use invoices::Invoices as InvoicesConfig;
 pub(crate) use lanes::LaneText;
@@ -45,7 +47,7 @@ pub(crate) use status_checks::{Elasticsearch, ServiceAt, StatusCheck};
 
 use crate::banks::Banks;
 use crate::check_services;
-use crate::engines;
+use crate::on_temporal;
 use crate::providers::Provider;
 use crate::receivers::Receivers;
 use crate::tls;
@@ -223,7 +225,7 @@ impl Config {
             Receivers::connect(&config.downstream.notifications).map(drop),
             Provider::connect(&config.downstream).map(drop),
             tls::acceptor(&config.tls).map(drop),
-            engines::check_files(&config.engine),
+            on_temporal::check_files(&config.engine),
             check_services::connect(&config).map(drop),
         ];
         let mut problems: Vec<String> = vec![];

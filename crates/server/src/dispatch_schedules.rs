@@ -111,7 +111,7 @@ impl Keeper {
             if workers == 0 {
                 tracing::warn!(
                     task_queue = queue,
-                    "nobody works on this task queue; start a process with its role"
+                    "no process polls this task queue; start one with its role"
                 );
             }
             #[expect(clippy::cast_precision_loss, reason = "a handful of processes")]

@@ -9,17 +9,25 @@ mod check_services;
 mod config;
 mod console;
 mod descriptors;
+#[cfg(feature = "temporal")]
 mod dispatch_schedules;
 mod door;
 mod engines;
 mod lanes;
 mod leadership;
 mod listener;
+#[cfg(feature = "temporal")]
+mod on_temporal;
+#[cfg(not(feature = "temporal"))]
+mod without_temporal;
+#[cfg(not(feature = "temporal"))]
+use without_temporal as on_temporal;
 mod places;
 mod providers;
 mod pulse;
 mod receivers;
 #[cfg(test)]
+#[cfg(feature = "temporal")]
 mod replays;
 mod retries;
 mod rules;

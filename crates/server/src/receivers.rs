@@ -35,7 +35,7 @@ impl Receivers {
             let twice = all.iter().any(|other| other.place() == receiver.place());
             ensure!(
                 !twice,
-                "{URLS}: {} is given twice, and would be told twice; leave one out",
+                "{URLS}: {} is listed twice; remove one of them",
                 receiver.place()
             );
             all.push(receiver);

@@ -24,7 +24,7 @@ pub(crate) async fn in_force(
     let text = config.rules_text();
     let effect = effect(&rules, &text, &**store).await?;
     if let (Some(why), false) = (asks_first(&effect), config.confirm_rules) {
-        bail!("{why}; start with --confirm-rules, or put the rules before them back");
+        bail!("{why}; start with --confirm-rules, or restore the previous rules");
     }
     let author = Author::new(actor::CONFIGURATION, "read at the start");
     if let Some(setting) = rules.put(&text, author).await? {
@@ -32,7 +32,7 @@ pub(crate) async fn in_force(
             version = setting.version,
             held = effect.held,
             rejected = effect.rejected,
-            "new rules and routes are in force; so many payments that wait will be stopped by them"
+            "new rules and routes are in force; number of waiting payments that they will stop"
         );
     }
     Ok(Arc::new(rules))
@@ -70,7 +70,6 @@ pub(crate) async fn effect(
 /// Why rules are not put in force without a confirmation.
 pub(crate) fn asks_first(effect: &RulesEffect) -> Option<String> {
     let RulesEffect { held, rejected, .. } = effect;
-    (effect.stopped() > STOPS_UNCONFIRMED).then(|| {
-        format!("the new rules would hold {held} and reject {rejected} of the payments that wait")
-    })
+    (effect.stopped() > STOPS_UNCONFIRMED)
+        .then(|| format!("the new rules would hold {held} and reject {rejected} waiting payments"))
 }

@@ -31,7 +31,7 @@ pub(crate) fn acceptor(config: &Tls) -> anyhow::Result<Option<TlsAcceptor>> {
         .with_single_cert(chain, secret)
         .map_err(|error| {
             anyhow!(
-                "tls.key: {} does not fit tls.certificate {}: {error}",
+                "tls.key: {} does not match tls.certificate {}: {error}",
                 key.display(),
                 certificate.display()
             )
@@ -45,7 +45,7 @@ fn read_chain(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     match read {
         Ok(chain) if !chain.is_empty() => Ok(chain),
         Ok(_) => bail!(
-            "tls.certificate: {} holds no certificate; it must be a PEM file, the server's own first",
+            "tls.certificate: {} contains no certificate; it must be a PEM file, the server's own first",
             file.display()
         ),
         Err(error) => bail!(
@@ -60,7 +60,7 @@ fn read_chain(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
 fn flaw(error: &PemError, wanted: &str) -> String {
     match error {
         PemError::Io(error) => format!("cannot be read: {error}"),
-        PemError::NoItemsFound => format!("holds no {wanted}; it must be a PEM file"),
-        _ => format!("is no PEM file with a {wanted}"),
+        PemError::NoItemsFound => format!("contains no {wanted}; it must be a PEM file"),
+        _ => format!("is not a PEM file with a {wanted}"),
     }
 }

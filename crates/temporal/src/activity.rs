@@ -93,7 +93,7 @@ impl<S: Step> ExecutableActivity for StepActivity<S> {
 async fn given_up(ctx: &ActivityContext) -> &'static str {
     loop {
         tokio::select! {
-            () = ctx.cancelled() => return "cut off: its process stops, or another has it",
+            () = ctx.cancelled() => return "interrupted: its process is stopping, or another process took over",
             () = tokio::time::sleep(SIGN_OF_LIFE) => {}
         }
         // It cannot fail: there is nothing in it to convert.

@@ -165,7 +165,7 @@ impl Server {
                 "Temporal at {address} has no namespace {namespace:?}; create it (temporal operator namespace create --namespace {namespace}) or name another"
             )),
             Code::Unauthenticated | Code::PermissionDenied => ConnectError::Refused(format!(
-                "Temporal at {address} does not let us into namespace {namespace:?}: {}; check the key or the certificate",
+                "Temporal at {address} denies access to namespace {namespace:?}: {}; check the key or the certificate",
                 status.message()
             )),
             _ => self.away(reason(status)),

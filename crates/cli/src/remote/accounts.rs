@@ -8,10 +8,10 @@ use super::table::{rows, table};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Day {
-    /// The day, such as 2026-11-16; today if not given.
+    /// Day, such as 2026-11-16. Default: today.
     #[arg(long)]
     date: Option<String>,
-    /// The day's IANA time zone.
+    /// IANA time zone of the day.
     #[arg(long, default_value = "UTC")]
     zone: String,
 }
@@ -40,7 +40,7 @@ pub(super) async fn totals(client: &Client, shown: &Shown, day: &Day) -> anyhow:
             .sum();
         let [from, to, as_of] = ["from", "to", "asOf"].map(|name| text(&answer[name]));
         let paid = format!(
-            "{}{count} payments taken in from {from} to {to}, as of {as_of}",
+            "{}{count} payments accepted from {from} to {to}, as of {as_of}",
             table(&fields, &rows)
         );
         let billed = super::table::rows(&answer["invoices"], &fields);

@@ -8,19 +8,19 @@ use super::table::{more, query, rows, table};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Asked {
-    /// Only of this item: TYPE/ID, or the id of a payment.
+    /// Filter by item: TYPE/ID, or a payment id.
     #[arg(long)]
     item: Option<String>,
-    /// Only by this actor.
+    /// Filter by actor.
     #[arg(long)]
     actor: Option<String>,
-    /// Only this, such as SETTING_CHANGED.
+    /// Filter by event, such as SETTING_CHANGED.
     #[arg(long)]
     action: Option<String>,
-    /// The next page: older than the entry with this id.
+    /// Next page: entries older than the entry with this id.
     #[arg(long, value_name = "ID")]
     after: Option<i64>,
-    /// How many a page has at most, up to 1000; 100 if not given.
+    /// Page size. Default: 100, maximum: 1000.
     #[arg(long)]
     limit: Option<u32>,
 }
@@ -63,7 +63,7 @@ fn list(answer: &Value) -> String {
     ];
     let rows = rows(&answer["entries"], &named);
     if rows.is_empty() && answer["next"].is_null() {
-        return "nothing was audited".to_owned();
+        return "no audit entries".to_owned();
     }
     table(&header, &rows) + &more(&answer["next"])
 }

@@ -14,46 +14,46 @@ use super::table::{cell, history, rows, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// All calendars and the lanes that keep to them.
+    /// List calendars and the lanes that use them.
     List,
-    /// One calendar, with its next openings.
+    /// Show a calendar with its next opening times.
     Show {
-        /// The calendar's name.
+        /// Calendar name.
         name: String,
     },
-    /// Writes a calendar from a JSON file: zone, weekly, holidays, blackouts.
+    /// Create or replace a calendar from a JSON file: zone, weekly, holidays, blackouts.
     Put {
-        /// The calendar's name.
+        /// Calendar name.
         name: String,
-        /// Its JSON. With weekly, days that it does not name are closed; without, every day is open.
+        /// JSON file. With "weekly", unlisted days are closed; without it, every day is open.
         #[arg(value_name = "FILE")]
         file: PathBuf,
         #[command(flatten)]
         why: Why,
     },
-    /// Replaces a calendar's holidays by those of a file: a date and a name per line.
+    /// Replace a calendar's holidays with those in a text file.
     Holidays {
-        /// The calendar's name.
+        /// Calendar name.
         name: String,
-        /// Such as "2026-12-25 Christmas Day" on every line.
+        /// Text file with one date and name per line, such as "2026-12-25 Christmas Day".
         #[arg(value_name = "FILE")]
         file: PathBuf,
         #[command(flatten)]
         why: Why,
     },
-    /// Every version, newest first.
+    /// List all versions, newest first.
     History {
-        /// The calendar's name.
+        /// Calendar name.
         name: String,
     },
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Why {
-    /// What the next person should know.
+    /// Reason, recorded in the audit log.
     #[arg(long)]
     reason: String,
-    /// Even if it strands what waits.
+    /// Apply the change even if it leaves waiting items without a slot.
     #[arg(long)]
     confirm: bool,
 }

@@ -23,13 +23,13 @@ const FAILURES_SHOWN: usize = 20;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Asked {
-    /// The payments to ask about.
+    /// Payment ids.
     #[arg(value_name = "ID", required_unless_present = "file")]
     ids: Vec<String>,
-    /// Reads ids from a file, one on a line; "-" is the standard input.
+    /// Read payment ids from a file, one per line; "-" reads standard input.
     #[arg(long, value_name = "FILE", conflicts_with = "ids")]
     file: Option<PathBuf>,
-    /// Returns as soon as the check has started.
+    /// Return as soon as the check has started.
     #[arg(long)]
     no_wait: bool,
 }
@@ -49,10 +49,12 @@ async fn check(args: &Args, asked: &Asked) -> anyhow::Result<usize> {
     let started = client
         .send(Method::POST, "/payments/check-status", &body)
         .await?;
-    let workflow = started["workflowId"].as_str().context("half an answer")?;
+    let workflow = started["workflowId"]
+        .as_str()
+        .context("incomplete answer")?;
     if asked.no_wait {
         args.shown()
-            .show(&started, |_| format!("check {workflow} runs"));
+            .show(&started, |_| format!("status check {workflow} is running"));
         return Ok(0);
     }
     let done = wait(&client, workflow).await?;
@@ -77,11 +79,14 @@ fn ids_in(path: &Path) -> anyhow::Result<Vec<String>> {
     let size = read.with_context(cannot)?;
     ensure!(
         size as u64 <= MAX_FILE_BYTES,
-        "{shown} is larger than {MAX_FILE_BYTES} bytes; ask about at most 10,000 payments at once"
+        "{shown} is larger than {MAX_FILE_BYTES} bytes; check at most 10,000 payments at once"
     );
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let ids: Vec<String> = lines.map(str::to_owned).collect();
-    ensure!(!ids.is_empty(), "{shown} has no ids, one on a line");
+    ensure!(
+        !ids.is_empty(),
+        "{shown} contains no ids; write one id per line"
+    );
     Ok(ids)
 }
 
@@ -163,7 +168,7 @@ fn summary(done: &Value) -> String {
     }
     if failed.len() > FAILURES_SHOWN {
         let more = failed.len() - FAILURES_SHOWN;
-        let _ = writeln!(text, "and {more} more: --json shows all");
+        let _ = writeln!(text, "{more} more; use --json to see all");
     }
     text
 }

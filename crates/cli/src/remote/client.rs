@@ -27,7 +27,7 @@ const TOKEN: &str = "TOLLGATE_TOKEN";
 pub(super) struct Client {
     host: String,
     tls: Option<Tls>,
-    /// The whole header. Marked as sensitive, so that nobody shows it.
+    /// The whole header. Marked as sensitive, so that it is never shown.
     token: Option<HeaderValue>,
 }
 
@@ -49,7 +49,7 @@ impl Client {
         };
         ensure!(
             tls.is_some() || args.ca.is_none(),
-            "--ca is of use only with https://"
+            "--ca requires an https:// address"
         );
         let port = authority.port_u16().unwrap_or(port);
         Ok(Self {
@@ -117,7 +117,7 @@ impl Client {
             .with_context(|| format!("no answer from {} within {PATIENCE:?}", self.host))?
     }
 
-    /// The status of an answer that is a yes: whether something is new is told by it.
+    /// The status of a success: it shows whether something is new.
     pub(super) async fn post_status(&self, path: &str, body: &Value) -> anyhow::Result<u16> {
         let body = Bytes::from(body.to_string());
         let kind = "application/json";
@@ -173,7 +173,7 @@ impl Client {
     {
         let host = &self.host;
         let stream = TcpStream::connect(host).await.with_context(|| {
-            format!("cannot reach {host}; is `tollgate serve` running there? (--server says where)")
+            format!("cannot reach {host}; is `tollgate serve` running there? Set the address with --server")
         })?;
         let stream: Box<dyn Stream> = match &self.tls {
             None => Box::new(stream),
@@ -190,13 +190,13 @@ impl Client {
         let response = sender
             .send_request(request.map(Box::pin))
             .await
-            .context("half an answer")?;
+            .context("incomplete answer")?;
         let status = response.status();
         let body = response
             .into_body()
             .collect()
             .await
-            .context("half an answer")?
+            .context("incomplete answer")?
             .to_bytes();
         driver.abort();
         let text = String::from_utf8_lossy(&body).into_owned();
@@ -241,7 +241,7 @@ fn token(args: &Args) -> anyhow::Result<Option<HeaderValue>> {
         return Ok(None);
     }
     let plain = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
-    ensure!(plain, "{place} must hold one token and nothing else");
+    ensure!(plain, "{place} must contain exactly one token");
     let mut header = HeaderValue::from_str(&format!("Bearer {token}"))?;
     header.set_sensitive(true);
     Ok(Some(header))

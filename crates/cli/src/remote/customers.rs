@@ -10,48 +10,48 @@ use super::table::{fields, more, query, rows, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Customers in the order of their ids, page by page.
+    /// List customers by id, paged.
     List {
-        /// The next page: after this id.
+        /// Next page: items after this id.
         #[arg(long, value_name = "ID")]
         after: Option<String>,
-        /// How many a page has at most, up to 1000; 100 if not given.
+        /// Page size. Default: 100, maximum: 1000.
         #[arg(long)]
         limit: Option<u32>,
     },
-    /// One customer.
+    /// Show a customer.
     Show {
-        /// The customer's id.
+        /// Customer id.
         id: String,
     },
-    /// Makes a customer known. The same again changes nothing.
+    /// Create a customer. Repeating the same command changes nothing.
     Create {
-        /// The customer's id.
+        /// Customer id.
         id: String,
-        /// What its invoices are in, such as DKK.
+        /// Currency of the customer's invoices, such as DKK.
         #[arg(long)]
         currency: String,
-        /// Where its months begin, such as Europe/Copenhagen.
+        /// IANA time zone for schedules, such as Europe/Copenhagen.
         #[arg(long, value_name = "ZONE")]
         time_zone: String,
-        /// When a declined charge is asked for again, such as 1d,3d,7d; as configured if not given.
+        /// Retry schedule after declined charges, such as 1d,3d,7d. Default: invoices.ladder.
         #[arg(long, value_name = "TIMES", value_delimiter = ',')]
         ladder: Option<Vec<String>>,
     },
-    /// Changes what is given, and keeps the rest. What is queued keeps its time.
+    /// Change a customer. Other values stay as they are. Queued invoices keep their time.
     Change {
-        /// The customer's id.
+        /// Customer id.
         id: String,
-        /// Only while it has no outstanding invoices.
+        /// New currency. Only possible without outstanding invoices.
         #[arg(long)]
         currency: Option<String>,
-        /// Where its months begin, such as Europe/Copenhagen.
+        /// IANA time zone for schedules, such as Europe/Copenhagen.
         #[arg(long, value_name = "ZONE")]
         time_zone: Option<String>,
-        /// When a declined charge is asked for again, such as 1d,3d,7d.
+        /// Retry schedule after declined charges, such as 1d,3d,7d.
         #[arg(long, value_name = "TIMES", value_delimiter = ',')]
         ladder: Option<Vec<String>>,
-        /// What the next person should know.
+        /// Reason, recorded in the audit log.
         #[arg(long)]
         reason: String,
     },

@@ -10,26 +10,26 @@ use super::table::{cell, more, query, rows, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// What was given up, and why.
+    /// List dead letters with the reason.
     List {
         /// PAYMENT, INVOICE or NOTIFICATION.
         #[arg(long = "type", value_name = "TYPE", default_value = "PAYMENT")]
         item_type: String,
-        /// The next page: after this id.
+        /// Next page: items after this id.
         #[arg(long, value_name = "ID")]
         after: Option<String>,
-        /// How many a page has at most, up to 1000; 100 if not given.
+        /// Page size. Default: 100, maximum: 1000.
         #[arg(long)]
         limit: Option<u32>,
     },
-    /// Has one of them tried again, at once.
+    /// Replay a dead letter now.
     Replay {
-        /// The item's id.
+        /// Item id.
         id: String,
         /// PAYMENT, INVOICE or NOTIFICATION.
         #[arg(long = "type", value_name = "TYPE", default_value = "PAYMENT")]
         item_type: String,
-        /// What was put right.
+        /// Reason, recorded in the audit log: what has been fixed.
         #[arg(long)]
         reason: String,
     },
@@ -80,14 +80,7 @@ fn replayed(answer: &Value) -> String {
 
 fn list(answer: &Value) -> String {
     let header = [
-        "item",
-        "amount",
-        "currency",
-        "lane",
-        "run",
-        "retries",
-        "due",
-        "given up because",
+        "item", "amount", "currency", "lane", "run", "retries", "due", "reason",
     ];
     let named = [
         "id",
@@ -101,7 +94,7 @@ fn list(answer: &Value) -> String {
     ];
     let rows = rows(&answer["deadLetters"], &named);
     if rows.is_empty() {
-        return "nothing is dead".to_owned();
+        return "no dead letters".to_owned();
     }
     table(&header, &rows) + &more(&answer["next"])
 }

@@ -43,7 +43,7 @@ impl Body for FileBody {
     type Data = Bytes;
     type Error = io::Error;
 
-    /// Reads in place: a file is no network, and this process has nothing else to do.
+    /// Reads synchronously: a file is not a network, and this process has nothing else to do.
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,

@@ -23,17 +23,16 @@ const ERRORS_SHOWN: u32 = 10;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct File {
-    /// NDJSON (a payment as JSON on every line), or CSV with a header.
+    /// NDJSON file (one payment as JSON per line), or CSV file with a header.
     #[arg(value_name = "FILE")]
     path: PathBuf,
-    /// By default told by the file's name.
+    /// File format. Default: by file extension.
     #[arg(long)]
     format: Option<Format>,
-    /// Returns as soon as the file is safe, without waiting for what becomes of its lines.
+    /// Return as soon as the file is durable, without waiting for its lines.
     #[arg(long)]
     no_wait: bool,
-    /// Takes the lines in once more, even if this very file was imported before. Payments that are
-    /// known stay as they are.
+    /// Import the file again, even if it was imported before. Existing payments do not change.
     #[arg(long)]
     again: bool,
 }
@@ -71,7 +70,7 @@ async fn import(args: &Args, file: &File) -> anyhow::Result<u64> {
     let client = Client::new(args)?;
     let Some(format) = file.format.or_else(|| Format::of(&file.path)) else {
         bail!(
-            "{}: is it CSV or NDJSON? Say --format csv or --format ndjson",
+            "{}: unknown file format; use --format csv or --format ndjson",
             file.path.display()
         );
     };
@@ -108,9 +107,9 @@ async fn upload(client: &Client, file: &File, format: Format) -> anyhow::Result<
     let sent = client
         .upload("/payments/bulk", format.media_type(), &key, body)
         .await
-        .with_context(|| format!("{shown} was not taken in; it is safe to import it again"))?;
+        .with_context(|| format!("{shown} was not imported; it is safe to import it again"))?;
     bar.finish_and_clear();
-    let batch = sent["batchId"].as_str().context("half an answer")?;
+    let batch = sent["batchId"].as_str().context("incomplete answer")?;
     say(&format!("{shown}: {size} bytes uploaded, batch {batch}"));
     Ok(batch.to_owned())
 }
@@ -180,7 +179,7 @@ fn summary(done: &Value, errors: &Value) -> String {
     rows.push(row("last slot", cell(&done["lastSlot"])));
     rows.push(row("deadline", cell(&done["deadline"]["verdict"])));
     if done["orderKept"] == false {
-        let lost = "not kept: a part of the file kept failing, and the rest went first";
+        let lost = "not kept: a chunk of the file kept failing, and later chunks overtook it";
         rows.push(row("order", lost.to_owned()));
     }
     let batch = cell(&done["batchId"]);
@@ -200,9 +199,12 @@ fn summary(done: &Value, errors: &Value) -> String {
         ]
     });
     let rejected: Vec<_> = rejected.collect();
-    text.push_str(&table(&["line", "payment", "what is wrong"], &rejected));
+    text.push_str(&table(&["line", "payment", "error"], &rejected));
     if !errors["next"].is_null() {
-        let _ = write!(text, "all of them: GET /payments/bulk/{batch}/errors");
+        let _ = write!(
+            text,
+            "see all rejected lines: GET /payments/bulk/{batch}/errors"
+        );
     }
     text
 }

@@ -13,55 +13,57 @@ use super::table::{cell, more, query, rows, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// What is in doubt, and how much is at risk.
+    /// List items in doubt, with their total amounts.
     List {
-        /// Only PAYMENT or only INVOICE; all if not given.
+        /// Filter by type: PAYMENT or INVOICE. Default: both.
         #[arg(long = "type", value_name = "TYPE")]
         item_type: Option<String>,
-        /// The next page of one type: after this id.
+        /// Next page of one type: items after this id.
         #[arg(long, value_name = "ID", requires = "item_type")]
         after: Option<String>,
     },
-    /// One of them: what was sent, what was heard, what happens next.
+    /// Show an item in doubt: its sends, the answers, and the next step.
     Show {
-        /// The id of the payment, or of the invoice.
+        /// Payment id or invoice id.
         id: String,
         #[command(flatten)]
         of: Of,
     },
-    /// Has payments in doubt asked about at their gateways: those named, or all that were last sent on
-    /// a day. A gateway's word that one is completed ends its doubt.
+    /// Ask the gateways about payments in doubt.
+    ///
+    /// Checks the given payments, or all that were last sent on a day. A payment that its gateway
+    /// reports as completed is no longer in doubt.
     Ask {
-        /// The payments to ask about.
+        /// Payment ids.
         #[arg(value_name = "ID", required_unless_present_any = ["today", "date"])]
         ids: Vec<String>,
-        /// All of today.
+        /// All payments last sent today.
         #[arg(long, conflicts_with_all = ["ids", "date"])]
         today: bool,
-        /// All of this day, e.g. 2026-11-16.
+        /// All payments last sent on this day, e.g. 2026-11-16.
         #[arg(long, conflicts_with = "ids")]
         date: Option<String>,
-        /// The day's IANA zone; UTC if not given.
+        /// IANA time zone of the day. Default: UTC.
         #[arg(long)]
         zone: Option<String>,
     },
-    /// Decides what became of one of them. Ask the bank, or the provider, first.
+    /// Resolve an item in doubt. Ask the bank or the payment provider first.
     Resolve {
-        /// The id of the payment, or of the invoice.
+        /// Payment id or invoice id.
         id: String,
         #[command(flatten)]
         of: Of,
-        /// What the bank says.
+        /// Outcome according to the bank.
         #[arg(long)]
         outcome: Outcome,
-        /// The number of sends you asked the bank about, as the list tells it. Refused if it was sent
-        /// again since, or while an answer may still come (up to two minutes).
+        /// Number of sends that you asked the bank about, as shown by `list`. Refused if the item
+        /// was sent again since, or while an answer may still arrive (up to two minutes).
         #[arg(long)]
         sends: u32,
-        /// How you know.
+        /// Evidence for the decision, recorded in the audit log.
         #[arg(long)]
         reason: String,
-        /// Who decides; needed where two persons must and there are no tokens.
+        /// Your name. Required if in_doubt.two_persons is on and no tokens are configured.
         #[arg(long)]
         actor: Option<String>,
     },
@@ -83,11 +85,11 @@ impl Of {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Outcome {
-    /// The bank did it.
+    /// The bank executed it.
     Done,
-    /// The bank did not do it: it is sent again.
+    /// The bank did not execute it; Tollgate sends it again.
     NotDone,
-    /// Nobody pays it any more.
+    /// Give it up; Tollgate does not send it again.
     Failed,
 }
 
@@ -194,7 +196,7 @@ fn answered(asked: &Value, left: &Value) -> String {
         let header = ["currency", "still in doubt", "amount", "oldest since"];
         table(&header, &risk)
     };
-    format!("{} asked about\n{left}", cell(&asked["payments"]))
+    format!("{} queried\n{left}", cell(&asked["payments"]))
 }
 
 fn list(answer: &Value) -> String {
@@ -237,7 +239,7 @@ fn list(answer: &Value) -> String {
 
 fn resolved(answer: &Value) -> String {
     match answer["needs"].as_str() {
-        Some(needs) => format!("proposed; it needs {needs}"),
+        Some(needs) => format!("recorded as a proposal; it needs {needs}"),
         None if answer["invoiceId"].is_string() => invoice(answer),
         None => payment(answer),
     }

@@ -108,7 +108,7 @@ fn is_json(text: &str) -> bool {
     tollgate_domains::json::read(text.as_bytes()).is_ok()
 }
 
-/// Whether the next line would fare no better: the service is away, or lets nobody in.
+/// Whether the next line would fail too: the service is unreachable, or refuses the token.
 fn loses_service(why: &anyhow::Error) -> bool {
     match why.downcast_ref::<Refused>() {
         Some(refused) => refused.status >= 500 || matches!(refused.status, 401 | 403),
@@ -122,12 +122,12 @@ fn shown_lines(answer: &Value) -> String {
     let mut lines: Vec<String> = refused.map(told).collect();
     let (accepted, known) = (&answer["accepted"], &answer["known"]);
     lines.push(format!(
-        "{accepted} invoices taken in, {known} known already"
+        "{accepted} invoices created, {known} already existed"
     ));
     if answer["stopped"].is_object() {
         let stopped = told(&answer["stopped"]);
         lines.push(format!("stopped at {stopped}"));
-        lines.push("import the same file again to go on".to_owned());
+        lines.push("import the same file again to continue".to_owned());
     }
     lines.join("\n")
 }

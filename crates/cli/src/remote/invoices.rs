@@ -15,93 +15,94 @@ use super::table::{cell, fields, more, query, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Invoices in the order of their ids, page by page.
+    /// List invoices by id, paged.
     List {
-        /// Only those with this status: PENDING, PAID, FAILED, IN_DOUBT or CANCELLED.
+        /// Filter by status: PENDING, PAID, FAILED, IN_DOUBT or CANCELLED.
         #[arg(long)]
         status: Option<String>,
-        /// Only those of this customer.
+        /// Filter by customer.
         #[arg(long, value_name = "ID")]
         customer: Option<String>,
-        /// The next page: after this id.
+        /// Next page: items after this id.
         #[arg(long, value_name = "ID")]
         after: Option<String>,
-        /// How many a page has at most, up to 1000; 100 if not given.
+        /// Page size. Default: 100, maximum: 1000.
         #[arg(long)]
         limit: Option<u32>,
     },
-    /// One invoice: when it is charged, and what happened to it.
+    /// Show an invoice with its next charge and its history.
     Show {
-        /// The invoice's id.
+        /// Invoice id.
         id: String,
     },
-    /// Takes an invoice in. The same again changes nothing.
+    /// Create an invoice. Repeating the same command changes nothing.
     Create {
-        /// The invoice's id.
+        /// Invoice id.
         id: String,
-        /// Who is charged.
+        /// Customer id.
         #[arg(long, value_name = "ID")]
         customer: String,
-        /// Such as 100.00.
+        /// Amount, such as 100.00.
         #[arg(long)]
         amount: String,
-        /// Such as DKK.
+        /// Currency, such as DKK.
         #[arg(long)]
         currency: String,
-        /// When it is charged, such as "0 0 1 * *"; by its customer's schedule, or else the global
-        /// one, if not given.
+        /// Schedule, such as "0 0 1 * *". Default: the customer's schedule, or else the global one.
         #[arg(long)]
         cron: Option<String>,
     },
-    /// Gives an invoice that waits another time; one that has FAILED is tried again.
+    /// Reschedule a waiting invoice. A FAILED invoice is charged again.
     Reschedule {
-        /// The invoice's id.
+        /// Invoice id.
         id: String,
-        /// Not before this time; derived anew from its schedule if not given.
+        /// Earliest time. Default: the next time of its schedule.
         #[arg(long, value_name = "TIME")]
         at: Option<String>,
-        /// What the next person should know.
+        /// Reason, recorded in the audit log.
         #[arg(long)]
         reason: String,
     },
-    /// Withdraws an invoice that was not charged.
+    /// Cancel an invoice that has not been charged.
     Cancel {
-        /// The invoice's id.
+        /// Invoice id.
         id: String,
         /// Reason, recorded in the audit log.
         #[arg(long)]
         reason: String,
     },
-    /// Charges another amount from now on; refused once the invoice was charged or may have been.
+    /// Change the amount. Refused if the invoice has been charged or may have been.
     Correct {
-        /// The invoice's id.
+        /// Invoice id.
         id: String,
-        /// Such as 90.00.
+        /// Amount, such as 90.00.
         #[arg(long)]
         amount: String,
-        /// The invoice's currency, such as DKK.
+        /// Currency of the invoice, such as DKK.
         #[arg(long)]
         currency: String,
         /// Reason, recorded in the audit log.
         #[arg(long)]
         reason: String,
     },
-    /// Marks an invoice as PAID that was paid elsewhere. The customer is not charged.
+    /// Mark an invoice that was paid elsewhere as PAID. The customer is not charged.
     Settle {
-        /// The invoice's id.
+        /// Invoice id.
         id: String,
-        /// Where the payment is found, such as the transfer's number.
+        /// Reference of the external payment, such as a transfer number.
         #[arg(long)]
         reference: String,
         /// Reason, recorded in the audit log.
         #[arg(long)]
         reason: String,
     },
-    /// Takes a file of invoices in, one JSON object a line. A line that is known changes nothing, so
-    /// import a file again that broke off. Of two lines with one id the first wins. Stops when the
-    /// service is lost. Exits with 1 if lines were refused or left over.
+    /// Import a file of invoices, one JSON object per line.
+    ///
+    /// Existing invoices do not change, so an interrupted import can be repeated. If two lines have the
+    /// same id, the first one counts. Stops if the service is unreachable. Exits with 1 if lines were
+    /// refused or not sent.
     Import {
-        /// NDJSON: an invoice as JSON on every line.
+        /// NDJSON file: one invoice as JSON per line.
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
@@ -207,7 +208,7 @@ fn list(answer: &Value) -> String {
         })
         .collect();
     if rows.is_empty() && answer["next"].is_null() {
-        return "no such invoices".to_owned();
+        return "no invoices".to_owned();
     }
     table(&header, &rows) + &more(&answer["next"])
 }

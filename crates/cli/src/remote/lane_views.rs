@@ -85,7 +85,7 @@ pub(super) fn windows(answer: &Value) -> String {
 pub(super) fn recounted(answer: &Value) -> String {
     let named = [
         ("windows corrected", "windowsCorrected"),
-        ("room that came back", "roomReturned"),
+        ("capacity returned", "roomReturned"),
         ("slots not counted before", "slotsNotCounted"),
     ];
     fields(answer, &named)

@@ -12,141 +12,141 @@ use super::table::{history, query};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// All lanes: their limits, and whether they send now.
+    /// List lanes with their limits and state.
     List,
-    /// Changes a lane, or creates it. What is left out keeps its value.
+    /// Create or change a lane. Values that are not given stay as they are.
     Set {
-        /// The lane's name.
+        /// Lane name.
         name: String,
         #[command(flatten)]
         change: Change,
-        /// What the next person should know.
+        /// Reason, recorded in the audit log.
         #[arg(long)]
         reason: String,
-        /// Even if it strands what waits.
+        /// Apply the change even if it leaves waiting items without a slot.
         #[arg(long)]
         confirm: bool,
     },
-    /// Stops a lane's sends: now or at a time, until a time or until it is resumed.
+    /// Pause a lane, now or at a given time, until a given time or until it is resumed.
     Pause {
-        /// The lane's name.
+        /// Lane name.
         name: String,
-        /// What the next person should know.
+        /// Reason, recorded in the audit log.
         #[arg(long)]
         reason: String,
-        /// When it begins, such as 2026-11-16T16:00:00-07:00; now if not given.
+        /// Start of the pause, such as 2026-11-16T16:00:00-07:00. Default: now.
         #[arg(long, value_name = "TIME")]
         from: Option<String>,
-        /// When it ends; if not given, when the lane is resumed.
+        /// End of the pause. Default: until the lane is resumed.
         #[arg(long, value_name = "TIME")]
         until: Option<String>,
     },
-    /// Lets a paused lane go on, now or at a time.
+    /// Resume a paused lane, now or at a given time.
     Resume {
-        /// The lane's name.
+        /// Lane name.
         name: String,
-        /// What the next person should know.
+        /// Reason, recorded in the audit log.
         #[arg(long)]
         reason: String,
-        /// When it goes on; now if not given.
+        /// Time of the resumption. Default: now.
         #[arg(long, value_name = "TIME")]
         at: Option<String>,
     },
-    /// Refusal storms: lanes that paused themselves because their bank refused everything.
+    /// List refusal storms: lanes paused automatically because their bank refused nearly every payment.
     Storms {
-        /// How many at most, up to 1000; 100 if not given.
+        /// Maximum number. Default: 100, maximum: 1000.
         #[arg(long)]
         limit: Option<u32>,
     },
-    /// Places everything that waits anew, or only says what that would do.
+    /// Assign new slots to all waiting items, or preview the effect.
     Replan {
-        /// The lane's name.
+        /// Lane name.
         name: String,
-        /// What the next person should know; not needed with --preview.
+        /// Reason, recorded in the audit log; not needed with --preview.
         #[arg(long, required_unless_present = "preview")]
         reason: Option<String>,
-        /// Says what it would do, and changes nothing.
+        /// Show the effect without changing anything.
         #[arg(long)]
         preview: bool,
     },
-    /// When an imagined feed would run; without --count: what the real queue would do.
+    /// Forecast when --count hypothetical items would run; without --count, when the real queue runs.
     Forecast(Imagined),
-    /// How full the next windows are.
+    /// Show how full the next windows are.
     Windows {
-        /// The lane's name.
+        /// Lane name.
         name: String,
-        /// How many windows.
+        /// Number of windows.
         #[arg(long, default_value_t = 20)]
         limit: u32,
-        /// The picture instead of the table.
+        /// Print an SVG image instead of the table.
         #[arg(long)]
         svg: bool,
     },
-    /// The proof of a day's rate.
+    /// Print the rate certificate of a day.
     Certificate {
-        /// The lane's name.
+        /// Lane name.
         name: String,
         #[command(flatten)]
         day: Day,
-        /// The picture instead of the text.
+        /// Print an SVG image instead of text.
         #[arg(long)]
         svg: bool,
     },
-    /// Counts the windows anew from the slots in them.
+    /// Recount the windows from the slots in them.
     Reconcile {
-        /// The lane's name.
+        /// Lane name.
         name: String,
     },
-    /// Every version, newest first.
+    /// List all versions, newest first.
     History {
-        /// The lane's name.
+        /// Lane name.
         name: String,
     },
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Imagined {
-    /// The lane's name.
+    /// Lane name.
     name: String,
-    /// How many items the feed has; without it the real queue is looked at.
+    /// Number of hypothetical items. Without it, the forecast is for the real queue.
     #[arg(long)]
     count: Option<u64>,
-    /// When the feed falls due; now if not given.
+    /// Due time of the hypothetical items. Default: now.
     #[arg(long, value_name = "TIME", requires = "count")]
     at: Option<String>,
-    /// By when they should have run: how many would be late, and which limit would be enough.
+    /// Deadline of the hypothetical items. Shows how many would be late, and the limit that would suffice.
     #[arg(long, value_name = "TIME", requires = "count")]
     deadline: Option<String>,
-    /// As if the lane were changed first.
+    /// Hypothetical lane configuration.
     #[command(flatten)]
     change: Change,
-    /// As if the lane were paused from now until then.
+    /// Hypothetical pause from now until this time.
     #[arg(long, value_name = "TIME")]
     pause_until: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Change {
-    /// The plan: so many items per window.
+    /// Plan: maximum number of items per window.
     #[arg(long)]
     max_per_window: Option<u32>,
-    /// How long a window is.
+    /// Length of a window in seconds.
     #[arg(long)]
     window_size_secs: Option<u32>,
-    /// The hard limit: no second has more sends than this.
+    /// Hard limit: maximum number of sends in any second.
     #[arg(long)]
     max_per_second: Option<f64>,
-    /// How slots lie within a window.
+    /// Distribution of slots within a window.
     #[arg(long)]
     spread: Option<Spread>,
-    /// The calendar that the lane keeps to; "none" takes it off.
+    /// Calendar of the lane; "none" removes it.
     #[arg(long)]
     calendar: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Spread {
-    /// Evenly.
+    /// Evenly spaced.
     Even,
     /// At random.
     Jitter,

@@ -36,7 +36,7 @@ pub(crate) use client::quoted;
 /// Where the service is, and how answers are shown.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The service's address.
+    /// Address of the service.
     #[arg(
         long,
         global = true,
@@ -44,13 +44,13 @@ pub(crate) struct Args {
         default_value = "http://127.0.0.1:8090"
     )]
     server: String,
-    /// Reads the token from this file. Otherwise it is taken from the environment: `TOLLGATE_TOKEN`.
+    /// Read the token from this file. Default: the environment variable `TOLLGATE_TOKEN`.
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// With https://: a PEM file with the authorities to trust instead of the system's.
+    /// With https://: PEM file with the certificate authorities to trust instead of the system's.
     #[arg(long, global = true, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Prints the API's answer as it is.
+    /// Print the API's JSON answer.
     #[arg(long, global = true)]
     pub(crate) json: bool,
 }
@@ -63,52 +63,62 @@ impl Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Payments: list, show, cancel, reschedule, release.
+    /// List, show, cancel, reschedule, release or reopen payments.
     Payments(Group<payments::Command>),
-    /// Customers: who invoices are for.
+    /// List, show, create or change the customers of invoices.
     Customers(Group<customers::Command>),
-    /// Invoices: list, show, create, reschedule, import.
+    /// List, show, create, reschedule, correct or import invoices.
     Invoices(Group<invoices::Command>),
-    /// Schedules: when invoices are charged.
+    /// Show, preview or set schedules of invoice charges.
     Schedules(Group<schedules::Command>),
-    /// Lanes: limits, pauses, plans and forecasts.
+    /// Show or change lanes: limits, pauses, plans, forecasts.
     Lanes(Group<lanes::Command>),
-    /// Calendars: when lanes are open.
+    /// Show or change calendars: the opening hours of lanes.
     Calendars(Group<calendars::Command>),
-    /// Rules and routes: shown, read anew, tried.
+    /// Show, reload or test rules and routes.
     Rules(Group<rules::Command>),
-    /// Item types: how items are dispatched, and the kill switch.
+    /// Show or change item types: dispatching, kill switch.
     Types(Group<types::Command>),
-    /// Takes a file of payments in: NDJSON or CSV. Exits with 0 if every line was taken in, with 1
-    /// if some were rejected, with 2 if it failed.
+    /// Import a file of payments: NDJSON or CSV.
+    ///
+    /// Exits with 0 if every line was accepted, with 1 if some lines were rejected, with 2 if the
+    /// import failed.
     Import {
         #[command(flatten)]
         args: Args,
         #[command(flatten)]
         file: import::File,
     },
-    /// Has payments asked about at their gateways. Exits with 0 if all were, with 1 if some could not
-    /// be, with 2 if it failed.
+    /// Ask the gateways for the status of payments.
+    ///
+    /// Exits with 0 if all payments were checked, with 1 if some could not be checked, with 2 if the
+    /// status check failed.
     CheckStatus {
         #[command(flatten)]
         args: Args,
         #[command(flatten)]
         asked: check_status::Asked,
     },
-    /// Payments and invoices whose outcome nobody knows.
+    /// List or resolve items in doubt.
+    ///
+    /// Items in doubt are payments and invoices that were sent and whose outcome is unknown.
     InDoubt(Group<in_doubt::Command>),
-    /// Processes on the store: which one leads.
+    /// List the processes on this store, and the leader.
     Nodes(Group<nodes::Command>),
-    /// Items that the machine has given up.
+    /// List or replay dead letters.
+    ///
+    /// Dead letters are items that Tollgate has given up.
     DeadLetters(Group<dead_letters::Command>),
-    /// Who did what, newest first.
+    /// Show the audit log, newest first.
     Audit {
         #[command(flatten)]
         args: Args,
         #[command(flatten)]
         asked: audit::Asked,
     },
-    /// Control totals of a day: every payment and every invoice taken in, each in exactly one bucket.
+    /// Show the control totals of a day.
+    ///
+    /// Counts all payments and invoices accepted on that day, each in exactly one status.
     Totals {
         #[command(flatten)]
         args: Args,
@@ -150,7 +160,7 @@ impl Shown {
         }
     }
 
-    /// Whoever stops reading, as `head` does, has read enough.
+    /// A closed pipe is not an error: `head` stops reading.
     fn print(text: &str) {
         let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
     }

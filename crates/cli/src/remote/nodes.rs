@@ -9,7 +9,7 @@ use super::table::{rows, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// All processes on the store: which one leads, and which ones can take over.
+    /// List all processes on this store: which one is the leader, and which ones can take over.
     List,
 }
 

@@ -10,68 +10,68 @@ use super::table::{cell, fields, more, query, rows, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Payments in the order of their ids, page by page.
+    /// List payments by id, paged.
     List {
-        /// Only those with this status, such as SCHEDULED or REJECTED.
+        /// Filter by status, such as SCHEDULED or REJECTED.
         #[arg(long)]
         status: Option<String>,
-        /// Only those on this lane.
+        /// Filter by lane.
         #[arg(long)]
         lane: Option<String>,
-        /// Only those of this import.
+        /// Filter by import.
         #[arg(long, value_name = "BATCH_ID")]
         batch: Option<String>,
-        /// The next page: after this id.
+        /// Next page: items after this id.
         #[arg(long, value_name = "ID")]
         after: Option<String>,
-        /// How many a page has at most, up to 1000; 100 if not given.
+        /// Page size. Default: 100, maximum: 1000.
         #[arg(long)]
         limit: Option<u32>,
     },
-    /// One payment: where it is, what happened to it, and why it is not running.
+    /// Show a payment: its status, its history, and why it is not running.
     Show {
-        /// The payment's id.
+        /// Payment id.
         id: String,
     },
-    /// Withdraws a payment that waits.
+    /// Cancel a waiting payment.
     Cancel {
-        /// The payment's id.
+        /// Payment id.
         id: String,
-        /// What the next person should know.
+        /// Reason, recorded in the audit log.
         #[arg(long)]
         reason: String,
     },
-    /// Gives a payment that waits another time.
+    /// Reschedule a waiting payment.
     Reschedule {
-        /// The payment's id.
+        /// Payment id.
         id: String,
-        /// Not before this time, such as 2026-11-16T16:00:00-07:00.
+        /// Earliest time, such as 2026-11-16T16:00:00-07:00.
         #[arg(long, value_name = "TIME")]
         at: String,
-        /// What the next person should know.
+        /// Reason, recorded in the audit log.
         #[arg(long)]
         reason: String,
     },
-    /// Sends a payment again that the bank has refused, or all of a refusal storm.
+    /// Reopen a payment that the bank refused, or all payments of a refusal storm, to send them again.
     Reopen {
-        /// The payment's id.
+        /// Payment id.
         #[arg(required_unless_present = "storm", conflicts_with = "storm")]
         id: Option<String>,
-        /// All rejected payments of this storm (`tollgate lanes storms` lists them).
+        /// All rejected payments of this refusal storm (see `tollgate lanes storms`).
         #[arg(long, value_name = "NUMBER")]
         storm: Option<i64>,
-        /// Reports what would be reopened, and changes nothing.
+        /// Show what would be reopened without changing anything.
         #[arg(long, requires = "storm")]
         preview: bool,
         /// Reason, recorded in the audit log; not needed with --preview.
         #[arg(long, required_unless_present = "preview")]
         reason: Option<String>,
     },
-    /// Lets a payment go that was held because its deadline has passed.
+    /// Release a payment that was held after its deadline or by a rule.
     Release {
-        /// The payment's id.
+        /// Payment id.
         id: String,
-        /// What the next person should know.
+        /// Reason, recorded in the audit log.
         #[arg(long)]
         reason: String,
     },
@@ -142,7 +142,7 @@ async fn change(
     Ok(())
 }
 
-/// What became of the payments of a storm, for people.
+/// The payments of a storm after a reopen, as text.
 fn reopened(answer: &Value) -> String {
     let verb = match answer["preview"].as_bool() {
         Some(true) => "would be reopened",
@@ -157,7 +157,7 @@ fn reopened(answer: &Value) -> String {
     let kept = answer["keptBecause"].as_object().into_iter().flatten();
     lines.extend(kept.map(|(id, why)| format!("  {id}: {}", cell(why))));
     if answer["complete"] == json!(false) {
-        lines.push("more are left: run the command again".to_owned());
+        lines.push("more payments are left; run the command again".to_owned());
     }
     lines.join("\n")
 }
@@ -198,10 +198,10 @@ pub(super) fn payment(answer: &Value) -> String {
     format!("{facts}{}\n{}", attempts(answer), events.join("\n"))
 }
 
-/// Why it was not taken in; nothing if it was.
+/// Why it was refused; nothing if it was accepted.
 fn not_taken(answer: &Value) -> String {
     let details = answer["details"].as_object().into_iter().flatten();
-    let lines = details.map(|(what, why)| format!("not taken in: {what}: {}\n", cell(why)));
+    let lines = details.map(|(what, why)| format!("refused: {what}: {}\n", cell(why)));
     lines.collect()
 }
 
@@ -239,7 +239,7 @@ fn list(answer: &Value) -> String {
     ];
     let rows = rows(&answer["payments"], &named);
     if rows.is_empty() && answer["next"].is_null() {
-        return "no such payments".to_owned();
+        return "no payments".to_owned();
     }
     table(&header, &rows) + &more(&answer["next"])
 }

@@ -11,7 +11,7 @@ use crate::talk::say;
 
 /// How often to ask how far it is.
 const PACE: Duration = Duration::from_millis(200);
-/// Where nobody sees a bar, a line is said once in this many questions.
+/// Without a terminal, one line of progress per this many polls.
 const ASKED_PER_LINE: u32 = 25;
 /// At most this many questions in a row may go unanswered, e.g. while the service restarts.
 const MAX_UNANSWERED: u32 = 150;
@@ -21,7 +21,7 @@ pub(super) struct Progress {
     pub(super) done: u64,
     pub(super) all: u64,
     pub(super) phase: String,
-    /// The same for whoever sees no bar.
+    /// The same without a terminal.
     pub(super) line: String,
 }
 
@@ -58,7 +58,7 @@ pub(super) async fn wait(
             }
             Err(_) if unanswered < MAX_UNANSWERED => unanswered += 1,
             Err(error) => {
-                let later = format!("{name} goes on; ask for it with GET {path}");
+                let later = format!("{name} continues in the background; see GET {path}");
                 return Err(error.context(later));
             }
         }

@@ -14,27 +14,26 @@ use super::table::{cell, rows, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// The rules and routes in force, and every version before them.
+    /// Show the rules and routes in force, and all earlier versions.
     Show,
-    /// Reads the configuration file of the service again and puts its rules, routes and checks of invoices
-    /// in force.
+    /// Reload rules, routes and invoice checks from the service's configuration file.
     Reload {
-        /// What the next person should know.
+        /// Reason, recorded in the audit log.
         #[arg(long)]
         reason: String,
         /// Required if the new rules stop more than 100 waiting payments.
         #[arg(long)]
         confirm: bool,
     },
-    /// Tries the rules and routes of a configuration file, without a trace.
+    /// Test the rules and routes of a configuration file. Changes nothing.
     Try {
-        /// The configuration file; only its rules and routes are read.
+        /// Configuration file. Only its rules and routes are used.
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// A JSON file with a list of payments to try them on, instead of those that wait.
+        /// JSON file with a list of payments to test, instead of waiting payments.
         #[arg(long, value_name = "FILE")]
         payments: Option<PathBuf>,
-        /// How many of the payments that wait.
+        /// Number of waiting payments to test.
         #[arg(long, conflicts_with = "payments", default_value_t = 100)]
         waiting: u32,
     },
@@ -95,19 +94,19 @@ fn told(answer: &Value) -> String {
         format!("Version {}\n", answer["version"]),
         listed(
             "Rules",
-            "There are no rules: every payment that is well formed is taken in.",
+            "No rules: every valid payment is accepted.",
             &["rule", "requires", "message"],
             &rules,
         ),
         listed(
             "Routes",
-            "There are no routes: a payment that names no gateway takes the default one.",
+            "No routes: a payment without a gateway uses the default gateway.",
             &conditions,
             &rows(routes, &conditions),
         ),
         listed(
             "History",
-            "Nobody has changed them yet.",
+            "No earlier versions.",
             &versions,
             &rows(history, &versions),
         ),
@@ -128,7 +127,7 @@ fn what(rule: &Value) -> String {
         return expression.to_owned();
     }
     if let Some(secs) = rule["duplicateWithinSecs"].as_u64() {
-        return format!("no twin within {secs} s");
+        return format!("no duplicate within {secs} s");
     }
     let (total, currency) = (cell(&rule["dailyTotal"]), cell(&rule["currency"]));
     let zone = rule["zone"].as_str().unwrap_or("UTC");
@@ -138,7 +137,7 @@ fn what(rule: &Value) -> String {
 fn reloaded(answer: &Value) -> String {
     let (version, rules, routes) = (&answer["version"], &answer["rules"], &answer["routes"]);
     let checks = match answer["checksChanged"].as_bool() {
-        Some(true) => format!("\n{} checks of invoices are in force", answer["checks"]),
+        Some(true) => format!("\n{} invoice checks are in force", answer["checks"]),
         _ => String::new(),
     };
     if answer["changed"] == true {

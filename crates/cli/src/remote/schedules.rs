@@ -10,34 +10,34 @@ use super::table::{cell, fields};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// The schedule of all, of a customer or of an invoice, with its next five times.
+    /// Show the schedule of a customer, an invoice or all invoices, with its next five times.
     Show {
         #[command(flatten)]
         whose: Whose,
     },
-    /// What a schedule would mean. Saves nothing.
+    /// Preview the next times of a schedule. Changes nothing.
     Preview {
         #[command(flatten)]
         schedule: Schedule,
     },
-    /// Puts a schedule in force. What is queued keeps its time.
+    /// Set a schedule. Queued invoices keep their time.
     Put {
         #[command(flatten)]
         whose: Whose,
         #[command(flatten)]
         schedule: Schedule,
-        /// What the next person should know.
+        /// Reason, recorded in the audit log.
         #[arg(long)]
         reason: String,
     },
-    /// Takes a schedule away; not the global one.
+    /// Remove a schedule. The global schedule cannot be removed.
     Delete {
         #[command(flatten)]
         whose: Whose,
-        /// What the next person should know.
+        /// Reason, recorded in the audit log.
         #[arg(long)]
         reason: String,
-        /// Although outstanding invoices go by it; they keep their times.
+        /// Remove the schedule even if outstanding invoices use it; they keep their time.
         #[arg(long)]
         force: bool,
     },
@@ -47,10 +47,10 @@ pub(crate) enum Command {
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
 pub(crate) struct Whose {
-    /// This customer's, instead of the global one.
+    /// The customer's schedule instead of the global one.
     #[arg(long, value_name = "ID")]
     customer: Option<String>,
-    /// This invoice's, instead of the global one.
+    /// The invoice's schedule instead of the global one.
     #[arg(long, value_name = "ID")]
     invoice: Option<String>,
 }
@@ -67,12 +67,12 @@ impl Whose {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Schedule {
-    /// Such as "0 0 1 * *" for the first of every month.
+    /// Cron expression, such as "0 0 1 * *" for the first of every month.
     cron: String,
-    /// The customer's if not given; a preview is then in UTC.
+    /// IANA time zone. Default: the customer's; UTC for a preview.
     #[arg(long, value_name = "ZONE", alias = "zone")]
     time_zone: Option<String>,
-    /// What falls into its closed time is charged when it opens.
+    /// Calendar. Charges that fall into its closed time move to the next opening.
     #[arg(long, value_name = "NAME")]
     calendar: Option<String>,
 }

@@ -19,7 +19,7 @@ pub(super) struct Tls {
 impl Tls {
     pub(super) fn to(host: &str, roots: Option<&Path>) -> anyhow::Result<Self> {
         let host = host.trim_matches(['[', ']']).to_owned();
-        let wrong = format!("--server: {host:?} is no name that a certificate can carry");
+        let wrong = format!("--server: {host:?} is not a valid host name");
         let name = ServerName::try_from(host).context(wrong)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
@@ -38,7 +38,7 @@ impl Tls {
     ) -> anyhow::Result<TlsStream<TcpStream>> {
         let shaken = self.connector.connect(self.name.clone(), stream).await;
         shaken.map_err(|error| {
-            anyhow!("no TLS with the service: {error} (--ca names the authorities to trust)")
+            anyhow!("TLS connection to the service failed: {error} (set the trusted certificate authorities with --ca)")
         })
     }
 }
@@ -49,7 +49,7 @@ fn trusted(file: Option<&Path>) -> anyhow::Result<RootCertStore> {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         ensure!(
             !roots.is_empty(),
-            "https:// needs root certificates and none were found; install ca-certificates, or name a file with --ca"
+            "https:// needs root certificates and none were found; install ca-certificates, or give a file with --ca"
         );
         return Ok(roots);
     };
@@ -57,11 +57,13 @@ fn trusted(file: Option<&Path>) -> anyhow::Result<RootCertStore> {
     let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     for certificate in read.map_err(|error| anyhow!("--ca: {file_name} cannot be read: {error}"))? {
         let added = roots.add(certificate);
-        added.map_err(|error| anyhow!("--ca: {file_name} holds no root certificate: {error}"))?;
+        added.map_err(|error| {
+            anyhow!("--ca: {file_name} contains an invalid root certificate: {error}")
+        })?;
     }
     ensure!(
         !roots.is_empty(),
-        "--ca: {file_name} holds no certificate; it must be a PEM file"
+        "--ca: {file_name} contains no certificate; it must be a PEM file"
     );
     Ok(roots)
 }

@@ -10,44 +10,44 @@ use super::table::{fields, history, rows, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// All item types.
+    /// List item types.
     List,
-    /// One item type, with all that can be set.
+    /// Show an item type with all its settings.
     Show {
         /// PAYMENT, INVOICE or NOTIFICATION.
         #[arg(value_name = "TYPE")]
         name: String,
     },
-    /// Changes an item type. What is left out keeps its value.
+    /// Change an item type. Values that are not given stay as they are.
     Set {
         /// PAYMENT, INVOICE or NOTIFICATION.
         #[arg(value_name = "TYPE")]
         name: String,
         #[command(flatten)]
         change: Change,
-        /// What the next person should know.
+        /// Reason, recorded in the audit log.
         #[arg(long)]
         reason: String,
     },
-    /// Lets items be dispatched again.
+    /// Enable dispatching again.
     Enable {
         /// PAYMENT, INVOICE or NOTIFICATION.
         #[arg(value_name = "TYPE")]
         name: String,
-        /// What the next person should know.
+        /// Reason, recorded in the audit log.
         #[arg(long)]
         reason: String,
     },
-    /// The kill switch: nothing more is dispatched, and nothing is lost.
+    /// Kill switch: stop dispatching. Items stay in the queue.
     Disable {
         /// PAYMENT, INVOICE or NOTIFICATION.
         #[arg(value_name = "TYPE")]
         name: String,
-        /// What the next person should know.
+        /// Reason, recorded in the audit log.
         #[arg(long)]
         reason: String,
     },
-    /// Every version, newest first.
+    /// List all versions, newest first.
     History {
         /// PAYMENT, INVOICE or NOTIFICATION.
         #[arg(value_name = "TYPE")]
@@ -58,28 +58,28 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct Change {
-    /// Items per claim.
+    /// Maximum number of items per claim.
     #[arg(long)]
     batch_size: Option<u32>,
-    /// Items per flow, 1 to 500, at most the batch size. With 1 each item has a flow of its own.
+    /// Maximum number of items per flow, 1 to 500, at most the batch size. With 1, each item has its own flow.
     #[arg(long)]
     items_per_flow: Option<u32>,
-    /// The longest time between two full cycles, in seconds.
+    /// Maximum time between two full dispatch cycles, in seconds.
     #[arg(long)]
     dispatch_interval_secs: Option<u32>,
-    /// Later runs are started at random within this time, in milliseconds.
+    /// Random start delay of later runs, at most this many milliseconds.
     #[arg(long)]
     jitter_window_ms: Option<u32>,
-    /// How far ahead of its time an item is claimed, in minutes.
+    /// How long before its due time an item may be claimed, in minutes.
     #[arg(long)]
     pre_start_buffer_mins: Option<f64>,
-    /// After so many failed starts an item is DEAD.
+    /// Number of failed starts after which an item is DEAD.
     #[arg(long)]
     max_dispatch_retries: Option<u32>,
-    /// A claim older than this is claimed again, in minutes.
+    /// Age after which a claim may be taken over, in minutes.
     #[arg(long)]
     stale_claim_threshold_mins: Option<f64>,
-    /// The Temporal task queue on which items are executed; a process must poll it already.
+    /// Temporal task queue that executes items. A process must already poll it.
     #[arg(long)]
     exec_task_queue: Option<String>,
 }

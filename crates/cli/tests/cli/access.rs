@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tollgate_server::ROUTES;
 
 use crate::console::Reader;
+use crate::error_codes::assert_marked;
 use crate::http::{Response, send};
 use crate::pair::{Pair, pair, payment};
 use crate::served::{BINARY, eventually};
@@ -22,7 +23,7 @@ const INGEST: Let = [false, true, false, true];
 const READ: Let = [false, false, true, true];
 const OPERATE: Let = [false, false, false, true];
 
-/// Written by hand from README, "Who may do what": each address, who is let in, and the answer to `{}`.
+/// Written by hand from docs/tour.md, "Security": each address, who is let in, and the answer to `{}`.
 const MATRIX: &[(&str, &str, Let, u16)] = &[
     ("GET", "/health/live", ANYBODY, 200),
     ("GET", "/health/ready", ANYBODY, 200),
@@ -138,7 +139,9 @@ fn filled(path: &str) -> String {
 }
 
 fn with(address: SocketAddr, token: Option<&str>, method: &str, path: &str) -> Response {
-    call(address, token, method, &filled(path), "{}")
+    let answer = call(address, token, method, &filled(path), "{}");
+    assert_marked(&format!("{method} {path}"), &answer);
+    answer
 }
 
 #[test]
@@ -258,7 +261,7 @@ fn an_address_for_other_machines_is_served_with_tokens_behind_a_proxy() {
         "{}",
         answer.head
     );
-    let page = with(server.address, None, "GET", "/console/sign-in");
+    let page = call(server.address, None, "GET", "/console/sign-in", "{}");
     assert!(
         page.head.contains("strict-transport-security: max-age="),
         "{}",
@@ -501,7 +504,7 @@ fn two_persons_are_two_tokens_whatever_they_say_they_are_called() {
     let pretends = resolve(&ann, Some("bob"));
     assert_eq!(pretends.status, 400, "{}", pretends.text);
     assert!(
-        pretends.text.contains("is the name of the token"),
+        pretends.text.contains("must be the token's name"),
         "{}",
         pretends.text
     );
@@ -525,7 +528,7 @@ fn a_token_that_cannot_be_made_is_told_and_each_is_another() {
     assert!(!one.entry.contains(&one.text[3..]));
     for (name, role, why) in [
         ("a b", "read", "must be 1 to 64"),
-        ("sender", "read", "a part of Tollgate"),
+        ("sender", "read", "a component of Tollgate"),
         ("ann", "admin", "use ingest, read or operate"),
     ] {
         let output = Command::new(BINARY)

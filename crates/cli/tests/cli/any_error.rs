@@ -195,7 +195,7 @@ fn any_error_at_any_place_loses_nothing_is_seen_and_all_are_paid_once() {
         let code = id.rsplit('-').next().unwrap().to_uppercase();
         eventually(&format!("{id} says why"), LONG, || {
             let why = shown(address, id)["whyNotRunning"].as_str()?.to_owned();
-            (why.contains(&code) && why.contains("the next try is at")).then_some(())
+            (why.contains(&code) && why.contains("next attempt at")).then_some(())
         });
     }
     assert_eq!(total(address, Some("INITIALIZING")), 2 * CODES.len() as u64);

@@ -46,7 +46,7 @@ fn a_payment_is_planned_sent_and_told_about(footing: &Footing) {
         .iter()
         .map(|e| e["what"].as_str().unwrap())
         .collect();
-    assert_eq!(what.first(), Some(&"taken in"));
+    assert_eq!(what.first(), Some(&"accepted"));
     assert!(
         what.contains(&"sent to the bank") && what.contains(&"the bank has done it"),
         "{what:?}"
@@ -152,7 +152,7 @@ fn a_payment_that_was_acknowledged_and_then_refused_tells_by_which_rule(footing:
         assert_eq!(told["status"], "REJECTED");
         assert!(told["details"][why].is_string(), "{told}");
         let shown = pair.tollgate(&["payments", "show", id]).unwrap();
-        assert!(shown.contains(&format!("not taken in: {why}: ")), "{shown}");
+        assert!(shown.contains(&format!("refused: {why}: ")), "{shown}");
     }
     assert_eq!(get(address, "/payments/nobody").unwrap().status, 404);
     let corrected = take_in(address, &far(payment("pay_1")));
@@ -246,7 +246,7 @@ fn a_bank_on_an_unknown_lane_stops_the_start_and_says_how_to_make_one() {
         .unwrap();
     let said = String::from_utf8(started.stderr).unwrap();
     assert!(!started.status.success(), "{said}");
-    assert!(said.contains("lane \"acme\" does not exist"), "{said}");
+    assert!(said.contains("lane: \"acme\" does not exist"), "{said}");
     assert!(said.contains("[lanes.acme]"), "{said}");
     let made = format!("{lane}[lanes.acme]\nmax_per_window = 100\nwindow_size_secs = 4\n");
     let setting = Setting::new(&bank, &made);
@@ -406,7 +406,11 @@ fn health_and_accounts_answer() {
     assert!(!certificate.head.contains("retry-after"));
     assert!(certificate.body["asOf"].is_string(), "today is not over");
     let text = get(address, "/admin/rate-limit/certificate?format=text").unwrap();
-    assert!(text.text.contains("this time is not over"), "{}", text.text);
+    assert!(
+        text.text.contains("the period is not over"),
+        "{}",
+        text.text
+    );
     let past = get(address, "/admin/rate-limit/certificate?date=2020-02-29").unwrap();
     assert_eq!(past.body["asOf"], Value::Null, "{}", past.text);
 }

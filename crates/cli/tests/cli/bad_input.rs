@@ -73,7 +73,7 @@ fn a_field_given_twice_is_refused_wherever_it_stands() {
     let told = errors(&pair, TABLE, &format!("{header}\n{row}\n"));
     assert_eq!(
         told,
-        ["2 line: has metadata whose field a is given twice in the same object"]
+        ["2 line: has invalid metadata: a field a is given twice in the same object"]
     );
 }
 

@@ -109,12 +109,12 @@ const BAD_BANKS: &[(&str, &str, &str)] = &[
     (
         PAYMENTS,
         "key_retention_secs = 1",
-        "key_retention_secs: keys forgotten",
+        "key_retention_secs: must be longer",
     ),
     (
         PAYMENTS,
         "honours_idempotency_key = false\nsettle_secs = 0",
-        "settle_secs: without keys",
+        "settle_secs: must be at least 1",
     ),
     (PAYMENTS, "means_not_done = [204]", "means_not_done: 204"),
     (PAYMENTS, "means_not_done = [408]", "means_not_done: 408"),
@@ -122,7 +122,7 @@ const BAD_BANKS: &[(&str, &str, &str)] = &[
         PAYMENTS,
         r#"url = "https://bank"
 root_certificates = "LETTER""#,
-        "holds no certificate",
+        "contains no certificate",
     ),
     (
         PAYMENTS,
@@ -133,7 +133,7 @@ root_certificates = "/nowhere/ca""#,
     (
         PAYMENTS,
         r#"root_certificates = "x""#,
-        "root_certificates is of use only with https://",
+        "root_certificates requires an https:// URL",
     ),
     (
         PAYMENTS,
@@ -148,7 +148,7 @@ root_certificates = "/nowhere/ca""#,
     (
         PAYMENTS,
         r#"headers = {"A B" = "secret"}"#,
-        r#"headers.A B: "A B" is no name of a header"#,
+        r#"headers.A B: "A B" is not a header name"#,
     ),
     (
         PAYMENTS,
@@ -158,7 +158,7 @@ root_certificates = "/nowhere/ca""#,
     (
         PAYMENTS,
         r#"headers = {host = "secret"}"#,
-        "headers.host: is set by Tollgate itself",
+        "headers.host: is set by Tollgate",
     ),
     (
         PAYMENTS,
@@ -223,7 +223,7 @@ fn a_second_process_on_the_file_and_a_taken_port_are_refused() {
     let config = other.config(&first.address.to_string());
     let said = refused(&["serve", "--config", config.to_str().unwrap()], &[]);
     assert!(
-        said.contains("is not free") && said.contains("--listen"),
+        said.contains("is already in use") && said.contains("--listen"),
         "{said}"
     );
     assert!(

@@ -232,7 +232,7 @@ fn a_form_acts_once_it_is_ours_and_nobody_has_changed_the_lane_since() {
     let again = reader.form(pause, &fields);
     assert_eq!(again.status, 409, "{}", again.text);
     assert!(
-        again.text.contains("somebody has changed this lane"),
+        again.text.contains("this lane was changed"),
         "{}",
         again.text
     );
@@ -343,7 +343,7 @@ fn a_file_from_the_browser_goes_in_line_by_line() {
     assert_eq!(taken.status, 303, "{}", taken.text);
     let page = eventually("both lines are decided", Duration::from_secs(30), || {
         let page = reader.page(header(&taken, "location")).text;
-        (!page.contains("Look again")).then_some(page)
+        (!page.contains("Refresh")).then_some(page)
     });
     assert!(
         page.contains("Rejected lines") && page.contains("<td class=\"number\">2</td>"),

@@ -174,7 +174,7 @@ fn a_database_that_refuses_for_long() {
         assert_eq!(answer.status, 503, "{}", answer.body);
         assert!(answer.head.contains("retry-after"), "{}", answer.head);
         let ready = get(address, "/health/ready").unwrap();
-        let error = "the store cannot be reached right now; the log says why";
+        let error = "the store cannot be reached; see the log";
         assert_eq!((ready.status, &ready.body["error"]), (503, &error.into()));
     });
 }

@@ -204,7 +204,7 @@ fn every_surface_knows_what_stands_in_the_way() {
     untold(&pair, &last_id, "LANE_PAUSED", "the bank asked");
     pair.resume();
     pair.dispatch(false);
-    untold(&pair, &last_id, "DISPATCH_OFF", "switched off by local");
+    untold(&pair, &last_id, "DISPATCH_OFF", "disabled by local");
     pair.dispatch(true);
     assert_eq!(pair.shown(&last_id)["provisional"], Value::Null);
 
@@ -256,7 +256,10 @@ fn untold(pair: &Pair, id: &str, code: &str, reason: &str) {
     });
     let verdict = pair.forecast(&json!({}))["verdict"].clone();
     assert!(
-        verdict.as_str().unwrap().starts_with("no time can be told"),
+        verdict
+            .as_str()
+            .unwrap()
+            .starts_with("no estimate is available"),
         "{verdict}"
     );
 }

@@ -78,7 +78,7 @@ fn each_bank_pays_what_is_meant_for_it_and_an_unknown_gateway_is_refused() {
     assert_eq!(slip.status, 422, "{}", slip.body);
     assert_eq!(
         slip.body["details"]["gateway"],
-        "\"acne\" is no gateway here; there are default, acme"
+        "unknown gateway \"acne\"; configured: default, acme"
     );
     for (id, ..) in payments {
         eventually("the payment ends", Duration::from_secs(20), || {
@@ -118,7 +118,7 @@ fn a_payment_stays_with_its_bank_when_the_gateway_leaves_the_configuration() {
     let why = eventually("it is put back", Duration::from_secs(30), || {
         let seen = get(server.address, "/payments/later").unwrap().body;
         let text = seen.to_string();
-        text.contains("not configured any more").then_some(text)
+        text.contains("no longer configured").then_some(text)
     });
     assert!(why.contains("\\\"acme\\\""), "{why}");
     assert_eq!((paid(&town.main).len(), paid(&town.acme).len()), (0, 0));
@@ -139,9 +139,7 @@ fn a_gateway_whose_lane_does_not_exist_stops_the_start_and_a_lane_is_created_onc
     let said = String::from_utf8(refused.stderr).unwrap();
     assert!(!refused.status.success());
     assert!(
-        said.contains(
-            "downstream.gateways.acme.lane: lane \"acme\" does not exist; write [lanes.acme]"
-        ),
+        said.contains("downstream.gateways.acme.lane: \"acme\" does not exist; add [lanes.acme]"),
         "{said}"
     );
     let store = format!("sqlite:{}", setting.folder.path().join("t.db").display());

@@ -76,7 +76,7 @@ pub(crate) fn exchange(address: SocketAddr, request: &str) -> std::io::Result<Re
     stream.write_all(request.as_bytes())?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
-    let broken = || std::io::Error::other(format!("half an answer: {answer:?}"));
+    let broken = || std::io::Error::other(format!("incomplete answer: {answer:?}"));
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(broken)?;
     let status = head
         .split(' ')

@@ -97,7 +97,7 @@ fn an_invoice_goes_from_its_customer_to_paid_and_tells_everything(footing: &Foot
     );
     let told = shown["timeline"].to_string();
     for part in [
-        "taken in",
+        "accepted",
         "rescheduled by local",
         "checked by all: continue: ",
         "sent to the provider",
@@ -340,7 +340,7 @@ fn a_schedule_in_use_is_not_deleted_and_who_uses_it_is_told() {
     for part in [
         "schedule: ",
         "2 outstanding invoices",
-        "put another",
+        "replace it",
         "force",
     ] {
         assert!(why.contains(part), "{part}: {why}");

@@ -43,12 +43,12 @@ fn an_empty_system_says_so_and_fits(browser: &Browser) {
         ("/console/lanes/default", "always open"),
         ("/console/payments", "There are none."),
         ("/console/in-doubt", "Nothing is in doubt."),
-        ("/console/imports", "No file was handed in yet."),
+        ("/console/imports", "No imports yet."),
         ("/console/invoices", "There are none."),
         ("/console/schedules", "0 0 1 * *"),
-        ("/console/status-checks", "There are no status checks"),
+        ("/console/status-checks", "No status checks, or"),
         ("/console/dead-letters", "There are no dead letters."),
-        ("/console/item-types", "dispatched"),
+        ("/console/item-types", "enabled"),
         ("/console/audit", "who"),
         ("/console/totals", "There are none."),
     ];
@@ -132,13 +132,13 @@ fn lane(pair: &Pair) -> Value {
 
 fn a_limit_is_forecast_and_changed(pair: &Pair, browser: &Browser) {
     browser.click("default");
-    browser.fill("So many more", "1000");
+    browser.fill("Additional items", "1000");
     browser.click("Forecast");
     browser.sees("none of the 1000 has a deadline");
     browser.click("Change the limit…");
-    browser.fill("Hard limit, a second", "60");
+    browser.fill("Hard limit per second", "60");
     browser.fill("Reason", "the bank allows it tonight");
-    browser.click("What would that do?");
+    browser.click("Preview");
     browser.sees("60 a second instead of 10");
     assert_eq!(lane(pair)["maxPerSecond"], json!(10.0), "only asked so far");
     browser.click("Change the limit to 60 a second");
@@ -163,7 +163,7 @@ fn a_pause_with_a_reason_stops_the_sends(pair: &Pair, browser: &Browser) {
     browser.click("default");
     browser.fill("Reason", "it called again");
     browser.click("Resume");
-    browser.sees("The lane sends again.");
+    browser.sees("The lane is resumed.");
     pair.goes_on(1);
 }
 
@@ -198,18 +198,18 @@ fn a_dead_letter_is_replayed_and_paid_once(pair: &Pair, url: &str, browser: &Bro
     let sql = |text: &str| pair.runtime.block_on(cluster::sql(url, text));
     let of = "item_body WHERE item_id = 'lost'";
     browser.open("/console/item-types");
-    browser.click_in("PAYMENT", "Stop all of them…");
+    browser.click_in("PAYMENT", "Disable…");
     browser.fill("Reason", "to lose a body");
-    browser.click("Stop PAYMENT");
-    browser.sees("stopped");
+    browser.click("Disable PAYMENT");
+    browser.sees("disabled");
     pair.pay(&payment("lost"));
     sql(&format!(
         "CREATE TABLE kept AS SELECT * FROM {of}; DELETE FROM {of}"
     ));
-    browser.click_in("PAYMENT", "Dispatch again…");
+    browser.click_in("PAYMENT", "Enable…");
     browser.fill("Reason", "go on");
-    browser.click("Dispatch PAYMENT");
-    browser.sees("Recorded, and in force on every node.");
+    browser.click("Enable PAYMENT");
+    browser.sees("Saved. The change applies to every node.");
 
     browser.open("/console/dead-letters");
     browser.comes_to_see("its body is missing");
@@ -234,7 +234,7 @@ fn one_in_doubt_is_resolved_with_a_reason(pair: &Pair, browser: &Browser) {
     browser.is_whole();
     // The bank is asked meanwhile, or it is sent again under its key, which makes an older page worthless.
     let told = [
-        "Recorded. It is no longer in doubt.",
+        "Resolved. It is no longer in doubt.",
         "try again in a moment",
         "look again",
     ];
@@ -242,8 +242,8 @@ fn one_in_doubt_is_resolved_with_a_reason(pair: &Pair, browser: &Browser) {
         browser.open("/console/in-doubt");
         browser.click("unsure");
         browser.click("it was paid");
-        browser.fill("How you know", "asked the bank");
-        browser.click("Record it");
+        browser.fill("Evidence", "asked the bank");
+        browser.click("Resolve");
         let seen = browser.sees_one_of(&told);
         let recorded = seen == told[0];
         recorded.then_some(()).ok_or_else(|| seen.to_owned())
@@ -266,7 +266,7 @@ fn a_lost_stream_says_so_and_comes_back(pair: Pair, browser: &Browser) {
     let address = pair.server.address;
     pair.server.kill();
     is("lost");
-    browser.sees("Connection lost: what is below may be old. Trying again…");
+    browser.sees("Connection lost: the data below may be old. Reconnecting…");
     let _server = pair.setting.start(&address.to_string());
     is("live");
     assert_eq!(browser.script("return window.same"), true);

@@ -133,7 +133,7 @@ fn a_pause_ends_by_itself_and_a_held_payment_waits_for_a_person(footing: &Footin
         seen["whyNotRunning"]
             .as_str()
             .unwrap()
-            .contains("waits for a person")
+            .contains("needs a decision")
     );
     let until = (now() + Duration::from_mins(10)).to_string();
     pair.tollgate(&[
@@ -201,7 +201,7 @@ fn the_certificate_of_a_day_counts_what_the_bank_saw() {
     );
     let text = pair.tollgate(&["lanes", "certificate", "default"]).unwrap();
     assert!(
-        text.contains("no sliding second held more sends than its limit"),
+        text.contains("no sliding second had more sends than its limit"),
         "{text}"
     );
     let svg = pair
@@ -212,7 +212,7 @@ fn the_certificate_of_a_day_counts_what_the_bank_saw() {
         "{svg}"
     );
     let totals = pair.tollgate(&["totals"]).unwrap();
-    assert!(totals.contains("150 payments taken in"), "{totals}");
+    assert!(totals.contains("150 payments accepted"), "{totals}");
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn what_operators_get_wrong_is_told_and_changes_nothing() {
         (json!({"configName": "new"}), "required for a new lane"),
         (
             json!({"configName": "default", "maxPerWidow": 5}),
-            "is not known; there are",
+            "is unknown; known:",
         ),
     ];
     for (body, part) in bad {

@@ -70,7 +70,7 @@ fn payments_are_listed_shown_moved_and_withdrawn(footing: &Footing) {
     assert_eq!(cancelled["payments"].as_array().unwrap().len(), 1);
     assert_eq!(cancelled["payments"][0]["paymentId"], "c");
     let elsewhere = pair.told(&["payments", "list", "--lane", "elsewhere"]);
-    assert_eq!(elsewhere.trim(), "no such payments");
+    assert_eq!(elsewhere.trim(), "no payments");
     let wrong = pair
         .tollgate(&["payments", "list", "--status", "GONE"])
         .unwrap_err();
@@ -109,7 +109,7 @@ fn the_kill_switch_works_at_once_and_other_changes_leave_it_alone(footing: &Foot
     ];
     assert_eq!(pair.data(&smaller)["enabled"], false);
     let why = pair.shown("p")["whyNotRunning"].to_string();
-    let by = "dispatch of PAYMENT was switched off by local at ";
+    let by = "dispatch of PAYMENT was disabled by local at ";
     assert!(
         why.contains(by) && why.contains(": the bank is down"),
         "{why}"
@@ -138,7 +138,7 @@ fn the_kill_switch_works_at_once_and_other_changes_leave_it_alone(footing: &Foot
     let queue = [&queue[..], &["--reason", "no"]].concat();
     let why = match footing {
         Footing::Embedded => "has no task queues",
-        Footing::Temporal(_) => "nobody polls task queue",
+        Footing::Temporal(_) => "no process polls the task queue",
     };
     let refused = pair.tollgate(&queue).unwrap_err();
     assert!(refused.contains(why), "{refused}");
@@ -167,7 +167,7 @@ fn a_dead_letter_is_replayed_once_its_cause_is_gone_and_paid_once(footing: &Foot
     pair.until_paid("p");
     assert_eq!(
         pair.told(&["dead-letters", "list"]).trim(),
-        "nothing is dead"
+        "no dead letters"
     );
     let shown = pair.told(&["payments", "show", "p"]);
     assert!(shown.contains("replayed by local: restored"), "{shown}");

@@ -67,10 +67,7 @@ fn the_kill_switch_stops_claims(pair: &Pair) {
     let waiting = pair.ids(|line| line["queueStatus"] == "READY");
     assert_eq!(waiting.len(), PAYMENTS - claimed.len());
     let why = pair.shown(waiting.first().unwrap())["whyNotRunning"].to_string();
-    assert!(
-        why.contains("dispatch of PAYMENT was switched off by"),
-        "{why}"
-    );
+    assert!(why.contains("dispatch of PAYMENT was disabled by"), "{why}");
     pair.data(&[
         "types",
         "enable",

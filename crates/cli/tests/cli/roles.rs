@@ -44,7 +44,7 @@ fn each_role_sees_and_may_do_only_its_own_in_a_session_that_ends() {
     );
     assert_eq!(told.status, 200, "{}", told.text);
     browser.click("Pause");
-    browser.sees("somebody has changed this lane since you opened the page");
+    browser.sees("this lane was changed after you opened the page");
     browser.sees("Nothing was changed.");
     assert_eq!(lane()["pause"]["reason"], "b was first");
     browser.open(LANE);
@@ -71,9 +71,9 @@ fn has(browser: &Browser, name: &str) -> bool {
 
 fn nobody_gets_in_with_a_wrong_token(browser: &Browser) {
     browser.open("/");
-    browser.sees("Sign in to go on");
+    browser.sees("Sign in to continue");
     sign_in(browser, "tg_wrong");
-    browser.sees("This token is not known here.");
+    browser.sees("Unknown token.");
     browser.is_whole();
     browser.open("/console/payments");
     browser.sees("Your token");
@@ -115,10 +115,7 @@ fn who_reads_sees_all_and_acts_on_nothing(browser: &Browser, token: &Token) {
 fn who_operates_may_act(browser: &Browser, token: &Token) {
     enter(browser, token);
     browser.sees("a-operate");
-    for (page, act) in [
-        (LANE, "Pause…"),
-        ("/console/item-types", "Stop all of them…"),
-    ] {
+    for (page, act) in [(LANE, "Pause…"), ("/console/item-types", "Disable…")] {
         browser.open(page);
         browser.sees(act);
     }
@@ -135,14 +132,14 @@ fn an_act_after_the_end_of_a_session_does_nothing(browser: &Browser) {
 
 fn the_page_that_was_asked_for_comes_after_signing_in(browser: &Browser, token: &Token) {
     browser.open("/console/audit?actor=a-operate");
-    browser.sees("Sign in to go on; a session ends after twelve hours.");
+    browser.sees("Sign in to continue. A session ends after twelve hours.");
     sign_in(browser, &token.text);
-    browser.sees("Nothing is on record.");
+    browser.sees("No entries.");
     assert_eq!(browser.address(), "/console/audit?actor=a-operate");
     browser.click("Sign out");
     browser.sees("You have signed out.");
     browser.open("/");
-    browser.sees("Sign in to go on");
+    browser.sees("Sign in to continue");
     sign_in(browser, &token.text);
     browser.sees("nothing waits");
 }

@@ -101,7 +101,7 @@ fn when_all_callers_are_busy_the_next_is_told_so_and_health_is_still_answered() 
         (answer.status == 503).then_some(answer)
     });
     assert!(
-        full.text.contains("too many requests at once"),
+        full.text.contains("too many concurrent requests"),
         "{}",
         full.text
     );

@@ -480,7 +480,8 @@ fn all_in_doubt_of_today_are_asked_about_and_only_evidence_ends_a_doubt() {
     assert_eq!(status("undone"), "IN_DOUBT", "pending proves nothing");
     let told = get(address, "/payments/done").unwrap();
     assert!(
-        told.text.contains("status-check has evidence"),
+        told.text
+            .contains("status-check found that it was executed"),
         "{}",
         told.text
     );
@@ -492,7 +493,7 @@ fn all_in_doubt_of_today_are_asked_about_and_only_evidence_ends_a_doubt() {
     let output = Command::new(BINARY).args(command).output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     assert!(
-        output.status.success() && out.starts_with("1 asked about"),
+        output.status.success() && out.starts_with("1 queried"),
         "{out}"
     );
 }

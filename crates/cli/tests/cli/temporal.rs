@@ -170,7 +170,11 @@ fn payments_move_to_another_task_queue(place: &Place, temporal: &Namespace, addr
     assert_eq!(moved("a name").status, 400);
     let refused = moved("payments-two");
     assert_eq!(refused.status, 409, "{}", refused.text);
-    assert!(refused.text.contains("nobody polls"), "{}", refused.text);
+    assert!(
+        refused.text.contains("no process polls"),
+        "{}",
+        refused.text
+    );
     let polls =
         "engine.roles = [\"exec\"]\nengine.temporal.exec_task_queues = [\"payments-two\"]\n";
     let other = place.setting(&temporal.url(), polls).start("127.0.0.1:0");
@@ -303,19 +307,24 @@ fn each_process_does_what_its_roles_say() {
     let front = place.setting(&temporal.url(), "engine.roles = [\"api\", \"init\"]\n");
     let front = front.start("127.0.0.1:0");
     take_in(front.address, &payment("pay_1"));
-    eventually("nobody dispatches, and it says so", LONG, || {
-        let shown = shown(front.address, "pay_1")?;
-        assert_eq!(shown["queueStatus"], "READY", "{shown}");
-        let why = shown["whyNotRunning"].as_str()?;
-        why.contains("nobody dispatches").then_some(())
-    });
+    eventually(
+        "no process has the role dispatch, and it says so",
+        LONG,
+        || {
+            let shown = shown(front.address, "pay_1")?;
+            assert_eq!(shown["queueStatus"], "READY", "{shown}");
+            let why = shown["whyNotRunning"].as_str()?;
+            why.contains("no process has the role dispatch")
+                .then_some(())
+        },
+    );
     let middle = place.setting(&temporal.url(), "engine.roles = [\"dispatch\"]\n");
     let middle = middle.start("127.0.0.1:0");
     eventually("nobody runs it, and it says so", LONG, || {
         let shown = shown(front.address, "pay_1")?;
         assert_ne!(shown["status"], "PROCESSING");
         let why = shown["whyNotRunning"].as_str()?;
-        let nobody = "nobody works on the task queue payment-exec-task-queue";
+        let nobody = "no process polls the task queue payment-exec-task-queue";
         (shown["queueStatus"] == "DISPATCHED" && why.contains(nobody)).then_some(())
     });
     let idle = "tollgate_task_queue_workers{task_queue=\"payment-exec-task-queue\"} 0";

@@ -91,15 +91,18 @@ fn the_api_is_served_over_tls_and_the_commands_check_its_certificate() {
     assert!(listed.contains("default"), "{listed}");
     let wrong = token("ann", "read");
     let refused = lanes(&server, &wrong, Some(&files.path("ca.pem"))).unwrap_err();
-    assert!(refused.contains("not known here"), "{refused}");
+    assert!(refused.contains("unknown token"), "{refused}");
 
     let stranger = lanes(&server, &ann, Some(&Files::new().path("ca.pem"))).unwrap_err();
-    assert!(stranger.contains("no TLS with the service"), "{stranger}");
+    assert!(
+        stranger.contains("TLS connection to the service failed"),
+        "{stranger}"
+    );
     let system = lanes(&server, &ann, None).unwrap_err();
     assert!(system.contains("--ca"), "{system}");
     let letter = lanes(&server, &ann, Some(&files.path("letter.pem"))).unwrap_err();
     assert!(
-        letter.contains("letter.pem holds no certificate"),
+        letter.contains("letter.pem contains no certificate"),
         "{letter}"
     );
     let plain = get(server.address, "/health/live");
@@ -118,7 +121,7 @@ fn files_that_cannot_be_right_stop_the_start_with_one_sentence() {
         (
             ("letter.pem", good.1),
             "tls.certificate",
-            "letter.pem holds no certificate",
+            "letter.pem contains no certificate",
         ),
         (
             ("none.pem", good.1),
@@ -128,18 +131,18 @@ fn files_that_cannot_be_right_stop_the_start_with_one_sentence() {
         (
             (good.0, "letter.pem"),
             "tls.key",
-            "letter.pem holds no private key",
+            "letter.pem contains no private key",
         ),
         ((good.0, "none.pem"), "tls.key", "none.pem cannot be read"),
         (
             (good.0, "certificate.pem"),
             "tls.key",
-            "holds no private key",
+            "contains no private key",
         ),
         (
             (good.0, "other-key.pem"),
             "tls.key",
-            "does not fit tls.certificate",
+            "does not match tls.certificate",
         ),
     ];
     for ((certificate, key), at, why) in table {

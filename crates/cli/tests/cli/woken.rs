@@ -90,7 +90,7 @@ fn a_process_that_wakes_up_after_takeovers_pays_nothing_twice() {
 fn wake(asleep: Served) {
     asleep.signal("-CONT");
     let (code, log) = asleep.ended();
-    let said = |line: &String| line.contains("another process has taken over this store");
+    let said = |line: &String| line.contains("another process took over this store");
     assert!(code == Some(1) && log.iter().any(said), "{code:?} {log:#?}");
 }
 

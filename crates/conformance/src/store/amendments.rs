@@ -37,7 +37,7 @@ pub async fn only_what_was_surely_not_done_is_amended(f: &dyn Fixture) {
         let said = correct(f, &item, 7).await;
         let after = f.view(&item).await;
         let refusal = match state {
-            S::InDoubt | S::HeldInDoubt => Some("may have been done"),
+            S::InDoubt | S::HeldInDoubt => Some("may have been executed"),
             S::Finished | S::Cancelled => Some("it is CANCELLED, not SCHEDULED or FAILED"),
             _ => None,
         };
@@ -110,6 +110,6 @@ pub async fn of_two_amendments_of_one_document_the_second_is_refused(f: &dyn Fix
     };
     assert_eq!(amend(7).await, Intervened::Yes);
     let second = amend(8).await;
-    assert!(matches!(&second, Intervened::Refused(why) if why.contains("meanwhile")));
+    assert!(matches!(&second, Intervened::Refused(why) if why.contains("in the meantime")));
     assert_eq!(f.view(&item).await.money, usd(7));
 }

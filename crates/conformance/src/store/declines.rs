@@ -85,7 +85,7 @@ pub async fn what_was_declined_may_be_given_another_time_although_it_was_in_doub
     let Intervened::Refused(why) = f.reschedule("p", soon).await else {
         panic!("it may have been done")
     };
-    assert!(why.contains("may have been done"), "{why}");
+    assert!(why.contains("may have been executed"), "{why}");
 
     f.advance(2 * SECOND).await;
     f.dispatch_all().await;

@@ -286,7 +286,7 @@ pub async fn a_persons_word_is_about_the_sends_they_looked_at(f: &dyn Fixture) {
     for resolved in Resolved::ALL {
         let answer = resolve(f, &item, resolved).await;
         assert!(
-            matches!(&answer, Intervened::Refused(why) if why.contains("look again")),
+            matches!(&answer, Intervened::Refused(why) if why.contains("check again")),
             "{answer:?}"
         );
     }
@@ -354,7 +354,7 @@ pub async fn what_the_downstream_has_said_is_done_is_nobodys_to_deny(f: &dyn Fix
     for resolved in [Resolved::NotDone, Resolved::Failed] {
         let answer = resolve(f, &item, resolved).await;
         assert!(
-            matches!(&answer, Intervened::Refused(why) if why.contains("is done")),
+            matches!(&answer, Intervened::Refused(why) if why.contains("confirmed it")),
             "{answer:?}"
         );
     }

@@ -167,7 +167,7 @@ async fn in_every_state(
 fn not_movable(state: State) -> Option<&'static str> {
     match state {
         S::Ready | S::Held | S::Retried | S::Nobody | S::Claimed | S::Dispatched | S::Dead => None,
-        S::InDoubt | S::HeldInDoubt => Some("may have been done"),
+        S::InDoubt | S::HeldInDoubt => Some("may have been executed"),
         S::Finished => Some("it has ended and is"),
         S::Cancelled => Some("CANCELLED already"),
     }

@@ -48,7 +48,7 @@ const LONG_FILES: &[(&str, &str)] = &[
     ),
 ];
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
         .canonicalize()

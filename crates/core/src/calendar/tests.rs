@@ -103,7 +103,7 @@ fn what_people_get_wrong_is_told_by_field() {
         &[
             ("blackouts[0]", "ends before it begins"),
             ("holidays.2026-02-30", "must be a date"),
-            ("weekly.monday[0]", "give each day its part"),
+            ("weekly.monday[0]", "split hours across midnight"),
             ("weekly.someday", "must be one of monday"),
             ("weekly.tuesday", "hours overlap: 09:00-12:00, 11:00-13:00"),
             ("weekly.wednesday[0]", "must be hours such as"),

@@ -65,4 +65,4 @@ impl Amendment {
 }
 
 /// Somebody was faster.
-pub const CHANGED_MEANWHILE: &str = "it was changed meanwhile; look at it again";
+pub const CHANGED_MEANWHILE: &str = "it was changed in the meantime; read it again";

@@ -150,14 +150,15 @@ impl ItemInDoubt {
 /// Why a person's word is not about all sends: what was heard of an earlier one says nothing about
 /// a later one.
 pub fn sent_since(seen: u32, sends: u32) -> Option<String> {
-    let why = || format!("you say its sends are {seen}, and they are {sends} by now; look again");
+    let why =
+        || format!("you gave {seen} as the number of sends, but it is now {sends}; check again");
     (sends != seen).then(why)
 }
 
 /// Told, too, when the answer comes while a doubt is being ended.
-pub const AWAITED: &str = "an answer is being awaited; try again in a moment";
+pub const AWAITED: &str = "an answer is still awaited; try again in a moment";
 const DONE: &str =
-    "the downstream has said that it is done; it ends by itself, or is resolved as done";
+    "the downstream has confirmed it; it completes by itself, or can be resolved as done";
 
 /// The record's status while nobody knows whether it was done.
 pub const IN_DOUBT: &str = "IN_DOUBT";

@@ -62,7 +62,7 @@ pub enum Intervened {
 }
 
 /// Why a deadline holds an item.
-pub const TOO_LATE: &str = "its deadline has passed and it must not run late";
+pub const TOO_LATE: &str = "its deadline has passed and onMissedDeadline is hold";
 
 /// An item as whoever would move it finds it, read while nobody else can move it.
 #[derive(Debug, Clone)]
@@ -128,4 +128,4 @@ impl Found {
     }
 }
 
-pub(super) const SENT: &str = "it was sent, and may have been done";
+pub(super) const SENT: &str = "it was sent and may have been executed";

@@ -60,7 +60,7 @@ impl<T, K> Page<T, K> {
 }
 
 /// Where a list that is not in the order of its ids goes on: after what has this rank and this id. A
-/// client hands it back as it was told.
+/// client hands it back unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bookmark {
     pub rank: i64,

@@ -86,7 +86,7 @@ async fn a_bank_that_fails_opens_the_breaker_and_one_that_works_again_closes_it(
     let Standing::Closed { why, until } = closed.standing(meanwhile) else {
         panic!("{closed:?}")
     };
-    let told = "lane \"default\" is closed by the breaker: 10 of the last 10 exchanges failed or were slow: ";
+    let told = "lane \"default\" is closed by the breaker: 10 of the last 10 requests failed or were slow: ";
     assert!(why.starts_with(told), "{why}");
     assert_eq!(until, closed.closed_until);
     assert_eq!(actions(&street, "breaker").await, ["LANE_CLOSED"]);

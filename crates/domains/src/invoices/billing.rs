@@ -124,8 +124,8 @@ impl Billing {
         known: &ItemView,
     ) -> Result<Taken, BillingError> {
         if known.content_hash != invoice.content_hash() {
-            return Err(BillingError::Conflict(format!(
-                "invoice {} is known with other content; a changed invoice needs an id of its own",
+            return Err(BillingError::Known(format!(
+                "invoice {} already exists with different content; use a new id for a changed invoice",
                 invoice.invoice_id
             )));
         }

@@ -16,7 +16,7 @@ use super::status::{failed, moves, paid, pending_again};
 use super::{Invoices, document};
 use crate::steps::SEND_STEP;
 
-const WAITS_FOR_RUNG: &str = "declined; it waits for the next rung of its ladder";
+const WAITS_FOR_RUNG: &str = "declined; it waits for the next retry";
 
 /// Charges the customer, or finds out what became of an earlier charge.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -57,7 +57,7 @@ impl Step for ChargeInvoice {
                 put_back(world, &self.input, pause, WAITS_FOR_RUNG.to_owned()).await
             }
             Rung::Exhausted => {
-                let why = "declined on every rung of its ladder".to_owned();
+                let why = "declined after all retries".to_owned();
                 finish(world, &self.input, failed(), Billed::Failed(why)).await
             }
         }

@@ -169,7 +169,7 @@ impl Check for Configured {
             Ok(false) => Some((self.otherwise.clone(), self.message.clone())),
             Err(failed) => {
                 let pause = parse_pause(DEFAULT_PAUSE).unwrap_or_default();
-                let why = format!("{}: it cannot be judged: {failed}", self.message);
+                let why = format!("{}: it cannot be evaluated: {failed}", self.message);
                 Some((Verdict::Postpone(pause), why))
             }
         }
@@ -193,7 +193,7 @@ impl Chain {
     pub fn read(texts: &[CheckText]) -> Result<Self, String> {
         if texts.len() > MOST_CHECKS {
             return Err(format!(
-                "invoices.checks: there can be {MOST_CHECKS} at most"
+                "invoices.checks: at most {MOST_CHECKS} checks are allowed"
             ));
         }
         let mut checks: Vec<Box<dyn Check>> = vec![];
@@ -204,9 +204,7 @@ impl Chain {
             let wrong = |why: String| format!("invoices.checks: {:?} {why}", text.name);
             check_item_id(&text.name).map_err(wrong)?;
             if checks.iter().any(|check| check.name() == text.name) {
-                return Err(wrong(
-                    "is the name of two checks; choose another for one".into(),
-                ));
+                return Err(wrong("is used by two checks; rename one of them".into()));
             }
             checks.push(Box::new(read(text).map_err(wrong)?));
         }
@@ -235,7 +233,9 @@ fn read(text: &CheckText) -> Result<Configured, String> {
     let pause = match (text.otherwise.as_str(), &text.pause) {
         ("postpone", pause) => parse_pause(pause.as_deref().unwrap_or(DEFAULT_PAUSE))
             .map_err(|why| format!("pause: {why}"))?,
-        (_, Some(_)) => return Err("pause: is for otherwise = \"postpone\" only".to_owned()),
+        (_, Some(_)) => {
+            return Err("pause: is only allowed with otherwise = \"postpone\"".to_owned());
+        }
         (_, None) => Duration::ZERO,
     };
     let otherwise = match text.otherwise.as_str() {
@@ -244,12 +244,12 @@ fn read(text: &CheckText) -> Result<Configured, String> {
         "postpone" => Verdict::Postpone(pause),
         other => {
             return Err(format!(
-                "otherwise: {other:?} is none of skip, fail, postpone"
+                "otherwise: {other:?} is unknown; use skip, fail or postpone"
             ));
         }
     };
     if text.message.trim().is_empty() {
-        return Err("message: must say what the next person should know".to_owned());
+        return Err("message: must not be empty".to_owned());
     }
     let require = Expression::compile(&VOCABULARY, &sample(), &text.require)
         .map_err(|why| format!("require: {why}"))?;

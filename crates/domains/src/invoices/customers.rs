@@ -37,8 +37,8 @@ impl Customers {
         if self.get(id).await?.as_ref() == Some(customer) {
             return Ok(false);
         }
-        Err(BillingError::Conflict(format!(
-            "customer {id} is known with other content; another customer needs an id of its own"
+        Err(BillingError::Known(format!(
+            "customer {id} already exists with different content; use a new id for another customer"
         )))
     }
 
@@ -58,7 +58,7 @@ impl Customers {
             if outstanding > 0 {
                 let (many, currency) = (told(outstanding), before.currency);
                 return Err(BillingError::Conflict(format!(
-                    "currency: customer {id} has {many} in {currency}; change it when they have ended"
+                    "currency: customer {id} has {many} in {currency}; change it after they have ended"
                 )));
             }
         }
@@ -66,7 +66,7 @@ impl Customers {
             return Ok(());
         }
         Err(BillingError::Conflict(format!(
-            "customer {id} was changed by somebody else just now; look at it and try again"
+            "customer {id} was changed by another request; read it again and retry"
         )))
     }
 

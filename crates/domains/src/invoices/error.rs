@@ -12,6 +12,9 @@ pub enum BillingError {
     Invalid(Details),
     #[error("{0}")]
     NotFound(String),
+    /// The id is taken by other content.
+    #[error("{0}")]
+    Known(String),
     /// It is not in a state for that.
     #[error("{0}")]
     Conflict(String),

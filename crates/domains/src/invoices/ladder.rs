@@ -23,7 +23,7 @@ impl TryFrom<Vec<String>> for Ladder {
     /// The error fits behind the field's name.
     fn try_from(texts: Vec<String>) -> Result<Self, String> {
         if texts.len() > MOST_RUNGS {
-            return Err(format!("must have at most {MOST_RUNGS} rungs"));
+            return Err(format!("must have at most {MOST_RUNGS} entries"));
         }
         let rungs = texts
             .iter()
@@ -160,7 +160,7 @@ mod tests {
             assert!(ladder(&[text]).is_err(), "{text}");
         }
         assert_eq!(parse_pause("90s"), Ok(Duration::from_secs(90)));
-        assert!(ladder(&["1d"; 21]).unwrap_err().contains("20 rungs"));
+        assert!(ladder(&["1d"; 21]).unwrap_err().contains("20 entries"));
         let round_trip = serde_json::to_string(&ladder(&["1d", "12h"]).unwrap()).unwrap();
         assert_eq!(round_trip, r#"["1d","12h"]"#);
     }

@@ -212,7 +212,7 @@ mod tests {
         let named: Vec<_> = wrong.keys().collect();
         assert_eq!(named, ["amount", "customerId", "invoiceId"]);
         let wrong = InvoiceRequest::parse(&json!({"colour": 1})).unwrap_err();
-        assert!(wrong["colour"].contains("not known"));
+        assert!(wrong["colour"].contains("unknown"));
         assert!(InvoiceRequest::parse(&json!([])).unwrap_err()["body"].contains("object"));
     }
 

@@ -105,7 +105,7 @@ impl Schedule {
     pub fn warning(&self, now: Timestamp, of_customer: &TimeZone) -> Option<String> {
         let rapid = self.cron.is_rapid(now, self.zone(of_customer));
         rapid.then(|| {
-            "it fires more than once an hour: every invoice under it is due almost at once, and the lane's limit alone spreads them; a new invoice is charged without delay".to_owned()
+            "it fires more than once an hour: its invoices are due almost immediately, and only the lane's limit spreads them".to_owned()
         })
     }
 

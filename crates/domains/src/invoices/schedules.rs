@@ -233,11 +233,11 @@ impl Schedules {
 
     /// Who goes by it, and what can be done about that.
     async fn in_use(&self, level: &Level) -> Result<Option<String>, StoreError> {
-        const REMEDY: &str = "put another in its place, or delete it with force=true: what is queued keeps its time, and the less specific schedule counts afterwards";
+        const REMEDY: &str = "replace it, or delete it with force=true: queued invoices keep their time, and the less specific schedule applies afterwards";
         Ok(match level {
-            Level::Global => Some(
-                "the global one is in use by everybody without one of their own; put another in its place".to_owned(),
-            ),
+            Level::Global => {
+                Some("the global schedule cannot be deleted; replace it instead".to_owned())
+            }
             Level::Customer(id) => {
                 let users = self.users_of_customers(id).await?;
                 (users > 0).then(|| {
@@ -248,7 +248,9 @@ impl Schedules {
             Level::Invoice(id) => {
                 let invoice = self.store.item(&item(&ItemId::new(id.as_str()))).await?;
                 let waits = invoice.is_some_and(|it| {
-                    InvoiceStatus::OUTSTANDING.iter().any(|status| status.as_str() == it.status)
+                    InvoiceStatus::OUTSTANDING
+                        .iter()
+                        .any(|status| status.as_str() == it.status)
                 });
                 waits.then(|| format!("it is in use: invoice {id} is outstanding; {REMEDY}"))
             }
@@ -283,14 +285,14 @@ enum At {
 }
 
 pub(super) fn never_again() -> BillingError {
-    BillingError::Refused("its schedule never comes again".to_owned())
+    BillingError::Refused("its schedule has no next time".to_owned())
 }
 
 fn none(level: &Level) -> BillingError {
     BillingError::NotFound(match level {
         Level::Global => "there is no global schedule".to_owned(),
-        Level::Customer(id) => format!("customer {id} has no schedule of its own"),
-        Level::Invoice(id) => format!("invoice {id} has no schedule of its own"),
+        Level::Customer(id) => format!("customer {id} has no own schedule"),
+        Level::Invoice(id) => format!("invoice {id} has no own schedule"),
     })
 }
 

@@ -174,7 +174,7 @@ impl Deliver {
         world: &Notifications,
         place: &str,
     ) -> Result<Told, StepError> {
-        let why = format!("its receiver {place} is not in downstream.notifications.urls any more");
+        let why = format!("its receiver {place} is no longer in downstream.notifications.urls");
         let (item, run) = (&self.input.item, self.input.run);
         let pause = PAUSES.pause_after(run);
         let put_back = world.store.put_back(item, run, pause, &why).await?;
@@ -198,7 +198,8 @@ impl Deliver {
         let audit = world.store.audit(Some(item), MOST_AUDITED).await?;
         let since = tried_since(view.created_at, &audit, now);
         let last = view.last_error.unwrap_or_default();
-        Ok(is_enough(run, since, now).then(|| format!("given up after days of trying: {last}")))
+        Ok(is_enough(run, since, now)
+            .then(|| format!("given up after three days of retries: {last}")))
     }
 
     async fn give_up(&self, world: &Notifications, why: String) -> Result<Told, StepError> {

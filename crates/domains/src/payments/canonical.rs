@@ -3,25 +3,39 @@
 
 use serde_json::{Value, json};
 
-use super::PaymentRequest;
+use super::{Party, PaymentRequest};
 use crate::digest;
 
 impl PaymentRequest {
     /// 64 hexadecimal digits.
     pub fn content_hash(&self) -> String {
-        let party = |party: &super::Party| json!([party.account, party.name]);
+        // All fields by name: one that is forgotten here would make two different payments the same.
+        let Self {
+            payment_id,
+            money,
+            debtor,
+            creditor,
+            execute_at,
+            deadline,
+            deadline_given: _, // how a deadline beyond all clocks was written; `deadline` stands for it
+            hold_if_late,
+            gateway,
+            reference,
+            metadata,
+        } = self;
+        let party = |Party { account, name }: &Party| json!([account, name]);
         let canonical = json!([
-            self.payment_id,
-            self.money.minor,
-            self.money.currency,
-            party(&self.debtor),
-            party(&self.creditor),
-            self.execute_at,
-            self.deadline,
-            self.hold_if_late,
-            self.gateway,
-            self.reference,
-            self.metadata
+            payment_id,
+            money.minor,
+            money.currency,
+            party(debtor),
+            party(creditor),
+            execute_at,
+            deadline,
+            hold_if_late,
+            gateway,
+            reference,
+            metadata
                 .as_ref()
                 .map(|map| sorted(&Value::Object(map.clone()))),
         ]);

@@ -34,7 +34,7 @@ impl Trouble {
         if call.attempt <= 2 * TRIES_IN_STEP {
             return Ok(());
         }
-        Err(Self::lasting("the store was away, or took too long"))
+        Err(Self::lasting("the store was unavailable or too slow"))
     }
 
     /// Whether the step gives this try up.

@@ -27,7 +27,7 @@ pub struct Tried {
     pub is_new: bool,
 }
 
-/// In the order of the payments.
+/// In the order of the given payments.
 pub fn dry_run(
     book: &Rulebook,
     routes: &Routes<Bank>,

@@ -153,7 +153,7 @@ impl ExecutePayment {
         context: &PaymentContext,
     ) -> Result<Sent, StepError> {
         let why = format!(
-            "its gateway {:?} is not configured any more; configure it again or cancel the payment",
+            "its gateway {:?} is no longer configured; configure it again or cancel the payment",
             context.connector.as_deref().unwrap_or(DEFAULT_GATEWAY)
         );
         let (item, run) = (&self.input.item, self.input.run);

@@ -106,7 +106,7 @@ impl Intake {
             Acceptance::Planned => match self.planned(&payment.payment_id, &hash).await? {
                 Some(known) => Ok(known),
                 None => Err(IntakeError::Unavailable(format!(
-                    "payment {} has just been moved; send it again",
+                    "payment {} was just changed; send it again",
                     payment.payment_id
                 ))),
             },

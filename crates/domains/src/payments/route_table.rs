@@ -68,7 +68,7 @@ fn place(n: usize) -> String {
 
 fn unreachable_after(first: usize) -> String {
     format!(
-        "is never reached: everything it matches is taken by {} before it; change their order or remove it",
+        "is never reached: {} before it matches the same payments; change the order or remove it",
         place(first)
     )
 }
@@ -76,16 +76,13 @@ fn unreachable_after(first: usize) -> String {
 fn read_route(text: &RouteText, is_gateway: impl Fn(&str) -> bool) -> Result<Route, String> {
     if !is_gateway(&text.gateway) {
         return Err(format!(
-            "gateway {:?} is not one of [downstream.gateways]; write it there first, then restart",
+            "gateway {:?} is not one of [downstream.gateways]; add it there first, then restart",
             text.gateway
         ));
     }
     let currency = text.currency.as_deref().map(read_currency).transpose()?;
     if currency.is_none() && (text.min_amount.is_some() || text.max_amount.is_some()) {
-        return Err(
-            "min_amount and max_amount need a currency: an amount without one means nothing"
-                .to_owned(),
-        );
+        return Err("min_amount and max_amount need a currency: set one".to_owned());
     }
     let amount = |field: &str, text: &Option<String>| match (text, currency) {
         (Some(text), Some(currency)) => match Money::parse(text, currency) {
@@ -97,7 +94,7 @@ fn read_route(text: &RouteText, is_gateway: impl Fn(&str) -> bool) -> Result<Rou
     let least = amount("min_amount", &text.min_amount)?.unwrap_or(0);
     let most = amount("max_amount", &text.max_amount)?.unwrap_or(i64::MAX);
     if least > most {
-        return Err("min_amount is above max_amount: no payment is both".to_owned());
+        return Err("min_amount is above max_amount".to_owned());
     }
     Ok(Route {
         gateway: text.gateway.clone(),

@@ -71,7 +71,7 @@ impl<T> Routes<T> {
             Some(bank) => Ok((Some(name), bank)),
             None => Err(NotTaken::Refused {
                 rule: "gateway".to_owned(),
-                message: format!("{name:?} is no gateway here; there are {}", self.names()),
+                message: format!("unknown gateway {name:?}; configured: {}", self.names()),
             }),
         }
     }
@@ -126,7 +126,7 @@ mod tests {
     fn a_gateway_that_nobody_knows_is_refused_with_those_that_are_known() {
         for name in ["strpie", "Stripe", "stripe ", ""] {
             let refused = routes(&["stripe", "sepa"]).pick(Some(name)).unwrap_err();
-            let message = format!("{name:?} is no gateway here; there are default, sepa, stripe");
+            let message = format!("unknown gateway {name:?}; configured: default, sepa, stripe");
             let rule = "gateway".to_owned();
             assert_eq!(refused, NotTaken::Refused { rule, message });
         }

@@ -21,7 +21,7 @@ pub struct RulesText {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RuleText {
     pub name: String,
-    /// What a refused payment is told.
+    /// Message for a refused payment.
     pub message: String,
     /// CEL; must be true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,10 +44,10 @@ pub struct RuleText {
     /// What happens to a payment that breaks it at execution; held if not given.
     #[serde(default, alias = "on_failure", skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<OnFailure>,
-    /// Of the daily total.
+    /// Currency of `dailyTotal`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// Whose days the daily total counts; UTC if not given.
+    /// IANA time zone of the day for `dailyTotal`. Default: UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
 }
@@ -72,7 +72,7 @@ pub enum OnFailure {
     Reject,
 }
 
-/// Every condition that is given must hold; without any it takes every payment.
+/// All given conditions must hold. A route without conditions takes every payment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RouteText {

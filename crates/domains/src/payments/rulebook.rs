@@ -32,7 +32,7 @@ const BUILT_IN: [&str; 3] = ["distinct_accounts", "gateway", "lane"];
 
 #[derive(Debug, Default)]
 pub struct Rulebook {
-    /// Zero if nobody has ever written any.
+    /// 0 if no rules have ever been set.
     pub version: i64,
     routes: RouteTable,
     rules: Vec<Rule>,
@@ -88,7 +88,7 @@ impl Rulebook {
                 .and_then(|()| read_kind(rule))
                 .and_then(|kind| check_moments(rule, &kind).map(|()| kind));
             if !names.insert(&rule.name) {
-                problems.push(Problem::new(&place, "has the name of a rule before it"));
+                problems.push(Problem::new(&place, "has the same name as an earlier rule"));
             }
             match read {
                 Ok(kind) => book.add(rule, kind),
@@ -159,7 +159,7 @@ impl Rule {
             Ok(false) => (self.message.clone(), true),
             Err(why) => {
                 counter!("tollgate_rule_errors_total", "rule" => self.name.clone()).increment(1);
-                let told = format!("{} (the rule could not be judged: {why})", self.message);
+                let told = format!("{} (the rule could not be evaluated: {why})", self.message);
                 (told, false)
             }
         };
@@ -180,12 +180,12 @@ fn check_names(rule: &RuleText) -> Result<(), String> {
     }
     check_item_id(&rule.name).map_err(|why| format!("name {why}"))?;
     if BUILT_IN.contains(&rule.name.as_str()) {
-        return Err("has the name of a rule that is built in; choose another".to_owned());
+        return Err("has the name of a built-in rule; choose another".to_owned());
     }
     let chars = rule.message.chars().count();
     if rule.message.trim().is_empty() || chars > MAX_MESSAGE_CHARS {
         return Err(format!(
-            "message must say in 1 to {MAX_MESSAGE_CHARS} characters why a payment is refused"
+            "message must have 1 to {MAX_MESSAGE_CHARS} characters"
         ));
     }
     Ok(())
@@ -210,7 +210,7 @@ fn read_kind(rule: &RuleText) -> Result<Kind, String> {
         }
         (None, None, Some(amount)) => daily_total(rule, amount).map(Kind::Count),
         (Some(_), None, None) | (None, Some(_), None) => {
-            Err("currency and zone belong to a daily_total only".to_owned())
+            Err("currency and zone are only allowed with daily_total".to_owned())
         }
         _ => Err("must have one of require, duplicate_within_secs and daily_total".to_owned()),
     }

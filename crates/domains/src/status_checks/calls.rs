@@ -112,7 +112,7 @@ impl Step for GetGatewayForPayment {
         let (id, within) = (&self.payment_id, self.config.call_timeout());
         let found = world.services.gateway_of(id, within).await;
         let found = found.and_then(|name| {
-            let long = || CallError::Refused("the gateway's name is no name".to_owned());
+            let long = || CallError::Refused("the gateway's name is not valid".to_owned());
             let is_name = !name.trim().is_empty() && name.chars().count() <= MAX_GATEWAY_CHARS;
             is_name.then_some(name).ok_or_else(long)
         });

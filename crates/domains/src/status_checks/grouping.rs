@@ -136,7 +136,7 @@ impl CheckStatusResult {
             payment_ids,
         } = chunk;
         let outcome = outcome.unwrap_or_else(|| ChunkOutcome::NotAnnounced {
-            error: "it was not reached".to_owned(),
+            error: "not processed".to_owned(),
         });
         match outcome {
             ChunkOutcome::NotAnnounced { error } => {

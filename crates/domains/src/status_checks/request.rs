@@ -16,7 +16,7 @@ pub fn payment_ids(body: &Value) -> Result<Vec<String>, Details> {
         return Err(one("body", "must be an object with paymentIds"));
     };
     if let Some(other) = fields.keys().find(|name| *name != FIELD) {
-        return Err(one(other, "is not known here; send paymentIds alone"));
+        return Err(one(other, "is unknown; send only paymentIds"));
     }
     let ids = match fields.get(FIELD) {
         None | Some(Value::Null) => return Err(one(FIELD, "must not be empty")),
@@ -97,11 +97,7 @@ mod tests {
     #[test]
     fn whatever_is_wrong_around_the_list_is_named() {
         assert_wrong(&json!({}), "paymentIds", "must not be empty");
-        assert_wrong(
-            &json!({"paymentIds": ["p"], "all": true}),
-            "all",
-            "not known",
-        );
+        assert_wrong(&json!({"paymentIds": ["p"], "all": true}), "all", "unknown");
         for body in [json!(["p"]), json!(null), json!("p")] {
             assert_wrong(&body, "body", "an object");
         }

@@ -372,5 +372,5 @@ fn written<T: Serialize>(value: &T) -> Result<String, StepError> {
 }
 
 fn gone() -> StepError {
-    StepError::last("the check's rows are gone: it is older than checks are kept")
+    StepError::last("the retention of this status check has ended")
 }

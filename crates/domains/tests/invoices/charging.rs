@@ -225,7 +225,7 @@ fn nothing_is_rescheduled_while_it_may_have_been_charged() {
         let view = town.node.view("inv_1");
         let seen = (view.status.as_str(), view.queue_status);
         assert_eq!(seen, ("IN_DOUBT", QueueStatus::Ready));
-        refused("may have been done");
+        refused("may have been executed");
     }
 }
 

@@ -106,7 +106,7 @@ fn an_invoice_in_doubt_is_neither_cancelled_nor_corrected_nor_settled() {
     let billing = &town.node.billing;
     refused(
         billing.cancel(&id, test()).await_now(),
-        "may have been done",
+        "may have been executed",
     );
     let corrected = billing.correct(&id, kroner("1"), test()).await_now();
     refused(corrected, "it is IN_DOUBT");

@@ -208,8 +208,8 @@ fn a_schedule_that_outstanding_invoices_go_by_is_deleted_only_by_force() {
             }
             other => panic!("{other:?} instead of {said}"),
         };
-        refused(&of_all, false, "put another");
-        refused(&of_all, true, "put another");
+        refused(&of_all, false, "replace it");
+        refused(&of_all, true, "replace it");
         refused(&of_c_1, false, "by 2 outstanding invoices of customer c_1");
         refused(&of_inv_2, false, "invoice inv_2 is outstanding");
         delete(&of_inv_2, true).unwrap();

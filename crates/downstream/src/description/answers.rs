@@ -325,7 +325,7 @@ fn check(row: &Row, node: &Node, name: &str) -> Result<(), Wrong> {
         let said = means.as_str();
         if means != Meaning::Unknown && LOST_ANSWERS.contains(&status) {
             return wrong(format!(
-                "{status} says that an answer was waited for in vain, and the payment may have been done; it is always unknown"
+                "status {status} is always unknown: it means that an answer was lost, so the payment may have been executed"
             ));
         }
         if !means.possible().iter().any(|range| range.contains(&status)) {

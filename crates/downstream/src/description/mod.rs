@@ -197,7 +197,7 @@ impl Description {
     }
 }
 
-pub(crate) const NO_WAY_OUT: &str = "keys are not honoured and there is no [probe]: a payment whose answer is lost could neither be sent again nor asked about";
+pub(crate) const NO_WAY_OUT: &str = "keys are not honoured and there is no [probe]: a payment whose answer is lost could neither be resent nor queried";
 
 fn subject(file: &Fields<'_>) -> Result<Subject, Wrong> {
     match file.get("about") {

@@ -103,7 +103,7 @@ impl Outgoing {
             let wrong = |why: &str| format!("headers.{name}: {why}");
             if let Some(value) = template.text(facts).map_err(|why| wrong(&why))? {
                 let value = HeaderValue::from_str(&value)
-                    .map_err(|_| wrong("has characters that no header can carry"))?;
+                    .map_err(|_| wrong("has characters that are not allowed in a header"))?;
                 headers.push((name.clone(), value));
             }
         }

@@ -99,7 +99,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "status = 200",
         "status = 408",
-        "line 9: send.answers: 408 says",
+        "line 9: send.answers: status 408 is always unknown",
     ),
     (
         "status = 200",
@@ -170,7 +170,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     (
         "status = 200\nmeans = \"done\"\nbelieved_if = \"body.id == paymentId\"",
         "status = 504\nwhen = \"body.busy\"\nmeans = \"not done\"",
-        "504 says that an answer",
+        "status 504 is always unknown",
     ),
     (
         "status = 200\nmeans = \"done\"\nbelieved_if = \"body.id == paymentId\"",

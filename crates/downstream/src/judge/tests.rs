@@ -49,7 +49,11 @@ fn a_send_that_never_started_is_retried_and_a_lost_answer_is_unknown() {
         sent(Exchange::NotSent("connection closed".into()), &[429]),
         Outcome::retry("failed before the first byte: connection closed")
     );
-    for lost in ["no answer within 10s", "connection reset", "half an answer"] {
+    for lost in [
+        "no answer within 10s",
+        "connection reset",
+        "incomplete answer",
+    ] {
         assert_eq!(
             sent(Exchange::Lost(lost.into()), &[429]),
             Outcome::Unknown(lost.into())

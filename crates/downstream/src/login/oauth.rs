@@ -276,7 +276,7 @@ impl OAuth {
             builder = builder.header(AUTHORIZATION, format!("Basic {both}"));
         }
         builder.body(Full::new(Bytes::from(form))).map_err(|_| {
-            "client_id or client_secret has characters that no header can carry".into()
+            "client_id or client_secret has characters that are not allowed in a header".into()
         })
     }
 

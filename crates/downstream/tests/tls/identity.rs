@@ -117,10 +117,10 @@ async fn a_certificate_without_its_key_is_refused_in_one_sentence() {
         member("https://localhost:1", folder.path()).unwrap_err()
     };
     assert!(said("client-key.pem", "").contains("client_key: "));
-    assert!(said("client.pem", "no certificate").contains("holds no certificate"));
+    assert!(said("client.pem", "no certificate").contains("contains no certificate"));
     let other = KeyPair::generate().unwrap().serialize_pem();
     let mismatch = said("client-key.pem", &other);
     assert!(mismatch.contains("do not go together"), "{mismatch}");
     let plain = member("http://localhost:1", folder.path()).unwrap_err();
-    assert!(plain.contains("only with https://"), "{plain}");
+    assert!(plain.contains("requires an https:// URL"), "{plain}");
 }

@@ -139,7 +139,7 @@ async fn a_certificate_that_proves_nothing_is_no_line() {
         (
             &theirs,
             named("localhost"),
-            "name its issuer's in root_certificates",
+            "add its issuer to root_certificates",
         ),
         (&ours, named("elsewhere"), "another name"),
         (&ours, expired, "has expired"),
@@ -285,9 +285,9 @@ async fn an_answer_that_is_too_large_too_late_or_half_is_unknown() {
         assert_unknown(&send(&connector).await, "larger than 65536 bytes");
     }
     for _ in 0..2 {
-        assert_unknown(&send(&connector).await, "half an answer");
+        assert_unknown(&send(&connector).await, "incomplete answer");
     }
-    assert_unknown(&send(&connector).await, "no whole answer within 500ms");
+    assert_unknown(&send(&connector).await, "no complete answer within 500ms");
     assert_eq!(send(&connector).await, done());
     assert_eq!((bank.seen().len(), bank.connections()), (6, 6));
 }
@@ -304,10 +304,10 @@ async fn root_certificates_that_are_none_are_refused_in_one_sentence() {
     let garbage = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     let table = [
         (folder.path().join("missing.pem"), "cannot be read"),
-        (file("letter.pem", "Dear bank,"), "holds no certificate"),
+        (file("letter.pem", "Dear bank,"), "contains no certificate"),
         (
             file("garbage.pem", garbage),
-            "holds what is no root certificate",
+            "contains an invalid root certificate",
         ),
     ];
     for (path, why) in table {
@@ -317,5 +317,5 @@ async fn root_certificates_that_are_none_are_refused_in_one_sentence() {
         assert_eq!(said.lines().count(), 1);
     }
     let said = trusting("http://bank.example", &bank.roots).unwrap_err();
-    assert!(said.contains("only with https://"), "{said}");
+    assert!(said.contains("requires an https:// URL"), "{said}");
 }

@@ -8,6 +8,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 
+use super::codes::Code;
 use super::error::{ApiError, internal};
 use super::origin::{from_another_site, strange_host};
 use crate::auth::{Caller, Role, Tokens};
@@ -278,32 +279,34 @@ impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         match self {
             Self::NoToken => unauthorized(
-                "a token is needed; send it in one header: Authorization: Bearer TOKEN",
+                Code::TokenRequired,
+                "token required; send the header Authorization: Bearer TOKEN once",
                 "Bearer realm=\"tollgate\"",
             ),
             Self::WrongToken => unauthorized(
-                "this token is not known here",
+                Code::TokenUnknown,
+                "unknown token",
                 "Bearer realm=\"tollgate\", error=\"invalid_token\"",
             ),
-            Self::Host(host) => forbidden(format!(
-                "as long as there are no tokens only this machine is served, and {host:?} is none of its names; say http://127.0.0.1 or http://localhost, or configure auth.tokens"
+            Self::Host(host) => forbidden(Code::HostNotAllowed, format!(
+                "without tokens only requests to this machine are served, and {host:?} is not one of its names; use http://127.0.0.1 or http://localhost, or configure auth.tokens"
             )),
             Self::AnotherSite => forbidden(
-                "this request comes from a page of another site, and without tokens such a page could do anything; \
-                 configure auth.tokens, or send the request from elsewhere than a browser"
+                Code::CrossSite,
+                "cross-site request refused: without tokens any web page could send it; configure auth.tokens, or do not send the request from a browser"
                     .to_owned(),
             ),
-            Self::Role(caller, needs) => forbidden(lacking(&caller, needs)),
+            Self::Role(caller, needs) => forbidden(Code::RoleInsufficient, lacking(&caller, needs)),
             Self::Full => {
-                let error = "too many requests at once; send the same request again, one id is never paid twice";
+                let error = "too many concurrent requests; send the same request again, an id is never paid twice";
                 let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error);
-                let mut response = error.into_response();
+                let mut response = error.coded(Code::Overloaded).into_response();
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
                 response
             }
             Self::Method(methods) => {
-                let mut response = ApiError::method_not_allowed().into_response();
+                let mut response = ApiError::method_not_allowed(Some(&methods)).into_response();
                 if let Ok(methods) = HeaderValue::from_str(&methods) {
                     response.headers_mut().insert(header::ALLOW, methods);
                 }
@@ -320,19 +323,21 @@ fn lacking(caller: &Caller, needs: Needs) -> String {
     let roles: Vec<_> = needs.roles().iter().map(|role| role.as_str()).collect();
     let roles = roles.join(" or ");
     let name = caller.name();
-    format!("this needs a token with the role {roles}; \"{name}\" has another")
+    format!("this request requires a token with the role {roles}; \"{name}\" has another role")
 }
 
-fn unauthorized(error: &str, challenge: &'static str) -> Response {
-    let mut response = ApiError::new(StatusCode::UNAUTHORIZED, error).into_response();
+fn unauthorized(code: Code, error: &str, challenge: &'static str) -> Response {
+    let error = ApiError::new(StatusCode::UNAUTHORIZED, error);
+    let mut response = error.coded(code).into_response();
     let challenge = HeaderValue::from_static(challenge);
     let headers = response.headers_mut();
     headers.insert(header::WWW_AUTHENTICATE, challenge);
     response
 }
 
-fn forbidden(error: String) -> Response {
-    ApiError::new(StatusCode::FORBIDDEN, error).into_response()
+fn forbidden(code: Code, error: String) -> Response {
+    let error = ApiError::new(StatusCode::FORBIDDEN, error);
+    error.coded(code).into_response()
 }
 
 impl<S: Sync> FromRequestParts<S> for Caller {

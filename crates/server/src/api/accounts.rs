@@ -24,10 +24,10 @@ use super::words;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Day {
-    /// Today, if not given.
+    /// Default: today.
     #[param(example = "2026-11-16")]
     pub(super) date: Option<String>,
-    /// The day's IANA zone; UTC if not given.
+    /// IANA time zone of the day. Default: UTC.
     #[param(example = "Europe/Berlin")]
     pub(super) zone: Option<String>,
 }
@@ -58,14 +58,14 @@ impl Day {
     }
 }
 
-/// Every payment and every invoice taken in on that day, each in exactly one bucket.
+/// All payments and invoices accepted on that day, each counted in exactly one status.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Totals)]
 struct TotalsResponse {
     from: Timestamp,
     to: Timestamp,
-    /// When they were summed up: now, or some seconds ago where that takes long.
+    /// Time of the computation. Totals that take long are cached for some seconds.
     as_of: Timestamp,
     payments: Vec<Bucket>,
     invoices: Vec<Bucket>,
@@ -105,7 +105,7 @@ impl From<&Total> for Bucket {
 #[utoipa::path(
     get, path = "/admin/totals", operation_id = "getTotals", tag = "accounts",
     params(Day),
-    responses((status = 200, description = "They tie out by count and by amount.", body = TotalsResponse), Reads),
+    responses((status = 200, description = "Counts and amounts by status and currency.", body = TotalsResponse), Reads),
 )]
 async fn totals(
     State(app): State<App>,

@@ -22,19 +22,19 @@ use crate::auth::Caller;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct AuditQuery {
-    /// Only of this item: `TYPE/ID`.
+    /// Filter by item: `TYPE/ID`.
     #[param(
         pattern = "^[A-Za-z]+/[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$",
         example = "PAYMENT/pay_001"
     )]
     item: Option<String>,
-    /// Only by this actor: a person, or a part of the machine such as `sender`.
+    /// Filter by actor: a token's name, or a component such as `sender`.
     actor: Option<String>,
-    /// Only this, such as `SETTING_CHANGED`.
+    /// Filter by event, such as `SETTING_CHANGED`.
     action: Option<String>,
-    /// The next page: older than the entry with this id.
+    /// Page token: returns entries older than the entry with this id.
     after: Option<i64>,
-    /// 100 if not given.
+    /// Default: 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
@@ -44,22 +44,22 @@ struct AuditQuery {
 #[schema(as = AuditLog)]
 struct AuditResponse {
     entries: Vec<EntryResponse>,
-    /// Ask with `after=` for the next page; null on the last one. A page may be short, or even empty,
-    /// and still have a next one.
+    /// Page token: pass it as `after`. Null on the last page. A page may be short, or empty, and
+    /// still have a next page.
     next: Option<i64>,
 }
 
-/// Who did what, to what, and why.
+/// One entry of the audit log: actor, event, item and reason.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AuditEntry)]
 struct EntryResponse {
     id: i64,
     at: Timestamp,
-    /// The batch that the dispatcher had claimed, if it is about one.
+    /// The dispatcher's batch, if the entry is about one.
     #[schema(value_type = Option<String>, example = "BATCH-0f3a9c5e7d214b68")]
     batch_id: Option<BatchId>,
-    /// `TYPE/ID`, if it is about one item.
+    /// `TYPE/ID`, if the entry is about one item.
     #[schema(example = "PAYMENT/pay_001")]
     item: Option<String>,
     #[schema(example = "CANCELLED")]
@@ -67,7 +67,7 @@ struct EntryResponse {
     status_before: Option<String>,
     status_after: Option<String>,
     actor: String,
-    /// For people. The accounts of a payment are whole for the role `operate` only.
+    /// Free text. Account numbers are complete for the role `operate` only.
     detail: String,
 }
 
@@ -91,7 +91,7 @@ impl EntryResponse {
 #[utoipa::path(
     get, path = "/admin/audit", operation_id = "listAudit", tag = "accounts",
     params(AuditQuery),
-    responses((status = 200, description = "A page.", body = AuditResponse), Reads),
+    responses((status = 200, description = "One page.", body = AuditResponse), Reads),
 )]
 async fn audit(
     State(app): State<App>,

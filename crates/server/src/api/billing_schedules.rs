@@ -19,7 +19,7 @@ use super::extract::{Path, Query};
 use super::refusals::{Changes, Finds, Takes};
 use crate::auth::Caller;
 
-/// When invoices are charged.
+/// Schedule of invoice charges.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = Schedule)]
@@ -27,10 +27,10 @@ pub(super) struct ScheduleBody {
     /// Five fields (minute, hour, day, month, weekday), or six with the second first; `?` is `*`.
     #[schema(example = "0 0 1 * *", max_length = 200)]
     cron: String,
-    /// An IANA zone; the customer's if not given.
+    /// IANA time zone. Default: the customer's.
     #[schema(example = "Europe/Copenhagen")]
     time_zone: Option<String>,
-    /// What falls into this calendar's closed time is charged when it opens.
+    /// Charges that fall into closed time of this calendar move to its next opening.
     calendar: Option<String>,
 }
 
@@ -41,11 +41,11 @@ struct PutRequest {
     /// Five fields (minute, hour, day, month, weekday), or six with the second first; `?` is `*`.
     #[schema(max_length = 200)]
     cron: String,
-    /// An IANA zone; the customer's if not given.
+    /// IANA time zone. Default: the customer's.
     time_zone: Option<String>,
-    /// What falls into this calendar's closed time is charged when it opens.
+    /// Charges that fall into closed time of this calendar move to its next opening.
     calendar: Option<String>,
-    /// What the next person should know.
+    /// Reason, recorded in the audit log.
     #[schema(min_length = 1, max_length = 500)]
     reason: Option<String>,
 }
@@ -61,7 +61,7 @@ impl PutRequest {
     }
 }
 
-/// A schedule, and what it means.
+/// A schedule with its next times.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ScheduleInForce)]
@@ -69,13 +69,13 @@ struct ScheduleResponse {
     cron: String,
     time_zone: Option<String>,
     calendar: Option<String>,
-    /// The next five times, in the zone given, or else of whom it is for; UTC for all.
+    /// The next five times, in the given time zone, or else the customer's; UTC for the global schedule.
     next_occurrences: Vec<Timestamp>,
-    /// What somebody should think about.
+    /// Warnings.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     warning: Option<String>,
-    /// Null for what nobody has saved.
+    /// Null if the schedule is not stored.
     version: Option<i64>,
     since: Option<Timestamp>,
     actor: Option<String>,
@@ -103,11 +103,11 @@ impl From<ScheduleInForce> for ScheduleResponse {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct Deletion {
-    /// What the next person should know.
+    /// Reason, recorded in the audit log.
     #[param(min_length = 1, max_length = 500)]
     reason: Option<String>,
-    /// Although outstanding invoices go by it: what is queued keeps its time, and the less specific
-    /// schedule counts afterwards. The global one stays nevertheless.
+    /// Remove the schedule even if outstanding invoices use it. Queued invoices keep their time;
+    /// after that the less specific schedule applies. Has no effect on the global schedule.
     force: Option<bool>,
 }
 
@@ -148,8 +148,7 @@ fn invoice(id: &str) -> Result<Level, ApiError> {
     known.map_err(|_| ApiError::not_found(format!("there is no invoice {id}")))
 }
 
-/// The schedule of all who have none of their own: the first of the month, unless somebody has said
-/// otherwise.
+/// The global schedule, for customers and invoices without their own. Default: the first of the month.
 #[utoipa::path(
     get, path = "/billing/schedules/global", operation_id = "getGlobalSchedule", tag = "invoices",
     responses((status = 200, description = "The schedule in force.", body = ScheduleResponse), Finds),
@@ -158,11 +157,11 @@ async fn get_global(State(app): State<App>) -> Told {
     get(&app, Level::Global).await
 }
 
-/// Changes the schedule of all who have none of their own. What is queued keeps its time.
+/// Changes the global schedule. Queued invoices keep their time.
 #[utoipa::path(
     put, path = "/billing/schedules/global", operation_id = "putGlobalSchedule", tag = "invoices",
     request_body = PutRequest,
-    responses((status = 200, description = "In force, with the next five times.", body = ScheduleResponse), Changes),
+    responses((status = 200, description = "The schedule now in force, with its next five times.", body = ScheduleResponse), Changes),
 )]
 async fn put_global(
     State(app): State<App>,
@@ -173,11 +172,11 @@ async fn put_global(
     put(&app, &caller, Level::Global, &headers, body).await
 }
 
-/// Always refused with 409: everybody without a schedule of their own goes by it. Put another in its place.
+/// Always answers 409: the global schedule cannot be removed. Replace it instead.
 #[utoipa::path(
     delete, path = "/billing/schedules/global", operation_id = "deleteGlobalSchedule", tag = "invoices",
     params(Deletion),
-    responses((status = 204, description = "Never."), Changes),
+    responses((status = 204, description = "Never answered."), Changes),
 )]
 async fn delete_global(
     State(app): State<App>,
@@ -197,12 +196,12 @@ async fn get_customer(State(app): State<App>, Path(id): Path<String>) -> Told {
     get(&app, customer(&id)?).await
 }
 
-/// Gives a customer a schedule of its own. What is queued keeps its time.
+/// Sets a customer's own schedule. Queued invoices keep their time.
 #[utoipa::path(
     put, path = "/billing/schedules/customer/{id}", operation_id = "putCustomerSchedule", tag = "invoices",
     params(("id" = String, Path, description = "The customer's id.", example = "c_1")),
     request_body = PutRequest,
-    responses((status = 200, description = "In force, with the next five times.", body = ScheduleResponse), Changes),
+    responses((status = 200, description = "The schedule now in force, with its next five times.", body = ScheduleResponse), Changes),
 )]
 async fn put_customer(
     State(app): State<App>,
@@ -214,13 +213,13 @@ async fn put_customer(
     put(&app, &caller, customer(&id)?, &headers, body).await
 }
 
-/// Takes a customer's own schedule away. What is queued keeps its time.
+/// Removes a customer's own schedule. Queued invoices keep their time.
 ///
-/// 409 while outstanding invoices go by it, with their number, unless `force` is true.
+/// 409 with the number of outstanding invoices that use it, unless `force` is true.
 #[utoipa::path(
     delete, path = "/billing/schedules/customer/{id}", operation_id = "deleteCustomerSchedule", tag = "invoices",
     params(("id" = String, Path, description = "The customer's id.", example = "c_1"), Deletion),
-    responses((status = 204, description = "The global one counts."), Changes),
+    responses((status = 204, description = "Removed; the global schedule now applies."), Changes),
 )]
 async fn delete_customer(
     State(app): State<App>,
@@ -231,7 +230,7 @@ async fn delete_customer(
     delete(&app, &caller, customer(&id)?, deletion).await
 }
 
-/// An invoice's own schedule, if it was given one after it was taken in.
+/// An invoice's own schedule, if one was set after the invoice was created.
 #[utoipa::path(
     get, path = "/billing/schedules/invoice/{id}", operation_id = "getInvoiceSchedule", tag = "invoices",
     params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
@@ -241,13 +240,13 @@ async fn get_invoice(State(app): State<App>, Path(id): Path<String>) -> Told {
     get(&app, invoice(&id)?).await
 }
 
-/// Gives an invoice a schedule of its own; it counts from its next time on, or when it is
+/// Sets an invoice's own schedule. It applies after the invoice's next time, or when the invoice is
 /// rescheduled.
 #[utoipa::path(
     put, path = "/billing/schedules/invoice/{id}", operation_id = "putInvoiceSchedule", tag = "invoices",
     params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
     request_body = PutRequest,
-    responses((status = 200, description = "In force, with the next five times.", body = ScheduleResponse), Changes),
+    responses((status = 200, description = "The schedule now in force, with its next five times.", body = ScheduleResponse), Changes),
 )]
 async fn put_invoice(
     State(app): State<App>,
@@ -259,13 +258,13 @@ async fn put_invoice(
     put(&app, &caller, invoice(&id)?, &headers, body).await
 }
 
-/// Takes an invoice's own schedule away, with the one that it came with.
+/// Removes an invoice's own schedule, including the one it was created with.
 ///
 /// 409 while the invoice is outstanding, unless `force` is true.
 #[utoipa::path(
     delete, path = "/billing/schedules/invoice/{id}", operation_id = "deleteInvoiceSchedule", tag = "invoices",
     params(("id" = String, Path, description = "The invoice's id.", example = "inv_1"), Deletion),
-    responses((status = 204, description = "It is gone."), Changes),
+    responses((status = 204, description = "Removed."), Changes),
 )]
 async fn delete_invoice(
     State(app): State<App>,
@@ -276,7 +275,7 @@ async fn delete_invoice(
     delete(&app, &caller, invoice(&id)?, deletion).await
 }
 
-/// What a schedule would mean: its next five times. Saves nothing; without a zone it is UTC.
+/// Previews the next five times of a schedule. Nothing is stored. Default time zone: UTC.
 #[utoipa::path(
     post, path = "/billing/schedules/preview", operation_id = "previewSchedule", tag = "invoices",
     request_body = ScheduleBody,

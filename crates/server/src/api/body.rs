@@ -33,9 +33,23 @@ pub(super) fn parse<T: DeserializeOwned + ToSchema>(
     })
 }
 
+/// A file as generated clients send it.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "only its schema is used")]
+pub(super) struct BinaryFile(Vec<u8>);
+
+/// Bytes whose type the client does not say.
+pub(super) const OCTETS: &str = "application/octet-stream";
+
+pub(super) fn is_octets(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or("").trim();
+    essence.eq_ignore_ascii_case(OCTETS)
+}
+
 /// A body of plain text.
 pub(super) fn text(headers: &HeaderMap, body: Body) -> Result<String, ApiError> {
-    let bytes = bytes_of(headers, body, "text/plain")?;
+    let bytes = bytes_of(headers, body, &["text/plain", OCTETS])?;
     let text = String::from_utf8(bytes.into());
     let text = text.map_err(|_| wrong("body", "must be text in UTF-8"))?;
     if text.contains('\0') {

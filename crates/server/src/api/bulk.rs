@@ -9,18 +9,22 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, watch};
 use tollgate_core::id::BulkId;
 use tollgate_core::ports::Store;
 use tollgate_dispatch::Wake;
 use tollgate_domains::payments::bulk::{BulkIntake, Format, Taken, Upload, UploadError};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::body::{is_octets, wrong};
+use super::codes::Code;
 use super::error::ApiError;
+use super::extract::Query;
 use super::refusals::Starts;
+use super::words;
 use super::{App, bulk_views};
 
 /// At most this many files are uploaded at once; each holds a chunk in memory.
@@ -59,36 +63,51 @@ struct BulkResponse {
     batch_id: BulkId,
 }
 
-/// Takes a file of payments in, of any size, one per line.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct UploadQuery {
+    /// Format of a body of the type `application/octet-stream`.
+    #[param(schema_with = words::upload_format)]
+    format: Option<String>,
+}
+
+/// Imports a file of payments of any size, one payment per line.
 ///
-/// The answer comes when the file is durable; its payments are taken in after that. With an
-/// `Idempotency-Key` the same file is taken in once, however often it is sent.
+/// Answers when the file is durable; Tollgate then accepts its payments in the background. With an
+/// `Idempotency-Key`, sending the same file again does not start a second import.
 #[utoipa::path(
-    post, path = "/payments/bulk", operation_id = "uploadPayments", tag = "bulk",
-    params(("Idempotency-Key" = Option<String>, Header, description = "Visible ASCII, up to 200 characters.")),
+    post, path = "/payments/bulk", operation_id = "uploadPayments", tag = "imports",
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "Visible ASCII, at most 200 characters."),
+        UploadQuery,
+    ),
     request_body(
-        description = "One payment per line as for POST /payments, or CSV with the same names as columns (`debtor.account`, …).",
+        description = "One payment per line as for `POST /payments`, or CSV with the same names as columns (`debtor.account`, …).",
         content(
             (String = "application/x-ndjson"),
             (String = "text/csv"),
+            (inline(super::body::BinaryFile) = "application/octet-stream"),
         ),
     ),
     responses(
         (status = 202, description = "The file is durable.", body = BulkResponse),
-        (status = 200, description = "The same file was sent under this key before.", body = BulkResponse),
+        (status = 200, description = "The same file was sent before with this key.", body = BulkResponse),
         Starts,
     ),
 )]
 async fn upload(
     State(app): State<App>,
+    Query(query): Query<UploadQuery>,
     headers: HeaderMap,
     mut body: Body,
 ) -> Result<Response, ApiError> {
-    let format = format(&headers)?;
+    let format = format(&headers, query.format.as_deref())?;
     let key = key(&headers)?;
     let Ok(_seat) = app.uploads.room.try_acquire() else {
-        let error = format!("{MAX_UPLOADS} files are being uploaded already; try again");
-        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error));
+        let error = format!("{MAX_UPLOADS} uploads are already in progress; try again");
+        let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error);
+        return Err(error.coded(Code::Overloaded));
     };
     let upload = app.uploads.intake.begin(format, key).await?;
     let given_up = GivenUp {
@@ -100,7 +119,7 @@ async fn upload(
         taken = receive(upload, &mut body) => taken,
         // A stop does not wait for a file that may take hours.
         () = closed(&mut closing) => {
-            let error = "the service is about to stop; send the file again";
+            let error = "the service is stopping; send the file again";
             return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error));
         }
     };
@@ -137,7 +156,7 @@ async fn receive(mut upload: Upload, body: &mut Body) -> Result<Taken, ApiError>
                 }
             }
             Some(Err(_)) => {
-                let error = "the upload broke off; nothing of it was taken in";
+                let error = "the upload was interrupted; nothing was imported";
                 return Err(ApiError::new(StatusCode::BAD_REQUEST, error));
             }
         }
@@ -189,13 +208,33 @@ impl Drop for GivenUp {
     }
 }
 
-fn format(headers: &HeaderMap) -> Result<Format, ApiError> {
+/// By its content type, or, of bytes without a type of their own, by the query.
+fn format(headers: &HeaderMap, asked: Option<&str>) -> Result<Format, ApiError> {
     let kind = headers.get(header::CONTENT_TYPE);
-    let kind = kind.and_then(|value| value.to_str().ok());
-    kind.and_then(Format::of_media_type).ok_or_else(|| {
-        let error = "Content-Type must be application/x-ndjson or text/csv";
-        ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, error)
-    })
+    let kind = kind.and_then(|value| value.to_str().ok()).unwrap_or("");
+    let asked = match asked {
+        None => None,
+        Some("ndjson") => Some(Format::Ndjson),
+        Some("csv") => Some(Format::Csv),
+        Some(_) => return Err(wrong("format", "must be \"ndjson\" or \"csv\"")),
+    };
+    match (Format::of_media_type(kind), asked) {
+        (Some(kind), Some(asked)) if kind != asked => Err(wrong(
+            "format",
+            "contradicts the Content-Type; leave it out",
+        )),
+        (Some(kind), _) => Ok(kind),
+        (None, _) if !is_octets(kind) => {
+            let error =
+                "Content-Type must be application/x-ndjson, text/csv or application/octet-stream";
+            Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, error))
+        }
+        (None, Some(asked)) => Ok(asked),
+        (None, None) => {
+            let what = "is required with application/octet-stream: \"ndjson\" or \"csv\"";
+            Err(wrong("format", what))
+        }
+    }
 }
 
 /// What is not text is not a key; the intake says what is.

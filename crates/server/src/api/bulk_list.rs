@@ -17,16 +17,16 @@ use super::page::NewestFirst;
 use super::refusals::Reads;
 use super::{App, words};
 
-/// Files of payments, the newest first.
+/// Imports, newest first.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BulkList)]
 struct ListResponse {
     batches: Vec<LineResponse>,
-    /// Ask with `after=` for the next page; null on the last one.
+    /// Page token: pass it as `after`. Null on the last page.
     next: Option<String>,
 }
 
-/// A file in a list.
+/// One import of a list.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = BulkLine)]
@@ -35,12 +35,12 @@ struct LineResponse {
     batch_id: BulkId,
     #[schema(schema_with = words::bulk_state)]
     state: &'static str,
-    /// That are not blank; while it is uploading, so far.
+    /// Number of non-blank lines. During the upload: so far.
     lines: u64,
     accepted: u64,
     duplicate: u64,
     rejected: u64,
-    /// When the upload began.
+    /// Start of the upload.
     opened_at: Timestamp,
     ended_at: Option<Timestamp>,
 }
@@ -60,11 +60,11 @@ impl From<BulkLine> for LineResponse {
     }
 }
 
-/// Files of payments, page by page.
+/// Lists imports, paged.
 #[utoipa::path(
-    get, path = "/payments/bulk", operation_id = "listBulks", tag = "bulk",
+    get, path = "/payments/bulk", operation_id = "listBulks", tag = "imports",
     params(NewestFirst),
-    responses((status = 200, description = "A page, the newest first.", body = ListResponse), Reads),
+    responses((status = 200, description = "One page, newest first.", body = ListResponse), Reads),
 )]
 async fn list(
     State(app): State<App>,

@@ -29,7 +29,7 @@ const MOST_PER_PAGE: u32 = 1000;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Asked {
-    /// Also say which limit would be enough: seconds of work on a long queue.
+    /// Also compute the limit that would meet every deadline. Takes seconds on a long queue.
     #[serde(default)]
     enough: bool,
 }
@@ -42,25 +42,25 @@ pub(super) struct StateResponse {
     batch_id: BulkId,
     #[schema(schema_with = words::bulk_state)]
     state: &'static str,
-    /// That are not blank; while it is uploading, so far.
+    /// Number of non-blank lines. During the upload: so far.
     lines: u64,
     accepted: u64,
     duplicate: u64,
     rejected: u64,
-    /// When the upload was complete.
+    /// End of the upload.
     started_at: Option<Timestamp>,
     ended_at: Option<Timestamp>,
-    /// Whether payments that compete for slots were given them in the order of the file. False once a
-    /// part of the file kept failing for 30 seconds and the rest was taken in before it.
+    /// Whether competing payments got their slots in file order. False if a chunk of the file kept
+    /// failing for 30 seconds and later chunks overtook it.
     order_kept: bool,
-    /// Of the accepted payments, as they were given at intake; a replan may have moved them.
+    /// Slots of the accepted payments as assigned at intake. A replan may have moved them since.
     first_slot: Option<Timestamp>,
     last_slot: Option<Timestamp>,
     amounts: Vec<AmountResponse>,
     lanes: Vec<LaneResponse>,
-    /// Null if no accepted payment has a deadline.
+    /// Null if none of the accepted payments has a deadline.
     deadline: Option<DeadlineResponse>,
-    /// Why some of its lines are not planned yet, and when that is tried again; null while nothing holds it up.
+    /// Why some lines have no slot yet, and when Tollgate tries again. Null if nothing is blocked.
     why_not_running: Option<String>,
 }
 
@@ -83,8 +83,7 @@ pub(super) struct LaneResponse {
     last_slot: Timestamp,
     meets: u64,
     misses: u64,
-    /// The limit with which nothing that waits on the lane would be late, if it was asked for and
-    /// there is one.
+    /// The limit that would meet every deadline on the lane. Only if requested and if such a limit exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     enough: Option<EnoughResponse>,
 }
@@ -112,18 +111,18 @@ impl From<Enough> for EnoughResponse {
 pub(super) struct DeadlineResponse {
     meets: u64,
     misses: u64,
-    /// When this was judged: always `intake`, when each payment was given its slot.
+    /// When the deadlines were checked: always `intake`, when each payment got its slot.
     as_of: &'static str,
     verdict: String,
-    /// Why no time can be told now for what still waits; null if it can.
+    /// Why no estimate is available for the waiting payments; otherwise null.
     provisional: Option<Provisional>,
 }
 
-/// How far a file is, what became of its lines, and whether they meet their deadlines.
+/// Progress of an import: counts of accepted, duplicate and rejected lines, slots and deadlines.
 #[utoipa::path(
-    get, path = "/payments/bulk/{batch}", operation_id = "showBulk", tag = "bulk",
+    get, path = "/payments/bulk/{batch}", operation_id = "showBulk", tag = "imports",
     params(("batch" = String, Path, description = "The `batchId` of the upload."), Asked),
-    responses((status = 200, description = "Its state now.", body = StateResponse), Finds),
+    responses((status = 200, description = "The current state of the import.", body = StateResponse), Finds),
 )]
 pub(super) async fn show(
     State(app): State<App>,
@@ -145,7 +144,7 @@ pub(super) async fn show(
         deadline.provisional = provisional(&app, &lanes).await?;
         if let Some(provisional) = &deadline.provisional {
             let reason = provisional.reason();
-            deadline.verdict = format!("{}; now no time can be told: {reason}", deadline.verdict);
+            deadline.verdict = format!("{}; no estimate is available: {reason}", deadline.verdict);
         }
     }
     Ok(Json(StateResponse {
@@ -188,7 +187,7 @@ fn why(failing: &FailingChunk) -> String {
         due,
     } = failing;
     let times = if *failed == 1 { "time" } else { "times" };
-    format!("chunk {number} failed {failed} {times} ({why}); the next try is at {due}")
+    format!("chunk {number} failed {failed} {times} ({why}); next attempt at {due}")
 }
 
 async fn found(app: &App, batch: &str) -> Result<BulkView, ApiError> {
@@ -271,10 +270,10 @@ fn deadline(sums: &[BulkSum], lanes: &[LaneResponse], asked: bool) -> Option<Dea
         };
         verdict.push(match lane.enough {
             Some(enough) => format!(
-                "{} a second with a plan of {} per window{of} would be enough",
+                "{} a second with a plan of {} per window{of} would suffice",
                 enough.max_per_second, enough.max_per_window
             ),
-            None => format!("no limit{of} would be enough"),
+            None => format!("no limit{of} would suffice"),
         });
     }
     Some(DeadlineResponse {
@@ -303,10 +302,10 @@ pub(crate) fn grouped(number: u64) -> String {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Page {
-    /// The last line of the page before.
+    /// Page token: the last line number of the previous page.
     #[serde(default)]
     after: u64,
-    /// At most 1000; 100 if not given.
+    /// Default: 100, maximum: 1000.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
@@ -316,7 +315,7 @@ pub(super) struct Page {
 #[schema(as = BulkErrors)]
 pub(super) struct ErrorsResponse {
     errors: Vec<ErrorResponse>,
-    /// Ask with `?after=` for the next page; null on the last one.
+    /// Page token: pass it as `after`. Null on the last page.
     next: Option<u64>,
 }
 
@@ -339,11 +338,11 @@ impl From<LineError> for ErrorResponse {
     }
 }
 
-/// The rejected lines of a file, by number.
+/// Rejected lines of an import, by line number.
 #[utoipa::path(
-    get, path = "/payments/bulk/{batch}/errors", operation_id = "listBulkErrors", tag = "bulk",
+    get, path = "/payments/bulk/{batch}/errors", operation_id = "listBulkErrors", tag = "imports",
     params(("batch" = String, Path, description = "The `batchId` of the upload."), Page),
-    responses((status = 200, description = "A page of them.", body = ErrorsResponse), Finds),
+    responses((status = 200, description = "One page.", body = ErrorsResponse), Finds),
 )]
 pub(super) async fn errors(
     State(app): State<App>,
@@ -397,7 +396,7 @@ mod tests {
         let table = [
             (
                 verdict(&[sum("a", 998_410, 1_590, 60)], Some(52)),
-                "998,410 meet the deadline of 1970-01-01T00:01:00Z, 1,590 do not; 52 a second with a plan of 208 per window would be enough",
+                "998,410 meet the deadline of 1970-01-01T00:01:00Z, 1,590 do not; 52 a second with a plan of 208 per window would suffice",
             ),
             (
                 verdict(&[sum("a", 1000, 0, 60)], None),
@@ -405,7 +404,7 @@ mod tests {
             ),
             (
                 verdict(&[sum("a", 0, 1, 60), sum("b", 5, 0, 61)], Some(3)),
-                "5 meet their deadlines, 1 do not; 3 a second with a plan of 12 per window on lane \"a\" would be enough",
+                "5 meet their deadlines, 1 do not; 3 a second with a plan of 12 per window on lane \"a\" would suffice",
             ),
         ];
         for (said, expected) in table {

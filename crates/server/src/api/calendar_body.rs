@@ -7,20 +7,20 @@ use tollgate_core::Timestamp;
 use tollgate_core::calendar::{Blackout, CalendarText};
 use utoipa::ToSchema;
 
-/// When lanes are open. Whoever it is part of refuses unknown fields, as it may have some of its own.
+/// Opening hours of lanes.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = CalendarText)]
 pub(super) struct CalendarBody {
-    /// An IANA zone.
+    /// IANA time zone.
     #[schema(example = "Europe/Berlin")]
     zone: String,
-    /// Hours by day; a day that is not named is closed, and without any of it every day is open all
-    /// day.
+    /// Opening hours by weekday. A day that is not listed is closed. Without `weekly`, every day is
+    /// open all day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = json!({"monday": ["09:00-12:00", "13:00-17:30"]}))]
     weekly: Option<BTreeMap<String, Vec<String>>>,
-    /// Closed days, by date, with their names.
+    /// Closed days: date and name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(example = json!({"2026-12-25": "Christmas"}))]
     holidays: BTreeMap<String, String>,
@@ -28,7 +28,7 @@ pub(super) struct CalendarBody {
     blackouts: Vec<BlackoutBody>,
 }
 
-/// Closed from one moment to another, whatever the hours say.
+/// A period in which lanes are closed, regardless of the weekly hours.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Blackout)]

@@ -36,12 +36,12 @@ struct PutRequest {
     text: CalendarBody,
     #[schema(min_length = 1, max_length = 500)]
     reason: Option<String>,
-    /// Needed for a change that would strand what waits.
+    /// Required if the change would leave waiting items without a slot.
     #[serde(default)]
     confirm: bool,
 }
 
-/// A calendar as it is now.
+/// A calendar.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Calendar)]
@@ -52,10 +52,10 @@ struct CalendarResponse {
     effective_at: Timestamp,
     #[serde(flatten)]
     text: CalendarBody,
-    /// Those that keep to it.
+    /// Lanes that use this calendar.
     #[schema(value_type = Vec<String>)]
     lanes: Vec<LaneName>,
-    /// What it means: the next times it is open.
+    /// The next opening times.
     next_openings: Vec<Opening>,
 }
 
@@ -118,7 +118,7 @@ impl App {
                 let before = self.planner.lane(&lane, LaneChange::default()).await?;
                 let after = before.clone().with_calendar(std::sync::Arc::clone(&read));
                 if let Some(why) = self.planner.strands_between(&before, &after).await? {
-                    return Err(ApiError::conflict(why));
+                    return Err(ApiError::unconfirmed(why));
                 }
             }
         }
@@ -132,7 +132,7 @@ impl App {
 /// All calendars.
 #[utoipa::path(
     get, path = "/admin/calendars", operation_id = "listCalendars", tag = "calendars",
-    responses((status = 200, description = "By name.", body = [CalendarResponse]), Reads),
+    responses((status = 200, description = "Sorted by name.", body = [CalendarResponse]), Reads),
 )]
 async fn list(State(app): State<App>) -> Result<Json<Vec<CalendarResponse>>, ApiError> {
     let mut told = vec![];
@@ -142,11 +142,11 @@ async fn list(State(app): State<App>) -> Result<Json<Vec<CalendarResponse>>, Api
     Ok(Json(told))
 }
 
-/// One calendar, with its next openings.
+/// One calendar, with its next opening times.
 #[utoipa::path(
     get, path = "/admin/calendars/{name}", operation_id = "getCalendar", tag = "calendars",
     params(("name" = String, Path, description = "The calendar's name.", example = "berlin")),
-    responses((status = 200, description = "The calendar as it is now.", body = CalendarResponse), Finds),
+    responses((status = 200, description = "The current calendar.", body = CalendarResponse), Finds),
 )]
 async fn show(
     State(app): State<App>,
@@ -156,12 +156,12 @@ async fn show(
     Ok(Json(app.told(calendar).await?))
 }
 
-/// Writes a calendar; it binds all lanes that name it.
+/// Creates or replaces a calendar. It applies to every lane that names it.
 #[utoipa::path(
     put, path = "/admin/calendars/{name}", operation_id = "putCalendar", tag = "calendars",
     params(("name" = String, Path, description = "The calendar's name.", example = "berlin")),
     request_body = PutRequest,
-    responses((status = 200, description = "The calendar as it is now.", body = CalendarResponse), Changes),
+    responses((status = 200, description = "The current calendar.", body = CalendarResponse), Changes),
 )]
 async fn write(
     State(app): State<App>,
@@ -184,17 +184,20 @@ async fn write(
 struct HolidaysQuery {
     #[param(min_length = 1, max_length = 500)]
     reason: Option<String>,
-    /// Needed for a change that would strand what waits.
+    /// Required if the change would leave waiting items without a slot.
     #[serde(default)]
     confirm: bool,
 }
 
-/// Replaces a calendar's holidays by those of a file: a date and a name per line.
+/// Replaces the holidays of a calendar with those in a text file: one date and name per line.
 #[utoipa::path(
     put, path = "/admin/calendars/{name}/holidays", operation_id = "putHolidays", tag = "calendars",
     params(("name" = String, Path, description = "The calendar's name.", example = "berlin"), HolidaysQuery),
-    request_body(content = String, content_type = "text/plain", example = "2026-12-25 Christmas"),
-    responses((status = 200, description = "The calendar as it is now.", body = CalendarResponse), Changes),
+    request_body(content(
+        (String = "text/plain", example = "2026-12-25 Christmas"),
+        (inline(super::body::BinaryFile) = "application/octet-stream"),
+    )),
+    responses((status = 200, description = "The current calendar.", body = CalendarResponse), Changes),
 )]
 async fn holidays(
     State(app): State<App>,
@@ -218,7 +221,7 @@ async fn holidays(
 #[utoipa::path(
     get, path = "/admin/calendars/{name}/history", operation_id = "listCalendarVersions", tag = "calendars",
     params(("name" = String, Path, description = "The calendar's name.", example = "berlin")),
-    responses((status = 200, description = "With who and why.", body = [VersionResponse]), Finds),
+    responses((status = 200, description = "Each with actor and reason.", body = [VersionResponse]), Finds),
 )]
 async fn history(
     State(app): State<App>,

@@ -24,20 +24,20 @@ use super::words;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct CertificateQuery {
-    /// Today, if not given.
+    /// Default: today.
     #[param(example = "2026-11-16")]
     date: Option<String>,
-    /// The day's IANA zone; UTC if not given.
+    /// IANA time zone of the day. Default: UTC.
     #[param(example = "Europe/Berlin")]
     zone: Option<String>,
-    /// The payments' bank's, if not given.
+    /// Lane name. Default: the lane of `downstream.payments`.
     lane: Option<String>,
     /// `json` (the default), `text` for people, or `svg` for a picture.
     #[param(schema_with = words::json_text_or_svg)]
     format: Option<String>,
 }
 
-/// The proof of a lane's rate, from its send log.
+/// Rate certificate of a lane, computed from its send log.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Certificate)]
@@ -45,21 +45,21 @@ struct CertificateResponse {
     lane: String,
     from: Timestamp,
     to: Timestamp,
-    /// When this was drawn up, if the day was not over then; null for a day that was. What was sent later is not
-    /// in it.
+    /// Time of the computation if the day was not over; later sends are not included. Null for a
+    /// complete day.
     as_of: Option<Timestamp>,
-    /// No sliding second held more sends than its limit.
+    /// True if no sliding second has more sends than its limit.
     holds: bool,
     sends: u64,
     first_send: Option<Timestamp>,
     last_send: Option<Timestamp>,
     worst_second: Option<PeakResponse>,
     worst_window: Option<PeakResponse>,
-    /// Sends whose own second, the one that they end, was above its limit.
+    /// Number of sends at the end of a sliding second that exceeded its limit.
     sends_above_limit: u64,
-    /// What was sent, of what the limits allowed between the first and the last send.
+    /// Sends as a share of what the limits allowed between the first and the last send.
     utilisation: Option<f64>,
-    /// The versions that applied, oldest first.
+    /// Lane versions that applied, oldest first.
     limits: Vec<LimitResponse>,
 }
 
@@ -67,9 +67,9 @@ struct CertificateResponse {
 #[schema(as = Peak)]
 struct PeakResponse {
     sends: u32,
-    /// The first send of that second, or the start of that window.
+    /// Time of the first send of that second, or start of that window.
     from: Timestamp,
-    /// The highest hard limit in force in that second, or the plan of that window.
+    /// Highest hard limit in force in that second, or plan of that window.
     #[schema(value_type = f64)]
     limit: Decimal,
 }
@@ -132,12 +132,12 @@ impl From<LimitInForce> for LimitResponse {
     }
 }
 
-/// The proof of a lane's rate on a day.
+/// Rate certificate: the proof that a lane kept its limit on a given day.
 #[utoipa::path(
     get, path = "/admin/rate-limit/certificate", operation_id = "getCertificate", tag = "lanes",
     params(CertificateQuery),
     responses(
-        (status = 200, description = "As data, as text or as a picture.", content(
+        (status = 200, description = "As JSON, text or an SVG image.", content(
             (CertificateResponse = "application/json"),
             (String = "text/plain"),
             (String = "image/svg+xml"),

@@ -20,20 +20,20 @@ use super::refusals::{Changes, Finds, Reads};
 use super::{App, page, words};
 use crate::auth::Caller;
 
-/// Who invoices are for.
+/// A customer: the party that invoices are charged to.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = Customer, example = json!({"customerId": "c_1", "currency": "DKK", "timeZone": "Europe/Copenhagen"}))]
 struct CustomerBody {
     #[schema(schema_with = words::id)]
     customer_id: String,
-    /// An ISO 4217 code: what its invoices are in.
+    /// ISO 4217 code of the customer's invoices.
     #[schema(pattern = "^[A-Z]{3}$")]
     currency: String,
-    /// An IANA zone: where its months begin, unless a schedule says otherwise.
+    /// IANA time zone for schedules that name none.
     time_zone: String,
-    /// How long after each decline the next charge follows, such as `1d` or `12h`; as configured for
-    /// all if not given.
+    /// Retry schedule: the delay after each decline, such as `1d` or `12h`. Default:
+    /// `invoices.ladder` of the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_items = 20)]
     ladder: Option<Vec<String>>,
@@ -50,13 +50,13 @@ impl From<Customer> for CustomerBody {
     }
 }
 
-/// Makes a customer known. The same again changes nothing.
+/// Creates a customer. Repeating the same request changes nothing.
 #[utoipa::path(
     post, path = "/customers", operation_id = "createCustomer", tag = "invoices",
     request_body = CustomerBody,
     responses(
-        (status = 201, description = "Known from now on.", body = CustomerBody),
-        (status = 200, description = "Known already, with the same content.", body = CustomerBody),
+        (status = 201, description = "Created.", body = CustomerBody),
+        (status = 200, description = "Already exists with the same content.", body = CustomerBody),
         Changes,
     ),
 )]
@@ -78,33 +78,33 @@ async fn create(
     Ok((status, Json(CustomerBody::from(customer))).into_response())
 }
 
-/// What a customer is changed to: all of it.
+/// New values of a customer; replaces all fields.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = CustomerChange, example = json!({"currency": "DKK", "timeZone": "Europe/Copenhagen", "ladder": ["1d", "3d"]}))]
 #[expect(dead_code, reason = "only its schema is used")]
 struct ChangeBody {
-    /// An ISO 4217 code. It stays while there are outstanding invoices.
+    /// ISO 4217 code. Cannot change while the customer has outstanding invoices.
     #[schema(pattern = "^[A-Z]{3}$")]
     currency: String,
-    /// An IANA zone: where its months begin, unless a schedule says otherwise.
+    /// IANA time zone for schedules that name none.
     time_zone: String,
-    /// How long after each decline the next charge follows; as configured for all if not given.
+    /// Retry schedule: the delay after each decline. Default: `invoices.ladder` of the configuration.
     #[schema(max_items = 20)]
     ladder: Option<Vec<String>>,
-    /// What the next person should know.
+    /// Reason, recorded in the audit log.
     #[schema(min_length = 1, max_length = 500)]
     reason: Option<String>,
 }
 
-/// Changes a customer. What is queued keeps its time.
+/// Changes a customer. Queued invoices keep their time.
 ///
-/// 409 for another currency while there are outstanding invoices.
+/// 409 if the currency changes while the customer has outstanding invoices.
 #[utoipa::path(
     put, path = "/customers/{id}", operation_id = "changeCustomer", tag = "invoices",
     params(("id" = String, Path, description = "The customer's id.", example = "c_1")),
     request_body = ChangeBody,
-    responses((status = 200, description = "The customer as it is from now on.", body = CustomerBody), Changes),
+    responses((status = 200, description = "The changed customer.", body = CustomerBody), Changes),
 )]
 async fn change(
     State(app): State<App>,
@@ -127,7 +127,7 @@ fn changed(id: String, mut body: Value) -> Result<(Customer, Option<String>), Ap
         if fields.contains_key("customerId") {
             return Err(wrong(
                 "customerId",
-                "is in the address, and cannot be changed",
+                "is part of the path and cannot be changed",
             ));
         }
         check_item_id(&id).map_err(|_| missing(&id))?;
@@ -157,25 +157,25 @@ struct ListQuery {
     /// The next page: after this id.
     #[param(schema_with = words::id)]
     after: Option<String>,
-    /// 100 if not given.
+    /// Default: 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
 
-/// Customers in the order of their ids.
+/// Customers, sorted by id.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CustomerList)]
 struct ListResponse {
     customers: Vec<CustomerBody>,
-    /// Ask with `after=` for the next page; null on the last one.
+    /// Page token: pass it as `after`. Null on the last page.
     next: Option<String>,
 }
 
-/// Customers, page by page.
+/// Lists customers, paged.
 #[utoipa::path(
     get, path = "/customers", operation_id = "listCustomers", tag = "invoices",
     params(ListQuery),
-    responses((status = 200, description = "A page, in the order of ids.", body = ListResponse), Reads),
+    responses((status = 200, description = "One page, sorted by id.", body = ListResponse), Reads),
 )]
 async fn list(
     State(app): State<App>,

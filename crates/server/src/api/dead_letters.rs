@@ -27,30 +27,30 @@ use crate::auth::Caller;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ListQuery {
-    /// The item type; payments if not given.
+    /// Item type. Default: `PAYMENT`.
     #[serde(rename = "type")]
     #[param(example = "PAYMENT")]
     item_type: Option<String>,
     /// The next page: after this id.
     #[param(schema_with = words::id)]
     after: Option<String>,
-    /// 100 if not given.
+    /// Default: 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
 
-/// Dead letters in the order of their ids.
+/// Dead letters, sorted by id.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = DeadLetterList)]
 struct ListResponse {
     dead_letters: Vec<LetterResponse>,
-    /// Ask with `after=` for the next page; null on the last one.
+    /// Page token: pass it as `after`. Null on the last page.
     #[schema(value_type = Option<String>)]
     next: Option<ItemId>,
 }
 
-/// What was given up, and why.
+/// A dead letter: the item and the reason.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = DeadLetter)]
@@ -59,17 +59,17 @@ struct LetterResponse {
     item_type: String,
     #[schema(value_type = String, example = "pay_001")]
     id: ItemId,
-    /// The status of its record.
+    /// Status of the payment, invoice or notification.
     status: String,
     amount: String,
     currency: &'static str,
     #[schema(value_type = String)]
     lane: LaneName,
     run: u32,
-    /// How often its start had failed.
+    /// Number of failed starts.
     retry_count: u32,
     last_error: Option<String>,
-    /// When it was due.
+    /// Due time.
     due: Timestamp,
 }
 
@@ -92,7 +92,7 @@ impl LetterResponse {
     }
 }
 
-/// What was given up and is tried again.
+/// A replayed item.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Replayed)]
@@ -101,19 +101,19 @@ struct ReplayResponse {
     item_type: String,
     #[schema(value_type = String, example = "pay_001")]
     id: ItemId,
-    /// The status of its record.
+    /// Status of the payment, invoice or notification.
     status: String,
     #[schema(schema_with = words::queue_status)]
     queue_status: QueueStatus,
-    /// How often it has been tried on purpose, this time included.
+    /// Current run, counted from 1.
     run: u32,
 }
 
-/// What the machine has given up, in the order of ids.
+/// Dead letters: items that Tollgate has given up. Sorted by id.
 #[utoipa::path(
     get, path = "/admin/dead-letters", operation_id = "listDeadLetters", tag = "worklists",
     params(ListQuery),
-    responses((status = 200, description = "A page.", body = ListResponse), Finds),
+    responses((status = 200, description = "One page.", body = ListResponse), Finds),
 )]
 async fn list(
     State(app): State<App>,
@@ -141,7 +141,7 @@ async fn list(
     }))
 }
 
-/// Has a dead letter tried again, at once and as its next run.
+/// Replays a dead letter: executes it again now, as its next run.
 #[utoipa::path(
     post, path = "/admin/dead-letters/{item_type}/{id}/replay", operation_id = "replayDeadLetter",
     tag = "worklists",
@@ -150,7 +150,7 @@ async fn list(
         ("id" = String, Path, description = "The item's id.", example = "pay_001"),
     ),
     request_body = Because,
-    responses((status = 200, description = "It waits again.", body = ReplayResponse), Changes),
+    responses((status = 200, description = "The item is queued again.", body = ReplayResponse), Changes),
 )]
 async fn replay(
     State(app): State<App>,

@@ -6,6 +6,7 @@ use axum::Router;
 use axum::http::{HeaderValue, header};
 use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 use utoipa::OpenApi;
 use utoipa::openapi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
@@ -16,6 +17,8 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 use super::App;
 use super::access::{Needs, ROUTES};
 use super::error::ErrorBody;
+use super::webhooks::{self, PaymentEvent};
+use super::words;
 
 const AT: &str = "/openapi.json";
 /// What the document calls it.
@@ -25,24 +28,28 @@ const TOKEN: &str = "token";
 #[openapi(
     info(
         title = "Tollgate",
-        description = "Lands payments on a bank at exactly the rate it permits, each once.\n\n\
+        description = "Payments dispatcher: sends each payment once, at no more than the rate the bank permits.\n\n\
             JSON in camelCase, times in RFC 3339 and UTC, amounts as decimal strings. Every error is \
-            `{\"error\": \"…\", \"details\": {field: message}}`. What answers 503 may be sent again \
-            as it is: one id is never paid twice.",
+            `{\"error\": \"…\", \"code\": \"…\", \"requestId\": \"…\", \"details\": {field: message}}`; the headers \
+            `Tollgate-Error-Code` and `X-Request-Id` repeat code and id. After a 503 send the same request \
+            again: an id is never paid twice.",
         license(name = "MIT", identifier = "MIT"),
     ),
+    servers((url = "/", description = "The server of this document; by default http://127.0.0.1:8090.")),
     tags(
-        (name = "payments", description = "Taking payments in, and telling what became of them."),
-        (name = "status checks", description = "Asking the gateways what became of payments."),
-        (name = "invoices", description = "Customers, invoices, and when they are charged."),
-        (name = "lanes", description = "Each bank's budget: the plan, the hard limit, pauses, forecasts and the proof."),
-        (name = "calendars", description = "When lanes are open."),
-        (name = "item types", description = "How items are dispatched; the kill switch."),
-        (name = "worklists", description = "What waits for a person: payments and invoices in doubt, dead letters."),
-        (name = "accounts", description = "Control totals and the audit trail."),
+        (name = "payments", description = "Accept payments, and query and change them."),
+        (name = "imports", description = "Import files of payments."),
+        (name = "status checks", description = "Ask the gateways for the state of payments."),
+        (name = "invoices", description = "Customers, invoices and schedules."),
+        (name = "lanes", description = "Rate limits per bank: plan, hard limit, pauses, forecasts and certificates."),
+        (name = "rules", description = "Rules that refuse payments, and routes that select gateways."),
+        (name = "calendars", description = "Opening hours of lanes."),
+        (name = "item types", description = "Dispatch settings and the kill switch."),
+        (name = "worklists", description = "Items that need a decision: payments and invoices in doubt, dead letters."),
+        (name = "accounts", description = "Control totals and the audit log."),
         (name = "service", description = "Health, metrics and this document."),
     ),
-    components(schemas(ErrorBody)),
+    components(schemas(ErrorBody, PaymentEvent)),
 )]
 struct Base;
 
@@ -55,17 +62,37 @@ pub(super) fn base() -> OpenApiRouter<App> {
 pub fn openapi_json() -> &'static str {
     static DOCUMENT: OnceLock<String> = OnceLock::new();
     DOCUMENT.get_or_init(|| {
-        let document = secured(super::resources().into_openapi());
+        let document = Document {
+            api: with_words(secured(super::resources().into_openapi())),
+            webhooks: webhooks::section(),
+        };
         // It consists of strings, lists and maps with string keys: nothing that JSON cannot say.
-        document.to_pretty_json().unwrap_or_default() + "\n"
+        serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
     })
+}
+
+/// utoipa knows no webhooks.
+#[derive(Serialize)]
+struct Document {
+    #[serde(flatten)]
+    api: openapi::OpenApi,
+    webhooks: serde_json::Value,
+}
+
+/// Lists of words have names, so that a generated client has one type for each.
+fn with_words(mut document: openapi::OpenApi) -> openapi::OpenApi {
+    let components = document.components.get_or_insert_default();
+    for (name, words) in words::named() {
+        components.schemas.insert(name.to_owned(), words.into());
+    }
+    document
 }
 
 /// Every address asks for a token, except those that ask for nothing.
 fn secured(mut document: openapi::OpenApi) -> openapi::OpenApi {
     let mut token = Http::new(HttpAuthScheme::Bearer);
-    let made = "A token, as `tollgate token create` has printed it. Where no tokens are configured, none is asked \
-                for, and only the machine itself is served.";
+    let made = "A token printed by `tollgate token create`. If no tokens are configured, none is needed and only \
+                requests from the same machine are served.";
     token.description = Some(made.to_owned());
     let components = document.components.get_or_insert_default();
     components.add_security_scheme(TOKEN, SecurityScheme::Http(token));
@@ -177,8 +204,14 @@ mod tests {
         assert!(names.len() > 25, "{names:?}");
     }
 
-    /// Another contract than ours wants it so: an unknown check is told like a known one.
-    const OTHERWISE: &str = "get /payments/check-status/{workflow_id} 404";
+    /// Another contract than ours fixes these two to the letter.
+    const OTHERWISE: [(&str, &str); 2] = [
+        ("post /payments/check-status 400", "CheckStatusError"),
+        (
+            "get /payments/check-status/{workflow_id} 404",
+            "CheckStatus",
+        ),
+    ];
 
     #[test]
     fn what_an_operation_refuses_it_refuses_in_the_one_form_of_errors() {
@@ -191,13 +224,52 @@ mod tests {
             {
                 let schema = &answer["content"]["application/json"]["schema"]["$ref"];
                 let here = format!("{place} {status}");
-                let form = if here == OTHERWISE {
-                    "#/components/schemas/CheckStatus"
-                } else {
-                    "#/components/schemas/Error"
-                };
-                assert_eq!(schema, form, "{here}");
+                let other = OTHERWISE.iter().find(|(place, _)| *place == here);
+                let form = other.map_or("Error", |(_, form)| form);
+                let form = format!("#/components/schemas/{form}");
+                assert_eq!(schema, &form, "{here}");
             }
+        }
+    }
+
+    #[test]
+    fn tags_are_declared_words_have_names_and_free_json_says_so() {
+        let document = document();
+        let declared = document["tags"].as_array().unwrap();
+        let declared: BTreeSet<_> = declared
+            .iter()
+            .map(|tag| &tag["name"])
+            .map(Value::to_string)
+            .collect();
+        let used = operations(&document).map(|(_, operation)| operation["tags"][0].to_string());
+        assert_eq!(used.collect::<BTreeSet<_>>(), declared);
+        let schemas = document["components"]["schemas"].as_object().unwrap();
+        for (name, schema) in schemas {
+            let properties = schema["properties"].as_object().into_iter().flatten();
+            for (field, schema) in properties {
+                let here = format!("{name}.{field}");
+                let words = schema["enum"].as_array().map_or(0, Vec::len);
+                assert!(words < 2, "{here}: give these words a name in words.rs");
+                let is_free =
+                    schema["type"].to_string().contains("object") && schema["properties"].is_null();
+                let says = !schema["additionalProperties"].is_null();
+                assert!(!is_free || says, "{here}: say what it may hold");
+            }
+        }
+    }
+
+    #[test]
+    fn an_operation_has_one_type_of_success() {
+        let document = document();
+        for (place, operation) in operations(&document) {
+            let answers = operation["responses"].as_object().unwrap();
+            let successes = answers.iter().filter(|(status, _)| status.starts_with('2'));
+            let types: BTreeSet<_> = successes
+                .map(|(_, answer)| &answer["content"]["application/json"]["schema"])
+                .filter(|schema| !schema.is_null())
+                .map(Value::to_string)
+                .collect();
+            assert!(types.len() < 2, "{place}: {types:?}");
         }
     }
 

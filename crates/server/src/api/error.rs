@@ -1,4 +1,5 @@
-//! The one place where errors become status and body: `{"error": "…", "details": {field: message}}`.
+//! The one place where errors become status and body:
+//! `{"error": "…", "code": "…", "requestId": "…", "details": {field: message}}`.
 
 use std::collections::BTreeMap;
 
@@ -15,71 +16,160 @@ use tollgate_domains::json::{self, Refused};
 use tollgate_domains::payments::IntakeError;
 use utoipa::ToSchema;
 
+use super::codes::Code;
+
 #[derive(Debug)]
 pub(super) struct ApiError {
     status: StatusCode,
-    body: ErrorBody,
+    failure: Failure,
+}
+
+/// What is known of an error when its answer leaves; `request_id.rs` adds the id.
+#[derive(Debug, Clone)]
+pub(super) struct Failure {
+    pub(super) body: ErrorBody,
+    /// False where another contract fixes the body to the letter.
+    pub(super) names_request: bool,
+    /// For operators, and never for clients.
+    why: Option<String>,
+}
+
+impl Failure {
+    /// Clients learn that they should come back, operators learn why.
+    pub(super) fn log(&self, request_id: &str) {
+        let Some(why) = &self.why else { return };
+        match self.body.code {
+            Code::InternalError => tracing::error!(why, request_id, "answered 500"),
+            _ => tracing::warn!(why, request_id, "answered 503"),
+        }
+    }
 }
 
 /// Every error of the API.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 #[schema(
     as = Error,
-    example = json!({"error": "Validation failed", "details": {"amount": "must be greater than zero"}})
+    example = json!({
+        "error": "Validation failed", "code": "validation_failed",
+        "requestId": "7d5c1f2e-8a55-4c1e-9d7e-0f5b7a1c2d3e",
+        "details": {"amount": "must be greater than zero"}
+    })
 )]
 pub(super) struct ErrorBody {
-    /// What is wrong, in one sentence.
+    /// Error message: one sentence. It may change between releases.
     error: String,
-    /// What is wrong with each field, by its name.
+    code: Code,
+    /// Id of the request, also in the header `X-Request-Id` and in the server's log.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(required = true)]
+    request_id: String,
+    /// Errors by field name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(required = false)]
     details: BTreeMap<String, String>,
 }
 
+/// A validation error in the form that the contract of status checks prescribes.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(
+    as = CheckStatusError,
+    example = json!({"error": "Validation failed", "details": {"paymentIds": "must not be empty"}})
+)]
+pub(super) struct BareBody {
+    /// Error message: one sentence.
+    error: String,
+    /// Errors by field name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(required = false)]
+    details: BTreeMap<String, String>,
+}
+
+impl ErrorBody {
+    pub(super) fn code(&self) -> Code {
+        self.code
+    }
+    pub(super) fn of_request(mut self, id: &str) -> Self {
+        id.clone_into(&mut self.request_id);
+        self
+    }
+}
+
 impl ApiError {
     pub(super) fn new(status: StatusCode, error: impl Into<String>) -> Self {
-        Self {
-            status,
-            body: ErrorBody {
-                error: error.into(),
-                details: BTreeMap::new(),
-            },
-        }
+        let body = ErrorBody {
+            error: error.into(),
+            code: Code::of(status),
+            request_id: String::new(),
+            details: BTreeMap::new(),
+        };
+        let failure = Failure {
+            body,
+            names_request: true,
+            why: None,
+        };
+        Self { status, failure }
+    }
+    /// With a code that says more than the status does.
+    pub(super) fn coded(mut self, code: Code) -> Self {
+        self.failure.body.code = code;
+        self
+    }
+    /// A wrong request in the form that the contract of status checks fixes: without code and id.
+    pub(super) fn bare(mut self) -> Self {
+        self.failure.names_request = self.status != StatusCode::BAD_REQUEST;
+        self
+    }
+    fn because(mut self, why: &str) -> Self {
+        self.failure.why = Some(why.to_owned());
+        self
     }
     /// Of an operation whose bodies may be larger than others'.
     pub(super) fn with_limit(mut self, limit: &str) -> Self {
         if self.status == StatusCode::PAYLOAD_TOO_LARGE {
-            self.body.error = format!("the body is larger than {limit}");
+            self.failure.body.error = format!("the body is larger than {limit}");
         }
         self
     }
     pub(super) fn not_found(error: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, error)
     }
-    pub(super) fn method_not_allowed() -> Self {
-        Self::new(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "this address does not know that method",
-        )
+    pub(super) fn method_not_allowed(allowed: Option<&str>) -> Self {
+        let error = match allowed {
+            Some(allowed) => format!("method not allowed; allowed: {allowed}"),
+            None => "method not allowed".to_owned(),
+        };
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, error)
     }
     pub(super) fn conflict(error: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, error)
     }
+    /// A change whose effect must be confirmed first.
+    pub(super) fn unconfirmed(error: impl Into<String>) -> Self {
+        Self::conflict(error).coded(Code::ConfirmationRequired)
+    }
     pub(super) fn invalid(details: BTreeMap<String, String>) -> Self {
-        let mut invalid = Self::new(StatusCode::BAD_REQUEST, "Validation failed");
-        invalid.body.details = details;
+        let invalid = Self::new(StatusCode::BAD_REQUEST, "Validation failed");
+        let mut invalid = invalid.coded(Code::ValidationFailed);
+        invalid.failure.body.details = details;
         invalid
     }
     pub(super) fn refused(details: BTreeMap<String, String>) -> Self {
         let mut refused = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Refused by a rule");
-        refused.body.details = details;
+        refused.failure.body.details = details;
         refused
     }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response = (self.status, Json(self.body)).into_response();
+        let mut response = if self.failure.names_request {
+            (self.status, Json(&self.failure.body)).into_response()
+        } else {
+            let ErrorBody { error, details, .. } = self.failure.body.clone();
+            (self.status, Json(BareBody { error, details })).into_response()
+        };
+        response.extensions_mut().insert(self.failure);
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             response
                 .headers_mut()
@@ -113,6 +203,7 @@ impl From<BillingError> for ApiError {
         match error {
             BillingError::Invalid(details) => Self::invalid(details),
             BillingError::NotFound(why) => Self::not_found(why),
+            BillingError::Known(why) => Self::conflict(why).coded(Code::IdConflict),
             BillingError::Conflict(why) => Self::conflict(why),
             BillingError::Refused(why) => {
                 Self::refused(BTreeMap::from([("schedule".to_owned(), why)]))
@@ -122,21 +213,20 @@ impl From<BillingError> for ApiError {
     }
 }
 
-/// Clients learn that they should come back, operators learn why.
 pub(super) fn unavailable(why: &str) -> ApiError {
-    tracing::warn!(why, "answered 503");
-    ApiError::new(
+    let error = ApiError::new(
         StatusCode::SERVICE_UNAVAILABLE,
-        "not available right now; send the same request again, one id is never paid twice",
-    )
+        "temporarily unavailable; send the same request again, an id is never paid twice",
+    );
+    error.because(why)
 }
 
 pub(super) fn internal(why: &str) -> ApiError {
-    tracing::error!(why, "answered 500");
-    ApiError::new(
+    let error = ApiError::new(
         StatusCode::INTERNAL_SERVER_ERROR,
         "internal error; see the log",
-    )
+    );
+    error.because(why)
 }
 
 /// A JSON body, or the sentence that says why it is none.
@@ -144,7 +234,7 @@ pub(super) fn json_body(
     headers: &HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Value, ApiError> {
-    let bytes = bytes_of(headers, body, "application/json")?;
+    let bytes = bytes_of(headers, body, &["application/json"])?;
     json::read(&bytes).map_err(|refused| match refused {
         Refused::Syntax(_) => ApiError::new(StatusCode::BAD_REQUEST, format!("the body {refused}")),
         Refused::Field { .. } => ApiError::invalid(refused.details("body")),
@@ -155,13 +245,13 @@ pub(super) fn json_body(
 pub(super) fn bytes_of(
     headers: &HeaderMap,
     body: Result<Bytes, BytesRejection>,
-    kind: &str,
+    kinds: &[&str],
 ) -> Result<Bytes, ApiError> {
     let given = headers.get(header::CONTENT_TYPE);
     let given = given.and_then(|v| v.to_str().ok()).unwrap_or("");
     let essence = given.split(';').next().unwrap_or("").trim();
-    if !essence.eq_ignore_ascii_case(kind) {
-        let error = format!("Content-Type must be {kind}");
+    if !kinds.iter().any(|kind| essence.eq_ignore_ascii_case(kind)) {
+        let error = format!("Content-Type must be {}", kinds.join(" or "));
         return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, error));
     }
     body.map_err(|rejection| match rejection.status() {

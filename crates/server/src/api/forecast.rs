@@ -34,15 +34,15 @@ const MOST_IMAGINED: u64 = 10_000_000;
     "count": 500_000, "executeAt": "2026-11-16T16:00:00Z", "deadline": "2026-11-16T17:00:00Z"
 }))]
 struct Request {
-    /// The lane; the payments' bank's if not given.
+    /// Lane name. Default: the lane of `downstream.payments`.
     config_name: Option<String>,
-    /// How many items that do not exist yet; without it the question is about what waits.
+    /// Number of hypothetical items. Without it, the forecast is for the waiting items.
     #[schema(minimum = 1, maximum = 10_000_000)]
     count: Option<u64>,
-    /// When they fall due; now if not given.
+    /// Time at which the hypothetical items are due. Default: now.
     execute_at: Option<Timestamp>,
     deadline: Option<Timestamp>,
-    /// As if the lane were changed first.
+    /// Hypothetical lane configuration.
     #[serde(default)]
     change: WhatIf,
 }
@@ -52,7 +52,7 @@ struct Request {
 struct WhatIf {
     #[serde(flatten)]
     lane: ChangeRequest,
-    /// As if the lane were paused from now until then.
+    /// Hypothetical pause of the lane from now until this time.
     pause_until: Option<Timestamp>,
 }
 
@@ -61,23 +61,23 @@ struct WhatIf {
 #[schema(as = Forecast)]
 struct Response {
     now: Timestamp,
-    /// What the imagined items would do.
+    /// Forecast for the hypothetical items.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     feed: Option<FeedResponse>,
-    /// What the real queue would do.
+    /// Forecast for the real queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     queue: Option<ShiftResponse>,
     /// What keeps items that would be late from running earlier: `plan` or `hardLimit`; null if none would be late.
     #[schema(schema_with = words::binds)]
     binds: Option<&'static str>,
-    /// The lowest limit, and the plan that goes with it, with which no deadline would be missed; null if all are
-    /// met, or if no limit would do.
+    /// The lowest limit that would meet every deadline, with its plan. Null if every deadline is
+    /// met already or no limit would suffice.
     enough: Option<EnoughResponse>,
-    /// Why no time can be told.
+    /// Why no estimate is available.
     provisional: Option<Provisional>,
-    /// The same in one sentence.
+    /// The forecast as one sentence.
     verdict: String,
 }
 
@@ -88,9 +88,9 @@ struct FeedResponse {
     count: u64,
     first: Option<Timestamp>,
     finish: Option<Timestamp>,
-    /// How many would miss the deadline.
+    /// Number of items that would miss the deadline.
     missed: u64,
-    /// For how many the lane never opens.
+    /// Number of items for which the lane never opens.
     never: u64,
 }
 
@@ -111,11 +111,12 @@ impl From<Enough> for EnoughResponse {
     }
 }
 
-/// When an imagined feed would run; without `count`: what the real queue would do under a change.
+/// Forecasts when a number of hypothetical items would run; without `count`, how the real queue
+/// would respond to a change.
 #[utoipa::path(
     post, path = "/admin/rate-limit/forecast", operation_id = "forecast", tag = "lanes",
     request_body = Request,
-    responses((status = 200, description = "Nothing was written.", body = Response), Takes),
+    responses((status = 200, description = "The forecast. Nothing is stored.", body = Response), Takes),
 )]
 async fn forecast(
     State(app): State<App>,
@@ -271,7 +272,7 @@ impl Told {
             return "nothing waits".to_owned();
         }
         if let Some(provisional) = provisional {
-            return format!("no time can be told: {}", provisional.reason());
+            return format!("no estimate is available: {}", provisional.reason());
         }
         let finish = match self.finish {
             Some(finish) => format!("the last runs at {finish}"),
@@ -297,10 +298,10 @@ impl Told {
         };
         let enough = match self.enough {
             Some(enough) => format!(
-                "{} a second with a plan of {} per {secs} s would be enough",
+                "{} a second with a plan of {} per {secs} s would suffice",
                 enough.max_per_second, enough.max_per_window
             ),
-            None => "no limit would be enough".to_owned(),
+            None => "no limit would suffice".to_owned(),
         };
         format!("{met} are in time, {missed} are not; {finish}; {binds}; {enough}")
     }

@@ -8,25 +8,25 @@ use utoipa::ToSchema;
 
 use super::words;
 
-/// What is foreseen for one item.
+/// Estimate for one item.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Foreseen)]
 pub(super) struct Foreseen {
-    /// When it will be sent as things stand; null if no time can be told, and once it was sent.
+    /// Estimated send time. Null if no estimate is available, and after the send.
     pub(super) estimate: Option<Timestamp>,
-    /// How far from the estimate the send may be, in milliseconds.
+    /// Uncertainty of the estimate in milliseconds.
     #[schema(example = 4000)]
     pub(super) tolerance_ms: Option<u64>,
-    /// When the estimate was made.
+    /// Time of the estimate.
     pub(super) as_of: Option<Timestamp>,
-    /// Why no time can be told; null if there is one, and once it was sent.
+    /// Why no estimate is available. Null if there is one, and after the send.
     pub(super) provisional: Option<Provisional>,
-    /// Whether it is sent by its deadline, or was. Null without a deadline, and beside `provisional`.
+    /// Whether the item meets, or met, its deadline. Null without a deadline or if `provisional` is set.
     pub(super) meets_deadline: Option<bool>,
 }
 
-/// Why no time can be told.
+/// Why no estimate is available.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Provisional)]
 pub(super) struct Provisional {

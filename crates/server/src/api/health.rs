@@ -28,8 +28,8 @@ const UP: Json<Health> = Json(Health { status: "UP" });
 struct Ready {
     #[schema(example = "UP")]
     status: &'static str,
-    /// `leader`: this process sends. `standby`: it serves the API, and takes over when the leader ends. Missing
-    /// on Temporal, where every process may send.
+    /// `leader`: this process sends. `standby`: it serves the API and takes over when the leader
+    /// ends. Absent on Temporal, where every process may send.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "leader")]
     role: Option<&'static str>,
@@ -39,26 +39,26 @@ struct Ready {
     cannot_lead: Option<String>,
 }
 
-/// Whether the process runs.
+/// Liveness: whether the process is running.
 #[utoipa::path(
     get, path = "/health/live", operation_id = "isLive", tag = "service",
-    responses((status = 200, description = "It runs.", body = Health)),
+    responses((status = 200, description = "The process is running.", body = Health)),
 )]
 async fn live() -> Json<Health> {
     UP
 }
 
-/// Whether the store can be read and written, and flows can be started. A write is tried at most once
-/// a second.
+/// Readiness: whether the store can be read and written, and flows can be started. Tests a write at
+/// most once a second.
 #[utoipa::path(
     get, path = "/health/ready", operation_id = "isReady", tag = "service",
-    responses((status = 200, description = "It does.", body = Ready), Reads),
+    responses((status = 200, description = "Ready.", body = Ready), Reads),
 )]
 async fn ready(State(app): State<App>) -> Result<Json<Ready>, ApiError> {
     app.store.lanes().await.map_err(store_away)?;
     if let Some(why) = app.writes.trouble().await {
         tracing::warn!(why, "not ready");
-        let error = "nothing can be written to the store right now; the log says why";
+        let error = "the store cannot be written; see the log";
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error));
     }
     if app.engine.trouble().is_some() {
@@ -84,7 +84,7 @@ fn store_away(error: StoreError) -> ApiError {
 }
 
 fn away(what: &str) -> ApiError {
-    let error = format!("{what} cannot be reached right now; the log says why");
+    let error = format!("{what} cannot be reached; see the log");
     ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error)
 }
 
@@ -97,7 +97,7 @@ async fn metrics() -> impl IntoResponse {
     text()
 }
 
-/// Metrics for Prometheus, at their older address.
+/// Metrics for Prometheus, at the older path.
 #[utoipa::path(
     get, path = "/q/metrics", operation_id = "getMetricsAtQ", tag = "service",
     responses((status = 200, description = "The text format of Prometheus.", body = String), Door),

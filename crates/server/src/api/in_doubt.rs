@@ -23,14 +23,14 @@ use super::refusals::{Changes, Finds};
 use super::words;
 use crate::auth::Caller;
 
-/// One of them: what was sent, what was heard, what happens next.
+/// One item in doubt: its sends, the answers, and the next step.
 #[utoipa::path(
     get, path = "/admin/in-doubt/{item_type}/{id}", operation_id = "getInDoubt", tag = "worklists",
     params(
         ("item_type" = String, Path, description = "`PAYMENT` or `INVOICE`.", example = "PAYMENT"),
         ("id" = String, Path, description = "The item's id.", example = "pay_001"),
     ),
-    responses((status = 200, description = "It, as it is now.", body = DoubtfulResponse), Finds),
+    responses((status = 200, description = "The item and its current state.", body = DoubtfulResponse), Finds),
 )]
 async fn show(
     State(app): State<App>,
@@ -40,7 +40,7 @@ async fn show(
     as_it_is(&app, &caller, &of_money(&item_type)?, &id).await
 }
 
-/// What was, or is, in doubt, as it is now.
+/// An item that is or was in doubt, in its current state.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 #[schema(as = Doubtful)]
@@ -70,7 +70,7 @@ pub(super) fn of_money(name: &str) -> Result<ItemType, ApiError> {
     if [payments::item_type(), bills::item_type()].contains(&known) {
         return Ok(known);
     }
-    let error = format!("a {known} is never in doubt");
+    let error = format!("an item of type {known} is never in doubt");
     Err(ApiError::not_found(error))
 }
 
@@ -78,16 +78,16 @@ pub(super) fn of_money(name: &str) -> Result<ItemType, ApiError> {
 #[serde(deny_unknown_fields)]
 #[schema(as = Resolution)]
 struct ResolveRequest {
-    /// `done`: the bank did it; `not_done`: it did not, and it is sent again; `failed`: nobody pays
-    /// it any more.
+    /// `done`: the bank executed it. `not_done`: it did not, and Tollgate sends it again. `failed`:
+    /// give it up.
     #[schema(schema_with = words::resolved)]
     outcome: Resolved,
-    /// How often it had been sent when you looked; refused if it was sent since.
+    /// Number of sends when you looked at the item. The request is refused if it was sent again since.
     sends: u32,
-    /// How you know.
+    /// Evidence for the decision, recorded in the audit log.
     #[schema(min_length = 1, max_length = 500)]
     reason: String,
-    /// Who decides; needed where two persons must and there are no tokens.
+    /// Name of the person who decides. Required if `in_doubt.two_persons` is on and no tokens are configured.
     actor: Option<String>,
 }
 
@@ -99,7 +99,17 @@ struct ProposedResponse {
     needs: &'static str,
 }
 
-/// Decides what became of one of them. Ask the bank first.
+/// The resolved item, or the proposal that a second person must confirm.
+#[derive(ToSchema)]
+#[schema(as = ResolutionResult)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum ResolveResponse {
+    Resolved(DoubtfulResponse),
+    Proposed(ProposedResponse),
+}
+
+/// Resolves an item in doubt. Ask the bank first.
 #[utoipa::path(
     post, path = "/admin/in-doubt/{item_type}/{id}/resolve", operation_id = "resolveInDoubt", tag = "worklists",
     params(
@@ -108,8 +118,8 @@ struct ProposedResponse {
     ),
     request_body = ResolveRequest,
     responses(
-        (status = 200, description = "It, as it is now.", body = DoubtfulResponse),
-        (status = 202, description = "Proposed; a second person must agree.", body = ProposedResponse),
+        (status = 200, description = "The item and its current state.", body = ResolveResponse),
+        (status = 202, description = "Recorded as a proposal. A second person must confirm it.", body = ResolveResponse),
         Changes,
     ),
 )]
@@ -161,16 +171,16 @@ fn unresolvable(item: &Item, why: &str) -> ApiError {
     ApiError::conflict(format!("{item} cannot be resolved: {why}"))
 }
 
-/// Who decides. With tokens that is the token's name, and nobody can say otherwise.
+/// Who decides. With tokens that is the token's name.
 fn actor(caller: &Caller, said: Option<&str>, must_say: bool) -> Result<String, ApiError> {
     let said = said.map(str::trim).filter(|said| !said.is_empty());
     match (caller, said) {
         (Caller::Token { name, .. }, Some(said)) if said != &**name => {
-            let what = format!("is the name of the token, \"{name}\"; leave it out");
+            let what = format!("must be the token's name, \"{name}\"; leave it out");
             Err(wrong("actor", what))
         }
         (Caller::Local, None) if must_say => {
-            let what = "must say who decides: two persons must agree";
+            let what = "is required: name the person who decides (in_doubt.two_persons is on)";
             Err(wrong("actor", what))
         }
         (Caller::Local, Some(said)) => Ok(said.to_owned()),

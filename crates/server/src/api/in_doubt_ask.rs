@@ -29,16 +29,16 @@ use crate::auth::Caller;
 const PAGE: u32 = 100;
 const MOST: usize = 5 * MAX_PAYMENTS;
 
-/// Which ones: those named, or those that were last sent on a day.
+/// Payments to check: the listed ones, or those last sent on a given day.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schema(as = InDoubtQuestion)]
 struct AskRequest {
     payment_ids: Option<Vec<String>>,
-    /// Today, if neither this nor payments are given.
+    /// Default: today, if `paymentIds` is not given either.
     #[schema(example = "2026-11-16")]
     date: Option<String>,
-    /// The day's IANA zone; UTC if not given.
+    /// IANA time zone of the day. Default: UTC.
     #[schema(example = "Europe/Berlin")]
     zone: Option<String>,
 }
@@ -47,22 +47,22 @@ struct AskRequest {
 #[serde(rename_all = "camelCase")]
 #[schema(as = InDoubtQuestions)]
 struct AskResponse {
-    /// How many are asked about.
+    /// Number of payments being checked.
     payments: usize,
-    /// Status checks: `GET /payments/check-status/{workflowId}` tells how far each is.
+    /// Started status checks. See `GET /payments/check-status/{workflowId}` for their progress.
     workflow_ids: Vec<String>,
 }
 
-/// Has payments in doubt asked about through status checks.
+/// Starts status checks for payments in doubt.
 ///
-/// An answer of the gateway that names the payment and says `completed` is evidence, and ends the
-/// doubt; any other leaves the payment as it is.
+/// If the gateway names the payment and answers `completed`, the payment is no longer in doubt. Any
+/// other answer changes nothing.
 #[utoipa::path(
     post, path = "/admin/in-doubt/ask", operation_id = "askInDoubt", tag = "worklists",
     request_body = AskRequest,
     responses(
-        (status = 202, description = "They are being asked about.", body = AskResponse),
-        (status = 200, description = "Nothing of that day is in doubt.", body = AskResponse),
+        (status = 202, description = "The status checks have started.", body = AskResponse),
+        (status = 200, description = "No payment of that day is in doubt.", body = AskResponse),
         Starts,
     ),
 )]
@@ -137,7 +137,7 @@ impl App {
     }
 }
 
-/// When its last send went out of which nobody knows the outcome.
+/// Time of the last send whose outcome is unknown.
 fn last_lost(view: &ItemView) -> Option<Timestamp> {
     let lost = view.attempts.iter().filter(|attempt| {
         attempt.kind == AttemptKind::Send && attempt.state == AttemptState::Unknown

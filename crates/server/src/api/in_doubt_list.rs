@@ -29,40 +29,41 @@ const PAGE: u32 = 100;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ListQuery {
-    /// `PAYMENT` or `INVOICE`; payments if not given.
+    /// `PAYMENT` or `INVOICE`. Default: `PAYMENT`.
     #[serde(rename = "type")]
     #[param(example = "PAYMENT")]
     item_type: Option<String>,
     /// What comes first; by id if not given. `largest` needs a currency.
     #[param(schema_with = words::doubt_order)]
     order: Option<String>,
-    /// Only with `order=largest`: amounts of two currencies do not compare.
+    /// Required with `order=largest`, and only allowed there: amounts in different currencies
+    /// cannot be compared.
     #[param(pattern = "^[A-Z]{3}$")]
     currency: Option<String>,
-    /// The next page: the `next` of the one before.
+    /// Page token: the `next` of the previous page.
     #[param(max_length = 160)]
     after: Option<String>,
 }
 
-/// What is in doubt, and how much is at risk.
+/// Items in doubt, and their total amounts.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = InDoubtList)]
 struct ListResponse {
     at_risk: Vec<RiskResponse>,
     items: Vec<DoubtResponse>,
-    /// Ask with `?after=` for the next page; null on the last one.
+    /// Page token: pass it as `after`. Null on the last page.
     next: Option<String>,
 }
 
-/// What is in doubt in one currency.
+/// Amount in doubt in one currency.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AtRisk)]
 pub(super) struct RiskResponse {
     currency: String,
     count: u64,
     amount: String,
-    /// Since when the oldest is in doubt.
+    /// Time at which the oldest item in doubt was sent.
     since: Timestamp,
 }
 
@@ -82,7 +83,7 @@ impl From<AtRisk> for RiskResponse {
     }
 }
 
-/// What was sent, when, what was heard of it, and what happens next.
+/// An item in doubt: its sends, the answers, and the next step.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = InDoubt)]
@@ -96,11 +97,11 @@ struct DoubtResponse {
     lane: String,
     first_sent: Option<Timestamp>,
     last_sent: Option<Timestamp>,
-    /// A person's word about it says this number.
+    /// Number of sends so far. Pass it as `sends` when you resolve the item.
     sends: u32,
     questions: usize,
     last_heard: Option<String>,
-    /// When it is asked about or sent again, as things stand.
+    /// Estimated time of the next query or resend.
     next_at: Timestamp,
 }
 
@@ -128,11 +129,11 @@ impl DoubtResponse {
     }
 }
 
-/// What nobody knows the outcome of, page by page.
+/// Items in doubt: sent, outcome unknown. Paged.
 #[utoipa::path(
     get, path = "/admin/in-doubt", operation_id = "listInDoubt", tag = "worklists",
     params(ListQuery),
-    responses((status = 200, description = "A page.", body = ListResponse), Finds),
+    responses((status = 200, description = "One page.", body = ListResponse), Finds),
 )]
 async fn list(
     State(app): State<App>,
@@ -194,10 +195,10 @@ fn order_in(query: &ListQuery) -> Result<Option<DoubtOrder>, ApiError> {
             Ok(Some(DoubtOrder::Largest { currency }))
         }
         ("largest", None) => {
-            let what = "is needed: amounts of two currencies do not compare";
+            let what = "is required: amounts in different currencies cannot be compared";
             Err(wrong("currency", what))
         }
-        ("id" | "oldest", Some(_)) => Err(wrong("currency", "goes with order=largest only")),
+        ("id" | "oldest", Some(_)) => Err(wrong("currency", "is only allowed with order=largest")),
         _ => Err(wrong("order", "must be id, oldest or largest")),
     }
 }

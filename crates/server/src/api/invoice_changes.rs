@@ -22,14 +22,14 @@ use crate::auth::Caller;
 
 const MAX_REFERENCE_CHARS: usize = 200;
 
-/// Withdraws an invoice that was not charged; it never will be.
+/// Cancels an invoice that has not been charged. It will never be charged.
 ///
-/// 409 once it was charged, or while a charge is open or in doubt.
+/// 409 if the invoice has been charged, or while a charge is open or in doubt.
 #[utoipa::path(
     post, path = "/invoices/{id}/cancel", operation_id = "cancelInvoice", tag = "invoices",
     params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
     request_body = Because,
-    responses((status = 200, description = "It is cancelled.", body = InvoiceResponse), Changes),
+    responses((status = 200, description = "Cancelled.", body = InvoiceResponse), Changes),
 )]
 async fn cancel(
     State(app): State<App>,
@@ -47,22 +47,23 @@ async fn cancel(
 #[serde(deny_unknown_fields)]
 #[schema(as = InvoiceCorrection)]
 struct CorrectRequest {
-    /// In the invoice's currency.
+    /// ISO 4217 code. Must be the invoice's currency.
     amount: Amount,
     /// Reason, recorded in the audit log.
     #[schema(min_length = 1, example = "a discount was forgotten")]
     reason: String,
 }
 
-/// Charges another amount from now on.
+/// Changes the amount of an invoice.
 ///
-/// The next charge uses a new idempotency key. A repeat of the original `POST /invoices` still answers 200,
-/// with the corrected amount. 409 once the invoice was charged, or while a charge is open or in doubt.
+/// The next charge uses a new idempotency key. Repeating the original `POST /invoices` still
+/// answers 200, with the corrected amount. 409 if the invoice has been charged, or while a charge
+/// is open or in doubt.
 #[utoipa::path(
     post, path = "/invoices/{id}/correct", operation_id = "correctInvoice", tag = "invoices",
     params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
     request_body = CorrectRequest,
-    responses((status = 200, description = "It is charged with this amount.", body = InvoiceResponse), Changes),
+    responses((status = 200, description = "The amount was changed.", body = InvoiceResponse), Changes),
 )]
 async fn correct(
     State(app): State<App>,
@@ -87,12 +88,12 @@ struct SettleRequest {
     /// Reason, recorded in the audit log.
     #[schema(min_length = 1, example = "paid by bank transfer")]
     reason: String,
-    /// Where the payment is found, such as the transfer's number.
+    /// Reference of the external payment, such as a transfer number.
     #[schema(min_length = 1, max_length = 200, example = "TRX-4711")]
     reference: String,
 }
 
-/// Who noted that an invoice was paid elsewhere.
+/// Who marked an invoice as paid elsewhere.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SettledBy)]
 pub(super) struct SettledByResponse {
@@ -119,14 +120,14 @@ impl From<SettledBy> for SettledByResponse {
     }
 }
 
-/// Marks an invoice as PAID that was paid elsewhere. The customer is not charged.
+/// Marks an invoice that was paid elsewhere as PAID. The customer is not charged.
 ///
-/// 409 once it was charged, or while a charge is open or in doubt: resolve that first.
+/// 409 if the invoice has been charged, or while a charge is open or in doubt. Resolve the doubt first.
 #[utoipa::path(
     post, path = "/invoices/{id}/settle", operation_id = "settleInvoice", tag = "invoices",
     params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
     request_body = SettleRequest,
-    responses((status = 200, description = "It is PAID.", body = InvoiceResponse), Changes),
+    responses((status = 200, description = "The invoice is PAID.", body = InvoiceResponse), Changes),
 )]
 async fn settle(
     State(app): State<App>,

@@ -32,22 +32,22 @@ struct ListQuery {
     /// The next page: after this id.
     #[param(schema_with = words::id)]
     after: Option<String>,
-    /// 100 if not given.
+    /// Default: 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
 
-/// Invoices in the order of their ids.
+/// Invoices, sorted by id.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = InvoiceList)]
 struct ListResponse {
     invoices: Vec<LineResponse>,
-    /// Ask with `after=` for the next page; null on the last one.
+    /// Page token: pass it as `after`. Null on the last page.
     #[schema(value_type = Option<String>)]
     next: Option<ItemId>,
 }
 
-/// An invoice in a list.
+/// One invoice of a list.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = InvoiceLine)]
@@ -60,9 +60,9 @@ struct LineResponse {
     #[schema(schema_with = words::queue_status)]
     queue_status: QueueStatus,
     run: u32,
-    /// Its slot.
+    /// Slot: the planned time.
     scheduled_time: Timestamp,
-    /// When it was taken in.
+    /// Time at which it was accepted.
     created_at: Timestamp,
 }
 
@@ -80,11 +80,11 @@ impl From<RecordLine> for LineResponse {
     }
 }
 
-/// Invoices, page by page.
+/// Lists invoices, paged.
 #[utoipa::path(
     get, path = "/invoices", operation_id = "listInvoices", tag = "invoices",
     params(ListQuery),
-    responses((status = 200, description = "A page, in the order of ids.", body = ListResponse), Reads),
+    responses((status = 200, description = "One page, sorted by id.", body = ListResponse), Reads),
 )]
 async fn list(
     State(app): State<App>,

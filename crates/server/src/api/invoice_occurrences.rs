@@ -20,11 +20,11 @@ use super::refusals::Finds;
 #[serde(rename_all = "camelCase")]
 #[schema(as = InvoiceOccurrences)]
 struct OccurrencesResponse {
-    /// The next five at most. What is queued keeps the time it was given until it is rescheduled.
+    /// At most five times. Queued invoices keep their time until they are rescheduled.
     next_occurrences: Vec<Timestamp>,
 }
 
-/// When the schedule that counts for an invoice comes next: its own, its customer's or the global one.
+/// The next times of the schedule that applies to an invoice: its own, its customer's or the global one.
 #[utoipa::path(
     get, path = "/invoices/{id}/occurrences", operation_id = "getInvoiceOccurrences", tag = "invoices",
     params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),

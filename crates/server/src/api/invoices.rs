@@ -32,7 +32,7 @@ use crate::auth::Caller;
 /// At most this much of an invoice's audit trail is part of its timeline, the newest.
 const MOST_AUDITED: u32 = 200;
 
-/// An invoice to be charged. The domain reads it field by field.
+/// An invoice to charge.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = NewInvoice, example = json!({
@@ -46,17 +46,17 @@ struct InvoiceBody {
     #[schema(schema_with = words::id)]
     customer_id: String,
     amount: Amount,
-    /// When it is charged; by its customer's schedule or the global one if not given.
+    /// When to charge the invoice. Default: the customer's schedule, or else the global one.
     schedule: Option<ScheduleBody>,
 }
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Amount {
-    /// A decimal number with no more digits than the currency has.
+    /// Decimal number with at most as many fraction digits as the currency has.
     #[schema(pattern = r"^[0-9]+(\.[0-9]+)?$", example = "100.00")]
     value: String,
-    /// An ISO 4217 code: the customer's.
+    /// ISO 4217 code. Must be the customer's currency.
     #[schema(pattern = "^[A-Z]{3}$", example = "DKK")]
     currency: String,
 }
@@ -78,7 +78,7 @@ impl From<Money> for Amount {
     }
 }
 
-/// What a caller is told about an invoice that was taken in.
+/// The answer to an accepted invoice.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AcceptedInvoice)]
@@ -90,24 +90,24 @@ struct CreateResponse {
     amount: Amount,
     #[schema(schema_with = words::invoice_status)]
     status: String,
-    /// When it will be charged.
+    /// Time at which the invoice will be charged.
     scheduled_time: Timestamp,
-    /// What somebody should think about: the schedule that it came with fires all the time.
+    /// Warning: for example, the schedule fires every minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     warning: Option<String>,
 }
 
-/// Takes an invoice in and says when it will be charged.
+/// Creates an invoice and returns the time at which it will be charged.
 ///
-/// The same invoice again changes nothing and answers 200 with its current status and amount. Sameness is judged by content:
-/// `100.0` equals `100.00`.
+/// Repeating the same request changes nothing and answers 200 with the current status and amount.
+/// Requests are compared by content: `100.0` equals `100.00`.
 #[utoipa::path(
     post, path = "/invoices", operation_id = "createInvoice", tag = "invoices",
     request_body = InvoiceBody,
     responses(
-        (status = 201, description = "Taken in and scheduled.", body = CreateResponse),
-        (status = 200, description = "Known already, with the same content.", body = CreateResponse),
+        (status = 201, description = "Created and scheduled.", body = CreateResponse),
+        (status = 200, description = "Already exists with the same content.", body = CreateResponse),
         Admits,
     ),
 )]
@@ -135,7 +135,7 @@ async fn create(
     Ok((status, Json(body)).into_response())
 }
 
-/// An invoice as it is now.
+/// An invoice.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Invoice)]
@@ -147,26 +147,25 @@ pub(super) struct InvoiceResponse {
     amount: Amount,
     #[schema(schema_with = words::invoice_status)]
     status: String,
-    /// Who noted that it was paid elsewhere; null if nobody did.
+    /// Who marked the invoice as paid elsewhere, or null.
     settled_by: Option<SettledByResponse>,
-    /// When it is charged next: its slot, or the next rung, or the next question; null once it has
-    /// ended.
+    /// Time of the next charge, retry or query. Null when the invoice has ended.
     scheduled_time: Option<Timestamp>,
     #[schema(value_type = String, example = "invoices")]
     lane: LaneName,
     #[schema(schema_with = words::queue_status)]
     queue_status: QueueStatus,
-    /// How often it has been executed on purpose, this time included.
+    /// Current run, counted from 1. Each return to the queue starts a new run.
     run: u32,
-    /// How often it was sent; a person's word about it says this number.
+    /// Number of sends so far. Pass it as `sends` when you resolve the payment.
     sends: u32,
     #[serde(flatten)]
     foreseen: Foreseen,
-    /// What binds it, and when that lifts; null while it runs and once it has ended.
+    /// Why the invoice is not running and until when. Null while it runs and when it has ended.
     why_not_running: Option<String>,
     #[schema(value_type = Option<String>)]
     exec_workflow_id: Option<FlowId>,
-    /// The batch that the dispatcher last claimed it with; the audit log has it as `batchId`.
+    /// The dispatcher's last batch with this item; `batchId` in the audit log.
     #[schema(value_type = Option<String>, example = "BATCH-0f3a9c5e7d214b68")]
     dispatch_batch_id: Option<BatchId>,
     attempts: Vec<AttemptResponse>,
@@ -174,12 +173,12 @@ pub(super) struct InvoiceResponse {
     timeline: Vec<timeline::Event>,
 }
 
-/// What the checks before a charge have said.
+/// Result of the checks before a charge.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CheckVerdict)]
 struct CheckResponse {
     at: Timestamp,
-    /// Whose verdict it is; `all` when every check let it pass.
+    /// Name of the check; `all` if every check passed.
     #[schema(example = "not-paid")]
     check: String,
     #[schema(schema_with = words::verdict)]
@@ -187,11 +186,11 @@ struct CheckResponse {
     reason: String,
 }
 
-/// Everything there is to say about an invoice.
+/// One invoice with its schedule, attempts and timeline.
 #[utoipa::path(
     get, path = "/invoices/{id}", operation_id = "getInvoice", tag = "invoices",
     params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
-    responses((status = 200, description = "The invoice as it is now.", body = InvoiceResponse), Finds),
+    responses((status = 200, description = "The current invoice.", body = InvoiceResponse), Finds),
 )]
 async fn show(
     State(app): State<App>,
@@ -258,22 +257,22 @@ fn check(entry: &AuditEntry) -> CheckResponse {
 #[serde(deny_unknown_fields)]
 #[schema(as = InvoiceReschedule)]
 struct RescheduleRequest {
-    /// Not before this time; derived anew from its schedule if not given.
+    /// Earliest time. Default: the next time of its schedule.
     #[schema(example = "2026-11-16T16:00:00-07:00")]
     at: Option<String>,
-    /// What the next person should know.
+    /// Reason, recorded in the audit log.
     #[schema(min_length = 1, max_length = 500)]
     reason: Option<String>,
 }
 
-/// Gives an invoice that waits another time; one that has FAILED is tried again.
+/// Reschedules a waiting invoice. A FAILED invoice is charged again.
 #[utoipa::path(
     post, path = "/invoices/{id}/reschedule", operation_id = "rescheduleInvoice", tag = "invoices",
     params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
     request_body = RescheduleRequest,
     responses(
-        (status = 200, description = "It has a new slot.", body = InvoiceResponse),
-        (status = 422, description = "Its schedule never comes again.", body = super::error::ErrorBody),
+        (status = 200, description = "Rescheduled, with a new slot.", body = InvoiceResponse),
+        (status = 422, description = "Its schedule has no next time.", body = super::error::ErrorBody),
         Changes,
     ),
 )]

@@ -24,37 +24,37 @@ use crate::assemble::item_types;
 use crate::auth::Caller;
 use crate::engines::QueueState;
 
-/// How items of a type are dispatched.
+/// Dispatch settings of an item type.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ItemType)]
 struct ItemTypeResponse {
     #[schema(example = "PAYMENT")]
     item_type: String,
-    /// The kill switch: while it is false nothing is claimed, and items stay READY.
+    /// Kill switch: while false, no item is dispatched and items stay READY.
     enabled: bool,
-    /// Items per claim.
+    /// Maximum number of items per claim.
     batch_size: u32,
-    /// Items per flow, at most. With 1 each item has a flow of its own.
+    /// Maximum number of items per flow. With 1, each item has its own flow.
     items_per_flow: u32,
-    /// The longest time between two full cycles; what is due within a second never waits for one.
+    /// Maximum time between two full dispatch cycles. Items due within a second do not wait for a cycle.
     dispatch_interval_secs: u32,
-    /// Later runs are started at random within this time.
+    /// Random start delay of later runs, at most this long.
     jitter_window_ms: u32,
-    /// How far ahead of its time an item is claimed.
+    /// How long before its due time an item may be claimed.
     #[schema(value_type = f64)]
     pre_start_buffer_mins: Decimal,
-    /// After so many failed starts an item is DEAD.
+    /// Number of failed starts after which an item is DEAD.
     max_dispatch_retries: u32,
-    /// A claim older than this is claimed again.
+    /// Age after which a claim may be taken over.
     #[schema(value_type = f64)]
     stale_claim_threshold_mins: Decimal,
-    /// The flow that executes an item.
+    /// Flow type that executes an item.
     exec_workflow_type: String,
-    /// Temporal's task queue of that flow; the embedded engine has none.
+    /// Temporal task queue of that flow. The embedded engine ignores it.
     exec_task_queue: String,
     version: i64,
-    /// Since when this version is in force, by whom and why.
+    /// Current version: effective time, actor and reason.
     since: Timestamp,
     actor: String,
     reason: String,
@@ -83,7 +83,7 @@ impl ItemTypeResponse {
     }
 }
 
-/// What is left out keeps its value.
+/// Fields that are not given keep their value.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = ItemTypeChange, example = json!({"enabled": false, "reason": "the bank is down"}))]
@@ -104,8 +104,9 @@ struct ChangeRequest {
     max_dispatch_retries: Option<u32>,
     #[schema(value_type = Option<f64>, maximum = 1440)]
     stale_claim_threshold_mins: Option<Decimal>,
-    /// Only on Temporal, and only to a name that a process polls already (`engine.temporal.exec_task_queues`). The other
-    /// processes follow within ten seconds; what was started before ends where it was started.
+    /// Temporal only. A process must already poll this task queue
+    /// (`engine.temporal.exec_task_queues`). Other processes follow within ten seconds. Flows that
+    /// have started stay on their task queue.
     #[schema(min_length = 1, max_length = 200)]
     exec_task_queue: Option<String>,
     #[schema(min_length = 1, max_length = 500)]
@@ -136,7 +137,7 @@ impl App {
                 "cannot be changed: the embedded engine runs every flow itself and has no task queues; they are Temporal's (engine.url)",
             )),
             QueueState::Unpolled => Err(ApiError::conflict(format!(
-                "nobody polls task queue \"{queue}\"; start a process with engine.temporal.exec_task_queues = [\"{queue}\"] first"
+                "no process polls the task queue \"{queue}\"; start a process with engine.temporal.exec_task_queues = [\"{queue}\"] first"
             ))),
             QueueState::Unknown(why) => Err(unavailable(&why)),
         }
@@ -154,7 +155,7 @@ impl App {
 /// All item types.
 #[utoipa::path(
     get, path = "/admin/item-types", operation_id = "listItemTypes", tag = "item types",
-    responses((status = 200, description = "By name.", body = [ItemTypeResponse]), Reads),
+    responses((status = 200, description = "Sorted by name.", body = [ItemTypeResponse]), Reads),
 )]
 async fn list(State(app): State<App>) -> Result<Json<Vec<ItemTypeResponse>>, ApiError> {
     let mut told = vec![];
@@ -167,8 +168,8 @@ async fn list(State(app): State<App>) -> Result<Json<Vec<ItemTypeResponse>>, Api
 /// One item type.
 #[utoipa::path(
     get, path = "/admin/item-types/{item_type}", operation_id = "getItemType", tag = "item types",
-    params(("item_type" = String, Path, description = "Its name.", example = "PAYMENT")),
-    responses((status = 200, description = "As it is now.", body = ItemTypeResponse), Finds),
+    params(("item_type" = String, Path, description = "Name of the item type.", example = "PAYMENT")),
+    responses((status = 200, description = "The current item type.", body = ItemTypeResponse), Finds),
 )]
 async fn show(
     State(app): State<App>,
@@ -178,12 +179,12 @@ async fn show(
     Ok(Json(app.item_type_told(&name).await?))
 }
 
-/// Changes an item type; binds within a second. `enabled: false` is the kill switch.
+/// Changes an item type. Takes effect within a second. `enabled: false` is the kill switch.
 #[utoipa::path(
     put, path = "/admin/item-types/{item_type}", operation_id = "changeItemType", tag = "item types",
-    params(("item_type" = String, Path, description = "Its name.", example = "PAYMENT")),
+    params(("item_type" = String, Path, description = "Name of the item type.", example = "PAYMENT")),
     request_body = ChangeRequest,
-    responses((status = 200, description = "As it is now.", body = ItemTypeResponse), Changes),
+    responses((status = 200, description = "The current item type.", body = ItemTypeResponse), Changes),
 )]
 async fn change(
     State(app): State<App>,
@@ -218,8 +219,8 @@ async fn change(
 #[utoipa::path(
     get, path = "/admin/item-types/{item_type}/history", operation_id = "listItemTypeVersions",
     tag = "item types",
-    params(("item_type" = String, Path, description = "Its name.", example = "PAYMENT")),
-    responses((status = 200, description = "With who and why.", body = [VersionResponse]), Finds),
+    params(("item_type" = String, Path, description = "Name of the item type.", example = "PAYMENT")),
+    responses((status = 200, description = "Each with actor and reason.", body = [VersionResponse]), Finds),
 )]
 async fn history(
     State(app): State<App>,

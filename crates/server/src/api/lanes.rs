@@ -28,18 +28,18 @@ use crate::auth::Caller;
 struct PauseRequest {
     #[schema(min_length = 1, max_length = 500, example = "the bank asked for quiet")]
     reason: String,
-    /// At once, if not given.
+    /// Default: now.
     from: Option<Timestamp>,
-    /// Until someone resumes, if not given.
+    /// Default: until the lane is resumed.
     until: Option<Timestamp>,
 }
 
-/// Stops a lane's sends: now or at a time, until a time or until it is resumed.
+/// Pauses a lane, now or at a given time, until a given time or until it is resumed.
 #[utoipa::path(
     post, path = "/admin/lanes/{lane}/pause", operation_id = "pauseLane", tag = "lanes",
     params(("lane" = String, Path, description = "The lane's name.", example = "default")),
     request_body = PauseRequest,
-    responses((status = 200, description = "The lane as it is now.", body = ConfigResponse), Changes),
+    responses((status = 200, description = "The current lane.", body = ConfigResponse), Changes),
 )]
 async fn pause(
     State(app): State<App>,
@@ -52,7 +52,7 @@ async fn pause(
     let author = author(&caller, request.reason)?;
     let now = app.store.now().await?;
     if request.until.is_some_and(|until| until <= now) {
-        return Err(wrong("until", "must lie ahead"));
+        return Err(wrong("until", "must be in the future"));
     }
     let pause = Pause {
         from: request.from,
@@ -67,16 +67,16 @@ async fn pause(
 struct ResumeRequest {
     #[schema(min_length = 1, max_length = 500, example = "the bank asked for quiet")]
     reason: String,
-    /// At once, if not given.
+    /// Default: now.
     at: Option<Timestamp>,
 }
 
-/// Lets a paused lane go on, now or at a time.
+/// Resumes a paused lane, now or at a given time.
 #[utoipa::path(
     post, path = "/admin/lanes/{lane}/resume", operation_id = "resumeLane", tag = "lanes",
     params(("lane" = String, Path, description = "The lane's name.", example = "default")),
     request_body = ResumeRequest,
-    responses((status = 200, description = "The lane as it is now.", body = ConfigResponse), Changes),
+    responses((status = 200, description = "The current lane.", body = ConfigResponse), Changes),
 )]
 async fn resume(
     State(app): State<App>,
@@ -91,7 +91,7 @@ async fn resume(
     let lane_now = app.lane_named(Some(lane.clone())).await?;
     if request.at.is_some() && lane_now.storm.is_some() {
         let why =
-            "a refusal storm has paused the lane; resume it without a time once the cause is fixed";
+            "a refusal storm has paused the lane; fix the cause, then resume it without a time";
         return Err(ApiError::conflict(why));
     }
     let pause = match (request.at, lane_now.lane.pause) {
@@ -128,11 +128,11 @@ async fn change(
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ReplanRequest {
-    /// Needed unless it is a preview.
+    /// Reason, recorded in the audit log. Required unless `preview` is true.
     #[serde(default)]
     #[schema(max_length = 500)]
     reason: String,
-    /// Only say what would happen.
+    /// Preview only; change nothing.
     #[serde(default)]
     preview: bool,
 }
@@ -148,12 +148,12 @@ struct ReplanResponse {
     shift: ShiftResponse,
 }
 
-/// Places everything that waits anew, or only says what that would do.
+/// Assigns new slots to all waiting items of a lane, or previews the effect.
 #[utoipa::path(
     post, path = "/admin/lanes/{lane}/replan", operation_id = "replanLane", tag = "lanes",
     params(("lane" = String, Path, description = "The lane's name.", example = "default")),
     request_body = ReplanRequest,
-    responses((status = 200, description = "What moved, or would move.", body = ReplanResponse), Changes),
+    responses((status = 200, description = "The items that moved, or would move.", body = ReplanResponse), Changes),
 )]
 async fn replan(
     State(app): State<App>,
@@ -192,11 +192,11 @@ struct ReconcileResponse {
     slots_not_counted: u64,
 }
 
-/// Counts a lane's windows anew from the slots in them.
+/// Recounts a lane's windows from the slots in them.
 #[utoipa::path(
     post, path = "/admin/lanes/{lane}/reconcile", operation_id = "reconcileLane", tag = "lanes",
     params(("lane" = String, Path, description = "The lane's name.", example = "default")),
-    responses((status = 200, description = "What was put right.", body = ReconcileResponse), Finds),
+    responses((status = 200, description = "The corrected windows.", body = ReconcileResponse), Finds),
 )]
 async fn reconcile(
     State(app): State<App>,
@@ -214,7 +214,7 @@ async fn reconcile(
 
 const MOST_VERSIONS: u32 = 1000;
 
-/// One version of something that is configured.
+/// One version of a setting.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Version)]
@@ -223,8 +223,7 @@ pub(super) struct VersionResponse {
     since: Timestamp,
     actor: String,
     reason: String,
-    /// What was in force, as it was written.
-    #[schema(value_type = Object)]
+    #[schema(schema_with = super::words::stored)]
     body: Value,
 }
 
@@ -249,7 +248,7 @@ pub(super) async fn versions(
 #[utoipa::path(
     get, path = "/admin/lanes/{lane}/history", operation_id = "listLaneVersions", tag = "lanes",
     params(("lane" = String, Path, description = "The lane's name.", example = "default")),
-    responses((status = 200, description = "With who and why.", body = [VersionResponse]), Finds),
+    responses((status = 200, description = "Each with actor and reason.", body = [VersionResponse]), Finds),
 )]
 async fn history(
     State(app): State<App>,

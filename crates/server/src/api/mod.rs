@@ -13,6 +13,7 @@ mod bulk_views;
 mod calendar_body;
 mod calendars;
 mod certificate;
+mod codes;
 mod customers;
 mod dead_letters;
 mod document;
@@ -43,6 +44,7 @@ mod payments;
 mod picture;
 mod rate_limit;
 mod refusals;
+mod request_id;
 mod rules;
 mod rules_body;
 mod shape;
@@ -52,6 +54,7 @@ mod status_check_list;
 mod status_checks;
 mod storms;
 mod timeline;
+mod webhooks;
 mod why;
 mod words;
 
@@ -60,7 +63,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use tollgate_core::id::LaneName;
 use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::ports::Store;
@@ -175,7 +178,7 @@ pub(crate) fn router(app: App, tokens: Arc<Tokens>, bounds: Bounds) -> Router {
     let (resources, _) = resources().split_for_parts();
     let resources = resources
         .merge(document::page())
-        .fallback(|| async { ApiError::not_found("there is nothing at this address") });
+        .fallback(|| async { ApiError::not_found("no such path") });
     bounded(resources, app, tokens, bounds)
 }
 
@@ -188,9 +191,10 @@ pub(crate) fn health_alone(app: App, tokens: Arc<Tokens>, bounds: Bounds) -> Rou
 
 fn bounded(routes: Router<App>, app: App, tokens: Arc<Tokens>, bounds: Bounds) -> Router {
     routes
-        .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
+        .method_not_allowed_fallback(|| async { ApiError::method_not_allowed(None) })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(from_fn_with_state(tokens, access::admit))
         .layer(from_fn_with_state(bounds, limits::bound))
+        .layer(from_fn(request_id::identify))
         .with_state(app)
 }

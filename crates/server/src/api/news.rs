@@ -39,7 +39,7 @@ fn in_words(view: &ItemView, event: Event, place: &str) -> timeline::Event {
         (REFUSED, _) => (view.finished_at, "refused by the receiver".to_owned()),
         (WITHDRAWN, _) => (
             view.finished_at,
-            "withdrawn: the payment was reopened".to_owned(),
+            "cancelled: the payment was reopened".to_owned(),
         ),
         (_, QueueStatus::Dead) => (None, format!("given up ({because}); it can be replayed")),
         (_, QueueStatus::Cancelled) => (view.finished_at, "cancelled".to_owned()),

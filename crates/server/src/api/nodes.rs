@@ -15,14 +15,14 @@ use crate::leadership::NodeView;
 #[serde(rename_all = "camelCase")]
 #[schema(as = Nodes)]
 struct NodesResponse {
-    /// Raised with every change of the leader. Null on SQLite and on Temporal.
+    /// Increases with every change of leader. Null on SQLite and on Temporal.
     #[schema(example = 7)]
     epoch: Option<i64>,
     /// Empty on Temporal, where every process may send.
     nodes: Vec<NodeResponse>,
 }
 
-/// One process, as the process that answers sees it.
+/// One process, as seen by the process that answers.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Node)]
@@ -30,18 +30,18 @@ struct NodeResponse {
     /// Host name and process id.
     #[schema(example = "pay-1/4711")]
     name: String,
-    /// Where it listens.
+    /// Listen address.
     #[schema(example = "10.0.0.5:8090")]
     address: String,
     version: String,
-    /// `leader`, `standby`, or `silent` if it has not shown itself for 3 seconds.
+    /// `leader`, `standby`, or `silent` after 3 seconds without a sign of life.
     #[schema(example = "standby")]
     role: &'static str,
-    /// Whether this process has answered the request.
+    /// Whether this process answered the request.
     this: bool,
-    /// Seconds since it last showed itself, by the clock of the process that answers.
+    /// Seconds since its last sign of life, by the clock of the process that answers.
     last_seen_secs: f64,
-    /// Why it cannot take over; null if it can.
+    /// Why this process cannot take over, or null.
     cannot_lead: Option<String>,
 }
 
@@ -70,12 +70,12 @@ impl From<NodeView> for NodeResponse {
     }
 }
 
-/// The processes on this store, and which of them leads.
+/// Lists the processes that share this store, and shows which one is the leader.
 ///
-/// With the embedded engine on PostgreSQL one process leads and sends; the others stand by.
+/// With the embedded engine on PostgreSQL one process, the leader, sends; the others are standbys.
 #[utoipa::path(
     get, path = "/admin/nodes", operation_id = "listNodes", tag = "service",
-    responses((status = 200, description = "All processes, as seen within the last second.", body = NodesResponse), Door),
+    responses((status = 200, description = "All processes. At most one second old.", body = NodesResponse), Door),
 )]
 async fn list(State(app): State<App>) -> Json<NodesResponse> {
     let seen = app.nodes.map(|nodes| nodes.seen()).unwrap_or_default();

@@ -18,50 +18,51 @@ use super::rate_limit::ConfigResponse;
 use super::refusals::Reads;
 use crate::pulse::{HISTORY, LanePulse};
 
-/// All lanes at one moment, not older than a second.
+/// Activity of all lanes. At most one second old.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = Now)]
+#[schema(as = LanesActivity)]
 struct NowResponse {
     now: Timestamp,
-    /// From here on sends are told second by second.
+    /// Start of the period with sends per second.
     since: Timestamp,
     lanes: Vec<LaneResponse>,
-    /// By currency; counted every few seconds.
+    /// By currency; updated every few seconds.
     payments_in_doubt: Vec<RiskResponse>,
     invoices_in_doubt: Vec<RiskResponse>,
 }
 
-/// A lane, and what it does.
+/// Live activity of a lane.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = LaneNow)]
 struct LaneResponse {
     lane: ConfigResponse,
-    /// What the plan gives a second.
+    /// Planned rate per second.
     #[schema(value_type = f64, example = 25.0)]
     planned_per_second: Decimal,
-    /// Not sent yet, whatever is under way included.
+    /// Items not sent yet, including items in progress.
     waiting: u64,
-    /// Of these, what was due before now.
+    /// Waiting items whose due time has passed.
     overdue: u64,
-    /// Of what waits, what will be sent after its deadline as things stand, or be held; not older than two seconds.
+    /// Waiting items that will miss their deadline or be held. At most two seconds old.
     late: u64,
-    /// Of what waits, what has a deadline while no time can be told.
+    /// Waiting items with a deadline for which no estimate is available.
     untold: u64,
-    /// Of what waits, what has a deadline.
+    /// Waiting items that have a deadline.
     with_deadline: u64,
-    /// When the last of what waits is sent, as things stand; null if nothing waits, and if no time can be told.
+    /// Estimated time at which the last waiting item is sent. Null if the queue is empty or no
+    /// estimate is available.
     drained_at: Option<Timestamp>,
-    /// Why no time can be told.
+    /// Why no estimate is available.
     provisional: Option<Provisional>,
-    /// How long the way from a slot to the send takes, in milliseconds: longer for one in a hundred. A deadline
-    /// must be later than the estimate by this much.
+    /// Delay from slot to send in milliseconds, 99th percentile. A deadline must be at least this
+    /// much later than the estimate.
     #[schema(example = 20)]
     slot_to_turn_ms: u64,
-    /// The most sends in any sliding second since then.
+    /// Maximum number of sends in any sliding second of that period.
     worst_second: u32,
-    /// Seconds with sends, in order.
+    /// Seconds that had sends, in order.
     seconds: Vec<SecondResponse>,
 }
 
@@ -97,7 +98,8 @@ impl LaneResponse {
     }
 }
 
-/// What every lane does at this moment: its rate second by second, what waits and for how long.
+/// Live activity of every lane: its rate per second, the number of waiting items and the time until
+/// the queue is empty.
 #[utoipa::path(
     get, path = "/admin/now", operation_id = "now", tag = "lanes",
     responses((status = 200, description = "All lanes, by name.", body = NowResponse), Reads),

@@ -16,10 +16,10 @@ const MOST: u32 = 1000;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct NewestFirst {
-    /// The next page: the `next` of the one before.
+    /// Page token: the `next` of the previous page.
     #[param(schema_with = words::bookmark)]
     after: Option<String>,
-    /// 100 if not given.
+    /// Default: 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
@@ -43,6 +43,6 @@ pub(super) fn limit(asked: Option<u32>) -> Result<u32, ApiError> {
 
 /// Where a page begins that is not in the order of ids.
 pub(super) fn bookmark(after: &str) -> Result<Bookmark, ApiError> {
-    let what = "must be the \"next\" of the page before, as it was told";
+    let what = "must be the \"next\" of the previous page, unchanged";
     Bookmark::parse(after).ok_or_else(|| wrong("after", what))
 }

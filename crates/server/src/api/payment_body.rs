@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::words;
 
-/// A payment to be made.
+/// A payment to send.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = NewPayment, example = json!({
@@ -18,31 +18,30 @@ use super::words;
 }))]
 #[expect(dead_code, reason = "only its schema is used")]
 pub(super) struct PaymentBody {
-    /// The caller's id; the words `bulk` and `check-status` are taken.
+    /// Payment id, chosen by the client. `bulk` and `check-status` are reserved.
     #[schema(schema_with = words::id)]
     payment_id: String,
-    /// A decimal number with no more digits than the currency has.
+    /// Decimal number with at most as many fraction digits as the currency has.
     #[schema(pattern = r"^[0-9]+(\.[0-9]+)?$")]
     amount: String,
-    /// An ISO 4217 code.
+    /// ISO 4217 code.
     #[schema(pattern = "^[A-Z]{3}$")]
     currency: String,
     debtor: Party,
     creditor: Party,
-    /// With an offset, or with a zone in brackets; now if not given, and up to 24 hours ago means now. A local
-    /// time in a gap of the clock is the end of the gap.
+    /// Time with an offset, or with a time zone in brackets. Default: now. A time up to 24 hours in
+    /// the past means now. A local time skipped by a clock change means the end of the gap.
     execute_at: Option<String>,
     deadline: Option<String>,
     /// `run` runs it late; `hold` waits for a person.
     #[schema(schema_with = words::run_or_hold)]
     on_missed_deadline: Option<String>,
-    /// Which bank; the payments' own if not given.
+    /// Gateway (bank). Default: chosen by the routes, or else `default`.
     #[schema(max_length = 64)]
     gateway: Option<String>,
     #[schema(max_length = 140)]
     reference: Option<String>,
-    /// The caller's own; at most 4096 bytes.
-    #[schema(value_type = Option<Object>)]
+    #[schema(schema_with = words::metadata)]
     metadata: Option<()>,
 }
 

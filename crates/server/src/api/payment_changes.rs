@@ -24,20 +24,20 @@ use crate::auth::Caller;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Because {
-    /// What the next person should know.
+    /// Reason, recorded in the audit log.
     #[schema(min_length = 1, max_length = 500, example = "the customer called")]
     pub(super) reason: String,
 }
 
-/// Withdraws a payment that cannot have been paid, planned or not.
+/// Cancels a payment that has not been paid.
 ///
-/// Works until its turn to be sent is taken, and again while every attempt so far definitely did not pay; 409 while one is
-/// open or its outcome unknown. After a 200 nothing is sent.
+/// Possible until the send begins, and again while every attempt so far definitely failed. 409
+/// while an attempt is open or its outcome is unknown. After a 200 the payment is not sent.
 #[utoipa::path(
     post, path = "/payments/{id}/cancel", operation_id = "cancelPayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
     request_body = Because,
-    responses((status = 200, description = "It is cancelled.", body = PaymentResponse), Changes),
+    responses((status = 200, description = "Cancelled.", body = PaymentResponse), Changes),
 )]
 async fn cancel(
     State(app): State<App>,
@@ -66,12 +66,12 @@ async fn withdraw(app: &App, item: &Item, author: Author) -> StoreResult<Interve
     app.store.cancel(item, status(), author).await
 }
 
-/// Releases a held payment: it runs late, or past the rules that hold it as they are worded now.
+/// Releases a held payment: it runs although it is late, or although the current rules hold it.
 #[utoipa::path(
     post, path = "/payments/{id}/release", operation_id = "releasePayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
     request_body = Because,
-    responses((status = 200, description = "It runs now.", body = PaymentResponse), Changes),
+    responses((status = 200, description = "Released; the payment runs now.", body = PaymentResponse), Changes),
 )]
 async fn release(
     State(app): State<App>,
@@ -89,23 +89,24 @@ async fn release(
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RescheduleRequest {
-    /// Not before this time; with an offset, or with a zone in brackets.
+    /// Earliest time, with an offset or with a time zone in brackets.
     #[schema(example = "2026-11-16T16:00:00-07:00")]
     execute_at: String,
     #[schema(min_length = 1, max_length = 500)]
     reason: String,
 }
 
-/// Gives a payment that cannot have been paid another time, with the bounds of `executeAt` at intake. One that is not planned
-/// yet is planned from the new time on.
+/// Reschedules a payment that has not been paid. The bounds are those of `executeAt`. A payment
+/// without a slot yet gets one at or after the new time.
 ///
-/// Works until its turn to be sent is taken, and again while every attempt so far definitely did not pay; 409 while one is
-/// open or its outcome unknown. After a 200 nothing is sent before the new time.
+/// Possible until the send begins, and again while every attempt so far definitely failed. 409
+/// while an attempt is open or its outcome is unknown. After a 200 the payment is not sent before
+/// the new time.
 #[utoipa::path(
     post, path = "/payments/{id}/reschedule", operation_id = "reschedulePayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
     request_body = RescheduleRequest,
-    responses((status = 200, description = "It has a new slot.", body = PaymentResponse), Changes),
+    responses((status = 200, description = "Rescheduled, with a new slot.", body = PaymentResponse), Changes),
 )]
 async fn reschedule(
     State(app): State<App>,
@@ -144,14 +145,14 @@ async fn move_to(app: &App, item: &Item, to: Timestamp, author: Author) -> Store
     app.store.reschedule(item, to, author).await
 }
 
-/// Sends a payment again that the bank has refused.
+/// Reopens a payment that the bank refused, to send it again.
 ///
-/// It is `SCHEDULED` again, with a new slot. Only if all of its attempts are definite refusals.
+/// The payment is `SCHEDULED` again with a new slot. Possible only if every attempt was definitely refused.
 #[utoipa::path(
     post, path = "/payments/{id}/reopen", operation_id = "reopenPayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
     request_body = Because,
-    responses((status = 200, description = "It has a new slot.", body = PaymentResponse), Changes),
+    responses((status = 200, description = "Rescheduled, with a new slot.", body = PaymentResponse), Changes),
 )]
 async fn reopen(
     State(app): State<App>,
@@ -190,9 +191,9 @@ async fn answer(
             let request = app.store.request(&payments::item(&payment_id(id)?)).await?;
             Err(match request {
                 None => no_payment(id),
-                Some(_) => ApiError::conflict(format!(
-                    "payment {id} cannot be {verb}: it is not planned yet"
-                )),
+                Some(_) => {
+                    ApiError::conflict(format!("payment {id} cannot be {verb}: it has no slot yet"))
+                }
             })
         }
         Intervened::Refused(why) => Err(ApiError::conflict(format!(

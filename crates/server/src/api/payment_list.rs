@@ -32,31 +32,31 @@ struct ListQuery {
     /// Only those with this status.
     #[param(schema_with = words::payment_status)]
     status: Option<String>,
-    /// Only those on this lane.
+    /// Filter by lane.
     #[param(example = "default")]
     lane: Option<String>,
-    /// Only those that were taken in with this file.
+    /// Filter by import: its `batchId`.
     batch: Option<String>,
     /// The next page: after this id.
     #[param(schema_with = words::id)]
     after: Option<String>,
-    /// 100 if not given.
+    /// Default: 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
 
-/// Payments in the order of their ids.
+/// Payments, sorted by id.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = PaymentList)]
 struct ListResponse {
     payments: Vec<LineResponse>,
-    /// Ask with `after=` for the next page; null on the last one. A page may be short, or even empty,
-    /// and still have a next one.
+    /// Page token: pass it as `after`. Null on the last page. A page may be short, or empty, and
+    /// still have a next page.
     #[schema(value_type = Option<String>)]
     next: Option<ItemId>,
 }
 
-/// A payment in a list.
+/// One payment of a list.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PaymentLine)]
@@ -69,22 +69,22 @@ struct LineResponse {
     amount: String,
     #[schema(example = "USD")]
     currency: &'static str,
-    /// Null until it is planned.
+    /// Null until the payment has a slot.
     #[schema(value_type = Option<String>, example = "default")]
     lane: Option<LaneName>,
-    /// Null until it is planned.
+    /// Null until the payment has a slot.
     #[schema(schema_with = words::queue_status_or_null)]
     queue_status: Option<QueueStatus>,
-    /// 0 until it is planned.
+    /// 0 until the payment has a slot.
     run: u32,
-    /// Its slot; null until it is planned.
+    /// Slot: the planned time. Null until it is assigned.
     scheduled_time: Option<Timestamp>,
     deadline: Option<Timestamp>,
-    /// Whether it is sent by its deadline, or was. Null without a deadline, and beside `provisional`.
+    /// Whether the item meets, or met, its deadline. Null without a deadline or if `provisional` is set.
     meets_deadline: Option<bool>,
-    /// Of a payment with a deadline: why no time can be told; null if there is one, and once it was sent.
+    /// For a payment with a deadline: why no estimate is available. Null if there is one, and after the send.
     provisional: Option<Provisional>,
-    /// When it was taken in.
+    /// Time at which it was accepted.
     created_at: Timestamp,
 }
 
@@ -138,11 +138,11 @@ impl From<RequestView> for LineResponse {
     }
 }
 
-/// Payments, page by page; those that are accepted and not planned yet among them.
+/// Lists payments, paged, including accepted payments without a slot yet.
 #[utoipa::path(
     get, path = "/payments", operation_id = "listPayments", tag = "payments",
     params(ListQuery),
-    responses((status = 200, description = "A page, in the order of ids.", body = ListResponse), Reads),
+    responses((status = 200, description = "One page, sorted by id.", body = ListResponse), Reads),
 )]
 async fn list(
     State(app): State<App>,

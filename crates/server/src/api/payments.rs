@@ -10,6 +10,7 @@ use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use serde_json::{Map, Value};
 use tollgate_core::Timestamp;
 use tollgate_core::id::{BatchId, BulkId, FlowId, ItemId, LaneName, check_item_id};
 use tollgate_core::item::QueueStatus;
@@ -22,6 +23,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
+use super::codes::Code;
 use super::error::{ApiError, json_body};
 use super::extract::Path;
 use super::foreseen::Foreseen;
@@ -40,7 +42,7 @@ const ANSWER_CHARS: usize = 500;
 /// At most this much of a payment's audit trail is part of its timeline, the newest.
 const MOST_AUDITED: u32 = 200;
 
-/// What a caller is told about a payment that was taken in.
+/// The answer to an accepted payment.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AcceptedPayment)]
@@ -50,35 +52,36 @@ struct CreateResponse {
     /// Its status now: `SCHEDULED` for a new one, `INITIALIZING` while its time is not known yet.
     #[schema(schema_with = words::payment_status)]
     status: String,
-    /// Its slot, as it is now.
+    /// Its current slot.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "2026-11-16T23:00:00.02Z")]
     scheduled_time: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, nullable = false, example = "default")]
     lane: Option<LaneName>,
-    /// All null while its time is not known yet.
+    /// Every field is null until the slot is known.
     #[serde(flatten)]
     foreseen: Foreseen,
     #[schema(value_type = String, example = "init-payment-pay_001")]
     init_workflow_id: FlowId,
 }
 
-/// Takes a payment in and says when it will run.
+/// Accepts a payment and returns the time at which it will be sent.
 ///
-/// The same payment again changes nothing and answers its current status and time, so a client that got no answer
-/// sends it again. Sameness is judged by content: `125.5` equals `125.50`. What was answered 202 is durable: it is
-/// planned, or refused with the reason, or stays `INITIALIZING` with `whyNotRunning` and is tried again.
+/// Repeating the same request changes nothing and returns the payment's current status and time. If
+/// you get no answer, send the request again. Requests are compared by content: `125.5` equals
+/// `125.50`. A payment answered with 202 is durable: it gets a slot, or is refused with a reason,
+/// or stays `INITIALIZING` with `whyNotRunning` and is tried again.
 #[utoipa::path(
     post, path = "/payments", operation_id = "createPayment", tag = "payments",
     params(("Prefer" = Option<String>, Header,
-        description = "`respond-async` to wait not at all, `wait=N` to wait up to N seconds (10 unless said, 60 at most)",
+        description = "`respond-async` to return at once, `wait=N` to wait up to N seconds (default 10, maximum 60)",
         example = "wait=5")),
     request_body = PaymentBody,
     responses(
-        (status = 201, description = "Taken in and planned.", body = CreateResponse),
-        (status = 202, description = "Accepted and durable; not planned within the wait.", body = CreateResponse),
-        (status = 200, description = "Known already, with the same content: its current status and time.", body = CreateResponse),
+        (status = 201, description = "Accepted, with a slot.", body = CreateResponse),
+        (status = 202, description = "Accepted and durable. The slot was not assigned within the wait.", body = CreateResponse),
+        (status = 200, description = "Already accepted with the same content. Returns its current status and time.", body = CreateResponse),
         Admits,
     ),
 )]
@@ -104,9 +107,10 @@ async fn create(
             (StatusCode::OK, body)
         }
         Accepted::Conflict => {
-            return Err(ApiError::conflict(format!(
-                "payment {id} is known with other content; a changed payment needs an id of its own"
-            )));
+            let error = format!(
+                "payment {id} already exists with different content; use a new id for a changed payment"
+            );
+            return Err(ApiError::conflict(error).coded(Code::IdConflict));
         }
         Accepted::Invalid(details) => return Err(ApiError::invalid(details)),
         Accepted::Refused(details) => return Err(ApiError::refused(details)),
@@ -163,53 +167,67 @@ fn wait(headers: &HeaderMap) -> Duration {
     wait.unwrap_or(DEFAULT_WAIT).min(MAX_WAIT)
 }
 
-/// A payment as it is now.
+/// A payment. `kind` says which of the three it is.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
-#[schema(as = Payment)]
+#[schema(as = Payment, discriminator(property_name = "kind", mapping(
+    ("planned" = "#/components/schemas/PlannedPayment"),
+    ("pending" = "#/components/schemas/PendingPayment"),
+    ("refused" = "#/components/schemas/RefusedPayment"),
+)))]
 pub(super) enum PaymentResponse {
     Known(Box<KnownPayment>),
-    /// Accepted and not planned yet, or cancelled before it was.
     Initializing(InitializingPayment),
-    /// Acknowledged, perhaps, and then not taken in; the id is still free for a corrected one.
     NotTaken(NotTakenPayment),
 }
 
+/// A payment that was accepted and has no slot yet, or was cancelled before it got one.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = PendingPayment)]
 pub(super) struct InitializingPayment {
+    #[schema(schema_with = words::pending_kind)]
+    kind: &'static str,
     payment_id: String,
-    #[schema(schema_with = words::initializing)]
+    #[schema(schema_with = words::pending)]
     status: &'static str,
     #[schema(example = "125.50")]
     amount: String,
     #[schema(example = "USD")]
     currency: &'static str,
     accepted_at: Timestamp,
-    /// The time that `reschedule` gave it; null if nobody did.
+    /// Time set by `reschedule`, or null.
     rescheduled_to: Option<Timestamp>,
-    /// How often planning it was begun.
+    /// Number of attempts to assign a slot.
     tries: u32,
-    /// Why it is not planned yet, and when that is tried again.
+    /// Why it has no slot yet, and when Tollgate tries again.
     why_not_running: String,
     #[schema(value_type = String, example = "init-payment-pay_001")]
     init_workflow_id: FlowId,
 }
 
+/// A payment that was refused, possibly after a 202. The id can be used again for a corrected payment.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = RefusedPayment)]
 pub(super) struct NotTakenPayment {
+    #[schema(schema_with = words::refused_kind)]
+    kind: &'static str,
     payment_id: String,
     #[schema(schema_with = words::rejected)]
     status: &'static str,
-    /// What is wrong, by field, or the message of the rule that was against it, by its name.
+    /// Errors by field name, or rule messages by rule name.
     #[schema(example = json!({"distinct_accounts": "debtor and creditor are the same account"}))]
     details: BTreeMap<String, String>,
 }
 
+/// A payment with a slot.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = PlannedPayment)]
 pub(super) struct KnownPayment {
+    #[schema(schema_with = words::planned_kind)]
+    kind: &'static str,
     #[schema(value_type = String, example = "pay_001")]
     payment_id: ItemId,
     #[schema(schema_with = words::payment_status)]
@@ -222,42 +240,46 @@ pub(super) struct KnownPayment {
     creditor: PartyResponse,
     #[schema(example = "invoice 42")]
     reference: Option<String>,
-    /// Which bank; null if nobody knows any more.
+    /// Gateway (bank). Null if it is no longer known.
     #[schema(example = "default")]
     gateway: Option<String>,
-    /// As it was asked for; null means at once.
+    /// Requested time. Null means immediately.
     execute_at: Option<Timestamp>,
-    /// The file that it was taken in with, if any.
+    /// Import that the payment came from, if any.
     #[schema(value_type = Option<String>)]
     batch_id: Option<BulkId>,
     #[schema(value_type = String, example = "default")]
     lane: LaneName,
     #[schema(schema_with = words::queue_status)]
     queue_status: QueueStatus,
-    /// How often it has been executed on purpose, this time included.
+    /// Current run, counted from 1. Each return to the queue starts a new run.
     run: u32,
-    /// How often it was sent; a person's word about it says this number.
+    /// Number of sends so far. Pass it as `sends` when you resolve the payment.
     sends: u32,
-    /// Its slot.
+    /// Slot: the planned time.
     scheduled_time: Timestamp,
     #[serde(flatten)]
     foreseen: Foreseen,
     #[schema(example = "2026-11-17T00:00:00Z")]
     deadline: Option<String>,
-    /// What binds it, and when that lifts; null once it has ended.
+    #[schema(schema_with = words::run_or_hold)]
+    on_missed_deadline: &'static str,
+    #[schema(schema_with = words::metadata)]
+    metadata: Option<Map<String, Value>>,
+    /// Why the payment is not running and until when. Null when it has ended.
     why_not_running: Option<String>,
     #[schema(value_type = String)]
     init_workflow_id: FlowId,
     #[schema(value_type = Option<String>)]
     exec_workflow_id: Option<FlowId>,
-    /// The batch that the dispatcher last claimed it with; the audit log has it as `batchId`.
+    /// The dispatcher's last batch with this item; `batchId` in the audit log.
     #[schema(value_type = Option<String>, example = "BATCH-0f3a9c5e7d214b68")]
     dispatch_batch_id: Option<BatchId>,
     attempts: Vec<AttemptResponse>,
     timeline: Vec<timeline::Event>,
 }
 
-/// One exchange with the bank about a payment, or with the provider about an invoice.
+/// One exchange with the bank about a payment, or with the payment provider about an invoice.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Attempt)]
@@ -267,26 +289,26 @@ pub(super) struct AttemptResponse {
     #[schema(schema_with = words::attempt_state)]
     outcome: AttemptState,
     run: u32,
-    /// What the bank, or the provider, knows it by.
+    /// Idempotency key of the request.
     #[schema(example = "payment-pay_001")]
     idempotency_key: String,
     sent_at: Timestamp,
     answered_at: Option<Timestamp>,
-    /// The beginning of the answer that says that it was done.
+    /// Start of the answer that confirms the payment.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     answer: Option<String>,
-    /// Why it was not done, or why nobody knows.
+    /// Why it was not done, or why the outcome is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     reason: Option<String>,
 }
 
-/// Everything there is to say about a payment.
+/// One payment with its slot, estimate, attempts and timeline.
 #[utoipa::path(
     get, path = "/payments/{id}", operation_id = "getPayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
-    responses((status = 200, description = "The payment as it is now.", body = PaymentResponse), Finds),
+    responses((status = 200, description = "The current payment.", body = PaymentResponse), Finds),
 )]
 async fn show(
     State(app): State<App>,
@@ -352,6 +374,7 @@ async fn unrecorded(app: &App, caller: &Caller, id: ItemId) -> Result<PaymentRes
             Ok(PaymentResponse::Initializing(response))
         }
         Some(Unrecorded::Refused(details)) => Ok(PaymentResponse::NotTaken(NotTakenPayment {
+            kind: "refused",
             payment_id,
             status: PaymentStatus::Rejected.as_str(),
             details,
@@ -361,6 +384,7 @@ async fn unrecorded(app: &App, caller: &Caller, id: ItemId) -> Result<PaymentRes
 
 fn initializing(request: &RequestView, status: PaymentStatus, why: String) -> InitializingPayment {
     InitializingPayment {
+        kind: "pending",
         payment_id: request.id.to_string(),
         status: status.as_str(),
         amount: request.money.decimal(),
@@ -379,14 +403,31 @@ fn response(
     audit: &[AuditEntry],
     sight: &Sight,
 ) -> KnownPayment {
+    // All fields by name: a new one must be shown, or left out here for a reason.
+    let PaymentRequest {
+        payment_id: _, // as in the view
+        money: _,
+        debtor,
+        creditor,
+        execute_at,
+        deadline: _, // the view has the one that counts
+        deadline_given,
+        hold_if_late,
+        gateway: _, // where it goes, which a route may have chosen
+        reference,
+        metadata,
+    } = payment;
     KnownPayment {
+        kind: "planned",
         timeline: timeline::timeline(&view, audit),
         gateway: payments::gateway(&view),
         batch_id: view.bulk(),
-        debtor: sight.party(&payment.debtor),
-        creditor: sight.party(&payment.creditor),
-        reference: payment.reference,
-        execute_at: payment.execute_at,
+        debtor: sight.party(&debtor),
+        creditor: sight.party(&creditor),
+        reference,
+        execute_at,
+        on_missed_deadline: if hold_if_late { "hold" } else { "run" },
+        metadata: metadata.map(|metadata| sight.object(metadata)),
         sends: view.sends(),
         foreseen: Foreseen::default(),
         payment_id: view.item.id,
@@ -397,9 +438,7 @@ fn response(
         queue_status: view.queue_status,
         run: view.run,
         scheduled_time: view.slot,
-        deadline: payment
-            .deadline_given
-            .or_else(|| view.deadline.map(|deadline| deadline.to_string())),
+        deadline: deadline_given.or_else(|| view.deadline.map(|deadline| deadline.to_string())),
         why_not_running: None,
         init_workflow_id: view.init_flow,
         exec_workflow_id: view.exec_flow,

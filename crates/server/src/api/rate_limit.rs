@@ -23,7 +23,7 @@ use super::refusals::{Changes, Door, Finds, Reads};
 use super::words;
 use crate::auth::Caller;
 
-/// A lane's change, or a new lane: a new one needs `maxPerWindow` and `windowSizeSecs`.
+/// A change of a lane, or a new lane. A new lane needs `maxPerWindow` and `windowSizeSecs`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = LaneChange, example = json!({
@@ -37,12 +37,12 @@ struct ConfigRequest {
     change: ChangeRequest,
     #[schema(min_length = 1, max_length = 500)]
     reason: Option<String>,
-    /// Needed for a change that would strand what waits.
+    /// Required if the change would leave waiting items without a slot.
     #[serde(default)]
     confirm: bool,
 }
 
-/// What is left out keeps its value.
+/// Fields that are not given keep their value.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[schema(as = LaneNumbers)]
 #[serde(rename_all = "camelCase")]
@@ -51,17 +51,17 @@ struct ConfigRequest {
     reason = "left out, null and given are three things"
 )]
 pub(super) struct ChangeRequest {
-    /// The plan: so many items per window.
+    /// Plan: maximum number of items per window.
     #[schema(minimum = 1)]
     max_per_window: Option<u32>,
     #[schema(minimum = 1, maximum = 86400)]
     window_size_secs: Option<u32>,
-    /// The downstream's hard limit; a new lane's is twice its planned rate.
+    /// Hard limit of sends in any second. Default for a new lane: twice its planned rate.
     #[schema(value_type = Option<f64>)]
     max_per_second: Option<Decimal>,
     #[schema(schema_with = words::spread_or_null)]
     spread: Option<Spread>,
-    /// `null` takes the calendar off.
+    /// `null` removes the calendar.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     calendar: Option<Option<CalendarName>>,
@@ -80,7 +80,7 @@ impl From<ChangeRequest> for LaneChange {
     }
 }
 
-/// A lane as it is now.
+/// A lane with its current configuration and state.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Lane)]
@@ -93,7 +93,7 @@ pub(super) struct ConfigResponse {
     window_size_secs: u32,
     #[schema(value_type = f64, example = 50.0)]
     max_per_second: Decimal,
-    /// What a window that is open all the time takes: `maxPerWindow`, or fewer if the hard limit allows fewer.
+    /// Capacity of a fully open window: `maxPerWindow`, or less if the hard limit is lower.
     #[schema(example = 100)]
     capacity_per_window: u32,
     #[schema(schema_with = words::spread)]
@@ -101,14 +101,14 @@ pub(super) struct ConfigResponse {
     #[schema(value_type = Option<String>)]
     calendar: Option<CalendarName>,
     pause: Option<PauseResponse>,
-    /// Number of the refusal storm that has paused it; see `GET /admin/storms`.
+    /// Number of the refusal storm that paused the lane; see `GET /admin/storms`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = 1)]
     storm: Option<i64>,
     version: i64,
-    /// From here on it binds every node.
+    /// Time from which the configuration applies to every node.
     effective_at: Timestamp,
-    /// Whether it sends now, and if not, why and until when.
+    /// Lane state: whether the lane sends now, and if not, why and until when.
     open: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -118,17 +118,17 @@ pub(super) struct ConfigResponse {
     opens_at: Option<Timestamp>,
 }
 
-/// Who stops a lane, why, and for how long.
+/// Pause of a lane: reason, start and end.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Pause)]
 struct PauseResponse {
     actor: String,
     reason: String,
-    /// At once, if not given.
+    /// Default: now.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     from: Option<Timestamp>,
-    /// Until someone resumes the lane, if not given.
+    /// Default: until the lane is resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     until: Option<Timestamp>,
@@ -172,10 +172,10 @@ impl ConfigResponse {
     }
 }
 
-/// All lanes: limits, and whether they send now.
+/// All lanes with their limits and whether they are sending.
 #[utoipa::path(
     get, path = "/admin/rate-limit/config", operation_id = "listLanes", tag = "lanes",
-    responses((status = 200, description = "By name.", body = [ConfigResponse]), Reads),
+    responses((status = 200, description = "Sorted by name.", body = [ConfigResponse]), Reads),
 )]
 async fn list(State(app): State<App>) -> Result<Json<Vec<ConfigResponse>>, ApiError> {
     let now = app.store.now().await?;
@@ -188,13 +188,13 @@ async fn list(State(app): State<App>) -> Result<Json<Vec<ConfigResponse>>, ApiEr
     ))
 }
 
-/// Changes a lane, or creates it. Binds every node from `effectiveAt` on.
+/// Creates or changes a lane. The change applies to every node from `effectiveAt`.
 ///
-/// A change under which something that waits would never run is refused, unless confirmed.
+/// A change that would leave waiting items without a slot is refused unless `confirm` is true.
 #[utoipa::path(
     post, path = "/admin/rate-limit/config", operation_id = "changeLane", tag = "lanes",
     request_body = ConfigRequest,
-    responses((status = 200, description = "The lane as it is now.", body = ConfigResponse), Changes),
+    responses((status = 200, description = "The current lane.", body = ConfigResponse), Changes),
 )]
 async fn change(
     State(app): State<App>,
@@ -209,7 +209,7 @@ async fn change(
     if !request.confirm
         && let Some(why) = app.planner.strands(&name, change.clone()).await?
     {
-        return Err(ApiError::conflict(why));
+        return Err(ApiError::unconfirmed(why));
     }
     let author = perhaps_because(&caller, request.reason)?;
     let before = app.store.lane(&name).await?;
@@ -233,10 +233,10 @@ fn log_change(actor: &str, before: Option<&LaneInForce>, now: &LaneInForce) {
     );
 }
 
-/// Nothing is cached, so there is nothing to flush.
+/// Does nothing: Tollgate does not cache lane configurations. Kept for compatibility.
 #[utoipa::path(
     post, path = "/admin/rate-limit/cache/flush", operation_id = "flushLaneCache", tag = "lanes",
-    responses((status = 204, description = "Always."), Door),
+    responses((status = 204, description = "Always answered."), Door),
 )]
 async fn flush() -> StatusCode {
     StatusCode::NO_CONTENT
@@ -249,34 +249,34 @@ const MOST_WINDOWS: u32 = 10_000;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct WindowsQuery {
-    /// The lane; the payments' bank's if not given.
+    /// Lane name. Default: the lane of `downstream.payments`.
     config_name: Option<String>,
-    /// Now, if not given.
+    /// Default: now.
     from: Option<Timestamp>,
-    /// 100 if not given, 10000 at most.
+    /// Default: 100, maximum: 10000.
     limit: Option<u32>,
     /// `json` (the default), or `svg` for a picture.
     #[param(schema_with = words::json_or_svg)]
     format: Option<String>,
 }
 
-/// A window and how full it is.
+/// A window and its use.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Window)]
 pub(super) struct WindowResponse {
     pub(super) window_start: Timestamp,
     pub(super) slot_count: u32,
-    /// What the window can take in all.
+    /// Total capacity of the window.
     pub(super) capacity: u32,
 }
 
-/// A lane's windows that have slots, in order.
+/// Windows of a lane that have slots, in order of time.
 #[utoipa::path(
     get, path = "/admin/rate-limit/windows", operation_id = "listWindows", tag = "lanes",
     params(WindowsQuery),
     responses(
-        (status = 200, description = "As a list, or as a picture.",
+        (status = 200, description = "As JSON or an SVG image.",
             content((Vec<WindowResponse> = "application/json"), (String = "image/svg+xml"))),
         Finds,
     ),

@@ -83,7 +83,7 @@ fn refusal(status: u16) -> Response {
     }
     let seconds = ObjectBuilder::new().schema_type(Type::Integer).build();
     let retry_after = HeaderBuilder::new()
-        .description(Some("After so many seconds."))
+        .description(Some("Seconds to wait before the next attempt."))
         .schema(Some(seconds))
         .build();
     response.header("Retry-After", retry_after).build()
@@ -91,20 +91,18 @@ fn refusal(status: u16) -> Response {
 
 fn meaning(status: u16) -> &'static str {
     match status {
-        400 => "Something in the request is wrong; `details` names each field.",
-        401 => "A token is needed, or this one is not known.",
+        400 => "The request is invalid; `details` names each field.",
+        401 => "The token is missing or unknown.",
         403 => {
-            "The token's role may not do this; the error names the role that may. Without tokens: the request comes from a page of another site."
+            "The token's role is not sufficient; the error names the role required. Without tokens: the request comes from a page of another site."
         }
-        404 => "There is no such thing.",
-        408 => "The body came too slowly.",
-        409 => "It is not in a state for that; the error says why.",
+        404 => "Not found.",
+        408 => "The body arrived too slowly.",
+        409 => "Conflict with the current state; the error gives the reason.",
         413 => "The body is too large.",
-        415 => {
-            "The body is of another type than this operation takes, or has a `Content-Encoding`."
-        }
+        415 => "Unsupported `Content-Type`, or the body has a `Content-Encoding`.",
         422 => "Refused by a rule; `details` names it.",
-        503 => "Not now. Send the same request again.",
-        _ => "A mistake of the service; its log has the reason.",
+        503 => "Temporarily unavailable. Send the same request again after `Retry-After`.",
+        _ => "Internal error. The server log has the cause.",
     }
 }

@@ -37,9 +37,9 @@ const MOST_VERSIONS: u32 = 100;
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = Rules)]
+#[schema(as = RulesInForce)]
 struct RulesResponse {
-    /// Zero if nobody has ever written any.
+    /// 0 if no rules have ever been set.
     version: i64,
     #[schema(value_type = Vec<Rule>)]
     rules: Vec<RuleText>,
@@ -61,10 +61,10 @@ struct VersionResponse {
     routes: usize,
 }
 
-/// The rules and routes in force, and who put them there.
+/// The rules and routes in force, with their versions.
 #[utoipa::path(
     get, path = "/admin/rules", operation_id = "showRules", tag = "rules",
-    responses((status = 200, description = "What is in force.", body = RulesResponse), Reads),
+    responses((status = 200, description = "The rules and routes in force.", body = RulesResponse), Reads),
 )]
 async fn show(State(app): State<App>) -> Result<Json<RulesResponse>, ApiError> {
     let versions = app.rules.history(MOST_VERSIONS).await?;
@@ -108,17 +108,17 @@ struct ReloadRequest {
 #[schema(as = RulesReloaded)]
 struct ReloadResponse {
     version: i64,
-    /// False if the configuration says what is in force already.
+    /// False if the configuration matches the rules in force.
     changed: bool,
     rules: usize,
     routes: usize,
-    /// The checks of invoices were reloaded, too.
+    /// Whether the invoice checks were reloaded too.
     checks: usize,
     checks_changed: bool,
     would_stop: EffectResponse,
 }
 
-/// What rules do at execution to the payments that wait.
+/// Effect of the rules on waiting payments at execution.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = RulesEffect)]
@@ -145,12 +145,12 @@ impl From<RulesEffect> for EffectResponse {
     }
 }
 
-/// Reads rules, routes and the checks of invoices from the configuration anew. All or nothing: a wrong one
-/// leaves the old ones in force. Rules that would stop more than 100 waiting payments need `confirm`.
+/// Reloads rules, routes and invoice checks from the configuration, all or nothing: an error leaves
+/// the old ones in force. Rules that would stop more than 100 waiting payments need `confirm`.
 #[utoipa::path(
     post, path = "/admin/rules/reload", operation_id = "reloadRules", tag = "rules",
     request_body = ReloadRequest,
-    responses((status = 200, description = "What is in force now.", body = ReloadResponse), Changes),
+    responses((status = 200, description = "The rules and routes now in force.", body = ReloadResponse), Changes),
 )]
 async fn reload(
     State(app): State<App>,
@@ -167,8 +167,8 @@ async fn reload(
     let text = config.rules_text();
     let effect = rules::effect(&app.rules, &text, &*app.store).await?;
     if let (Some(why), false) = (rules::asks_first(&effect), request.confirm) {
-        return Err(ApiError::conflict(format!(
-            "{why}; repeat with confirm to put them in force"
+        return Err(ApiError::unconfirmed(format!(
+            "{why}; repeat with \"confirm\": true to apply them"
         )));
     }
     let put = app.rules.put(&text, author.clone()).await?;
@@ -193,15 +193,15 @@ async fn reload(
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = RulesTrial)]
 struct DryRunRequest {
-    /// What is left out is as it is in force.
+    /// Fields that are not given are taken from the rules in force.
     #[schema(value_type = Option<Vec<Rule>>)]
     rules: Option<Vec<RuleText>>,
     #[schema(value_type = Option<Vec<Route>>)]
     routes: Option<Vec<RouteText>>,
-    /// As for POST /payments.
+    /// As for `POST /payments`.
     #[schema(value_type = Option<Vec<PaymentBody>>)]
     payments: Option<Vec<Value>>,
-    /// Instead of payments: this many of those that were accepted and wait.
+    /// Instead of `payments`: test this many waiting payments.
     waiting: Option<u32>,
 }
 
@@ -214,9 +214,9 @@ struct DryRunResponse {
     invalid: usize,
     refused: usize,
     refused_by_rule: BTreeMap<String, usize>,
-    /// What they would do at execution to all payments that wait, whatever was tried.
+    /// Effect on all waiting payments at execution, whichever payments were tested.
     would_stop: EffectResponse,
-    /// In the order of the payments.
+    /// In the order of the given payments.
     results: Vec<TrialResponse>,
 }
 
@@ -239,11 +239,11 @@ struct TrialResponse {
     details: BTreeMap<String, String>,
 }
 
-/// Says what rules and routes would do to payments. Nothing is written.
+/// Tests rules and routes against payments. Nothing is stored.
 #[utoipa::path(
     post, path = "/admin/rules/dry-run", operation_id = "tryRules", tag = "rules",
     request_body = DryRunRequest,
-    responses((status = 200, description = "A verdict for each payment.", body = DryRunResponse), Takes),
+    responses((status = 200, description = "One verdict per payment.", body = DryRunResponse), Takes),
 )]
 async fn try_out(
     State(app): State<App>,
@@ -288,7 +288,7 @@ impl App {
         let too_many = || {
             wrong(
                 "payments",
-                format!("at most {MOST_TRIED} are tried at once"),
+                format!("at most {MOST_TRIED} payments per request"),
             )
         };
         match (given, waiting) {

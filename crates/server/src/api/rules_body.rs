@@ -3,22 +3,22 @@
 
 use utoipa::ToSchema;
 
-/// Of one kind: `require`, `duplicateWithinSecs` or `dailyTotal`.
+/// One of `require`, `duplicateWithinSecs` or `dailyTotal`.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "a shape, never a value")]
 pub(super) struct Rule {
     #[schema(example = "small-amounts")]
     name: String,
-    /// What a refused payment is told.
+    /// Message for a refused payment.
     #[schema(example = "at most 10,000 in one payment")]
     message: String,
-    /// CEL that must be true.
+    /// CEL expression that must be true.
     #[schema(example = "amountMinor <= minor('10000.00')")]
     require: Option<String>,
-    /// No second payment with the same parties, amount and reference within this time.
+    /// Refuse a second payment with the same parties, amount and reference within this many seconds.
     duplicate_within_secs: Option<u32>,
-    /// What a debtor may pay in a day, as a decimal.
+    /// Maximum amount per debtor and day, as a decimal.
     daily_total: Option<String>,
     /// When it is judged; both if omitted. Required for an expression that uses `now`, `executeAt`,
     /// `deadline` or `holdIfLate`. A rule that counts is judged at intake only.
@@ -28,13 +28,13 @@ pub(super) struct Rule {
     /// the default) or ends as REJECTED.
     #[schema(schema_with = super::words::on_failure)]
     on_failure: Option<String>,
-    /// Of the daily total.
+    /// Currency of `dailyTotal`.
     currency: Option<String>,
-    /// Whose days the daily total counts; UTC if not given.
+    /// IANA time zone of the day for `dailyTotal`. Default: UTC.
     zone: Option<String>,
 }
 
-/// Every condition that is given must hold; without any it takes every payment.
+/// All given conditions must hold. A route without conditions takes every payment.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "a shape, never a value")]

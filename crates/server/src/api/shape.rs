@@ -174,10 +174,7 @@ impl Check {
                 None if closed => {
                     let known: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
                     let known = known.join(", ");
-                    self.blame(
-                        &within(path, name),
-                        format!("is not known; there are {known}"),
-                    );
+                    self.blame(&within(path, name), format!("is unknown; known: {known}"));
                 }
                 None => {}
             }
@@ -260,7 +257,7 @@ mod tests {
             &lane,
             &[
                 "calendar: must be a string",
-                "colour: is not known; there are calendar, maxPerSecond, maxPerWindow, spread, windowSizeSecs, configName, confirm, reason",
+                "colour: is unknown; known: calendar, maxPerSecond, maxPerWindow, spread, windowSizeSecs, configName, confirm, reason",
                 "configName: is required",
                 "confirm: must be true or false",
                 "maxPerSecond: must be a number",

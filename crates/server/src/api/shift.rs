@@ -5,7 +5,7 @@ use tollgate_core::Timestamp;
 use tollgate_dispatch::Shift;
 use utoipa::ToSchema;
 
-/// What placing the queue anew does to it, or would do.
+/// Effect of a replan.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Shift)]
@@ -19,9 +19,9 @@ pub(super) struct ShiftResponse {
     deadlines_lost: u64,
     missed_before: u64,
     missed_after: u64,
-    /// The lane never opens for them; they keep their slots.
+    /// Items for which the lane never opens. They keep their slots.
     never: u64,
-    /// Of a preview: those for which no time can be told.
+    /// In a preview: items for which no estimate is available.
     untold: u64,
     with_deadline: u64,
 }

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 use tollgate_core::account::{masked, without_accounts};
 use tollgate_core::id::Item;
 use tollgate_core::ports::ItemView;
@@ -14,11 +15,11 @@ use super::App;
 use super::error::ApiError;
 use crate::auth::Caller;
 
-/// Who pays, or who is paid.
+/// Debtor or creditor.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = PaymentParty)]
 pub(super) struct PartyResponse {
-    /// Whole for the role `operate`; for the others only its end.
+    /// Account number. Complete for the role `operate`; other roles see only its last characters.
     #[schema(example = "****2051")]
     account: String,
     #[schema(example = "Acme")]
@@ -70,6 +71,20 @@ impl Sight {
         };
         let name = party.name.clone();
         PartyResponse { account, name }
+    }
+
+    /// A client's own JSON, which may repeat the accounts.
+    pub(super) fn object(&self, map: Map<String, Value>) -> Map<String, Value> {
+        let seen = |(key, value): (String, Value)| (self.text(&key), self.value(value));
+        map.into_iter().map(seen).collect()
+    }
+    fn value(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.text(&text)),
+            Value::Array(list) => list.into_iter().map(|item| self.value(item)).collect(),
+            Value::Object(map) => Value::Object(self.object(map)),
+            plain @ (Value::Null | Value::Bool(_) | Value::Number(_)) => plain,
+        }
     }
 
     /// What somebody else said.

@@ -18,16 +18,16 @@ use super::refusals::{Finds, Reads};
 use super::status_checks::is_id;
 use super::{App, words};
 
-/// Status checks, the newest first.
+/// Status checks, newest first.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CheckList)]
 struct ListResponse {
     checks: Vec<LineResponse>,
-    /// Ask with `after=` for the next page; null on the last one.
+    /// Page token: pass it as `after`. Null on the last page.
     next: Option<String>,
 }
 
-/// A status check in a list.
+/// One status check of a list.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = CheckLine)]
@@ -64,11 +64,11 @@ impl From<CheckLine> for LineResponse {
     }
 }
 
-/// Status checks, page by page, as long as they are kept.
+/// Lists status checks that are still retained, paged.
 #[utoipa::path(
     get, path = "/payments/check-status", operation_id = "listStatusChecks", tag = "status checks",
     params(NewestFirst),
-    responses((status = 200, description = "A page, the newest first.", body = ListResponse), Reads),
+    responses((status = 200, description = "One page, newest first.", body = ListResponse), Reads),
 )]
 async fn list(
     State(app): State<App>,
@@ -86,24 +86,24 @@ async fn list(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct GatewaysQuery {
-    /// The next page: the `next` of the one before.
+    /// Page token: the `next` of the previous page.
     after: Option<u32>,
-    /// 100 if not given.
+    /// Default: 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
 
-/// The gateways of a check, in the order in which its payments name them.
+/// Gateways of a status check, in the order of its payments.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CheckGateways)]
 struct GatewaysResponse {
-    /// None of them while payments are looked up.
+    /// Empty while payments are being looked up.
     gateways: Vec<GatewayResponse>,
-    /// Ask with `after=` for the next page; null on the last one.
+    /// Page token: pass it as `after`. Null on the last page.
     next: Option<u32>,
 }
 
-/// How far a check is with one gateway.
+/// Progress of a status check at one gateway.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = CheckGateway)]
@@ -111,9 +111,9 @@ struct GatewayResponse {
     #[schema(example = "stripe")]
     gateway: String,
     chunks_total: u32,
-    /// With or without success.
+    /// Finished chunks, successful or not.
     chunks_completed: u32,
-    /// With at least one failure.
+    /// Chunks with at least one failure.
     chunks_failed: u32,
 }
 
@@ -128,15 +128,15 @@ impl From<GatewayProgress> for GatewayResponse {
     }
 }
 
-/// How far a check is with each gateway.
+/// Progress of a status check by gateway.
 #[utoipa::path(
     get, path = "/payments/check-status/{workflow_id}/gateways", operation_id = "listStatusCheckGateways",
     tag = "status checks",
     params(
-        ("workflow_id" = String, Path, description = "As the start has answered it."),
+        ("workflow_id" = String, Path, description = "The `workflowId` that the start returned."),
         GatewaysQuery,
     ),
-    responses((status = 200, description = "A page.", body = GatewaysResponse), Finds),
+    responses((status = 200, description = "One page.", body = GatewaysResponse), Finds),
 )]
 async fn gateways(
     State(app): State<App>,

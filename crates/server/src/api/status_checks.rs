@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::App;
 use super::body::Body;
-use super::error::{ApiError, internal, json_body, unavailable};
+use super::error::{ApiError, BareBody, internal, json_body, unavailable};
 use super::extract::Path;
 use super::refusals::{Reads, Starts};
 use super::words;
@@ -27,7 +27,7 @@ use super::words;
 const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
 const PREFIX: &str = "payment-check-";
 
-/// Which payments are asked about.
+/// The payments to check.
 #[derive(Debug, ToSchema)]
 #[schema(as = CheckStatusRequest)]
 #[expect(
@@ -35,7 +35,7 @@ const PREFIX: &str = "payment-check-";
     reason = "for the document; the domain reads the body itself"
 )]
 struct CheckStatusRequest {
-    /// Each is asked about once, however often it is named.
+    /// Payment ids. Duplicates are checked once.
     #[schema(min_items = 1, max_items = 10000, example = json!(["payment_001", "payment_002"]))]
     #[serde(rename = "paymentIds")]
     payment_ids: Vec<String>,
@@ -51,7 +51,7 @@ struct StartResponse {
     status: &'static str,
 }
 
-/// How far a check has come, and what came of it.
+/// Progress and result of a status check.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = CheckStatus)]
@@ -60,9 +60,9 @@ struct QueryResponse {
     #[schema(schema_with = words::check_status)]
     status: &'static str,
     progress: Option<ProgressResponse>,
-    /// Null unless it is completed.
+    /// Null until the status check has completed.
     result: Option<ResultResponse>,
-    /// Why it failed as a whole.
+    /// Why the status check failed as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     error: Option<String>,
@@ -72,13 +72,13 @@ struct QueryResponse {
 #[serde(rename_all = "camelCase")]
 #[schema(as = CheckProgress)]
 struct ProgressResponse {
-    /// Each payment once.
+    /// Number of distinct payments.
     total_payments: u32,
     gateways_identified: u32,
     chunks_total: u32,
-    /// With or without success.
+    /// Finished chunks, successful or not.
     chunks_completed: u32,
-    /// With at least one failure.
+    /// Chunks with at least one failure.
     chunks_failed: u32,
     #[schema(schema_with = words::check_phase)]
     current_phase: &'static str,
@@ -101,15 +101,15 @@ impl From<ProgressInfo> for ProgressResponse {
 #[serde(rename_all = "camelCase")]
 #[schema(as = CheckResult)]
 struct ResultResponse {
-    /// By gateway: the calls about these worked, which does not say that money moved.
+    /// Payments by gateway whose calls succeeded. This does not prove that money moved.
     successful: BTreeMap<String, Vec<String>>,
-    /// By gateway.
+    /// Failures by gateway.
     failed: BTreeMap<String, Vec<FailedResponse>>,
-    /// Those whose gateway could not be looked up.
+    /// Payments whose gateway could not be looked up.
     gateway_lookup_failed: Vec<String>,
 }
 
-/// A chunk that failed, or one payment of it.
+/// A failed chunk, or one failed payment of it.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = FailedChunk)]
@@ -176,21 +176,23 @@ impl QueryResponse {
     }
 }
 
-/// Asks about up to 10,000 payments, in the background.
+/// Starts a status check of up to 10,000 payments in the background.
 ///
-/// Each is looked up, grouped by gateway, announced and asked about there.
+/// Tollgate looks up each payment, groups the payments by gateway, and notifies and queries each gateway.
 #[utoipa::path(
     post, path = "/payments/check-status", operation_id = "startStatusCheck", tag = "status checks",
     request_body = CheckStatusRequest,
-    responses((status = 202, description = "It runs.", body = StartResponse), Starts),
+    responses((status = 202, description = "The status check has started.", body = StartResponse), Starts,
+        (status = 400, description = "The request is invalid; `details` names each field.", body = BareBody),
+    ),
 )]
 async fn start(
     State(app): State<App>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let body = json_body(&headers, body).map_err(|error| error.with_limit("3 MiB"))?;
-    let ids = checks::payment_ids(&body).map_err(ApiError::invalid)?;
+    let body = json_body(&headers, body).map_err(|error| error.with_limit("3 MiB").bare())?;
+    let ids = checks::payment_ids(&body).map_err(|details| ApiError::invalid(details).bare())?;
     let workflow_id = new_id();
     let started = app
         .status_checks
@@ -224,13 +226,13 @@ pub(super) fn not_started(id: &str, error: StartError) -> ApiError {
     }
 }
 
-/// How far a check has come, and its result.
+/// Progress and result of a status check.
 #[utoipa::path(
     get, path = "/payments/check-status/{workflow_id}", operation_id = "getStatusCheck", tag = "status checks",
-    params(("workflow_id" = String, Path, description = "As the start has answered it.")),
+    params(("workflow_id" = String, Path, description = "The `workflowId` that the start returned.")),
     responses(
-        (status = 200, description = "It is known.", body = QueryResponse),
-        (status = 404, description = "Nobody knows it, or it was forgotten.", body = QueryResponse),
+        (status = 200, description = "The status check.", body = QueryResponse),
+        (status = 404, description = "Unknown status check, or its retention has ended.", body = QueryResponse),
         Reads,
     ),
 )]

@@ -34,24 +34,24 @@ const MOST_KEPT_SHOWN: usize = 100;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ListQuery {
-    /// 100 if not given.
+    /// Default: 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
 
-/// Refusal storms, the newest first.
+/// Refusal storms, newest first.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StormList)]
 struct ListResponse {
     storms: Vec<StormResponse>,
 }
 
-/// A lane that paused itself because its bank refused everything.
+/// A refusal storm: a lane was paused automatically because its bank refused nearly every payment.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Storm)]
 struct StormResponse {
-    /// Its number.
+    /// Number of the refusal storm.
     #[schema(example = 1)]
     storm: i64,
     #[schema(value_type = String, example = "default")]
@@ -59,7 +59,7 @@ struct StormResponse {
     /// Which configured bank refused: `payments`, `invoices`, or a gateway.
     #[schema(example = "payments")]
     connector: String,
-    /// What was counted, and the last answer.
+    /// The counted refusals and the last answer.
     reason: String,
     since: Timestamp,
     /// When a person resumed the lane; null while it is paused.
@@ -79,11 +79,11 @@ impl From<Storm> for StormResponse {
     }
 }
 
-/// Lanes that paused themselves because their bank refused everything.
+/// Refusal storms: lanes that were paused automatically because their bank refused nearly every payment.
 #[utoipa::path(
     get, path = "/admin/storms", operation_id = "listStorms", tag = "lanes",
     params(ListQuery),
-    responses((status = 200, description = "The newest first.", body = ListResponse), Reads),
+    responses((status = 200, description = "Newest first.", body = ListResponse), Reads),
 )]
 async fn list(
     State(app): State<App>,
@@ -98,7 +98,7 @@ async fn list(
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct ReopenRequest {
-    /// Recorded in the audit log. Required unless it is a preview.
+    /// Reason, recorded in the audit log. Required unless `preview` is true.
     #[serde(default)]
     reason: String,
     /// Only report which payments would be reopened.
@@ -106,35 +106,34 @@ struct ReopenRequest {
     preview: bool,
 }
 
-/// What was reopened, or would be.
+/// The payments that were reopened, or would be.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ReopenedStorm)]
 struct ReopenResponse {
     storm: i64,
     preview: bool,
-    /// Number of payments that are reopened.
+    /// Number of reopened payments.
     reopened: u64,
-    /// Their amounts, by currency.
+    /// Amounts by currency.
     #[schema(example = json!({"USD": "1255.00"}))]
     amounts: BTreeMap<&'static str, String>,
     /// Number of payments that stay rejected.
     kept: u64,
-    /// Why, for up to 100 of them.
+    /// Reasons, for up to 100 of them.
     kept_because: BTreeMap<String, String>,
-    /// False if more payments are left than one request reopens: send it again.
+    /// False if payments are left over: send the request again.
     complete: bool,
 }
 
-/// Sends the rejected payments of a storm again, each with a new slot.
+/// Reopens the rejected payments of a refusal storm, each with a new slot.
 ///
-/// Only payments all of whose attempts are definite refusals are reopened. While the lane is paused
-/// they wait for it.
+/// Reopens only payments whose attempts were all definitely refused. They wait while the lane is paused.
 #[utoipa::path(
     post, path = "/admin/storms/{storm}/reopen", operation_id = "reopenStorm", tag = "lanes",
-    params(("storm" = i64, Path, description = "The storm's number.", example = 1)),
+    params(("storm" = i64, Path, description = "Number of the refusal storm.", example = 1)),
     request_body = ReopenRequest,
-    responses((status = 200, description = "What was reopened, or would be.", body = ReopenResponse), Changes),
+    responses((status = 200, description = "The payments that were reopened, or would be.", body = ReopenResponse), Changes),
 )]
 async fn reopen(
     State(app): State<App>,
@@ -149,7 +148,7 @@ async fn reopen(
     } else {
         Some(author(&caller, request.reason)?)
     };
-    let missing = || ApiError::not_found(format!("there is no storm {storm}"));
+    let missing = || ApiError::not_found(format!("there is no refusal storm {storm}"));
     let id = StormId(storm.parse().map_err(|_| missing())?);
     app.store.storm(id).await?.ok_or_else(missing)?;
     Ok(Json(reopen_all(&app, id, author).await?))

@@ -7,7 +7,7 @@ use tollgate_core::ports::{AttemptView, AuditEntry, ItemView};
 use tollgate_domains::invoices;
 use utoipa::ToSchema;
 
-/// One thing that happened to a payment or an invoice.
+/// One event of a payment or an invoice.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Event {
     pub(super) at: Timestamp,
@@ -17,7 +17,7 @@ pub(super) struct Event {
 
 pub(super) fn timeline(view: &ItemView, audit: &[AuditEntry]) -> Vec<Event> {
     let plain = [
-        (Some(view.created_at), "taken in"),
+        (Some(view.created_at), "accepted"),
         (view.claimed_at, "claimed by the dispatcher"),
         (view.dispatched_at, "execution started"),
         (view.finished_at, "ended"),
@@ -60,10 +60,10 @@ fn of_attempt(attempt: &AttemptView, whom: &str) -> Vec<Event> {
     let answer = match attempt.state {
         AttemptState::Open => None,
         AttemptState::Done => Some(format!("{whom} has done it")),
-        AttemptState::Refused => Some(format!("{whom} has refused it: {detail}")),
+        AttemptState::Refused => Some(format!("{whom} refused it: {detail}")),
         AttemptState::Declined => Some(format!("declined: {detail}")),
-        AttemptState::Retry => Some(format!("{whom} has not done it: {detail}")),
-        AttemptState::Unknown => Some(format!("no answer; in doubt: {detail}")),
+        AttemptState::Retry => Some(format!("{whom} did not execute it: {detail}")),
+        AttemptState::Unknown => Some(format!("outcome unknown: {detail}")),
     };
     let mut events = vec![];
     events.extend(event(Some(attempt.turn_at), &verb));
@@ -86,12 +86,12 @@ fn of_audit(entry: &AuditEntry) -> Option<Event> {
         "SETTLED" => format!("settled by {actor}: {detail}"),
         "CANCELLED" => format!("cancelled by {actor}: {detail}"),
         "RESCHEDULED" => format!("rescheduled by {actor}: {detail}"),
-        "EVIDENCE" => format!("{actor} has evidence that it was done: {detail}"),
+        "EVIDENCE" => format!("{actor} found that it was executed: {detail}"),
         "REOPENED" => format!("tried again by {actor}: {detail}"),
         "CHECKED" => format!("checked by {detail}"),
         "RESOLVED" => format!("resolved by {actor}: {detail}"),
         "ANSWER_DIFFERS" => format!("the bank's answer differs: {detail}"),
-        "NOT_NOTIFIED" => format!("nobody is told: {detail}"),
+        "NOT_NOTIFIED" => format!("no webhook: {detail}"),
         _ => return None,
     };
     event(Some(entry.at), &what)

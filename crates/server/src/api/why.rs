@@ -107,13 +107,13 @@ pub(super) async fn why_unplanned(app: &App, request: &RequestView) -> String {
     }
     if app.engine.nobody_works_on(INIT_TASK_QUEUE).await {
         return format!(
-            "no process works on the task queue {INIT_TASK_QUEUE}, where it waits to be planned; start one with the role init"
+            "no process polls the task queue {INIT_TASK_QUEUE}; start one with the role init"
         );
     }
     let Some(error) = request.last_error.as_ref() else {
-        return "it is being planned".to_owned();
+        return "a slot is being assigned".to_owned();
     };
     let (tries, due) = (request.failed_try, request.due);
     let times = if tries == 1 { "time" } else { "times" };
-    format!("planning it failed {tries} {times} ({error}); the next try is at {due}")
+    format!("assigning a slot failed {tries} {times} ({error}); next attempt at {due}")
 }

@@ -1,122 +1,157 @@
 //! Schemas of words. Those that core and the domains list are taken from the lists, so that they cannot
 //! differ; the others are written out.
 
-use serde_json::Value;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{BulkState, CheckPhase, Resolved};
 use tollgate_core::timetable::UntoldCode;
 use tollgate_domains::invoices::InvoiceStatus;
 use tollgate_domains::payments::PaymentStatus;
+use utoipa::openapi::Ref;
 use utoipa::openapi::Type;
-use utoipa::openapi::schema::{Array, ArrayBuilder, Object, ObjectBuilder, SchemaType};
+use utoipa::openapi::schema::{
+    AdditionalProperties, Array, ArrayBuilder, Object, ObjectBuilder, OneOfBuilder, Schema,
+    SchemaType,
+};
 
 /// What an id or a name that a caller chooses looks like.
 pub(super) const ID_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$";
 
-pub(super) fn payment_status() -> Object {
-    one_of(PaymentStatus::ALL.map(PaymentStatus::as_str))
-}
-pub(super) fn invoice_status() -> Object {
-    one_of(InvoiceStatus::ALL.map(InvoiceStatus::as_str))
-}
-/// Of a payment or of an invoice.
-pub(super) fn money_status() -> Object {
+/// The named lists of words, as the document's components.
+pub(super) fn named() -> Vec<(&'static str, Object)> {
     let invoices = InvoiceStatus::ALL.map(InvoiceStatus::as_str);
     let payments = PaymentStatus::ALL.map(PaymentStatus::as_str);
-    let shared = |status: &&str| !payments.contains(status);
-    let words = payments
-        .into_iter()
-        .chain(invoices.into_iter().filter(shared));
-    let text = ObjectBuilder::new().schema_type(Type::String);
-    text.enum_values(Some(words)).build()
-}
-pub(super) fn initializing() -> Object {
-    one_of([PaymentStatus::Initializing, PaymentStatus::Cancelled].map(PaymentStatus::as_str))
-}
-pub(super) fn rejected() -> Object {
-    one_of([PaymentStatus::Rejected.as_str()])
-}
-pub(super) fn queue_status() -> Object {
-    one_of(QueueStatus::ALL.map(QueueStatus::as_str))
-}
-pub(super) fn untold_code() -> Object {
-    one_of(UntoldCode::ALL.map(UntoldCode::as_str))
-}
-pub(super) fn queue_status_or_null() -> Object {
-    let words = QueueStatus::ALL.map(|status| Some(status.as_str()));
-    let types = SchemaType::from_iter([Type::String, Type::Null]);
-    let text = ObjectBuilder::new().schema_type(types);
-    text.enum_values(Some(words.into_iter().chain([None])))
-        .build()
-}
-pub(super) fn attempt_state() -> Object {
-    one_of(AttemptState::ALL.map(AttemptState::as_str))
-}
-pub(super) fn attempt_kind() -> Object {
-    one_of(AttemptKind::ALL.map(AttemptKind::as_str))
+    let invoices_only = invoices.into_iter().filter(|word| !payments.contains(word));
+    let either = payments.into_iter().chain(invoices_only);
+    let pending = [PaymentStatus::Initializing, PaymentStatus::Cancelled];
+    vec![
+        ("PaymentStatus", one_of(payments)),
+        ("PendingStatus", one_of(pending.map(PaymentStatus::as_str))),
+        ("RefusedStatus", one_of([PaymentStatus::Rejected.as_str()])),
+        ("InvoiceStatus", one_of(invoices)),
+        ("PaymentOrInvoiceStatus", one_of(either)),
+        (
+            "QueueStatus",
+            one_of(QueueStatus::ALL.map(QueueStatus::as_str)),
+        ),
+        (
+            "NoEstimateCode",
+            one_of(UntoldCode::ALL.map(UntoldCode::as_str)),
+        ),
+        (
+            "AttemptOutcome",
+            one_of(AttemptState::ALL.map(AttemptState::as_str)),
+        ),
+        (
+            "AttemptKind",
+            one_of(AttemptKind::ALL.map(AttemptKind::as_str)),
+        ),
+        ("DoubtOutcome", one_of(Resolved::ALL.map(Resolved::as_str))),
+        ("ImportState", one_of(BulkState::ALL.map(BulkState::as_str))),
+        (
+            "CheckPhase",
+            one_of(CheckPhase::ALL.map(CheckPhase::as_str)),
+        ),
+        // Written out, since there is no list of them.
+        ("Verdict", one_of(["continue", "skip", "fail", "postpone"])),
+        ("DoubtOrder", one_of(["id", "oldest", "largest"])),
+        (
+            "CheckState",
+            one_of(["RUNNING", "COMPLETED", "FAILED", "NOT_FOUND"]),
+        ),
+        ("CheckStage", one_of(["IDB", "PGI"])),
+        ("RuleMoment", one_of(["intake", "execution"])),
+        ("OnRuleFailure", one_of(["hold", "reject"])),
+        ("OnMissedDeadline", one_of(["run", "hold"])),
+        ("WindowsFormat", one_of(["json", "svg"])),
+        ("CertificateFormat", one_of(["json", "text", "svg"])),
+        ("UploadFormat", one_of(["ndjson", "csv"])),
+        ("Spread", one_of(["even", "jitter"])),
+        ("BindingLimit", one_of(["plan", "hardLimit"])),
+    ]
 }
 
-pub(super) fn resolved() -> Object {
-    one_of(Resolved::ALL.map(Resolved::as_str))
-}
-pub(super) fn bulk_state() -> Object {
-    one_of(BulkState::ALL.map(BulkState::as_str))
-}
-pub(super) fn check_phase() -> Object {
-    one_of(CheckPhase::ALL.map(CheckPhase::as_str))
+macro_rules! named {
+    ($($word:ident => $name:literal),+ $(,)?) => {
+        $(pub(super) fn $word() -> Ref {
+            Ref::from_schema_name($name)
+        })+
+    };
 }
 
-// Written out, since nobody has a list of them.
+named! {
+    payment_status => "PaymentStatus",
+    pending => "PendingStatus",
+    rejected => "RefusedStatus",
+    invoice_status => "InvoiceStatus",
+    money_status => "PaymentOrInvoiceStatus",
+    queue_status => "QueueStatus",
+    untold_code => "NoEstimateCode",
+    attempt_state => "AttemptOutcome",
+    attempt_kind => "AttemptKind",
+    resolved => "DoubtOutcome",
+    bulk_state => "ImportState",
+    check_phase => "CheckPhase",
+    verdict => "Verdict",
+    doubt_order => "DoubtOrder",
+    check_status => "CheckState",
+    check_stage => "CheckStage",
+    on_failure => "OnRuleFailure",
+    run_or_hold => "OnMissedDeadline",
+    json_or_svg => "WindowsFormat",
+    json_text_or_svg => "CertificateFormat",
+    upload_format => "UploadFormat",
+    spread => "Spread",
+}
 
-pub(super) fn verdict() -> Object {
-    one_of(["continue", "skip", "fail", "postpone"])
+pub(super) fn queue_status_or_null() -> Schema {
+    or_null("QueueStatus")
 }
-pub(super) fn doubt_order() -> Object {
-    one_of(["id", "oldest", "largest"])
+pub(super) fn spread_or_null() -> Schema {
+    or_null("Spread")
 }
-pub(super) fn check_status() -> Object {
-    one_of(["RUNNING", "COMPLETED", "FAILED", "NOT_FOUND"])
-}
-pub(super) fn check_stage() -> Object {
-    one_of(["IDB", "PGI"])
+/// What keeps items from running earlier, if anything does.
+pub(super) fn binds() -> Schema {
+    or_null("BindingLimit")
 }
 pub(super) fn rule_moments() -> Array {
-    let moments = ArrayBuilder::new().items(one_of(["intake", "execution"]));
+    let moments = ArrayBuilder::new().items(Ref::from_schema_name("RuleMoment"));
     moments.min_items(Some(1)).build()
 }
-pub(super) fn on_failure() -> Object {
-    one_of(["hold", "reject"])
-}
-pub(super) fn run_or_hold() -> Object {
-    one_of(["run", "hold"])
-}
-pub(super) fn json_or_svg() -> Object {
-    one_of(["json", "svg"])
-}
-pub(super) fn json_text_or_svg() -> Object {
-    one_of(["json", "text", "svg"])
-}
-pub(super) fn spread() -> Object {
-    one_of(SPREADS)
-}
-pub(super) fn spread_or_null() -> Object {
-    let words = SPREADS.map(Value::from).into_iter().chain([Value::Null]);
-    let kinds = SchemaType::from_iter([Type::String, Type::Null]);
-    let text = ObjectBuilder::new().schema_type(kinds);
-    text.enum_values(Some(words)).build()
+
+fn or_null(name: &str) -> Schema {
+    let null = ObjectBuilder::new().schema_type(Type::Null).build();
+    let named = Ref::from_schema_name(name);
+    OneOfBuilder::new().item(null).item(named).build().into()
 }
 
-/// What keeps items from running earlier, if anything does.
-pub(super) fn binds() -> Object {
-    let words = ["plan", "hardLimit"].map(Value::from);
-    let words = words.into_iter().chain([Value::Null]);
-    let kinds = SchemaType::from_iter([Type::String, Type::Null]);
-    let text = ObjectBuilder::new().schema_type(kinds);
-    text.enum_values(Some(words)).build()
+/// One kind of payment, by which a client tells them apart.
+pub(super) fn planned_kind() -> Object {
+    one_of(["planned"])
+}
+pub(super) fn pending_kind() -> Object {
+    one_of(["pending"])
+}
+pub(super) fn refused_kind() -> Object {
+    one_of(["refused"])
 }
 
-const SPREADS: [&str; 2] = ["even", "jitter"];
+/// A client's own JSON object.
+pub(super) fn metadata() -> Object {
+    let about = "Free JSON object of the client, at most 4096 bytes. Rules can read it; the bank does not receive it.";
+    let kinds = SchemaType::from_iter([Type::Object, Type::Null]);
+    let object = ObjectBuilder::new().schema_type(kinds);
+    let object = object.additional_properties(Some(AdditionalProperties::FreeForm(true)));
+    object.description(Some(about)).build()
+}
+/// A JSON object of any content.
+pub(super) fn stored() -> Object {
+    let object = ObjectBuilder::new().schema_type(Type::Object);
+    let object = object.additional_properties(Some(AdditionalProperties::FreeForm(true)));
+    object
+        .description(Some("The setting as it was stored."))
+        .build()
+}
 
 /// A name or an id of the caller's choice.
 pub(super) fn id() -> Object {
@@ -131,7 +166,7 @@ pub(super) fn bookmark() -> Object {
     text.pattern(Some(pattern)).build()
 }
 
-fn one_of<const N: usize>(words: [&'static str; N]) -> Object {
+fn one_of(words: impl IntoIterator<Item = &'static str>) -> Object {
     let text = ObjectBuilder::new().schema_type(Type::String);
     text.enum_values(Some(words)).build()
 }

@@ -94,11 +94,11 @@ impl Auth {
                 let taken = caller.name();
                 ensure!(
                     !taken.eq_ignore_ascii_case(name),
-                    "auth.tokens: two tokens are named \"{taken}\"; the name is who acts, so each needs its own"
+                    "auth.tokens: two tokens are named \"{taken}\"; names identify the actor, so each token needs its own"
                 );
                 ensure!(
                     *other != hash,
-                    "auth.tokens: \"{taken}\" and \"{name}\" have the same sha256; each needs a token of its own"
+                    "auth.tokens: \"{taken}\" and \"{name}\" have the same sha256; each needs its own token"
                 );
             }
             known.push((hash, token.caller()));
@@ -117,7 +117,7 @@ fn check_name(name: &str) -> anyhow::Result<()> {
         !actor::ALL
             .iter()
             .any(|part| part.eq_ignore_ascii_case(name)),
-        "is what a part of Tollgate is called in the audit trail; choose another"
+        "is reserved: a component of Tollgate uses it in the audit log; choose another name"
     );
     Ok(())
 }
@@ -164,11 +164,8 @@ mod tests {
             (entry("", "read", &b), "the name \"\""),
             (entry("a b", "read", &b), "the name \"a b\""),
             (entry(&long_name, "read", &b), "must be 1 to 64"),
-            (entry("Breaker", "read", &b), "is what a part of Tollgate"),
-            (
-                entry("status-check", "read", &b),
-                "is what a part of Tollgate",
-            ),
+            (entry("Breaker", "read", &b), "is reserved"),
+            (entry("status-check", "read", &b), "is reserved"),
             (entry("Ann", "operate", &b), "two tokens are named \"ann\""),
             (
                 entry("bob", "read", &a.to_uppercase()),

@@ -20,7 +20,7 @@ fn each_contradiction_of_a_bank_names_its_key() {
         ("timeout_ms = -1", "timeout_ms"),
         ("max_connections = 0", "max_connections"),
         ("canary = 101", "canary must be at most 100"),
-        ("streak = 26", "streak: at most 25 of the last 25"),
+        ("streak = 26", "streak: at most 25"),
         ("key_retention_secs = 5", "key_retention_secs"),
         ("key_retention_secs = 0", "key_retention_secs"),
         (
@@ -89,7 +89,7 @@ fn a_gateway_needs_a_name_a_place_and_a_lane_of_its_own() {
         ),
         (
             format!("[downstream.gateways.default]\n{full}"),
-            "downstream.gateways.default: \"default\" is the bank of",
+            "downstream.gateways.default: \"default\" is reserved for",
         ),
         (
             format!("[downstream.gateways.payments]\n{full}"),
@@ -105,7 +105,7 @@ fn a_gateway_needs_a_name_a_place_and_a_lane_of_its_own() {
         ),
         (
             format!("[downstream.gateways.acme]\n{full}\n[downstream.gateways.Acme]\n{full}"),
-            "Acme and acme are one name",
+            "Acme and acme differ only in",
         ),
         (
             format!("[downstream.gateways.acme]\n{full}\n[downstream.gateways.acme]\n{full}"),
@@ -187,7 +187,7 @@ fn a_description_that_cannot_be_used_stops_the_start_with_its_line() {
             of(&file, ""),
             "bank.toml: line 21: send.form.amount: there is no \"amountCents\"",
         ),
-        (of("contract-invoices", ""), "is about Invoices"),
+        (of("contract-invoices", ""), "is a description for Invoices"),
         (
             of("paypal-payouts", "honours_idempotency_key = false"),
             "the description has no [probe]",

@@ -22,7 +22,7 @@ pub(super) fn described(
     let description = read(&bank.description).with_context(|| format!("{key}.description"))?;
     anyhow::ensure!(
         description.subject == subject,
-        "{key}.description: {:?} is about {:?}, which this is not",
+        "{key}.description: {:?} is a description for {:?}, which cannot be used here",
         bank.description,
         description.subject
     );
@@ -59,7 +59,7 @@ pub(super) fn described(
     };
     anyhow::ensure!(
         bank.honours_idempotency_key || description.can_be_asked(),
-        "{key}.honours_idempotency_key: keys are not honoured and the description has no [probe]: a payment whose answer is lost could neither be sent again nor asked about"
+        "{key}.honours_idempotency_key: keys are not honoured and the description has no [probe]: a payment whose answer is lost could neither be resent nor queried"
     );
     Ok(NamedBank {
         key,

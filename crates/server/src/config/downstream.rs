@@ -148,7 +148,7 @@ impl Downstream {
             check_name(name)?;
             if let Some(other) = names.insert(name.to_lowercase(), name) {
                 bail!(
-                    "downstream.gateways: {other} and {name} are one name to whoever reads it; choose another for one of them"
+                    "downstream.gateways: {other} and {name} differ only in upper and lower case; rename one of them"
                 );
             }
         }
@@ -211,7 +211,7 @@ fn check_name(name: &str) -> anyhow::Result<()> {
     let taken = [DEFAULT_GATEWAY, PAYMENTS];
     ensure!(
         !taken.iter().any(|word| name.eq_ignore_ascii_case(word)),
-        "{key}: {name:?} is the bank of payments that name no gateway, which is downstream.payments; choose another name"
+        "{key}: {name:?} is reserved for downstream.payments; choose another name"
     );
     Ok(())
 }
@@ -221,11 +221,10 @@ impl Gateway {
     /// for one bank's token must not go to another.
     fn completed(&self, payments: &Bank, key: &str) -> anyhow::Result<Bank> {
         let url = self.url.clone();
-        let url = url.with_context(|| format!("{key}.url is missing: say where this bank is"))?;
+        let url = url.with_context(|| format!("{key}.url is missing: set the URL of this bank"))?;
         let lane = self.lane.clone();
-        let lane = lane.with_context(|| {
-            format!("{key}.lane is missing: say in which lane this bank's limit is kept")
-        })?;
+        let lane =
+            lane.with_context(|| format!("{key}.lane is missing: set the lane of this bank"))?;
         let inherited = payments.root_certificates.clone();
         let inherited = inherited.filter(|_| url.to_lowercase().starts_with("https:"));
         let honours = self.honours_idempotency_key;
@@ -305,7 +304,7 @@ impl Bank {
         );
         ensure!(
             self.streak <= RECENT,
-            "{key}.streak: at most {RECENT} of the last {RECENT} answers can be refusals; choose 0 to {RECENT}"
+            "{key}.streak: at most {RECENT}: that many answers are counted"
         );
         // Waiting for a connection, for a turn and for the answer must fit into one step.
         let longest = (self.timeout_ms.saturating_mul(2))
@@ -313,7 +312,7 @@ impl Bank {
             .saturating_add(CONNECT_MS);
         ensure!(
             longest < LONGEST_SEND_MS,
-            "{key}.timeout_ms twice and gate.patience_secs must stay below {} s together; lower one of them",
+            "2 × {key}.timeout_ms + gate.patience_secs must be below {} s; lower one of them",
             (LONGEST_SEND_MS - CONNECT_MS) / 1000
         );
         self.validate_promises(key)
@@ -323,20 +322,20 @@ impl Bank {
         ensure!(
             !self.honours_idempotency_key
                 || self.key_retention_secs.saturating_mul(1000) > self.timeout_ms,
-            "{key}.key_retention_secs: keys forgotten within one timeout are not honoured; set honours_idempotency_key = false"
+            "{key}.key_retention_secs: must be longer than timeout_ms; if the bank forgets keys sooner, set honours_idempotency_key = false"
         );
         ensure!(
             self.honours_idempotency_key || self.settle_secs > 0,
-            "{key}.settle_secs: without keys a 404 is the only proof that a payment was not done, and at once it proves nothing; say after how many seconds it does"
+            "{key}.settle_secs: must be at least 1 without idempotency keys: only a 404 some time after the send proves that a payment was not executed"
         );
         for status in &self.means_not_done {
             ensure!(
                 (400..=599).contains(status),
-                "{key}.means_not_done: {status} is no answer that refuses; only 4xx and 5xx can mean that nothing was done"
+                "{key}.means_not_done: {status} is not allowed; only 4xx and 5xx can mean that nothing was executed"
             );
             ensure!(
                 !LOST_ANSWERS.contains(status),
-                "{key}.means_not_done: {status} says that an answer was waited for in vain, and the payment may have been done; leave it out"
+                "{key}.means_not_done: {status} is not allowed: it means that an answer was lost, so the payment may have been executed; remove it"
             );
         }
         Ok(())

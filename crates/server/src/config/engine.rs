@@ -104,16 +104,16 @@ impl Engine {
         );
         ensure!(
             !self.roles.is_empty(),
-            "engine.roles: a process without a role does nothing; name some of \"api\", \"dispatch\", \"init\", \"exec\""
+            "engine.roles: must not be empty; use some of \"api\", \"dispatch\", \"init\", \"exec\""
         );
         match self.at()? {
             EngineAt::Embedded => ensure!(
                 ALL_ROLES.iter().all(|role| self.does(*role)),
-                "engine.roles: the embedded engine runs in one process, which has all roles; use them all, or Temporal"
+                "engine.roles: the embedded engine needs all roles in one process; list all of them, or use Temporal"
             ),
             EngineAt::Temporal { .. } => ensure!(
                 matches!(store, StoreAt::Postgres(_)),
-                "engine.url: Temporal is for several processes, and a SQLite file is for one; set store.url to a PostgreSQL database, or use the embedded engine"
+                "engine.url: Temporal requires PostgreSQL; set store.url to a PostgreSQL database, or use the embedded engine"
             ),
         }
         self.temporal.validate()
@@ -141,7 +141,7 @@ impl Temporal {
         }
         ensure!(
             self.client_certificate.is_some() == self.client_key.is_some(),
-            "engine.temporal.client_certificate and client_key go together; give both or none"
+            "engine.temporal.client_certificate and client_key must be set together"
         );
         let needs_tls = self.root_certificates.is_some()
             || self.server_name.is_some()
@@ -149,7 +149,7 @@ impl Temporal {
             || !self.api_key.is_empty();
         ensure!(
             self.tls || !needs_tls,
-            "engine.temporal.tls: certificates and keys need TLS; set it to true"
+            "engine.temporal.tls: must be true to use certificates and keys"
         );
         Ok(())
     }
@@ -218,7 +218,10 @@ mod tests {
     fn each_contradiction_says_what_is_wrong() {
         let temporal = "engine.url = \"temporal://h:1/n\"\n";
         let table = [
-            (format!("{temporal}store.url = \"sqlite:x.db\""), "SQLite"),
+            (
+                format!("{temporal}store.url = \"sqlite:x.db\""),
+                "requires PostgreSQL",
+            ),
             ("engine.roles = [\"api\"]".to_owned(), "engine.roles"),
             (
                 format!("{temporal}{PRODUCTION}engine.roles = []"),

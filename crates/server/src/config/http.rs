@@ -64,11 +64,11 @@ impl Tls {
     pub(super) fn validate(&self) -> anyhow::Result<()> {
         ensure!(
             self.certificate.is_some() == self.key.is_some(),
-            "tls.certificate and tls.key belong together; give both files or neither"
+            "tls.certificate and tls.key must be set together"
         );
         ensure!(
             !(self.ended_by_proxy && self.certificate.is_some()),
-            "tls.ended_by_proxy says that a proxy does TLS, and tls.certificate that we do; keep one of them"
+            "tls.ended_by_proxy and tls.certificate exclude each other; keep one of them"
         );
         Ok(())
     }
@@ -86,11 +86,11 @@ pub(super) fn may_listen(listen: SocketAddr, tokens: bool, tls: &Tls) -> anyhow:
     }
     ensure!(
         tokens,
-        "listen: {listen} can be reached from other machines, and there are no tokens; make one with `tollgate token create` and put it into auth.tokens, or listen on 127.0.0.1"
+        "listen: {listen} can be reached from other machines, which requires tokens; create one with `tollgate token create` and add it to auth.tokens, or listen on 127.0.0.1"
     );
     ensure!(
         tls.protects(),
-        "listen: {listen} can be reached from other machines, and without TLS they could read the tokens; give tls.certificate and tls.key, or say tls.ended_by_proxy = true if a proxy in front does TLS"
+        "listen: {listen} can be reached from other machines, which requires TLS; set tls.certificate and tls.key, or tls.ended_by_proxy = true if a proxy terminates TLS"
     );
     Ok(())
 }
@@ -113,10 +113,10 @@ mod tests {
             ("[::1]:1", String::new(), fine),
             ("127.0.0.1:1", tokens.clone(), fine),
             ("127.0.0.1:1", files.into(), fine),
-            ("0.0.0.0:1", String::new(), Err("there are no tokens")),
-            ("[::]:1", files.into(), Err("there are no tokens")),
-            ("0.0.0.0:1", proxy.into(), Err("there are no tokens")),
-            ("10.0.0.1:1", tokens.clone(), Err("without TLS")),
+            ("0.0.0.0:1", String::new(), Err("which requires tokens")),
+            ("[::]:1", files.into(), Err("which requires tokens")),
+            ("0.0.0.0:1", proxy.into(), Err("which requires tokens")),
+            ("10.0.0.1:1", tokens.clone(), Err("which requires TLS")),
             ("10.0.0.1:1", format!("{tokens}{files}"), fine),
             ("10.0.0.1:1", format!("{tokens}{proxy}"), fine),
         ];

@@ -39,7 +39,7 @@ impl LaneText {
             && per_second == lane.max_per_second;
         (!same).then(|| {
             format!(
-                "lanes.{name}: the file says {} per {} s and at most {per_second} a second, the store {} per {} s and at most {} a second; the store's settings count (tollgate lanes set {name})",
+                "lanes.{name}: the file says {} per {} s and at most {per_second} a second, the store {} per {} s and at most {} a second; the store's values apply (change them with: tollgate lanes set {name})",
                 self.max_per_window,
                 self.window_size_secs,
                 lane.max_per_window,

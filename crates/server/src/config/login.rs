@@ -146,12 +146,8 @@ pub(crate) fn identify(
             access.identify(certificate.to_owned(), key.to_owned());
             Ok(())
         }
-        (Some(_), None) => {
-            Err("client_key is missing: client_certificate is of no use without its key".to_owned())
-        }
-        (None, Some(_)) => {
-            Err("client_certificate is missing: client_key is of no use without it".to_owned())
-        }
+        (Some(_), None) => Err("client_key is missing: client_certificate requires it".to_owned()),
+        (None, Some(_)) => Err("client_certificate is missing: client_key requires it".to_owned()),
         (None, None) => Ok(()),
     }
 }

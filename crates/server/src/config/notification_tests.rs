@@ -22,7 +22,7 @@ fn each_mistake_about_receivers_names_its_key_and_shows_no_secret() {
     let secret = |secret: &str| format!("{url}\nsecret = {secret}");
     let long = format!("urls = [\"http://{}.example\"]", "x".repeat(120));
     let table = [
-        (five.to_owned(), "urls: 5 receivers are too many"),
+        (five.to_owned(), "urls: 5 URLs are too many"),
         (format!("{url}\nsecret = \"\""), "secret is missing"),
         (secret("\"  \""), "secret is missing"),
         (secret("\"MfKQ9r8GKYqr\""), "secret: must start with whsec_"),
@@ -39,16 +39,19 @@ fn each_mistake_about_receivers_names_its_key_and_shows_no_secret() {
         (secret("\"file:/nowhere/s\""), "/nowhere/s cannot be read"),
         (r#"urls = ["shop"]"#.to_owned(), "urls: the URL \"shop\""),
         (r#"urls = ["ftp://shop"]"#.to_owned(), "http:// or https://"),
-        (r#"urls = ["http://a?x=1"]"#.to_owned(), "no query"),
+        (
+            r#"urls = ["http://a?x=1"]"#.to_owned(),
+            "must not have a query",
+        ),
         (r#"urls = ["http://me:hunter2@a"]"#.to_owned(), "a password"),
         (
             r#"urls = ["http://a/x", "http://A:80/x/"]"#.to_owned(),
-            "urls: a:80/x is given twice",
+            "urls: a:80/x is listed twice",
         ),
         (long, "cannot be part of a lane's name"),
         (
             format!("{url}\nroot_certificates = \"x\""),
-            "only with https://",
+            "requires an https:// URL",
         ),
         (r#"url = "http://a""#.to_owned(), "url"),
         (

@@ -26,18 +26,18 @@ impl Notifications {
     ) -> anyhow::Result<()> {
         ensure!(
             self.urls.len() <= MAX_RECEIVERS,
-            "{KEY}.urls: {} receivers are too many; every payment is told to each of them, and {MAX_RECEIVERS} is the most",
+            "{KEY}.urls: {} URLs are too many; at most {MAX_RECEIVERS} are allowed",
             self.urls.len()
         );
         ensure!(
             self.urls.is_empty() || !self.secret.is_empty(),
-            "{KEY}.secret is missing: receivers must be able to tell our notifications from others'; give \"env:NAME\" or \"file:PATH\" of a whsec_ secret"
+            "{KEY}.secret is missing: receivers need it to verify webhooks; set \"env:NAME\" or \"file:PATH\" of a whsec_ secret"
         );
         let reserved = lane_of("");
         for lane in banks_lanes {
             ensure!(
                 self.urls.is_empty() || !lane.as_str().starts_with(reserved.as_str()),
-                "{KEY}: {lane} is the lane of a bank, and lanes that begin with {reserved} are for receivers, whose trouble must not stop payments; choose another for the bank"
+                "{KEY}: {lane} is the lane of a bank, but lanes that begin with {reserved} are reserved for webhooks; choose another lane for the bank"
             );
         }
         Ok(())

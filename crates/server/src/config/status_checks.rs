@@ -111,7 +111,7 @@ impl StatusCheck {
         let (one, ten) = (Decimal::ONE, Decimal::TEN);
         ensure!(
             (one..=ten).contains(&self.backoff_coefficient),
-            "status_check.backoff_coefficient must be from 1 to 10: each pause is the one before times this"
+            "status_check.backoff_coefficient must be from 1 to 10"
         );
         ensure!(
             (self.initial_interval_ms..=600_000).contains(&self.max_interval_ms),
@@ -119,7 +119,7 @@ impl StatusCheck {
         );
         ensure!(
             self.lane_share > Decimal::ZERO && self.lane_share <= one,
-            "status_check.lane_share must be above 0 and at most 1; 0.2 leaves four fifths of a gateway's lane to payments"
+            "status_check.lane_share must be above 0 and at most 1; for example, 0.2 leaves 80 % of a gateway's lane to payments"
         );
         Ok(())
     }

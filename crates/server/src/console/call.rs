@@ -146,7 +146,7 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 }
 
 fn unusual(_: axum::http::Error) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, "this address cannot be asked for")
+    Problem::new(StatusCode::BAD_REQUEST, "this page cannot be requested")
 }
 
 /// A part of an address, whatever is in it.

@@ -98,7 +98,7 @@ fn wrong(error: &str) -> Problem {
 /// The next part of the form.
 async fn next_field(form: &mut Multipart) -> Result<Option<Field<'_>>, Problem> {
     let field = form.next_field().await;
-    field.map_err(|_| wrong("the upload broke off; nothing of it was taken in"))
+    field.map_err(|_| wrong("the upload was interrupted; nothing was imported"))
 }
 
 /// The proof comes before the file, so nothing of a file from elsewhere is read on.
@@ -155,14 +155,14 @@ pub(super) async fn upload(
         Some((chunk, receiver))
     });
     let request = request.body(Body::from_stream(pieces));
-    let request = request.map_err(|_| wrong("this cannot be asked for"))?;
+    let request = request.map_err(|_| wrong("this cannot be requested"))?;
     let (answer, ()) = tokio::join!(console.answer(&session, request), feed);
     let bytes = axum::body::to_bytes(answer?.into_body(), 4096).await;
     let told: Option<Batch> = bytes
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let told = told.ok_or_else(|| {
-        let error = "the file was taken in, but its number was lost";
+        let error = "the file was imported, but its import id is unknown";
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error)
     })?;
     Ok(Redirect::to(&address(&told.batch_id)).into_response())

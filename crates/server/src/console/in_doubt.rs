@@ -123,12 +123,12 @@ pub(super) async fn list(
 /// The oldest, or the largest of a currency.
 fn orders(asked: &Asked, at_risk: &[Risk]) -> Vec<Tab> {
     let oldest = Tab {
-        name: "the oldest first".to_owned(),
+        name: "oldest first".to_owned(),
         address: asked.of_the_console("", ""),
         here: asked.largest.is_empty(),
     };
     let largest = at_risk.iter().map(|risk| Tab {
-        name: format!("the largest in {} first", risk.currency),
+        name: format!("largest in {} first", risk.currency),
         address: asked.of_the_console(&risk.currency, ""),
         here: asked.largest == risk.currency,
     });

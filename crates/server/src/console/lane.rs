@@ -208,7 +208,7 @@ impl Console {
         })
     }
 
-    /// The lane as it is now.
+    /// The current lane.
     async fn lane(&self, session: &Session, name: &str) -> Result<Option<Lane>, Problem> {
         let lanes: Vec<Lane> = self.get(session, "/admin/rate-limit/config").await?;
         Ok(lanes.into_iter().find(|lane| lane.config_name == name))
@@ -220,8 +220,7 @@ impl Console {
         if lane.is_some_and(|lane| lane.version == version) {
             return Ok(());
         }
-        let error =
-            "somebody has changed this lane since you opened the page; open it again and look";
+        let error = "this lane was changed after you opened the page; reload the page";
         Err(Problem::new(StatusCode::CONFLICT, error))
     }
 }
@@ -336,7 +335,7 @@ impl Console {
     /// What the API answers, for the browser as it is.
     async fn relayed(&self, session: &Session, address: &str) -> Result<Response, Problem> {
         let request = Request::get(address).body(Body::empty());
-        let unusual = |_| Problem::new(StatusCode::BAD_REQUEST, "this cannot be asked for");
+        let unusual = |_| Problem::new(StatusCode::BAD_REQUEST, "this cannot be requested");
         let answer = self.answer(session, request.map_err(unusual)?).await?;
         let kind = answer.headers().get(header::CONTENT_TYPE).cloned();
         let mut relayed = answer.into_body().into_response();

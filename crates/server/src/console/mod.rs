@@ -136,7 +136,7 @@ impl Console {
 /// Where the API takes an act without a reason, a person still says one.
 fn must_say_why(reason: &str) -> Result<(), Problem> {
     if reason.trim().is_empty() {
-        let error = "say why: the next person wants to know";
+        let error = "a reason is required";
         return Err(Problem::new(StatusCode::BAD_REQUEST, error));
     }
     Ok(())

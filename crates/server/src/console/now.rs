@@ -63,7 +63,7 @@ pub(super) struct Pause {
     pub(super) reason: String,
 }
 
-/// Why no time can be told.
+/// Why no estimate is available.
 #[derive(Deserialize)]
 struct Provisional {
     reason: String,
@@ -81,7 +81,7 @@ impl Lane {
     }
 }
 
-/// What is in doubt in one currency.
+/// Amount in doubt in one currency.
 #[derive(Deserialize)]
 pub(super) struct Risk {
     pub(super) currency: String,
@@ -143,7 +143,9 @@ impl Gate {
         };
         let drains = match (lane.drained_at, &lane.provisional) {
             (Some(at), _) => format!("in {}, at {}", lasting(at.duration_since(now)), clock(&at)),
-            (None, Some(provisional)) => format!("no time can be told: {}", provisional.reason),
+            (None, Some(provisional)) => {
+                format!("no estimate is available: {}", provisional.reason)
+            }
             (None, None) => "nothing waits".to_owned(),
         };
         Self {

@@ -153,7 +153,7 @@ pub(super) struct Payment {
     pub(super) timeline: Vec<Event>,
 }
 
-/// Why no time can be told.
+/// Why no estimate is available.
 #[derive(Deserialize)]
 pub(super) struct Provisional {
     pub(super) reason: String,

@@ -188,8 +188,7 @@ pub(super) async fn save(
     super::must_say_why(&form.reason)?;
     let now = console.in_force(&session, &form.whose).await?;
     if version(now.as_ref()).to_string() != form.version {
-        let error =
-            "somebody has changed this schedule since you opened the page; open it again and look";
+        let error = "this schedule was changed after you opened the page; reload the page";
         return Err(Problem::new(StatusCode::CONFLICT, error));
     }
     let mut wish = form.typed.wish();

@@ -17,14 +17,14 @@
   const open = () => {
     source = new EventSource(place.dataset.live);
     source.addEventListener("now", show);
-    source.addEventListener("trouble", (event) => say("lost", "What is below may be old: " + event.data));
+    source.addEventListener("trouble", (event) => say("lost", "The data below may be old: " + event.data));
     source.onerror = () => {
       const over = source.readyState === EventSource.CLOSED;
-      say("lost", over ? "Not live any more: open the page again, your session may have ended."
-                       : "Connection lost: what is below may be old. Trying again…");
+      say("lost", over ? "No longer live: reload the page. Your session may have ended."
+                       : "Connection lost: the data below may be old. Reconnecting…");
     };
   };
-  // A page that nobody sees keeps no connection.
+  // A hidden page keeps no connection.
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) { source?.close(); source = null; } else if (!source) open();
   });

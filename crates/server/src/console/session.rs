@@ -162,7 +162,7 @@ impl IntoResponse for Refusal {
             Self::Stranger => StatusCode::FORBIDDEN.into_response(),
             Self::SignIn => Redirect::to(SIGN_IN).into_response(),
             Self::Full => {
-                let error = "too many requests at once; try again";
+                let error = "too many concurrent requests; try again";
                 Problem::new(StatusCode::SERVICE_UNAVAILABLE, error).into_response()
             }
             Self::Away(error) => Problem::store_away(&error).into_response(),
@@ -240,7 +240,7 @@ fn same(given: &[u8], proof: &str) -> bool {
 impl Problem {
     pub(super) fn not_ours() -> Self {
         let error =
-            "this form is old or from elsewhere; open the page again and send it from there";
+            "this form has expired or is from another site; reload the page and submit it again";
         Self::new(StatusCode::FORBIDDEN, error)
     }
 }
@@ -260,7 +260,7 @@ pub(super) async fn ask(State(console): State<Console>, Query(next): Query<Next>
     let said = match (&next.out, next.next.is_empty()) {
         (Some(_), _) => "You have signed out.",
         (None, true) => "",
-        (None, false) => "Sign in to go on; a session ends after twelve hours.",
+        (None, false) => "Sign in to continue. A session ends after twelve hours.",
     };
     SignInPage::new(said, &next.next).into_response()
 }
@@ -290,7 +290,7 @@ pub(super) async fn sign_in(
             .wrong
             .note(seat.as_ref().map(Seat::from))
             .await;
-        let page = SignInPage::new("This token is not known here.", &form.next);
+        let page = SignInPage::new("Unknown token.", &form.next);
         return (StatusCode::UNAUTHORIZED, page).into_response();
     }
     match console.sessions.begin(token).await {

@@ -99,20 +99,20 @@ impl Shell {
 /// Only words of ours: an address cannot put its own on the page.
 fn notice(done: &str) -> &'static str {
     match done {
-        "paused" => "The lane is paused. No new send begins from now on.",
-        "resumed" => "The lane sends again.",
-        "limit" => "The limit is changed, on every node.",
+        "paused" => "The lane is paused. It starts no new sends.",
+        "resumed" => "The lane is resumed.",
+        "limit" => "The limit is changed on every node.",
         "cancelled" => "The payment is cancelled.",
-        "released" => "The payment is released and goes on.",
+        "released" => "The payment is released.",
         "rescheduled" => "The payment is rescheduled.",
-        "resolved" => "Recorded. It is no longer in doubt.",
-        "nothing" => "Nothing that was last sent on that day is in doubt.",
-        "proposed" => "Proposed. A second person must decide the same.",
+        "resolved" => "Resolved. It is no longer in doubt.",
+        "nothing" => "No payment that was last sent on that day is in doubt.",
+        "proposed" => "Recorded as a proposal. A second person must confirm it.",
         "replayed" => "Replayed: it is back in the queue, as its next run.",
-        "moved" => "The invoice has another time.",
-        "scheduled" => "The schedule is in force. What is queued keeps its time.",
-        "asked" => "The gateways are being asked.",
-        "switched" => "Recorded, and in force on every node.",
+        "moved" => "The invoice is rescheduled.",
+        "scheduled" => "The schedule is in force. Queued invoices keep their time.",
+        "asked" => "The status check has started.",
+        "switched" => "Saved. The change applies to every node.",
         _ => "",
     }
 }
@@ -141,7 +141,7 @@ pub(super) struct ErrorPage {
 impl ErrorPage {
     pub(super) fn of(problem: Problem) -> Response {
         let title = match problem.status {
-            StatusCode::NOT_FOUND => "Not there",
+            StatusCode::NOT_FOUND => "Not found",
             StatusCode::FORBIDDEN => "Not allowed",
             StatusCode::CONFLICT => "Not possible now",
             status if status.is_client_error() => "Not accepted",

@@ -183,7 +183,7 @@ fn some(ids: &[String]) -> String {
     match left(ids.len()) {
         0 => shown,
         left => format!(
-            "{shown} … and {} more; the API tells all of them",
+            "{shown} … and {} more; the API lists all of them",
             grouped(&left)
         ),
     }
@@ -229,7 +229,7 @@ pub(super) async fn page(
         if problem.status != StatusCode::NOT_FOUND {
             return problem;
         }
-        let error = format!("there is no status check {id}; it may be older than they are kept");
+        let error = format!("there is no status check {id}; its retention may have ended");
         Problem::new(StatusCode::NOT_FOUND, error)
     })?;
     let wanted = format!("{at}/gateways{}", query(&[("after", &asked.after)]));

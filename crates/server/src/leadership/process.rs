@@ -363,7 +363,7 @@ async fn resign(among: &dyn Leadership, epoch: Epoch) -> bool {
         let mut tries = 0;
         while let Err(error) = among.resign(epoch).await {
             tries += 1;
-            tracing::warn!(%error, tries, "the store cannot be told that this process leads no more");
+            tracing::warn!(%error, tries, "cannot record in the store that this process no longer leads");
             sleep(TRIES.pause_after(tries)).await;
         }
     };

@@ -88,7 +88,7 @@ impl RunningTerm {
 
     /// No further turn, no further step; waits until what was sent is answered and the answers are written.
     pub(crate) async fn quiesce(&mut self) {
-        self.cease("this process hands over");
+        self.cease("this process is handing over");
         self.engine.stop();
         let ended = async { while self.services.join_next().await.is_some() {} };
         if timeout(SERVICES_END_WITHIN, ended).await.is_err() {

@@ -89,10 +89,7 @@ const COUNTERS: [(&str, &str); 24] = [
         "tollgate_api_connections_cut_off_total",
         "connections that were cut off to make room for others",
     ),
-    (
-        "tollgate_bulk_lines_total",
-        "lines of bulk files, by what became of them",
-    ),
+    ("tollgate_bulk_lines_total", "lines of imports, by result"),
 ];
 
 const GAUGES: [(&str, &str); 26] = [
@@ -140,7 +137,7 @@ const GAUGES: [(&str, &str); 26] = [
         "dispatch_queue_depth",
         "items in the queue, by type and status",
     ),
-    ("tollgate_in_doubt", "items whose outcome nobody knows"),
+    ("tollgate_in_doubt", "items in doubt: sent, outcome unknown"),
     (
         "tollgate_in_doubt_minor_units",
         "the amount at risk in them, in minor units",
@@ -150,10 +147,7 @@ const GAUGES: [(&str, &str); 26] = [
         "how long the oldest has been in doubt",
     ),
     ("tollgate_api_connections", "connections of the API"),
-    (
-        "tollgate_bulks_running",
-        "bulk files that are being taken in",
-    ),
+    ("tollgate_bulks_running", "imports in progress"),
     ("tollgate_lane_open", "1 while the lane sends"),
     (
         "tollgate_lane_refusal_storm",
@@ -167,11 +161,11 @@ const GAUGES: [(&str, &str); 26] = [
     ),
     (
         "tollgate_lane_planned_late",
-        "items that will miss their deadline, or have one while no time can be told",
+        "items that will miss their deadline, or have one and no estimate",
     ),
     (
         "tollgate_lane_drain_seconds",
-        "until the last of what waits is sent; +Inf if no time can be told",
+        "time until the last waiting item is sent; +Inf without an estimate",
     ),
     (
         "tollgate_lane_slot_to_turn_seconds",

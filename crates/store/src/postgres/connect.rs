@@ -32,7 +32,9 @@ impl Address {
         let tls = match config.get_ssl_mode() {
             SslMode::Require => Some(MakeRustlsConnect::new(verified(root_file.as_deref())?)),
             _ if root_file.is_some() => {
-                return Err("the store's URL names an sslrootcert, which is of no use without sslmode=require".into());
+                return Err(
+                    "the store's URL has an sslrootcert, which requires sslmode=require".into(),
+                );
             }
             _ => None,
         };

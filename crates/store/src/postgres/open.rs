@@ -97,7 +97,7 @@ async fn prepare_on(client: &mut Client, address: &Address) -> Result<(), String
     let (server, database) = (address.server(), address.database());
     migrate(client).await.map_err(|trouble| match trouble {
         Trouble::Newer => format!(
-            "the database {database:?} on {server} was written by a newer release of tollgate; start that release, or give another database"
+            "the database {database:?} on {server} was written by a newer release of tollgate; start that release, or use another database"
         ),
         Trouble::Another => format!(
             "the database {database:?} on {server} {}",
@@ -168,7 +168,7 @@ fn explain_connect(address: &Address, error: &Error) -> String {
     let (server, database, user) = (address.server(), address.database(), address.user());
     if let Some(why) = refused_certificate(error) {
         return format!(
-            "the certificate of {server} is not trusted: {why}; name the right authority with sslrootcert in the store's URL, and the host as the certificate does"
+            "the certificate of {server} is not trusted: {why}; set the certificate authority with sslrootcert in the store's URL, and use the host name of the certificate"
         );
     }
     match error.code() {
@@ -176,7 +176,7 @@ fn explain_connect(address: &Address, error: &Error) -> String {
             format!("{server} refused the password of user {user:?}; check the store's URL")
         }
         Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION) => format!(
-            "{server} does not let user {user:?} in: {}; check the user, pg_hba.conf, and whether it wants ?sslmode=require",
+            "{server} rejected user {user:?}: {}; check the user, pg_hba.conf, and whether it wants ?sslmode=require",
             describe(error)
         ),
         Some(&SqlState::INVALID_CATALOG_NAME) => format!(

@@ -39,7 +39,8 @@ impl From<Failed> for rusqlite::Error {
 pub(super) fn store_error(error: rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Unavailable(
-            "the disk is full; nothing was written. Free some space and it goes on".into(),
+            "the disk is full; nothing was written. Tollgate continues when you free some space"
+                .into(),
         ),
         Some(
             ErrorCode::DatabaseBusy

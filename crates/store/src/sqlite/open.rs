@@ -156,7 +156,7 @@ fn lock_file(path: &Path) -> StoreResult<File> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StoreError::Unavailable(format!(
-            "{} is in use by another process; stop it, or give this one a file of its own",
+            "{} is in use by another process; stop it, or use another file",
             path.display()
         ))),
         Err(TryLockError::Error(error)) => Err(explain(path, error)),
@@ -205,7 +205,7 @@ fn explain(path: &Path, trouble: impl Into<Trouble>) -> StoreError {
     let file = path.display();
     StoreError::Unavailable(match trouble.into() {
         Trouble::Newer => format!(
-            "{file} was written by a newer release of tollgate; start that release, or another file"
+            "{file} was written by a newer release of tollgate; start that release, or use another file"
         ),
         Trouble::Another => format!("{file} {MADE_BY_ANOTHER_BUILD}"),
         Trouble::NotADatabase => {

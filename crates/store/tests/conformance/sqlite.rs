@@ -274,7 +274,7 @@ async fn a_file_of_another_build_of_the_same_version_is_refused() {
     connection.execute(other, []).unwrap();
     let why = file.refusal();
     assert!(why.contains("another build of the same version"), "{why}");
-    assert!(why.contains("make it anew"), "{why}");
+    assert!(why.contains("create the database again"), "{why}");
 }
 
 #[tokio::test]

@@ -97,7 +97,7 @@ async fn a_schema_of_another_build_of_the_same_version_is_left_alone() {
     cluster::sql(&url, other).await;
     let why = refusal(&url).await;
     assert!(why.contains("another build of the same version"), "{why}");
-    assert!(why.contains("make it anew"), "{why}");
+    assert!(why.contains("create the database again"), "{why}");
 }
 
 #[tokio::test]

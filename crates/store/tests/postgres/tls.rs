@@ -107,7 +107,10 @@ async fn a_root_file_that_is_of_no_use_is_named() {
             "sslmode=require&sslrootcert=/nowhere.pem".into(),
             "cannot be read",
         ),
-        ("sslrootcert=/nowhere.pem".into(), "without sslmode=require"),
+        (
+            "sslrootcert=/nowhere.pem".into(),
+            "requires sslmode=require",
+        ),
     ];
     for (options, sentence) in cases {
         let why = refusal(&url(&options)).await;

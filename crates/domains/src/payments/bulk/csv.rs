@@ -53,7 +53,7 @@ impl Table {
             let shown: String = name.chars().take(MOST_SHOWN).collect();
             match COLUMNS.iter().find(|column| **column == name) {
                 None => {
-                    let what = format!("is not a column of a payment; there are {}", listed());
+                    let what = format!("is not a column of a payment; known: {}", listed());
                     wrong.insert(shown, what);
                 }
                 Some(column) if columns.contains(column) => {
@@ -92,7 +92,7 @@ impl Table {
                     Ok(value) => value,
                     // Text that is not JSON stays text, and is then told to be no object.
                     Err(Refused::Syntax(_)) => Value::String(cell.to_owned()),
-                    Err(refused) => return Err(format!("has metadata whose field {refused}")),
+                    Err(refused) => return Err(format!("has invalid metadata: a field {refused}")),
                 },
                 _ => Value::String(cell.to_owned()),
             };

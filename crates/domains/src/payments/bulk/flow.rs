@@ -71,7 +71,7 @@ impl Step for AdmitChunk {
                 let noted = world.store.chunk_failed(&self.chunk, &trouble.why).await?;
                 if let Some(tries) = noted {
                     let (chunk, error) = (&self.chunk, trouble.why);
-                    tracing::error!(%chunk, tries, error, "the chunk could not be taken in; it is tried again");
+                    tracing::error!(%chunk, tries, error, "the chunk could not be processed; it is tried again");
                     deferred::count("chunk");
                 }
                 Ok(false)
@@ -103,7 +103,7 @@ impl AdmitChunk {
         match turn {
             ChunkTurn::Now => {}
             ChunkTurn::OutOfOrder => {
-                tracing::warn!(chunk = %self.chunk, "taken in before an earlier chunk, which keeps failing");
+                tracing::warn!(chunk = %self.chunk, "processed before an earlier chunk, which keeps failing");
                 world.store.order_lost(&self.chunk.bulk).await?;
             }
             ChunkTurn::Wait | ChunkTurn::HeldBack => {

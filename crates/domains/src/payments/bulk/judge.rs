@@ -105,7 +105,7 @@ impl Read {
     }
 }
 
-const KNOWN: &str = "is known with other content; a changed payment needs an id of its own";
+const KNOWN: &str = "already exists with different content; use a new id for a changed payment";
 
 enum Judged {
     Accepted(Placed),
@@ -123,7 +123,7 @@ fn judge(verdict: Verdict, flow: &FlowId) -> Judged {
         Verdict::Conflict => Judged::Conflict,
         Verdict::Invalid(details) => Judged::Rejected(details),
         Verdict::Refused { rule, message } => Judged::Rejected(one(&rule, message)),
-        Verdict::Deferred => Judged::Rejected(one("line", "could not be judged; send it again")),
+        Verdict::Deferred => Judged::Rejected(one("line", "could not be processed; send it again")),
     }
 }
 
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(
             said,
             [
-                "3 taken: paymentId is known with other content; a changed payment needs an id of its own",
+                "3 taken: paymentId already exists with different content; use a new id for a changed payment",
                 "5 new: paymentId is also on line 1, with other content",
                 "7 -: line is not JSON: expected ident at line 1 column 2",
                 "8 bad id: paymentId may only contain A-Z a-z 0-9 _ - . :",

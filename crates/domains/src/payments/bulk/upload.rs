@@ -29,7 +29,7 @@ impl std::fmt::Debug for BulkIntake {
 #[derive(Debug, Error)]
 pub enum UploadError {
     /// The file as a whole cannot be taken, by field.
-    #[error("the file is wrong: {}", in_one_line(.0))]
+    #[error("invalid file: {}", in_one_line(.0))]
     Invalid(Details),
     /// The key was used for other content.
     #[error("{0}")]
@@ -101,7 +101,7 @@ impl BulkIntake {
                 return Ok(bulk);
             }
         }
-        let why = "too many uploads begin at once";
+        let why = "too many uploads start at once";
         Err(StoreError::Unavailable(why.to_owned()))
     }
 }
@@ -138,7 +138,7 @@ impl Upload {
         };
         if known.digest != whole.digest {
             return Err(UploadError::Conflict(format!(
-                "this Idempotency-Key was used for another file, batch {}; choose another key",
+                "this Idempotency-Key was already used for another file (import {}); choose another key",
                 known.bulk
             )));
         }
@@ -167,8 +167,7 @@ async fn add(store: &dyn Store, bulk: &BulkId, chunks: Vec<NewChunk>) -> Result<
 }
 
 fn gone() -> UploadError {
-    let why =
-        "the upload took too long and was given up; nothing of it was taken in, send it again";
+    let why = "the upload took too long; nothing was imported, send it again";
     UploadError::Gone(why.to_owned())
 }
 

@@ -83,17 +83,16 @@ pub(super) fn check_moments(rule: &RuleText, kind: &Kind) -> Result<(), String> 
     }
     let names_execution = at.is_some_and(|at| at.contains(&At::Execution));
     match kind {
-        Kind::Count(_) if names_execution || rule.on_failure.is_some() => Err(
-            "counts what was taken in and is judged at intake only; remove at and on_failure"
-                .to_owned(),
-        ),
+        Kind::Count(_) if names_execution || rule.on_failure.is_some() => {
+            Err("is only evaluated at intake; remove at and on_failure".to_owned())
+        }
         Kind::Count(_) => Ok(()),
         Kind::Require(_) if at.is_some() && !names_execution && rule.on_failure.is_some() => {
-            Err("on_failure belongs to a rule that is judged at execution".to_owned())
+            Err("on_failure is only allowed with a rule that is evaluated at execution".to_owned())
         }
         Kind::Require(expression) => match expression.speaks_of(&OF_THE_MOMENT) {
             Some(name) if at.is_none() => Err(format!(
-                "speaks of {name}, which changes between intake and execution; say when it is judged: at = [\"intake\"], [\"execution\"] or both"
+                "uses {name}, which changes between intake and execution; set at = [\"intake\"], [\"execution\"] or both"
             )),
             _ => Ok(()),
         },

@@ -42,7 +42,7 @@ fn the_first_rule_that_is_against_it_refuses_a_payment() {
             "5",
             "USD",
             "tagged",
-            "which desk? (the rule could not be judged: there is no \"desk\")",
+            "which desk? (the rule could not be evaluated: there is no \"desk\")",
         ),
     ];
     for (amount, currency, rule, message) in table {
@@ -83,23 +83,23 @@ fn a_rule_says_when_it_is_judged_if_it_speaks_of_the_moment() {
         assert!(read(&rules).is_ok(), "{rules}");
     }
     let wrong = [
-        (rule("executeAt > 0", json!({})), "speaks of executeAt"),
-        (rule("deadline == null", json!({})), "speaks of deadline"),
-        (rule("!holdIfLate", json!({})), "speaks of holdIfLate"),
+        (rule("executeAt > 0", json!({})), "uses executeAt"),
+        (rule("deadline == null", json!({})), "uses deadline"),
+        (rule("!holdIfLate", json!({})), "uses holdIfLate"),
         (
             rule("[1, 2].all(n, n < now)", json!({})),
-            "speaks of now, which changes between intake and execution",
+            "uses now, which changes between intake and execution",
         ),
-        (rule("{'a': now}.a > 0", json!({})), "speaks of now"),
+        (rule("{'a': now}.a > 0", json!({})), "uses now"),
         (rule("true", json!({"at": []})), "at must name"),
         (
             rule("true", json!({"at": ["intake"], "onFailure": "hold"})),
-            "on_failure belongs",
+            "on_failure is only allowed",
         ),
-        (counting(both), "judged at intake only"),
+        (counting(both), "only evaluated at intake"),
         (
             counting(json!({"onFailure": "hold"})),
-            "judged at intake only",
+            "only evaluated at intake",
         ),
     ];
     for (rules, said) in wrong {
@@ -186,11 +186,11 @@ fn every_wrong_rule_is_one_sentence_and_all_are_told() {
         ),
         (
             json!({"name": "a", "message": "m", "require": "true", "zone": "UTC"}),
-            "belong to a daily_total",
+            "only allowed with daily_total",
         ),
         (
             json!({"name": "a", "message": " ", "require": "true"}),
-            "message must say",
+            "message must have",
         ),
         (
             json!({"name": "", "message": "m", "require": "true"}),
@@ -198,7 +198,7 @@ fn every_wrong_rule_is_one_sentence_and_all_are_told() {
         ),
         (
             json!({"name": "lane", "message": "m", "require": "true"}),
-            "built in",
+            "built-in",
         ),
         (
             json!({"name": "a", "message": "m", "duplicateWithinSecs": 0}),
@@ -228,7 +228,10 @@ fn every_wrong_rule_is_one_sentence_and_all_are_told() {
     assert!(read(&json!(rules)).unwrap_err().len() >= count);
     let good = json!({"name": "a", "message": "m", "require": "true"});
     let told = read(&json!([good, good])).unwrap_err();
-    assert_eq!(told, ["rules[1] \"a\": has the name of a rule before it"]);
+    assert_eq!(
+        told,
+        ["rules[1] \"a\": has the same name as an earlier rule"]
+    );
     let many: Vec<_> = (0..=MOST_RULES)
         .map(|n| json!({"name": format!("r{n}"), "message": "m", "require": "true"}))
         .collect();

@@ -114,7 +114,7 @@ fn the_result_names_each_payment_once_by_what_came_of_it() {
             {"chunkIndex": 1, "paymentIds": ["c"], "error": "no c", "stage": "PGI"},
             {"chunkIndex": 1, "paymentIds": ["e"], "error": "no e", "stage": "PGI"},
             {"chunkIndex": 2, "paymentIds": ["f", "g"], "error": "down", "stage": "IDB"},
-            {"chunkIndex": 3, "paymentIds": ["h"], "error": "it was not reached", "stage": "IDB"},
+            {"chunkIndex": 3, "paymentIds": ["h"], "error": "not processed", "stage": "IDB"},
         ]},
         "gatewayLookupFailed": ["z"],
     });
