@@ -23,7 +23,7 @@ use crate::process::Process;
 use crate::stopwatch;
 
 /// Sends a second; the bank refuses what is more.
-pub(crate) const LIMITS: [u32; 2] = [50, 1000];
+pub(crate) const LIMITS: [u32; 3] = [50, 500, 1000];
 const WINDOW_SECS: u32 = 4;
 
 #[derive(Debug, Clone, Copy)]

@@ -37,8 +37,8 @@ pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
         }
     }
     let peer = peer_section(plan)?;
-    let note = " Three nodes keep their flows on Temporal's development server (SQLite, one process), which can run \
-                some tens of flows a second on this machine: it is what binds there, not the gate.";
+    let note = " Three nodes keep their flows on Temporal's development server (SQLite, one process), with the default \
+                number of items per flow.";
     Ok(table(plan.size, &cells, note) + &peer)
 }
 

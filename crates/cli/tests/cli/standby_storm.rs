@@ -347,7 +347,7 @@ fn a_standby_with_other_settings_says_so_and_does_not_lead() {
     eventually("it is said again", Duration::from_secs(30), || {
         let said = odd.log();
         let mut said = said.iter();
-        said.find(|line| line.contains("nobody leads, and this process does not"))
+        said.find(|line| line.contains("there is no leader, and this process does not take over"))
             .cloned()
     });
     // Somebody with the leader's settings takes over; until then nobody does.

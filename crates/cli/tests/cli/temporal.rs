@@ -415,7 +415,7 @@ fn starts_that_cannot_succeed_on_temporal_are_one_sentence() {
             nowhere.as_str(),
             "no namespace \"nowhere\"",
         ),
-        ("sqlite:t.db", &temporal.url(), "SQLite"),
+        ("sqlite:t.db", &temporal.url(), "requires PostgreSQL"),
         (&place.database, "temporal://somewhere", "engine.url"),
     ];
     for (store, engine, expected) in table {

@@ -149,7 +149,7 @@ fn unplanned(payment_id: ItemId, status: PaymentStatus, init_flow: FlowId) -> Cr
     }
 }
 
-/// `Prefer: respond-async` waits not at all, `Prefer: wait=N` for so many seconds.
+/// `Prefer: respond-async` does not wait, `Prefer: wait=N` waits for up to N seconds.
 fn wait(headers: &HeaderMap) -> Duration {
     let all = headers.get_all("prefer");
     let mut preferences = all

@@ -319,7 +319,7 @@ impl Process {
             Some(other) => {
                 if !std::mem::replace(&mut self.has_said_why, true) {
                     tracing::error!(
-                        "nobody leads, and this process does not: its settings are not the last leader's ({difference}), and {other} has not ended in order; start a process with the leader's settings, or restart this one"
+                        "there is no leader, and this process does not take over: its settings are not the last leader's ({difference}), and {other} has not ended in order; start a process with the leader's settings, or restart this one"
                     );
                 }
                 false
