@@ -172,7 +172,9 @@ async fn work(database: String, bank: String) {
                 let item = Item::new(&item_type(), &claimed.id);
                 let sent = sender.send(&job(&claimed.id, claimed.run)).await;
                 if let Ok(Sent::Done(_)) = sent {
-                    let paid = StatusMove::new(&["ACCEPTED"], "PROCESSING");
+                    // A run that lost the item may have settled it.
+                    let from = ["SCHEDULED", "IN_DOUBT", "ACCEPTED"];
+                    let paid = StatusMove::new(&from, "PROCESSING");
                     // If this fails the claim goes stale, and its past tells the next node.
                     let _ = store.finish(&item, claimed.run, paid).await;
                 }
