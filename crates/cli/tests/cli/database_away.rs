@@ -20,7 +20,7 @@ use crate::served::{Setting, eventually};
 const LIMIT: u32 = 50;
 /// Accepted before, while the lane is paused: a backlog that takes seconds at the full rate.
 const BEFORE: usize = 400;
-const RATE_IS_BACK_WITHIN: Duration = Duration::from_secs(10);
+const RATE_IS_BACK_WITHIN: Duration = Duration::from_secs(30);
 /// Everything in the process that looks for the database together tries at most so often.
 const MOST_CONNECTIONS_A_SECOND: u128 = 5;
 const FIRST_TRIES: Duration = Duration::from_secs(1);
