@@ -114,11 +114,15 @@ impl Intake {
             Acceptance::New(request) => {
                 let flow = init_flow(&request);
                 // It is durable: what cannot be started now is started by a later look.
-                let is_started = self.start_or_note(&request).await.unwrap_or(false);
-                if !is_started || wait.is_zero() {
-                    return Ok(Accepted::Initializing { init_flow: flow });
+                let started = self.start_or_note(&request).await.ok().flatten();
+                match started {
+                    Some(Started::New) if !wait.is_zero() => {
+                        self.answered(&payment, flow, wait).await
+                    }
+                    // The same payment was planned between our look at it and our row. A later look ends the row.
+                    Some(Started::Already) => self.repeated(request, &hash, wait).await,
+                    _ => Ok(Accepted::Initializing { init_flow: flow }),
                 }
-                self.answered(&payment, flow, wait).await
             }
         }
     }
@@ -278,13 +282,13 @@ impl Intake {
     }
 
     /// Starts the flow of a request's current try.
-    pub(super) async fn start_try(&self, request: &RequestView) -> Result<(), IntakeError> {
+    pub(super) async fn start_try(&self, request: &RequestView) -> Result<Started, IntakeError> {
         let payment = serde_json::from_str(&request.document)
             .map_err(|e| IntakeError::Failed(format!("request {}: {e}", request.id)))?;
         let input = InitInput {
             payments: vec![payment],
         };
-        self.start(&init_flow(request), &input).await.map(drop)
+        self.start(&init_flow(request), &input).await
     }
 
     async fn start(&self, init_flow: &FlowId, input: &InitInput) -> Result<Started, IntakeError> {

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::ports::{FlowView, RequestView, StoreResult};
+use tollgate_core::ports::{FlowView, RequestView, Started, StoreResult};
 
 use super::intake::{Intake, IntakeError, init_flow};
 use super::{deferred, item, item_type};
@@ -43,7 +43,7 @@ impl Intake {
                 // Whoever accepted it died before the start, or the engine was away.
                 FlowView::NotFound => {
                     self.store.look_later(&name, request.tries).await?;
-                    return self.start_or_note(&request).await;
+                    return Ok(self.start_or_note(&request).await?.is_some());
                 }
                 FlowView::Failed { error } => {
                     let why = format!("its init flow failed: {error}");
@@ -56,16 +56,21 @@ impl Intake {
             return Ok(false);
         }
         request.tries += 1;
-        self.start_or_note(&request).await
+        Ok(self.start_or_note(&request).await?.is_some())
     }
 
-    /// Starts a request's current try; false if it cannot be started now.
-    pub(super) async fn start_or_note(&self, request: &RequestView) -> Result<bool, IntakeError> {
-        let Err(error) = self.start_try(request).await else {
-            return Ok(true);
-        };
-        self.note(request, &error.to_string()).await?;
-        Ok(false)
+    /// Starts a request's current try; nothing if it cannot be started now.
+    pub(super) async fn start_or_note(
+        &self,
+        request: &RequestView,
+    ) -> Result<Option<Started>, IntakeError> {
+        match self.start_try(request).await {
+            Ok(started) => Ok(Some(started)),
+            Err(error) => {
+                self.note(request, &error.to_string()).await?;
+                Ok(None)
+            }
+        }
     }
 
     async fn note(&self, request: &RequestView, why: &str) -> Result<(), IntakeError> {
