@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::postgres::{self, Phase};
 use crate::task::Task;
 
-const USAGE: &str = "usage: tollgate-bench [sqlite|postgres|temporal] [w1|w2|w3|w4|w5|w6|w7|w8|w9|starts|consoles|all] \
+const USAGE: &str = "usage: tollgate-bench [sqlite|postgres|temporal] [w1|w2|w3|w4|w5|w6|w7|w8|w9|w10|feeds|starts|consoles|all] \
                      [--size small|full] [--rounds N] [--out FILE]";
 
 #[derive(Debug)]
@@ -58,6 +58,10 @@ pub(crate) enum Workload {
     W8,
     /// What one payment costs.
     W9,
+    /// A job over many items beside a storm.
+    W10,
+    /// Records of a topic beside the same payments as a file, and a steady stream of them.
+    Feeds,
     /// How much of Temporal's rate of starts is left when the dispatcher makes them.
     Starts,
     /// What open consoles cost, and how long their pages take.
@@ -90,6 +94,8 @@ impl Store {
                 Workload::W5,
                 Workload::W8,
                 Workload::W9,
+                Workload::W10,
+                Workload::Feeds,
                 Workload::Consoles,
             ],
             Self::Postgres => &[
@@ -99,6 +105,8 @@ impl Store {
                 Workload::W4,
                 Workload::W6,
                 Workload::W9,
+                Workload::W10,
+                Workload::Feeds,
             ],
             Self::Temporal => &[Workload::W7, Workload::Starts],
         }
@@ -125,6 +133,8 @@ impl Workload {
             "w7" => Self::W7,
             "w8" => Self::W8,
             "w9" => Self::W9,
+            "w10" => Self::W10,
+            "feeds" => Self::Feeds,
             "starts" => Self::Starts,
             "consoles" => Self::Consoles,
             _ => return None,
@@ -142,6 +152,8 @@ impl Workload {
             Self::W7 => "w7",
             Self::W8 => "w8",
             Self::W9 => "w9",
+            Self::W10 => "w10",
+            Self::Feeds => "feeds",
             Self::Starts => "starts",
             Self::Consoles => "consoles",
         }
@@ -256,8 +268,8 @@ mod tests {
         let arguments = parse("").unwrap();
         let all = [Store::Sqlite, Store::Postgres, Store::Temporal];
         assert_eq!(arguments.stores, all);
-        assert_eq!(arguments.workloads(Store::Sqlite).len(), 7);
-        assert_eq!(arguments.workloads(Store::Postgres).len(), 6);
+        assert_eq!(arguments.workloads(Store::Sqlite).len(), 9);
+        assert_eq!(arguments.workloads(Store::Postgres).len(), 8);
         assert_eq!((arguments.size, arguments.rounds), (Size::Full, 3));
         assert!(arguments.out(Store::Sqlite).ends_with("results/sqlite.md"));
         assert!(
@@ -286,7 +298,7 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_refused() {
         for line in [
-            "w10",
+            "w11",
             "postgres w5",
             "--out x",
             "--size huge",

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod cost;
+mod feeds;
 mod http;
 mod measure;
 mod payments;

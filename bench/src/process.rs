@@ -43,9 +43,14 @@ impl Process {
 
     /// `tollgate sandbox`, with a ledger of its own.
     pub(crate) fn bank(limit: u32) -> Result<Self> {
+        Self::bank_as(limit, "contract")
+    }
+
+    /// One that speaks another API.
+    pub(crate) fn bank_as(limit: u32, api: &str) -> Result<Self> {
         let address = free()?;
         let mut command = Command::new(binary()?);
-        command.args(["sandbox", "--listen", &address.to_string()]);
+        command.args(["sandbox", "--listen", &address.to_string(), "--as", api]);
         command.args(["--limit", &limit.to_string()]);
         // It tells people where it is.
         command.stderr(Stdio::null());

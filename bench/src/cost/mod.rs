@@ -26,6 +26,11 @@ const LIMIT: u32 = 200;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Both stores: what has ended, and flows that still run.
 const ENDED: &str = "SELECT count(*) FROM item_queue WHERE finished_at IS NOT NULL";
+/// Events are on, and brokers take none: what a move writes, without what its publication deletes.
+pub(crate) const EVENTS: &str =
+    "events = {kind = \"kafka\", brokers = [\"127.0.0.1:9\"], topic = \"events\"}";
+pub(crate) const EVENTS_NOTE: &str =
+    " With events on, brokers take none: their rows are kept, and their deletion is not counted.";
 const RUNNING: &str = "SELECT count(*) FROM flow WHERE state IN ('PENDING', 'LIVE')";
 
 /// What all payments of a round have cost together.
@@ -45,9 +50,9 @@ struct Stage {
 }
 
 impl Stage {
-    fn serve(store: &str) -> Result<Self> {
+    fn serve(store: &str, more: &str) -> Result<Self> {
         let bank = Process::bank(LIMIT)?;
-        let server = Process::serve(store, &bank.url(), "")?;
+        let server = Process::serve(store, &bank.url(), more)?;
         Ok(Self { bank, server })
     }
 

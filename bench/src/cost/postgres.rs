@@ -11,14 +11,14 @@ use crate::postgres::server::Server;
 use crate::postgres::target::connect;
 
 /// One round, in a fresh database.
-pub(crate) async fn measure(server: &Server, folder: &Path) -> Result<Cost> {
+pub(crate) async fn measure(server: &Server, folder: &Path, more: &str) -> Result<Cost> {
     let url = server.database().await;
     // Tables, settings and lanes are made by a first start.
-    let first = Stage::serve(&url)?;
+    let first = Stage::serve(&url, more)?;
     first.set_limit()?;
     drop(first);
     let meter = Meter::begin(server, &url).await?;
-    let stage = Stage::serve(&url)?;
+    let stage = Stage::serve(&url, more)?;
     stage.hand_in(folder)?;
     let looker = connect(&url).await?;
     loop {

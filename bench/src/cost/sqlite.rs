@@ -11,9 +11,9 @@ use rusqlite::Connection;
 use super::{COUNT, Cost, ENDED, LOOK_EVERY, RUNNING, Stage};
 
 /// One round: two runs, one for the rows and one for the bytes.
-pub(crate) fn measure(rows_in: &Path, bytes_in: &Path) -> Result<Cost> {
-    let row_versions = count_rows(rows_in)?;
-    let [wal_bytes, kept_bytes] = count_bytes(bytes_in)?;
+pub(crate) fn measure(rows_in: &Path, bytes_in: &Path, more: &str) -> Result<Cost> {
+    let row_versions = count_rows(rows_in, more)?;
+    let [wal_bytes, kept_bytes] = count_bytes(bytes_in, more)?;
     Ok(Cost {
         row_versions,
         wal_bytes,
@@ -21,8 +21,8 @@ pub(crate) fn measure(rows_in: &Path, bytes_in: &Path) -> Result<Cost> {
     })
 }
 
-fn count_rows(folder: &Path) -> Result<f64> {
-    let db = prepared(folder)?;
+fn count_rows(folder: &Path, more: &str) -> Result<f64> {
+    let db = prepared(folder, more)?;
     db.execute_batch("CREATE TABLE w9 (rows INTEGER); INSERT INTO w9 VALUES (0)")?;
     let tables: Vec<String> = db
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'w9'")?
@@ -37,20 +37,20 @@ fn count_rows(folder: &Path) -> Result<f64> {
         }
     }
     drop(db);
-    pay_all(folder)?;
+    pay_all(folder, more)?;
     let db = Connection::open(file(folder))?;
     let rows: u32 = db.query_row("SELECT rows FROM w9", [], |row| row.get(0))?;
     Ok(f64::from(rows))
 }
 
-fn count_bytes(folder: &Path) -> Result<[f64; 2]> {
-    let before = size(&prepared(folder)?)?;
+fn count_bytes(folder: &Path, more: &str) -> Result<[f64; 2]> {
+    let before = size(&prepared(folder, more)?)?;
     // What it has not read yet stays in the log, and the log is not begun again.
     let reader = Connection::open(file(folder))?;
     reader.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
     let log = folder.join("cost.db-wal");
     let begun = fs::metadata(&log).map_or(0, |log| log.len());
-    pay_all(folder)?;
+    pay_all(folder, more)?;
     let written = fs::metadata(&log)?.len() - begun;
     reader.execute_batch("COMMIT")?;
     drop(reader);
@@ -59,15 +59,15 @@ fn count_bytes(folder: &Path) -> Result<[f64; 2]> {
 }
 
 /// A database that a first start has made, with its settings and lanes.
-fn prepared(folder: &Path) -> Result<Connection> {
-    let first = Stage::serve(&url(folder))?;
+fn prepared(folder: &Path, more: &str) -> Result<Connection> {
+    let first = Stage::serve(&url(folder), more)?;
     first.set_limit()?;
     drop(first);
     Ok(Connection::open(file(folder))?)
 }
 
-fn pay_all(folder: &Path) -> Result<()> {
-    let stage = Stage::serve(&url(folder))?;
+fn pay_all(folder: &Path, more: &str) -> Result<()> {
+    let stage = Stage::serve(&url(folder), more)?;
     stage.hand_in(folder)?;
     let looker = Connection::open(file(folder))?;
     let count = |question| looker.query_row(question, [], |row| row.get::<_, u32>(0));

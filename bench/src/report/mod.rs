@@ -1,9 +1,11 @@
 //! The report on SQLite: which tasks belong to a workload, and how their samples read as a table.
 
 mod consoles;
+mod feeds;
 pub(crate) mod machine;
 pub(crate) mod table;
 mod w1;
+mod w10;
 mod w3;
 mod w4;
 mod w5;
@@ -39,6 +41,8 @@ pub(crate) fn run(arguments: &Arguments, workloads: &[Workload]) -> Result<Strin
             Workload::W5 => w5::section(&plan)?,
             Workload::W8 => w8::section(&plan)?,
             Workload::W9 => w9::section(&plan)?,
+            Workload::W10 => w10::section(&plan)?,
+            Workload::Feeds => feeds::section(&plan)?,
             Workload::Consoles => consoles::section(&plan)?,
             Workload::W2 | Workload::W6 | Workload::W7 | Workload::Starts => {
                 unreachable!("not among SQLite's workloads")

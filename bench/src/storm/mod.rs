@@ -1,6 +1,7 @@
 //! W3: many payments due in one instant, one limit, and a bank that keeps books of its own. Server
 //! and bank are processes of their own; what counts is what the bank saw.
 
+pub(crate) mod beside;
 pub(crate) mod report;
 mod seen;
 
@@ -30,6 +31,8 @@ const WINDOW_SECS: u32 = 4;
 pub(crate) struct Storm {
     pub(crate) payments: u32,
     pub(crate) limit: u32,
+    /// The API that the bank speaks.
+    api: &'static str,
     /// How long the bank is watched from the instant on.
     pub(crate) watched: Duration,
     /// How long before the instant everything is sent in.
@@ -41,9 +44,15 @@ impl Storm {
         Self {
             payments: size.pick(5_000, 100_000),
             limit,
+            api: "contract",
             watched: Duration::from_secs(size.pick(10, 30)),
             lead: Duration::from_secs(size.pick(20, 45)),
         }
+    }
+
+    /// At a bank that speaks another API.
+    pub(crate) const fn at(self, api: &'static str) -> Self {
+        Self { api, ..self }
     }
 
     /// `start` starts the nodes, given the URL of the bank; the first takes everything in.
@@ -52,7 +61,7 @@ impl Storm {
         scratch: &Path,
         start: impl FnOnce(&str) -> Result<Vec<Process>>,
     ) -> Result<Seen> {
-        let bank = Process::bank(self.limit)?;
+        let bank = Process::bank_as(self.limit, self.api)?;
         let nodes = start(&bank.url())?;
         let door = nodes[0].address;
         self.set_limit(door)?;

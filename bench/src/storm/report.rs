@@ -21,14 +21,18 @@ pub(crate) struct Cell {
 
 impl Cell {
     pub(crate) fn all(names: &[&str]) -> Vec<Self> {
-        let cells = names.iter().flat_map(|name| {
-            LIMITS.map(|limit| Self {
-                name: (*name).to_owned(),
-                limit,
-                seen: vec![],
-            })
-        });
+        let cells = names
+            .iter()
+            .flat_map(|name| LIMITS.map(|limit| Self::new(name, limit)));
         cells.collect()
+    }
+
+    pub(crate) fn new(name: &str, limit: u32) -> Self {
+        Self {
+            name: name.to_owned(),
+            limit,
+            seen: vec![],
+        }
     }
 
     /// One round more.

@@ -65,8 +65,8 @@ fn main() -> ExitCode {
     };
     let result = runtime.block_on(async {
         match cli.command {
-            Command::Demo(args) => demo::run(args).await,
-            Command::Serve(args) => serve::run(args).await,
+            Command::Demo(args) => Box::pin(demo::run(args)).await,
+            Command::Serve(args) => Box::pin(serve::run(args)).await,
             Command::Sandbox(args) => sandbox::run(args).await,
             Command::Openapi => Ok(print_openapi()),
             Command::Token(command) => token::run(&command),

@@ -1,6 +1,6 @@
 //! `tollgate serve`.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -63,7 +63,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         None => Faults::default(),
     };
     let bank = if args.sandbox {
-        Some(start_bank(args.sandbox_limit, faults)?)
+        Some(start_bank(args.sandbox_limit, &faults, config.listen)?)
     } else {
         None
     };
@@ -90,12 +90,24 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn start_bank(limit: u32, faults: Faults) -> anyhow::Result<Bank> {
-    let bank = Bank::start(BankOptions {
+/// On the port after our own, so that a restart finds it where it was: webhooks that were not delivered yet, and payments
+/// in doubt, are for that address. With any port of our own, or if that one is taken, on any.
+fn start_bank(limit: u32, faults: &Faults, beside: SocketAddr) -> anyhow::Result<Bank> {
+    let at = |port| BankOptions {
+        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
         limit_per_second: Some(limit),
-        faults,
+        faults: faults.clone(),
         ..BankOptions::default()
-    })?;
+    };
+    let kept = beside.port().checked_add(1).filter(|_| beside.port() != 0);
+    let bank = match kept.map(|port| (port, Bank::start(at(port)))) {
+        Some((_, Ok(bank))) => bank,
+        Some((port, Err(error))) => {
+            tracing::warn!(%error, port, "the sandbox bank cannot have its usual port; it takes another one");
+            Bank::start(at(0))?
+        }
+        None => Bank::start(at(0))?,
+    };
     tracing::info!(
         url = bank.url(),
         limit,

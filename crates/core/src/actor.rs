@@ -9,6 +9,8 @@ pub const CHECKS: &str = "checks";
 pub const CONFIGURATION: &str = "configuration";
 pub const DEMO: &str = "demo";
 pub const DISPATCHER: &str = "dispatcher";
+/// Pauses a feed whose position is not in the log.
+pub const FEED: &str = "feed";
 /// Whoever is on this machine, where no tokens are configured.
 pub const LOCAL: &str = "local";
 /// The flows of payments.
@@ -28,12 +30,39 @@ pub const SWEEPER: &str = "sweeper";
 /// What a first start needs.
 pub const TOLLGATE: &str = "tollgate";
 
-pub const ALL: [&str; 15] = [
+/// As the audit trail is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    People,
+    Machine,
+}
+
+impl Kind {
+    pub const ALL: [Self; 2] = [Self::People, Self::Machine];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::People => "people",
+            Self::Machine => "machine",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+
+    pub fn has(self, name: &str) -> bool {
+        is_person(name) == (self == Self::People)
+    }
+}
+
+pub const ALL: [&str; 16] = [
     BREAKER,
     CHECKS,
     CONFIGURATION,
     DEMO,
     DISPATCHER,
+    FEED,
     LOCAL,
     PAYMENTS,
     RECONCILIATION,
@@ -45,3 +74,8 @@ pub const ALL: [&str; 15] = [
     SWEEPER,
     TOLLGATE,
 ];
+
+/// Whether a name in the audit trail is a person's, or that of a system with a token.
+pub fn is_person(name: &str) -> bool {
+    name == LOCAL || !ALL.contains(&name)
+}

@@ -59,6 +59,10 @@ name!(
     /// One file of items; the API's `batchId`.
     BulkId
 );
+name!(
+    /// One act on many items.
+    JobId
+);
 
 /// One item, wherever it is spoken of: the type is part of its name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod actor;
+pub mod audit_action;
 pub mod calendar;
 pub mod call_turn;
 pub mod certificate;
@@ -17,6 +18,7 @@ pub mod guard;
 pub mod id;
 pub mod item;
 pub mod item_type;
+pub mod job;
 pub mod join;
 pub mod lane;
 pub mod lane_in_force;
@@ -28,6 +30,7 @@ pub mod open_time;
 pub mod outcome;
 pub mod ports;
 pub mod retry;
+pub mod shared_settings;
 pub mod slot;
 pub mod storm;
 pub mod timetable;

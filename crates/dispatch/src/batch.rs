@@ -8,6 +8,7 @@
 use std::any::Any;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,6 +55,9 @@ pub trait Executes: Sized + Send + Sync + 'static {
 
     /// Ends when nothing that was sent is under way.
     fn settled(&self) -> impl Future<Output = ()> + Send;
+
+    /// Waits until this node may send nothing more; why.
+    fn fenced(&self) -> impl Future<Output = String> + Send;
 
     /// Runs the flow of one item.
     fn execute(
@@ -128,7 +132,19 @@ impl<D: Executes> Step for ExecuteBatch<D> {
         for item in todo {
             items.spawn(self.execute(&world.0, call, item));
         }
-        while let Some(ended) = items.join_next().await {
+        let mut fenced = pin!(world.0.fenced());
+        loop {
+            let ended = tokio::select! {
+                ended = items.join_next() => ended,
+                why = &mut fenced => {
+                    // What was sent is answered here; the rest is for the node that takes over.
+                    world.0.settled().await;
+                    return Err(StepError::retryable(why));
+                }
+            };
+            let Some(ended) = ended else {
+                return Ok(end);
+            };
             match ended {
                 Ok((_, Ok(()))) => end.executed += 1,
                 Ok((id, Err(FlowError(why)))) => {
@@ -138,7 +154,6 @@ impl<D: Executes> Step for ExecuteBatch<D> {
                 Err(panicked) => return Err(StepError::retryable(panicked.to_string())),
             }
         }
-        Ok(end)
     }
     async fn after_cut_off(world: &Batched<D>) {
         world.0.settled().await;

@@ -210,6 +210,8 @@ mod tests {
             past: attempts.iter().enumerate().map(past).collect(),
             failures: 0,
             due: at(now),
+            status: "SCHEDULED".into(),
+            last_error: None,
             busy_for: None,
             now: at(now),
             era: Era {

@@ -1,7 +1,9 @@
 //! The dispatcher: reads its configuration, claims what is due, starts exec flows, records.
 //!
 //! A crash after the claim leaves CLAIMED rows that go stale and are claimed again, as their next run; a
-//! crash after the start leaves flows that no longer own their items once those are claimed again.
+//! crash after the start leaves flows that no longer own their items once those are claimed again. A process that
+//! lives and does not know what became of a claim gives it back with its next cycle: until then the claim
+//! counts against its lane's credit, and a large one would keep the whole lane standing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +12,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
-use tollgate_core::id::{BatchId, ItemType};
+use tollgate_core::id::{BatchId, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::ports::{
     Claim, Claimed, Engine, StartRecord, Started, Store, StoreError, StoreResult,
@@ -27,6 +29,8 @@ const LOOK_PAUSE: Duration = Duration::from_millis(200);
 const SOON: Duration = Duration::from_secs(1);
 /// A lane may have this much more started than it can send until the claim-ahead time is over.
 const CREDIT_SPARE: Duration = Duration::from_secs(2);
+/// So many claims with an unknown end are remembered; further ones go stale.
+const MAX_LOST: usize = 64;
 /// One cycle claims at most this many batches, so that its end is always near.
 const MAX_BATCHES: u32 = 64;
 
@@ -35,7 +39,14 @@ pub struct Dispatcher {
     store: Arc<dyn Store>,
     engine: Arc<dyn Engine>,
     /// Held during a cycle; a second cycle of the same type is skipped.
-    cycle: Mutex<SmallRng>,
+    cycle: Mutex<Memory>,
+}
+
+/// What is kept from one cycle to the next.
+struct Memory {
+    random: SmallRng,
+    /// Batches that were claimed, perhaps, and not recorded as started.
+    lost: Vec<(LaneName, BatchId)>,
 }
 
 impl std::fmt::Debug for Dispatcher {
@@ -58,7 +69,10 @@ impl Dispatcher {
             item_type,
             store,
             engine,
-            cycle: Mutex::new(SmallRng::seed_from_u64(seed)),
+            cycle: Mutex::new(Memory {
+                random: SmallRng::seed_from_u64(seed),
+                lost: vec![],
+            }),
         }
     }
 
@@ -146,7 +160,7 @@ impl Dispatcher {
     }
 
     async fn cycle_within(&self, reach: Duration) -> StoreResult<Cycle> {
-        let Ok(mut random) = self.cycle.try_lock() else {
+        let Ok(mut memory) = self.cycle.try_lock() else {
             return Ok(Cycle {
                 skipped: true,
                 ..Cycle::default()
@@ -161,6 +175,7 @@ impl Dispatcher {
             cycle.skipped = true;
             return Ok(cycle);
         }
+        self.give_back(&mut memory.lost).await?;
         let due = self
             .store
             .lanes_due(
@@ -184,32 +199,58 @@ impl Dispatcher {
                 if !config.enabled {
                     return Ok(cycle);
                 }
-                let id = BatchId::new(format!("BATCH-{:016x}", random.next_u64()));
+                let id = BatchId::new(format!("BATCH-{:016x}", memory.random.next_u64()));
                 let batch = Batch { id, lane, config };
-                let claimed = match self.store.claim(self.claim(&batch)).await {
-                    Ok(claimed) => claimed,
+                let done = self.claim_and_start(&batch, &mut memory.random, &mut cycle);
+                match done.await {
+                    Ok(true) => full.push(batch.lane),
+                    Ok(false) => {}
                     Err(error @ StoreError::Fenced(_)) => return Err(error),
                     // Trouble with one lane's items keeps no other lane from its turn.
                     Err(error) => {
-                        tracing::warn!(lane = %batch.lane, %error, "a lane's items could not be claimed");
+                        tracing::warn!(lane = %batch.lane, %error, "a lane's items could not be claimed and started");
                         failed = Some(error);
-                        continue;
+                        memory.lost.push((batch.lane, batch.id));
                     }
-                };
-                let is_full = claimed.len() as u64 >= u64::from(batch.config.batch_size);
-                if !claimed.is_empty() {
-                    self.start(&batch, claimed, &mut random, &mut cycle).await?;
-                }
-                if is_full {
-                    full.push(batch.lane);
                 }
             }
+            memory.lost.truncate(MAX_LOST);
             lanes = full;
         }
         match failed {
-            Some(error) if cycle.claimed == 0 => Err(error),
+            Some(error) if cycle.started == 0 => Err(error),
             _ => Ok(cycle),
         }
+    }
+
+    /// Gives back what is still claimed under batches whose end is not known.
+    async fn give_back(&self, lost: &mut Vec<(LaneName, BatchId)>) -> StoreResult<()> {
+        for (lane, batch) in std::mem::take(lost) {
+            match self.store.release(&self.item_type, &lane, &batch).await {
+                Ok(items) => tracing::info!(%lane, %batch, items, "claims given back"),
+                Err(error @ StoreError::Fenced(_)) => return Err(error),
+                Err(error) => {
+                    tracing::warn!(%lane, %batch, %error, "claims could not be given back");
+                    lost.push((lane, batch));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the batch was full, so that there may be more.
+    async fn claim_and_start(
+        &self,
+        batch: &Batch,
+        random: &mut SmallRng,
+        cycle: &mut Cycle,
+    ) -> StoreResult<bool> {
+        let claimed = self.store.claim(self.claim(batch)).await?;
+        let is_full = claimed.len() as u64 >= u64::from(batch.config.batch_size);
+        if !claimed.is_empty() {
+            self.start(batch, claimed, random, cycle).await?;
+        }
+        Ok(is_full)
     }
 
     async fn config(&self) -> StoreResult<ItemTypeConfig> {
@@ -253,22 +294,22 @@ impl Dispatcher {
             .flat_map(|(part, started)| part.records(started))
             .collect();
         let failed = records.iter().filter(|record| has_failed(record)).count() as u64;
-        cycle.failed += failed;
-        cycle.started += records.len() as u64 - failed;
-        if !records.is_empty() {
-            let (retries, expected) = (batch.config.max_dispatch_retries, records.len() as u64);
+        let expected = records.len() as u64;
+        if expected > 0 {
+            let retries = batch.config.max_dispatch_retries;
             let recorded = self
                 .store
                 .record_starts(&self.item_type, &batch.id, records, retries);
             self.warn_of_lost_claims(batch, "start", expected, recorded.await?);
         }
+        cycle.failed += failed;
+        cycle.started += expected - failed;
         if !unanswered.is_empty() {
             // An outage counts as no failure: the items are READY again.
             cycle.unreachable = true;
-            let unanswered: Vec<_> = unanswered.into_iter().flat_map(|part| part.items).collect();
-            let expected = unanswered.len() as u64;
-            let released = self.store.release(&self.item_type, unanswered).await?;
-            self.warn_of_lost_claims(batch, "release", expected, released);
+            let expected = unanswered.iter().map(|part| part.items.len() as u64).sum();
+            let released = self.store.release(&self.item_type, &batch.lane, &batch.id);
+            self.warn_of_lost_claims(batch, "release", expected, released.await?);
         }
         Ok(())
     }

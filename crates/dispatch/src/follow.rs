@@ -54,12 +54,7 @@ pub(crate) fn follow(
     pause: Duration,
 ) -> Follows {
     match outcome {
-        Outcome::Done(answer) => Follows {
-            record: Some(job.moves.done.clone()),
-            then: Then::Stay,
-            disproves: false,
-            sent: Sent::Done(answer.clone()),
-        },
+        Outcome::Done(answer) => done(job, answer),
         Outcome::Refused(reason) => Follows {
             record: Some(job.moves.refused.clone()),
             then: job.refused_then.clone(),
@@ -94,6 +89,24 @@ pub(crate) fn follow(
             (Some(wait), _) => requeue(Some(job.moves.in_doubt.clone()), wait, why),
             (None, Quiet::For(time)) => requeue(None, pause.max(*time), why),
             (None, Quiet::No) => requeue(None, pause, why),
+        },
+    }
+}
+
+fn done(job: &Job, answer: &str) -> Follows {
+    let end = job.if_done.as_ref();
+    match end.filter(|end| (end.leaves_nothing)(answer)) {
+        Some(end) => Follows {
+            record: Some(end.record.clone()),
+            then: Then::Finish,
+            disproves: false,
+            sent: Sent::Ended(answer.to_owned()),
+        },
+        None => Follows {
+            record: Some(job.moves.done.clone()),
+            then: Then::Stay,
+            disproves: false,
+            sent: Sent::Done(answer.to_owned()),
         },
     }
 }

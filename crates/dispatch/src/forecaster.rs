@@ -1,12 +1,15 @@
 //! The forecaster: when something runs, and what will be late. It keeps one timetable per lane, a moment old
 //! at most, for all who ask: intake, items, lanes, metrics. The arithmetic is the timetable's.
 
+mod late;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rust_decimal::Decimal;
 use tokio::time::Instant;
+use tollgate_core::Timestamp;
 use tollgate_core::id::{ItemType, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane_in_force::{LaneInForce, no_such_lane};
@@ -14,9 +17,10 @@ use tollgate_core::ports::{
     AttemptView, Far, ItemView, RecordLine, Store, StoreResult, Unsent, UnsentOnLane,
 };
 use tollgate_core::timetable::{Load, Outset, Timetable, Untold, UntoldCode, way};
-use tollgate_core::{SignedDuration, Timestamp};
 
 use crate::item_types::{SwitchedOff, switched_off};
+
+pub use late::{Late, LateInBulk};
 
 /// A timetable is good for so long, unless its lane changes.
 const FRESH: Duration = Duration::from_secs(1);
@@ -26,9 +30,6 @@ const WAY_FRESH: Duration = Duration::from_secs(10);
 const MEASURED: u32 = 1000;
 /// So many items are looked at one by one; what is behind them is counted by window.
 pub(crate) const NEAR: u32 = 10_000;
-
-/// A moment more than what is asked for, so that nothing is lost to rounding.
-const MOMENT: Duration = Duration::from_millis(1);
 
 /// The way to a turn takes at least so long on an engine within the process.
 pub const LEAST_WAY: Duration = Duration::from_millis(20);
@@ -56,8 +57,7 @@ impl std::fmt::Debug for Forecaster {
 struct Kept {
     /// With the moment at which its look began.
     forecast: Option<(Instant, Arc<LaneForecast>)>,
-    /// By the forecast of the same `as_of`.
-    late: Option<Late>,
+    late: late::Counted,
     way: Option<(Instant, Duration)>,
 }
 
@@ -74,17 +74,6 @@ pub struct LaneForecast {
     pub drained: Result<Option<Timestamp>, Untold>,
     /// Types that are not dispatched.
     off: HashMap<ItemType, Untold>,
-}
-
-/// What will be late on a lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Late {
-    /// Sent after its deadline, or held.
-    pub count: u64,
-    /// With a deadline, and no time can be told.
-    pub untold: u64,
-    pub with_deadline: u64,
-    pub as_of: Timestamp,
 }
 
 /// What is foreseen for one item.
@@ -181,55 +170,10 @@ impl Forecaster {
         }))
     }
 
-    /// What will be late on a lane, to the item; one count for all who ask.
-    pub async fn late(&self, name: &LaneName) -> StoreResult<Late> {
-        let kept = self.kept(name);
-        let mut kept = kept.lock().await;
-        let Some(forecast) = self.forecast(name, &mut kept, None).await? else {
-            return Ok(Late::default());
-        };
-        // Counted once per timetable: what is told of it is as old as that, and no older.
-        if let Some(late) = kept.late.filter(|late| late.as_of == forecast.table.as_of) {
-            return Ok(late);
-        }
-        let late = self.count_late(name, &forecast).await?;
-        kept.late = Some(late);
-        Ok(late)
-    }
-
     /// Whoever has changed something about a lane, or an item type, forgets what was foreseen before.
     pub fn forget(&self) {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         lanes.clear();
-    }
-
-    /// Only what is close to its deadline is looked at.
-    async fn count_late(&self, name: &LaneName, forecast: &LaneForecast) -> StoreResult<Late> {
-        let table = &forecast.table;
-        let with_deadline = self.store.with_deadline(name).await?;
-        let mut late = Late {
-            with_deadline,
-            as_of: table.as_of,
-            ..Late::default()
-        };
-        // What has no time has no verdict, wherever its deadline lies.
-        let slack = match table.drained() {
-            Ok(_) if forecast.off.is_empty() => {
-                table.longest_delay() + signed(table.way) + signed(MOMENT)
-            }
-            _ => SignedDuration::MAX,
-        };
-        for it in self.store.tight(name, slack).await? {
-            let is_off = forecast.off.contains_key(&it.item_type);
-            let meets = if is_off {
-                None
-            } else {
-                table.meets(it.due, it.deadline).ok()
-            };
-            late.count += u64::from(meets == Some(false));
-            late.untold += u64::from(meets.is_none());
-        }
-        Ok(late)
     }
 
     fn kept(&self, name: &LaneName) -> Arc<tokio::sync::Mutex<Kept>> {
@@ -342,10 +286,6 @@ fn foreseen(
         drained,
         off,
     }
-}
-
-fn signed(time: Duration) -> SignedDuration {
-    SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX)
 }
 
 fn far_count(far: &Far) -> u64 {

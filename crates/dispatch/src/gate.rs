@@ -6,7 +6,7 @@
 //! for good: nothing that waits at it is sent.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use thiserror::Error;
@@ -20,6 +20,7 @@ use tollgate_core::ports::{Line, NewTurn, NoLine, Permit, Store};
 
 use crate::clock_watch::ClockWatch;
 use crate::every::Every;
+use crate::fence::Fence;
 use crate::lane_queue::{LaneQueue, Waiting};
 use crate::unused::UnlessUsed;
 
@@ -130,8 +131,7 @@ pub struct Gate {
     pub(crate) store: Arc<dyn Store>,
     options: GateOptions,
     pub(crate) watch: Arc<ClockWatch>,
-    /// Why this node may send nothing more, once it may not.
-    fenced: Arc<OnceLock<String>>,
+    fence: Arc<Fence>,
     under_way: Arc<watch::Sender<usize>>,
     /// The queues of lanes at this node, one for each configuration of a connector.
     lanes: Mutex<HashMap<QueueKey, mpsc::Sender<Waiting>>>,
@@ -156,7 +156,7 @@ impl Gate {
             store,
             options,
             watch,
-            fenced: Arc::default(),
+            fence: Arc::default(),
             under_way: Arc::new(watch::channel(0).0),
             lanes: Mutex::new(HashMap::new()),
             storms: Mutex::new(HashMap::new()),
@@ -177,12 +177,17 @@ impl Gate {
     /// Another node has taken over, or is about to: from here on nothing gets a turn, and turns that were
     /// taken and not used are dropped.
     pub fn fence(&self, why: &str) {
-        let _ = self.fenced.set(why.to_owned());
+        self.fence.close(why);
     }
 
     /// Why this node may send nothing more, once it may not.
     pub(crate) fn fenced(&self) -> Option<String> {
-        self.fenced.get().cloned()
+        self.fence.why()
+    }
+
+    /// Waits until this node may send nothing more; why.
+    pub(crate) async fn closed(&self) -> String {
+        self.fence.closed().await
     }
 
     /// Somebody asks for a turn, sends in it and writes what came of it, until this is dropped.
@@ -213,7 +218,7 @@ impl Gate {
 
     /// An outage is told once.
     async fn look_at_clock(&self, is_seen: &mut bool) {
-        if self.fenced.get().is_some() {
+        if self.fence.is_closed() {
             return;
         }
         let looked = self.watch.look(&*self.store).await;
@@ -245,8 +250,8 @@ impl Gate {
         let deadline = Instant::now() + patience;
         let mut missed = None;
         loop {
-            if let Some(why) = self.fenced.get() {
-                let why = NoTurn::Fenced(why.clone());
+            if let Some(why) = self.fence.why() {
+                let why = NoTurn::Fenced(why);
                 return Err(Refusal {
                     why,
                     unused: missed,
@@ -271,7 +276,11 @@ impl Gate {
                     unused: Some(granted.attempt),
                 });
             }
-            tokio::time::sleep_until(granted.local).await;
+            // A handover does not wait for turns that will not be used.
+            tokio::select! {
+                () = tokio::time::sleep_until(granted.local) => {}
+                _ = self.fence.closed() => {}
+            }
             let late = granted.local.elapsed();
             let name = || ask.lane.to_string();
             unless_used.forget();
@@ -294,7 +303,7 @@ impl Gate {
     fn is_good(&self, granted: &Granted) -> bool {
         granted.local.elapsed() <= self.options.tolerance
             && granted.jumps == self.watch.jumps()
-            && self.fenced.get().is_none()
+            && !self.fence.is_closed()
     }
 
     async fn granted(&self, ask: &Ask, missed: Option<AttemptId>) -> Result<Granted, Refusal> {
@@ -339,7 +348,7 @@ impl Gate {
                 watch,
                 Arc::clone(&self.store),
                 Arc::clone(&self.watch),
-                Arc::clone(&self.fenced),
+                Arc::clone(&self.fence),
             );
             tokio::spawn(queue.run(receiver));
             sender

@@ -1,5 +1,8 @@
 //! What a sender is given, and what it answers. The sending is in `sender.rs`.
 
+use std::fmt;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use tollgate_core::id::{Item, WatchId};
 use tollgate_core::ports::{Request, StatusMove, Then};
@@ -13,8 +16,10 @@ pub struct Job {
     pub moves: Moves,
     /// What texts about the lane must not repeat: those are shown to people who may not see whole accounts.
     pub accounts: Vec<String>,
-    /// Whether a refusal ends the item at once, or whoever sends it does that once others are told.
+    /// Whether a refusal ends the item at once, or the caller ends it after queueing its news.
     pub refused_then: Then,
+    /// Ends the item together with the answer. Without it, the caller ends what was done.
+    pub if_done: Option<IfDone>,
 }
 
 /// How the record moves with the outcome.
@@ -37,6 +42,33 @@ impl Job {
     }
 }
 
+/// The end of an item whose answer leaves nothing to do. One move fewer than an answer and an end.
+#[derive(Clone)]
+pub struct IfDone {
+    pub record: StatusMove,
+    /// Whether this answer leaves nothing to do. If not, the item stays, and the caller ends it.
+    pub leaves_nothing: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+}
+
+impl IfDone {
+    /// Whatever the answer says.
+    pub fn always(record: StatusMove) -> Self {
+        Self {
+            record,
+            leaves_nothing: Arc::new(|_| true),
+        }
+    }
+}
+
+impl fmt::Debug for IfDone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let record = &self.record;
+        f.debug_struct("IfDone")
+            .field("record", record)
+            .finish_non_exhaustive()
+    }
+}
+
 /// What follows when the downstream declines: an end, or another run under another key.
 #[derive(Debug, Clone)]
 pub struct IfDeclined {
@@ -49,6 +81,8 @@ pub struct IfDeclined {
 pub enum Sent {
     /// The downstream did it; its answer.
     Done(String),
+    /// The downstream did it, and the item has ended with its answer.
+    Ended(String),
     /// A definite no; the item has ended, or ends once it is told.
     Refused(String),
     /// A definite no to this key; what follows was said beforehand, and has happened.

@@ -1,6 +1,6 @@
 //! One lane's waiting attempts at this node: asks the store for turns, a block at a time.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -11,6 +11,7 @@ use tollgate_core::id::{AttemptId, LaneName, WatchId};
 use tollgate_core::ports::{NewTurn, Store, StoreError, StoreResult, Turn, TurnBlock, TurnsWanted};
 
 use crate::clock_watch::{Bearing, ClockWatch, Look};
+use crate::fence::Fence;
 use crate::gate::{Granted, NoTurn, Refusal};
 use crate::unused::{self, Unused};
 
@@ -57,7 +58,7 @@ pub(crate) struct LaneQueue {
     store: Arc<dyn Store>,
     watch: Arc<ClockWatch>,
     /// The gate's: set once another node has taken over.
-    fenced: Arc<OnceLock<String>>,
+    fence: Arc<Fence>,
     /// The last turn that was handed out.
     last_out: Option<Instant>,
     /// The longest recent commit, forgotten slowly: turns must not be due before it ends.
@@ -71,14 +72,14 @@ impl LaneQueue {
         watched: Option<WatchId>,
         store: Arc<dyn Store>,
         watch: Arc<ClockWatch>,
-        fenced: Arc<OnceLock<String>>,
+        fence: Arc<Fence>,
     ) -> Self {
         Self {
             lane,
             watched,
             store,
             watch,
-            fenced,
+            fence,
             last_out: None,
             slowest: Duration::ZERO,
             waiting: vec![],
@@ -110,14 +111,17 @@ impl LaneQueue {
                 }
             };
             if !self.waiting.is_empty() {
-                tokio::time::sleep(pause.min(LOOK_EVERY)).await;
+                tokio::select! {
+                    () = tokio::time::sleep(pause.min(LOOK_EVERY)) => {}
+                    _ = self.fence.closed() => {}
+                }
             }
         }
     }
 
     /// A node that hands over has not been taken over from yet, so the store would still give it turns.
     fn turn_all_away_if_fenced(&mut self) {
-        let Some(why) = self.fenced.get() else {
+        let Some(why) = self.fence.why() else {
             return;
         };
         for waiting in self.waiting.drain(..) {
@@ -190,11 +194,8 @@ impl LaneQueue {
 
     fn turn_away(&mut self, asking: usize, error: &StoreError) {
         if let StoreError::Fenced(why) = error {
-            let why = self.fenced.get_or_init(|| why.clone());
-            for waiting in self.waiting.drain(..) {
-                waiting.refuse(NoTurn::Fenced(why.clone()));
-            }
-            return;
+            self.fence.close(why);
+            return self.turn_all_away_if_fenced();
         }
         for waiting in self.waiting.drain(..asking) {
             waiting.refuse(NoTurn::Away(error.to_string()));

@@ -1,6 +1,7 @@
 //! The services on the ports: the gate gives turns, the sender sends exactly once as far as money
 //! is concerned, the dispatcher starts what is due, the sweeper finds what was left behind,
-//! the planner knows when everything will run, the feeder takes files in chunk by chunk.
+//! the planner knows when everything will run, the feeder takes files in chunk by chunk, the job runner acts
+//! on many items, the relay publishes what has moved.
 
 mod age;
 mod batch;
@@ -16,6 +17,8 @@ mod every;
 mod exchange;
 mod exec_starts;
 mod feeder;
+mod feeds;
+mod fence;
 mod file_order;
 mod follow;
 mod forecaster;
@@ -23,11 +26,13 @@ mod gate;
 mod interval;
 mod item_types;
 mod job;
+mod job_runner;
 mod lane_care;
 mod lane_queue;
 mod node_clock;
 mod planner;
 mod reconciler;
+mod relay;
 mod rounds;
 mod sender;
 mod shift;
@@ -43,18 +48,21 @@ pub use cycle::{Cycle, Round};
 pub use dispatcher::Dispatcher;
 pub use every::Every;
 pub use feeder::{ChunkFlow, Feeder, Wake};
+pub use feeds::{FeedOptions, FeedRunner, FeedStart};
 pub use file_order::FileOrder;
 pub use forecaster::{
-    Forecaster, ItemForecast, LEAST_WAY, LEAST_WAY_ON_TEMPORAL, LaneForecast, Late, foresee,
-    foresee_line, meets_deadline, without_lane,
+    Forecaster, ItemForecast, LEAST_WAY, LEAST_WAY_ON_TEMPORAL, LaneForecast, Late, LateInBulk,
+    foresee, foresee_line, meets_deadline, without_lane,
 };
 pub use gate::{Ask, Gate, GateOptions, NoTurn, Refusal};
 pub use item_types::{
     ItemTypeInForce, SwitchedOff, change_item_type, exec_task_queues, item_type, switched_off,
 };
-pub use job::{IfDeclined, Job, Moves, Sent};
+pub use job::{IfDeclined, IfDone, Job, Moves, Sent};
+pub use job_runner::{AskBanks, JobRunner, MayAct};
 pub use planner::{Feed, Planner};
 pub use reconciler::Reconciler;
+pub use relay::{EventRelay, OnMoves, Outlets, cloud_event};
 pub use rounds::{DISPATCH_TASK_QUEUE, DispatchRound, DispatcherFlow, Dispatchers, dispatcher_id};
 pub use sender::Sender;
 pub use shift::Shift;

@@ -14,15 +14,14 @@ use tollgate_core::lane::{Lane, LaneChange};
 use tollgate_core::lane_in_force::{LaneInForce, no_such_lane};
 use tollgate_core::ports::{Author, Recounted, Spot, Store, StoreError, StoreResult, Waiting};
 use tollgate_core::slot::{assign, steady_random};
-use tollgate_core::timetable::{Load, Outset, Timetable};
 use tollgate_core::{SignedDuration, Timestamp};
 
 use crate::forecaster::{LEAST_WAY, NEAR, drained_under};
-use crate::shift::{Sent, Shift};
+use crate::shift::{Moved, Plans, Shift};
 
 /// Read or placed in one step.
 const CHUNK: u32 = 1000;
-/// A preview holds no more items than this in memory.
+/// No more items than this are held in memory to count what a replan does to them.
 const MOST_PREVIEWED: usize = 5_000_000;
 const MOST_WINDOWS: u32 = 10_000_000;
 /// A change that keeps everything that waits for so much longer asks for confirmation.
@@ -119,30 +118,15 @@ impl Planner {
                     place.map(|place| place.scheduled)
                 })
                 .collect();
-            let under_way = found.near.iter().filter(|it| !it.is_ready);
-            let under_way: Vec<Load> = under_way
-                .map(|it| Load::item(it.due, it.hold_after))
-                .collect();
-            let table = |lane: &LaneInForce, dues: &mut dyn Iterator<Item = Timestamp>| {
-                let items = dues.map(|due| Load::item(due, None));
-                Timetable::of(Outset {
-                    lane,
-                    margin,
-                    now,
-                    last_turn: found.last_turn,
-                    way,
-                    loads: under_way.iter().copied().chain(items).collect(),
-                })
+            let moved = waiting.iter().zip(places);
+            let moved: Vec<Moved> = moved.map(|(item, to)| Moved::new(item, to)).collect();
+            let plans = Plans {
+                before: &found,
+                after: &lane,
+                margin,
+                way,
             };
-            let before = table(&found.lane, &mut waiting.iter().map(|item| item.due));
-            let after = table(&lane, &mut places.iter().copied().flatten());
-            let mut shift = Shift::default();
-            for (item, place) in waiting.iter().zip(places) {
-                let was = Sent::of(&before, item.due, item.deadline);
-                let is = place.map(|due| Sent::of(&after, due, item.deadline));
-                shift.foresee(item, was, is);
-            }
-            shift
+            plans.shift(&moved)
         })
         .await
     }
@@ -257,6 +241,27 @@ impl Planner {
         self.place_all(name, generation, way, author).await
     }
 
+    /// Changes a lane that is still at this version, and places everything that waits by the new numbers. `None`: it
+    /// was changed meanwhile, and stays as it is.
+    pub async fn adjust(
+        &self,
+        name: &LaneName,
+        version: i64,
+        change: LaneChange,
+        way: Duration,
+        author: Author,
+    ) -> StoreResult<Option<(LaneInForce, Shift)>> {
+        let begun = self
+            .store
+            .adjust_lane(name, version, change, author.clone())
+            .await?;
+        let Some((lane, generation)) = begun else {
+            return Ok(None);
+        };
+        let shift = self.place_all(name, generation, way, author).await?;
+        Ok(Some((lane, shift)))
+    }
+
     /// Finishes a replan that was cut off, and recounts the lane's windows; counts and logs what
     /// it has corrected, whoever asked for it.
     pub async fn reconcile(&self, name: &LaneName) -> StoreResult<Recounted> {
@@ -281,7 +286,9 @@ impl Planner {
         way: Duration,
         author: Author,
     ) -> StoreResult<Shift> {
-        let mut shift = Shift::default();
+        let before = self.store.unsent(name, &self.item_types, 0).await?;
+        let before = before.ok_or_else(|| StoreError::Invalid(no_such_lane(name)))?;
+        let (mut moved, mut uncounted) = (vec![], 0);
         for item_type in &self.item_types {
             let mut after: Option<Spot> = None;
             loop {
@@ -291,11 +298,26 @@ impl Planner {
                     .await?;
                 let Some(last) = placed.last() else { break };
                 after = Some(last.item.spot());
-                for replanned in &placed {
-                    shift.add(&replanned.item, Some(replanned.to), way);
+                if moved.len() > MOST_PREVIEWED {
+                    uncounted += placed.len() as u64;
+                    continue;
                 }
+                moved.extend(placed.iter().map(|it| Moved::new(&it.item, Some(it.to))));
             }
         }
+        let margin = self.margin;
+        let counted = self.reckon(move || {
+            let plans = Plans {
+                before: &before,
+                after: &before.lane,
+                margin,
+                way,
+            };
+            plans.shift(&moved)
+        });
+        let mut shift = counted.await?;
+        shift.waiting += uncounted;
+        shift.untold += uncounted;
         let summary = shift.to_string();
         self.store
             .end_replan(name, generation, summary, author)

@@ -107,6 +107,11 @@ impl Sender {
         self.gate.idle().await;
     }
 
+    /// Waits until this node may send nothing more; why.
+    pub async fn fenced(&self) -> String {
+        self.gate.closed().await
+    }
+
     /// Sends an item, or finds out what became of it. Safe to call again after a crash. A decline
     /// ends it like a refusal.
     pub async fn send(&self, job: &Job) -> StoreResult<Sent> {
@@ -142,6 +147,9 @@ impl Sender {
         job: &Job,
         if_declined: Option<&IfDeclined>,
     ) -> StoreResult<Look> {
+        if let Some(why) = self.gate.fenced() {
+            return Err(StoreError::Fenced(why));
+        }
         let history = self.history(job).await?;
         let key = &job.request.idempotency_key;
         let (kind, doubt) = match decide::next(&history, self.connector.profile(), key) {
@@ -158,6 +166,10 @@ impl Sender {
             Next::KeyIsDeclined => {
                 let why = format!("{key} was declined meanwhile; it is looked at again");
                 return Err(StoreError::Unavailable(why));
+            }
+            Next::Send(Doubt::None) if is_rejected(job, &history) => {
+                let why = history.last_error.unwrap_or_default();
+                return Ok(Look::Sent(Sent::Refused(why)));
             }
             Next::Send(doubt) => (AttemptKind::Send, doubt),
             Next::Probe(doubt) => (AttemptKind::Probe, doubt),
@@ -291,4 +303,10 @@ impl Sender {
             may_be_late: kind == AttemptKind::Probe || matches!(doubt, Doubt::Since { .. }),
         }
     }
+}
+
+/// Whether rules have rejected it before it was sent: nothing but its end is left, and its news are queued before
+/// that. Those who end an item with its refusal have no such moment.
+fn is_rejected(job: &Job, history: &History) -> bool {
+    job.refused_then == Then::Stay && history.status == job.moves.refused.to
 }

@@ -7,6 +7,7 @@ pub mod invoices;
 pub mod json;
 pub mod notifications;
 pub mod payments;
+pub mod records;
 pub mod status_checks;
 mod steps;
 

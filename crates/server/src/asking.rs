@@ -7,10 +7,11 @@ use std::time::Duration;
 use rust_decimal::Decimal;
 use serde::Serialize;
 use tollgate_core::Timestamp;
+use tollgate_core::id::LaneName;
 use tollgate_core::outcome::AttemptKind;
 use tollgate_core::ports::{Request, TakeTurn};
 use tollgate_dispatch::{CallTurnAt, Gate};
-use tollgate_downstream::Asked;
+use tollgate_downstream::{Asked, HttpConnector};
 use utoipa::ToSchema;
 
 use crate::banks::connector;
@@ -43,6 +44,27 @@ pub struct BankAnswer {
     pub explanation: String,
 }
 
+/// The way to one bank.
+#[derive(Debug)]
+pub(crate) struct Asker {
+    connector: HttpConnector,
+    lane: LaneName,
+}
+
+impl Asker {
+    pub(crate) fn lane(&self) -> &LaneName {
+        &self.lane
+    }
+
+    /// For several questions, by one connection.
+    pub(crate) fn new(mut bank: NamedBank) -> anyhow::Result<Self> {
+        let lane = bank.bank.lane.clone();
+        bank.bank.max_connections = 1;
+        let connector = connector(bank)?;
+        Ok(Self { connector, lane })
+    }
+}
+
 /// What a running server asks with.
 #[derive(Debug)]
 pub(crate) struct Asking {
@@ -62,6 +84,26 @@ impl Asking {
 
     pub(crate) fn bank(&self, name: &str) -> anyhow::Result<NamedBank> {
         self.downstream.bank(name)
+    }
+
+    /// Takes a turn in the bank's lane, and another one if nothing was asked. The error says why not.
+    pub(crate) async fn question(
+        &self,
+        asker: &Asker,
+        request: &Request,
+        now: Timestamp,
+    ) -> Result<Asked, String> {
+        let turn = CallTurnAt {
+            gate: &self.gate,
+            lane: &asker.lane,
+            share: self.share,
+            patience: TURN_WITHIN,
+        };
+        match asker.connector.ask(request, now, Some(&turn)).await {
+            // A busy machine misses a turn now and then.
+            Err(_) => asker.connector.ask(request, now, Some(&turn)).await,
+            answer => answer,
+        }
     }
 
     /// Takes a turn in the bank's lane. The error says why nothing was asked.

@@ -29,12 +29,15 @@ use crate::api;
 use crate::asking::Asking;
 use crate::banks::Banks;
 use crate::check_services;
-use crate::config::{Config, EngineAt, Role, StoreAt};
+use crate::config::{self, Config, EngineAt, Role, StoreAt};
 use crate::descriptors;
 use crate::door::Door;
 use crate::engines::{RunningEngine, Worlds};
+use crate::events::Events;
+use crate::feeds::Feeds;
 use crate::lanes;
 use crate::leadership::{Basis, End, Leading};
+use crate::needs_you::{self, NeedsYou};
 use crate::on_temporal;
 use crate::providers::Provider;
 use crate::pulse::Pulse;
@@ -94,7 +97,9 @@ impl Tollgate {
         // Before the store: what cannot be served or cannot reach its bank is not started.
         let door = Door::new(config)?;
         let downstreams = Downstreams::connect(config)?;
+        let (feeds, events) = (Feeds::connect(config)?, Events::connect(config)?);
         let (store, among) = open_store(config).await?;
+        events.turn_on(&*store).await?;
         lanes::create(config, &*store).await?;
         seed_settings(&*store).await?;
         downstreams.look_after_lanes(&*store).await?;
@@ -121,6 +126,13 @@ impl Tollgate {
         let uploads = api::Uploads::new(&store, fed.clone(), closed);
         let app = app(config, &worlds, &engine, Arc::clone(&billing), uploads);
         let mut background = start_background(config, &app, &stopped);
+        if config.engine.does(Role::Init) {
+            feeds.start(&store, &fed, &stopped, &mut background);
+        }
+        if config.engine.does(Role::Dispatch) {
+            let receivers = &worlds.payments.receivers;
+            events.start(&store, receivers, &stopped, &mut background);
+        }
         if let RunningEngine::Temporal(_) = engine {
             let services = Services {
                 config,
@@ -128,6 +140,7 @@ impl Tollgate {
                 engine: engine.handle(),
                 billing,
                 fed: &fed,
+                gate: &worlds.gate,
             };
             start_roles(&services, &engine, &worlds, &stopped, &mut background);
         }
@@ -319,6 +332,8 @@ fn app(
     let types = item_types().map(|(item_type, _)| item_type).to_vec();
     let planner = Arc::new(Planner::new(Arc::clone(store), types, config.gate.margin));
     let forecaster = Arc::clone(&payments.forecaster);
+    let wants_standby = config.store.leadership == config::Leadership::Standby;
+    let standbys = engine.nodes().filter(|_| wants_standby);
     api::App {
         store: Arc::clone(store),
         intake: Arc::new(Intake {
@@ -338,12 +353,14 @@ fn app(
         routes: Arc::clone(&payments.routes),
         asking: Arc::new(Asking::new(config, &worlds.gate)),
         config_file: config.file.clone(),
+        ask: config.in_doubt.ask,
         two_persons: config.in_doubt.two_persons,
         lane: config.downstream.payments.lane.clone(),
         pulse: Arc::new(Pulse::new(store, &forecaster)),
         forecaster,
         totals: Arc::new(Totals::new(store)),
         planner,
+        needs_you: Arc::new(NeedsYou::new(store, &payments.forecaster, standbys)),
         writes: Arc::new(WriteCheck::new(store)),
         engine: engine.readiness(),
         nodes: engine.nodes(),
@@ -368,6 +385,8 @@ fn start_background(
             stopped.clone(),
         );
         background.spawn(gauges);
+        let needs_you = Arc::clone(&app.needs_you);
+        background.spawn(needs_you::measure(needs_you, stopped.clone()));
     }
     background
 }
@@ -458,4 +477,22 @@ async fn seed_settings(store: &dyn Store) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On one thread no task of the start runs beside it: what is so when it returns was done by the start itself.
+    #[tokio::test]
+    async fn a_process_that_has_started_leads_and_the_first_request_finds_an_engine() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::load(None).unwrap();
+        config.store.url = format!("sqlite:{}", folder.path().join("t.db").display());
+        let tollgate = Tollgate::start(&config).await.unwrap();
+        assert!(format!("{tollgate:?}").contains("Leader("), "{tollgate:?}");
+        let started = tollgate.engine.handle().start(vec![]).await;
+        assert!(started.is_ok(), "{started:?}");
+        tollgate.shutdown().await;
+    }
 }

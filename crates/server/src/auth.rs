@@ -118,6 +118,18 @@ impl Tokens {
         !self.known.is_empty()
     }
 
+    /// Whether someone of this name may still change things: who has acted before may have lost the right.
+    pub(crate) fn may_operate(&self, name: &str) -> bool {
+        if !self.are_asked_for() {
+            return name == actor::LOCAL;
+        }
+        let is_theirs = |known: &Known| match &known.caller {
+            Caller::Local => false,
+            Caller::Token { name: owner, role } => &**owner == name && *role == Role::Operate,
+        };
+        self.known.iter().any(is_theirs)
+    }
+
     /// Takes as long for a wrong token as for a right one, whatever the wrong one looks like.
     pub(crate) fn caller(&self, token: &[u8]) -> Option<Caller> {
         self.by_hash(&hash(token))
@@ -144,6 +156,22 @@ impl Tokens {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_acts_on_many_must_still_have_the_right() {
+        let token = |name: &str, role| Caller::Token {
+            name: name.into(),
+            role,
+        };
+        let tokens = Tokens::new([
+            (hash(b"tg_1"), token("ann", Role::Operate)),
+            (hash(b"tg_2"), token("bob", Role::Read)),
+        ]);
+        let may = ["ann", "bob", "eve", actor::LOCAL].map(|name| tokens.may_operate(name));
+        assert_eq!(may, [true, false, false, false]);
+        assert!(Tokens::default().may_operate(actor::LOCAL));
+        assert!(!Tokens::default().may_operate("ann"));
+    }
 
     #[test]
     fn a_token_is_known_by_its_hash_alone() {

@@ -1,6 +1,6 @@
 //! The configured services of status checks, and what the domain makes of them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tollgate_core::ports::Store;
 use tollgate_dispatch::Gate;
@@ -47,6 +47,7 @@ pub(crate) fn world(
         gate: Arc::clone(gate),
         lanes: lanes.collect(),
         lane_share: config.status_check.lane_share,
+        engine: OnceLock::new(),
     })
 }
 

@@ -7,8 +7,13 @@ mod bank_tests;
 mod described;
 mod downstream;
 mod engine;
+mod events;
+mod explain;
+mod feeds;
 mod http;
 mod invoices;
+mod jobs;
+mod kafka;
 mod lanes;
 mod login;
 #[cfg(test)]
@@ -37,8 +42,14 @@ pub(crate) use downstream::{Downstream, NamedBank};
 pub(crate) use engine::{Engine, EngineAt, Role};
 #[cfg(feature = "temporal")]
 pub(crate) use engine::{Temporal, WorkerSize};
+pub(crate) use events::EventsText;
+pub(crate) use feeds::FeedText;
+#[cfg(feature = "kafka")]
+pub(crate) use feeds::{FeedFormat, FeedItems, FeedKind, Start};
 pub(crate) use http::{Http, Tls};
 pub(crate) use invoices::Invoices as InvoicesConfig;
+#[cfg(feature = "kafka")]
+pub(crate) use kafka::{KafkaAccess, Mechanism, Sasl};
 pub(crate) use lanes::LaneText;
 pub(crate) use login::{Login, identify};
 pub(crate) use notifications::Notifications as NotificationsConfig;
@@ -47,11 +58,15 @@ pub(crate) use status_checks::{Elasticsearch, ServiceAt, StatusCheck};
 
 use crate::banks::Banks;
 use crate::check_services;
+use crate::events::Events;
+use crate::feeds::Feeds;
 use crate::on_temporal;
 use crate::providers::Provider;
 use crate::receivers::Receivers;
 use crate::tls;
+use explain::explain;
 use invoices::Invoices;
+use jobs::Jobs;
 
 const DEFAULT: &str = include_str!("../default.toml");
 
@@ -66,6 +81,7 @@ pub struct Config {
     pub engine: Engine,
     pub gate: Gate,
     pub sweep: Sweep,
+    pub jobs: Jobs,
     pub in_doubt: InDoubt,
     pub invoices: Invoices,
     pub telemetry: Telemetry,
@@ -73,6 +89,11 @@ pub struct Config {
     /// Created with the first start.
     #[serde(default)]
     pub lanes: BTreeMap<String, LaneText>,
+    /// Topics whose records are taken in.
+    #[serde(default)]
+    pub feeds: BTreeMap<String, FeedText>,
+    /// Where every move of an item is published; nowhere by default.
+    pub events: Option<EventsText>,
     pub elasticsearch: Elasticsearch,
     pub idb_facade: ServiceAt,
     pub pgi_gateway: ServiceAt,
@@ -126,7 +147,18 @@ pub struct Sweep {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InDoubt {
+    pub ask: AskWhom,
     pub two_persons: bool,
+}
+
+/// Who is asked about payments in doubt when a person wants to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AskWhom {
+    /// Their banks.
+    Bank,
+    /// The services of status checks.
+    Services,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -227,6 +259,8 @@ impl Config {
             tls::acceptor(&config.tls).map(drop),
             on_temporal::check_files(&config.engine),
             check_services::connect(&config).map(drop),
+            Feeds::connect(&config).map(drop),
+            Events::connect(&config).map(drop),
         ];
         let mut problems: Vec<String> = vec![];
         for why in parts.into_iter().filter_map(Result::err) {
@@ -305,11 +339,18 @@ impl Config {
             self.sweep.reconcile_secs > 0,
             "sweep.reconcile_secs must be at least 1"
         );
+        self.jobs.validate()?;
         self.telemetry.validate()?;
         self.status_check.validate()?;
         self.invoices.validate()?;
         for (name, lane) in &self.lanes {
             lane.validate(name)?;
+        }
+        for (name, feed) in &self.feeds {
+            feed.validate(name)?;
+        }
+        if let Some(events) = &self.events {
+            events.validate()?;
         }
         self.downstream.validate(self.gate.patience_secs)
     }
@@ -375,50 +416,6 @@ fn environment() -> Env {
     Env::prefixed("TOLLGATE_").ignore(&["token"]).split("__")
 }
 
-/// One sentence: which key, and what is wrong with it.
-fn explain(error: &figment::Error, file: Option<&Path>) -> anyhow::Error {
-    let place = match file {
-        Some(file) => format!("configuration ({} or the environment)", file.display()),
-        None => "configuration (the environment)".to_owned(),
-    };
-    let key = error.path.join(".");
-    let key = if key.is_empty() {
-        String::new()
-    } else {
-        format!("{key}: ")
-    };
-    if error.path.iter().any(|part| part == "headers") {
-        // What was found may be a secret.
-        return anyhow::anyhow!(
-            "{place}: {key}must be text, written like headers = {{\"Authorization\" = \"env:BANK_TOKEN\"}}"
-        );
-    }
-    if error.path.iter().any(|part| part == "login") {
-        return anyhow::anyhow!(
-            "{place}: {key}must be written like login = {{kind = \"bearer\", token = \"env:BANK_TOKEN\"}}; kinds: bearer, api-key, basic, oauth2, hmac (docs/connect-a-bank.md)"
-        );
-    }
-    if error.path.iter().any(|part| part == "secret") {
-        return anyhow::anyhow!(
-            "{place}: {key}must be text, written like secret = \"env:WEBHOOK_SECRET\""
-        );
-    }
-    if error.path.last().is_some_and(|part| part == "sha256") {
-        return anyhow::anyhow!(
-            "{place}: {key}must be text: the 64 hexadecimal digits that `tollgate token create` prints"
-        );
-    }
-    // A syntax error is drawn over several lines; its first says where, its last says what.
-    let said = error.kind.to_string();
-    let mut lines = said.lines().filter(|line| !line.trim().is_empty());
-    let first = lines.next().unwrap_or_default();
-    let rest = lines
-        .next_back()
-        .map(|last| format!(": {last}"))
-        .unwrap_or_default();
-    anyhow::anyhow!("{place}: {key}{first}{rest}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -435,6 +432,15 @@ mod tests {
     #[test]
     fn the_documented_file_is_a_valid_default() {
         assert_eq!(with("").unwrap().listen.to_string(), "127.0.0.1:8090");
+    }
+
+    #[test]
+    fn a_coefficient_may_be_a_fraction() {
+        for (text, coefficient) in [("1.5", Decimal::new(15, 1)), ("3", Decimal::from(3))] {
+            let toml = format!("status_check.backoff_coefficient = {text}");
+            let read = with(&toml).unwrap().status_check.workflow();
+            assert_eq!(read.backoff_coefficient, coefficient);
+        }
     }
 
     #[test]

@@ -13,9 +13,18 @@ mod descriptors;
 mod dispatch_schedules;
 mod door;
 mod engines;
+mod events;
+#[cfg(feature = "kafka")]
+mod feeds;
+#[cfg(not(feature = "kafka"))]
+mod without_feeds;
+#[cfg(not(feature = "kafka"))]
+use without_feeds as feeds;
+mod jobs;
 mod lanes;
 mod leadership;
 mod listener;
+mod needs_you;
 #[cfg(feature = "temporal")]
 mod on_temporal;
 #[cfg(not(feature = "temporal"))]
@@ -25,6 +34,7 @@ use without_temporal as on_temporal;
 mod places;
 mod providers;
 mod pulse;
+mod questions;
 mod receivers;
 #[cfg(test)]
 #[cfg(feature = "temporal")]

@@ -54,6 +54,8 @@ async fn temporal(
 ) -> anyhow::Result<TemporalService> {
     let connected = TemporalService::connect(server).await;
     let mut service = connected.map_err(|error| anyhow::anyhow!("engine.url: {error}"))?;
+    // Set once: a process connects once.
+    let _ = worlds.status_checks.engine.set(service.engine());
     let mut workers = vec![];
     let sizes = &config.engine.temporal;
     if config.engine.does(Role::Dispatch) {

@@ -55,8 +55,10 @@ impl Provider {
         checks: Arc<ChecksInForce>,
     ) -> anyhow::Result<Invoices> {
         let ladder = config.ladder().context("invoices.ladder")?;
+        let lane = self.connector.lane().clone();
         let sender = self.watch.sender(store, gate, self.connector).await?;
-        Ok(Invoices::new(Arc::clone(store), sender, checks, ladder))
+        let store = Arc::clone(store);
+        Ok(Invoices::new(store, lane, sender, checks, ladder))
     }
 }
 

@@ -44,7 +44,7 @@ fn histories() -> BTreeMap<String, Vec<PathBuf>> {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_flow_has_a_recorded_history_and_still_goes_that_way() {
     let folder = tempfile::tempdir().unwrap();
-    let replay = all_flows(folder.path()).await;
+    let replay = Box::pin(all_flows(folder.path())).await;
     let histories = histories();
     let recorded: BTreeSet<&str> = histories.keys().map(String::as_str).collect();
     let missing: Vec<_> = replay.names().difference(&recorded).collect();

@@ -7,16 +7,21 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tollgate_core::flow::Flow;
+use tollgate_core::id::ItemType;
 use tollgate_core::ports::{Engine, Store};
-use tollgate_dispatch::{CheckRetention, ChunkFlow, Feeder, Planner, Reconciler, Sweeper, Wake};
-use tollgate_domains::invoices::Billing;
+use tollgate_dispatch::{
+    CheckRetention, ChunkFlow, Feeder, Gate, JobRunner, Planner, Reconciler, Sweeper, Wake,
+};
+use tollgate_domains::invoices::{self, Billing, InvoiceBulkInitFlow};
 use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
 use tollgate_domains::payments::{self, Intake};
 
+use crate::asking::Asking;
 use crate::assemble::item_types;
 use crate::config::Config;
 use crate::engines;
 use crate::providers;
+use crate::questions::Questions;
 use crate::retries;
 
 /// What is done for all processes: by the leader, or on Temporal by those with the role, where what each of
@@ -27,6 +32,7 @@ pub(crate) struct Services<'a> {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) billing: Arc<Billing>,
     pub(crate) fed: &'a Wake,
+    pub(crate) gate: &'a Arc<Gate>,
 }
 
 impl Services<'_> {
@@ -58,27 +64,44 @@ impl Services<'_> {
         running.spawn(reconciler.run(every(config.sweep.reconcile_secs), stopped.clone()));
         let retention = CheckRetention::new(Arc::clone(store), config.status_check.retention());
         running.spawn(retention.run(stopped.clone()));
+        running.spawn(self.job_runner().run(stopped.clone()));
         let (billing, pause) = (Arc::clone(&self.billing), every(config.invoices.sweep_secs));
         running.spawn(providers::run_sweep(billing, pause, stopped.clone()));
     }
 
-    /// Takes in what was accepted: files, and payments whose first try failed.
+    /// Acts on many items, in the names of people who may still do so.
+    fn job_runner(&self) -> JobRunner {
+        let tokens = self.config.auth.tokens().ok();
+        let may_act = move |name: &str| tokens.as_ref().is_some_and(|it| it.may_operate(name));
+        let per_second = self.config.jobs.max_per_second;
+        let (store, moves) = (Arc::clone(self.store), payments::job_moves());
+        let asking = Arc::new(Asking::new(self.config, self.gate));
+        let banks = Arc::new(Questions::new(self.store, &asking));
+        JobRunner::new(store, moves, banks, Arc::new(may_act), per_second)
+    }
+
+    /// Takes in what was accepted: files, records of feeds, and payments whose first try failed.
     pub(crate) fn intake(&self, stopped: &watch::Receiver<bool>, running: &mut JoinSet<()>) {
-        running.spawn(feeder(self.store, &self.engine, self.fed).run(stopped.clone()));
+        let payments = self.feeder::<PaymentBulkInitFlow>(payments::item_type(), self.fed);
+        running.spawn(payments.run(stopped.clone()));
+        // Invoices come from feeds only, and are looked for every second.
+        let wake = Wake::default();
+        let invoices = self.feeder::<InvoiceBulkInitFlow>(invoices::item_type(), &wake);
+        running.spawn(invoices.run(stopped.clone()));
         let intake = Intake {
             store: Arc::clone(self.store),
             engine: Arc::clone(&self.engine),
         };
         running.spawn(retries::run(Arc::new(intake), stopped.clone()));
     }
-}
 
-/// Takes in the files that were uploaded.
-fn feeder(store: &Arc<dyn Store>, engine: &Arc<dyn Engine>, wake: &Wake) -> Feeder {
-    let flow = ChunkFlow {
-        name: PaymentBulkInitFlow::NAME.to_owned(),
-        task_queue: payments::INIT_TASK_QUEUE.to_owned(),
-    };
-    let (store, engine) = (Arc::clone(store), Arc::clone(engine));
-    Feeder::new(payments::item_type(), flow, store, engine, wake.clone())
+    /// Takes in the chunks of files and feeds, each by a flow.
+    fn feeder<F: Flow>(&self, item_type: ItemType, wake: &Wake) -> Feeder {
+        let flow = ChunkFlow {
+            name: F::NAME.to_owned(),
+            task_queue: payments::INIT_TASK_QUEUE.to_owned(),
+        };
+        let (store, engine) = (Arc::clone(self.store), Arc::clone(&self.engine));
+        Feeder::new(item_type, flow, store, engine, wake.clone())
+    }
 }

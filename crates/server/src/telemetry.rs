@@ -1,8 +1,11 @@
 //! Metrics: the one recorder of the process, and the gauges of every lane.
 
+mod events;
+mod feeds;
 mod log;
 mod names;
 mod traces;
+mod unplanned;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -95,6 +98,9 @@ async fn look_at_store(store: &dyn Store, writes: &WriteCheck) {
     set("tollgate_store_waiting", connections.waiting);
     let is_writable = writes.trouble().await.is_none();
     set("tollgate_store_writable", usize::from(is_writable));
+    unplanned::look(store).await;
+    feeds::look(store).await;
+    events::look(store).await;
 }
 
 /// Keeps the gauges of all lanes up to date until told to stop.
@@ -135,7 +141,6 @@ async fn look_at_all(looked: &Looked<'_>, currencies: &mut BTreeSet<String>) -> 
     look_at_queue(store).await?;
     let running = store.bulks_running(&payments::item_type()).await?;
     gauge!("tollgate_bulks_running").set(running.to_f64().unwrap_or(0.0));
-    look_at_unplanned(store, now).await?;
     for lane in store.lanes().await? {
         // What cannot be counted in time on one lane says nothing about the others.
         if let Err(error) = look_at_lane(looked, &lane, now).await {
@@ -213,20 +218,6 @@ async fn look_at_doubts(
         ];
         gauge!("tollgate_in_doubt_minor_units", &labels).set(amount.to_f64().unwrap_or(0.0));
     }
-    Ok(())
-}
-
-/// What was accepted and is not planned yet.
-async fn look_at_unplanned(store: &dyn Store, now: Timestamp) -> StoreResult<()> {
-    let unplanned = store.unplanned(&payments::item_type()).await?;
-    for (what, count) in [("request", unplanned.requests), ("line", unplanned.lines)] {
-        gauge!("tollgate_unplanned", "what" => what).set(count.to_f64().unwrap_or(0.0));
-    }
-    let age = unplanned
-        .since
-        .map_or(0.0, |since| now.duration_since(since).as_secs_f64());
-    gauge!("tollgate_unplanned_oldest_seconds").set(age);
-    gauge!("tollgate_unplanned_failing").set(unplanned.failing.to_f64().unwrap_or(0.0));
     Ok(())
 }
 

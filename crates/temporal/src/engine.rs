@@ -11,16 +11,16 @@ use temporalio_client::errors::{
 use temporalio_client::tonic::Code;
 use temporalio_client::{
     Client, WorkflowDescribeOptions, WorkflowExecutionDescription, WorkflowExecutionStatus,
-    WorkflowGetResultOptions, WorkflowHandle, WorkflowQueryOptions,
+    WorkflowGetResultOptions, WorkflowHandle, WorkflowQueryOptions, WorkflowSignalOptions,
 };
 use temporalio_common::UntypedWorkflow;
 use temporalio_common::data_converters::RawValue;
 use tollgate_core::id::FlowId;
-use tollgate_core::ports::{Engine, FlowView, Start, Started, Unreachable};
+use tollgate_core::ports::{Engine, FlowView, Shown, Start, Started, Unreachable};
 
 use crate::link::Link;
 use crate::starts::{self, Asked};
-use crate::workflow::Progress;
+use crate::workflow::{Progress, ShowProgress, Told};
 
 type Handle = WorkflowHandle<Client, UntypedWorkflow>;
 
@@ -87,6 +87,18 @@ impl Engine for TemporalEngine {
         Ok(FlowView::Running {
             progress_json: progress(&flow).await?,
         })
+    }
+
+    async fn show(&self, id: &FlowId, shown: Shown) -> Result<(), Unreachable> {
+        let client = self.link.client()?;
+        let flow = client.get_workflow_handle::<UntypedWorkflow>(id.as_str());
+        let progress = serde_json::from_str(&shown.progress_json);
+        let told = Told {
+            rank: shown.rank,
+            progress: progress.map_err(|error| Unreachable(error.to_string()))?,
+        };
+        let told = flow.signal(ShowProgress, told, WorkflowSignalOptions::default());
+        told.await.map_err(|error| Unreachable(error.to_string()))
     }
 }
 

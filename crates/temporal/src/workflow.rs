@@ -5,12 +5,16 @@ use std::marker::PhantomData;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use temporalio_common::data_converters::PayloadConverter;
+use temporalio_common::data_converters::{
+    GenericPayloadConverter, PayloadConverter, SerializationContext, SerializationContextData,
+    WorkflowSerializationContext,
+};
 use temporalio_common::error::ApplicationFailure;
 use temporalio_common::protos::temporal::api::common::v1::Payloads;
 use temporalio_common::{
-    HasWorkflowDefinition, QueryDefinition, UntypedWorkflow, WorkflowDefinition,
+    HasWorkflowDefinition, QueryDefinition, SignalDefinition, UntypedWorkflow, WorkflowDefinition,
 };
 use temporalio_workflow::workflow_interceptors::WorkflowOutputValue;
 use temporalio_workflow::workflows::{
@@ -28,6 +32,8 @@ type Output = Box<dyn WorkflowOutputValue>;
 /// The state of one run: what its query answers. Rebuilt by replay.
 pub(super) struct FlowWorkflow<F> {
     pub(super) progress: Option<Value>,
+    /// Of the progress that was shown from outside.
+    rank: u64,
     flow: PhantomData<fn() -> F>,
 }
 
@@ -72,6 +78,28 @@ impl QueryDefinition for Progress {
     }
 }
 
+/// How every flow is told what its steps know of its progress. It changes what the query answers and nothing else.
+pub(super) struct ShowProgress;
+
+impl ShowProgress {
+    const NAME: &str = "showProgress";
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Told {
+    pub(super) rank: u64,
+    pub(super) progress: Value,
+}
+
+impl SignalDefinition for ShowProgress {
+    type Workflow = UntypedWorkflow;
+    type Input = Told;
+
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+}
+
 impl<F: Flow> WorkflowImplementation for FlowWorkflow<F> {
     type Run = FlowRun<F>;
 
@@ -87,7 +115,7 @@ impl<F: Flow> WorkflowImplementation for FlowWorkflow<F> {
             workflow_type: F::NAME.into(),
             has_init: false,
             init_takes_input: false,
-            signals: vec![],
+            signals: vec![ShowProgress::NAME.into()],
             queries: Progress::NAMES.iter().map(|&it| it.into()).collect(),
             updates: vec![],
         }
@@ -96,6 +124,7 @@ impl<F: Flow> WorkflowImplementation for FlowWorkflow<F> {
     fn init(_: WorkflowContextView, _: Option<F::In>) -> Self {
         Self {
             progress: None,
+            rank: 0,
             flow: PhantomData,
         }
     }
@@ -138,15 +167,37 @@ impl<F: Flow> WorkflowImplementation for FlowWorkflow<F> {
         Ok(Box::new(self.progress.clone()))
     }
 
-    // The SDK asks only for what `definition` lists: a flow has no signals and no updates.
+    fn decode_signal_input(
+        name: &str,
+        payloads: Payloads,
+        converter: &PayloadConverter,
+    ) -> Result<Option<Box<dyn Any>>, WorkflowError> {
+        if name != ShowProgress::NAME {
+            return Ok(None);
+        }
+        let data = SerializationContextData::Workflow(WorkflowSerializationContext::new());
+        let context = SerializationContext::new(&data, converter);
+        let told: Told = converter.from_payloads(&context, payloads.payloads)?;
+        Ok(Some(Box::new(told)))
+    }
 
     fn dispatch_signal(
-        _: WorkflowContext<Self>,
-        name: &str,
-        _: Box<dyn Any>,
+        ctx: WorkflowContext<Self>,
+        _: &str,
+        told: Box<dyn Any>,
     ) -> LocalBoxFuture<'static, Result<(), WorkflowError>> {
-        unreachable!("a flow has no signal {name}")
+        if let Ok(told) = told.downcast::<Told>() {
+            ctx.state_mut(|state| {
+                // Two steps may overtake each other.
+                if told.rank > state.rank {
+                    (state.rank, state.progress) = (told.rank, Some(told.progress));
+                }
+            });
+        }
+        std::future::ready(Ok(())).boxed_local()
     }
+
+    // The SDK asks only for what `definition` lists: a flow has no updates.
 
     fn dispatch_update(
         _: WorkflowContext<Self>,

@@ -1,7 +1,9 @@
 //! The report on PostgreSQL: which tasks belong to a workload, and how their samples read.
 
+mod feeds;
 mod header;
 mod w1;
+mod w10;
 mod w2;
 mod w3;
 mod w4;
@@ -55,6 +57,8 @@ pub(crate) async fn run(
             Workload::W4 => w4::section(&plan).await?,
             Workload::W6 => w6::section(&plan).await?,
             Workload::W9 => w9::section(&plan).await?,
+            Workload::W10 => w10::section(&plan).await?,
+            Workload::Feeds => feeds::section(&plan).await?,
             Workload::W5 | Workload::W7 | Workload::W8 | Workload::Starts | Workload::Consoles => {
                 unreachable!("not among PostgreSQL's workloads")
             }

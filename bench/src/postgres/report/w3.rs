@@ -13,9 +13,14 @@ use crate::storm::{LIMITS, Seen, Storm};
 const EMBEDDED: &str = "1 node, embedded engine";
 const TEMPORAL: &str = "3 nodes, Temporal's development server";
 const NODES: usize = 3;
+/// At the highest limit only: what a description costs more than the shipped contract, which is one itself.
+const STRIPE: &str = "1 node, embedded engine, bank described by stripe-transfers";
+const AS_STRIPE: &str = "downstream.payments.description = \"stripe-transfers\"
+downstream.payments.login = {kind = \"bearer\", token = \"sk_test_w3\"}";
 
 pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
     let mut cells = Cell::all(&[EMBEDDED, TEMPORAL]);
+    cells.push(Cell::new(STRIPE, LIMITS[2]));
     for _ in 0..plan.rounds {
         for cell in &mut cells {
             let url = plan.server.database().await;
@@ -26,6 +31,10 @@ pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
                 storm.strike(folder.path(), |bank| {
                     let node = |_| Process::serve(&url, bank, &engine);
                     (0..NODES).map(node).collect()
+                })?
+            } else if cell.name == STRIPE {
+                storm.at("stripe").strike(folder.path(), |bank| {
+                    Ok(vec![Process::serve(&url, bank, AS_STRIPE)?])
                 })?
             } else {
                 storm.strike(folder.path(), |bank| {

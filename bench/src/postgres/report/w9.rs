@@ -7,26 +7,28 @@ use super::super::task::{Peer, Phase, Task, Work};
 use super::Plan;
 use crate::cost::postgres::{Meter, measure};
 use crate::cost::report::{Cell, section as table};
-use crate::cost::{COUNT, Cost};
+use crate::cost::{COUNT, Cost, EVENTS, EVENTS_NOTE};
 use crate::payments::{self, Ids};
 
 pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
     plan.server.full_page_writes(false).await;
     let mut cells = [
         Cell::new("Tollgate, embedded engine"),
+        Cell::new("the same with events on"),
         Cell::new("peer: graphile-worker 0.17 (Node), a job"),
         Cell::new("peer: pg-boss 10 (Node), a job"),
     ];
     for _ in 0..plan.rounds {
         let folder = plan.scratch.folder()?;
-        cells[0].add(measure(plan.server, folder.path()).await?)?;
-        cells[1].add(of_peer(plan, Peer::GraphileWorker).await?)?;
-        cells[2].add(of_peer(plan, Peer::PgBoss).await?)?;
+        cells[0].add(measure(plan.server, folder.path(), "").await?)?;
+        cells[1].add(measure(plan.server, folder.path(), EVENTS).await?)?;
+        cells[2].add(of_peer(plan, Peer::GraphileWorker).await?)?;
+        cells[3].add(of_peer(plan, Peer::PgBoss).await?)?;
     }
     plan.server.full_page_writes(true).await;
     let note = " Full-page writes are off. A peer's job has the payment's JSON as its payload and does nothing; \
                 no bank is called.";
-    Ok(table(&cells, note))
+    Ok(table(&cells, &format!("{EVENTS_NOTE}{note}")))
 }
 
 async fn of_peer(plan: &Plan<'_>, peer: Peer) -> Result<Cost> {

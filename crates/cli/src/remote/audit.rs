@@ -17,6 +17,15 @@ pub(crate) struct Asked {
     /// Filter by event, such as SETTING_CHANGED.
     #[arg(long)]
     action: Option<String>,
+    /// Filter by kind of actor: people or machine.
+    #[arg(long, value_name = "KIND")]
+    by: Option<String>,
+    /// Entries from this time on, such as 2026-11-16T16:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// Entries before this time.
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
     /// Next page: entries older than the entry with this id.
     #[arg(long, value_name = "ID")]
     after: Option<i64>,
@@ -38,6 +47,9 @@ impl Asked {
             ("item", item),
             ("actor", self.actor),
             ("action", self.action),
+            ("by", self.by),
+            ("from", self.from),
+            ("to", self.to),
             ("after", self.after.map(|after| after.to_string())),
             ("limit", self.limit.map(|limit| limit.to_string())),
         ]);
@@ -78,6 +90,9 @@ mod tests {
             item: Some(item.to_owned()),
             actor: Some("ann & bob".to_owned()),
             action: None,
+            by: None,
+            from: None,
+            to: None,
             after: Some(7),
             limit: None,
         };

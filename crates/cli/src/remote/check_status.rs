@@ -103,6 +103,15 @@ pub(super) async fn wait(client: &Client, workflow: &str) -> anyhow::Result<Valu
     progress::wait(client, awaited, chunks_ended).await
 }
 
+/// How many payments their gateways were asked about.
+pub(super) fn asked_about(done: &Value) -> usize {
+    let by_gateway = done["result"]["successful"].as_object();
+    let lists = by_gateway.into_iter().flatten();
+    lists
+        .map(|(_, ids)| ids.as_array().map_or(0, Vec::len))
+        .sum()
+}
+
 fn chunks_ended(answer: &Value) -> Option<Progress> {
     if answer["status"] != "RUNNING" {
         return None;

@@ -186,17 +186,18 @@ impl Client {
             let headers = request.headers_mut();
             headers.insert(header::AUTHORIZATION, token.clone());
         }
+        let incomplete = || format!("{host} ended the connection without a complete answer");
         // Boxed, since a body need not be movable while it is sent.
         let response = sender
             .send_request(request.map(Box::pin))
             .await
-            .context("incomplete answer")?;
+            .with_context(incomplete)?;
         let status = response.status();
         let body = response
             .into_body()
             .collect()
             .await
-            .context("incomplete answer")?
+            .with_context(incomplete)?
             .to_bytes();
         driver.abort();
         let text = String::from_utf8_lossy(&body).into_owned();

@@ -10,13 +10,13 @@ use super::table::{cell, more, query, rows, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List dead letters with the reason.
+    /// List dead letters with the reason, newest due time first.
     List {
         /// PAYMENT, INVOICE or NOTIFICATION.
         #[arg(long = "type", value_name = "TYPE", default_value = "PAYMENT")]
         item_type: String,
-        /// Next page: items after this id.
-        #[arg(long, value_name = "ID")]
+        /// Next page: the token that the previous page shows.
+        #[arg(long, value_name = "TOKEN")]
         after: Option<String>,
         /// Page size. Default: 100, maximum: 1000.
         #[arg(long)]

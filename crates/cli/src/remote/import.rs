@@ -104,13 +104,20 @@ async fn upload(client: &Client, file: &File, format: Format) -> anyhow::Result<
         "uploading  {bar:30} {bytes}/{total_bytes} {bytes_per_sec}",
     );
     let body = FileBody::open(&file.path, size, bar.clone()).with_context(cannot)?;
+    let name = file.path.file_name().unwrap_or_default();
+    let path = format!("/payments/bulk?name={}", quoted(&name.to_string_lossy()));
     let sent = client
-        .upload("/payments/bulk", format.media_type(), &key, body)
+        .upload(&path, format.media_type(), &key, body)
         .await
         .with_context(|| format!("{shown} was not imported; it is safe to import it again"))?;
     bar.finish_and_clear();
     let batch = sent["batchId"].as_str().context("incomplete answer")?;
     say(&format!("{shown}: {size} bytes uploaded, batch {batch}"));
+    if let Some(before) = sent["importedAt"].as_str() {
+        say(&format!(
+            "the same file was imported at {before}; use --again to import it once more"
+        ));
+    }
     Ok(batch.to_owned())
 }
 

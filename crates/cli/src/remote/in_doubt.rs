@@ -1,5 +1,7 @@
 //! `tollgate in-doubt …`: working through what nobody knows the outcome of.
 
+use std::fmt::Write;
+
 use clap::{Subcommand, ValueEnum};
 use http::Method;
 use serde_json::{Value, json};
@@ -13,13 +15,13 @@ use super::table::{cell, more, query, rows, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List items in doubt, with their total amounts.
+    /// List items in doubt, newest first, with their total amounts.
     List {
         /// Filter by type: PAYMENT or INVOICE. Default: both.
         #[arg(long = "type", value_name = "TYPE")]
         item_type: Option<String>,
-        /// Next page of one type: items after this id.
-        #[arg(long, value_name = "ID", requires = "item_type")]
+        /// Next page of one type: the token that the previous page shows.
+        #[arg(long, value_name = "TOKEN", requires = "item_type")]
         after: Option<String>,
     },
     /// Show an item in doubt: its sends, the answers, and the next step.
@@ -29,10 +31,10 @@ pub(crate) enum Command {
         #[command(flatten)]
         of: Of,
     },
-    /// Ask the gateways about payments in doubt.
+    /// Ask the banks about payments in doubt.
     ///
-    /// Checks the given payments, or all that were last sent on a day. A payment that its gateway
-    /// reports as completed is no longer in doubt.
+    /// Asks about the given payments, or all that were last sent on a day. A payment that its bank has
+    /// executed is no longer in doubt. Fails if no payment could be asked about.
     Ask {
         /// Payment ids.
         #[arg(value_name = "ID", required_unless_present_any = ["today", "date"])]
@@ -122,11 +124,7 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
             if !ids.is_empty() {
                 body["paymentIds"] = json!(ids);
             }
-            let asked = client.send(Method::POST, "/admin/in-doubt/ask", &body);
-            let asked = asked.await?;
-            for workflow in asked["workflowIds"].as_array().into_iter().flatten() {
-                check_status::wait(client, workflow.as_str().unwrap_or_default()).await?;
-            }
+            let asked = ask(client, body).await?;
             let left = client.get("/admin/in-doubt").await?;
             shown.show(&asked, |asked| answered(asked, &left));
         }
@@ -146,6 +144,36 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
         }
     }
     Ok(())
+}
+
+/// Asks until all were asked about. Status checks are waited for.
+async fn ask(client: &Client, body: Value) -> anyhow::Result<Value> {
+    let path = "/admin/in-doubt/ask";
+    let mut told = client.send(Method::POST, path, &body).await?;
+    let mut left = told["left"].take();
+    while left.as_array().is_some_and(|left| !left.is_empty()) {
+        let more = json!({ "paymentIds": left });
+        let mut more = client.send(Method::POST, path, &more).await?;
+        for count in ["asked", "answered", "resolved"] {
+            let sum = told[count].as_u64().unwrap_or(0) + more[count].as_u64().unwrap_or(0);
+            told[count] = json!(sum);
+        }
+        left = more["left"].take();
+    }
+    told["left"] = json!([]);
+    let checks = told["workflowIds"].as_array().cloned().unwrap_or_default();
+    let mut by_services = 0;
+    for workflow in &checks {
+        let check = workflow.as_str().unwrap_or_default();
+        let done = check_status::wait(client, check).await?;
+        by_services += check_status::asked_about(&done);
+    }
+    if !checks.is_empty() {
+        let failed = "no payment could be asked about; see tollgate check-status";
+        anyhow::ensure!(by_services > 0, failed);
+        told["asked"] = json!(by_services);
+    }
+    Ok(told)
 }
 
 /// The types whose items can be in doubt.
@@ -196,7 +224,16 @@ fn answered(asked: &Value, left: &Value) -> String {
         let header = ["currency", "still in doubt", "amount", "oldest since"];
         table(&header, &risk)
     };
-    format!("{} queried\n{left}", cell(&asked["payments"]))
+    let told = |field: &str| cell(&asked[field]);
+    if told("payments") == "0" {
+        return format!("no payment of that day is in doubt\n{left}");
+    }
+    let mut counts = format!("{} asked about", told("asked"));
+    if asked["answered"].is_number() {
+        let (answered, resolved) = (told("answered"), told("resolved"));
+        let _ = write!(counts, ", {answered} answered, {resolved} resolved");
+    }
+    format!("{counts}\n{left}")
 }
 
 fn list(answer: &Value) -> String {

@@ -15,7 +15,7 @@ use super::table::{cell, fields, more, query, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List invoices by id, paged.
+    /// List invoices, newest first.
     List {
         /// Filter by status: PENDING, PAID, FAILED, IN_DOUBT or CANCELLED.
         #[arg(long)]
@@ -23,8 +23,8 @@ pub(crate) enum Command {
         /// Filter by customer.
         #[arg(long, value_name = "ID")]
         customer: Option<String>,
-        /// Next page: items after this id.
-        #[arg(long, value_name = "ID")]
+        /// Next page: the token that the previous page shows.
+        #[arg(long, value_name = "TOKEN")]
         after: Option<String>,
         /// Page size. Default: 100, maximum: 1000.
         #[arg(long)]

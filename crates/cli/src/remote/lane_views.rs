@@ -73,6 +73,65 @@ pub(super) fn shift(answer: &Value) -> String {
     format!("{}{note}", fields(answer, &named))
 }
 
+/// A preview says how to apply exactly this.
+pub(super) fn adjusted(answer: &Value) -> String {
+    let numbers = |of: &Value| {
+        let part = |name: &str| cell(&of[name]);
+        let (limit, plan) = (part("maxPerSecond"), part("maxPerWindow"));
+        format!(
+            "{limit} a second, {plan} per {} s, calendar {}",
+            part("windowSizeSecs"),
+            part("calendar")
+        )
+    };
+    let missed = |when: &str| cell(&answer["effect"][when]);
+    let mut text = format!(
+        "before            {}\nafter             {}\ndeadlines missed  {} before, {} after\n",
+        numbers(&answer["before"]),
+        numbers(&answer["after"]),
+        missed("missedBefore"),
+        missed("missedAfter"),
+    );
+    text += &sentence("now", &answer["verdict"]);
+    if answer["applied"] == true {
+        return text + &shift(&answer["effect"]);
+    }
+    text += &sentence("then", &answer["verdictAfter"]);
+    let (until, digest) = (cell(&answer["expiresAt"]), cell(&answer["digest"]));
+    let flags = changed_flags(&answer["before"], &answer["after"]);
+    let lane = cell(&answer["lane"]);
+    text + &format!(
+        "(a preview: nothing was changed) to apply it before {until}:\n  tollgate lanes adjust {lane}{flags} \\\n    --digest {digest} --reason \"…\""
+    )
+}
+
+/// One part of it on a line.
+fn sentence(name: &str, verdict: &Value) -> String {
+    let parts = cell(verdict).replace("; ", &format!("\n{:18}", ""));
+    format!("{name:18}{parts}\n")
+}
+
+/// What is not given stays as it is.
+fn changed_flags(before: &Value, after: &Value) -> String {
+    let flags = [
+        ("maxPerSecond", "max-per-second"),
+        ("maxPerWindow", "max-per-window"),
+        ("windowSizeSecs", "window-size-secs"),
+        ("calendar", "calendar"),
+    ];
+    let changed = flags.iter().filter(|(name, _)| before[name] != after[name]);
+    let flag = changed.map(|(name, flag)| match &after[name] {
+        Value::Null => format!(" --{flag} none"),
+        value => format!(" --{flag} {}", cell(value)),
+    });
+    let flags: String = flag.collect();
+    if flags.is_empty() {
+        // Without any number the service would propose its own.
+        return format!(" --max-per-window {}", cell(&after["maxPerWindow"]));
+    }
+    flags
+}
+
 pub(super) fn forecast(answer: &Value) -> String {
     cell(&answer["verdict"])
 }

@@ -69,6 +69,10 @@ pub(crate) enum Command {
         #[arg(long)]
         preview: bool,
     },
+    /// Change limit, plan or calendar and assign new slots, in one step. Without --digest: a preview.
+    ///
+    /// Without numbers, the preview proposes those that would meet every deadline.
+    Adjust(Adjusted),
     /// Forecast when --count hypothetical items would run; without --count, when the real queue runs.
     Forecast(Imagined),
     /// Show how full the next windows are.
@@ -123,6 +127,38 @@ pub(crate) struct Imagined {
     /// Hypothetical pause from now until this time.
     #[arg(long, value_name = "TIME")]
     pause_until: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Adjusted {
+    /// Lane name.
+    name: String,
+    #[command(flatten)]
+    change: Change,
+    /// Digest of the preview: applies it.
+    #[arg(long, requires = "reason")]
+    digest: Option<String>,
+    /// Reason, recorded in the audit log.
+    #[arg(long)]
+    reason: Option<String>,
+    /// Apply the change even if it leaves waiting items without a slot.
+    #[arg(long)]
+    confirm: bool,
+}
+
+impl Adjusted {
+    fn asked(self) -> Asked {
+        let mut body = self.change.fields();
+        match self.digest {
+            None => drop(body.insert("dryRun".into(), json!(true))),
+            Some(digest) => {
+                body.insert("digest".into(), json!(digest));
+                body.insert("reason".into(), json!(self.reason));
+                body.insert("confirm".into(), json!(self.confirm));
+            }
+        }
+        Asked::Post(of(&self.name, "adjust"), body.into(), views::adjusted)
+    }
 }
 
 #[derive(Debug, Args)]
@@ -235,6 +271,7 @@ impl Command {
                 let body = json!({"reason": reason.unwrap_or_default(), "preview": preview});
                 Asked::Post(of(&name, "replan"), body, views::shift)
             }
+            Self::Adjust(adjusted) => adjusted.asked(),
             Self::Forecast(imagined) => imagined.asked(),
             Self::Windows { name, limit, svg } => {
                 let query = format!("?configName={}&limit={limit}", quoted(&name));

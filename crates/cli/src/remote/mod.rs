@@ -7,11 +7,15 @@ mod check_status;
 mod client;
 mod customers;
 mod dead_letters;
+mod events;
+mod feeds;
 mod file_body;
+mod held;
 mod import;
 mod in_doubt;
 mod invoice_import;
 mod invoices;
+mod jobs;
 mod lane_views;
 mod lanes;
 mod nodes;
@@ -19,6 +23,7 @@ mod payments;
 mod progress;
 mod rules;
 mod schedules;
+mod status;
 mod table;
 mod tls;
 mod types;
@@ -63,6 +68,20 @@ impl Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Show what needs a person: held and in doubt payments, stopped lanes, kill switches and more.
+    ///
+    /// Exits with 3 while something needs a person, with 0 if nothing does.
+    Status {
+        #[command(flatten)]
+        args: Args,
+    },
+    /// Mark what needs a person as seen: `status` leaves it out until its count grows.
+    Seen {
+        #[command(flatten)]
+        args: Args,
+        #[command(flatten)]
+        seen: status::Marked,
+    },
     /// List, show, cancel, reschedule, release or reopen payments.
     Payments(Group<payments::Command>),
     /// List, show, create or change the customers of invoices.
@@ -99,16 +118,26 @@ pub(crate) enum Command {
         #[command(flatten)]
         asked: check_status::Asked,
     },
+    /// List, release or cancel held items.
+    ///
+    /// Held items missed their deadline, or a rule holds them. They wait for a person.
+    Held(Group<held::Command>),
     /// List or resolve items in doubt.
     ///
     /// Items in doubt are payments and invoices that were sent and whose outcome is unknown.
     InDoubt(Group<in_doubt::Command>),
+    /// Show the events that are published, or turn them off.
+    Events(Group<events::Command>),
+    /// List, pause, resume or move feeds: topics whose records are imported.
+    Feeds(Group<feeds::Command>),
     /// List the processes on this store, and the leader.
     Nodes(Group<nodes::Command>),
     /// List or replay dead letters.
     ///
     /// Dead letters are items that Tollgate has given up.
     DeadLetters(Group<dead_letters::Command>),
+    /// Preview, start, follow or stop acts on many items.
+    Jobs(Group<jobs::Command>),
     /// Show the audit log, newest first.
     Audit {
         #[command(flatten)]
@@ -183,6 +212,15 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Calendars(Group { args, command }) => {
             calendars::run(&Client::new(&args)?, &args.shown(), command).await?;
         }
+        Command::Status { args } => {
+            return status::status(&Client::new(&args)?, &args.shown()).await;
+        }
+        Command::Seen { args, seen } => {
+            status::seen(&Client::new(&args)?, &args.shown(), seen).await?;
+        }
+        Command::Held(Group { args, command }) => {
+            held::run(&Client::new(&args)?, &args.shown(), command).await?;
+        }
         Command::InDoubt(Group { args, command }) => {
             in_doubt::run(&Client::new(&args)?, &args.shown(), command).await?;
         }
@@ -195,11 +233,20 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Types(Group { args, command }) => {
             types::run(&Client::new(&args)?, &args.shown(), command).await?;
         }
+        Command::Events(Group { args, command }) => {
+            events::run(&Client::new(&args)?, &args.shown(), command).await?;
+        }
+        Command::Feeds(Group { args, command }) => {
+            feeds::run(&Client::new(&args)?, &args.shown(), command).await?;
+        }
         Command::Nodes(Group { args, command }) => {
             nodes::run(&Client::new(&args)?, &args.shown(), command).await?;
         }
         Command::DeadLetters(Group { args, command }) => {
             dead_letters::run(&Client::new(&args)?, &args.shown(), command).await?;
+        }
+        Command::Jobs(Group { args, command }) => {
+            jobs::run(&Client::new(&args)?, &args.shown(), command).await?;
         }
         Command::Audit { args, asked } => {
             audit::run(&Client::new(&args)?, &args.shown(), asked).await?;

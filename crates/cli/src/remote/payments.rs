@@ -10,7 +10,7 @@ use super::table::{cell, fields, more, query, rows, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List payments by id, paged.
+    /// List payments, newest first, paged; of an import sorted by id.
     List {
         /// Filter by status, such as SCHEDULED or REJECTED.
         #[arg(long)]
@@ -18,11 +18,25 @@ pub(crate) enum Command {
         /// Filter by lane.
         #[arg(long)]
         lane: Option<String>,
+        /// Filter by gateway.
+        #[arg(long)]
+        gateway: Option<String>,
         /// Filter by import.
         #[arg(long, value_name = "BATCH_ID")]
         batch: Option<String>,
-        /// Next page: items after this id.
-        #[arg(long, value_name = "ID")]
+        /// Account of the debtor or the creditor, complete.
+        #[arg(long)]
+        account: Option<String>,
+        #[arg(long)]
+        reference: Option<String>,
+        /// Only payments that are held.
+        #[arg(long)]
+        held: bool,
+        /// Only payments that will miss their deadline as things stand.
+        #[arg(long, conflicts_with = "batch")]
+        at_risk: bool,
+        /// Next page: the token that the previous page ends with.
+        #[arg(long, value_name = "TOKEN")]
         after: Option<String>,
         /// Page size. Default: 100, maximum: 1000.
         #[arg(long)]
@@ -82,14 +96,24 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
         Command::List {
             status,
             lane,
+            gateway,
             batch,
+            account,
+            reference,
+            held,
+            at_risk,
             after,
             limit,
         } => {
             let query = query(&[
                 ("status", status),
                 ("lane", lane),
+                ("gateway", gateway),
                 ("batch", batch),
+                ("account", account),
+                ("reference", reference),
+                ("held", held.then(|| "true".to_owned())),
+                ("atRisk", at_risk.then(|| "true".to_owned())),
                 ("after", after),
                 ("limit", limit.map(|limit| limit.to_string())),
             ]);
@@ -241,5 +265,15 @@ fn list(answer: &Value) -> String {
     if rows.is_empty() && answer["next"].is_null() {
         return "no payments".to_owned();
     }
-    table(&header, &rows) + &more(&answer["next"])
+    table(&header, &rows) + &counted(answer) + &more(&answer["next"])
+}
+
+/// How many there are, if that is known.
+fn counted(answer: &Value) -> String {
+    match (answer["count"].as_u64(), answer["atLeast"].as_bool()) {
+        (None, _) => String::new(),
+        (Some(count), Some(true)) => format!("more than {count} payments\n"),
+        (Some(1), _) => "1 payment\n".to_owned(),
+        (Some(count), _) => format!("{count} payments\n"),
+    }
 }

@@ -45,12 +45,27 @@ pub(super) fn cell(value: &Value) -> String {
     }
 }
 
+/// A status as people read it: the last one of a payment that went well sounds as if it were under way.
+fn status_word(status: &Value) -> String {
+    match cell(status) {
+        done if done == "PROCESSING" => "PROCESSING (done)".to_owned(),
+        other => other,
+    }
+}
+
 /// Rows of the named fields of a list of objects.
 pub(super) fn rows(list: &Value, fields: &[&str]) -> Vec<Vec<String>> {
     let items = list.as_array().into_iter().flatten();
     items
-        .map(|item| fields.iter().map(|field| cell(&item[*field])).collect())
+        .map(|item| fields.iter().map(|field| field_of(item, field)).collect())
         .collect()
+}
+
+fn field_of(item: &Value, field: &str) -> String {
+    match field {
+        "status" => status_word(&item[field]),
+        field => cell(&item[field]),
+    }
 }
 
 /// One field per line.
@@ -58,7 +73,7 @@ pub(super) fn fields(object: &Value, named: &[(&str, &str)]) -> String {
     let width = named.iter().map(|(title, _)| title.chars().count()).max();
     let width = width.unwrap_or(0);
     let line =
-        |(title, field): &(&str, &str)| format!("{title:<width$}  {}", cell(&object[*field]));
+        |(title, field): &(&str, &str)| format!("{title:<width$}  {}", field_of(object, field));
     named.iter().map(line).collect::<Vec<_>>().join("\n") + "\n"
 }
 

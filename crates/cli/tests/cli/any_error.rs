@@ -209,6 +209,29 @@ fn any_error_at_any_place_loses_nothing_is_seen_and_all_are_paid_once() {
     assert_eq!(total(address, None), ids.len() as u64);
 }
 
+/// What the alert `AcceptedNotPlanned` goes by.
+fn gauges_show_what_is_not_planned(address: SocketAddr) {
+    let wanted = [
+        "tollgate_unplanned{what=\"request\"} 2",
+        "tollgate_unplanned{what=\"line\"} 1",
+    ];
+    eventually_or("the gauges show it", LONG, || {
+        let metrics = get(address, "/metrics").unwrap().text;
+        let lines: Vec<&str> = metrics.lines().collect();
+        let is_shown = wanted.iter().all(|line| lines.contains(line));
+        let is_above_0 = |name: &str| {
+            let value = lines.iter().find_map(|line| line.strip_prefix(name));
+            value.is_some_and(|value| value.trim().parse::<f64>().unwrap() > 0.0)
+        };
+        let fails = is_above_0("tollgate_unplanned_failing ");
+        if is_shown && fails && is_above_0("tollgate_unplanned_oldest_seconds ") {
+            return Ok(());
+        }
+        let shown = lines.iter().filter(|line| line.contains("_unplanned"));
+        Err(shown.copied().collect::<Vec<_>>().join("; "))
+    });
+}
+
 fn an_error_while_a_payment_is_planned_loses_nothing(footing: &Footing) {
     let url = database();
     let pair = footing.pair_on(&url, "");
@@ -300,6 +323,16 @@ fn holds_on_until_the_fault_is_gone(pair: &Pair, lift: impl FnOnce()) {
     );
     let healthy = bulk(&payment("healthy").to_string());
     crate::bulk::done(address, &healthy);
+    let log = pair.server.log();
+    let says = |words: &[&str]| {
+        let mut lines = log.iter();
+        lines.any(|line| words.iter().all(|words| line.contains(words)))
+    };
+    let payment_failed = "an accepted payment could not be planned; it is tried again";
+    assert!(says(&[payment_failed, "PAYMENT/one", "tries=", "42501"]));
+    gauges_show_what_is_not_planned(address);
+    let chunk_failed = "the chunk could not be processed; it is tried again";
+    assert!(says(&[chunk_failed, &held_up, "tries=", "42501"]));
 
     lift();
     let state = crate::bulk::done(address, &held_up);

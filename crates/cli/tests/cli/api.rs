@@ -27,6 +27,12 @@ fn far(mut payment: Value) -> Value {
 fn a_payment_is_planned_sent_and_told_about(footing: &Footing) {
     let pair = footing.pair("");
     let address = pair.server.address;
+    // How long a payment takes from its slot to its turn, while none has been measured.
+    let least = match footing {
+        Footing::Embedded => 20,
+        Footing::Temporal(_) => 1000,
+    };
+    assert_eq!(pair.default_lane()["slotToTurnMs"], least);
     let answer = take_in(address, &payment("pay_1"));
     // Asked a second time, it is told how far it is by then.
     assert!(answer.status == 200 || answer.body["status"] == "SCHEDULED");

@@ -40,14 +40,13 @@ impl Browser {
             .to_owned()
     }
 
-    /// What stands on the page, as far as it can be seen.
-    pub(crate) fn text(&self) -> String {
-        let text = self.script("return document.body.innerText");
-        text.as_str().unwrap_or_default().to_owned()
-    }
-
     pub(crate) fn script(&self, script: &str) -> Value {
         self.must(script, self.run(script, &[]))
+    }
+
+    /// A script that is too long to be shown.
+    pub(crate) fn inject(&self, what: &str, script: &str) {
+        self.must(what, self.run(script, &[]));
     }
 
     fn run(&self, script: &str, args: &[&str]) -> Result<Value, String> {
@@ -85,7 +84,8 @@ impl Browser {
     pub(crate) fn comes_to_see(&self, words: &str) {
         self.until(&format!("to come to see {words:?}"), || {
             self.driver.post("refresh", &json!({}))?;
-            let seen = self.text().contains(words);
+            let text = self.run("return document.body.innerText", &[])?;
+            let seen = text.as_str().is_some_and(|text| text.contains(words));
             seen.then_some(()).ok_or_else(String::new)
         });
     }

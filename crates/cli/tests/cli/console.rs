@@ -88,19 +88,26 @@ fn each_role_sees_its_own_pages_and_nobody_sees_any_without_signing_in() {
     let roles = ["ingest", "read", "operate"].map(|role| token(&format!("a-{role}"), role));
     let pair = pair(&auth(&roles.each_ref()));
     let address = pair.server.address;
-    let pages: [(&str, [u16; 3]); 15] = [
+    let pages: [(&str, [u16; 3]); 22] = [
         ("/", [303, 200, 200]),
         ("/console/lanes/default", [403, 200, 200]),
         ("/console/lanes/none", [403, 404, 404]),
+        ("/console/lanes/default/adjust", [403, 403, 200]),
+        ("/console/lanes/none/adjust", [403, 403, 404]),
         ("/console/payments", [200, 200, 200]),
         ("/console/invoices", [200, 200, 200]),
         ("/console/invoices/none", [404, 404, 404]),
         ("/console/schedules", [403, 200, 200]),
         ("/console/status-checks", [200, 200, 200]),
+        ("/console/needs-you", [403, 200, 200]),
+        ("/console/held", [403, 200, 200]),
+        ("/console/handbook/dead-letters", [200, 200, 200]),
+        ("/console/handbook/none", [404, 404, 404]),
         ("/console/in-doubt", [403, 200, 200]),
         ("/console/in-doubt?type=INVOICE", [403, 200, 200]),
         ("/console/imports", [200, 200, 200]),
         ("/console/dead-letters", [403, 200, 200]),
+        ("/console/jobs", [403, 200, 200]),
         ("/console/item-types", [403, 200, 200]),
         ("/console/audit", [403, 200, 200]),
         ("/console/totals", [403, 200, 200]),

@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 use tollgate_core::{SignedDuration, Timestamp};
 
 use crate::footing::{LONG, database, take_in};
-use crate::http::{get, post, put};
+use crate::http::{get, post, post_raw, put};
 use crate::kill_storm::MEASURED_ALONE;
 use crate::pair::{Pair, pair, pair_on, payment};
-use crate::served::eventually;
+use crate::served::{eventually, eventually_or};
 
-fn time(value: &Value) -> Timestamp {
+pub(crate) fn time(value: &Value) -> Timestamp {
     let text = value.as_str().unwrap_or_else(|| panic!("no time: {value}"));
     text.parse().unwrap()
 }
 
-fn done(address: SocketAddr, path: &str, body: &Value) -> Value {
+pub(crate) fn done(address: SocketAddr, path: &str, body: &Value) -> Value {
     let answer = if path.starts_with("/admin/item-types") || path.starts_with("/admin/calendars") {
         put(address, path, body)
     } else {
@@ -32,7 +32,7 @@ fn done(address: SocketAddr, path: &str, body: &Value) -> Value {
 }
 
 /// Hands payments in, many at a time; their answers in the order of their slots.
-fn pay_all(address: SocketAddr, payments: Vec<Value>) -> Vec<Value> {
+pub(crate) fn pay_all(address: SocketAddr, payments: Vec<Value>) -> Vec<Value> {
     let (left, answers) = (Mutex::new(payments), Mutex::new(vec![]));
     std::thread::scope(|scope| {
         for _ in 0..8 {
@@ -53,11 +53,11 @@ fn pay_all(address: SocketAddr, payments: Vec<Value>) -> Vec<Value> {
 }
 
 impl Pair {
-    fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         time(&get(self.server.address, "/admin/now").unwrap().body["now"])
     }
 
-    fn default_lane(&self) -> Value {
+    pub(crate) fn default_lane(&self) -> Value {
         let told = get(self.server.address, "/admin/now").unwrap().body;
         let lanes = told["lanes"].as_array().unwrap();
         let found = lanes
@@ -67,7 +67,7 @@ impl Pair {
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "made where it is asked for")]
-    fn limit(&self, change: Value) -> Value {
+    pub(crate) fn limit(&self, change: Value) -> Value {
         let mut wish = json!({"configName": "default", "reason": "test", "confirm": true});
         for (name, value) in change.as_object().unwrap() {
             wish[name] = value.clone();
@@ -167,6 +167,12 @@ fn every_surface_knows_what_stands_in_the_way() {
         let late = pair.default_lane()["late"].as_u64().unwrap();
         ((350..=352).contains(&late) && late == pair.listed_late()).then_some(())
     });
+    let late = pair.listed_late();
+    let metric = format!("tollgate_lane_planned_late{{lane=\"default\"}} {late}\n");
+    eventually("the metric says the same", LONG, || {
+        let metrics = get(address, "/metrics").unwrap().text;
+        metrics.contains(&metric).then_some(())
+    });
 
     // What binds is named, and the pair that is enough.
     let what_if = json!({"change": {"maxPerSecond": 120}});
@@ -223,6 +229,63 @@ fn every_surface_knows_what_stands_in_the_way() {
     pair.black_out(hour - Duration::from_secs(1), until);
     assert_eq!(time(&pair.shown(&first_id)["estimate"]), until);
     assert_eq!(pair.listed_late(), 400);
+    an_import_says_what_holds_now(&pair, hour);
+}
+
+/// Twenty payments that are in time when they are taken in, and not by what people do afterwards.
+fn an_import_says_what_holds_now(pair: &Pair, hour: Timestamp) {
+    let address = pair.server.address;
+    let line = |n: u32| {
+        let mut order = payment(&format!("line{n}"));
+        order["executeAt"] = json!(hour.to_string());
+        order["deadline"] = json!((hour + Duration::from_hours(3)).to_string());
+        order.to_string()
+    };
+    let file = (0..20).map(line).collect::<Vec<_>>().join("\n");
+    let taken = post_raw(address, "/payments/bulk", "application/x-ndjson", &file).unwrap();
+    let batch = taken.body["batchId"].as_str().unwrap();
+    let told = crate::bulk::done(address, batch)["deadline"].clone();
+    let counts = (&told["meets"], &told["misses"], &told["waiting"]["late"]);
+    assert_eq!(counts, (&json!(20), &json!(0), &json!(0)), "{told}");
+    let now = |what: &str, late: u32, untold: u32, verdict: &str| {
+        eventually_or(what, LONG, || {
+            let told = get(address, &format!("/payments/bulk/{batch}")).unwrap();
+            let told = &told.body["deadline"];
+            let waiting = (&told["waiting"]["late"], &told["waiting"]["untold"]);
+            let says = told["verdict"].as_str().unwrap();
+            if waiting == (&json!(late), &json!(untold)) && says.starts_with(verdict) {
+                assert!(says.contains("all 20 meet the deadline"), "{says}");
+                return Ok(());
+            }
+            Err(told.to_string())
+        });
+    };
+    pair.black_out(
+        hour - Duration::from_secs(1),
+        hour + Duration::from_hours(4),
+    );
+    let late = "20 that wait will miss their deadline; at intake: ";
+    now("the import knows the blackout", 20, 0, late);
+    pair.pause(json!({}));
+    now(
+        "the import knows the pause",
+        0,
+        20,
+        "no estimate is available",
+    );
+    // A replan counts what it does by the same forecast: no time, no verdict.
+    let replanned = json!({"reason": "test"});
+    let replanned = done(address, "/admin/lanes/default/replan", &replanned);
+    let counts = (&replanned["untold"], &replanned["missedAfter"]);
+    assert_eq!(counts, (&json!(420), &json!(0)), "{replanned}");
+    pair.resume();
+    let replanned = done(
+        address,
+        "/admin/lanes/default/replan",
+        &json!({"reason": "test"}),
+    );
+    let counts = (&replanned["untold"], &replanned["missedAfter"]);
+    assert_eq!(counts, (&json!(0), &json!(420)), "{replanned}");
 }
 
 fn id(answer: &Value) -> String {
@@ -285,7 +348,8 @@ const STORM: usize = 200;
 
 /// A busy machine misses turns of a few milliseconds, and reads the database's clock too late to give any: that is not what
 /// is tested here.
-const UNHURRIED: &str = "sweep.interval_secs = 1\ngate.margin = 0.2\ngate.tolerance_ms = 90\n";
+pub(crate) const UNHURRIED: &str =
+    "sweep.interval_secs = 1\ngate.margin = 0.2\ngate.tolerance_ms = 90\n";
 
 /// Limits, pauses, the kill switch and a blackout while payments wait; each estimate that is told after the last of
 /// these acts is within its tolerance of the arrival at the bank.

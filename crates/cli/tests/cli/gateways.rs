@@ -1,14 +1,17 @@
 //! Two banks behind one server: a payment's gateway says which of them pays, and nothing else does.
 
+use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
+use tollgate_core::Timestamp;
 use tollgate_sandbox::{Bank, BankOptions};
 
 use crate::http::{get, post};
 use crate::pair::payment;
+use crate::pictures::clock;
 use crate::served::{BINARY, Served, Setting, eventually};
 
 const LANE: &str = "[lanes.acme]\nmax_per_window = 100\nwindow_size_secs = 4\n";
@@ -57,7 +60,8 @@ fn paid(bank: &Bank) -> Vec<String> {
 #[test]
 fn each_bank_pays_what_is_meant_for_it_and_an_unknown_gateway_is_refused() {
     let town = Town::open();
-    let setting = Setting::new(&town.main, &town.gateway("acme"));
+    let extra = format!("sweep.interval_secs = 1\n{}", town.gateway("acme"));
+    let setting = Setting::new(&town.main, &extra);
     let server = setting.start("127.0.0.1:0");
 
     let payments = [
@@ -96,6 +100,100 @@ fn each_bank_pays_what_is_meant_for_it_and_an_unknown_gateway_is_refused() {
         certificate.unwrap().body["sends"].clone()
     });
     assert_eq!(lanes, [json!(2), json!(2)], "each in its own lane");
+    lists_are_narrowed_to_a_gateway(server.address);
+}
+
+fn ids(address: SocketAddr, path: &str, list: &str, id: &str) -> Vec<String> {
+    let answer = get(address, path).unwrap();
+    assert_eq!(answer.status, 200, "{path}: {}", answer.text);
+    assert_eq!(answer.body["complete"], true, "{path}");
+    let lines = answer.body[list].as_array().unwrap().iter();
+    let ids = lines.filter_map(|line| line[id].as_str());
+    ids.map(str::to_owned).collect()
+}
+
+/// The payments, what is held, and what a job finds; a gateway that there is not is said, not searched for.
+fn lists_are_narrowed_to_a_gateway(address: SocketAddr) {
+    let reason = json!({"reason": "until they are late"});
+    for lane in ["acme", "default"] {
+        let paused = post(address, &format!("/admin/lanes/{lane}/pause"), &reason);
+        assert_eq!(paused.unwrap().status, 200);
+    }
+    let soon = Timestamp::from_second(clock(address) + 8).unwrap();
+    for (id, gateway) in [("h1", None), ("h2", Some("acme")), ("h3", Some("acme"))] {
+        let mut late = through(id, gateway);
+        late["deadline"] = json!(soon.to_string());
+        late["onMissedDeadline"] = json!("hold");
+        let taken = post(address, "/payments", &late).unwrap();
+        assert_eq!(taken.status, 201, "{}", taken.text);
+    }
+    eventually("all three are held", Duration::from_mins(1), || {
+        let held = get(address, "/admin/held").unwrap().body;
+        (held["count"] == 3).then_some(())
+    });
+    let payments = |query: &str| {
+        ids(
+            address,
+            &format!("/payments?{query}"),
+            "payments",
+            "paymentId",
+        )
+    };
+    assert_eq!(payments("gateway=acme"), ["h3", "h2", "a2", "a1"]);
+    assert_eq!(payments("gateway=acme&order=id"), ["a1", "a2", "h2", "h3"]);
+    assert_eq!(payments("gateway=default&held=true"), ["h1"]);
+    what_is_held_is_narrowed(address);
+    let unknown = "unknown gateway \"acne\"; configured: default, acme";
+    for path in [
+        "/payments?gateway=acne",
+        "/admin/held?gateway=acne&format=csv",
+    ] {
+        let answer = get(address, path).unwrap();
+        assert_eq!(
+            (answer.status, &answer.body["error"]),
+            (404, &json!(unknown)),
+            "{path}"
+        );
+    }
+    let wish = json!({"act": "cancel", "filter": {"gateway": "acne"}, "dryRun": true});
+    let answer = post(address, "/admin/jobs", &wish).unwrap();
+    assert_eq!(
+        (answer.status, &answer.body["error"]),
+        (404, &json!(unknown))
+    );
+    let invoices = get(address, "/admin/held?type=INVOICE&gateway=acme").unwrap();
+    assert_eq!(invoices.status, 400, "{}", invoices.text);
+}
+
+fn what_is_held_is_narrowed(address: SocketAddr) {
+    let held = |query: &str| ids(address, &format!("/admin/held?{query}"), "items", "id");
+    let mut both = held("gateway=acme");
+    both.sort();
+    assert_eq!(both, ["h2", "h3"]);
+    assert_eq!(held("gateway=default"), ["h1"]);
+    // What is done to all that the page shows is done to no other.
+    let page = get(address, "/console/held?gateway=acme").unwrap();
+    let carried = "<input type=\"hidden\" name=\"gateway\" value=\"acme\">";
+    assert!(page.text.contains(carried), "{}", page.text);
+    let first = get(address, "/admin/held?gateway=acme&limit=1&order=due").unwrap();
+    let next = first.body["next"].as_str().unwrap().to_owned();
+    let second = format!("/admin/held?gateway=acme&limit=1&order=due&after={next}");
+    let second = get(address, &second).unwrap().body;
+    assert_eq!(
+        (&second["next"], &second["complete"]),
+        (&json!(null), &json!(true))
+    );
+    assert_ne!(first.body["items"][0]["id"], second["items"][0]["id"]);
+    let previous = second["previous"].as_str().unwrap();
+    let back = format!("/admin/held?gateway=acme&limit=1&order=due&before={previous}");
+    let back = get(address, &back).unwrap().body;
+    assert_eq!(back["items"], first.body["items"]);
+    let csv = get(address, "/admin/held?gateway=default&format=csv").unwrap();
+    assert!(
+        csv.text.contains("h1") && !csv.text.contains("h2"),
+        "{}",
+        csv.text
+    );
 }
 
 #[test]

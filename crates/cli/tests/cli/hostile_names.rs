@@ -43,13 +43,9 @@ fn hostile_names_stay_text_and_pages_stay_whole() {
         &json!({"configName": name, "maxPerSecond": 1, "maxPerWindow": 4, "windowSizeSecs": 4,
                 "reason": reason()}),
     );
-    let switched = json!({"enabled": false, "reason": reason()});
-    assert_eq!(
-        put(address, "/admin/item-types/PAYMENT", &switched)
-            .unwrap()
-            .status,
-        200
-    );
+    let off = json!({"enabled": false, "reason": reason()});
+    let switched = put(address, "/admin/item-types/PAYMENT", &off);
+    assert_eq!(switched.unwrap().status, 200);
     let id = "i".repeat(128);
     done_with(address, "/payments", &named(&id));
     done_with(address, "/payments", &named("gone"));
@@ -65,6 +61,7 @@ fn hostile_names_stay_text_and_pages_stay_whole() {
         "/".to_owned(),
         "/console/lanes/default".to_owned(),
         format!("/console/lanes/default?whatIf=5&reason={asked}"),
+        "/console/lanes/default/adjust?plan=5".to_owned(),
         format!("/console/lanes/{name}"),
         "/console/payments".to_owned(),
         format!("/console/payments?lane={asked}"),
@@ -74,10 +71,14 @@ fn hostile_names_stay_text_and_pages_stay_whole() {
         "/console/payments/circle".to_owned(),
         format!("/console/imports/{batch}"),
         "/console/imports".to_owned(),
+        "/console/feeds".to_owned(),
         format!("/console/invoices/{asked}"),
         format!("/console/schedules?cron={asked}&zone={asked}"),
         format!("/console/status-checks?id={asked}"),
+        "/console/jobs".to_owned(),
         "/console/item-types".to_owned(),
+        "/console/needs-you".to_owned(),
+        "/console/held".to_owned(),
         "/console/audit".to_owned(),
         format!("/console/audit?actor={asked}&item={asked}"),
         format!("/console/totals?zone={asked}"),

@@ -257,3 +257,68 @@ fn check(address: SocketAddr, batch: &str, view: &Value, feed: &Feed) {
     );
     assert_eq!(bucket["amount"], view["amounts"][0]["amount"]);
 }
+
+#[test]
+fn an_import_has_a_name_and_an_author_and_says_when_it_came_before() {
+    let pair = pair("");
+    let address = pair.server.address;
+    let path = pair.setting.folder.path().join("salaries.ndjson");
+    let lines = format!("{}\n{{\"paymentId\":\"=x\"}}\n", later("p1"));
+    std::fs::write(&path, lines).unwrap();
+    let ran = import(address, &["--json"], &path);
+    let told: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(told["fileName"], "salaries.ndjson");
+    assert_eq!(told["actor"], "local");
+    let again = import(address, &["--json"], &path);
+    let said = text(&again.stderr);
+    assert!(said.contains("the same file was imported at 20"), "{said}");
+    let batch = told["batchId"].as_str().unwrap();
+    let listed = get(address, "/payments/bulk").unwrap().body;
+    assert_eq!(listed["batches"][0]["fileName"], "salaries.ndjson");
+    let csv = get(
+        address,
+        &format!("/payments/bulk/{batch}/errors?format=csv"),
+    );
+    let csv = csv.unwrap().text;
+    assert!(
+        csv.contains("line,paymentId,error") && csv.contains("\n2,'=x,"),
+        "{csv}"
+    );
+    let reader = Reader::local(address);
+    let page = reader.page(&format!("/console/imports/{batch}"));
+    assert!(
+        page.text.contains("Import salaries.ndjson"),
+        "{}",
+        page.text
+    );
+    assert!(
+        page.text.contains("Imported by <bdi>local</bdi>"),
+        "{}",
+        page.text
+    );
+    let file = reader.page(&format!("/console/imports/{batch}/rejected?format=csv"));
+    assert!(file.text.contains("'=x"), "{}", file.text);
+    let lines = reader.page(&format!("/console/imports/{batch}/rejected?format=lines"));
+    assert!(
+        lines.text.contains("{\"paymentId\":\"=x\"}"),
+        "as it was sent: {}",
+        lines.text
+    );
+    let since = get(address, &format!("/payments/bulk/{batch}?since=true"));
+    let since = since.unwrap().body["since"].clone();
+    assert_eq!(
+        (&since["count"], &since["sameFile"]),
+        (&json!(1), &Value::Null)
+    );
+    assert_eq!(since["payments"][0]["status"], "SCHEDULED", "{since}");
+    assert!(page.text.contains("Its payments now"), "{}", page.text);
+    let third = import(address, &["--json", "--again"], &path);
+    let third: Value = serde_json::from_slice(&third.stdout).unwrap();
+    let third = third["batchId"].as_str().unwrap();
+    let page = reader.page(&format!("/console/imports/{third}")).text;
+    assert!(page.contains("The same file was imported before"), "{page}");
+    assert!(
+        page.contains(&format!("/console/imports/{batch}\"")),
+        "{page}"
+    );
+}

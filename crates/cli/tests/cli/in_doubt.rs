@@ -9,6 +9,7 @@ use crate::served::eventually;
 on_both_footings!(
     a_persons_word_ends_a_payment_in_doubt_and_nobody_pays_it_again,
     where_two_must_agree_one_is_not_enough,
+    a_person_asks_the_bank_and_its_word_ends_the_doubt,
 );
 
 /// The bank does the work and hangs up without an answer, then says nothing useful when asked.
@@ -92,4 +93,39 @@ fn where_two_must_agree_one_is_not_enough(footing: &Footing) {
     let agreed = resolve(&pair, &["--outcome", "failed", "--actor", "ann"]);
     assert!(agreed.contains("proposed by bob"), "{agreed}");
     assert_eq!(pair.shown("p1")["status"], Value::from("FAILED"));
+}
+
+/// Its own flow does not run meanwhile, so it is the person's question that is answered.
+fn a_person_asks_the_bank_and_its_word_ends_the_doubt(footing: &Footing) {
+    let pair = in_doubt(footing, "");
+    let ask = ["in-doubt", "ask", "p1"];
+    pair.data(&["lanes", "pause", "default", "--reason", "the bank moves"]);
+    let nobody = pair.tollgate(&ask).unwrap_err();
+    assert!(nobody.contains("nothing was asked"), "{nobody}");
+    assert!(nobody.contains("paused by local"), "{nobody}");
+    pair.data(&["types", "disable", "PAYMENT", "--reason", "only people ask"]);
+    pair.data(&["lanes", "resume", "default", "--reason", "it has moved"]);
+    eventually("its flow has ended", LONG, || {
+        (pair.shown("p1")["queueStatus"] == "READY").then_some(())
+    });
+    let silent = pair.tollgate(&ask).unwrap();
+    let said = "1 asked about, 0 answered, 0 resolved";
+    assert!(silent.starts_with(said), "{silent}");
+    pair.bank.set_faults("".parse().unwrap());
+    let before = pair.bank.ledger().arrivals();
+    let told = pair.tollgate(&ask).unwrap();
+    let said = "1 asked about, 1 answered, 1 resolved";
+    assert!(told.starts_with(said), "{told}");
+    assert_eq!(pair.bank.ledger().arrivals(), before + 1, "a question");
+    pair.data(&["types", "enable", "PAYMENT", "--reason", "enough"]);
+    eventually("it is paid", LONG, || {
+        (pair.shown("p1")["status"] == "PROCESSING").then_some(())
+    });
+    let effective = pair.bank.ledger().effective();
+    assert_eq!(effective.values().copied().collect::<Vec<_>>(), [1]);
+    let again = pair.tollgate(&ask).unwrap_err();
+    assert!(
+        again.contains("none of these payments is in doubt"),
+        "{again}"
+    );
 }

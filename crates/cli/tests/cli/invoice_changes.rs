@@ -1,13 +1,16 @@
 //! Files of invoices, and invoices that people put right.
 
+use std::net::SocketAddr;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::cable::{Cable, State};
+use crate::footing::LONG;
 use crate::http::{get, post};
 use crate::invoices::{invoice, with_customer};
 use crate::pair::pair;
-use crate::served::BINARY;
+use crate::served::{BINARY, eventually};
 
 #[test]
 fn a_file_of_invoices_is_taken_in_and_what_is_refused_is_told_by_its_line() {
@@ -46,6 +49,45 @@ fn left_over(file: &str, server: &str) -> String {
     let output = Command::new(BINARY).args(words).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// More than are taken in before the connection is cut.
+const LINES: usize = 500;
+
+#[test]
+fn an_import_whose_server_is_lost_stops_with_one_sentence_and_goes_on_when_repeated() {
+    let pair = with_customer(pair(""));
+    let address = pair.server.address;
+    let file = pair.setting.folder.path().join("invoices.ndjson");
+    let lines = (0..LINES).map(|n| invoice(&format!("inv_{n:04}")).to_string());
+    std::fs::write(&file, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    let file = file.to_str().unwrap();
+    let cable = Cable::to(address.to_string());
+    let server = format!("http://{}", cable.address);
+    let told = std::thread::scope(|scope| {
+        let import = scope.spawn(|| left_over(file, &server));
+        eventually("some are taken in", LONG, || {
+            let some = get(address, "/invoices?customer=c_1&limit=30")
+                .unwrap()
+                .body;
+            (some["invoices"].as_array().unwrap().len() == 30).then_some(())
+        });
+        cable.set(State::Cut);
+        import.join().unwrap()
+    });
+    let lines: Vec<&str> = told.lines().collect();
+    let [counted, stopped, remedy] = lines[..] else {
+        panic!("not three lines: {told}")
+    };
+    let created = |line: &str| -> usize { line.split(' ').next().unwrap().parse().unwrap() };
+    assert!(created(counted) < LINES, "{told}");
+    let at = stopped.strip_prefix("stopped at line ").unwrap();
+    assert!(at.contains(&cable.address.to_string()), "{told}");
+    assert_eq!(remedy, "import the same file again to continue");
+    let told = pair.tollgate(&["invoices", "import", file]).unwrap();
+    let (new, known) = told.split_once(" invoices created, ").unwrap();
+    assert!(created(known) >= created(counted), "{told}");
+    assert_eq!(created(new) + created(known), LINES, "{told}");
 }
 
 #[test]
@@ -97,7 +139,12 @@ fn an_invoice_is_corrected_cancelled_and_settled_over_the_api_and_by_commands() 
     let again = json!({"reference": "TRX-2", "reason": "r"});
     let answer = post(address, "/invoices/inv_3/settle", &again).unwrap();
     assert_eq!(answer.status, 409, "{}", answer.body);
-    let mine = get(address, "/invoices?customer=c_1&limit=2").unwrap().body;
+    they_are_listed_by_customer(address);
+}
+
+fn they_are_listed_by_customer(address: SocketAddr) {
+    let mine = get(address, "/invoices?customer=c_1&limit=2&order=id");
+    let mine = mine.unwrap().body;
     let ids = |page: &Value| -> Vec<String> {
         let all = page["invoices"].as_array().unwrap().iter();
         all.map(|it| it["invoiceId"].as_str().unwrap().to_owned())
@@ -107,10 +154,17 @@ fn an_invoice_is_corrected_cancelled_and_settled_over_the_api_and_by_commands() 
         (ids(&mine), &mine["next"]),
         (vec!["inv_1".into(), "inv_2".into()], &json!("inv_2"))
     );
-    let rest = get(address, "/invoices?customer=c_1&after=inv_2&status=PAID")
-        .unwrap()
-        .body;
-    assert_eq!(ids(&rest), ["inv_3"]);
-    assert!(ids(&get(address, "/invoices?customer=c_2").unwrap().body).is_empty());
+    let rest = "/invoices?customer=c_1&after=inv_2&status=PAID&order=id";
+    assert_eq!(ids(&get(address, rest).unwrap().body), ["inv_3"]);
+    let newest = get(address, "/invoices?customer=c_1").unwrap().body;
+    assert_eq!(ids(&newest), ["inv_3", "inv_2", "inv_1"]);
+    assert_eq!(newest["count"], 3);
+    let settled = get(address, "/invoices?customer=c_1&status=PAID").unwrap();
+    assert_eq!(
+        (ids(&settled.body), &settled.body["count"]),
+        (vec!["inv_3".into()], &json!(1))
+    );
+    let missing = get(address, "/invoices?customer=c_2").unwrap();
+    assert_eq!(missing.status, 404, "{}", missing.text);
     assert_eq!(get(address, "/invoices?customer=%20").unwrap().status, 400);
 }

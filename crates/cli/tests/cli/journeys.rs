@@ -42,12 +42,16 @@ fn an_empty_system_says_so_and_fits(browser: &Browser) {
         ("/", "nothing waits"),
         ("/console/lanes/default", "always open"),
         ("/console/payments", "There are none."),
+        ("/console/needs-you", "Nothing needs you."),
+        ("/console/held", "Nothing is held."),
         ("/console/in-doubt", "Nothing is in doubt."),
         ("/console/imports", "No imports yet."),
+        ("/console/feeds", "There are no feeds."),
         ("/console/invoices", "There are none."),
         ("/console/schedules", "0 0 1 * *"),
         ("/console/status-checks", "No status checks, or"),
         ("/console/dead-letters", "There are no dead letters."),
+        ("/console/jobs", "No jobs yet."),
         ("/console/item-types", "enabled"),
         ("/console/audit", "who"),
         ("/console/totals", "There are none."),
@@ -93,7 +97,7 @@ fn a_file_with_bad_lines_goes_in_but_for_these(pair: &Pair, browser: &Browser) {
     browser.comes_to_see("DONE");
     let numbers = ["accepted", "duplicate", "rejected"].map(|name| browser.number(name));
     assert_eq!(numbers, ["800", "0", "2"]);
-    assert_eq!(browser.all("tbody td:first-child"), ["3", "4"]);
+    assert_eq!(browser.all("tbody td.number:first-child"), ["3", "4"]);
     browser.sees("without");
     browser.is_whole();
 }
@@ -188,7 +192,7 @@ fn a_payment_is_found_by_its_id(browser: &Browser) {
     browser.fill("Id", "p123");
     browser.click("Find");
     browser.sees("Payment p123");
-    browser.comes_to_see("PROCESSING");
+    browser.comes_to_see("PROCESSING (done)");
     browser.sees("125.50 USD");
     browser.sees("claimed by the dispatcher");
     browser.is_whole();
@@ -230,7 +234,8 @@ fn one_in_doubt_is_resolved_with_a_reason(pair: &Pair, browser: &Browser) {
     pair.bank.set_faults(silent.parse().unwrap());
     pair.pay(&payment("unsure"));
     browser.open("/");
-    browser.sees("1 payment, 125.50 USD");
+    browser.sees("In doubt: 1");
+    browser.sees("125.50 USD");
     browser.is_whole();
     // The bank is asked meanwhile, or it is sent again under its key, which makes an older page worthless.
     let told = [
@@ -251,7 +256,22 @@ fn one_in_doubt_is_resolved_with_a_reason(pair: &Pair, browser: &Browser) {
     browser.open("/console/payments/unsure");
     browser.sees("resolved by local: done: asked the bank");
     assert_eq!(pair.bank.ledger().effective()["unsure"], 1);
+    let log = pair.server.log();
+    let is_told = |line: &String| line.contains("a person acted") && line.contains("resolved");
+    assert!(log.iter().any(is_told), "{log:?}");
 }
+
+/// How many things are shown as good.
+const GREEN: &str = "
+    const good = getComputedStyle(document.documentElement).getPropertyValue('--good').trim();
+    const probe = document.createElement('i');
+    probe.style.color = good;
+    document.body.append(probe);
+    const green = getComputedStyle(probe).color;
+    probe.remove();
+    return [...document.querySelectorAll('main *')].filter(it => it.checkVisibility()
+        && (getComputedStyle(it).color === green
+            || getComputedStyle(it).borderLeftColor === green)).length";
 
 fn a_lost_stream_says_so_and_comes_back(pair: Pair, browser: &Browser) {
     browser.open("/");
@@ -267,6 +287,12 @@ fn a_lost_stream_says_so_and_comes_back(pair: Pair, browser: &Browser) {
     pair.server.kill();
     is("lost");
     browser.sees("Connection lost: the data below may be old. Reconnecting…");
+    let title = browser.script("return document.title");
+    assert_eq!(
+        title, "(?) Now · Tollgate",
+        "nobody knows what needs a person"
+    );
+    assert_eq!(browser.script(GREEN), 0, "what may be old is not green");
     let _server = pair.setting.start(&address.to_string());
     is("live");
     assert_eq!(browser.script("return window.same"), true);

@@ -10,7 +10,7 @@ use tollgate_conformance::postgres::shared;
 use tollgate_sandbox::{Bank, BankOptions, Delivery, Received, WEBHOOK_SECRET};
 
 use crate::bad_starts::refused;
-use crate::footing::{Footing, on_both_footings, take_in};
+use crate::footing::{Footing, LONG, on_both_footings, take_in};
 use crate::http::{get, post};
 use crate::pair::payment;
 use crate::served::{Served, Setting, eventually, serve_with};
@@ -206,6 +206,51 @@ fn a_sandbox_is_told_too() {
     eventually("it is told", Duration::from_secs(20), || {
         news(&server, "p").contains("delivered").then_some(())
     });
+}
+
+#[test]
+fn a_sandbox_that_is_restarted_keeps_its_ports_and_strands_no_notification() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("t.db").display());
+    let listen = two_ports();
+    let flags = ["--sandbox", "--listen", &listen, "--store", &store];
+    let deaf = [&flags[..], &["--sandbox-faults", "webhooks: 500"]].concat();
+    let server = serve_with(&deaf);
+    let answer = post(server.address, "/payments", &payment("p")).unwrap();
+    assert_eq!(answer.status, 201, "{}", answer.body);
+    eventually("it is paid", LONG, || {
+        let shown = get(server.address, "/payments/p").unwrap().body;
+        (shown["status"] == "PROCESSING").then_some(())
+    });
+    assert!(!news(&server, "p").contains("delivered"));
+    let bank = bank_of(&server);
+    server.kill();
+    let server = serve_with(&flags);
+    assert_eq!(bank_of(&server), bank, "the bank is where it was");
+    eventually("it is told", LONG, || {
+        news(&server, "p").contains("delivered").then_some(())
+    });
+}
+
+/// An address whose port and the one after it are free.
+fn two_ports() -> String {
+    let any = || std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    loop {
+        let first = any();
+        let port = first.local_addr().unwrap().port();
+        if std::net::TcpListener::bind(("127.0.0.1", port.saturating_add(1))).is_ok() {
+            return format!("127.0.0.1:{port}");
+        }
+    }
+}
+
+/// Where the sandbox bank listens, by the log.
+fn bank_of(server: &Served) -> String {
+    let log = [&server.said[..], &server.log()].concat().join("\n");
+    let line = log.lines().find(|line| line.contains("sandbox bank;"));
+    let url = line.and_then(|line| line.split("http://").nth(1)).unwrap();
+    let is_part = |c: &char| c.is_ascii_digit() || ".:".contains(*c);
+    url.chars().take_while(is_part).collect()
 }
 
 #[test]

@@ -22,10 +22,15 @@ pub(crate) fn pair_on(url: &str, extra: &str) -> Pair {
 }
 
 pub(crate) fn paired(setting: impl FnOnce(&Bank) -> Setting) -> Pair {
+    paired_with(BankOptions::default(), setting)
+}
+
+/// With a bank of another kind.
+pub(crate) fn paired_with(options: BankOptions, setting: impl FnOnce(&Bank) -> Setting) -> Pair {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let bank = {
         let _inside = runtime.enter();
-        Bank::start(BankOptions::default()).unwrap()
+        Bank::start(options).unwrap()
     };
     let setting = setting(&bank);
     let server = setting.start("127.0.0.1:0");
@@ -34,6 +39,14 @@ pub(crate) fn paired(setting: impl FnOnce(&Bank) -> Setting) -> Pair {
         bank,
         setting,
         server,
+    }
+}
+
+impl Pair {
+    /// The same with another server.
+    pub(crate) fn served_by(self, start: impl FnOnce(&Setting, &Bank, Served) -> Served) -> Self {
+        let server = start(&self.setting, &self.bank, self.server);
+        Self { server, ..self }
     }
 }
 

@@ -8,6 +8,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use tollgate_conformance::postgres as cluster;
+use tollgate_core::Timestamp;
 
 use crate::browser::{Browser, DESK, PHONE};
 use crate::bulk::later;
@@ -35,12 +36,14 @@ fn pictures_of_the_console_under_load() {
     let check = format!("/console/status-checks/{}", checked(&pair));
     let what_cron = "/console/schedules?cron=0+9+15+*+*&zone=Europe%2FCopenhagen";
     let pages = [
-        ("now", "/"),
+        ("now", "/#default"),
         ("lane", "/console/lanes/default"),
         ("lane-proof", "/console/lanes/default#Windows"),
         ("lane-limit", what_if),
         ("payments", "/console/payments"),
         ("payment", "/console/payments/run-00012"),
+        ("needs-you", "/console/needs-you"),
+        ("held", "/console/held"),
         ("in-doubt", "/console/in-doubt"),
         ("doubt", "/console/in-doubt/unsure-2"),
         ("imports", "/console/imports"),
@@ -50,6 +53,7 @@ fn pictures_of_the_console_under_load() {
         ("schedules", what_cron),
         ("status-check", &check),
         ("dead-letters", "/console/dead-letters"),
+        ("jobs", "/console/jobs"),
         ("item-types", "/console/item-types"),
         ("totals", "/console/totals"),
         ("audit", "/console/audit?actor=local"),
@@ -109,6 +113,14 @@ fn load(pair: &Pair, url: &str) -> String {
     for id in unsure {
         put("/payments", &payment(id));
     }
+    for n in 1..=3 {
+        let mut late = payment(&format!("salary-{n}"));
+        let soon = Timestamp::from_second(clock(address) + 5).unwrap();
+        late["deadline"] = json!(soon.to_string());
+        late["onMissedDeadline"] = json!("hold");
+        late["executeAt"] = json!(soon.to_string());
+        put("/payments", &late);
+    }
     put("/payments", &later("withdrawn"));
     put(
         "/payments/withdrawn/cancel",
@@ -121,8 +133,15 @@ fn load(pair: &Pair, url: &str) -> String {
     taken.body["batchId"].as_str().unwrap().to_owned()
 }
 
+/// The server's time, in seconds.
+pub(crate) fn clock(address: SocketAddr) -> i64 {
+    let told = get(address, "/admin/needs-you").unwrap().body;
+    let now: Timestamp = told["asOf"].as_str().unwrap().parse().unwrap();
+    now.as_second()
+}
+
 /// A customer with invoices: some charged by now, some that wait.
-fn billed(address: SocketAddr) {
+pub(crate) fn billed(address: SocketAddr) {
     let put = |path: &str, body: &Value| {
         let answer = post(address, path, body).unwrap();
         assert!(answer.status < 300, "{path}: {}", answer.text);
@@ -140,7 +159,7 @@ fn billed(address: SocketAddr) {
 }
 
 /// The number of a check that has asked some gateways about some payments.
-fn checked(pair: &Pair) -> String {
+pub(crate) fn checked(pair: &Pair) -> String {
     let gateways = ["acme", "nordbank", "sepa"];
     let ids = (0..300).map(|n| format!("{}:{n}", gateways[n % 3]));
     let check = json!({"paymentIds": ids.collect::<Vec<_>>()});
@@ -167,7 +186,10 @@ fn one_dies(pair: &Pair, url: &str) {
     sql("DELETE FROM item_body WHERE item_id = 'stray-1'");
     pair.data(&["types", "enable", "PAYMENT", "--reason", "all is well"]);
     eventually("it is dead", LONG, || {
-        (pair.shown("stray-1")["queueStatus"] == "DEAD").then_some(())
+        let dead = get(pair.server.address, "/admin/dead-letters")
+            .unwrap()
+            .body;
+        (dead["count"] == 1).then_some(())
     });
 }
 

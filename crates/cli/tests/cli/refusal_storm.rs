@@ -171,7 +171,7 @@ impl Fixture {
             "Refusal storm 1",
             "the first 5 payments",
             "the last answer: status 422",
-            "tollgate payments reopen --storm 1 --preview",
+            "tollgate jobs preview reopen --storm 1",
         ];
         // What is foreseen may be two seconds old, and says why no time can be told.
         eventually("the page says so", LONG, || {

@@ -102,6 +102,7 @@ fn who_reads_sees_all_and_acts_on_nothing(browser: &Browser, token: &Token) {
         "/console/imports",
         LANE,
         "/console/item-types",
+        "/console/jobs",
         "/console/dead-letters",
     ];
     for page in pages {

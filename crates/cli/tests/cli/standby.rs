@@ -16,6 +16,8 @@ use crate::http::{get, post, post_raw};
 use crate::served::{BINARY, Served, Setting, eventually};
 
 const LIMIT: u32 = 100;
+/// For what is told a few seconds later.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// The bank's own time for each answer: a handover always meets some that are awaited.
 const FAULTS: &str = "sends: latency 100ms";
 
@@ -63,7 +65,7 @@ impl Group {
     }
 
     /// The same by another way to the database.
-    fn through(&self, url: &str) -> Setting {
+    pub(crate) fn through(&self, url: &str) -> Setting {
         Setting::among(url, &self.bank, EXTRA)
     }
 
@@ -168,11 +170,21 @@ fn nodes_are_listed(leader: &Served, standby: &Served) {
     }
 }
 
+/// Whether the want of a standby is told to people.
+fn tells_of_no_standby(server: &Served) -> bool {
+    let told = get(server.address, "/admin/needs-you").unwrap().body;
+    let needs = told["needs"].as_array().unwrap().clone();
+    needs.iter().any(|need| need["kind"] == "no-standby")
+}
+
 #[test]
 fn a_standby_serves_takes_over_from_a_killed_leader_and_hands_over_in_doubt_of_nothing() {
     let group = Group::new("");
     let leader = group.start();
     assert_eq!(role(leader.address).as_deref(), Some("leader"));
+    eventually("it is told that nobody stands by", PATIENCE, || {
+        tells_of_no_standby(&leader).then_some(())
+    });
     let standby = group.start();
     assert_eq!(role(standby.address).as_deref(), Some("standby"));
     set_limit(standby.address, LIMIT);
@@ -189,6 +201,11 @@ fn a_standby_serves_takes_over_from_a_killed_leader_and_hands_over_in_doubt_of_n
     assert_eq!(uploaded.status, 202, "{}", uploaded.text);
     all.extend(file);
     nodes_are_listed(&leader, &standby);
+    for asked in [&leader, &standby] {
+        eventually("somebody stands by", PATIENCE, || {
+            (!tells_of_no_standby(asked)).then_some(())
+        });
+    }
     let ledger = group.bank.ledger();
     group.runtime.block_on(ledger.wait_for_arrivals(20));
     leader.kill();

@@ -121,6 +121,47 @@ fn leaders_killed_in_a_storm_lose_and_double_nothing() {
     assert_eq!(leader.stop(), Some(0));
 }
 
+/// How long the handover takes is printed: a second on a quiet machine.
+#[test]
+fn leaders_told_to_stop_in_a_storm_hand_over_in_doubt_of_nothing() {
+    let _turn = MEASURED_ALONE
+        .write()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let rounds = read("TGTEST_STANDBY_ROUNDS", 1);
+    let payments = read("TGTEST_STANDBY_PAYMENTS", 200);
+    let limit = read("TGTEST_STANDBY_LIMIT", 100);
+    let mut random = random("SIGTERM");
+    let group = Group::new("gate.margin = 0.1\n");
+    let (mut leader, mut standby) = (group.start(), group.start());
+    set_limit(leader.address, u32::try_from(limit).unwrap());
+    let mut all = vec![];
+    for round in 0..rounds {
+        let more = ids(&format!("r{round}"), payments);
+        let before = group.bank.ledger().arrivals();
+        let stop_at = random.random_range(limit / 4..payments / 2);
+        act(standby.address, "pause");
+        post_all(&[standby.address], &more);
+        act(standby.address, "resume");
+        wait_for(&group, stop_at);
+        assert_eq!(leader.stop(), Some(0));
+        wait_for_role(&standby, "leader");
+        all.extend(more);
+        group.all_paid_once(&all);
+        let gap = longest_gap(&group, before + stop_at, limit);
+        println!(
+            "round {round}: told at arrival {stop_at} of {payments}, longest time without a send {gap:?}"
+        );
+        assert!(gap <= RESUMED_WITHIN, "sends resumed after {gap:?}");
+        leader = standby;
+        standby = group.start();
+    }
+    let unknown = "SELECT count(*) FROM attempt WHERE state = 'UNKNOWN'";
+    assert_eq!(group.count(unknown), 0, "put in doubt by a handover");
+    group.epochs_only_rise();
+    assert_eq!(standby.stop(), Some(0));
+    assert_eq!(leader.stop(), Some(0));
+}
+
 #[test]
 fn a_leader_that_was_stopped_and_wakes_up_sends_nothing() {
     let _turn = MEASURED_ALONE

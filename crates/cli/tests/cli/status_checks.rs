@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tollgate_conformance::postgres::shared;
-use tollgate_conformance::temporal::Namespace;
 use tollgate_sandbox::{Kind, ServiceCall, most_at_once};
 
 use crate::footing::{Footing, on_both_footings};
 use crate::http::{get, post, post_raw};
 use crate::pair::{Pair, pair, pair_on, payment};
 use crate::served::{BINARY, eventually};
+use crate::status_check_queries;
 
 /// More than any check here takes on a busy machine.
 pub(crate) const LONG: Duration = Duration::from_mins(2);
@@ -44,11 +44,11 @@ pub(crate) fn ended(address: SocketAddr, check: &str) -> Value {
     })
 }
 
-fn ids(gateway: &str, count: usize) -> Vec<String> {
+pub(crate) fn ids(gateway: &str, count: usize) -> Vec<String> {
     (1..=count).map(|n| format!("{gateway}:{n}")).collect()
 }
 
-fn of_kind(calls: &[ServiceCall], kind: Kind) -> Vec<ServiceCall> {
+pub(crate) fn of_kind(calls: &[ServiceCall], kind: Kind) -> Vec<ServiceCall> {
     let mine = calls.iter().filter(|call| call.kind == kind);
     mine.cloned().collect()
 }
@@ -156,49 +156,8 @@ fn a_check_of_two_gateways_comes_to_its_end(footing: &Footing) {
     assert_eq!(told["progress"]["chunksCompleted"], 3, "{told}");
     assert_eq!(times(&pair, Kind::Check).len(), 9);
     if let Footing::Temporal(namespace) = footing {
-        assert_tells_its_progress(namespace, &check, &told["progress"]);
-        a_check_that_is_terminated_stops_its_gateways(&pair, namespace);
-    }
-}
-
-fn a_check_that_is_terminated_stops_its_gateways(pair: &Pair, namespace: &Namespace) {
-    pair.bank
-        .set_faults("checks: latency 500ms".parse().unwrap());
-    let check = started(pair.server.address, &ids("stripe", 200));
-    let before = pair.bank.ledger().calls().len();
-    let is_asking = |calls: &[ServiceCall]| of_kind(&calls[before..], Kind::Check).len() > 1;
-    eventually("its gateway is asked", LONG, || {
-        is_asking(&pair.bank.ledger().calls()).then_some(())
-    });
-    let terminate = ["workflow", "terminate", "--workflow-id", &check];
-    let because = ["--reason", "enough"];
-    namespace.ask(&[&terminate[..], &because].concat()).unwrap();
-    let gateway = format!("{check}-gateway-0");
-    let describe = ["workflow", "describe", "--workflow-id", &gateway];
-    eventually("its gateway's workflow is terminated", LONG, || {
-        let told = namespace.ask(&[&describe[..], &["--output", "json"]].concat())?;
-        told.contains("_TERMINATED").then_some(())
-    });
-    assert_eq!(ended(pair.server.address, &check)["status"], "FAILED");
-}
-
-/// By the names that its contract has for the questions, and as the API tells it.
-fn assert_tells_its_progress(namespace: &Namespace, check: &str, progress: &Value) {
-    let gateway = format!("{check}-gateway-0");
-    for (flow, question, part) in [
-        (check, "getProgress", "chunksCompleted"),
-        (&*gateway, "getChunkProgress", "currentChunkIndex"),
-    ] {
-        let (ask, kind) = (["workflow", "query", "--workflow-id"], ["--type", question]);
-        let ask = [&ask[..], &[flow], &kind].concat();
-        let told = eventually("it is answered", LONG, || namespace.ask(&ask));
-        assert!(told.contains(part), "{question}: {told}");
-        let says = |(name, value): (&String, &Value)| {
-            told.replace([' ', '\n'], "")
-                .contains(&format!("\"{name}\":{value}"))
-        };
-        let all = progress.as_object().unwrap().iter().all(says);
-        assert_eq!(all, flow == check, "{question}: {told}");
+        status_check_queries::assert_tells_its_progress(namespace, &check, &told["progress"]);
+        status_check_queries::a_check_says_how_far_it_is_and_stops_its_gateways(&pair, namespace);
     }
 }
 
@@ -446,7 +405,8 @@ const SILENT: &str = "sends of payment done: reset after; sends of payment undon
 
 #[test]
 fn all_in_doubt_of_today_are_asked_about_and_only_evidence_ends_a_doubt() {
-    let pair = pair("downstream.payments.honours_idempotency_key = false\n");
+    let keys = "downstream.payments.honours_idempotency_key = false";
+    let pair = pair(&format!("{keys}\nin_doubt.ask = \"services\"\n"));
     let address = pair.server.address;
     pair.bank.set_faults(SILENT.parse().unwrap());
     let status = |id: &str| {
@@ -493,7 +453,7 @@ fn all_in_doubt_of_today_are_asked_about_and_only_evidence_ends_a_doubt() {
     let output = Command::new(BINARY).args(command).output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     assert!(
-        output.status.success() && out.starts_with("1 queried"),
+        output.status.success() && out.starts_with("1 asked about"),
         "{out}"
     );
 }

@@ -1,5 +1,6 @@
 //! Three processes, one Temporal, one PostgreSQL, and everything goes wrong once, with a bank that
-//! honours no keys. The judge is its ledger: lost 0, doubled 0, worst second within the limit.
+//! honours no keys. The judges are its ledger: lost 0, doubled 0, worst second within the limit; and a table that the test has
+//! the database write: every move is published, in its order, and no other.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,7 +17,9 @@ use tollgate_sandbox::{Bank, BankOptions};
 use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 
 use crate::database_trouble::posted;
+use crate::events::{events, is_published, judge_events, keep_moves};
 use crate::http::post;
+use crate::kafka::Kafka;
 use crate::served::{Served, Setting, eventually};
 
 /// The development server does 31 to 39 flows a second: the limit must bind.
@@ -51,6 +54,16 @@ async fn shorten_leases(database: &str) {
     put.await.unwrap();
 }
 
+fn bank() -> Bank {
+    let options = BankOptions {
+        limit_per_second: Some(LIMIT),
+        honours_keys: false,
+        faults: FAULTS.parse().unwrap(),
+        ..BankOptions::default()
+    };
+    Bank::start(options).unwrap()
+}
+
 /// Clients do what clients must: they try again until they are told that it was accepted.
 fn post_all(address: SocketAddr, total: u32, next: &AtomicU32) {
     loop {
@@ -73,22 +86,19 @@ fn three_processes_on_temporal_through_every_outage_pay_each_once_and_never_too_
     let (cluster, temporal) = (Cluster::start(), TemporalServer::start());
     let database = runtime.block_on(cluster.database());
     runtime.block_on(shorten_leases(&database));
-    let bank = Bank::start(BankOptions {
-        limit_per_second: Some(LIMIT),
-        honours_keys: false,
-        faults: FAULTS.parse().unwrap(),
-        ..BankOptions::default()
-    })
-    .unwrap();
-    let url = temporal.url();
+    let bank = bank();
+    let mut kafka = Kafka::start();
+    kafka.create(&["events"]);
+    let (url, events) = (temporal.url(), events(&kafka));
     let extra = format!(
         "engine.url = \"{url}\"\ngate.margin = 0.1\nsweep.interval_secs = 1\n\
-         downstream.payments.honours_idempotency_key = false\n"
+         downstream.payments.honours_idempotency_key = false\n{events}"
     );
     let settings: Vec<_> = (0..3)
         .map(|_| Setting::on(&database, &bank, &extra))
         .collect();
     let mut nodes: Vec<Served> = settings.iter().map(|s| s.start("127.0.0.1:0")).collect();
+    keep_moves(&runtime, &database);
     let (killed, stopped) = (nodes.remove(0), nodes.remove(0));
     let address = nodes[0].address;
     let limit = json!({"configName": "default", "maxPerWindow": LIMIT * 4, "windowSizeSecs": 4,
@@ -137,6 +147,8 @@ fn three_processes_on_temporal_through_every_outage_pay_each_once_and_never_too_
     check(&bank, total);
     let dead = "SELECT count(*) FROM item_queue WHERE queue_status = 'DEAD'";
     assert_eq!(runtime.block_on(count(&database, dead)), 0);
+    is_published(address);
+    judge_events(&runtime, &database, &mut kafka);
     assert_eq!(stopped.stop(), Some(0));
     assert_eq!(nodes.remove(0).stop(), Some(0));
 }

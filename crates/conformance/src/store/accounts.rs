@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tollgate_core::Timestamp;
+use tollgate_core::actor::Kind;
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::money::{Currency, Money};
@@ -248,8 +249,8 @@ pub async fn the_audit_log_goes_page_by_page_by_item_by_actor_and_by_action(f: &
         item: item.map(payment),
         actor: actor.map(str::to_owned),
         action: action.map(str::to_owned),
-        after: None,
         limit: 1,
+        ..AuditWanted::default()
     };
     let cases = [
         (by(None, None, None), vec!["4", "3", "2", "1", "0"]),
@@ -269,6 +270,98 @@ pub async fn the_audit_log_goes_page_by_page_by_item_by_actor_and_by_action(f: &
                 ..wanted.clone()
             };
             assert_eq!(log(f, wanted.clone()).await, expected, "{wanted:?}");
+            let mut upwards = expected.clone();
+            upwards.reverse();
+            assert_eq!(log_upwards(f, wanted.clone()).await, upwards, "{wanted:?}");
+            if let Some(list) = wanted.counted() {
+                let counted = f.store().counted(list, 9).await.unwrap();
+                assert_eq!(counted, expected.len() as u64, "{wanted:?}");
+            }
         }
     }
+}
+
+/// The same the other way, from before the first entry on.
+async fn log_upwards(f: &dyn Fixture, mut wanted: AuditWanted) -> Vec<String> {
+    let mut all = vec![];
+    wanted.before = Some(0);
+    while let Some(before) = wanted.before {
+        let page = f.store().audit_log(wanted.clone()).await.unwrap();
+        assert!(page.items.iter().all(|entry| entry.id > before));
+        all.extend(page.items.into_iter().map(|entry| entry.detail));
+        wanted.before = page.next;
+    }
+    all
+}
+
+pub async fn the_audit_log_is_narrowed_to_people_and_to_a_stretch_of_time(f: &dyn Fixture) {
+    let mut times = vec![];
+    for (n, actor) in ["sender", "ann", "local", "sweeper", "bob"]
+        .into_iter()
+        .enumerate()
+    {
+        times.push(f.now().await);
+        let entry = NewAudit {
+            actor: actor.into(),
+            action: "DONE".into(),
+            detail: n.to_string(),
+            ..NewAudit::default()
+        };
+        f.store().write_audit(entry).await.unwrap();
+        f.advance(HOUR).await;
+    }
+    let between = |from: Option<usize>, to: Option<usize>| AuditWanted {
+        from: from.map(|n| times[n]),
+        to: to.map(|n| times[n]),
+        ..AuditWanted::default()
+    };
+    let by = |kind| AuditWanted {
+        by: Some(kind),
+        ..AuditWanted::default()
+    };
+    let both = AuditWanted {
+        by: Some(Kind::People),
+        ..between(Some(2), Some(4))
+    };
+    let cases = [
+        (by(Kind::People), vec!["4", "2", "1"]),
+        (by(Kind::Machine), vec!["3", "0"]),
+        (between(Some(1), None), vec!["4", "3", "2", "1"]),
+        (between(None, Some(1)), vec!["0"]),
+        (between(Some(1), Some(3)), vec!["2", "1"]),
+        (between(Some(3), Some(3)), vec![]),
+        (both, vec!["2"]),
+    ];
+    for (wanted, expected) in cases {
+        for limit in [1, 2, MOST_LOOKED_AT] {
+            let wanted = AuditWanted {
+                limit,
+                ..wanted.clone()
+            };
+            assert_eq!(log(f, wanted.clone()).await, expected, "{wanted:?}");
+        }
+    }
+}
+
+pub async fn all_entries_of_an_action_are_found_however_many_others_there_are(f: &dyn Fixture) {
+    let write = async |action: &str| {
+        let entry = NewAudit {
+            action: action.into(),
+            actor: "sender".into(),
+            detail: action.into(),
+            ..NewAudit::default()
+        };
+        f.store().write_audit(entry).await.unwrap();
+    };
+    for n in 0..MOST_LOOKED_AT + 5 {
+        let is_rare = n % 500 == 0;
+        write(if is_rare { "ANSWER_DIFFERS" } else { "RETRY" }).await;
+    }
+    let wanted = AuditWanted {
+        action: Some("ANSWER_DIFFERS".into()),
+        limit: 1000,
+        ..AuditWanted::default()
+    };
+    let page = f.store().audit_log(wanted).await.unwrap();
+    assert_eq!((page.items.len(), page.next), (3, None), "on one page");
 }

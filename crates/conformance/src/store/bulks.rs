@@ -7,11 +7,11 @@ use futures::future::join_all;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{BulkId, ItemType, LaneName};
 use tollgate_core::ports::{
-    BulkState, BulkSum, BulkView, ChunkEnd, ChunkId, ChunkTurn, Closed, HELD_BACK, KnownBulk,
-    LineError, NewChunk, RETRIES,
+    Bookmark, BulkOrigin, BulkState, BulkSum, BulkView, ChunkEnd, ChunkId, ChunkTurn, Closed,
+    Counted, HELD_BACK, KnownBulk, LineError, NewChunk, PageFrom, RETRIES,
 };
 
-use super::fixture::{Fixture, HOUR, MINUTE, SECOND, payments};
+use super::fixture::{Fixture, HOUR, MINUTE, SECOND, payments, there_and_back};
 
 fn id(name: &str) -> BulkId {
     BulkId::new(name)
@@ -49,6 +49,9 @@ fn error(line: u64) -> LineError {
         line,
         id: line.is_multiple_of(2).then(|| format!("pay_{line}")),
         details: BTreeMap::from([what(1), what(line)]),
+        text: line
+            .is_multiple_of(2)
+            .then(|| format!("{{\"line\": {line}}}")),
     }
 }
 /// Five accepted, two duplicates, three rejected.
@@ -360,12 +363,9 @@ pub async fn uploads_that_were_given_up_or_left_are_removed_some_chunks_at_a_tim
 }
 
 pub async fn bulks_are_told_page_by_page_the_newest_first(f: &dyn Fixture) {
-    let page = async |after, limit| {
-        let page = f.store().bulks(&payments(), after, limit).await.unwrap();
-        let names = page.items.iter().map(|line| line.bulk.to_string());
-        (names.collect::<Vec<_>>(), page.next)
-    };
-    assert_eq!(page(None, 2).await, (vec![], None));
+    let kind = payments();
+    let nothing = f.store().bulks(&kind, PageFrom::Start, 2).await.unwrap();
+    assert_eq!((nothing.items.len(), nothing.next), (0, None));
     let done = f.closed("b2", 1).await;
     f.advance(MINUTE).await;
     f.closed("b3", 2).await;
@@ -379,16 +379,22 @@ pub async fn bulks_are_told_page_by_page_the_newest_first(f: &dyn Fixture) {
     let ended = f.store().finish_chunk(&chunk, ten_lines(1)).await;
     assert!(ended.unwrap());
 
-    let (first, next) = page(None, 2).await;
-    assert_eq!(
-        first,
-        ["b1", "b3"],
-        "nothing given up, nothing of another type"
-    );
-    assert!(next.is_some());
-    assert_eq!(page(next, 2).await, (vec!["b2".to_owned()], None));
-    assert_eq!(page(None, 3).await.1, None, "exactly full");
-    let lines = f.store().bulks(&payments(), None, 9).await.unwrap().items;
+    for limit in [1, 2, 3] {
+        let page = async |from: PageFrom<Bookmark>| {
+            let page = f.store().bulks(&kind, from, limit).await.unwrap();
+            page.map(|line| line.bulk.to_string())
+        };
+        // Nothing given up, nothing of another type.
+        there_and_back(page, &["b1", "b3", "b2"]).await;
+    }
+    let imports = Counted::Imports(payments());
+    assert_eq!(f.store().counted(imports, 9).await.unwrap(), 3);
+    let lines = f
+        .store()
+        .bulks(&payments(), PageFrom::Start, 9)
+        .await
+        .unwrap()
+        .items;
     let states = lines.iter().map(|line| line.state);
     let expected = [BulkState::Uploading, BulkState::Running, BulkState::Done];
     assert!(states.eq(expected));
@@ -465,4 +471,25 @@ pub async fn a_chunk_that_fails_waits_and_is_told(f: &dyn Fixture) {
     assert_eq!(f.bulk(&bulk).await.failing, None);
     let unplanned = store.unplanned(&payments()).await.unwrap();
     assert_eq!((unplanned.lines, unplanned.failing), (0, 0));
+}
+
+pub async fn a_bulk_says_what_its_sender_calls_it_and_who_that_is(f: &dyn Fixture) {
+    let bulk = BulkId::new("named");
+    assert!(f.store().open_bulk(&bulk, &payments()).await.unwrap());
+    let nobody = f.store().bulk(&bulk).await.unwrap().unwrap();
+    assert_eq!(nobody.origin, BulkOrigin::default());
+    let origin = BulkOrigin {
+        file_name: Some("salaries.csv".into()),
+        actor: Some("ann".into()),
+    };
+    let named = f.store().name_bulk(&bulk, origin.clone()).await;
+    named.unwrap();
+    let view = f.store().bulk(&bulk).await.unwrap().unwrap();
+    assert_eq!(view.origin, origin);
+    let page = f
+        .store()
+        .bulks(&payments(), PageFrom::Start, 10)
+        .await
+        .unwrap();
+    assert_eq!(page.items[0].origin, origin);
 }

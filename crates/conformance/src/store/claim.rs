@@ -12,8 +12,8 @@ use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{Claim, DueLanes, NewItem, Settlement, Started};
 
 use super::fixture::{
-    Fixture, HOUR, MINUTE, SECOND, STALE, bank, claim_all, claims_of, hard_limit, is_new, many,
-    new_item, new_item_at, ops, payment, payments, plan, settlement, signed, start,
+    Fixture, HOUR, MINUTE, SECOND, STALE, bank, claim_all, hard_limit, is_new, many, new_item,
+    new_item_at, ops, payment, payments, plan, settlement, signed, start,
 };
 
 /// So many items for the concurrent claimers, unless `TGTEST_CASE_ITEMS` says otherwise.
@@ -140,9 +140,7 @@ pub async fn the_slowest_lane_has_a_credit_of_one(f: &dyn Fixture) {
 pub async fn every_claim_of_an_item_has_a_higher_fence(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     let first = f.claimed_one("p").await;
-    let store = f.store();
-    let claims = claims_of(std::slice::from_ref(&first));
-    store.release(&payments(), claims).await.unwrap();
+    assert_eq!(f.release(&claim_all()).await, 1);
     let second = f.claim(claim_all()).await.remove(0);
     assert!(second.fence > first.fence);
     f.advance(STALE).await;

@@ -1,13 +1,13 @@
 //! `DeadLetters`: what was given up is listed, and a person has it tried again, once.
 
 use futures::future::join_all;
-use tollgate_core::id::{Item, ItemId, ItemType};
+use tollgate_core::id::{Item, ItemType};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{Intervened, START_PAUSES, Started};
+use tollgate_core::ports::{Bookmark, Counted, Intervened, PageFrom, START_PAUSES, Started};
 
 use super::fixture::{
     Fixture, HOUR, MAX_RETRIES, TOLERANCE, claim_all, lost, new_item, ops, payment, payments, plan,
-    start,
+    start, there_and_back,
 };
 
 /// Admits items whose starts fail until the dispatcher gives them up.
@@ -26,36 +26,41 @@ async fn replay(f: &dyn Fixture, item: &Item) -> Intervened {
     f.store().replay(item, ops()).await.unwrap()
 }
 
-pub async fn what_is_dead_is_told_page_by_page_in_the_order_of_its_ids(f: &dyn Fixture) {
+pub async fn what_is_dead_is_told_page_by_page_what_was_due_last_first(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
-    let ids = ["a", "b", "c", "d", "e"];
-    dead(f, &ids).await;
+    dead(f, &["a", "b", "c", "d", "e"]).await;
     f.place(vec![new_item("bb")]).await;
-    let page = async |after: Option<&str>, limit| -> (Vec<String>, Option<String>) {
-        let after = after.map(ItemId::new);
-        let (store, kind) = (f.store(), payments());
-        let page = store.dead_letters(&kind, after.as_ref(), limit);
-        let page = page.await.unwrap();
-        let ids = page.items.iter().map(|letter| letter.id.to_string());
-        (ids.collect(), page.next.map(|id| id.to_string()))
-    };
-    let all = ids.map(String::from).to_vec();
-    assert_eq!(page(None, 100).await, (all.clone(), None), "and no other");
-    assert_eq!(page(None, 5).await, (all.clone(), None), "exactly full");
-    let next = |id: &str| Some(id.to_owned());
-    assert_eq!(page(None, 2).await, (all[..2].to_vec(), next("b")));
-    assert_eq!(page(Some("b"), 2).await, (all[2..4].to_vec(), next("d")));
-    assert_eq!(page(Some("d"), 2).await, (all[4..].to_vec(), None));
+    // Two of one moment: none is lost between two pages.
+    for (id, secs) in [("a", 3), ("b", 5), ("c", 1), ("d", 3), ("e", 4)] {
+        let due = format!("scheduled_exec_time = {secs}000000");
+        f.damage(&format!(
+            "UPDATE item_queue SET {due} WHERE item_id = '{id}'"
+        ))
+        .await;
+    }
+    for limit in [1, 2, 9] {
+        let page = async |from: PageFrom<Bookmark>| {
+            let page = f.store().dead_letters(&payments(), from, limit).await;
+            page.unwrap().map(|letter| letter.id.to_string())
+        };
+        there_and_back(page, &["b", "e", "d", "a", "c"]).await;
+    }
+    for at_most in [9, 5, 2] {
+        let dead = Counted::Dead(payments());
+        let counted = f.store().counted(dead, at_most).await.unwrap();
+        assert_eq!(counted, u64::from(at_most.min(5)));
+    }
     let invoices = ItemType::new("INVOICE");
-    let others = f.store().dead_letters(&invoices, None, 10).await.unwrap();
-    assert_eq!(others.items, []);
+    let others = f.store().dead_letters(&invoices, PageFrom::Start, 10).await;
+    assert_eq!(others.unwrap().items, []);
 }
 
 pub async fn a_dead_letter_tells_what_it_is_and_why_it_was_given_up(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     let item = dead(f, &["p"]).await.remove(0);
     let view = f.view(&item).await;
-    let mut page = f.store().dead_letters(&payments(), None, 10).await.unwrap();
+    let (kind, from) = (payments(), PageFrom::Start);
+    let mut page = f.store().dead_letters(&kind, from, 10).await.unwrap();
     let letter = page.items.remove(0);
     assert_eq!((letter.id, letter.status), (view.item.id, view.status));
     assert_eq!((letter.money, letter.lane), (view.money, view.lane));

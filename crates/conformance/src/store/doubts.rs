@@ -7,12 +7,12 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
 use tollgate_core::ports::{
-    Author, Bookmark, DoubtOrder, IN_DOUBT, Intervened, ItemView, LONGEST_SEND, NewItem, NewTurn,
-    Resolution, Resolved, Settlement, StatusMove, Then, Turn,
+    Author, Bookmark, ByTime, DoubtOrder, IN_DOUBT, Intervened, ItemView, LONGEST_SEND, NewItem,
+    NewTurn, PageFrom, Resolution, Resolved, Settlement, StatusMove, Then, Turn,
 };
 
 use super::fixture::{
-    Fixture, SECOND, claim_all, new_item, payment, payments, plan, send, settlement,
+    Fixture, SECOND, claim_all, new_item, payment, payments, plan, send, settlement, there_and_back,
 };
 
 const ROUNDS: usize = 30;
@@ -107,7 +107,7 @@ async fn in_order(f: &dyn Fixture, order: &DoubtOrder, at_once: u32) -> Vec<Stri
     let (mut ids, mut after) = (vec![], None::<Bookmark>);
     loop {
         let (store, kind) = (f.store(), payments());
-        let page = store.in_doubt_by(&kind, order.clone(), after, at_once);
+        let page = store.in_doubt_by(&kind, order.clone(), after.into(), at_once);
         let page = page.await.unwrap();
         assert!(page.items.len() <= at_once as usize);
         ids.extend(page.items.iter().map(ToString::to_string));
@@ -145,15 +145,29 @@ pub async fn what_is_in_doubt_is_told_the_oldest_or_the_largest_first(f: &dyn Fi
     let largest = |code: &str| DoubtOrder::Largest {
         currency: code.to_owned(),
     };
+    let oldest = DoubtOrder::ByTime(ByTime::Oldest);
     for at_once in [1, 2, 100] {
-        assert_eq!(in_order(f, &DoubtOrder::Oldest, at_once).await, in_time);
+        assert_eq!(in_order(f, &oldest, at_once).await, in_time);
+        let newest = DoubtOrder::ByTime(ByTime::Newest);
+        for (order, expected) in [
+            (&oldest, &in_time[..]),
+            (&newest, &["c", "e", "a", "b", "d"]),
+            (&largest("USD"), &["d", "c", "a", "e"]),
+        ] {
+            let page = async |from: PageFrom<Bookmark>| {
+                let (kind, order) = (payments(), order.clone());
+                let page = f.store().in_doubt_by(&kind, order, from, at_once).await;
+                page.unwrap().map(|id| id.to_string())
+            };
+            there_and_back(page, expected).await;
+        }
         let dollars = in_order(f, &largest("USD"), at_once).await;
         assert_eq!(dollars, ["d", "c", "a", "e"], "{at_once} at once");
         assert_eq!(in_order(f, &largest("JPY"), at_once).await, ["b"]);
     }
     assert_eq!(in_order(f, &largest("EUR"), 9).await, Vec::<String>::new());
     resolve(f, &payment("d"), Resolved::Done).await;
-    assert_eq!(in_order(f, &DoubtOrder::Oldest, 9).await, in_time[1..]);
+    assert_eq!(in_order(f, &oldest, 9).await, in_time[1..]);
 }
 
 pub async fn what_is_at_risk_is_summed_by_currency_since_the_oldest(f: &dyn Fixture) {

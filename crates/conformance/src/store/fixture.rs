@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tollgate_core::gate::HORIZON;
-use tollgate_core::id::{AttemptId, BatchId, Fence, FlowId, Item, ItemId, ItemType, LaneName};
+use tollgate_core::id::{AttemptId, BatchId, FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::lane::{Lane, LaneChange};
 use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
-    Admission, Author, Claim, Claimed, IN_DOUBT, ItemView, NewItem, NewRecord, NewTurn, Placed,
-    Settlement, StartRecord, Started, StatusMove, Store, Then, Turn, TurnBlock, TurnsWanted,
-    WindowUse,
+    Admission, Author, Bookmark, Claim, Claimed, IN_DOUBT, ItemView, NewItem, NewRecord, NewTurn,
+    Page, PageFrom, Placed, Settlement, StartRecord, Started, StatusMove, Store, Then, Turn,
+    TurnBlock, TurnsWanted, WindowUse,
 };
 use tollgate_core::{SignedDuration, Timestamp};
 
@@ -271,6 +271,13 @@ impl dyn Fixture + '_ {
         claimed.remove(0)
     }
 
+    /// Gives back what is still claimed under this claim's batch.
+    pub(super) async fn release(&self, claim: &Claim) -> u64 {
+        let store = self.store();
+        let released = store.release(&claim.item_type, &claim.lane, &claim.batch);
+        released.await.unwrap()
+    }
+
     pub(super) async fn record(&self, starts: Vec<StartRecord>) -> u64 {
         self.store()
             .record_starts(&payments(), &BatchId::new("BATCH-1"), starts, MAX_RETRIES)
@@ -366,6 +373,31 @@ pub(super) fn wanted(attempts: Vec<NewTurn>) -> TurnsWanted {
     }
 }
 
-pub(super) fn claims_of(claimed: &[Claimed]) -> Vec<(ItemId, Fence)> {
-    claimed.iter().map(|c| (c.id.clone(), c.fence)).collect()
+/// Goes through a list page by page to its end and back to its start: all of it in its order, both ways.
+pub(super) async fn there_and_back(
+    page: impl AsyncFn(PageFrom<Bookmark>) -> Page<String, Bookmark>,
+    expected: &[&str],
+) {
+    let (mut seen, mut from) = (vec![], PageFrom::Start);
+    let mut last = loop {
+        let page = page(from).await;
+        seen.extend(page.items.clone());
+        assert!(seen.len() <= expected.len(), "it does not go on: {seen:?}");
+        match page.next.clone() {
+            Some(next) => from = PageFrom::After(next),
+            None => break page,
+        }
+    };
+    assert_eq!(seen, expected);
+    let mut seen = last.items.clone();
+    while let Some(previous) = last.previous.take() {
+        last = page(PageFrom::Before(previous)).await;
+        assert!(last.next.is_some(), "there is a page behind it");
+        seen.splice(0..0, last.items.clone());
+        assert!(
+            seen.len() <= expected.len(),
+            "it does not go back: {seen:?}"
+        );
+    }
+    assert_eq!(seen, expected, "and back");
 }

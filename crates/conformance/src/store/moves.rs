@@ -26,7 +26,7 @@ pub async fn every_event_moves_an_item_as_the_table_says(f: &dyn Fixture) {
 
 /// A new item, on a lane of its own, brought into a state: one that the event's own conditions
 /// do not forbid.
-async fn bring(f: &dyn Fixture, id: &str, state: QueueStatus, event: Event) -> Fence {
+pub(super) async fn bring(f: &dyn Fixture, id: &str, state: QueueStatus, event: Event) -> Fence {
     let (item, lane, store) = (payment(id), LaneName::new(id), f.store());
     store.change_lane(&lane, plan(10, 4), ops()).await.unwrap();
     let in_doubt = NewRecord {
@@ -63,7 +63,7 @@ async fn bring(f: &dyn Fixture, id: &str, state: QueueStatus, event: Event) -> F
 }
 
 /// Lets it happen, if it can, for the run and the claim that the item has.
-async fn cause(f: &dyn Fixture, item: &Item, fence: Fence, event: Event) {
+pub(super) async fn cause(f: &dyn Fixture, item: &Item, fence: Fence, event: Event) {
     let (store, kind, id) = (f.store(), payments(), item.id.as_str());
     let run = f.view(item).await.run;
     let soon = f.now().await;
@@ -72,8 +72,9 @@ async fn cause(f: &dyn Fixture, item: &Item, fence: Fence, event: Event) {
             claim(f, id).await;
         }
         Event::LetGo => {
-            let claims = vec![(item.id.clone(), fence)];
-            store.release(&kind, claims).await.unwrap();
+            let batch = claim_all().batch;
+            let released = store.release(&kind, &LaneName::new(id), &batch).await;
+            released.unwrap();
         }
         Event::Started => start(f, item, fence, Started::New).await,
         Event::Finish => store

@@ -10,8 +10,8 @@ use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{Claim, Intervened, NewItem, Replanned, Settlement, Then, Waiting};
 
 use super::fixture::{
-    Fixture, SECOND, bank, claim_all, claims_of, many, new_item, new_item_at, payment, payments,
-    plan, settlement, signed,
+    Fixture, SECOND, bank, claim_all, many, new_item, new_item_at, payment, payments, plan,
+    settlement, signed,
 };
 use super::planning::{by_calendar, closed, count_windows, hours, paused, secs};
 
@@ -258,8 +258,7 @@ pub async fn what_is_under_way_or_was_attempted_stays_where_it_is(f: &dyn Fixtur
     assert_eq!(f.slots(&names).await, slots);
     let used: Vec<_> = f.windows_from(begun).await.iter().map(|w| w.used).collect();
     assert_eq!(used, [10, 10, 10, 10, 10], "13 under way and 37 that wait");
-    let released = f.store().release(&payments(), claims_of(&claimed)).await;
-    assert_eq!(released.unwrap(), 13);
+    assert_eq!(f.release(&claim_all()).await, 13);
     assert_eq!(f.cancel(names[0]).await, Intervened::Yes);
     let room = f.place(vec![new_item_at("q", hour)]).await.remove(0);
     assert!(room.scheduled < hour + secs(4), "its room came back");

@@ -8,8 +8,8 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{Claim, Claimed, START_PAUSES, Started, StatusMove};
 
 use super::fixture::{
-    Fixture, HOUR, MAX_RETRIES, MINUTE, SECOND, STALE, claim_all, claims_of, micros, new_item,
-    new_item_at, payment, payments, plan, send, signed, start,
+    Fixture, HOUR, MAX_RETRIES, MINUTE, SECOND, STALE, claim_all, micros, new_item, new_item_at,
+    payment, payments, plan, send, signed, start,
 };
 
 fn accepted() -> StatusMove {
@@ -155,10 +155,8 @@ pub async fn what_a_run_no_longer_owns_is_not_to_be_executed_by_it(f: &dyn Fixtu
 
 pub async fn a_released_claim_is_ready_again_and_counts_for_nobody(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
-    let first = f.claimed_one("p").await;
-    let claims = || claims_of(std::slice::from_ref(&first));
-    let store = f.store();
-    assert_eq!(store.release(&payments(), claims()).await.unwrap(), 1);
+    f.claimed_one("p").await;
+    assert_eq!(f.release(&claim_all()).await, 1);
     let view = f.view(&payment("p")).await;
     assert_eq!(
         (view.queue_status, view.retry_count, view.run),
@@ -166,12 +164,16 @@ pub async fn a_released_claim_is_ready_again_and_counts_for_nobody(f: &dyn Fixtu
         "a flow may have been started: it no longer owns the item"
     );
     assert_eq!(view.last_error, None);
-    assert_eq!(store.release(&payments(), claims()).await.unwrap(), 0);
-    assert_eq!(f.claim(claim_all()).await.len(), 1, "at once");
+    assert_eq!(f.release(&claim_all()).await, 0);
+    let next = Claim {
+        batch: BatchId::new("BATCH-2"),
+        ..claim_all()
+    };
+    assert_eq!(f.claim(next).await.len(), 1, "at once");
     assert_eq!(
-        store.release(&payments(), claims()).await.unwrap(),
+        f.release(&claim_all()).await,
         0,
-        "an old fence releases nothing"
+        "what another batch has claimed is not given back"
     );
     assert_eq!(
         f.view(&payment("p")).await.queue_status,

@@ -6,7 +6,7 @@ use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{Claim, Intervened, Recounted};
 
 use super::fixture::{
-    Fixture, SECOND, bank, claim_all, claims_of, many, new_item_at, payment, payments, plan,
+    Fixture, SECOND, bank, claim_all, many, new_item_at, payment, payments, plan,
 };
 use super::planning::{count_windows, or_hold, secs};
 
@@ -38,17 +38,15 @@ pub async fn a_recount_changes_nothing_when_all_is_right(f: &dyn Fixture) {
     right("a cancel").await;
     f.reschedule("p00008", hour + secs(3600)).await;
     right("a reschedule").await;
-    let claimed = f
-        .claim(Claim {
-            limit: 12,
-            ..claim_all()
-        })
-        .await;
+    let twelve = Claim {
+        limit: 12,
+        ..claim_all()
+    };
+    f.claim(twelve).await;
     right("claims").await;
     f.replan().await;
     right("a replan with claims").await;
-    let released = f.store().release(&payments(), claims_of(&claimed)).await;
-    assert_eq!(released.unwrap(), 12);
+    assert_eq!(f.release(&claim_all()).await, 12);
     right("releases").await;
     f.lane(plan(10, 7)).await;
     right("another window size").await;

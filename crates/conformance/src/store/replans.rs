@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use tollgate_core::Timestamp;
 use tollgate_core::calendar::CalendarText;
 use tollgate_core::id::LaneName;
+use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{Claim, Intervened, Recounted, StoreError};
 
 use super::fixture::{Fixture, bank, claim_all, many, new_item_at, ops, payment, payments, plan};
@@ -86,6 +87,32 @@ pub async fn a_replan_that_was_cut_off_is_continued(f: &dyn Fixture) {
     let generation = f.begin_replan().await;
     assert_eq!(f.replan_some(generation, None, 25).await.len(), 25);
     assert_eq!(f.finish_replan(generation).await.len(), 35);
+}
+
+pub async fn a_lane_is_adjusted_and_its_replan_begun_at_once_or_not_at_all(f: &dyn Fixture) {
+    let hour = sixty(f).await;
+    let lane = f.lane_in_force().await;
+    let adjust = async |version: i64, change: LaneChange| {
+        let store = f.store();
+        store.adjust_lane(&bank(), version, change, ops()).await
+    };
+    let adjusted = adjust(lane.version, plan(15, 4)).await;
+    let (now, generation) = adjusted.unwrap().unwrap();
+    assert_eq!(now.lane.max_per_window, 15);
+    assert_eq!(open_replan(f).await, Some(generation), "a crash leaves it");
+    f.restart().await;
+    assert_eq!(f.finish_replan(generation).await.len(), 60);
+    let used: Vec<_> = f.windows_from(hour).await.iter().map(|w| w.used).collect();
+    assert_eq!(used, [15; 4]);
+    assert_eq!(adjust(lane.version, plan(5, 4)).await.unwrap(), None);
+    assert_eq!(f.lane_in_force().await.version, now.version);
+    assert_eq!(open_replan(f).await, None, "nothing was begun");
+    let wrong = adjust(now.version, by_calendar(&hours())).await;
+    assert!(matches!(wrong, Err(StoreError::Invalid(_))), "{wrong:?}");
+    assert_eq!(open_replan(f).await, None, "all of it or nothing");
+    let (store, nowhere) = (f.store(), LaneName::new("nowhere"));
+    let none = store.adjust_lane(&nowhere, 1, plan(5, 4), ops()).await;
+    assert!(matches!(none, Err(StoreError::Invalid(_))), "{none:?}");
 }
 
 pub async fn a_lane_nobody_made_is_not_replanned(f: &dyn Fixture) {

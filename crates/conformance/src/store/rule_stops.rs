@@ -5,7 +5,7 @@ use tollgate_core::id::{Item, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{Intervened, NewItem, RuleStop, StatusMove};
 
-use super::fixture::{Fixture, claim_all, new_item, ops, payment, payments, plan};
+use super::fixture::{Fixture, SECOND, claim_all, new_item, ops, payment, payments, plan};
 use super::interventions::{STATES, State as S, bring, claim};
 use super::planning::secs;
 
@@ -65,13 +65,24 @@ pub async fn rules_hold_only_what_its_run_is_about_to_send_and_was_surely_not_do
     }
 }
 
-pub async fn rules_reject_an_item_with_its_record_and_it_has_ended(f: &dyn Fixture) {
+pub async fn rules_reject_an_item_with_its_record_and_its_run_ends_it(f: &dyn Fixture) {
     let item = bring(f, S::Dispatched, "p").await;
     assert!(f.store().stop_by_rules(&item, 1, reject()).await.unwrap());
     let view = f.view(&item).await;
     assert_eq!((view.status.as_str(), view.run), ("REJECTED", 1));
-    assert!(view.finished_at.is_some());
+    assert_eq!(view.finished_at, None, "its news are not queued yet");
     assert_eq!(view.last_error.as_deref(), Some("r#1 is against it"));
+    // Whoever sends it next is told, also after a restart as another run.
+    let doubt = StatusMove::new(&["SCHEDULED"], "IN_DOUBT");
+    let seen = f.store().take_over(&item, 1, SECOND, &doubt).await.unwrap();
+    let told = (seen.status.as_str(), seen.last_error.as_deref());
+    assert_eq!(told, ("REJECTED", Some("r#1 is against it")));
+    let trail = f.store().audit(Some(&item), 9).await.unwrap().len();
+    assert!(f.store().stop_by_rules(&item, 1, reject()).await.unwrap());
+    assert_eq!(f.store().audit(Some(&item), 9).await.unwrap().len(), trail);
+    let rejected = StatusMove::new(&["SCHEDULED"], "REJECTED");
+    assert!(f.store().finish(&item, 1, rejected).await.unwrap());
+    assert!(f.view(&item).await.finished_at.is_some());
     assert!(!f.store().stop_by_rules(&item, 1, reject()).await.unwrap());
 }
 

@@ -2,9 +2,11 @@
 
 use futures::future::join_all;
 use tollgate_core::id::FlowId;
-use tollgate_core::ports::{Bookmark, CheckEnd, CheckPhase, CheckView, EndedParts, PartList};
+use tollgate_core::ports::{
+    Bookmark, CheckEnd, CheckPhase, CheckView, Counted, EndedParts, PageFrom, PartList,
+};
 
-use super::fixture::{Fixture, HOUR, MINUTE};
+use super::fixture::{Fixture, HOUR, MINUTE, there_and_back};
 
 const CHUNKS: PartList = PartList::Chunks { gateway: 0 };
 
@@ -193,7 +195,7 @@ pub async fn old_checks_are_forgotten_some_parts_at_a_time_the_oldest_first(f: &
 
 pub async fn checks_are_told_page_by_page_the_newest_first(f: &dyn Fixture) {
     let page = async |after: Option<Bookmark>, limit| {
-        let page = f.store().checks(after, limit).await.unwrap();
+        let page = f.store().checks(after.into(), limit).await.unwrap();
         let names = page.items.iter().map(|line| line.check.to_string());
         (names.collect::<Vec<_>>(), page.next)
     };
@@ -223,7 +225,7 @@ pub async fn checks_are_told_page_by_page_the_newest_first(f: &dyn Fixture) {
     for (name, end) in ends {
         f.store().end_check(&id(name), end).await.unwrap();
     }
-    let lines = f.store().checks(None, 9).await.unwrap().items;
+    let lines = f.store().checks(PageFrom::Start, 9).await.unwrap().items;
     let ended = lines
         .iter()
         .map(|line| (line.ended_at.is_some(), line.failed));
@@ -240,18 +242,16 @@ pub async fn checks_of_one_moment_are_all_on_some_page(f: &dyn Fixture) {
     for name in &names {
         f.open(name, &[]).await;
     }
-    let (mut seen, mut after) = (vec![], None);
-    loop {
-        let page = f.store().checks(after, 2).await.unwrap();
-        seen.extend(page.items.into_iter().map(|line| line.check.to_string()));
-        assert!(seen.len() <= names.len(), "it does not go on: {seen:?}");
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
+    for limit in [1, 2, 9] {
+        let page = async |from: PageFrom<Bookmark>| {
+            let page = f.store().checks(from, limit).await.unwrap();
+            page.map(|line| line.check.to_string())
+        };
+        let expected: Vec<&str> = names.iter().rev().map(String::as_str).collect();
+        there_and_back(page, &expected).await;
     }
-    seen.sort_unstable();
-    assert_eq!(seen, names);
+    let counted = f.store().counted(Counted::StatusChecks, 9).await;
+    assert_eq!(counted.unwrap(), 7);
 }
 
 pub async fn a_check_tells_how_far_it_is_with_each_gateway(f: &dyn Fixture) {

@@ -1,7 +1,7 @@
 //! `Timetables`: what has not been sent, how close it is to its deadline, and the way from slot to turn.
 
-use tollgate_core::id::LaneName;
-use tollgate_core::ports::{Intervened, NewItem, RecordsWanted, UnsentOnLane};
+use tollgate_core::id::{BulkId, LaneName};
+use tollgate_core::ports::{ChunkId, Intervened, NewItem, RecordsWanted, UnsentOnLane};
 
 use super::fixture::{
     Fixture, HOUR, SECOND, bank, claim_all, many, new_item, new_item_at, ops, payment, payments,
@@ -76,6 +76,41 @@ pub async fn what_is_tight_is_told_by_the_time_it_has_left(f: &dyn Fixture) {
     assert_eq!(with_deadline().await, 2);
     f.sent(&payment("p1")).await;
     assert_eq!(with_deadline().await, 1);
+}
+
+pub async fn what_is_tight_in_a_file_is_told_apart_from_the_rest_of_its_lane(f: &dyn Fixture) {
+    f.lane(plan(1, 10)).await;
+    let hour = f.next_hour().await;
+    // One every ten seconds, one deadline for all; the file has every second one.
+    let file = BulkId::new("b-1");
+    let items = (0..4_u32).map(|n| {
+        let item = or_hold(new_item_at(&format!("p{n}"), hour), hour + secs(25));
+        let bulk = BulkId::new(if n.is_multiple_of(2) { "b-1" } else { "b-11" });
+        let init_flow = ChunkId { bulk, number: n }.flow();
+        NewItem { init_flow, ..item }
+    });
+    f.place(items.collect()).await;
+    let tight = async |bulk: &BulkId, slack: i64| {
+        let (bank, payments) = (bank(), payments());
+        let store = f.store();
+        let tight = store.tight_in_bulk(&bank, &payments, bulk, secs(slack));
+        let dues = tight.await.unwrap().into_iter().map(|it| it.due);
+        dues.collect::<Vec<_>>()
+    };
+    assert_eq!(tight(&file, 0).await, [], "the second one has five seconds");
+    assert_eq!(tight(&file, 6).await, [hour + secs(20)]);
+    assert_eq!(tight(&BulkId::new("b-11"), 0).await, [hour + secs(30)]);
+    assert_eq!(tight(&BulkId::new("none"), 1000).await, []);
+    let mut both = tight(&file, 1000).await;
+    both.sort();
+    assert_eq!(both, [hour, hour + secs(20)]);
+    // What has gone is tight no more, and what is only under way still is.
+    assert_eq!(f.cancel("p2").await, Intervened::Yes);
+    f.advance_to(hour + secs(1)).await;
+    f.dispatch_all().await;
+    assert_eq!(tight(&file, 1000).await, [hour]);
+    f.sent(&payment("p0")).await;
+    assert_eq!(tight(&file, 1000).await, []);
 }
 
 pub async fn whatever_has_a_slot_is_claimed_on_it_and_what_was_put_back_is_not(f: &dyn Fixture) {

@@ -39,7 +39,7 @@ const FOLDERS: [(&str, &str); 4] = [
     ("crates/server/templates", ".html"),
 ];
 /// Where sentences of the program are written: errors, answers, pages, commands.
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 10] = [
     "crates/cli/src",
     "crates/server/src",
     "crates/domains/src",
@@ -47,6 +47,7 @@ const SOURCES: [&str; 9] = [
     "crates/dispatch/src",
     "crates/downstream/src",
     "crates/expression/src",
+    "crates/feeds/src",
     "crates/store/src",
     "crates/temporal/src",
 ];

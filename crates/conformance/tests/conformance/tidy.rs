@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tollgate_core::actor;
+use tollgate_core::{actor, audit_action};
 
 /// Who may use whom (ARCHITECTURE.md, "The crates"). Tests may use more.
 const USES: &[(&str, &[&str])] = &[
@@ -18,6 +18,7 @@ const USES: &[(&str, &[&str])] = &[
     ("engine", &["core"]),
     ("temporal", &["core"]),
     ("downstream", &["core", "expression"]),
+    ("feeds", &["core"]),
     (
         "server",
         &[
@@ -28,6 +29,7 @@ const USES: &[(&str, &[&str])] = &[
             "engine",
             "temporal",
             "downstream",
+            "feeds",
         ],
     ),
     ("cli", &["core", "domains", "server", "sandbox"]),
@@ -206,6 +208,29 @@ fn whoever_tollgate_writes_into_the_trail_is_reserved() {
     assert!(seen > 0, "this test looks for the wrong words");
 }
 
+/// What the audit log is asked for by name must be known, or it is refused as misspelt.
+#[test]
+fn every_event_of_the_audit_log_is_listed() {
+    let mut seen = 0;
+    for (name, text) in files(".rs") {
+        let ours = name.starts_with("crates/") && name.contains("/src/");
+        if !ours || name.starts_with("crates/conformance/") {
+            continue;
+        }
+        let named = ["action: \"", "audit_move(tx, item, \"", "audit(tx, \""];
+        for written in named.iter().flat_map(|before| text.split(before).skip(1)) {
+            let action = written.split('"').next().unwrap();
+            let is_known = audit_action::ALL.contains(&action);
+            assert!(
+                is_known,
+                "{name} writes {action:?}: add it to audit_action.rs"
+            );
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "this test looks for the wrong words: {seen}");
+}
+
 /// The names that statements write into the audit log themselves.
 fn actors_in_sql(text: &str) -> Vec<&str> {
     let inserts = text.split("INSERT INTO audit_log (").skip(1);
@@ -220,14 +245,13 @@ fn actors_in_sql(text: &str) -> Vec<&str> {
 }
 
 /// Where it is said when something runs and whether that is in time. Everybody else asks there.
-const FORECASTS: [&str; 7] = [
+const FORECASTS: [&str; 6] = [
     "crates/core/src/timetable.rs",
     "crates/core/src/timetable/tests.rs",
+    "crates/core/src/timetable/tests/mutants.rs",
     "crates/core/src/forecast.rs",
     "crates/core/src/turns.rs",
     "crates/dispatch/src/forecaster.rs",
-    "crates/dispatch/src/planner.rs",
-    "crates/dispatch/src/shift.rs",
 ];
 
 /// What a second forecast would be made of: a time held against a deadline, turns or windows counted ahead.
@@ -250,10 +274,12 @@ fn nobody_else_says_when_something_runs() {
         let is_surface = ["server", "dispatch", "domains", "cli", "core"]
             .iter()
             .any(|krate| name.starts_with(&format!("crates/{krate}/src/")));
-        // The gate and the windows count turns; a deadline before its own `executeAt` is refused.
+        // The gate and the windows count turns; a deadline before its own `executeAt` is refused; a filter asks
+        // whether a deadline has passed.
         let is_arithmetic = [
             "core/src/gate.rs",
             "core/src/window.rs",
+            "core/src/job.rs",
             "payments/prepare.rs",
             "tests.rs",
         ]
@@ -262,8 +288,34 @@ fn nobody_else_says_when_something_runs() {
         if !is_surface || is_arithmetic || FORECASTS.contains(&name.as_str()) {
             continue;
         }
-        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-        let found = ARITHMETIC.iter().find(|pattern| code.contains(*pattern));
-        assert_eq!(found, None, "{name}: ask the timetable instead");
+        assert_eq!(
+            own_forecast(&text),
+            None,
+            "{name}: ask the timetable instead"
+        );
     }
+}
+
+/// What of a file looks like a forecast of its own, beside its tests.
+fn own_forecast(text: &str) -> Option<&'static str> {
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let found = ARITHMETIC.iter().find(|pattern| code.contains(*pattern));
+    found.copied()
+}
+
+/// As surfaces did before there was the timetable.
+#[test]
+fn a_surface_that_computes_its_own_is_noticed() {
+    for surface in [
+        "let meets = view.scheduled <= deadline;",
+        "misses += u64::from(slot + way > deadline);",
+        "if deadline < placed.scheduled { late += 1; }",
+        "let drained = lane.drained_at(now, waiting);",
+    ] {
+        assert!(own_forecast(surface).is_some(), "{surface}");
+    }
+    let asks = "let meets = forecast.table.meets(due, deadline).ok();";
+    assert_eq!(own_forecast(asks), None);
+    let tests = "fn shown() {}\n#[cfg(test)]\nassert!(slot <= deadline);";
+    assert_eq!(own_forecast(tests), None);
 }

@@ -58,6 +58,9 @@ pub struct History {
     pub failures: u32,
     /// When the item is due: of those that wait for a turn, whoever is due first goes first.
     pub due: Timestamp,
+    /// What its record says, and why it was stopped or put back last.
+    pub status: String,
+    pub last_error: Option<String>,
     /// Another sender may still use its turn for this long.
     pub busy_for: Option<Duration>,
     pub now: Timestamp,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{Bookmark, Page, StoreResult};
+use super::{Bookmark, Page, PageFrom, StoreResult};
 use crate::details::Details;
 use crate::id::{BulkId, FlowId, ItemType, LaneName};
 use crate::{SignedDuration, Timestamp};
@@ -16,6 +16,9 @@ use crate::{SignedDuration, Timestamp};
 pub trait Bulks: Send + Sync {
     /// Begins an upload under an id of the caller's. False if the id is taken.
     async fn open_bulk(&self, bulk: &BulkId, item_type: &ItemType) -> StoreResult<bool>;
+
+    /// Notes what an upload is called by its sender, and who that is.
+    async fn name_bulk(&self, bulk: &BulkId, origin: BulkOrigin) -> StoreResult<()>;
 
     /// Adds a chunk to an upload; the same number again changes nothing. False if the upload is
     /// not open any more.
@@ -40,8 +43,8 @@ pub trait Bulks: Send + Sync {
     /// given up have left, at most so many chunks. Returns how many it removed.
     async fn sweep_uploads(&self, idle: Duration, most: u32) -> StoreResult<u64>;
 
-    /// Chunks of closed bulks that have not ended and do not wait after a failure, the oldest bulk first. A chunk that
-    /// fails holds back the later ones of its bulk ([`HELD_BACK`]), and no other bulk.
+    /// Chunks of closed bulks that have not ended and do not wait after a failure, the oldest bulk first; after the
+    /// files the partitions of feeds, the one that was read longest ago first. A chunk that fails holds back the later ones of its bulk ([`HELD_BACK`]), and no other bulk.
     async fn chunks_to_do(&self, item_type: &ItemType, limit: u32) -> StoreResult<Vec<ChunkToDo>>;
 
     /// Notes why a chunk could not be taken in, and that the next try follows after its pause
@@ -71,7 +74,7 @@ pub trait Bulks: Send + Sync {
     async fn bulks(
         &self,
         item_type: &ItemType,
-        after: Option<Bookmark>,
+        from: PageFrom<Bookmark>,
         limit: u32,
     ) -> StoreResult<Page<BulkLine, Bookmark>>;
 
@@ -83,8 +86,23 @@ pub trait Bulks: Send + Sync {
         limit: u32,
     ) -> StoreResult<Vec<LineError>>;
 
+    /// What happened to its items since, looking at no more than `at_most` of them.
+    async fn bulk_since(
+        &self,
+        item_type: &ItemType,
+        bulk: &BulkId,
+        at_most: u32,
+    ) -> StoreResult<BulkSince>;
+
     /// How many bulks have chunks that have not ended.
     async fn bulks_running(&self, item_type: &ItemType) -> StoreResult<u64>;
+}
+
+/// Where a bulk comes from, as far as anybody has said so.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BulkOrigin {
+    pub file_name: Option<String>,
+    pub actor: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -259,6 +277,26 @@ pub struct LineError {
     /// The item's id, if it could be read.
     pub id: Option<String>,
     pub details: Details,
+    /// The line itself, if it is not too long to be kept.
+    pub text: Option<String>,
+}
+
+/// What happened to the items of a bulk.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BulkSince {
+    pub buckets: Vec<BulkBucket>,
+    /// The first bulk with the same content that was taken in before, and when.
+    pub same_before: Option<(BulkId, Timestamp)>,
+}
+
+/// Items of a bulk with one status, held or not, in one currency.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BulkBucket {
+    pub status: String,
+    pub held: bool,
+    pub currency: String,
+    pub count: u64,
+    pub amount_minor: i64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -288,6 +326,7 @@ impl BulkState {
 pub struct BulkView {
     pub bulk: BulkId,
     pub item_type: ItemType,
+    pub origin: BulkOrigin,
     pub state: BulkState,
     /// Uploaded so far.
     pub lines: u64,
@@ -310,6 +349,7 @@ pub struct BulkView {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BulkLine {
     pub bulk: BulkId,
+    pub origin: BulkOrigin,
     pub state: BulkState,
     /// Uploaded so far.
     pub lines: u64,

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Author, Intervened, Page, StoreResult};
+use super::{Author, Bookmark, Intervened, Page, PageFrom, StoreResult};
 use crate::Timestamp;
 use crate::id::{Item, ItemId, ItemType, LaneName};
 use crate::item::{Event, QueueStatus};
@@ -10,13 +10,13 @@ use crate::money::Money;
 
 #[async_trait]
 pub trait DeadLetters: Send + Sync {
-    /// What is DEAD, in the order of ids, after one of them.
+    /// What is DEAD, what was due last before the rest, beside a place in that order.
     async fn dead_letters(
         &self,
         item_type: &ItemType,
-        after: Option<&ItemId>,
+        from: PageFrom<Bookmark>,
         limit: u32,
-    ) -> StoreResult<Page<DeadLetter, ItemId>>;
+    ) -> StoreResult<Page<DeadLetter, Bookmark>>;
 
     /// A person decides that a DEAD item is tried again: READY as its next run, at once, and with
     /// all its retries.

@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Author, Bookmark, History, Intervened, LONGEST_SEND, Page, Past, StatusMove, StoreResult,
+    Author, Bookmark, ByTime, History, Intervened, LONGEST_SEND, Page, PageFrom, Past, StatusMove,
+    StoreResult,
 };
 use crate::Timestamp;
 use crate::gate::MAX_TOLERANCE;
@@ -21,12 +22,12 @@ pub trait Doubts: Send + Sync {
         limit: u32,
     ) -> StoreResult<Vec<ItemId>>;
 
-    /// The same in another order, after a place in it.
+    /// The same in another order, beside a place in it.
     async fn in_doubt_by(
         &self,
         item_type: &ItemType,
         order: DoubtOrder,
-        after: Option<Bookmark>,
+        from: PageFrom<Bookmark>,
         limit: u32,
     ) -> StoreResult<Page<ItemId, Bookmark>>;
 
@@ -51,8 +52,8 @@ pub trait Doubts: Send + Sync {
 /// What comes first when people work through it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DoubtOrder {
-    /// What is in doubt for the longest time.
-    Oldest,
+    /// By when it came into doubt.
+    ByTime(ByTime),
     /// The largest amount; those of two currencies do not compare.
     Largest { currency: String },
 }

@@ -17,6 +17,20 @@ pub trait Engine: Send + Sync {
 
     /// A flow's state; waits up to `wait` for its end.
     async fn view(&self, id: &FlowId, wait: Duration) -> Result<FlowView, Unreachable>;
+
+    /// Shows how far a running flow has come, as a step knows it, to those who ask the engine's own tools. The
+    /// highest `rank` wins, and whatever the flow shows itself afterwards. An engine without such tools drops it.
+    async fn show(&self, _id: &FlowId, _progress: Shown) -> Result<(), Unreachable> {
+        Ok(())
+    }
+}
+
+/// How far a flow has come.
+#[derive(Debug, Clone)]
+pub struct Shown {
+    /// Grows with the work that is done.
+    pub rank: u64,
+    pub progress_json: String,
 }
 
 #[derive(Debug, Clone)]

@@ -6,6 +6,7 @@ use super::{Author, StatusMove, StoreResult};
 use crate::Timestamp;
 use crate::id::{Item, ItemType, LaneName};
 use crate::item::{Event, QueueStatus};
+use crate::outcome::AttemptState;
 
 #[async_trait]
 pub trait Interventions: Send + Sync {
@@ -50,6 +51,21 @@ pub trait Interventions: Send + Sync {
         requested: Timestamp,
         author: Author,
     ) -> StoreResult<Intervened>;
+}
+
+/// Why another key may not be asked after these attempts: all that was attempted must be known not to have
+/// been done, and some of it refused.
+pub fn refuses_another_key(states: impl Iterator<Item = AttemptState> + Clone) -> Option<String> {
+    if !states.clone().any(|state| state == AttemptState::Refused) {
+        return Some("the bank has not refused it".to_owned());
+    }
+    let may_be_done = |state: AttemptState| match state {
+        AttemptState::Open | AttemptState::Unknown | AttemptState::Done => true,
+        AttemptState::Refused | AttemptState::Declined | AttemptState::Retry => false,
+    };
+    let mut states = states;
+    let may_be_done = states.any(may_be_done);
+    may_be_done.then(|| "not all of its attempts are definite refusals".to_owned())
 }
 
 /// What became of a person's wish to move an item.

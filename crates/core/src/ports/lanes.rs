@@ -28,6 +28,17 @@ pub trait Lanes: Send + Sync {
         author: Author,
     ) -> StoreResult<LaneInForce>;
 
+    /// Changes a lane that is still at this version, and begins a replan (see `Plans`) by the new numbers, in one
+    /// transaction: a process that dies afterwards leaves a replan to finish. The lane and the generation; `None`
+    /// and nothing changed if another version is in force.
+    async fn adjust_lane(
+        &self,
+        name: &LaneName,
+        version: i64,
+        change: LaneChange,
+        author: Author,
+    ) -> StoreResult<Option<(LaneInForce, i64)>>;
+
     /// No turn for so long, from now on; a shorter wish never shortens a longer one. Audited.
     async fn close_lane(&self, name: &LaneName, time: Duration, author: Author) -> StoreResult<()>;
 

@@ -12,11 +12,17 @@ mod dead_letters;
 mod doubts;
 mod engine;
 mod error;
+mod feed_source;
+mod feeds;
 mod flows;
 mod health;
 mod interventions;
+mod jobs;
 mod lanes;
 mod leadership;
+mod lists;
+mod needs_you;
+mod outbox;
 mod page;
 mod plans;
 mod queue;
@@ -36,9 +42,9 @@ pub use attempts::{
     StatusMove, Then, Turn, TurnBlock, TurnsWanted, busy_for, disproof,
 };
 pub use bulks::{
-    BulkLine, BulkState, BulkSum, BulkView, Bulks, ChunkBefore, ChunkEnd, ChunkId, ChunkToDo,
-    ChunkTurn, ChunksBefore, Closed, FailingChunk, HELD_BACK, KnownBulk, LineError, MOST_BEFORE,
-    NewChunk,
+    BulkBucket, BulkLine, BulkOrigin, BulkSince, BulkState, BulkSum, BulkView, Bulks, ChunkBefore,
+    ChunkEnd, ChunkId, ChunkToDo, ChunkTurn, ChunksBefore, Closed, FailingChunk, HELD_BACK,
+    KnownBulk, LineError, MOST_BEFORE, NewChunk,
 };
 pub use check_services::{CallError, CheckServices, GatewayAnswer, TakeTurn};
 pub use clock::{Boot, CLOCK_WAS_AHEAD, Era, Reading, SharedClock, WAS_SET_BACK};
@@ -47,14 +53,35 @@ pub use dead_letters::{DeadLetter, DeadLetters, cannot_replay};
 pub use doubts::{
     AWAITED, AtRisk, DoubtOrder, Doubts, IN_DOUBT, ItemInDoubt, Resolution, Resolved, sent_since,
 };
-pub use engine::{Engine, FlowView, Memo, Start, Started, Unreachable};
+pub use engine::{Engine, FlowView, Memo, Shown, Start, Started, Unreachable};
 pub use error::{StoreError, StoreResult};
+pub use feed_source::{
+    DeadRecord, FeedRecord, FeedSource, Fetched, Log, RecordAnswer, RecordReader, SourceError,
+    SourceResult, Topic,
+};
+pub use feeds::{
+    Division, FeedBatch, FeedPause, FeedTrouble, FeedView, Feeds, HeldPartition, Holding,
+    PartitionId, PartitionView, PartitionWish, Share, Sought,
+};
 pub use flows::{DueFlow, DueFlows, FlowEnd, Flows, JournalEntry, NewFlow};
 pub use health::{StoreConnections, StoreHealth};
-pub use interventions::{Found, Intervened, Interventions, TOO_LATE};
+pub use interventions::{Found, Intervened, Interventions, TOO_LATE, refuses_another_key};
+pub use jobs::{
+    AskedItem, BankSaid, CandidatesBy, CandidatesWanted, ITEMS_PER_CHUNK, JobResult, JobView, Jobs,
+    NewJob, ResultsWanted, Worked,
+};
 pub use lanes::{CalendarInForce, Lanes, WindowUse};
 pub use leadership::{Call, Leadership, NodeLine, Nodes, Showing, Term};
-pub use page::{Bookmark, MOST_LOOKED_AT, Page, rows_needed};
+pub use lists::{BesideWanted, ByTime, Counted, FoundBy, ListKey, Lists, MOST_SORTED};
+pub use needs_you::{
+    Amount, HeldItem, MOST_COUNTED, MOST_LOOKED_UP, Need, NeedsYou, NewSeen, Pile, Seen, Worklists,
+    WorklistsAsked,
+};
+pub use outbox::{
+    EventRecord, EventSink, MOST_EVENTS_COUNTED, Outbox, OutboxEvent, OutboxTrouble, OutboxView,
+    Published, RelayHold, SinkTrouble, TurnedOff,
+};
+pub use page::{Bookmark, MOST_LOOKED_AT, Page, PageFrom, rows_needed};
 pub use plans::{Plans, Recounted, Replanned, Spot, Waiting};
 pub use queue::{
     Admission, Adrift, Claim, Claimed, DueLanes, NewItem, NewRecord, Placed, Queue, START_PAUSES,
@@ -80,19 +107,24 @@ pub trait Store:
     SharedClock
     + Queue
     + Interventions
+    + Jobs
     + Amendments
     + Storms
     + Doubts
     + DeadLetters
+    + NeedsYou
     + Lanes
     + Plans
     + Timetables
     + Attempts
     + Flows
     + Records
+    + Lists
     + Requests
     + RuleStops
     + Bulks
+    + Feeds
+    + Outbox
     + StatusChecks
     + Settings
     + Sessions
@@ -104,19 +136,24 @@ impl<T> Store for T where
     T: SharedClock
         + Queue
         + Interventions
+        + Jobs
         + Amendments
         + Storms
         + Doubts
         + DeadLetters
+        + NeedsYou
         + Lanes
         + Plans
         + Timetables
         + Attempts
         + Flows
         + Records
+        + Lists
         + Requests
         + RuleStops
         + Bulks
+        + Feeds
+        + Outbox
         + StatusChecks
         + Settings
         + Sessions

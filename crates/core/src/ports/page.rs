@@ -13,6 +13,49 @@ pub struct Page<T, K> {
     pub items: Vec<T>,
     /// Where the next page begins: after this. `None` on the last one.
     pub next: Option<K>,
+    /// Where the page before this one ends: before this. `None` on the first one, and in a list that only goes on.
+    pub previous: Option<K>,
+}
+
+/// Which page of a list in its order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PageFrom<K> {
+    Start,
+    After(K),
+    /// The page that ends before this.
+    Before(K),
+}
+
+impl<K> PageFrom<K> {
+    pub fn is_back(&self) -> bool {
+        matches!(self, Self::Before(_))
+    }
+
+    pub fn place(&self) -> Option<&K> {
+        match self {
+            Self::Start => None,
+            Self::After(place) | Self::Before(place) => Some(place),
+        }
+    }
+}
+
+impl PageFrom<Bookmark> {
+    /// Where the rows of a list by rank are read from, and whether upwards from there: `rises` is how the list goes.
+    pub fn bounds(self, rises: bool) -> (Bookmark, bool) {
+        let upwards = rises != self.is_back();
+        let place = match self {
+            Self::Start if upwards => Bookmark::BELOW_ALL,
+            Self::Start => Bookmark::ABOVE_ALL,
+            Self::After(place) | Self::Before(place) => place,
+        };
+        (place, upwards)
+    }
+}
+
+impl<K> From<Option<K>> for PageFrom<K> {
+    fn from(after: Option<K>) -> Self {
+        after.map_or(Self::Start, Self::After)
+    }
 }
 
 /// How many rows a page needs: one more than it shows, to know whether there is another.
@@ -48,14 +91,56 @@ impl<T, K> Page<T, K> {
                 break;
             }
         }
-        Self { items, next }
+        Self {
+            items,
+            next,
+            previous: None,
+        }
+    }
+
+    /// A page whose rows were read from its place on, nearest first, whichever way that is.
+    pub fn beside(
+        rows: Vec<T>,
+        asked: u32,
+        limit: u32,
+        from: &PageFrom<K>,
+        key: impl Fn(&T) -> K,
+    ) -> Self
+    where
+        K: Clone,
+    {
+        Self::of(rows, asked, limit, |_| true, &key).turned(from, key)
+    }
+
+    /// In the order of the list. Beside a page lies at least the place that it was asked from.
+    #[must_use]
+    pub fn turned(mut self, from: &PageFrom<K>, key: impl Fn(&T) -> K) -> Self
+    where
+        K: Clone,
+    {
+        match from {
+            PageFrom::Start => {}
+            PageFrom::After(place) => {
+                let first = self.items.first().map(key);
+                self.previous = first.or_else(|| Some(place.clone()));
+            }
+            PageFrom::Before(place) => {
+                self.items.reverse();
+                let last = self.items.last().map(key);
+                self.previous = self.next.take();
+                self.next = last.or_else(|| Some(place.clone()));
+            }
+        }
+        self
     }
 
     /// The same page of something else.
     pub fn map<U>(self, of: impl FnMut(T) -> U) -> Page<U, K> {
-        let items = self.items.into_iter().map(of).collect();
-        let next = self.next;
-        Page { items, next }
+        Page {
+            items: self.items.into_iter().map(of).collect(),
+            next: self.next,
+            previous: self.previous,
+        }
     }
 }
 
@@ -119,6 +204,36 @@ mod tests {
         let rows = (1..=count).take(asked as usize).collect();
         let page = Page::of(rows, asked, limit, |n| n % by == 0, |n| *n);
         (page.items, page.next)
+    }
+
+    /// Of the numbers from 1 to 5, from a place on or before it.
+    fn beside(from: &PageFrom<u32>) -> (Vec<u32>, Option<u32>, Option<u32>) {
+        let (limit, asked) = (2, rows_needed(2, false));
+        let all = 1..=5;
+        let rows: Vec<u32> = match from {
+            PageFrom::Start => all.collect(),
+            PageFrom::After(place) => all.filter(|n| n > place).collect(),
+            PageFrom::Before(place) => all.rev().filter(|n| n < place).collect(),
+        };
+        let rows = rows.into_iter().take(asked as usize).collect();
+        let page = Page::beside(rows, asked, limit, from, |n| *n);
+        (page.items, page.previous, page.next)
+    }
+
+    #[test]
+    fn a_list_goes_on_and_back_by_its_pages() {
+        use PageFrom::{After, Before, Start};
+        assert_eq!(beside(&Start), (vec![1, 2], None, Some(2)));
+        assert_eq!(beside(&After(2)), (vec![3, 4], Some(3), Some(4)));
+        assert_eq!(beside(&After(4)), (vec![5], Some(5), None));
+        assert_eq!(beside(&Before(5)), (vec![3, 4], Some(3), Some(4)));
+        assert_eq!(beside(&Before(3)), (vec![1, 2], None, Some(2)));
+        assert_eq!(beside(&After(5)), (vec![], Some(5), None), "behind the end");
+        assert_eq!(
+            beside(&Before(1)),
+            (vec![], None, Some(1)),
+            "before the start"
+        );
     }
 
     #[test]

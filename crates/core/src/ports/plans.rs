@@ -72,6 +72,8 @@ pub struct Waiting {
     pub window: Timestamp,
     pub requested: Timestamp,
     pub deadline: Option<Timestamp>,
+    /// Held instead of sent after this time.
+    pub hold_after: Option<Timestamp>,
 }
 
 impl Waiting {

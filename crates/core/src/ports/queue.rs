@@ -59,10 +59,14 @@ pub trait Queue: Send + Sync {
         runs: Vec<(ItemId, u32)>,
     ) -> StoreResult<Vec<ToExecute>>;
 
-    /// Gives claims back: the engine could not be reached, and that counts as no failure. They are READY
-    /// as their next run, since a flow may have been started nevertheless.
-    async fn release(&self, item_type: &ItemType, claims: Vec<(ItemId, Fence)>)
-    -> StoreResult<u64>;
+    /// Gives back what is still claimed under this batch: the engine or the store could not be reached, and that
+    /// counts as no failure. The items are READY as their next run, since a flow may have been started nevertheless.
+    async fn release(
+        &self,
+        item_type: &ItemType,
+        lane: &LaneName,
+        batch: &BatchId,
+    ) -> StoreResult<u64>;
 
     /// Puts an item back to READY as its next run, after `pause`, without an attempt: the lane
     /// was closed, or it has to wait for something else. False if this run no longer owns the item.

@@ -10,7 +10,7 @@ use crate::item::QueueStatus;
 #[async_trait]
 pub trait RuleStops: Send + Sync {
     /// Rules are against an item that this run is about to send: it is HELD until a person
-    /// decides, or ends with its record moved. False, and nothing changes, if the run does not own
+    /// decides, or its record is moved and its run ends it. False, and nothing changes, if the run does not own
     /// the item or if the item may have been done already.
     async fn stop_by_rules(&self, item: &Item, run: u32, stop: RuleStop) -> StoreResult<bool>;
 

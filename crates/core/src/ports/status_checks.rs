@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{Bookmark, Page, StoreResult};
+use super::{Bookmark, Page, PageFrom, StoreResult};
 use crate::Timestamp;
 use crate::id::FlowId;
 
@@ -53,7 +53,7 @@ pub trait StatusChecks: Send + Sync {
     /// All checks, the newest first.
     async fn checks(
         &self,
-        after: Option<Bookmark>,
+        from: PageFrom<Bookmark>,
         limit: u32,
     ) -> StoreResult<Page<CheckLine, Bookmark>>;
 

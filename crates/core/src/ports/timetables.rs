@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::{StoreResult, WindowUse};
-use crate::id::{ItemType, LaneName};
+use crate::id::{BulkId, ItemType, LaneName};
 use crate::lane_in_force::LaneInForce;
 use crate::timetable::SentOnSlot;
 use crate::{SignedDuration, Timestamp};
@@ -24,6 +24,15 @@ pub trait Timetables: Send + Sync {
 
     /// What has not been sent on a lane and is due less than `slack` before its deadline, or after it.
     async fn tight(&self, lane: &LaneName, slack: SignedDuration) -> StoreResult<Vec<Tight>>;
+
+    /// The same of what was taken in with a bulk, and nothing else.
+    async fn tight_in_bulk(
+        &self,
+        lane: &LaneName,
+        item_type: &ItemType,
+        bulk: &BulkId,
+        slack: SignedDuration,
+    ) -> StoreResult<Vec<Tight>>;
 
     /// How many that have not been sent on a lane have a deadline.
     async fn with_deadline(&self, lane: &LaneName) -> StoreResult<u64>;
@@ -64,6 +73,8 @@ pub struct Far {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tight {
     pub item_type: ItemType,
+    pub currency: String,
+    pub amount_minor: i64,
     pub due: Timestamp,
     pub deadline: Timestamp,
 }

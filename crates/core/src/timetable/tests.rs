@@ -306,54 +306,96 @@ fn random_items() -> impl Strategy<Value = Vec<Wanted>> {
     })
 }
 
+/// What is said about items: when each is sent, and whether that is in time; `None` if no time can be told.
+trait Says {
+    fn at(&self, due: Timestamp) -> Option<Timestamp>;
+    fn meets(&self, due: Timestamp, deadline: Timestamp) -> Option<bool>;
+}
+
+impl Says for Timetable {
+    fn at(&self, due: Timestamp) -> Option<Timestamp> {
+        self.at(due).ok()
+    }
+    fn meets(&self, due: Timestamp, deadline: Timestamp) -> Option<bool> {
+        self.meets(due, deadline).ok()
+    }
+}
+
+/// Each estimate is within its tolerance of what the gate does, what is said to be in time is, and
+/// the number of late ones is the gate's.
+fn judge<S: Says>(
+    lane: &LaneInForce,
+    items: &[Wanted],
+    foresee: impl FnOnce(Outset<'_>) -> S,
+) -> Result<(), TestCaseError> {
+    let dues: Vec<_> = items
+        .iter()
+        .map(|(due, deadline, hold)| (at(*due), deadline.filter(|_| *hold).map(at)))
+        .collect();
+    let loads = dues
+        .iter()
+        .map(|(due, hold)| Load::item(*due, *hold))
+        .collect();
+    let outset = Outset {
+        margin: DEFAULT_MARGIN,
+        ..outset(lane, loads)
+    };
+    let tolerance = SignedDuration::try_from(lane.lane.window_size().max(LEAST_TOLERANCE)).unwrap();
+    let fates = play(&outset, &dues, at(9 * 86_400_000));
+    let told = foresee(outset);
+    let spacing = lane.lane.pace(DEFAULT_MARGIN).spacing();
+    let (mut told_late, mut were_late, mut close) = (0, 0, 0);
+    for ((item, (due, _)), fate) in items.iter().zip(&dues).zip(&fates) {
+        // What comes to the gate when the lane is about to close may slip through, or not.
+        let soon = |from: Timestamp| from.max(at(0)) + Duration::from_millis(60) + spacing;
+        let closes = |from: Timestamp| matches!(lane.standing(from.max(at(0))), Standing::Open { until } if until < soon(from));
+        let came = match fate {
+            Fate::Sent(turn) => *turn,
+            Fate::Held | Fate::Waits => *due,
+        };
+        if closes(*due) || closes(came) {
+            continue;
+        }
+        let estimate = told.at(*due);
+        match (estimate, fate) {
+            (Some(estimate), Fate::Sent(turn)) => {
+                let off = turn.duration_since(estimate).abs();
+                prop_assert!(off <= tolerance, "{estimate} {turn}");
+            }
+            (Some(_), Fate::Held) | (None, Fate::Waits | Fate::Held) => {}
+            (told, fate) => prop_assert!(false, "{told:?} {fate:?}"),
+        }
+        let (Some(deadline), Some(estimate)) = (item.1.map(at), estimate) else {
+            continue;
+        };
+        let is_late = !matches!(fate, Fate::Sent(turn) if *turn <= deadline);
+        let meets = told.meets(*due, deadline).unwrap();
+        prop_assert!(
+            !(meets && is_late),
+            "told {estimate}, deadline {deadline}: {fate:?}"
+        );
+        told_late += u32::from(!meets);
+        were_late += u32::from(is_late);
+        // Within the way to its turn nobody can say, and it counts as late.
+        close += u32::from(!meets && !is_late);
+        if !meets && !is_late {
+            let left = deadline.duration_since(estimate);
+            prop_assert!(
+                left < spacing * 2 + SignedDuration::from_millis(40),
+                "{left:?} left, told late"
+            );
+        }
+    }
+    prop_assert_eq!(told_late, were_late + close);
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Each estimate is within its tolerance of what the gate does, what is said to be in time is, and
-    /// the number of late ones is the gate's.
     #[test]
     fn the_timetable_says_what_the_gate_does(lane in random_lane(), items in random_items()) {
-        let dues: Vec<_> = items.iter().map(|(due, deadline, hold)| {
-            (at(*due), deadline.filter(|_| *hold).map(at))
-        }).collect();
-        let loads = dues.iter().map(|(due, hold)| Load::item(*due, *hold)).collect();
-        let outset = Outset { margin: DEFAULT_MARGIN, ..outset(&lane, loads) };
-        let table = Timetable::of(outset.clone());
-        let fates = play(&outset, &dues, at(9 * 86_400_000));
-        let (mut told_late, mut late, mut close) = (0, 0, 0);
-        for ((item, (due, _)), fate) in items.iter().zip(&dues).zip(&fates) {
-            let deadline = item.1.map(at);
-            let estimate = table.at(*due);
-            // What comes to the gate when the lane is about to close may slip through, or not.
-            let soon = |from: Timestamp| from.max(at(0)) + Duration::from_millis(60) + lane.lane.pace(DEFAULT_MARGIN).spacing();
-            let closes = |from: Timestamp| matches!(lane.standing(from.max(at(0))), Standing::Open { until } if until < soon(from));
-            let came = match fate { Fate::Sent(turn) => *turn, Fate::Held | Fate::Waits => *due };
-            if closes(*due) || closes(came) {
-                continue;
-            }
-            match (estimate, fate) {
-                (Ok(estimate), Fate::Sent(turn)) => {
-                    let off = turn.duration_since(estimate).abs();
-                    prop_assert!(off <= SignedDuration::try_from(table.tolerance).unwrap(), "{estimate} {turn}");
-                }
-                (Ok(_), Fate::Held) | (Err(_), Fate::Waits | Fate::Held) => {}
-                (told, fate) => prop_assert!(false, "{told:?} {fate:?}"),
-            }
-            let (Some(deadline), Ok(estimate)) = (deadline, estimate) else { continue };
-            let is_late = !matches!(fate, Fate::Sent(turn) if *turn <= deadline);
-            let meets = table.meets(*due, deadline).unwrap();
-            prop_assert!(!(meets && is_late), "told {estimate}, deadline {deadline}: {fate:?}");
-            told_late += u32::from(!meets);
-            late += u32::from(is_late);
-            // Within the way to its turn nobody can say, and it counts as late.
-            close += u32::from(!meets && !is_late);
-            if !meets && !is_late {
-                let left = deadline.duration_since(estimate);
-                let spacing = lane.lane.pace(DEFAULT_MARGIN).spacing();
-                prop_assert!(left < spacing * 2 + SignedDuration::from_millis(40), "{left:?} left, told late");
-            }
-        }
-        prop_assert_eq!(told_late, late + close);
+        judge(&lane, &items, Timetable::of)?;
     }
 
     /// With windows whose items are only counted it is as good as its tolerance says.
@@ -385,3 +427,5 @@ proptest! {
         }
     }
 }
+
+mod mutants;

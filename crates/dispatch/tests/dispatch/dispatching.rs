@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tollgate_conformance::postgres::{shared, sql};
 use tollgate_core::id::FlowId;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::item_type::{ItemTypeChange, ItemTypeConfig};
@@ -186,6 +187,8 @@ async fn failed_starts_are_retried_and_then_dead() {
     let (town, engine) = (Town::new(100).await, Scripted::new(Mood::Failing));
     town.admit("a", "default", 1).await;
     let dispatcher = dispatcher(&town, &engine);
+    let pauses = [1, 2, 3, 6, 7, 20].map(|failures| START_PAUSES.pause_after(failures).as_secs());
+    assert_eq!(pauses, [5, 10, 20, 160, 300, 300]);
     for failures in 1..=5 {
         assert_eq!(dispatcher.cycle().await.unwrap().failed, 1);
         assert_eq!(town.item("a0").await.retry_count, failures);
@@ -306,6 +309,37 @@ async fn an_item_whose_start_was_made_but_not_recorded_is_claimed_again_as_its_n
         (view.queue_status, view.run),
         (QueueStatus::Dispatched, 2),
         "the flow that nobody has heard of no longer owns the item"
+    );
+}
+
+/// The store goes away between claim and record: its process lives, so its claims need not go stale first.
+#[tokio::test]
+async fn claims_whose_end_is_not_known_are_given_back_by_the_next_cycle() {
+    const REFUSE: &str = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN RAISE 'no starts are recorded now'; END $$;
+         CREATE TRIGGER refused BEFORE UPDATE ON item_queue FOR EACH ROW
+            WHEN (NEW.queue_status = 'DISPATCHED') EXECUTE FUNCTION refuse()";
+    let url = shared().database().await;
+    let town = Town::on_postgres(&url, 10).await;
+    let engine = Scripted::new(Mood::Willing);
+    town.admit("a", "default", 200).await;
+    town.time.advance(Duration::from_mins(1));
+    let dispatcher = dispatcher(&town, &engine);
+    sql(&url, REFUSE).await;
+    assert!(dispatcher.cycle().await.is_err());
+    let claimed = town.item("a0").await;
+    assert_eq!(
+        (claimed.queue_status, claimed.run),
+        (QueueStatus::Claimed, 1)
+    );
+    sql(&url, "DROP TRIGGER refused ON item_queue").await;
+    let cycle = dispatcher.cycle().await.unwrap();
+    assert_eq!(cycle.started, 78, "the lane's whole credit is free again");
+    let again = town.item("a0").await;
+    assert_eq!(
+        (again.queue_status, again.run),
+        (QueueStatus::Dispatched, 2),
+        "its first flow no longer owns it"
     );
 }
 

@@ -9,6 +9,7 @@ use tollgate_core::ports::ItemView;
 use tollgate_dispatch::{Sender, Sent};
 use tollgate_sandbox::Dialect;
 
+use crate::log::Log;
 use crate::money::{Street, claim, job, promises};
 use crate::town::Town;
 
@@ -122,11 +123,12 @@ async fn tokens_that_end_all_the_time_are_renewed_before_and_none_is_ever_refuse
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn without_a_token_endpoint_nothing_is_sent_and_no_payment_has_failed() {
+    let log = Log::start();
     let street = street().await;
     street.bank.set_token_endpoint_away(true);
     let sender = street.sender();
     street.town.admit("a", "default", 1).await;
-    for _ in 0..2 {
+    for _ in 0..3 {
         let run = claimed(&street, "a0").await.run;
         let sent = sender.send(&job("a0", run)).await.unwrap();
         let Sent::Requeued(why) = sent else {
@@ -138,6 +140,8 @@ async fn without_a_token_endpoint_nothing_is_sent_and_no_payment_has_failed() {
     let view = street.town.item("a0").await;
     assert!(view.attempts.is_empty(), "{:?}", view.attempts);
     assert_eq!(street.bank.ledger().arrivals(), 0);
+    let lines = log.lines_with("no login");
+    assert_eq!(lines.len(), 1, "{lines:?}");
     let lane = street.lane().await;
     assert!(lane.lane.pause.is_none() && lane.closed_until.is_some());
     street.bank.set_token_endpoint_away(false);

@@ -9,6 +9,7 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{Engine, FlowView, Start, Started, Store, Unreachable};
 use tollgate_dispatch::Dispatcher;
 
+use crate::log::Log;
 use crate::town::{Town, item_type};
 
 /// While it starts flows, another node takes the store over and releases all claims.
@@ -33,15 +34,11 @@ impl Engine for Overtaken {
     }
 }
 
-/// What a cycle logs whose claims are lost on the way.
-async fn logged(answers: bool) -> String {
+/// What a cycle logs of claims that are lost on the way.
+async fn logged(answers: bool) -> Vec<String> {
     let town = Town::new(100).await;
     town.admit("a", "default", 2).await;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log");
-    let file = Arc::new(std::fs::File::create(&path).unwrap());
-    let log = tracing_subscriber::fmt().with_ansi(false).with_writer(file);
-    let _logging = tracing::subscriber::set_default(log.finish());
+    let log = Log::start();
     let engine = Overtaken {
         store: Arc::clone(&town.store),
         answers,
@@ -50,15 +47,16 @@ async fn logged(answers: bool) -> String {
     dispatcher.cycle().await.unwrap();
     let view = town.item("a0").await;
     assert_eq!(view.queue_status, QueueStatus::Ready, "nothing was changed");
-    std::fs::read_to_string(path).unwrap()
+    log.lines_with("claims were lost")
 }
 
 #[tokio::test]
 async fn claims_that_are_lost_before_their_starts_are_recorded_are_logged() {
     for (answers, what) in [(true, "what=\"start\""), (false, "what=\"release\"")] {
-        let log = logged(answers).await;
-        let line = log.lines().find(|line| line.contains("claims were lost"));
-        let line = line.unwrap_or_else(|| panic!("not logged: {log}"));
+        let lines = logged(answers).await;
+        let [line] = lines.as_slice() else {
+            panic!("not logged once: {lines:?}");
+        };
         for part in ["WARN", "batch=BATCH-", "lost=2", what] {
             assert!(line.contains(part), "{line}");
         }

@@ -367,5 +367,6 @@ pub(crate) fn job(id: &str, run: u32) -> Job {
         },
         accounts: vec![],
         refused_then: Then::Finish,
+        if_done: None,
     }
 }

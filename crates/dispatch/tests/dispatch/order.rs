@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
+use tollgate_conformance::postgres::shared;
 use tollgate_core::gate::MAX_TOLERANCE;
 use tollgate_core::id::{BatchId, LaneName};
 use tollgate_core::outcome::AttemptKind;
@@ -19,7 +20,16 @@ const WAITING: usize = 40;
 /// have asked before the first turn is taken.
 #[tokio::test]
 async fn after_a_backlog_what_was_due_first_goes_first() {
-    let town = Town::new(100).await;
+    goes_by_due_time(&Town::new(100).await).await;
+}
+
+#[tokio::test]
+async fn after_a_backlog_what_was_due_first_goes_first_on_postgres() {
+    let url = shared().database().await;
+    goes_by_due_time(&Town::on_postgres(&url, 100).await).await;
+}
+
+async fn goes_by_due_time(town: &Town) {
     town.admit("a", "default", WAITING).await;
     let claim = Claim {
         item_type: item_type(),
@@ -39,7 +49,7 @@ async fn after_a_backlog_what_was_due_first_goes_first() {
     let gate = Arc::new(Gate::new(town.store.clone(), options));
     let mut asks = vec![];
     for n in (0..WAITING).map(|n| n * 7 % WAITING) {
-        asks.push(ask(&town, &format!("a{n}")).await);
+        asks.push(ask(town, &format!("a{n}")).await);
     }
     let mut sends = JoinSet::new();
     for ask in asks {

@@ -113,6 +113,7 @@ fn job(run: u32) -> Job {
         },
         accounts: vec![],
         refused_then: Then::Finish,
+        if_done: None,
     }
 }
 

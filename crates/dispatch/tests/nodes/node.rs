@@ -250,5 +250,6 @@ fn job(id: &ItemId, run: u32) -> Job {
         },
         accounts: vec![],
         refused_then: Then::Finish,
+        if_done: None,
     }
 }

@@ -15,6 +15,7 @@ use tollgate_core::ports::{
 use super::customers::Customers;
 use super::error::{BillingError, intervened};
 use super::request::{Customer, InvoiceRequest};
+use super::schedule::{Schedule, ScheduleText};
 use super::schedules::{Schedules, never_again};
 use super::status::{InvoiceStatus, reopened, rescued};
 use super::{item, item_type};
@@ -87,13 +88,14 @@ impl Billing {
         }
         let customer = self.payer(invoice).await?;
         let own = invoice.schedule.as_ref();
-        let schedule = self.schedules.of_invoice(None, own, &customer).await;
-        let schedule = schedule.map_err(|error| in_field("schedule", error))?;
+        let schedule = self.schedule(own, &customer).await?;
         let now = self.store.now().await?;
         let at = schedule.after(now, &customer.zone());
         let at = at.ok_or_else(never_again)?;
         let warning = own.and_then(|_| schedule.warning(now, &customer.zone()));
-        let new = self.new_item(invoice, at);
+        // There is no flow: taking one in is one transaction.
+        let flow = FlowId::new(format!("create-invoice-{}", invoice.invoice_id));
+        let new = self.new_item(invoice, at, flow);
         let admitted = self.store.admit(&item_type(), vec![new]).await?.pop();
         match admitted {
             Some(Admission::New(placed)) => Ok(Taken {
@@ -142,20 +144,36 @@ impl Billing {
         })
     }
 
+    pub(super) async fn schedule(
+        &self,
+        own: Option<&ScheduleText>,
+        customer: &Customer,
+    ) -> Result<Schedule, BillingError> {
+        let schedule = self.schedules.of_invoice(None, own, customer).await;
+        schedule.map_err(|error| in_field("schedule", error))
+    }
+
     async fn payer(&self, invoice: &InvoiceRequest) -> Result<Customer, BillingError> {
-        let id = &invoice.customer_id;
-        let Some(customer) = self.customers.get(id).await? else {
-            let why = format!("there is no customer {id}; POST /customers first");
-            return Err(BillingError::field("customerId", why));
-        };
-        if customer.currency != invoice.money.currency {
-            let why = format!("customer {id} pays in {}", customer.currency);
-            return Err(BillingError::field("amount.currency", why));
-        }
+        let customer = self.customer(&invoice.customer_id).await?;
+        pays_in(&customer, invoice)?;
         Ok(customer)
     }
 
-    fn new_item(&self, invoice: &InvoiceRequest, at: Timestamp) -> NewItem {
+    pub(super) async fn customer(&self, id: &str) -> Result<Customer, BillingError> {
+        let customer = self.customers.get(id).await?;
+        customer.ok_or_else(|| {
+            let why = format!("there is no customer {id}; POST /customers first");
+            BillingError::field("customerId", why)
+        })
+    }
+
+    /// `flow` is who takes it in.
+    pub(super) fn new_item(
+        &self,
+        invoice: &InvoiceRequest,
+        at: Timestamp,
+        flow: FlowId,
+    ) -> NewItem {
         let id = &invoice.invoice_id;
         NewItem {
             id: id.clone(),
@@ -173,8 +191,7 @@ impl Billing {
             guards: vec![],
             // Whoever charges it reads the invoice as it is then: it may be corrected meanwhile.
             body: invoice.document().to_string(),
-            // There is no flow: taking one in is one transaction.
-            init_flow: FlowId::new(format!("create-invoice-{id}")),
+            init_flow: flow,
         }
     }
 
@@ -246,6 +263,18 @@ impl Billing {
         let said = self.store.reopen(&item(id), rescued(), at, author).await?;
         Ok(intervened(id.as_str(), "rescued", said).is_ok())
     }
+}
+
+/// An invoice is in its customer's currency.
+pub(super) fn pays_in(customer: &Customer, invoice: &InvoiceRequest) -> Result<(), BillingError> {
+    if customer.currency == invoice.money.currency {
+        return Ok(());
+    }
+    let why = format!(
+        "customer {} pays in {}",
+        customer.customer_id, customer.currency
+    );
+    Err(BillingError::field("amount.currency", why))
 }
 
 fn may_be_lost(line: &RecordLine) -> bool {

@@ -7,7 +7,7 @@ use serde_json::json;
 use tollgate_core::Timestamp;
 use tollgate_core::flow::{Call, ExecInput, Policy, Step, StepError};
 use tollgate_core::ports::{AttemptView, ItemView, Request, Then};
-use tollgate_dispatch::{Executes, IfDeclined, Job, Sent};
+use tollgate_dispatch::{Executes, IfDeclined, IfDone, Job, Sent};
 
 use super::exec::{Billed, declined, finish, owned, put_back};
 use super::ladder::Rung;
@@ -78,6 +78,7 @@ impl ChargeInvoice {
             moves: moves(),
             accounts: vec![],
             refused_then: Then::Finish,
+            if_done: Some(IfDone::always(paid())),
         };
         let if_declined = match next_rung {
             Some(after) => IfDeclined {
@@ -94,6 +95,8 @@ impl ChargeInvoice {
         };
         let sent = world.sender.send_or(&job, Some(&if_declined)).await?;
         Ok(match sent {
+            Sent::Ended(_) => Billed::Paid,
+            // By an earlier run, which did not own it any more.
             Sent::Done(_) => finish(world, &self.input, paid(), Billed::Paid).await?,
             Sent::Declined(why) if next_rung.is_some() => Billed::Waits(why),
             Sent::Declined(why) | Sent::Refused(why) => Billed::Failed(why),

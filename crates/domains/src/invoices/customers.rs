@@ -95,6 +95,7 @@ impl Customers {
         Ok(Page {
             items: customers.collect::<Result<_, _>>()?,
             next: page.next,
+            previous: None,
         })
     }
 

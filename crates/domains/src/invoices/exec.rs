@@ -56,6 +56,9 @@ impl Executes for Invoices {
     async fn settled(&self) {
         self.sender.settled().await;
     }
+    async fn fenced(&self) -> String {
+        self.sender.fenced().await
+    }
     async fn execute(ctx: Inline<Self>, input: ExecInput) -> Result<(), FlowError> {
         InvoiceExecFlow::run(ctx, input).await.map(drop)
     }

@@ -5,12 +5,14 @@ mod billing;
 mod charge;
 mod checks;
 mod checks_in_force;
+mod chunk;
 mod corrections;
 mod cron;
 mod customers;
 mod error;
 mod exec;
 mod ladder;
+mod many;
 mod request;
 mod schedule;
 mod schedules;
@@ -20,16 +22,17 @@ use std::sync::Arc;
 
 use rust_decimal::Decimal;
 use tollgate_core::flow::{Flow, Registrar};
-use tollgate_core::id::{Item, ItemId, ItemType};
+use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{ItemView, Store, StoreError};
-use tollgate_dispatch::{Executes, Sender, register_batch};
+use tollgate_dispatch::{Executes, FileOrder, Sender, register_batch};
 
 pub use billing::{Billing, Swept, Taken};
 pub use charge::ChargeInvoice;
 pub use checks::{Chain, Check, CheckText, Finding, Subject, Verdict};
 pub use checks_in_force::ChecksInForce;
+pub use chunk::{AdmitInvoices, InvoiceBulkInitFlow};
 pub use corrections::SettledBy;
 pub use cron::Cron;
 pub use customers::Customers;
@@ -59,6 +62,10 @@ pub struct Invoices {
     store: Arc<dyn Store>,
     customers: Customers,
     schedules: Schedules,
+    /// Takes in what feeds bring.
+    billing: Billing,
+    /// In which the chunks of a partition are admitted.
+    order: FileOrder,
     /// To the provider.
     sender: Sender,
     checks: Arc<ChecksInForce>,
@@ -69,6 +76,7 @@ pub struct Invoices {
 impl Invoices {
     pub fn new(
         store: Arc<dyn Store>,
+        lane: LaneName,
         sender: Sender,
         checks: Arc<ChecksInForce>,
         ladder: Ladder,
@@ -76,6 +84,8 @@ impl Invoices {
         Self {
             customers: Customers::new(Arc::clone(&store)),
             schedules: Schedules::new(Arc::clone(&store)),
+            billing: Billing::new(Arc::clone(&store), lane),
+            order: FileOrder::new(Arc::clone(&store)),
             store,
             sender,
             checks,
@@ -98,7 +108,9 @@ pub fn register(registrar: &mut impl Registrar, world: &Arc<Invoices>) {
     registrar
         .flow::<InvoiceExecFlow>()
         .step::<CheckInvoice>(world)
-        .step::<ChargeInvoice>(world);
+        .step::<ChargeInvoice>(world)
+        .flow::<InvoiceBulkInitFlow>()
+        .step::<AdmitInvoices>(world);
     register_batch(registrar, world);
 }
 

@@ -8,7 +8,7 @@ use tollgate_core::flow::{Call, Ctx, End, ExecInput, Flow, FlowError, Policy, St
 use tollgate_core::id::Item;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{ItemView, Request, StatusMove, Store, Suspicion, Then};
-use tollgate_dispatch::{Executes, Inline, Job, Moves, Sender, Sent};
+use tollgate_dispatch::{Executes, IfDone, Inline, Job, Moves, Sender, Sent};
 
 use super::news::{Event, NewsContext};
 use super::patience::{PAUSES, is_enough, tried_since};
@@ -48,6 +48,12 @@ impl Executes for Notifications {
     async fn settled(&self) {
         if let Some(sender) = self.receivers.values().next() {
             sender.settled().await;
+        }
+    }
+    async fn fenced(&self) -> String {
+        match self.receivers.values().next() {
+            Some(sender) => sender.fenced().await,
+            None => std::future::pending().await,
         }
     }
     async fn execute(ctx: Inline<Self>, input: ExecInput) -> Result<(), FlowError> {
@@ -131,8 +137,11 @@ impl Deliver {
             moves: moves(),
             accounts: vec![],
             refused_then: Then::Finish,
+            if_done: Some(IfDone::always(moves().done)),
         };
         Ok(match sender.send(&job).await? {
+            Sent::Ended(_) => Told::Delivered,
+            // By an earlier run, which did not own it any more.
             Sent::Done(_) => {
                 let finished = world.store.finish(item, run, moves().done);
                 if_ours(finished.await?, Told::Delivered)

@@ -2,6 +2,7 @@
 //! became of a payment can fail, hang or wait for days; the payment never waits for it.
 
 mod exec;
+mod moves;
 mod news;
 mod patience;
 
@@ -17,6 +18,7 @@ use tollgate_core::ports::Store;
 use tollgate_dispatch::{Executes, Sender, register_batch};
 
 pub use exec::{Deliver, NotificationExecFlow, Told};
+pub use moves::{FURTHER_EVENTS, FurtherNews};
 pub use news::{Event, News, news_id};
 pub use patience::PAUSES;
 

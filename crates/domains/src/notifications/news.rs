@@ -12,7 +12,7 @@ use super::{PENDING, Receiver};
 use crate::digest;
 
 /// This many digits of the hash make an id: 160 bits.
-const ID_DIGITS: usize = 40;
+pub(super) const ID_DIGITS: usize = 40;
 
 /// What happened to a payment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,8 @@
 //!
 //! The store stops it only while nothing can have been paid, so an attempt that is open, Unknown or
 //! done is never judged again. After a crash at any line the step runs again: a payment that was held
-//! is another run's by then, and one that was rejected is found as such.
+//! is another run's by then, and one that was rejected is found as such by the sender, until its news
+//! are queued and it ends.
 
 use metrics::counter;
 use tollgate_core::actor;
@@ -32,6 +33,9 @@ pub(super) async fn stopped_by_rules(
     let Some(view) = view else {
         return Ok(None);
     };
+    if view.status == PaymentStatus::Rejected.as_str() {
+        return Ok(None);
+    }
     let payment = as_requested_now(document(&view)?, &view);
     let passed = &view.passed_rules;
     let objection = book.objection(&payment, &context.gateway, &view.lane, now, passed);
@@ -88,19 +92,4 @@ async fn stop(
     } else {
         Sent::Held
     }))
-}
-
-/// A payment that rules rejected, found by a step that runs again: its news are still to be queued.
-pub(super) async fn was_rejected_by_rules(
-    world: &Payments,
-    input: &ExecInput,
-) -> StoreResult<Option<Sent>> {
-    let view = world.store.item(&input.item).await?;
-    let rejected = view.filter(|view| {
-        view.run == input.run
-            && view.finished_at.is_some()
-            && view.attempts.is_empty()
-            && view.status == PaymentStatus::Rejected.as_str()
-    });
-    Ok(rejected.map(|view| Sent::Refused(view.last_error.unwrap_or_default())))
 }

@@ -14,15 +14,15 @@ use super::{Payments, item};
 /// is in the store, where people see it.
 const TRIES_IN_STEP: u32 = 4;
 
-/// Why payments could not be judged. It says nothing about them.
+/// Why items could not be judged. It says nothing about them.
 #[derive(Debug)]
-pub(super) struct Trouble {
-    pub(super) why: String,
+pub(crate) struct Trouble {
+    pub(crate) why: String,
     may_pass: bool,
 }
 
 impl Trouble {
-    pub(super) fn lasting(why: impl Into<String>) -> Self {
+    pub(crate) fn lasting(why: impl Into<String>) -> Self {
         Self {
             why: why.into(),
             may_pass: false,
@@ -30,7 +30,7 @@ impl Trouble {
     }
 
     /// A step that has been tried so often was cut off by its timeout, or the store was away.
-    pub(super) fn of_many_tries(call: &Call) -> Result<(), Self> {
+    pub(crate) fn of_many_tries(call: &Call) -> Result<(), Self> {
         if call.attempt <= 2 * TRIES_IN_STEP {
             return Ok(());
         }
@@ -38,7 +38,7 @@ impl Trouble {
     }
 
     /// Whether the step gives this try up.
-    pub(super) fn is_enough(&self, call: &Call) -> bool {
+    pub(crate) fn is_enough(&self, call: &Call) -> bool {
         !self.may_pass || call.attempt >= TRIES_IN_STEP
     }
 }
@@ -107,7 +107,7 @@ pub(super) async fn note(
 }
 
 /// Tries that failed, of single payments (`request`) and of the chunks of files (`chunk`).
-pub(super) fn count(what: &'static str) {
+pub(crate) fn count(what: &'static str) {
     counter!("tollgate_intake_failures_total", "what" => what).increment(1);
 }
 

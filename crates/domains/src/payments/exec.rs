@@ -2,6 +2,7 @@
 //! must wait has gone back to the queue before the flow ends.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use metrics::counter;
@@ -12,13 +13,13 @@ use tollgate_core::actor;
 use tollgate_core::flow::{Call, Ctx, End, ExecInput, Flow, FlowError, Policy, Step, StepError};
 use tollgate_core::id::LaneName;
 use tollgate_core::ports::{ItemView, NewAudit, Request, Store, Then};
-use tollgate_dispatch::{Executes, Inline, Job, Sent};
+use tollgate_dispatch::{Executes, IfDone, Inline, Job, Sent};
 
-use super::before_send::{stopped_by_rules, was_rejected_by_rules};
+use super::before_send::stopped_by_rules;
 use super::notify::SendNotifications;
 use super::prepare::PaymentContext;
 use super::routes::DEFAULT_GATEWAY;
-use super::status::moves;
+use super::status::{moves, notified};
 use super::{Bank, Payments};
 use crate::notifications::Event;
 use crate::steps::{EXEC_STEP, SEND_STEP};
@@ -50,7 +51,9 @@ impl Flow for PaymentExecFlow {
                 Event::Processing
             }
             Sent::Refused(_) | Sent::Declined(_) => Event::Rejected,
-            Sent::Requeued(_) | Sent::Held | Sent::Superseded(_) => return Ok(End::Done(end)),
+            Sent::Ended(_) | Sent::Requeued(_) | Sent::Held | Sent::Superseded(_) => {
+                return Ok(End::Done(end));
+            }
         };
         ctx.step(SendNotifications { input, event }).await?;
         Ok(End::Done(end))
@@ -67,6 +70,9 @@ impl Executes for Payments {
     /// All senders of a process share its gate.
     async fn settled(&self) {
         self.routes.default.sender.settled().await;
+    }
+    async fn fenced(&self) -> String {
+        self.routes.default.sender.fenced().await
     }
     async fn execute(ctx: Inline<Self>, input: ExecInput) -> Result<(), FlowError> {
         PaymentExecFlow::run(ctx, input).await.map(drop)
@@ -94,7 +100,7 @@ impl Step for ExecutePayment {
     async fn after_cut_off(world: &Payments) {
         world.settled().await;
     }
-    async fn run(&self, world: &Payments, _: &Call) -> Result<Sent, StepError> {
+    async fn run(&self, world: &Payments, call: &Call) -> Result<Sent, StepError> {
         let context = PaymentContext::read(&self.input.context_json)
             .map_err(|e| StepError::last(format!("the context cannot be read: {e}")))?;
         let Some(bank) = world.routes.connected(context.connector.as_deref()) else {
@@ -104,6 +110,10 @@ impl Step for ExecutePayment {
             return Ok(stopped);
         }
         let key = self.key(world, bank, &context).await?;
+        // A flow of its own goes through all its steps, under the names that its readers know.
+        let is_alone = call.flow_id == self.input.item.exec_flow(self.input.run);
+        let ends = world.receivers.is_empty() && !is_alone;
+        let if_done = ends.then(|| if_done(&context));
         let job = Job {
             item: self.input.item.clone(),
             run: self.input.run,
@@ -111,14 +121,9 @@ impl Step for ExecutePayment {
             moves: moves(),
             accounts: vec![context.debtor.account, context.creditor.account],
             refused_then: Then::Stay,
+            if_done,
         };
-        let sent = bank.sender.send(&job).await?;
-        if let Sent::Superseded(_) = &sent
-            && let Some(rejected) = was_rejected_by_rules(world, &self.input).await?
-        {
-            return Ok(rejected);
-        }
-        Ok(sent)
+        Ok(bank.sender.send(&job).await?)
     }
 }
 
@@ -165,6 +170,15 @@ impl ExecutePayment {
     }
 }
 
+/// A payment without receivers ends with an answer that shows no difference: nothing is left for the other steps.
+fn if_done(context: &PaymentContext) -> IfDone {
+    let context = context.clone();
+    IfDone {
+        record: notified(),
+        leaves_nothing: Arc::new(move |answer| difference(&context, answer).is_none()),
+    }
+}
+
 /// What a question about a payment is made of: as it was sent last, or as it would be sent first.
 pub fn question_about(view: &ItemView) -> Option<Request> {
     let context = PaymentContext::read(view.body.as_deref()?).ok()?;
@@ -172,6 +186,11 @@ pub fn question_about(view: &ItemView) -> Option<Request> {
     let first = || format!("payment-{}", context.payment_id);
     let key = last.map_or_else(first, |attempt| attempt.key.clone());
     Some(bank_request(&context, key))
+}
+
+/// Which connector a payment goes through; `None` is the one of payments that name no gateway.
+pub fn connector_of(view: &ItemView) -> Option<String> {
+    PaymentContext::read(view.body.as_deref()?).ok()?.connector
 }
 
 /// What goes to the bank.
@@ -283,6 +302,17 @@ mod tests {
             connector: None,
             reference: None,
         }
+    }
+
+    #[test]
+    fn an_answer_that_differs_does_not_end_the_payment() {
+        let end = if_done(&context());
+        assert!((end.leaves_nothing)(
+            r#"{"amount": "125.5", "currency": "usd"}"#
+        ));
+        assert!((end.leaves_nothing)("accepted"));
+        assert!(!(end.leaves_nothing)(r#"{"amount": "125.51"}"#));
+        assert!(!(end.leaves_nothing)(r#"{"currency": "EUR"}"#));
     }
 
     #[test]

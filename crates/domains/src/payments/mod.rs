@@ -3,7 +3,7 @@
 mod before_send;
 pub mod bulk;
 mod canonical;
-mod deferred;
+pub(crate) mod deferred;
 mod dry_run;
 mod exec;
 mod facts;
@@ -20,6 +20,7 @@ mod rule_text;
 mod rulebook;
 mod rules_effect;
 mod rules_in_force;
+mod search;
 mod status;
 
 use std::sync::Arc;
@@ -33,7 +34,7 @@ use tollgate_dispatch::{Executes, FileOrder, Forecaster, register_batch};
 use crate::notifications::Receiver;
 
 pub use dry_run::{Trial, Tried, dry_run};
-pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess, question_about};
+pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess, connector_of, question_about};
 pub use init::{Admit, Answer, InitInput, PaymentInitFlow, Prepare, Verdict};
 pub use intake::{Accepted, Intake, IntakeError, Unrecorded, init_flow};
 pub use notify::{SendNotifications, times_reopened};
@@ -44,7 +45,8 @@ pub use rule_text::{At, OnFailure, Problem, RouteText, RuleText, RulesText};
 pub use rulebook::Rulebook;
 pub use rules_effect::RulesEffect;
 pub use rules_in_force::{RulesError, RulesInForce, text_of};
-pub use status::{PaymentStatus, cancelled, refuses_reopen, reopened, resolution};
+pub use search::Sought;
+pub use status::{PaymentStatus, cancelled, job_moves, refuses_reopen, reopened, resolution};
 
 pub const INIT_TASK_QUEUE: &str = "payment-init-task-queue";
 pub const EXEC_TASK_QUEUE: &str = "payment-exec-task-queue";

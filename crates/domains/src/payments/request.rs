@@ -34,6 +34,7 @@ const FIELDS: [&str; 11] = [
     "metadata",
 ];
 
+/// Written as it is kept: what was not given is left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PaymentRequest {
@@ -41,16 +42,21 @@ pub struct PaymentRequest {
     pub money: Money,
     pub debtor: Party,
     pub creditor: Party,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execute_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
     /// As it was written, if it is later than the latest time that a clock can show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_given: Option<String>,
     /// Rather wait for a person than run after the deadline.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hold_if_late: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
 }
 

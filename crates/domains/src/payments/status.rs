@@ -1,7 +1,7 @@
 //! A payment's business status, and the moves of it that a send can cause.
 
-use tollgate_core::outcome::AttemptState;
-use tollgate_core::ports::{AttemptView, ItemView, Resolution, Resolved, StatusMove};
+use tollgate_core::job::JobMoves;
+use tollgate_core::ports::{ItemView, Resolution, Resolved, StatusMove, refuses_another_key};
 use tollgate_dispatch::Moves;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +87,14 @@ pub fn reopened() -> StatusMove {
     )
 }
 
+/// How payments move when a job acts on many of them.
+pub fn job_moves() -> JobMoves {
+    JobMoves {
+        cancelled: cancelled(),
+        reopened: reopened(),
+    }
+}
+
 /// Why a payment cannot be reopened: all that was attempted must be known not to have been done.
 pub fn refuses_reopen(view: &ItemView) -> Option<String> {
     if view.status != PaymentStatus::Rejected.as_str() {
@@ -96,16 +104,7 @@ pub fn refuses_reopen(view: &ItemView) -> Option<String> {
             PaymentStatus::Rejected.as_str()
         ));
     }
-    let was_refused = |attempt: &AttemptView| attempt.state == AttemptState::Refused;
-    if !view.attempts.iter().any(was_refused) {
-        return Some("the bank has not refused it".to_owned());
-    }
-    let may_be_done = |attempt: &AttemptView| match attempt.state {
-        AttemptState::Open | AttemptState::Unknown | AttemptState::Done => true,
-        AttemptState::Refused | AttemptState::Declined | AttemptState::Retry => false,
-    };
-    let may_be_done = view.attempts.iter().any(may_be_done);
-    may_be_done.then(|| "not all of its attempts are definite refusals".to_owned())
+    refuses_another_key(view.attempts.iter().map(|attempt| attempt.state))
 }
 
 /// A person decides what became of a payment in doubt.

@@ -89,6 +89,21 @@ mod tests {
     }
 
     #[test]
+    fn a_fraction_grows_the_pauses_and_is_read_back_as_it_was_written() {
+        let slower = WorkflowConfig {
+            max_retry_attempts: 4,
+            backoff_coefficient: Decimal::new(15, 1),
+            ..WorkflowConfig::default()
+        };
+        let retry = slower.policy().retry;
+        let pauses = [1, 2, 3, 4].map(|attempt| retry.next_pause(attempt).map(|p| p.as_millis()));
+        assert_eq!(pauses, [Some(1000), Some(1500), Some(2250), None]);
+        let text = serde_json::to_string(&slower).unwrap();
+        let read: WorkflowConfig = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, slower);
+    }
+
+    #[test]
     fn it_is_written_as_the_contract_writes_it() {
         let json = serde_json::to_value(WorkflowConfig::default()).unwrap();
         assert_eq!(json["maxParallelEsQueries"], 10);

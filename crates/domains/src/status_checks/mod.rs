@@ -12,13 +12,13 @@ mod rows;
 mod service;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rust_decimal::Decimal;
 use tollgate_core::flow::Registrar;
-use tollgate_core::id::LaneName;
-use tollgate_core::ports::{CheckServices, Store};
+use tollgate_core::id::{FlowId, LaneName};
+use tollgate_core::ports::{CheckServices, Engine, Shown, Store};
 use tollgate_dispatch::Gate;
 
 pub use calls::{CallIdbFacade, CallPgiGateway, GetGatewayForPayment, PaymentCheckError};
@@ -49,6 +49,39 @@ pub struct World {
     pub lanes: BTreeMap<String, LaneName>,
     /// How much of a lane's rate these calls may take from payments.
     pub lane_share: Decimal,
+    /// Set once there is an engine whose own tools show how far a check is.
+    pub engine: OnceLock<Arc<dyn Engine>>,
+}
+
+/// Of a check with more chunks than these, the engine's tools do not show each: a flow takes only so many signals.
+const MOST_SHOWN: u32 = 1000;
+
+impl World {
+    /// Shows the engine's tools what the API says of a check: the rows know. Whoever misses this sees the next.
+    async fn show(&self, check: &FlowId) {
+        let Some(engine) = self.engine.get() else {
+            return;
+        };
+        let Ok(Some(view)) = self.store.check(check).await else {
+            return;
+        };
+        let progress = ProgressInfo::of(&view);
+        let done = progress.chunks_completed;
+        let every = progress.chunks_total.div_ceil(MOST_SHOWN).max(1);
+        if !done.is_multiple_of(every) && done < progress.chunks_total {
+            return;
+        }
+        let Ok(progress_json) = serde_json::to_string(&progress) else {
+            return;
+        };
+        let shown = Shown {
+            rank: u64::from(done),
+            progress_json,
+        };
+        if let Err(error) = engine.show(check, shown).await {
+            tracing::debug!(%check, %error, "the engine does not show how far a status check is");
+        }
+    }
 }
 
 impl std::fmt::Debug for World {

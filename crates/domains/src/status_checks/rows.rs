@@ -177,7 +177,9 @@ impl Step for RecordChunk {
             outcome_json: written(&self.outcome)?,
             failed: self.outcome.has_failed(),
         };
-        Ok(world.store.end_parts(&self.check, ended).await?)
+        world.store.end_parts(&self.check, ended).await?;
+        world.show(&self.check).await;
+        Ok(())
     }
 }
 
@@ -213,6 +215,7 @@ impl Step for FailGateway {
             failed: true,
         };
         world.store.end_parts(&call.flow_id, ended).await?;
+        world.show(&call.flow_id).await;
         let page = world
             .store
             .check_gateways(&call.flow_id, gateway.checked_sub(1), 1);

@@ -185,14 +185,20 @@ impl StatusCheckService {
             return Ok(None);
         };
         if view.phase == CheckPhase::EsLookup {
-            let (items, next) = (vec![], None);
-            return Ok(Some(Page { items, next }));
+            return Ok(Some(Page {
+                items: vec![],
+                next: None,
+                previous: None,
+            }));
         }
         let page = self.store.check_gateways(check, after, limit).await?;
         let items = page.items.iter().map(gateway);
         let items = items.collect::<Result<_, _>>()?;
-        let next = page.next;
-        Ok(Some(Page { items, next }))
+        Ok(Some(Page {
+            items,
+            next: page.next,
+            previous: None,
+        }))
     }
 }
 

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics says so")]
 
 mod charging;
+mod chunk_sweep;
 mod corrections;
 mod exec_sweep;
 mod first_of_the_month;

@@ -180,7 +180,8 @@ fn a_cron_that_fires_every_second_is_bounded_by_the_lane_and_warned_of() {
         assert!(executed.iter().all(|it| matches!(it, Billed::Waits(_))));
         assert!(town.keys().is_empty(), "nobody is charged");
         let rest = town.node.view("inv_0").due.duration_since(due);
-        assert!(rest.as_secs() >= 60, "{rest}");
+        // The first whole second that is more than 59 s away: a slot may lie between two seconds.
+        assert!(rest.as_secs() >= 59, "{rest}");
     }
 }
 

@@ -248,6 +248,7 @@ impl Node {
         let checks = Arc::new(checks);
         let world = Arc::new(Invoices::new(
             Arc::clone(&store),
+            LaneName::new(LANE),
             Sender::new(Arc::clone(&store), gate, connector),
             checks,
             Ladder::try_from(ladder).unwrap(),

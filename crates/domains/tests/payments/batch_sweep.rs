@@ -9,6 +9,7 @@ use tollgate_dispatch::ExecBatchFlow;
 use tollgate_domains::payments::{self, Payments};
 use tollgate_sandbox::BankOptions;
 
+use crate::before_send::{limit, put};
 use crate::scene::{LANE, RUNTIME, Town, payment};
 
 const IDS: [&str; 5] = ["pay_1", "pay_2", "pay_3", "pay_4", "pay_5"];
@@ -132,11 +133,39 @@ fn refused_payments_of_a_batch_end_once_their_news_are_queued() {
     assert_eq!(sweep(scene, check_refused), CASES);
 }
 
+#[test]
+fn payments_of_a_batch_that_rules_reject_end_once_their_news_are_queued() {
+    let against = |town: &Town| put(town, &limit(100, "reject"));
+    let scene = || scene(BankOptions::default(), against);
+    assert_eq!(sweep(scene, check_refused), CASES);
+}
+
 fn check_refused(_: &Case, town: &Town, _: &Ran<BatchEnd>) {
     for id in IDS {
         let view = town.item(id).unwrap();
         assert_eq!(town.effects(id), 0);
         let is_told = town.is_queued(id, tollgate_domains::notifications::Event::Rejected);
         assert!(view.finished_at.is_none() || is_told, "{id} ended untold");
+    }
+}
+
+/// The payments are not due for an hour: a step that waits for them would keep a process that hands over from ending.
+#[test]
+fn a_batch_of_a_node_that_may_send_nothing_more_ends_at_once() {
+    let mut scene = scene(BankOptions::default(), |_| {});
+    for item in &mut scene.input.items {
+        item.jitter_ms = 3_600_000;
+    }
+    let Scene { id, input, .. } = &scene;
+    scene.world.gate.fence("this process is handing over");
+    let ran = scene
+        .memory
+        .run::<ExecBatchFlow<Payments>>(id, input, None)
+        .unwrap();
+    let why = ran.result.unwrap_err().0;
+    assert!(why.contains("this process is handing over"), "{why}");
+    for id in IDS {
+        let view = scene.world.item(id).unwrap();
+        assert!(view.attempts.is_empty(), "{id}: {:?}", view.attempts);
     }
 }

@@ -1,12 +1,18 @@
 //! Post-schedule validation: rules that came into force after a payment was taken in.
 
+use std::time::Duration;
+
 use serde_json::json;
 use tollgate_conformance::memory::{Case, Fault, Memory, Ran, Scene, sweep};
+use tollgate_core::actor;
 use tollgate_core::flow::ExecInput;
 use tollgate_core::id::LaneName;
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{Author, Intervened, Interventions};
+use tollgate_core::ports::{
+    Author, Intervened, Interventions, Queue, RuleStop, RuleStops, StatusMove,
+};
 use tollgate_dispatch::Sent;
+use tollgate_domains::notifications::Event;
 use tollgate_domains::payments::{self, PaymentExecFlow, RulesEffect, RulesText};
 use tollgate_sandbox::BankOptions;
 
@@ -17,7 +23,7 @@ fn author() -> Author {
 }
 
 /// "limit" holds what is above the amount; pay_1 is 125.50.
-fn limit(minor: i64, on_failure: &str) -> RulesText {
+pub(crate) fn limit(minor: i64, on_failure: &str) -> RulesText {
     let require = format!("amountMinor <= {minor}");
     serde_json::from_value(json!({"rules": [
         {"name": "limit", "require": require, "message": "too much", "onFailure": on_failure},
@@ -25,7 +31,7 @@ fn limit(minor: i64, on_failure: &str) -> RulesText {
     .unwrap()
 }
 
-fn put(town: &Town, text: &RulesText) {
+pub(crate) fn put(town: &Town, text: &RulesText) {
     RUNTIME.block_on(town.rules.put(text, author())).unwrap();
 }
 
@@ -85,8 +91,51 @@ fn check_rejected(case: &Case, town: &Town, ran: &Ran<Sent>) {
             assert!(view.finished_at.is_some());
             assert_eq!(town.news(), ["payment.rejected"]);
         }
-        Err(_) => assert_eq!(case.fault(), Some(Fault::FailForGood)),
+        Err(_) => {
+            assert_eq!(case.fault(), Some(Fault::FailForGood));
+            let has_ended = town.item("pay_1").unwrap().finished_at.is_some();
+            let is_told = town.is_queued("pay_1", Event::Rejected);
+            assert!(!has_ended || is_told, "{case:?}: ended untold");
+        }
     }
+}
+
+/// The process dies when the rejection is written, and the rules are other ones before the next run.
+#[test]
+fn a_rejection_outlives_its_process_and_its_rules_and_is_told() {
+    let none = serde_json::from_value(json!({"rules": []})).unwrap();
+    for rules in [none, limit(1_000_000, "hold"), limit(100, "hold")] {
+        rejected_and_then(&rules);
+    }
+}
+
+fn rejected_and_then(rules: &RulesText) {
+    let Scene {
+        memory,
+        input,
+        world: town,
+        ..
+    } = stopped("reject");
+    let stop = RuleStop {
+        actor: actor::RULES,
+        rules: vec![],
+        why: "too much".to_owned(),
+        rejected: Some(StatusMove::new(&["SCHEDULED"], "REJECTED")),
+    };
+    let stopped = town.store.stop_by_rules(&input.item, input.run, stop);
+    assert!(RUNTIME.block_on(stopped).unwrap());
+    put(&town, rules);
+    let back = town
+        .store
+        .put_back(&input.item, input.run, Duration::ZERO, "its flow was lost");
+    assert!(RUNTIME.block_on(back).unwrap());
+    let sent = run(&memory, &claimed(&town));
+    assert!(matches!(sent, Sent::Refused(_)), "{sent:?}");
+    assert_eq!(town.bank.ledger().arrivals(), 0);
+    let view = town.item("pay_1").unwrap();
+    assert_eq!(view.status, "REJECTED");
+    assert!(view.finished_at.is_some());
+    assert_eq!(town.news(), ["payment.rejected"]);
 }
 
 #[test]
@@ -134,7 +183,7 @@ fn a_payment_in_doubt_is_not_judged_again() {
     let input = town.dispatched();
     assert!(matches!(run(&memory, &input), Sent::Requeued(_)));
     put(&town, &limit(100, "reject"));
-    town.time.advance(std::time::Duration::from_secs(5));
+    town.time.advance(Duration::from_secs(5));
     let again = claimed(&town);
     let sent = run(&memory, &again);
     assert!(

@@ -1,9 +1,10 @@
 //! The exec flow: each step failed, repeated, crashed after; judged by the bank's ledger.
 
 use tollgate_conformance::memory::{Case, Fault, Memory, Ran, Scene, sweep};
+use tollgate_core::id::BatchId;
 use tollgate_core::item::QueueStatus;
 use tollgate_dispatch::Sent;
-use tollgate_domains::payments::PaymentExecFlow;
+use tollgate_domains::payments::{self, PaymentExecFlow};
 use tollgate_sandbox::BankOptions;
 
 use crate::scene::Town;
@@ -58,6 +59,38 @@ fn check_paid_once(case: &Case, town: &Town, ran: &Ran<Sent>) {
             let sent = view.attempts.iter().any(|a| a.state.as_str() == "DONE");
             assert_eq!(sent, effects == 1, "our books and the bank's agree");
         }
+    }
+}
+
+#[test]
+fn a_payment_without_receivers_ends_with_the_banks_answer() {
+    for honours_keys in [true, false] {
+        let options = BankOptions {
+            honours_keys,
+            ..BankOptions::default()
+        };
+        // With others, in the flow of a batch.
+        let among_others = || Scene {
+            id: BatchId::new("BATCH-1").exec_flow(&payments::item_type(), 1),
+            ..in_town(Town::without_receivers(options.clone()))
+        };
+        // The clean run has one step. The step that runs a second time finds the answer, and the others follow.
+        let cases = sweep(among_others, |case, town, ran| {
+            let view = town.item("pay_1").unwrap();
+            let effects = town.effects("pay_1");
+            assert!(effects <= 1, "doubled");
+            match &ran.result {
+                Ok(end) => {
+                    let is_clean = case.fault().is_none();
+                    assert!(matches!(end, Sent::Ended(_)) || !is_clean, "{end:?}");
+                    assert_eq!((effects, view.status.as_str()), (1, "PROCESSING"));
+                    assert!(view.finished_at.is_some());
+                    assert!(town.audit(&view.item).is_empty());
+                }
+                Err(_) => assert_eq!(case.fault(), Some(Fault::FailForGood)),
+            }
+        });
+        assert_eq!(cases, 1 + 5);
     }
 }
 

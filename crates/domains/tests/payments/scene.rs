@@ -39,6 +39,7 @@ pub(crate) struct Town {
     pub(crate) receiver: Receiver,
     pub(crate) time: MovableTime,
     pub(crate) rules: Arc<RulesInForce>,
+    pub(crate) gate: Arc<Gate>,
     _folder: TempDir,
 }
 
@@ -51,6 +52,14 @@ impl Town {
     }
 
     pub(crate) fn without_the_receivers_lane(options: BankOptions) -> (Self, Memory) {
+        Self::telling(options, true)
+    }
+
+    pub(crate) fn without_receivers(options: BankOptions) -> (Self, Memory) {
+        Self::telling(options, false)
+    }
+
+    fn telling(options: BankOptions, has_receivers: bool) -> (Self, Memory) {
         let _inside = RUNTIME.enter();
         let folder = tempfile::tempdir().unwrap();
         let at = SqliteOptions::at(folder.path().join("t.db"));
@@ -69,7 +78,10 @@ impl Town {
         let rules = Arc::new(RulesInForce::new(shared.clone(), []));
         let world = Arc::new(Payments {
             store: shared.clone(),
-            receivers: vec![receiver.clone()],
+            receivers: has_receivers
+                .then(|| receiver.clone())
+                .into_iter()
+                .collect(),
             rules: rules.clone(),
             forecaster: Arc::new(Forecaster::new(
                 shared.clone(),
@@ -99,6 +111,7 @@ impl Town {
             receiver,
             time,
             rules,
+            gate,
             _folder: folder,
         };
         town.open_lane(&LaneName::new(LANE));

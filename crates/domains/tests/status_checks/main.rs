@@ -6,7 +6,7 @@
 mod service;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use rust_decimal::Decimal;
 use tempfile::TempDir;
@@ -74,6 +74,7 @@ fn scene() -> Scene<PaymentStatusCheckWorkflow, Town> {
         services: Arc::new(HttpCheckServices::new(es, "payments", idb, pgi)),
         lanes: BTreeMap::new(),
         lane_share: Decimal::ONE,
+        engine: OnceLock::new(),
     });
     let mut memory = Memory::new(Work::Blocking(RUNTIME.handle().clone()));
     status_checks::register(&mut memory, &world);

@@ -114,6 +114,7 @@ impl Step for Remind {
             },
             accounts: vec![],
             refused_then: Then::Finish,
+            if_done: None,
         };
         let sent = world.sender.send(&job).await?;
         if matches!(sent, Sent::Done(_)) {

@@ -9,7 +9,7 @@ use rustls::pki_types::PrivateKeyDer;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -52,8 +52,8 @@ pub(crate) struct Bank {
     pub(crate) opened: Notify,
     /// The script's entry has been followed to its end.
     pub(crate) followed: Notify,
-    /// The client has hung up.
-    pub(crate) ended: Notify,
+    /// How many clients have hung up and were not waited for yet.
+    ended: Semaphore,
     /// Lets each connection end before its first request.
     pub(crate) dismissed: Notify,
     _folder: TempDir,
@@ -86,7 +86,7 @@ impl Bank {
             connections: Mutex::default(),
             opened: Notify::new(),
             followed: Notify::new(),
-            ended: Notify::new(),
+            ended: Semaphore::new(0),
             dismissed: Notify::new(),
             _folder: folder,
         });
@@ -109,6 +109,12 @@ impl Bank {
         bank
     }
 
+    /// Waits until clients have hung up on so many connections.
+    pub(crate) async fn ended(&self, connections: u32) {
+        let ended = self.ended.acquire_many(connections).await;
+        ended.unwrap().forget();
+    }
+
     async fn serve(&self, mut stream: TlsStream<TcpStream>) {
         self.opened.notify_one();
         loop {
@@ -122,7 +128,7 @@ impl Bank {
                 }
             };
             let Some(request) = request else {
-                self.ended.notify_one();
+                self.ended.add_permits(1);
                 return;
             };
             self.seen.lock().unwrap().push(request);

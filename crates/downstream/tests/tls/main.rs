@@ -228,6 +228,8 @@ async fn a_goodbye_before_the_turn_costs_a_new_connection_and_not_the_turn() {
         assert_eq!(outcome, done(), "{round}");
         bank.opened.notified().await;
         bank.followed.notified().await;
+        // So that the next round dismisses its own connection and not one of these.
+        bank.ended(2).await;
     }
     assert_eq!(
         (bank.seen().len(), bank.connections()),
@@ -245,7 +247,7 @@ async fn after_the_right_to_send_has_ended_no_request_goes_out() {
         let late = Permit::granted_by_the_gate(attempt, turn_at, 1, late.into_std());
         let missed = line.send(late, &request()).await.unwrap_err();
         assert!(missed.0.contains("its permit had expired"), "{missed}");
-        bank.ended.notified().await;
+        bank.ended(1).await;
     }
     assert!(bank.seen().is_empty());
 }

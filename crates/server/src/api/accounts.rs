@@ -1,5 +1,7 @@
 //! Accounts: the control totals of a day.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::extract::State;
 use jiff::civil::Date;
@@ -68,12 +70,49 @@ struct TotalsResponse {
     /// Time of the computation. Totals that take long are cached for some seconds.
     as_of: Timestamp,
     payments: Vec<Bucket>,
+    /// All payments of the day, by currency: the sums of `payments`.
+    payment_sums: Vec<Sum>,
     invoices: Vec<Bucket>,
+    /// All invoices of the day, by currency: the sums of `invoices`.
+    invoice_sums: Vec<Sum>,
+}
+
+/// What all statuses of a currency add up to.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TotalSum)]
+struct Sum {
+    #[schema(example = "USD")]
+    currency: String,
+    count: u64,
+    #[schema(example = "125.50")]
+    amount: String,
+}
+
+fn sums(totals: &[Total]) -> Vec<Sum> {
+    let mut sums: BTreeMap<&str, (u64, i64)> = BTreeMap::new();
+    for total in totals {
+        let (count, minor) = sums.entry(&total.currency).or_default();
+        *count += total.count;
+        *minor = minor.saturating_add(total.amount_minor);
+    }
+    let sum = |(currency, (count, minor)): (&str, (u64, i64))| Sum {
+        currency: currency.to_owned(),
+        count,
+        amount: amount(currency, minor),
+    };
+    sums.into_iter().map(sum).collect()
+}
+
+fn amount(currency: &str, minor: i64) -> String {
+    match Currency::from_code(currency) {
+        Some(currency) => Money { minor, currency }.decimal(),
+        None => minor.to_string(),
+    }
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 struct Bucket {
-    #[schema(schema_with = words::money_status)]
+    #[schema(schema_with = words::total_status)]
     status: String,
     #[schema(example = "USD")]
     currency: String,
@@ -84,19 +123,11 @@ struct Bucket {
 
 impl From<&Total> for Bucket {
     fn from(total: &Total) -> Self {
-        let amount = match Currency::from_code(&total.currency) {
-            Some(currency) => Money {
-                minor: total.amount_minor,
-                currency,
-            }
-            .decimal(),
-            None => total.amount_minor.to_string(),
-        };
         Self {
+            amount: amount(&total.currency, total.amount_minor),
             status: total.status.clone(),
             currency: total.currency.clone(),
             count: total.count,
-            amount,
         }
     }
 }
@@ -118,6 +149,8 @@ async fn totals(
         to,
         as_of: day.as_of,
         payments: day.payments.iter().map(Bucket::from).collect(),
+        payment_sums: sums(&day.payments),
+        invoice_sums: sums(&day.invoices),
         invoices: day.invoices.iter().map(Bucket::from).collect(),
     }))
 }

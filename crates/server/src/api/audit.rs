@@ -2,21 +2,30 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
+use tollgate_core::actor::Kind;
+use tollgate_core::audit_action;
 use tollgate_core::id::{BatchId, Item, ItemId, check_item_id};
-use tollgate_core::ports::{AuditEntry, AuditWanted};
+use tollgate_core::ports::{AuditEntry, AuditWanted, Counted, Page, PageFrom};
+use tollgate_domains::payments;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::body::wrong;
 use super::error::ApiError;
+use super::export::{Format, List, ROWS_AT_ONCE, rows};
 use super::extract::Query;
-use super::refusals::Reads;
+use super::page::page_from;
+use super::refusals::Finds;
 use super::sight::Sights;
-use super::{App, page};
+use super::{App, page, words};
 use crate::auth::Caller;
+
+/// A page looks so often for what no index serves, each time at a thousand entries.
+const MOST_LOOKS: u32 = 20;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -32,21 +41,43 @@ struct AuditQuery {
     actor: Option<String>,
     /// Filter by event, such as `SETTING_CHANGED`.
     action: Option<String>,
+    /// Filter by kind of actor: `people` or `machine`.
+    #[param(schema_with = words::actor_kind)]
+    by: Option<String>,
+    /// Entries from this time on, such as `2026-11-16T16:00:00Z`.
+    from: Option<String>,
+    /// Entries before this time.
+    to: Option<String>,
     /// Page token: returns entries older than the entry with this id.
     after: Option<i64>,
+    /// Page token: returns entries newer than the entry with this id.
+    before: Option<i64>,
     /// Default: 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
+    /// `json`: one page. `csv` or `ndjson`: all entries as a file; `limit` does not apply.
+    #[param(schema_with = words::list_format)]
+    format: Option<String>,
 }
 
 /// Entries, newest first.
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 #[schema(as = AuditLog)]
 struct AuditResponse {
     entries: Vec<EntryResponse>,
-    /// Page token: pass it as `after`. Null on the last page. A page may be short, or empty, and
-    /// still have a next page.
+    /// Page token: pass it as `after`. Null on the last page.
     next: Option<i64>,
+    /// Page token: pass it as `before`. Null on the first page.
+    previous: Option<i64>,
+    /// Number of entries in the whole list, counted up to 10,000. Null if it would have to look at each of many.
+    count: Option<u64>,
+    /// Whether there are more than `count`.
+    at_least: bool,
+    /// False if the search stopped before the page was full: continue with `next`.
+    complete: bool,
+    /// If the search stopped: entries older than this, or newer with `before`, were not looked at.
+    scanned_to: Option<Timestamp>,
 }
 
 /// One entry of the audit log: actor, event, item and reason.
@@ -87,32 +118,211 @@ impl EntryResponse {
     }
 }
 
-/// The audit log, newest first.
+const AUDIT: List = List {
+    name: "audit",
+    columns: &[
+        "id",
+        "at",
+        "actor",
+        "action",
+        "item",
+        "statusBefore",
+        "statusAfter",
+        "detail",
+        "batchId",
+    ],
+};
+
+/// The audit log, newest first. Or all entries as a file.
+///
+/// Item, action, actor, people and times are found by an index. Several of them together narrow the search, which
+/// stops after 20,000 entries: then `complete` is false and `next` continues it.
 #[utoipa::path(
     get, path = "/admin/audit", operation_id = "listAudit", tag = "accounts",
     params(AuditQuery),
-    responses((status = 200, description = "One page.", body = AuditResponse), Reads),
+    responses(
+        (status = 200, description = "One page, or all entries.", content(
+            (AuditResponse = "application/json"),
+            (String = "text/csv"),
+            (String = "application/x-ndjson"),
+        )),
+        Finds,
+    ),
 )]
 async fn audit(
     State(app): State<App>,
     caller: Caller,
     Query(query): Query<AuditQuery>,
-) -> Result<Json<AuditResponse>, ApiError> {
-    let wanted = AuditWanted {
-        item: query.item.as_deref().map(item).transpose()?,
-        actor: query.actor,
-        action: query.action,
-        after: query.after,
-        limit: page::limit(query.limit)?,
-    };
-    let page = app.store.audit_log(wanted).await?;
-    let items = page.items.iter().filter_map(|entry| entry.item.as_ref());
-    let sights = Sights::of(&app, &caller, items).await?;
-    let told = |entry| EntryResponse::new(entry, &sights);
-    Ok(Json(AuditResponse {
-        entries: page.items.into_iter().map(told).collect(),
-        next: page.next,
-    }))
+) -> Result<Response, ApiError> {
+    let format = Format::parse(query.format.as_deref())?;
+    let wanted = query.wanted()?;
+    app.known_action(wanted.action.as_deref()).await?;
+    match format {
+        Some(format) => app.export_audit(caller, wanted, format).await,
+        None => Ok(Json(app.audit_told(&caller, wanted).await?).into_response()),
+    }
+}
+
+impl AuditQuery {
+    fn wanted(self) -> Result<AuditWanted, ApiError> {
+        let by = self.by.as_deref().map(|by| {
+            let known = Kind::parse(by);
+            known.ok_or_else(|| wrong("by", "must be people or machine"))
+        });
+        let from = page_from(self.after, self.before, |_, entry| Ok(entry))?;
+        Ok(AuditWanted {
+            item: self.item.as_deref().map(item).transpose()?,
+            actor: self.actor,
+            action: self.action,
+            by: by.transpose()?,
+            from: self
+                .from
+                .as_deref()
+                .map(|it| time("from", it))
+                .transpose()?,
+            to: self.to.as_deref().map(|it| time("to", it)).transpose()?,
+            after: from.place().copied().filter(|_| !from.is_back()),
+            before: from.place().copied().filter(|_| from.is_back()),
+            limit: page::limit(self.limit)?,
+        })
+    }
+}
+
+impl App {
+    async fn export_audit(
+        self,
+        caller: Caller,
+        wanted: AuditWanted,
+        format: Format,
+    ) -> Result<Response, ApiError> {
+        let first = AuditWanted {
+            limit: ROWS_AT_ONCE,
+            ..wanted
+        };
+        let page = move |wanted: AuditWanted| {
+            let (app, caller) = (self.clone(), caller.clone());
+            async move {
+                let page = app.audit_page(wanted.clone()).await?;
+                let after = page.next;
+                let entries = app.entries_told(&caller, page.items).await?;
+                let next = after.map(|_| AuditWanted {
+                    after,
+                    before: None,
+                    ..wanted
+                });
+                Ok((rows(&entries)?, next))
+            }
+        };
+        AUDIT.whole(format, first, page).await
+    }
+
+    async fn audit_told(
+        &self,
+        caller: &Caller,
+        wanted: AuditWanted,
+    ) -> Result<AuditResponse, ApiError> {
+        let length = match wanted.counted() {
+            Some(list) => Some(self.length(list).await?),
+            None => None,
+        };
+        let is_back = wanted.before.is_some();
+        let limit = wanted.limit as usize;
+        let page = self.audit_page(wanted).await?;
+        let ahead = if is_back { page.previous } else { page.next };
+        let complete = page.items.len() >= limit || ahead.is_none();
+        let scanned_to = match ahead {
+            Some(entry) if !complete => self.audit_time(entry).await?,
+            Some(_) | None => None,
+        };
+        Ok(AuditResponse {
+            entries: self.entries_told(caller, page.items).await?,
+            next: page.next,
+            previous: page.previous,
+            count: length.map(|length| length.count),
+            at_least: length.is_some_and(|length| length.at_least),
+            complete,
+            scanned_to,
+        })
+    }
+
+    async fn entries_told(
+        &self,
+        caller: &Caller,
+        entries: Vec<AuditEntry>,
+    ) -> Result<Vec<EntryResponse>, ApiError> {
+        let items = entries.iter().filter_map(|entry| entry.item.as_ref());
+        let sights = Sights::of(self, caller, items).await?;
+        let told = |entry| EntryResponse::new(entry, &sights);
+        Ok(entries.into_iter().map(told).collect())
+    }
+
+    /// As much as was asked for, or what was found when the search has looked at enough; newest first.
+    async fn audit_page(&self, wanted: AuditWanted) -> Result<Page<AuditEntry, i64>, ApiError> {
+        let limit = wanted.limit;
+        let from = match (wanted.after, wanted.before) {
+            (_, Some(before)) => PageFrom::Before(before),
+            (after, None) => PageFrom::from(after),
+        };
+        let mut wanted = wanted;
+        let (mut items, mut next) = (vec![], None);
+        for _ in 0..MOST_LOOKS {
+            let page = self.store.audit_log(wanted.clone()).await?;
+            items.extend(page.items);
+            next = page.next;
+            if from.is_back() {
+                wanted.before = next;
+            } else {
+                wanted.after = next;
+            }
+            let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
+            wanted.limit = limit.saturating_sub(count);
+            if next.is_none() || wanted.limit == 0 {
+                break;
+            }
+        }
+        let page = Page {
+            items,
+            next,
+            previous: None,
+        };
+        Ok(page.turned(&from, |entry| entry.id))
+    }
+
+    /// One that is neither ours nor in the log is misspelt: an empty list would hide that.
+    async fn known_action(&self, action: Option<&str>) -> Result<(), ApiError> {
+        let Some(action) = action else {
+            return Ok(());
+        };
+        let is_recorded = async || {
+            let entries = Counted::AuditOfAction(action.to_owned());
+            let found = self.store.counted(entries, 1).await?;
+            Ok::<_, ApiError>(found > 0)
+        };
+        let cannot_be = action.contains('\0');
+        if audit_action::ALL.contains(&action) || (!cannot_be && is_recorded().await?) {
+            return Ok(());
+        }
+        Err(ApiError::not_found(format!(
+            "unknown event {action:?}; known: {}",
+            audit_action::ALL.join(", ")
+        )))
+    }
+
+    /// When the entry was written that a search has reached.
+    async fn audit_time(&self, entry: i64) -> Result<Option<Timestamp>, ApiError> {
+        let wanted = AuditWanted {
+            after: Some(entry.saturating_add(1)),
+            limit: 1,
+            ..AuditWanted::default()
+        };
+        let page = self.store.audit_log(wanted).await?;
+        Ok(page.items.first().map(|entry| entry.at))
+    }
+}
+
+fn time(field: &str, text: &str) -> Result<Timestamp, ApiError> {
+    let what = "must be a time such as \"2026-11-16T16:00:00Z\"";
+    payments::parse_time(text).ok_or_else(|| wrong(field, what))
 }
 
 fn item(text: &str) -> Result<Item, ApiError> {

@@ -122,6 +122,7 @@ async fn put(app: &App, caller: &Caller, level: Level, headers: &HeaderMap, body
     let (text, reason) = parse::<PutRequest>(headers, body)?.read();
     let author = perhaps_because(caller, reason)?;
     let told = app.billing.schedules().put(&level, text, author).await?;
+    app.acted(caller.name(), "schedule written", "schedule");
     Ok(Json(told.into()))
 }
 
@@ -135,6 +136,7 @@ async fn delete(
     let force = deletion.force.unwrap_or(false);
     let schedules = app.billing.schedules();
     schedules.delete(&level, force, author).await?;
+    app.acted(caller.name(), "schedule deleted", "schedule");
     Ok(StatusCode::NO_CONTENT)
 }
 

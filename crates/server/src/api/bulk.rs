@@ -11,8 +11,9 @@ use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, watch};
+use tollgate_core::Timestamp;
 use tollgate_core::id::BulkId;
-use tollgate_core::ports::Store;
+use tollgate_core::ports::{BulkOrigin, Store};
 use tollgate_dispatch::Wake;
 use tollgate_domains::payments::bulk::{BulkIntake, Format, Taken, Upload, UploadError};
 use utoipa::{IntoParams, ToSchema};
@@ -25,10 +26,13 @@ use super::error::ApiError;
 use super::extract::Query;
 use super::refusals::Starts;
 use super::words;
-use super::{App, bulk_views};
+use super::{App, bulk_errors, bulk_views};
+use crate::auth::Caller;
 
 /// At most this many files are uploaded at once; each holds a chunk in memory.
 const MAX_UPLOADS: usize = 8;
+/// The longest name of a file; the document says so, too.
+const MAX_NAME_CHARS: usize = 200;
 /// At most this much is read on after a refusal, in bytes and in time.
 const MAX_DRAINED: usize = 64 * 1024 * 1024;
 const DRAIN_TIME: Duration = Duration::from_secs(5);
@@ -61,6 +65,20 @@ impl Uploads {
 struct BulkResponse {
     #[schema(value_type = String)]
     batch_id: BulkId,
+    /// Only if the same file was sent before: when it was imported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    imported_at: Option<Timestamp>,
+}
+
+/// The last part of a file's name, whatever its sender's machine calls folders.
+fn file_name(name: &str) -> Result<String, ApiError> {
+    let name = name.rsplit(['/', '\\']).next().unwrap_or(name).trim();
+    let is_fine = !name.is_empty() && name.chars().count() <= MAX_NAME_CHARS;
+    if !is_fine || name.contains(char::is_control) {
+        let what = format!("must have 1 to {MAX_NAME_CHARS} characters and no control characters");
+        return Err(wrong("name", what));
+    }
+    Ok(name.to_owned())
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -70,6 +88,9 @@ struct UploadQuery {
     /// Format of a body of the type `application/octet-stream`.
     #[param(schema_with = words::upload_format)]
     format: Option<String>,
+    /// Name of the file, for people.
+    #[param(min_length = 1, max_length = 200, example = "salaries.csv")]
+    name: Option<String>,
 }
 
 /// Imports a file of payments of any size, one payment per line.
@@ -98,12 +119,17 @@ struct UploadQuery {
 )]
 async fn upload(
     State(app): State<App>,
+    caller: Caller,
     Query(query): Query<UploadQuery>,
     headers: HeaderMap,
     mut body: Body,
 ) -> Result<Response, ApiError> {
     let format = format(&headers, query.format.as_deref())?;
     let key = key(&headers)?;
+    let origin = BulkOrigin {
+        file_name: query.name.as_deref().map(file_name).transpose()?,
+        actor: Some(caller.name().to_owned()),
+    };
     let Ok(_seat) = app.uploads.room.try_acquire() else {
         let error = format!("{MAX_UPLOADS} uploads are already in progress; try again");
         let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error);
@@ -114,6 +140,9 @@ async fn upload(
         store: Arc::clone(&app.store),
         bulk: upload.bulk(),
     };
+    if let Some(bulk) = &given_up.bulk {
+        app.store.name_bulk(bulk, origin).await?;
+    }
     let mut closing = app.uploads.closing.clone();
     let taken = tokio::select! {
         taken = receive(upload, &mut body) => taken,
@@ -134,8 +163,18 @@ async fn upload(
     } else {
         StatusCode::ACCEPTED
     };
-    let batch_id = taken.bulk;
-    Ok((status, Json(BulkResponse { batch_id })).into_response())
+    let imported_at = if taken.repeat {
+        let known = app.store.bulk(&taken.bulk).await?;
+        known.and_then(|known| known.started_at)
+    } else {
+        app.acted(caller.name(), "file imported", taken.bulk.as_str());
+        None
+    };
+    let told = BulkResponse {
+        batch_id: taken.bulk,
+        imported_at,
+    };
+    Ok((status, Json(told)).into_response())
 }
 
 async fn closed(closing: &mut watch::Receiver<bool>) {
@@ -264,5 +303,5 @@ pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(upload))
         .routes(routes!(bulk_views::show))
-        .routes(routes!(bulk_views::errors))
+        .routes(routes!(bulk_errors::errors))
 }

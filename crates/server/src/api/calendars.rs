@@ -124,6 +124,7 @@ impl App {
         }
         let author = perhaps_because(caller, reason)?;
         let calendar = self.store.put_calendar(&name, text, author).await?;
+        self.acted(caller.name(), "calendar written", name.as_str());
         self.forecaster.forget();
         Ok(Json(self.told(calendar).await?))
     }

@@ -22,6 +22,7 @@ pub(super) enum Code {
     Conflict,
     IdConflict,
     ConfirmationRequired,
+    PreviewStale,
     BodyTooLarge,
     UrlTooLong,
     UnsupportedMediaType,
@@ -34,7 +35,7 @@ pub(super) enum Code {
 impl Code {
     /// All of them, in the order of their statuses; the table of docs/errors.md.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 20] = [
+    pub(super) const ALL: [Self; 21] = [
         Self::InvalidRequest,
         Self::ValidationFailed,
         Self::TokenRequired,
@@ -48,6 +49,7 @@ impl Code {
         Self::Conflict,
         Self::IdConflict,
         Self::ConfirmationRequired,
+        Self::PreviewStale,
         Self::BodyTooLarge,
         Self::UrlTooLong,
         Self::UnsupportedMediaType,
@@ -72,6 +74,7 @@ impl Code {
             Self::Conflict => "conflict",
             Self::IdConflict => "id_conflict",
             Self::ConfirmationRequired => "confirmation_required",
+            Self::PreviewStale => "preview_stale",
             Self::BodyTooLarge => "body_too_large",
             Self::UrlTooLong => "url_too_long",
             Self::UnsupportedMediaType => "unsupported_media_type",

@@ -116,6 +116,7 @@ async fn change(
     let (customer, reason) = changed(id, json_body(&headers, body)?)?;
     let author = perhaps_because(&caller, reason)?;
     app.billing.customers().change(&customer, author).await?;
+    app.acted(caller.name(), "customer changed", &customer.customer_id);
     Ok(Json(customer.into()))
 }
 

@@ -3,24 +3,27 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{DeadLetter, Intervened};
+use tollgate_core::ports::{Bookmark, Counted, DeadLetter, Intervened, Page};
 use tollgate_domains::payments;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::body::{Body, after_id, author, parse};
+use super::body::{Body, author, parse};
 use super::error::ApiError;
+use super::export::{List, rows};
 use super::extract::{Path, Query};
+use super::page::Asked;
 use super::payment_changes::Because;
 use super::payments::payment_id;
 use super::refusals::{Changes, Finds};
 use super::sight::Sights;
-use super::{App, page, words};
+use super::{App, words};
 use crate::auth::Caller;
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -31,23 +34,34 @@ struct ListQuery {
     #[serde(rename = "type")]
     #[param(example = "PAYMENT")]
     item_type: Option<String>,
-    /// The next page: after this id.
-    #[param(schema_with = words::id)]
+    /// Page token: the `next` of a page.
+    #[param(schema_with = words::bookmark)]
     after: Option<String>,
+    /// Page token: the `previous` of a page.
+    #[param(schema_with = words::bookmark)]
+    before: Option<String>,
     /// Default: 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
+    /// `json`: one page. `csv` or `ndjson`: the whole list as a file; `limit` does not apply.
+    #[param(schema_with = words::list_format)]
+    format: Option<String>,
 }
 
-/// Dead letters, sorted by id.
+/// Dead letters, newest due time first.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = DeadLetterList)]
 struct ListResponse {
     dead_letters: Vec<LetterResponse>,
     /// Page token: pass it as `after`. Null on the last page.
-    #[schema(value_type = Option<String>)]
-    next: Option<ItemId>,
+    next: Option<String>,
+    /// Page token: pass it as `before`. Null on the first page.
+    previous: Option<String>,
+    /// Number of dead letters of this type in the whole list, counted up to 10,000.
+    count: u64,
+    /// Whether there are more than `count`.
+    at_least: bool,
 }
 
 /// A dead letter: the item and the reason.
@@ -109,36 +123,89 @@ struct ReplayResponse {
     run: u32,
 }
 
-/// Dead letters: items that Tollgate has given up. Sorted by id.
+const LETTERS: List = List {
+    name: "dead-letters",
+    columns: &[
+        "itemType",
+        "id",
+        "status",
+        "amount",
+        "currency",
+        "lane",
+        "run",
+        "retryCount",
+        "lastError",
+        "due",
+    ],
+};
+
+/// Dead letters: items that Tollgate has given up. Newest due time first. Or exports the whole list as a file.
 #[utoipa::path(
     get, path = "/admin/dead-letters", operation_id = "listDeadLetters", tag = "worklists",
     params(ListQuery),
-    responses((status = 200, description = "One page.", body = ListResponse), Finds),
+    responses(
+        (status = 200, description = "One page, or the whole list.", content(
+            (ListResponse = "application/json"),
+            (String = "text/csv"),
+            (String = "application/x-ndjson"),
+        )),
+        Finds,
+    ),
 )]
 async fn list(
     State(app): State<App>,
     caller: Caller,
     Query(query): Query<ListQuery>,
-) -> Result<Json<ListResponse>, ApiError> {
-    let item_type = match query.item_type {
-        Some(name) => App::item_type_named(&name)?,
+) -> Result<Response, ApiError> {
+    let item_type = match &query.item_type {
+        Some(name) => App::item_type_named(name)?,
         None => payments::item_type(),
     };
-    let after = query.after.map(after_id).transpose()?;
-    let limit = page::limit(query.limit)?;
-    let page = app.store.dead_letters(&item_type, after.as_ref(), limit);
-    let page = page.await?;
-    let items: Vec<Item> = page
-        .items
-        .iter()
-        .map(|letter| Item::new(&item_type, &letter.id))
-        .collect();
-    let sights = Sights::of(&app, &caller, items.iter()).await?;
-    let told = |letter| LetterResponse::new(&item_type, letter, &sights);
-    Ok(Json(ListResponse {
-        dead_letters: page.items.into_iter().map(told).collect(),
-        next: page.next,
-    }))
+    let asked = query.read()?;
+    let Some(format) = asked.format else {
+        let page = app.letters(&caller, &item_type, &asked).await?;
+        let length = app.length(Counted::Dead(item_type)).await?;
+        return Ok(Json(ListResponse {
+            dead_letters: page.items,
+            next: page.next.map(|next| next.to_string()),
+            previous: page.previous.map(|previous| previous.to_string()),
+            count: length.count,
+            at_least: length.at_least,
+        })
+        .into_response());
+    };
+    let page = move |asked: Asked| {
+        let (app, caller, item_type) = (app.clone(), caller.clone(), item_type.clone());
+        async move {
+            let page = app.letters(&caller, &item_type, &asked).await?;
+            Ok((rows(&page.items)?, asked.on(page.next)))
+        }
+    };
+    LETTERS.whole(format, asked, page).await
+}
+
+impl ListQuery {
+    fn read(&self) -> Result<Asked, ApiError> {
+        let (after, before) = (self.after.as_deref(), self.before.as_deref());
+        Asked::read(after, before, self.limit, self.format.as_deref())
+    }
+}
+
+impl App {
+    async fn letters(
+        &self,
+        caller: &Caller,
+        item_type: &ItemType,
+        asked: &Asked,
+    ) -> Result<Page<LetterResponse, Bookmark>, ApiError> {
+        let from = asked.from.clone();
+        let page = self.store.dead_letters(item_type, from, asked.limit);
+        let page = page.await?;
+        let letters = page.items.iter();
+        let items: Vec<Item> = letters.map(|it| Item::new(item_type, &it.id)).collect();
+        let sights = Sights::of(self, caller, items.iter()).await?;
+        Ok(page.map(|letter| LetterResponse::new(item_type, letter, &sights)))
+    }
 }
 
 /// Replays a dead letter: executes it again now, as its next run.
@@ -165,6 +232,7 @@ async fn replay(
     let missing = || ApiError::not_found(format!("there is no {item}"));
     match app.store.replay(&item, author).await? {
         Intervened::Yes => {
+            app.acted(caller.name(), "replayed", &item.to_string());
             let view = app.store.item(&item).await?.ok_or_else(missing)?;
             Ok(Json(ReplayResponse {
                 item_type: item_type.to_string(),

@@ -17,6 +17,7 @@ use tollgate_domains::payments::IntakeError;
 use utoipa::ToSchema;
 
 use super::codes::Code;
+use super::job_views::PreviewResponse;
 
 #[derive(Debug)]
 pub(super) struct ApiError {
@@ -31,7 +32,7 @@ pub(super) struct Failure {
     /// False where another contract fixes the body to the letter.
     pub(super) names_request: bool,
     /// For operators, and never for clients.
-    why: Option<String>,
+    why: Option<Box<str>>,
 }
 
 impl Failure {
@@ -68,6 +69,10 @@ pub(super) struct ErrorBody {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(required = false)]
     details: BTreeMap<String, String>,
+    /// With the code `preview_stale`: the new preview, to confirm instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    preview: Option<Box<PreviewResponse>>,
 }
 
 /// A validation error in the form that the contract of status checks prescribes.
@@ -102,6 +107,7 @@ impl ApiError {
             code: Code::of(status),
             request_id: String::new(),
             details: BTreeMap::new(),
+            preview: None,
         };
         let failure = Failure {
             body,
@@ -121,7 +127,7 @@ impl ApiError {
         self
     }
     fn because(mut self, why: &str) -> Self {
-        self.failure.why = Some(why.to_owned());
+        self.failure.why = Some(why.into());
         self
     }
     /// Of an operation whose bodies may be larger than others'.
@@ -147,6 +153,12 @@ impl ApiError {
     /// A change whose effect must be confirmed first.
     pub(super) fn unconfirmed(error: impl Into<String>) -> Self {
         Self::conflict(error).coded(Code::ConfirmationRequired)
+    }
+    /// What was confirmed is not what would be done now.
+    pub(super) fn stale(error: impl Into<String>, preview: PreviewResponse) -> Self {
+        let mut stale = Self::conflict(error).coded(Code::PreviewStale);
+        stale.failure.body.preview = Some(Box::new(preview));
+        stale
     }
     pub(super) fn invalid(details: BTreeMap<String, String>) -> Self {
         let invalid = Self::new(StatusCode::BAD_REQUEST, "Validation failed");

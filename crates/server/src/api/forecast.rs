@@ -59,7 +59,7 @@ struct WhatIf {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Forecast)]
-struct Response {
+pub(super) struct Response {
     now: Timestamp,
     /// Forecast for the hypothetical items.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,17 +68,17 @@ struct Response {
     /// Forecast for the real queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    queue: Option<ShiftResponse>,
+    pub(super) queue: Option<ShiftResponse>,
     /// What keeps items that would be late from running earlier: `plan` or `hardLimit`; null if none would be late.
     #[schema(schema_with = words::binds)]
-    binds: Option<&'static str>,
+    pub(super) binds: Option<&'static str>,
     /// The lowest limit that would meet every deadline, with its plan. Null if every deadline is
     /// met already or no limit would suffice.
-    enough: Option<EnoughResponse>,
+    pub(super) enough: Option<EnoughResponse>,
     /// Why no estimate is available.
-    provisional: Option<Provisional>,
+    pub(super) provisional: Option<Provisional>,
     /// The forecast as one sentence.
-    verdict: String,
+    pub(super) verdict: String,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -97,9 +97,9 @@ struct FeedResponse {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Enough)]
-struct EnoughResponse {
-    max_per_second: u32,
-    max_per_window: u32,
+pub(super) struct EnoughResponse {
+    pub(super) max_per_second: u32,
+    pub(super) max_per_window: u32,
 }
 
 impl From<Enough> for EnoughResponse {
@@ -207,7 +207,7 @@ async fn of_feed(
 }
 
 /// What everything that waits would do.
-async fn of_queue(
+pub(super) async fn of_queue(
     app: &App,
     imagined: &LaneForecast,
     now: Timestamp,

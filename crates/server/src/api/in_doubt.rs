@@ -157,8 +157,10 @@ async fn resolve(
     } else {
         payments::resolution(request.outcome, request.sends)
     };
+    let actor = author.actor.clone();
     match app.store.resolve(&item, resolution, author).await? {
         Intervened::Yes => {
+            app.acted(&actor, "resolved", &item.to_string());
             let told = as_it_is(&app, &caller, &item_type, &id).await?;
             Ok(told.into_response())
         }

@@ -1,5 +1,5 @@
-//! `POST /admin/in-doubt/ask`: has payments in doubt asked about at their gateways, one or all of a day.
-//! An answer that is evidence ends the doubt; everything else leaves it.
+//! `POST /admin/in-doubt/ask`: has payments in doubt asked about at their banks, or by the services of status checks; one
+//! or all of a day. An answer that is evidence ends the doubt; everything else leaves it.
 
 use axum::Json;
 use axum::extract::State;
@@ -19,11 +19,13 @@ use utoipa_axum::routes;
 
 use super::App;
 use super::accounts::Day;
+use super::ask_banks::ask_banks;
 use super::body::{Body, parse, wrong};
 use super::error::ApiError;
 use super::refusals::Starts;
 use super::status_checks::{new_id, not_started};
 use crate::auth::Caller;
+use crate::config::AskWhom;
 
 /// At most this many are read at a time, and at most `MOST` are asked about.
 const PAGE: u32 = 100;
@@ -43,26 +45,35 @@ struct AskRequest {
     zone: Option<String>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = InDoubtQuestions)]
 struct AskResponse {
-    /// Number of payments being checked.
+    /// Number of payments to ask about.
     payments: usize,
+    /// Number of payments that their bank was asked about. Null with `in_doubt.ask = "services"`.
+    asked: Option<usize>,
+    /// Number of answers that say something about the payment.
+    answered: Option<usize>,
+    /// Number of payments that their bank has executed: they are no longer in doubt within seconds.
+    resolved: Option<usize>,
+    /// Payments that were not asked about within 20 seconds. Pass them as `paymentIds` to go on.
+    left: Vec<String>,
     /// Started status checks. See `GET /payments/check-status/{workflowId}` for their progress.
     workflow_ids: Vec<String>,
 }
 
-/// Starts status checks for payments in doubt.
+/// Asks the banks about payments in doubt. With `in_doubt.ask = "services"`, starts status checks instead.
 ///
-/// If the gateway names the payment and answers `completed`, the payment is no longer in doubt. Any
-/// other answer changes nothing.
+/// Each question takes a turn in the bank's lane. If the bank has executed the payment, it is no longer in doubt. Any
+/// other answer changes nothing. 502 if no payment could be asked about; the error says why.
 #[utoipa::path(
     post, path = "/admin/in-doubt/ask", operation_id = "askInDoubt", tag = "worklists",
     request_body = AskRequest,
     responses(
+        (status = 200, description = "The banks were asked, or no payment of that day is in doubt.", body = AskResponse),
         (status = 202, description = "The status checks have started.", body = AskResponse),
-        (status = 200, description = "No payment of that day is in doubt.", body = AskResponse),
+        (status = 502, description = "Nothing was asked; the error says why.", body = super::error::ErrorBody),
         Starts,
     ),
 )]
@@ -81,33 +92,62 @@ async fn ask(
             app.in_doubt_on(&Day { date, zone }).await?
         }
     };
+    if ids.is_empty() {
+        return Ok(Json(AskResponse::default()).into_response());
+    }
+    match app.ask {
+        AskWhom::Bank => from_banks(&app, &caller, &ids).await,
+        AskWhom::Services => by_services(&app, &caller, &ids).await,
+    }
+}
+
+async fn from_banks(app: &App, caller: &Caller, ids: &[String]) -> Result<Response, ApiError> {
+    note(app, caller, format!("{} payments, their banks", ids.len())).await?;
+    let told = ask_banks(app, caller.name(), ids).await?;
+    if told.payments == 0 {
+        let error = "none of these payments is in doubt";
+        return Err(ApiError::conflict(error));
+    }
+    let told = told.must_have_asked()?;
+    let answer = AskResponse {
+        payments: told.payments,
+        asked: Some(told.asked),
+        answered: Some(told.answered),
+        resolved: Some(told.resolved),
+        left: told.left,
+        workflow_ids: vec![],
+    };
+    Ok(Json(answer).into_response())
+}
+
+async fn by_services(app: &App, caller: &Caller, ids: &[String]) -> Result<Response, ApiError> {
     let mut workflow_ids = vec![];
     for some in ids.chunks(MAX_PAYMENTS) {
         let id = new_id();
         let check = FlowId::new(&id);
-        // Before they are asked: what ends a doubt has a name behind it.
-        let entry = NewAudit {
-            action: "IN_DOUBT_ASKED".to_owned(),
-            actor: caller.name().to_owned(),
-            detail: format!("{} payments, by {id}", some.len()),
-            ..NewAudit::default()
-        };
-        app.store.write_audit(entry).await?;
+        note(app, caller, format!("{} payments, by {id}", some.len())).await?;
         let started = app.status_checks.resolve(&check, some.to_vec()).await;
         started.map_err(|error| not_started(&id, error))?;
         workflow_ids.push(id);
     }
-    let status = if ids.is_empty() {
-        StatusCode::OK
-    } else {
-        StatusCode::ACCEPTED
-    };
-    let payments = ids.len();
     let answer = AskResponse {
-        payments,
+        payments: ids.len(),
         workflow_ids,
+        ..AskResponse::default()
     };
-    Ok((status, Json(answer)).into_response())
+    Ok((StatusCode::ACCEPTED, Json(answer)).into_response())
+}
+
+/// Before they are asked: what ends a doubt has a name behind it.
+async fn note(app: &App, caller: &Caller, detail: String) -> Result<(), ApiError> {
+    app.acted(caller.name(), "asked about payments in doubt", &detail);
+    let entry = NewAudit {
+        action: "IN_DOUBT_ASKED".to_owned(),
+        actor: caller.name().to_owned(),
+        detail,
+        ..NewAudit::default()
+    };
+    Ok(app.store.write_audit(entry).await?)
 }
 
 impl App {

@@ -2,12 +2,13 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
-use tollgate_core::ports::{AtRisk, DoubtOrder, ItemView};
+use tollgate_core::ports::{AtRisk, ByTime, DoubtOrder, ItemView, Page, PageFrom};
 use tollgate_domains::payments;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -15,9 +16,10 @@ use utoipa_axum::routes;
 
 use super::body::{after_id, wrong};
 use super::error::ApiError;
+use super::export::{Format, List, rows};
 use super::extract::Query;
 use super::in_doubt::of_money;
-use super::page::bookmark;
+use super::page::{bookmark, page_from};
 use super::refusals::Finds;
 use super::sight::Sight;
 use super::{App, words};
@@ -25,7 +27,7 @@ use crate::auth::Caller;
 
 const PAGE: u32 = 100;
 
-#[derive(Debug, Default, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ListQuery {
@@ -33,16 +35,23 @@ struct ListQuery {
     #[serde(rename = "type")]
     #[param(example = "PAYMENT")]
     item_type: Option<String>,
-    /// What comes first; by id if not given. `largest` needs a currency.
+    /// What comes first. `newest` (default) and `oldest`: by the time since when it is in doubt. `largest` needs a
+    /// currency. `id`: sorted by id.
     #[param(schema_with = words::doubt_order)]
     order: Option<String>,
     /// Required with `order=largest`, and only allowed there: amounts in different currencies
     /// cannot be compared.
     #[param(pattern = "^[A-Z]{3}$")]
     currency: Option<String>,
-    /// Page token: the `next` of the previous page.
+    /// Page token: the `next` of a page.
     #[param(max_length = 160)]
     after: Option<String>,
+    /// Page token: the `previous` of a page. Not with `order=id`.
+    #[param(max_length = 160)]
+    before: Option<String>,
+    /// `json`: one page. `csv` or `ndjson`: the whole list as a file.
+    #[param(schema_with = words::list_format)]
+    format: Option<String>,
 }
 
 /// Items in doubt, and their total amounts.
@@ -51,9 +60,13 @@ struct ListQuery {
 #[schema(as = InDoubtList)]
 struct ListResponse {
     at_risk: Vec<RiskResponse>,
+    /// Number of items of this type in doubt.
+    count: u64,
     items: Vec<DoubtResponse>,
     /// Page token: pass it as `after`. Null on the last page.
     next: Option<String>,
+    /// Page token: pass it as `before`. Null on the first page and with `order=id`.
+    previous: Option<String>,
 }
 
 /// Amount in doubt in one currency.
@@ -129,65 +142,130 @@ impl DoubtResponse {
     }
 }
 
-/// Items in doubt: sent, outcome unknown. Paged.
+const IN_DOUBT: List = List {
+    name: "in-doubt",
+    columns: &[
+        "itemType",
+        "id",
+        "amount",
+        "currency",
+        "lane",
+        "firstSent",
+        "lastSent",
+        "sends",
+        "questions",
+        "lastHeard",
+        "nextAt",
+    ],
+};
+
+/// Items in doubt: sent, outcome unknown. Newest first. Or exports the whole list as a file.
 #[utoipa::path(
     get, path = "/admin/in-doubt", operation_id = "listInDoubt", tag = "worklists",
     params(ListQuery),
-    responses((status = 200, description = "One page.", body = ListResponse), Finds),
+    responses(
+        (status = 200, description = "One page, or the whole list.", content(
+            (ListResponse = "application/json"),
+            (String = "text/csv"),
+            (String = "application/x-ndjson"),
+        )),
+        Finds,
+    ),
 )]
 async fn list(
     State(app): State<App>,
     caller: Caller,
     Query(query): Query<ListQuery>,
-) -> Result<Json<ListResponse>, ApiError> {
+) -> Result<Response, ApiError> {
     let item_type = match &query.item_type {
         Some(name) => of_money(name)?,
         None => payments::item_type(),
     };
-    let (ids, next) = app.doubts(&item_type, &query).await?;
-    let mut items = vec![];
-    for id in &ids {
-        let view = app.store.item(&Item::new(&item_type, id)).await?;
-        items.extend(view.map(|view| {
-            let sight = Sight::on(&caller, &view);
-            DoubtResponse::of(view, &sight)
-        }));
+    if let Some(format) = Format::parse(query.format.as_deref())? {
+        let page = move |query: ListQuery| {
+            let (app, caller, item_type) = (app.clone(), caller.clone(), item_type.clone());
+            async move {
+                let page = app.doubts(&item_type, &query).await?;
+                let lines = app.doubt_lines(&caller, &item_type, page.items).await?;
+                let (after, before) = (page.next, None);
+                let next = after.is_some().then_some(ListQuery {
+                    after,
+                    before,
+                    ..query
+                });
+                Ok((rows(&lines)?, next))
+            }
+        };
+        return IN_DOUBT.whole(format, query, page).await;
     }
+    let page = app.doubts(&item_type, &query).await?;
+    let items = app.doubt_lines(&caller, &item_type, page.items).await?;
     let at_risk = app.store.at_risk(&item_type).await?;
     Ok(Json(ListResponse {
+        count: at_risk.iter().map(|risk| risk.count).sum(),
         at_risk: at_risk.into_iter().map(RiskResponse::from).collect(),
         items,
-        next,
-    }))
+        next: page.next,
+        previous: page.previous,
+    })
+    .into_response())
 }
 
 impl App {
-    /// A page of ids, and where the next one begins.
+    /// A page of ids, and where the ones beside it begin.
     async fn doubts(
         &self,
         item_type: &ItemType,
         query: &ListQuery,
-    ) -> Result<(Vec<ItemId>, Option<String>), ApiError> {
+    ) -> Result<Page<ItemId, String>, ApiError> {
         let Some(order) = order_in(query)? else {
+            if query.before.is_some() {
+                return Err(wrong("before", "is not allowed with order=id"));
+            }
             let after = query.after.clone().map(after_id).transpose()?;
             let ids = self.store.in_doubt(item_type, after.as_ref(), PAGE).await?;
             let is_full = ids.len() == PAGE as usize;
-            let next = ids.last().filter(|_| is_full).map(ToString::to_string);
-            return Ok((ids, next));
+            return Ok(Page {
+                next: ids.last().filter(|_| is_full).map(ToString::to_string),
+                items: ids,
+                previous: None,
+            });
         };
-        let after = query.after.as_deref().map(bookmark).transpose()?;
-        let page = self.store.in_doubt_by(item_type, order, after, PAGE);
-        let page = page.await?;
-        Ok((page.items, page.next.map(|next| next.to_string())))
+        let (after, before) = (query.after.as_deref(), query.before.as_deref());
+        let from: PageFrom<_> = page_from(after, before, bookmark)?;
+        let page = self.store.in_doubt_by(item_type, order, from, PAGE).await?;
+        Ok(Page {
+            items: page.items,
+            next: page.next.map(|next| next.to_string()),
+            previous: page.previous.map(|previous| previous.to_string()),
+        })
+    }
+
+    async fn doubt_lines(
+        &self,
+        caller: &Caller,
+        item_type: &ItemType,
+        ids: Vec<ItemId>,
+    ) -> Result<Vec<DoubtResponse>, ApiError> {
+        let mut lines = vec![];
+        for id in &ids {
+            let view = self.store.item(&Item::new(item_type, id)).await?;
+            lines.extend(view.map(|view| {
+                let sight = Sight::on(caller, &view);
+                DoubtResponse::of(view, &sight)
+            }));
+        }
+        Ok(lines)
     }
 }
 
 /// None is the order of ids.
 fn order_in(query: &ListQuery) -> Result<Option<DoubtOrder>, ApiError> {
     let currency = query.currency.as_deref();
-    match (query.order.as_deref().unwrap_or("id"), currency) {
+    match (query.order.as_deref().unwrap_or("newest"), currency) {
         ("id", None) => Ok(None),
-        ("oldest", None) => Ok(Some(DoubtOrder::Oldest)),
+        ("newest", None) => Ok(Some(DoubtOrder::ByTime(ByTime::Newest))),
+        ("oldest", None) => Ok(Some(DoubtOrder::ByTime(ByTime::Oldest))),
         ("largest", Some(code)) => {
             let known = Currency::from_code(code);
             let known = known.ok_or_else(|| wrong("currency", "must be an ISO 4217 code"))?;
@@ -198,8 +276,10 @@ fn order_in(query: &ListQuery) -> Result<Option<DoubtOrder>, ApiError> {
             let what = "is required: amounts in different currencies cannot be compared";
             Err(wrong("currency", what))
         }
-        ("id" | "oldest", Some(_)) => Err(wrong("currency", "is only allowed with order=largest")),
-        _ => Err(wrong("order", "must be id, oldest or largest")),
+        ("id" | "newest" | "oldest", Some(_)) => {
+            Err(wrong("currency", "is only allowed with order=largest"))
+        }
+        _ => Err(wrong("order", "must be newest, oldest, largest or id")),
     }
 }
 
@@ -222,13 +302,15 @@ mod tests {
 
     #[test]
     fn an_order_by_amount_says_in_which_currency() {
+        let by = |time| Ok(Some(DoubtOrder::ByTime(time)));
         let dollars = DoubtOrder::Largest {
             currency: "USD".to_owned(),
         };
         let table = [
-            (None, None, Ok(None)),
+            (None, None, by(ByTime::Newest)),
             (Some("id"), None, Ok(None)),
-            (Some("oldest"), None, Ok(Some(DoubtOrder::Oldest))),
+            (Some("newest"), None, by(ByTime::Newest)),
+            (Some("oldest"), None, by(ByTime::Oldest)),
             (Some("largest"), Some("USD"), Ok(Some(dollars))),
             (Some("largest"), None, Err(())),
             (Some("largest"), Some("US\0"), Err(())),

@@ -40,6 +40,7 @@ async fn cancel(
 ) -> Result<Json<InvoiceResponse>, ApiError> {
     let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
     app.billing.cancel(&invoice_id(&id)?, author).await?;
+    app.acted(caller.name(), "invoice cancelled", &id);
     told(&app, &id).await
 }
 
@@ -78,6 +79,7 @@ async fn correct(
     app.billing
         .correct(&invoice_id(&id)?, money, author)
         .await?;
+    app.acted(caller.name(), "invoice corrected", &id);
     told(&app, &id).await
 }
 
@@ -146,6 +148,7 @@ async fn settle(
     app.billing
         .settle(&invoice_id(&id)?, reference, author)
         .await?;
+    app.acted(caller.name(), "invoice settled", &id);
     told(&app, &id).await
 }
 

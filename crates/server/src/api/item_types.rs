@@ -210,8 +210,14 @@ async fn change(
         app.may_move_to(&name, queue).await?;
     }
     let author = author(&caller, request.reason)?;
+    let act = match change.enabled {
+        Some(true) => "item type enabled",
+        Some(false) => "item type disabled",
+        None => "item type changed",
+    };
     let changed = change_item_type(&*app.store, &name, &change, author).await?;
     app.forecaster.forget();
+    app.acted(caller.name(), act, name.as_str());
     Ok(Json(ItemTypeResponse::new(&name, changed)))
 }
 

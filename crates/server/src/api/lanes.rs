@@ -112,12 +112,18 @@ async fn change(
     author: Author,
 ) -> Result<Json<ConfigResponse>, ApiError> {
     let name = app.lane_named(Some(lane)).await?.name;
+    let act = match pause {
+        Some(_) => "lane paused",
+        None => "lane resumed",
+    };
     let change = LaneChange {
         pause: Some(pause),
         ..LaneChange::default()
     };
+    let actor = author.actor.clone();
     let lane = app.store.change_lane(&name, change, author).await?;
     app.forecaster.forget();
+    app.acted(&actor, act, name.as_str());
     Ok(Json(ConfigResponse::new(
         lane,
         app.store.now().await?,
@@ -171,6 +177,7 @@ async fn replan(
     } else {
         let author = author(&caller, request.reason)?;
         let shift = app.planner.replan(&lane.name, way, author).await?;
+        app.acted(caller.name(), "lane replanned", lane.name.as_str());
         app.forecaster.forget();
         shift
     };

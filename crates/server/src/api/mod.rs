@@ -3,12 +3,18 @@
 
 mod access;
 mod accounts;
+mod acts;
+mod adjust;
+mod ask_banks;
 mod audit;
 mod bank_ask;
 mod billing_schedules;
 mod body;
 mod bulk;
+mod bulk_deadlines;
+mod bulk_errors;
 mod bulk_list;
+mod bulk_since;
 mod bulk_views;
 mod calendar_body;
 mod calendars;
@@ -18,20 +24,30 @@ mod customers;
 mod dead_letters;
 mod document;
 mod error;
+mod events;
+mod export;
 mod extract;
+mod feeds;
 mod forecast;
 mod foreseen;
 mod health;
+mod held;
 mod in_doubt;
 mod in_doubt_ask;
 mod in_doubt_list;
 mod invoice_changes;
 mod invoice_list;
+mod invoice_newest;
 mod invoice_occurrences;
 mod invoices;
 mod item_types;
+mod job_list;
+mod job_request;
+mod job_views;
+mod jobs;
 mod lanes;
 mod limits;
+mod needs_you;
 mod news;
 mod nodes;
 mod now;
@@ -39,7 +55,10 @@ mod origin;
 mod page;
 mod payment_body;
 mod payment_changes;
+mod payment_export;
 mod payment_list;
+mod payment_newest;
+mod payment_search;
 mod payments;
 mod picture;
 mod rate_limit;
@@ -70,14 +89,16 @@ use tollgate_core::ports::Store;
 use tollgate_dispatch::{Forecaster, Planner};
 use tollgate_domains::invoices::{Billing, ChecksInForce};
 use tollgate_domains::notifications::Receiver;
-use tollgate_domains::payments::{Bank, Intake, Routes, RulesInForce};
+use tollgate_domains::payments::{Bank, DEFAULT_GATEWAY, Intake, Routes, RulesInForce};
 use tollgate_domains::status_checks::StatusCheckService;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::asking::Asking;
 use crate::auth::Tokens;
+use crate::config::AskWhom;
 use crate::engines::Readiness;
 use crate::leadership::Nodes;
+use crate::needs_you::NeedsYou;
 use crate::pulse::Pulse;
 use crate::totals::Totals;
 use crate::write_check::WriteCheck;
@@ -113,12 +134,15 @@ pub(crate) struct App {
     pub(crate) asking: Arc<Asking>,
     /// Read anew when somebody asks for it.
     pub(crate) config_file: Option<PathBuf>,
+    /// Who is asked about payments in doubt.
+    pub(crate) ask: AskWhom,
     /// Whether a payment in doubt is resolved by two persons only.
     pub(crate) two_persons: bool,
     /// The lane of the payments' bank.
     pub(crate) lane: LaneName,
     pub(crate) pulse: Arc<Pulse>,
     pub(crate) totals: Arc<Totals>,
+    pub(crate) needs_you: Arc<NeedsYou>,
     /// Whether anything can be written.
     pub(crate) writes: Arc<WriteCheck>,
     /// Whether flows can be started.
@@ -133,6 +157,23 @@ impl App {
         let name = name.map_or_else(|| self.lane.clone(), LaneName::new);
         let lane = self.store.lane(&name).await?;
         lane.ok_or_else(|| ApiError::not_found(format!("there is no lane \"{name}\"")))
+    }
+}
+
+impl App {
+    /// Where no gateways are configured, their names are the bank's own, and any may be asked for.
+    fn gateway_named(&self, name: &str) -> Result<(), ApiError> {
+        let others = &self.routes.gateways;
+        if others.is_empty() || name == DEFAULT_GATEWAY || others.contains_key(name) {
+            return Ok(());
+        }
+        let names: Vec<&str> = std::iter::once(DEFAULT_GATEWAY)
+            .chain(others.keys().map(String::as_str))
+            .collect();
+        Err(ApiError::not_found(format!(
+            "unknown gateway {name:?}; configured: {}",
+            names.join(", ")
+        )))
     }
 }
 
@@ -155,17 +196,23 @@ fn resources() -> OpenApiRouter<App> {
         .merge(rate_limit::router())
         .merge(forecast::router())
         .merge(lanes::router())
+        .merge(adjust::router())
         .merge(storms::router())
         .merge(bank_ask::router())
         .merge(now::router())
         .merge(nodes::router())
         .merge(calendars::router())
         .merge(item_types::router())
+        .merge(needs_you::router())
+        .merge(held::router())
         .merge(in_doubt::router())
         .merge(in_doubt_list::router())
         .merge(in_doubt_ask::router())
         .merge(rules::router())
+        .merge(jobs::router())
         .merge(dead_letters::router())
+        .merge(feeds::router())
+        .merge(events::router())
         .merge(accounts::router())
         .merge(audit::router())
         .merge(certificate::router())

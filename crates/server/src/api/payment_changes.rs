@@ -182,11 +182,14 @@ async fn answer(
     app: &App,
     caller: &Caller,
     id: &str,
-    verb: &str,
+    verb: &'static str,
     done: Intervened,
 ) -> Result<Json<PaymentResponse>, ApiError> {
     match done {
-        Intervened::Yes => told(app, caller, id).await,
+        Intervened::Yes => {
+            app.acted(caller.name(), verb, id);
+            told(app, caller, id).await
+        }
         Intervened::NoSuchItem => {
             let request = app.store.request(&payments::item(&payment_id(id)?)).await?;
             Err(match request {

@@ -1,16 +1,18 @@
-//! `GET /payments`: page by page, by status, lane and batch.
+//! `GET /payments`: page by page, the newest first or by id, by what an index serves, and narrowed by the rest.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::id::{BulkId, ItemId, LaneName};
 use tollgate_core::item::QueueStatus;
+use tollgate_core::job::JobFilter;
 use tollgate_core::ports::{
-    Page, RecordLine, RecordsWanted, RequestState, RequestView, RequestsWanted,
+    Bookmark, ListKey, RecordLine, RecordsWanted, RequestState, RequestView, RequestsWanted,
 };
 use tollgate_dispatch::{LaneForecast, foresee_line};
 use tollgate_domains::payments::{self, PaymentStatus};
@@ -20,49 +22,112 @@ use utoipa_axum::routes;
 
 use super::body::{after_id, wrong};
 use super::error::ApiError;
+use super::export::Format;
 use super::extract::Query;
 use super::foreseen::Provisional;
-use super::refusals::Reads;
-use super::{App, page, words};
+use super::job_request::FilterRequest;
+use super::payment_newest::Newest;
+use super::refusals::Finds;
+use super::{App, bulk_views, page, words};
+use crate::auth::Caller;
 
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
-struct ListQuery {
+pub(super) struct ListQuery {
     /// Only those with this status.
     #[param(schema_with = words::payment_status)]
     status: Option<String>,
     /// Filter by lane.
     #[param(example = "default")]
     lane: Option<String>,
+    /// Filter by gateway: the one chosen when the payment was accepted.
+    #[param(max_length = 200)]
+    gateway: Option<String>,
     /// Filter by import: its `batchId`.
     batch: Option<String>,
-    /// The next page: after this id.
-    #[param(schema_with = words::id)]
+    /// Filter by currency.
+    #[param(pattern = "^[A-Z]{3}$", example = "USD")]
+    currency: Option<String>,
+    /// Smallest amount; needs `currency`.
+    #[param(example = "10.00")]
+    min_amount: Option<String>,
+    /// Largest amount; needs `currency`.
+    #[param(example = "1000.00")]
+    max_amount: Option<String>,
+    /// Accepted at this time or later, such as `2026-11-16T16:00:00Z`.
+    accepted_from: Option<String>,
+    /// Accepted before this time.
+    accepted_to: Option<String>,
+    /// Whether the deadline has passed before the payment ended.
+    late: Option<bool>,
+    /// Whether the payment is held.
+    held: Option<bool>,
+    /// Only payments that will miss their deadline as things stand. Not with `order=id`.
+    #[serde(default)]
+    at_risk: bool,
+    /// Account of the debtor or the creditor, complete.
+    #[param(max_length = 200)]
+    account: Option<String>,
+    /// Filter by reference.
+    #[param(max_length = 200)]
+    reference: Option<String>,
+    /// `newest` (default): newest first. `id`: sorted by id, the default with `batch`, `csv` and `ndjson`.
+    #[param(schema_with = words::list_order)]
+    order: Option<String>,
+    /// Page token: the `next` of a page.
+    #[param(schema_with = words::page_token)]
     after: Option<String>,
+    /// Page token: the `previous` of a page. Not with `order=id`.
+    #[param(schema_with = words::page_token)]
+    before: Option<String>,
     /// Default: 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
+    /// `json`: one page. `csv` or `ndjson`: the whole list as a file, with accounts; `limit` does not apply.
+    #[param(schema_with = words::list_format)]
+    format: Option<String>,
 }
 
-/// Payments, sorted by id.
+pub(super) const NEWEST: &str = "newest";
+pub(super) const BY_ID: &str = "id";
+
+/// One page of payments.
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 #[schema(as = PaymentList)]
-struct ListResponse {
-    payments: Vec<LineResponse>,
-    /// Page token: pass it as `after`. Null on the last page. A page may be short, or empty, and
-    /// still have a next page.
-    #[schema(value_type = Option<String>)]
-    next: Option<ItemId>,
+pub(super) struct ListResponse {
+    pub(super) payments: Vec<LineResponse>,
+    #[schema(schema_with = words::list_order)]
+    pub(super) order: &'static str,
+    /// Page token: pass it as `after`. Null on the last page.
+    pub(super) next: Option<String>,
+    /// Page token: pass it as `before`. Null on the first page and with `order=id`.
+    pub(super) previous: Option<String>,
+    /// False if the search stopped before the page was full: continue with `next`.
+    pub(super) complete: bool,
+    /// If the search stopped: payments accepted earlier, or with `order=id` those with a greater id, were not looked at.
+    pub(super) scanned_to: Option<String>,
+    /// Number of payments in the whole list. Null if it would have to look at each of many.
+    pub(super) count: Option<u64>,
+    /// Whether there are more than `count`.
+    pub(super) at_least: bool,
+}
+
+/// Where a page by time begins.
+pub(super) struct Place {
+    pub(super) key: ListKey,
+    /// The page lies before it, not behind it.
+    pub(super) newer: bool,
 }
 
 /// One payment of a list.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PaymentLine)]
-struct LineResponse {
+pub(super) struct LineResponse {
     #[schema(value_type = String, example = "pay_001")]
-    payment_id: ItemId,
+    pub(super) payment_id: ItemId,
     #[schema(schema_with = words::payment_status)]
     status: String,
     #[schema(example = "125.50")]
@@ -86,18 +151,31 @@ struct LineResponse {
     provisional: Option<Provisional>,
     /// Time at which it was accepted.
     created_at: Timestamp,
+    /// Has not ended, and will miss its deadline as things stand.
+    #[serde(skip)]
+    at_risk: bool,
 }
 
 /// What is foreseen for the lanes of a page.
-type Forecasts = HashMap<LaneName, Option<Arc<LaneForecast>>>;
+pub(super) type Forecasts = HashMap<LaneName, Option<Arc<LaneForecast>>>;
 
 impl LineResponse {
-    fn new(record: RecordLine, forecasts: &Forecasts, now: Timestamp) -> Self {
+    pub(super) fn is_at_risk(&self) -> bool {
+        self.at_risk
+    }
+
+    pub(super) fn new(record: RecordLine, forecasts: &Forecasts, now: Timestamp) -> Self {
         let lane = forecasts.get(&record.lane).and_then(Option::as_deref);
         let (foreseen, meets_deadline) = foresee_line(&record, &payments::item_type(), lane, now);
         let foreseen = foreseen.filter(|_| record.deadline.is_some());
         let untold = foreseen.and_then(|foreseen| foreseen.sent.err());
+        let may_run = matches!(
+            record.queue_status,
+            QueueStatus::Ready | QueueStatus::Claimed | QueueStatus::Dispatched
+        );
+        let at_risk = meets_deadline == Some(false) && may_run && !record.has_ended;
         Self {
+            at_risk: at_risk && !record.was_sent,
             payment_id: record.id,
             status: record.status,
             amount: record.money.decimal(),
@@ -134,60 +212,182 @@ impl From<RequestView> for LineResponse {
             meets_deadline: None,
             provisional: None,
             created_at: request.accepted_at,
+            at_risk: false,
         }
     }
 }
 
-/// Lists payments, paged, including accepted payments without a slot yet.
+/// Lists payments, newest first, including accepted payments without a slot yet. Or exports the whole list as a file.
+///
+/// Status, held, import, account, reference and time are found by an index; of up to 10,000 found the page is exact.
+/// Lane, gateway, amount, lateness and risk narrow the search, which stops after 20,000 payments: then `complete` is false
+/// and `next` continues it.
 #[utoipa::path(
     get, path = "/payments", operation_id = "listPayments", tag = "payments",
     params(ListQuery),
-    responses((status = 200, description = "One page, sorted by id.", body = ListResponse), Reads),
+    responses(
+        (status = 200, description = "One page, or the whole list.", content(
+            (ListResponse = "application/json"),
+            (String = "text/csv"),
+            (String = "application/x-ndjson"),
+        )),
+        Finds,
+    ),
 )]
 async fn list(
     State(app): State<App>,
+    caller: Caller,
     Query(query): Query<ListQuery>,
-) -> Result<Json<ListResponse>, ApiError> {
-    let wanted = RecordsWanted {
-        item_type: payments::item_type(),
-        status: query.status.map(known).transpose()?,
-        lane: query.lane.map(LaneName::new),
-        owner: None,
-        bulk: query.batch.map(BulkId::new),
-        after: query.after.map(after_id).transpose()?,
-        limit: page::limit(query.limit)?,
-    };
-    // Requests first: one that is planned meanwhile is then seen as a payment, too, and told once.
-    let requests = match requests_wanted(&wanted) {
-        Some(wanted) => app.store.requests(wanted).await?,
-        None => vec![],
-    };
-    let limit = wanted.limit;
-    let page = app.store.records(wanted).await?;
-    let mut forecasts = Forecasts::new();
-    for line in page.items.iter().filter(|line| line.deadline.is_some()) {
-        if !forecasts.contains_key(&line.lane) {
-            let foreseen = app.forecaster.lane(&line.lane).await?;
-            forecasts.insert(line.lane.clone(), foreseen);
+) -> Result<Response, ApiError> {
+    match Format::parse(query.format.as_deref())? {
+        Some(format) => app.export_payments(caller, query, format).await,
+        None => Ok(Json(app.payments(&query).await?).into_response()),
+    }
+}
+
+impl ListQuery {
+    /// None if the list is by id.
+    pub(super) async fn newest(&self, app: &App) -> Result<Option<Newest>, ApiError> {
+        let by_id = self.batch.is_some() || self.format.is_some();
+        let is_newest = match self.order.as_deref() {
+            None => !by_id,
+            Some(BY_ID) => false,
+            Some(NEWEST) if self.batch.is_some() => {
+                return Err(wrong("order", "must be id with batch"));
+            }
+            Some(NEWEST) => true,
+            Some(_) => return Err(wrong("order", "must be newest or id")),
+        };
+        if !is_newest {
+            let only = [("before", self.before.is_some()), ("atRisk", self.at_risk)];
+            return match only.into_iter().find(|(_, is_given)| *is_given) {
+                Some((field, _)) => Err(wrong(field, "is not allowed with order=id")),
+                None => Ok(None),
+            };
+        }
+        let status = match &self.status {
+            None if self.at_risk => Some(PaymentStatus::Scheduled.as_str().to_owned()),
+            status => status.clone(),
+        };
+        let wanted = RecordsWanted {
+            status: status.clone(),
+            after: None,
+            ..self.wanted(app).await?
+        };
+        let filter = JobFilter {
+            status,
+            lane: wanted.lane.clone(),
+            ..self.narrowed(app).await?.unwrap_or_default()
+        };
+        Ok(Some(Newest {
+            filter,
+            at_risk: self.at_risk,
+            place: self.place()?,
+            wanted,
+        }))
+    }
+
+    fn place(&self) -> Result<Option<Place>, ApiError> {
+        let (field, token, newer) = match (&self.after, &self.before) {
+            (None, None) => return Ok(None),
+            (Some(_), Some(_)) => return Err(wrong("before", "is not allowed with after")),
+            (Some(after), None) => ("after", after, false),
+            (None, Some(before)) => ("before", before, true),
+        };
+        let what = "must be a page token of the same list, unchanged";
+        let key = Bookmark::parse(token).and_then(|it| ListKey::at_bookmark(&it));
+        let key = key.ok_or_else(|| wrong(field, what))?;
+        Ok(Some(Place { key, newer }))
+    }
+
+    fn is_by_time(&self) -> bool {
+        match self.order.as_deref() {
+            None => self.batch.is_none() && self.format.is_none(),
+            Some(order) => order == NEWEST,
         }
     }
-    let now = app.store.now().await?;
-    Ok(Json(merged(requests, page, &forecasts, now, limit)))
+
+    pub(super) async fn wanted(&self, app: &App) -> Result<RecordsWanted, ApiError> {
+        if let Some(lane) = &self.lane {
+            app.lane_named(Some(lane.clone())).await?;
+        }
+        if let Some(batch) = &self.batch {
+            bulk_views::found(app, batch).await?;
+        }
+        Ok(RecordsWanted {
+            item_type: payments::item_type(),
+            status: self.status.clone().map(known).transpose()?,
+            lane: self.lane.clone().map(LaneName::new),
+            owner: None,
+            bulk: self.batch.clone().map(BulkId::new),
+            after: match &self.after {
+                Some(after) if !self.is_by_time() => Some(after_id(after.clone())?),
+                Some(_) | None => None,
+            },
+            limit: page::limit(self.limit)?,
+        })
+    }
+
+    /// What no index serves.
+    pub(super) async fn narrowed(&self, app: &App) -> Result<Option<JobFilter>, ApiError> {
+        let filter = FilterRequest {
+            currency: self.currency.clone(),
+            min_amount: self.min_amount.clone(),
+            max_amount: self.max_amount.clone(),
+            accepted_from: self.accepted_from.clone(),
+            accepted_to: self.accepted_to.clone(),
+            late: self.late,
+            held: self.held,
+            account: self.account.clone(),
+            reference: self.reference.clone(),
+            gateway: self.gateway.clone(),
+            ..FilterRequest::default()
+        };
+        let filter = filter.read(app, "").await?;
+        Ok((!filter.is_empty()).then_some(filter))
+    }
+
+    /// The same list, from another payment on.
+    pub(super) fn from(self, after: String) -> Self {
+        Self {
+            after: Some(after),
+            ..self
+        }
+    }
+
+    pub(super) fn sized(self, limit: u32) -> Self {
+        Self {
+            limit: Some(limit),
+            ..self
+        }
+    }
+}
+
+/// Which requests belong to a list: of this state, or all that are shown.
+pub(super) enum RequestsOf {
+    None,
+    These(Option<RequestState>),
 }
 
 /// Payments that are not planned have no lane and no file yet.
-fn requests_wanted(wanted: &RecordsWanted) -> Option<RequestsWanted> {
+pub(super) fn requests_of(wanted: &RecordsWanted) -> RequestsOf {
     if wanted.lane.is_some() || wanted.bulk.is_some() {
-        return None;
+        return RequestsOf::None;
     }
     let is = |status: PaymentStatus| wanted.status.as_deref() == Some(status.as_str());
-    let state = if is(PaymentStatus::Initializing) {
-        Some(RequestState::Waiting)
+    if is(PaymentStatus::Initializing) {
+        RequestsOf::These(Some(RequestState::Waiting))
     } else if is(PaymentStatus::Cancelled) {
-        Some(RequestState::Cancelled)
+        RequestsOf::These(Some(RequestState::Cancelled))
     } else if wanted.status.is_none() {
-        None
+        RequestsOf::These(None)
     } else {
+        RequestsOf::None
+    }
+}
+
+pub(super) fn requests_wanted(wanted: &RecordsWanted) -> Option<RequestsWanted> {
+    let RequestsOf::These(state) = requests_of(wanted) else {
         return None;
     };
     Some(RequestsWanted {
@@ -196,36 +396,6 @@ fn requests_wanted(wanted: &RecordsWanted) -> Option<RequestsWanted> {
         after: wanted.after.clone(),
         limit: wanted.limit,
     })
-}
-
-/// Both in the order of ids, as one page. What lies behind the end of either page is on the next one.
-fn merged(
-    requests: Vec<RequestView>,
-    page: Page<RecordLine, ItemId>,
-    forecasts: &Forecasts,
-    now: Timestamp,
-    limit: u32,
-) -> ListResponse {
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let is_full = requests.len() >= limit;
-    let last_request = requests.last().map(|request| request.id.clone());
-    let ends = [last_request.filter(|_| is_full), page.next];
-    let end = ends.into_iter().flatten().min();
-    let requests = requests.into_iter().map(LineResponse::from);
-    let mut lines: BTreeMap<ItemId, LineResponse> = requests
-        .map(|line| (line.payment_id.clone(), line))
-        .collect();
-    let records = page.items.into_iter();
-    let records = records.map(|line| LineResponse::new(line, forecasts, now));
-    lines.extend(records.map(|line| (line.payment_id.clone(), line)));
-    if let Some(end) = &end {
-        lines.retain(|id, _| id <= end);
-    }
-    let is_cut = lines.len() > limit;
-    let payments: Vec<_> = lines.into_values().take(limit).collect();
-    let last = payments.last().map(|line| line.payment_id.clone());
-    let next = if is_cut { last } else { end };
-    ListResponse { payments, next }
 }
 
 fn known(status: String) -> Result<String, ApiError> {
@@ -241,78 +411,4 @@ fn known(status: String) -> Result<String, ApiError> {
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list))
-}
-
-#[cfg(test)]
-mod tests {
-    use tollgate_core::details::Details;
-    use tollgate_core::money::Money;
-
-    use super::*;
-
-    fn request(id: &str) -> RequestView {
-        RequestView {
-            id: ItemId::new(id),
-            state: RequestState::Waiting,
-            content_hash: String::new(),
-            money: Money::NONE,
-            document: String::new(),
-            details: Details::new(),
-            invalid: false,
-            correction: 1,
-            tries: 1,
-            failed_try: 0,
-            last_error: None,
-            moved_to: None,
-            ended_at: None,
-            accepted_at: Timestamp::UNIX_EPOCH,
-            due: Timestamp::UNIX_EPOCH,
-        }
-    }
-
-    fn record(id: &str) -> RecordLine {
-        RecordLine {
-            id: ItemId::new(id),
-            status: "SCHEDULED".into(),
-            money: Money::NONE,
-            lane: LaneName::new("bank"),
-            queue_status: QueueStatus::Ready,
-            run: 1,
-            slot: Timestamp::UNIX_EPOCH,
-            due: Timestamp::UNIX_EPOCH,
-            deadline: None,
-            has_ended: false,
-            last_turn: None,
-            was_sent: false,
-            created_at: Timestamp::UNIX_EPOCH,
-        }
-    }
-
-    #[test]
-    fn what_is_not_planned_is_listed_among_the_others_and_nothing_is_left_out() {
-        let (waiting, planned) = (["b", "d", "e", "h"], ["a", "c", "d", "f", "g"]);
-        for limit in 1..=10_u32 {
-            let (mut after, mut seen) = (String::new(), vec![]);
-            loop {
-                let most = usize::try_from(limit).unwrap();
-                let on = |ids: &[&'static str]| -> Vec<&'static str> {
-                    let later = ids.iter().copied().filter(|id| *id > after.as_str());
-                    later.take(most + 1).collect()
-                };
-                let requests = on(&waiting).into_iter().take(most).map(request).collect();
-                let records = on(&planned);
-                let next = (records.len() > most).then(|| ItemId::new(records[most - 1]));
-                let items = records.into_iter().take(most).map(record).collect();
-                let (page, none) = (Page { items, next }, Forecasts::default());
-                let told = merged(requests, page, &none, Timestamp::UNIX_EPOCH, limit);
-                assert!(told.payments.len() <= most);
-                seen.extend(told.payments.iter().map(|it| it.payment_id.to_string()));
-                match told.next {
-                    Some(next) => after = next.to_string(),
-                    None => break,
-                }
-            }
-            assert_eq!(seen.concat(), "abcdefgh", "{limit} on a page");
-        }
-    }
 }

@@ -53,18 +53,18 @@ struct ConfigRequest {
 pub(super) struct ChangeRequest {
     /// Plan: maximum number of items per window.
     #[schema(minimum = 1)]
-    max_per_window: Option<u32>,
+    pub(super) max_per_window: Option<u32>,
     #[schema(minimum = 1, maximum = 86400)]
-    window_size_secs: Option<u32>,
+    pub(super) window_size_secs: Option<u32>,
     /// Hard limit of sends in any second. Default for a new lane: twice its planned rate.
-    #[schema(value_type = Option<f64>)]
-    max_per_second: Option<Decimal>,
+    #[schema(value_type = Option<f64>, maximum = 100_000)]
+    pub(super) max_per_second: Option<Decimal>,
     #[schema(schema_with = words::spread_or_null)]
-    spread: Option<Spread>,
+    pub(super) spread: Option<Spread>,
     /// `null` removes the calendar.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
-    calendar: Option<Option<CalendarName>>,
+    pub(super) calendar: Option<Option<CalendarName>>,
 }
 
 impl From<ChangeRequest> for LaneChange {

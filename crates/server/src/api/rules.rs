@@ -172,6 +172,7 @@ async fn reload(
         )));
     }
     let put = app.rules.put(&text, author.clone()).await?;
+    app.acted(caller.name(), "rules reloaded", "rules");
     let checks = app.checks.put(&config.invoices.checks, author).await?;
     let changed = put.is_some();
     let now = match put {

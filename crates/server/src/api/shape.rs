@@ -260,7 +260,7 @@ mod tests {
                 "colour: is unknown; known: calendar, maxPerSecond, maxPerWindow, spread, windowSizeSecs, configName, confirm, reason",
                 "configName: is required",
                 "confirm: must be true or false",
-                "maxPerSecond: must be a number",
+                "maxPerSecond: must be a number of at most 100000",
                 "maxPerWindow: must be a whole number from 1 to 4294967295",
                 "reason: must not be empty",
                 "spread: must be \"even\" or \"jitter\"",

@@ -16,12 +16,12 @@ pub(super) struct ShiftResponse {
     finish_before: Option<Timestamp>,
     finish_after: Option<Timestamp>,
     deadlines_won: u64,
-    deadlines_lost: u64,
+    pub(super) deadlines_lost: u64,
     missed_before: u64,
-    missed_after: u64,
+    pub(super) missed_after: u64,
     /// Items for which the lane never opens. They keep their slots.
     never: u64,
-    /// In a preview: items for which no estimate is available.
+    /// Items for which no estimate is available.
     untold: u64,
     with_deadline: u64,
 }

@@ -63,14 +63,15 @@ impl Sight {
     }
 
     pub(super) fn party(&self, party: &Party) -> PartyResponse {
-        let is_hidden = self.hidden.contains(&party.account);
-        let account = if is_hidden {
-            masked(&party.account)
-        } else {
-            party.account.clone()
-        };
-        let name = party.name.clone();
+        let (account, name) = (self.account(party), party.name.clone());
         PartyResponse { account, name }
+    }
+
+    pub(super) fn account(&self, party: &Party) -> String {
+        if self.hidden.contains(&party.account) {
+            return masked(&party.account);
+        }
+        party.account.clone()
     }
 
     /// A client's own JSON, which may repeat the accounts.

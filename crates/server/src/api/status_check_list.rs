@@ -2,29 +2,38 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::id::FlowId;
-use tollgate_core::ports::CheckLine;
+use tollgate_core::ports::{Bookmark, CheckLine, Counted, Page};
 use tollgate_domains::status_checks::GatewayProgress;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::error::ApiError;
+use super::export::{List, rows};
 use super::extract::{Path, Query};
-use super::page::{self, NewestFirst};
+use super::page::{self, Asked, NewestFirst};
 use super::refusals::{Finds, Reads};
 use super::status_checks::is_id;
 use super::{App, words};
 
 /// Status checks, newest first.
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 #[schema(as = CheckList)]
 struct ListResponse {
     checks: Vec<LineResponse>,
     /// Page token: pass it as `after`. Null on the last page.
     next: Option<String>,
+    /// Page token: pass it as `before`. Null on the first page.
+    previous: Option<String>,
+    /// Number of status checks in the whole list, counted up to 10,000.
+    count: u64,
+    /// Whether there are more than `count`.
+    at_least: bool,
 }
 
 /// One status check of a list.
@@ -64,22 +73,64 @@ impl From<CheckLine> for LineResponse {
     }
 }
 
-/// Lists status checks that are still retained, paged.
+const STATUS_CHECKS: List = List {
+    name: "status-checks",
+    columns: &[
+        "workflowId",
+        "status",
+        "currentPhase",
+        "totalPayments",
+        "gatewaysIdentified",
+        "startedAt",
+        "endedAt",
+    ],
+};
+
+/// Lists status checks that are still retained, newest first. Or exports the whole list as a file.
 #[utoipa::path(
     get, path = "/payments/check-status", operation_id = "listStatusChecks", tag = "status checks",
     params(NewestFirst),
-    responses((status = 200, description = "One page, newest first.", body = ListResponse), Reads),
+    responses(
+        (status = 200, description = "One page, or the whole list.", content(
+            (ListResponse = "application/json"),
+            (String = "text/csv"),
+            (String = "application/x-ndjson"),
+        )),
+        Reads,
+    ),
 )]
 async fn list(
     State(app): State<App>,
     Query(query): Query<NewestFirst>,
-) -> Result<Json<ListResponse>, ApiError> {
-    let (after, limit) = query.read()?;
-    let page = app.store.checks(after, limit).await?;
-    Ok(Json(ListResponse {
-        checks: page.items.into_iter().map(LineResponse::from).collect(),
-        next: page.next.map(|next| next.to_string()),
-    }))
+) -> Result<Response, ApiError> {
+    let asked = query.read()?;
+    let Some(format) = asked.format else {
+        let page = app.checks(&asked).await?;
+        let length = app.length(Counted::StatusChecks).await?;
+        return Ok(Json(ListResponse {
+            checks: page.items,
+            next: page.next.map(|next| next.to_string()),
+            previous: page.previous.map(|previous| previous.to_string()),
+            count: length.count,
+            at_least: length.at_least,
+        })
+        .into_response());
+    };
+    let page = move |asked: Asked| {
+        let app = app.clone();
+        async move {
+            let page = app.checks(&asked).await?;
+            Ok((rows(&page.items)?, asked.on(page.next)))
+        }
+    };
+    STATUS_CHECKS.whole(format, asked, page).await
+}
+
+impl App {
+    async fn checks(&self, asked: &Asked) -> Result<Page<LineResponse, Bookmark>, ApiError> {
+        let page = self.store.checks(asked.from.clone(), asked.limit).await?;
+        Ok(page.map(LineResponse::from))
+    }
 }
 
 #[derive(Debug, Deserialize, IntoParams)]

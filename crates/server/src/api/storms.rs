@@ -151,7 +151,12 @@ async fn reopen(
     let missing = || ApiError::not_found(format!("there is no refusal storm {storm}"));
     let id = StormId(storm.parse().map_err(|_| missing())?);
     app.store.storm(id).await?.ok_or_else(missing)?;
-    Ok(Json(reopen_all(&app, id, author).await?))
+    let is_act = author.is_some();
+    let reopened = reopen_all(&app, id, author).await?;
+    if is_act {
+        app.acted(caller.name(), "refusal storm reopened", &storm);
+    }
+    Ok(Json(reopened))
 }
 
 /// Page by page, in the order of the sends.

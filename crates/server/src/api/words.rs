@@ -1,9 +1,11 @@
 //! Schemas of words. Those that core and the domains list are taken from the lists, so that they cannot
 //! differ; the others are written out.
 
+use tollgate_core::actor::Kind;
 use tollgate_core::item::QueueStatus;
+use tollgate_core::job::{JobAct, JobState};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
-use tollgate_core::ports::{BulkState, CheckPhase, Resolved};
+use tollgate_core::ports::{BulkState, CheckPhase, Need, Resolved};
 use tollgate_core::timetable::UntoldCode;
 use tollgate_domains::invoices::InvoiceStatus;
 use tollgate_domains::payments::PaymentStatus;
@@ -23,13 +25,14 @@ pub(super) fn named() -> Vec<(&'static str, Object)> {
     let payments = PaymentStatus::ALL.map(PaymentStatus::as_str);
     let invoices_only = invoices.into_iter().filter(|word| !payments.contains(word));
     let either = payments.into_iter().chain(invoices_only);
+    let counted = either.chain([QueueStatus::Held.as_str()]);
     let pending = [PaymentStatus::Initializing, PaymentStatus::Cancelled];
     vec![
         ("PaymentStatus", one_of(payments)),
         ("PendingStatus", one_of(pending.map(PaymentStatus::as_str))),
         ("RefusedStatus", one_of([PaymentStatus::Rejected.as_str()])),
         ("InvoiceStatus", one_of(invoices)),
-        ("PaymentOrInvoiceStatus", one_of(either)),
+        ("TotalStatus", one_of(counted)),
         (
             "QueueStatus",
             one_of(QueueStatus::ALL.map(QueueStatus::as_str)),
@@ -47,14 +50,19 @@ pub(super) fn named() -> Vec<(&'static str, Object)> {
             one_of(AttemptKind::ALL.map(AttemptKind::as_str)),
         ),
         ("DoubtOutcome", one_of(Resolved::ALL.map(Resolved::as_str))),
+        ("JobAct", one_of(JobAct::ALL.map(JobAct::as_str))),
+        ("JobState", one_of(JobState::ALL.map(JobState::as_str))),
+        ("ActorKind", one_of(Kind::ALL.map(Kind::as_str))),
         ("ImportState", one_of(BulkState::ALL.map(BulkState::as_str))),
         (
             "CheckPhase",
             one_of(CheckPhase::ALL.map(CheckPhase::as_str)),
         ),
+        ("NeedKind", one_of(Need::ALL.map(Need::as_str))),
         // Written out, since there is no list of them.
         ("Verdict", one_of(["continue", "skip", "fail", "postpone"])),
-        ("DoubtOrder", one_of(["id", "oldest", "largest"])),
+        ("DoubtOrder", one_of(["newest", "oldest", "largest", "id"])),
+        ("HeldOrder", one_of(["newest", "due"])),
         (
             "CheckState",
             one_of(["RUNNING", "COMPLETED", "FAILED", "NOT_FOUND"]),
@@ -66,6 +74,9 @@ pub(super) fn named() -> Vec<(&'static str, Object)> {
         ("WindowsFormat", one_of(["json", "svg"])),
         ("CertificateFormat", one_of(["json", "text", "svg"])),
         ("UploadFormat", one_of(["ndjson", "csv"])),
+        ("ListFormat", one_of(["json", "csv", "ndjson"])),
+        ("RejectedFormat", one_of(["json", "csv", "ndjson", "lines"])),
+        ("ListOrder", one_of(["newest", "id"])),
         ("Spread", one_of(["even", "jitter"])),
         ("BindingLimit", one_of(["plan", "hardLimit"])),
     ]
@@ -84,16 +95,20 @@ named! {
     pending => "PendingStatus",
     rejected => "RefusedStatus",
     invoice_status => "InvoiceStatus",
-    money_status => "PaymentOrInvoiceStatus",
+    total_status => "TotalStatus",
     queue_status => "QueueStatus",
     untold_code => "NoEstimateCode",
     attempt_state => "AttemptOutcome",
     attempt_kind => "AttemptKind",
     resolved => "DoubtOutcome",
     bulk_state => "ImportState",
+    actor_kind => "ActorKind",
+    job_act => "JobAct",
+    job_state => "JobState",
     check_phase => "CheckPhase",
     verdict => "Verdict",
     doubt_order => "DoubtOrder",
+    held_order => "HeldOrder",
     check_status => "CheckState",
     check_stage => "CheckStage",
     on_failure => "OnRuleFailure",
@@ -101,7 +116,11 @@ named! {
     json_or_svg => "WindowsFormat",
     json_text_or_svg => "CertificateFormat",
     upload_format => "UploadFormat",
+    list_format => "ListFormat",
+    rejected_format => "RejectedFormat",
+    list_order => "ListOrder",
     spread => "Spread",
+    need => "NeedKind",
 }
 
 pub(super) fn queue_status_or_null() -> Schema {
@@ -136,6 +155,14 @@ pub(super) fn refused_kind() -> Object {
     one_of(["refused"])
 }
 
+/// A job, or what it would do.
+pub(super) fn job_kind() -> Object {
+    one_of(["job"])
+}
+pub(super) fn preview_kind() -> Object {
+    one_of(["preview"])
+}
+
 /// A client's own JSON object.
 pub(super) fn metadata() -> Object {
     let about = "Free JSON object of the client, at most 4096 bytes. Rules can read it; the bank does not receive it.";
@@ -144,6 +171,14 @@ pub(super) fn metadata() -> Object {
     let object = object.additional_properties(Some(AdditionalProperties::FreeForm(true)));
     object.description(Some(about)).build()
 }
+/// The filter of a job as it is applied.
+pub(super) fn conditions() -> Object {
+    let about = "The conditions of the request. Amounts are in minor units; an account is complete for the role `operate` only.";
+    let object = ObjectBuilder::new().schema_type(Type::Object);
+    let object = object.additional_properties(Some(AdditionalProperties::FreeForm(true)));
+    object.description(Some(about)).build()
+}
+
 /// A JSON object of any content.
 pub(super) fn stored() -> Object {
     let object = ObjectBuilder::new().schema_type(Type::Object);
@@ -164,6 +199,12 @@ pub(super) fn bookmark() -> Object {
     let text = ObjectBuilder::new().schema_type(Type::String);
     let pattern = r"^-?[0-9]{1,18}\.[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$";
     text.pattern(Some(pattern)).build()
+}
+
+/// What a page hands out and takes back; with `order=id` it is an id.
+pub(super) fn page_token() -> Object {
+    let text = ObjectBuilder::new().schema_type(Type::String);
+    text.pattern(Some(ID_PATTERN)).build()
 }
 
 fn one_of(words: impl IntoIterator<Item = &'static str>) -> Object {

@@ -53,6 +53,14 @@ fn each_mistake_about_receivers_names_its_key_and_shows_no_secret() {
             format!("{url}\nroot_certificates = \"x\""),
             "requires an https:// URL",
         ),
+        (
+            format!("{url}\nevents = [\"payment.paid\"]"),
+            "events: unknown event \"payment.paid\"; known: payment.scheduled, ",
+        ),
+        (
+            format!("{url}\nevents = [\"payment.rejected\"]"),
+            "events: payment.rejected is always sent",
+        ),
         (r#"url = "http://a""#.to_owned(), "url"),
         (
             format!("{url}\n[downstream.payments]\nlane = \"notifications-a\""),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::ensure;
 use serde::Deserialize;
 use tollgate_core::id::LaneName;
-use tollgate_domains::notifications::{MAX_RECEIVERS, lane_of};
+use tollgate_domains::notifications::{Event, FURTHER_EVENTS, MAX_RECEIVERS, lane_of};
 
 use super::secret::Secret;
 
@@ -15,6 +15,8 @@ pub(super) const KEY: &str = "downstream.notifications";
 #[serde(deny_unknown_fields)]
 pub struct Notifications {
     pub urls: Vec<String>,
+    /// Besides the two that are always sent.
+    pub(crate) events: Vec<String>,
     pub(crate) secret: Secret,
     pub(crate) root_certificates: Option<PathBuf>,
 }
@@ -33,6 +35,18 @@ impl Notifications {
             self.urls.is_empty() || !self.secret.is_empty(),
             "{KEY}.secret is missing: receivers need it to verify webhooks; set \"env:NAME\" or \"file:PATH\" of a whsec_ secret"
         );
+        for event in &self.events {
+            let is_always_sent = Event::ALL.iter().any(|always| always.name() == event);
+            ensure!(
+                !is_always_sent,
+                "{KEY}.events: {event} is always sent; remove it"
+            );
+            ensure!(
+                FURTHER_EVENTS.contains(&event.as_str()),
+                "{KEY}.events: unknown event {event:?}; known: {}",
+                FURTHER_EVENTS.join(", ")
+            );
+        }
         let reserved = lane_of("");
         for lane in banks_lanes {
             ensure!(
@@ -46,6 +60,7 @@ impl Notifications {
     /// Nobody is told.
     pub(super) fn silence(&mut self) {
         self.urls.clear();
+        self.events.clear();
         self.secret = Secret::default();
         self.root_certificates = None;
     }

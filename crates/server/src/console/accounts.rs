@@ -4,26 +4,62 @@ use askama::Template;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use serde::Deserialize;
-use tollgate_core::Timestamp;
+use tollgate_core::{Timestamp, actor};
 
 use super::Console;
 use super::call::{Problem, query};
 use super::in_doubt::MONEY;
 use super::session::Session;
-use super::shell::{Shell, Tab, clock, grouped, page as drawn, tabs};
+use super::shell::{Shell, Tab, clock, grouped, page as drawn, soft, status_word, tabs};
+use super::turns::{Ends, ListAt, Turns};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct Trail {
     item: String,
     actor: String,
+    action: String,
+    by: String,
     after: String,
+    before: String,
+}
+
+const LIST: ListAt<'_> = ListAt {
+    page: "/console/audit",
+    file: "/console/export/audit",
+    called: ("entry", "entries"),
+};
+
+/// As many of the machine's last entries are summed up where nothing is asked for.
+const SUMMED: u32 = 1000;
+
+impl Trail {
+    /// Whether nothing is asked for: then people come first, however much the machine wrote since.
+    fn is_open(&self) -> bool {
+        let asked = [&self.item, &self.actor, &self.action, &self.by];
+        let places = [&self.after, &self.before];
+        let all = asked.iter().chain(&places);
+        all.into_iter().all(|it| it.trim().is_empty())
+    }
+
+    /// As the API has them.
+    fn conditions(&self) -> [(&str, &str); 4] {
+        [
+            ("item", self.item.trim()),
+            ("actor", self.actor.trim()),
+            ("action", self.action.trim()),
+            ("by", &self.by),
+        ]
+    }
 }
 
 #[derive(Deserialize)]
-struct Entries {
+#[serde(rename_all = "camelCase")]
+struct Found {
     entries: Vec<Entry>,
-    next: Option<i64>,
+    #[serde(flatten)]
+    ends: Ends,
+    scanned_to: Option<Timestamp>,
 }
 
 #[derive(Deserialize)]
@@ -43,8 +79,55 @@ struct Entry {
 struct AuditPage {
     shell: Shell,
     asked: Trail,
-    entries: Vec<Entry>,
-    next: Option<String>,
+    people: Vec<Entry>,
+    machine: Vec<Repeated>,
+    /// How many of the machine's last entries are summed up; none if they are in order.
+    summed: usize,
+    turns: Turns,
+    /// Where the search stopped before the page was full.
+    scanned_to: Option<Timestamp>,
+}
+
+/// Entries of Tollgate itself that say the same, one after the other.
+struct Repeated {
+    /// The newest of them.
+    entry: Entry,
+    times: u32,
+}
+
+impl Entry {
+    fn says_the_same(&self, other: &Self) -> bool {
+        let said = |it: &Self| (it.actor.clone(), it.action.clone(), it.status_after.clone());
+        said(self) == said(other)
+    }
+}
+
+/// The same, wherever they are among the others.
+fn summed(entries: Vec<Entry>) -> Vec<Repeated> {
+    let mut summed: Vec<Repeated> = vec![];
+    for entry in entries {
+        let known = summed.iter_mut().find(|it| it.entry.says_the_same(&entry));
+        match known {
+            Some(known) => known.times += 1,
+            None => summed.push(Repeated { entry, times: 1 }),
+        }
+    }
+    summed
+}
+
+/// What people did, and what Tollgate did by itself.
+fn parted(entries: Vec<Entry>) -> (Vec<Entry>, Vec<Repeated>) {
+    let (people, machine): (Vec<_>, Vec<_>) = entries
+        .into_iter()
+        .partition(|entry| actor::is_person(&entry.actor));
+    let mut repeated: Vec<Repeated> = vec![];
+    for entry in machine {
+        match repeated.last_mut() {
+            Some(last) if last.entry.says_the_same(&entry) => last.times += 1,
+            _ => repeated.push(Repeated { entry, times: 1 }),
+        }
+    }
+    (people, repeated)
 }
 
 pub(super) async fn audit(
@@ -52,17 +135,35 @@ pub(super) async fn audit(
     session: Session,
     Query(asked): Query<Trail>,
 ) -> Result<Response, Problem> {
-    let filter = [("item", asked.item.trim()), ("actor", asked.actor.trim())];
-    let wanted = query(&[filter[0], filter[1], ("after", &asked.after)]);
-    let found: Entries = console
-        .get(&session, &format!("/admin/audit{wanted}"))
-        .await?;
-    let next = found.next.map(|after| after.to_string());
-    let next = next.map(|after| query(&[filter[0], filter[1], ("after", &after)]));
+    let shell = Shell::new(&session, "Audit", "Audit", "");
+    if asked.is_open() {
+        let people: Found = console.get(&session, "/admin/audit?by=people").await?;
+        let machine = format!("/admin/audit?by=machine&limit={SUMMED}");
+        let machine: Found = console.get(&session, &machine).await?;
+        let mut turns = LIST.turns(&[("by", "people")], &people.ends);
+        turns.files = LIST.turns(&[], &people.ends).files;
+        return Ok(drawn(&AuditPage {
+            shell,
+            turns,
+            scanned_to: people.scanned_to,
+            people: people.entries,
+            summed: machine.entries.len(),
+            machine: summed(machine.entries),
+            asked,
+        }));
+    }
+    let places = [("after", &*asked.after), ("before", &*asked.before)];
+    let wanted = query(&[&asked.conditions()[..], &places].concat());
+    let address = format!("/admin/audit{wanted}");
+    let found: Found = console.get(&session, &address).await?;
+    let (people, machine) = parted(found.entries);
     Ok(drawn(&AuditPage {
-        shell: Shell::new(&session, "Audit", "Audit", ""),
-        next: next.map(|wanted| format!("/console/audit{wanted}")),
-        entries: found.entries,
+        shell,
+        turns: LIST.turns(&asked.conditions(), &found.ends),
+        scanned_to: found.scanned_to,
+        people,
+        machine,
+        summed: 0,
         asked,
     }))
 }
@@ -83,7 +184,17 @@ struct Totals {
     to: Timestamp,
     as_of: Timestamp,
     payments: Vec<Bucket>,
+    payment_sums: Vec<Sum>,
     invoices: Vec<Bucket>,
+    invoice_sums: Vec<Sum>,
+}
+
+/// What all statuses add up to.
+#[derive(Deserialize)]
+struct Sum {
+    currency: String,
+    count: u64,
+    amount: String,
 }
 
 #[derive(Deserialize)]
@@ -106,6 +217,37 @@ struct TotalsPage {
 impl TotalsPage {
     fn is_of_invoices(&self) -> bool {
         self.asked.item_type == MONEY[1]
+    }
+    fn sums(&self) -> &[Sum] {
+        if self.is_of_invoices() {
+            &self.totals.invoice_sums
+        } else {
+            &self.totals.payment_sums
+        }
+    }
+    /// The list of what a bucket counts. Held items are apart, unless they are in doubt.
+    fn list_of(&self, bucket: &Bucket) -> String {
+        if self.is_of_invoices() {
+            let held = [("type", MONEY[1])];
+            return match bucket.status.as_str() {
+                "HELD" => format!("/console/held{}", query(&held)),
+                status => format!("/console/invoices{}", query(&[("status", status)])),
+            };
+        }
+        let (status, held) = match bucket.status.as_str() {
+            "HELD" => ("", "true"),
+            status @ "SCHEDULED" => (status, "false"),
+            status => (status, ""),
+        };
+        let (from, to) = (self.totals.from.to_string(), self.totals.to.to_string());
+        let wanted = query(&[
+            ("status", status),
+            ("held", held),
+            ("currency", &bucket.currency),
+            ("acceptedFrom", &from),
+            ("acceptedTo", &to),
+        ]);
+        format!("/console/payments{wanted}")
     }
     fn buckets(&self) -> &[Bucket] {
         if self.is_of_invoices() {
@@ -137,4 +279,43 @@ pub(super) async fn totals(
         asked,
         totals,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(actor: &str, action: &str) -> Entry {
+        Entry {
+            at: Timestamp::UNIX_EPOCH,
+            item: None,
+            action: action.to_owned(),
+            status_before: None,
+            status_after: None,
+            actor: actor.to_owned(),
+            detail: String::new(),
+        }
+    }
+
+    #[test]
+    fn people_come_first_and_what_the_machine_repeats_is_counted() {
+        let trail = [
+            ("sender", "RETRY"),
+            ("ann", "PAUSED"),
+            ("sender", "RETRY"),
+            ("sweeper", "HELD"),
+            ("local", "RELEASED"),
+            ("sender", "RETRY"),
+        ];
+        let (people, machine) = parted(trail.map(|(who, did)| entry(who, did)).into());
+        let people: Vec<_> = people.iter().map(|it| it.actor.as_str()).collect();
+        assert_eq!(people, ["ann", "local"]);
+        let machine: Vec<_> = machine
+            .iter()
+            .map(|it| (it.entry.action.as_str(), it.times))
+            .collect();
+        assert_eq!(machine, [("RETRY", 2), ("HELD", 1), ("RETRY", 1)]);
+        let summed = summed(trail.map(|(who, did)| entry(who, did)).into());
+        assert_eq!((summed.len(), summed[0].times), (4, 3));
+    }
 }

@@ -27,7 +27,7 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 /// Why there is no page: what the API said.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Problem {
     pub(super) status: StatusCode,
     pub(super) error: String,
@@ -80,8 +80,10 @@ impl IntoResponse for Problem {
         if self.status == StatusCode::UNAUTHORIZED {
             return Redirect::to(SIGN_IN).into_response();
         }
-        let status = self.status;
-        (status, ErrorPage::of(self)).into_response()
+        let mut response = ErrorPage::of(None, self.clone());
+        // A reader who is known gets it with the menu: `with_menu`.
+        response.extensions_mut().insert(self);
+        response
     }
 }
 

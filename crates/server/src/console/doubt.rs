@@ -13,7 +13,7 @@ use super::in_doubt::{MONEY, address};
 use super::invoices::Invoice;
 use super::payments::Payment;
 use super::session::{Act, Session};
-use super::shell::{Shell, clock, clock_or, page as drawn, times};
+use super::shell::{Shell, clock, clock_or, page as drawn, soft, status_word, times};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -165,6 +165,9 @@ impl Question {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Questions {
+    /// Of banks; none if status checks were started.
+    asked: Option<usize>,
+    resolved: Option<usize>,
     workflow_ids: Vec<String>,
 }
 
@@ -182,6 +185,10 @@ pub(super) async fn ask(
         Problem::internal()
     })?;
     let next = match &told.workflow_ids[..] {
+        _ if told.resolved.is_some_and(|count| count > 0) => {
+            "/console/in-doubt?done=proved".to_owned()
+        }
+        _ if told.asked.is_some() => "/console/in-doubt?done=unproved".to_owned(),
         [] => "/console/in-doubt?done=nothing".to_owned(),
         [one] => format!("/console/status-checks/{}?done=asked", part(one)),
         _ => "/console/status-checks?done=asked".to_owned(),

@@ -1,4 +1,4 @@
-//! Files of payments: handing one in, and what became of its lines.
+//! Files of payments: handing one in, and what happened to its lines and payments.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,8 @@ use tollgate_core::Timestamp;
 use super::Console;
 use super::call::{Problem, part, query};
 use super::session::{PROOF, Session};
-use super::shell::{Shell, clock, clock_or, grouped, page as drawn};
+use super::shell::{Shell, clock, clock_or, grouped, live, page as drawn, status_word};
+use super::turns::{Ends, ListAt, Turns};
 use crate::api::{Needs, from_another_site};
 
 #[derive(Deserialize, Default)]
@@ -22,18 +23,28 @@ use crate::api::{Needs, from_another_site};
 pub(super) struct Asked {
     batch: String,
     after: String,
+    before: String,
 }
 
 #[derive(Deserialize)]
 struct Imports {
     batches: Vec<Line>,
-    next: Option<String>,
+    #[serde(flatten)]
+    ends: Ends,
 }
+
+const LIST: ListAt<'_> = ListAt {
+    page: "/console/imports",
+    file: "/console/export/imports",
+    called: ("import", "imports"),
+};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
     batch_id: String,
+    file_name: Option<String>,
+    actor: Option<String>,
     state: String,
     lines: u64,
     accepted: u64,
@@ -63,7 +74,7 @@ struct ListPage {
     /// Whether the reader may look at all of them, or at single ones only.
     lists: bool,
     imports: Vec<Line>,
-    next: Option<String>,
+    turns: Turns,
 }
 
 pub(super) async fn list(
@@ -76,18 +87,19 @@ pub(super) async fn list(
         return Ok(Redirect::to(&address(batch)).into_response());
     }
     let lists = session.may(Needs::Read);
-    let (mut imports, mut next) = (vec![], None);
+    let (mut imports, mut turns) = (vec![], Turns::default());
     if lists {
-        let wanted = format!("/payments/bulk{}", query(&[("after", &asked.after)]));
+        let wanted = query(&[("after", &asked.after), ("before", &asked.before)]);
+        let wanted = format!("/payments/bulk{wanted}");
         let found: Imports = console.get(&session, &wanted).await?;
-        (imports, next) = (found.batches, found.next);
+        (imports, turns) = (found.batches, LIST.turns(&[], &found.ends));
     }
     Ok(drawn(&ListPage {
         shell: Shell::new(&session, "Imports", "Imports", ""),
         hands_in: session.may(Needs::Ingest),
         lists,
         imports,
-        next: next.map(|after| format!("/console/imports{}", query(&[("after", &after)]))),
+        turns,
     }))
 }
 
@@ -138,7 +150,9 @@ pub(super) async fn upload(
         Some("ndjson" | "jsonl") => "application/x-ndjson",
         _ => return Err(wrong("the file's name must end in .csv, .ndjson or .jsonl")),
     };
-    let request = Request::post("/payments/bulk").header(header::CONTENT_TYPE, kind);
+    let called = query(&[("name", file.file_name().unwrap_or_default())]);
+    let request = Request::post(format!("/payments/bulk{called}"));
+    let request = request.header(header::CONTENT_TYPE, kind);
     // A field of the form cannot leave this handler, so the file goes through a channel.
     let (sender, receiver) = tokio::sync::mpsc::channel(4);
     let feed = async move {
@@ -178,6 +192,9 @@ struct Batch {
 #[serde(rename_all = "camelCase")]
 struct Import {
     batch_id: String,
+    file_name: Option<String>,
+    actor: Option<String>,
+    started_at: Option<Timestamp>,
     state: String,
     lines: u64,
     accepted: u64,
@@ -187,6 +204,57 @@ struct Import {
     last_slot: Option<Timestamp>,
     amounts: Vec<Sum>,
     deadline: Option<Deadline>,
+    why_not_running: Option<String>,
+    since: Option<Since>,
+}
+
+/// What happened to its payments.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Since {
+    payments: Vec<Bucket>,
+    count: u64,
+    at_least: bool,
+    same_file: Option<SameFile>,
+}
+
+#[derive(Deserialize)]
+struct Bucket {
+    status: String,
+    currency: String,
+    count: u64,
+    amount: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SameFile {
+    batch_id: String,
+    imported_at: Timestamp,
+}
+
+impl SameFile {
+    fn address(&self) -> String {
+        address(&self.batch_id)
+    }
+}
+
+impl Bucket {
+    /// The payments that it counts.
+    fn list_of(&self, import: &Import) -> String {
+        let (status, held) = match self.status.as_str() {
+            "HELD" => ("", "true"),
+            status @ "SCHEDULED" => (status, "false"),
+            status => (status, ""),
+        };
+        let wanted = query(&[
+            ("batch", &import.batch_id),
+            ("status", status),
+            ("held", held),
+            ("currency", &self.currency),
+        ]);
+        format!("/console/payments{wanted}")
+    }
 }
 
 impl Import {
@@ -243,18 +311,24 @@ pub(super) async fn page(
     Query(asked): Query<Asked>,
 ) -> Result<Response, Problem> {
     let at = format!("/payments/bulk/{}", part(&batch));
-    let import: Import = console.get(&session, &at).await?;
+    let import: Import = console.get(&session, &format!("{at}?since=true")).await?;
     let errors = format!("{at}/errors{}", query(&[("after", &asked.after)]));
     let errors: Errors = console.get(&session, &errors).await?;
     let next = errors.next.map(|after| {
         let asked = query(&[("after", &after.to_string())]);
         format!("{}{asked}", address(&batch))
     });
-    Ok(drawn(&Page {
-        shell: Shell::new(&session, format!("Import {batch}"), "Imports", ""),
+    let runs = import.runs();
+    let title = match &import.file_name {
+        Some(name) => format!("Import {name}"),
+        None => format!("Import {batch}"),
+    };
+    let response = drawn(&Page {
+        shell: Shell::new(&session, title, "Imports", ""),
         import,
         lists: session.may(Needs::Read),
         errors: errors.errors,
         next,
-    }))
+    });
+    Ok(if runs { live(response) } else { response })
 }

@@ -10,7 +10,8 @@ use super::Console;
 use super::call::{Problem, part, query};
 use super::now::Risk;
 use super::session::Session;
-use super::shell::{Shell, Tab, clock, clock_or, grouped, page as drawn, tabs};
+use super::shell::{Shell, Tab, clock, clock_or, grouped, page as drawn, soft, tabs};
+use super::turns::{Ends, ListAt, Turns};
 
 /// What can be in doubt.
 pub(super) const MONEY: [&str; 2] = ["PAYMENT", "INVOICE"];
@@ -20,7 +21,14 @@ pub(super) const MONEY: [&str; 2] = ["PAYMENT", "INVOICE"];
 struct Worklist {
     at_risk: Vec<Risk>,
     items: Vec<Doubt>,
-    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    #[serde(flatten)]
+    list: Worklist,
+    #[serde(flatten)]
+    ends: Ends,
 }
 
 #[derive(Deserialize)]
@@ -56,34 +64,49 @@ pub(super) fn address(item_type: &str, id: &str, done: &str) -> String {
 pub(super) struct Asked {
     #[serde(rename = "type")]
     item_type: String,
-    /// The currency whose largest come first; the oldest do if there is none.
-    largest: String,
+    /// Empty is newest first.
+    order: String,
+    /// With the order by size: in which currency.
+    currency: String,
     after: String,
+    before: String,
     done: String,
 }
 
+const LIST: ListAt<'_> = ListAt {
+    page: "/console/in-doubt",
+    file: "/console/export/in-doubt",
+    called: ("item in doubt", "items in doubt"),
+};
+
 impl Asked {
+    /// The conditions, as the API has them.
+    fn conditions(&self) -> [(&str, &str); 3] {
+        [
+            ("type", &self.item_type),
+            ("order", &self.order),
+            ("currency", &self.currency),
+        ]
+    }
+
     fn of_the_api(&self) -> String {
-        let order = if self.largest.is_empty() {
-            "oldest"
-        } else {
-            "largest"
-        };
+        let [of_type, order, currency] = self.conditions();
+        let places = [("after", &*self.after), ("before", &*self.before)];
+        let asked = query(&[of_type, order, currency, places[0], places[1]]);
+        format!("/admin/in-doubt{asked}")
+    }
+
+    fn in_order(&self, name: String, order: &str, currency: &str) -> Tab {
         let asked = query(&[
             ("type", &self.item_type),
             ("order", order),
-            ("currency", &self.largest),
-            ("after", &self.after),
+            ("currency", currency),
         ]);
-        format!("/admin/in-doubt{asked}")
-    }
-    fn of_the_console(&self, largest: &str, after: &str) -> String {
-        let asked = query(&[
-            ("type", &self.item_type),
-            ("largest", largest),
-            ("after", after),
-        ]);
-        format!("/console/in-doubt{asked}")
+        Tab {
+            name,
+            address: format!("/console/in-doubt{asked}"),
+            here: self.order == order && self.currency == currency,
+        }
     }
 }
 
@@ -95,7 +118,7 @@ struct ListPage {
     /// What may come first.
     orders: Vec<Tab>,
     list: Worklist,
-    next: Option<String>,
+    turns: Turns,
     /// Whether their gateways can be asked: invoices have none.
     asks: bool,
 }
@@ -105,9 +128,8 @@ pub(super) async fn list(
     session: Session,
     Query(asked): Query<Asked>,
 ) -> Result<Response, Problem> {
-    let list: Worklist = console.get(&session, &asked.of_the_api()).await?;
-    let next = list.next.as_ref();
-    let next = next.map(|after| asked.of_the_console(&asked.largest, after));
+    let Listed { list, ends } = console.get(&session, &asked.of_the_api()).await?;
+    let turns = LIST.turns(&asked.conditions(), &ends);
     let by_type = |name: &str| format!("/console/in-doubt{}", query(&[("type", name)]));
     let shell = Shell::new(&session, "In doubt", "In doubt", &asked.done);
     Ok(drawn(&ListPage {
@@ -116,21 +138,17 @@ pub(super) async fn list(
         tabs: tabs(&MONEY, &asked.item_type, by_type),
         orders: orders(&asked, &list.at_risk),
         list,
-        next,
+        turns,
     }))
 }
 
-/// The oldest, or the largest of a currency.
+/// The newest, the oldest, or the largest of a currency.
 fn orders(asked: &Asked, at_risk: &[Risk]) -> Vec<Tab> {
-    let oldest = Tab {
-        name: "oldest first".to_owned(),
-        address: asked.of_the_console("", ""),
-        here: asked.largest.is_empty(),
-    };
-    let largest = at_risk.iter().map(|risk| Tab {
-        name: format!("largest in {} first", risk.currency),
-        address: asked.of_the_console(&risk.currency, ""),
-        here: asked.largest == risk.currency,
+    let by_time = [("newest first", ""), ("oldest first", "oldest")];
+    let by_time = by_time.map(|(name, order)| asked.in_order(name.to_owned(), order, ""));
+    let largest = at_risk.iter().map(|risk| {
+        let name = format!("largest in {} first", risk.currency);
+        asked.in_order(name, "largest", &risk.currency)
     });
-    std::iter::once(oldest).chain(largest).collect()
+    by_time.into_iter().chain(largest).collect()
 }

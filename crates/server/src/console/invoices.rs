@@ -13,7 +13,8 @@ use super::Console;
 use super::call::{Problem, part, query};
 use super::payments::{Attempt, Event};
 use super::session::{Act, Session};
-use super::shell::{Shell, clock, clock_or, page as drawn, times};
+use super::shell::{Shell, clock, clock_or, page as drawn, soft, times};
+use super::turns::{Ends, ListAt, Turns};
 use crate::api::Needs;
 
 #[derive(Deserialize, Default)]
@@ -21,14 +22,25 @@ use crate::api::Needs;
 pub(super) struct Search {
     id: String,
     status: String,
+    customer: String,
     after: String,
+    before: String,
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Found {
     invoices: Vec<Line>,
-    next: Option<String>,
+    scanned_to: Option<Timestamp>,
+    #[serde(flatten)]
+    ends: Ends,
 }
+
+const LIST: ListAt<'_> = ListAt {
+    page: "/console/invoices",
+    file: "/console/export/invoices",
+    called: ("invoice", "invoices"),
+};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -39,6 +51,7 @@ struct Line {
     queue_status: String,
     run: u32,
     scheduled_time: Timestamp,
+    created_at: Timestamp,
 }
 
 #[derive(Deserialize)]
@@ -66,7 +79,8 @@ struct ListPage {
     /// Whether the reader may look at all of them, or at single ones only.
     lists: bool,
     found: Vec<Line>,
-    next: Option<String>,
+    scanned_to: Option<Timestamp>,
+    turns: Turns,
 }
 
 pub(super) async fn list(
@@ -79,16 +93,17 @@ pub(super) async fn list(
         return Ok(Redirect::to(&address(id)).into_response());
     }
     let lists = session.may(Needs::Read);
-    let (mut found, mut next) = (vec![], None);
+    let (mut found, mut scanned_to, mut turns) = (vec![], None, Turns::default());
     if lists {
-        let status = ("status", &*search.status);
-        let asked = query(&[status, ("after", &search.after)]);
-        let page: Found = console.get(&session, &format!("/invoices{asked}")).await?;
-        next = page.next.map(|after| {
-            let asked = query(&[status, ("after", &after)]);
-            format!("/console/invoices{asked}")
-        });
-        found = page.invoices;
+        let asked = [
+            ("status", &*search.status),
+            ("customer", search.customer.trim()),
+        ];
+        let places = [("after", &*search.after), ("before", &*search.before)];
+        let wanted = query(&[asked, places].concat());
+        let page: Found = console.get(&session, &format!("/invoices{wanted}")).await?;
+        turns = LIST.turns(&asked, &page.ends);
+        (found, scanned_to) = (page.invoices, page.scanned_to);
     }
     Ok(drawn(&ListPage {
         shell: Shell::new(&session, "Invoices", "Invoices", ""),
@@ -96,7 +111,8 @@ pub(super) async fn list(
         search,
         lists,
         found,
-        next,
+        scanned_to,
+        turns,
     }))
 }
 

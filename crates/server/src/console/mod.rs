@@ -3,20 +3,29 @@
 //! and nothing else.
 
 mod accounts;
+mod adjust;
 mod call;
 mod chart;
 mod doubt;
+mod export;
+mod feeds;
+mod handbook;
+mod held;
 mod imports;
 mod in_doubt;
 mod invoices;
+mod jobs;
 mod lane;
 mod live;
+mod needs_you;
 mod now;
 mod payments;
 mod schedules;
+mod search;
 mod session;
 mod shell;
 mod status_checks;
+mod turns;
 mod worklists;
 
 use std::sync::Arc;
@@ -25,8 +34,8 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{from_fn_with_state, map_response};
-use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{any, get, post};
 use tokio::sync::watch;
 
 use crate::api::Bounds;
@@ -86,6 +95,10 @@ impl Console {
             .route("/console/lanes/{lane}/pause", post(lane::pause))
             .route("/console/lanes/{lane}/resume", post(lane::resume))
             .route("/console/lanes/{lane}/limit", post(lane::limit))
+            .route(
+                "/console/lanes/{lane}/adjust",
+                get(adjust::page).post(adjust::apply),
+            )
             .route("/console/payments", get(payments::list))
             .route("/console/payments/{id}", get(payments::page))
             .route("/console/payments/{id}/cancel", post(payments::cancel))
@@ -104,33 +117,67 @@ impl Console {
                 "/console/schedules",
                 get(schedules::page).post(schedules::save),
             )
-            .route("/console/in-doubt", get(in_doubt::list))
-            .route(
-                "/console/in-doubt/{id}",
-                get(doubt::page).post(doubt::resolve),
-            )
-            .route("/console/ask", post(doubt::ask))
             .route("/console/imports", get(imports::list).merge(upload))
             .route("/console/imports/{batch}", get(imports::page))
+            .route("/console/imports/{batch}/rejected", get(export::rejected))
             .route(
                 "/console/status-checks",
                 get(status_checks::list).post(status_checks::begin),
             )
             .route("/console/status-checks/{id}", get(status_checks::page))
-            .route("/console/dead-letters", get(worklists::dead_letters))
-            .route(
-                "/console/dead-letters/{item_type}/{id}/replay",
-                post(worklists::replay),
-            )
+            .route("/console/feeds", get(feeds::list))
+            .route("/console/feeds/{feed}/pause", post(feeds::pause))
+            .route("/console/feeds/{feed}/resume", post(feeds::resume))
             .route("/console/item-types", get(worklists::item_types))
             .route("/console/item-types/{item_type}", post(worklists::switch))
+            .route("/console/search", get(search::find))
+            .route("/console/export/{list}", get(export::file))
             .route("/console/audit", get(accounts::audit))
             .route("/console/totals", get(accounts::totals))
+            .route("/console", get(start))
+            .route("/console/", get(start))
+            .route("/console/{*page}", any(missing))
+            .merge(work())
+            .layer(from_fn_with_state(self.clone(), session::with_menu))
             .layer(map_response(guarded))
             .layer(from_fn_with_state(self.bounds, crate::api::bound))
             .with_state(self.clone());
         self.api.merge(pages)
     }
+}
+
+/// What waits for a person, and acts on many.
+fn work() -> Router<Console> {
+    Router::new()
+        .route("/console/needs-you", get(needs_you::page))
+        .route("/console/needs-you/{kind}/seen", post(needs_you::seen))
+        .route("/console/handbook/{section}", get(handbook::page))
+        .route("/console/held", get(held::list))
+        .route("/console/held/{id}", post(held::decide))
+        .route("/console/in-doubt", get(in_doubt::list))
+        .route(
+            "/console/in-doubt/{id}",
+            get(doubt::page).post(doubt::resolve),
+        )
+        .route("/console/ask", post(doubt::ask))
+        .route("/console/dead-letters", get(worklists::dead_letters))
+        .route(
+            "/console/dead-letters/{item_type}/{id}/replay",
+            post(worklists::replay),
+        )
+        .route("/console/jobs", get(jobs::list).post(jobs::begin))
+        .route("/console/jobs/{job}", get(jobs::page))
+        .route("/console/jobs/{job}/items", get(export::items))
+        .route("/console/jobs/{job}/stop", post(jobs::stop))
+}
+
+async fn start() -> Redirect {
+    Redirect::to("/")
+}
+
+/// For people: what a program asks for has an address of the API.
+async fn missing() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "this page does not exist")
 }
 
 /// Where the API takes an act without a reason, a person still says one.

@@ -11,6 +11,7 @@ use tollgate_core::Timestamp;
 use super::Console;
 use super::call::{Problem, part};
 use super::chart::Rate;
+use super::needs_you;
 use super::session::Session;
 use super::shell::{Shell, clock, grouped, lasting, page as drawn};
 
@@ -20,8 +21,6 @@ pub(super) struct Told {
     pub(super) now: Timestamp,
     pub(super) since: Timestamp,
     pub(super) lanes: Vec<LaneNow>,
-    payments_in_doubt: Vec<Risk>,
-    invoices_in_doubt: Vec<Risk>,
 }
 
 #[derive(Deserialize)]
@@ -113,13 +112,6 @@ impl Nodes {
     }
 }
 
-/// What is in doubt of one type.
-struct InDoubt {
-    what: &'static str,
-    address: &'static str,
-    at_risk: Vec<Risk>,
-}
-
 /// A lane as it is drawn.
 pub(super) struct Gate {
     pub(super) now: LaneNow,
@@ -181,7 +173,7 @@ impl Gate {
 struct Live {
     now: Timestamp,
     gates: Vec<Gate>,
-    in_doubt: Vec<InDoubt>,
+    needs: needs_you::Told,
     nodes: Vec<Node>,
     trouble: Option<String>,
 }
@@ -193,25 +185,10 @@ pub(super) async fn live(console: &Console, session: &Session) -> Result<String,
     let ready = console.answer(session, ready()).await;
     let (now, since) = (told.now, told.since);
     let gate = |lane| Gate::new(lane, now, since);
-    let in_doubt = [
-        InDoubt {
-            what: "payment",
-            address: "/console/in-doubt",
-            at_risk: told.payments_in_doubt,
-        },
-        InDoubt {
-            what: "invoice",
-            address: "/console/in-doubt?type=INVOICE",
-            at_risk: told.invoices_in_doubt,
-        },
-    ];
     let live = Live {
         now,
         gates: told.lanes.into_iter().map(gate).collect(),
-        in_doubt: in_doubt
-            .into_iter()
-            .filter(|one| !one.at_risk.is_empty())
-            .collect(),
+        needs: console.get(session, "/admin/needs-you").await?,
         nodes: nodes.worth_telling(),
         trouble: ready.err().map(|problem| problem.error),
     };

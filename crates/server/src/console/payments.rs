@@ -14,7 +14,7 @@ use tollgate_domains::payments::PaymentStatus;
 use super::Console;
 use super::call::{Problem, part, query};
 use super::session::{Act, Session};
-use super::shell::{Shell, clock, clock_or, page as drawn, times};
+use super::shell::{Shell, clock, clock_or, grouped, page as drawn, soft, status_word, times};
 use crate::api::Needs;
 
 #[derive(Deserialize, Default)]
@@ -23,26 +23,83 @@ pub(super) struct Search {
     id: String,
     status: String,
     lane: String,
+    gateway: String,
     batch: String,
+    currency: String,
+    #[serde(rename = "minAmount")]
+    min_amount: String,
+    #[serde(rename = "maxAmount")]
+    max_amount: String,
+    account: String,
+    reference: String,
+    late: String,
+    held: String,
+    #[serde(rename = "atRisk")]
+    at_risk: String,
+    #[serde(rename = "acceptedFrom")]
+    accepted_from: String,
+    #[serde(rename = "acceptedTo")]
+    accepted_to: String,
     after: String,
+    before: String,
 }
 
 impl Search {
+    /// The whole list as a file.
+    fn export(&self, format: &str) -> String {
+        let query = self.query("", "");
+        let sign = if query.is_empty() { '?' } else { '&' };
+        // What an index finds by these is not in the order of ids.
+        let is_found = [&self.account, &self.reference, &self.at_risk];
+        let is_found = is_found.iter().any(|it| !it.trim().is_empty());
+        let order = if is_found { "&order=newest" } else { "" };
+        format!("/console/export/payments{query}{sign}format={format}{order}")
+    }
+
     /// As the API is asked for it, and this page.
-    fn query(&self, after: &str) -> String {
+    fn query(&self, after: &str, before: &str) -> String {
         query(&[
             ("status", &self.status),
-            ("lane", &self.lane),
+            ("lane", self.lane.trim()),
+            ("gateway", self.gateway.trim()),
             ("batch", self.batch.trim()),
+            ("currency", self.currency.trim()),
+            ("minAmount", self.min_amount.trim()),
+            ("maxAmount", self.max_amount.trim()),
+            ("account", self.account.trim()),
+            ("reference", self.reference.trim()),
+            ("late", &self.late),
+            ("held", &self.held),
+            ("atRisk", &self.at_risk),
+            ("acceptedFrom", self.accepted_from.trim()),
+            ("acceptedTo", self.accepted_to.trim()),
             ("after", after),
+            ("before", before),
         ])
     }
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Found {
     payments: Vec<Line>,
     next: Option<String>,
+    previous: Option<String>,
+    /// Where the search stopped before the page was full.
+    scanned_to: Option<String>,
+    count: Option<u64>,
+    at_least: bool,
+}
+
+impl Found {
+    fn counted(&self) -> Option<String> {
+        let count = self.count?;
+        Some(match (self.at_least, count) {
+            (true, _) => format!("More than {} payments", grouped(&count)),
+            (false, 1) => "1 payment".to_owned(),
+            (false, _) => format!("{} payments", grouped(&count)),
+        })
+    }
 }
 
 #[derive(Deserialize)]
@@ -57,6 +114,7 @@ struct Line {
     queue_status: Option<String>,
     scheduled_time: Option<Timestamp>,
     meets_deadline: Option<bool>,
+    created_at: Timestamp,
 }
 
 impl Line {
@@ -79,6 +137,9 @@ struct ListPage {
     lists: bool,
     found: Vec<Line>,
     next: Option<String>,
+    previous: Option<String>,
+    scanned_to: Option<String>,
+    counted: Option<String>,
 }
 
 pub(super) async fn list(
@@ -91,14 +152,18 @@ pub(super) async fn list(
         return Ok(Redirect::to(&address(id)).into_response());
     }
     let lists = session.may(Needs::Read);
-    let (mut found, mut next) = (vec![], None);
+    let (mut found, mut next, mut previous) = (vec![], None, None);
+    let (mut scanned_to, mut counted) = (None, None);
     if lists {
-        let asked = search.query(&search.after);
+        let asked = search.query(&search.after, &search.before);
         let page: Found = console.get(&session, &format!("/payments{asked}")).await?;
-        next = page
-            .next
-            .map(|after| format!("/console/payments{}", search.query(&after)));
+        counted = page.counted();
+        let at =
+            |after: &str, before: &str| format!("/console/payments{}", search.query(after, before));
+        next = page.next.map(|after| at(&after, ""));
+        previous = page.previous.map(|before| at("", &before));
         found = page.payments;
+        scanned_to = page.scanned_to;
     }
     Ok(drawn(&ListPage {
         shell: Shell::new(&session, "Payments", "Payments", ""),
@@ -107,6 +172,9 @@ pub(super) async fn list(
         lists,
         found,
         next,
+        previous,
+        scanned_to,
+        counted,
     }))
 }
 

@@ -9,6 +9,7 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware;
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -17,7 +18,8 @@ use tollgate_core::ports::StoreError;
 
 use super::Console;
 use super::call::{Problem, query};
-use super::shell::SignInPage;
+use super::needs_you::Frame;
+use super::shell::{ErrorPage, SignInPage};
 use crate::api::{Needs, Vouched, from_another_site, strange_host};
 use crate::auth::{Caller, hash};
 use crate::places::{Full, Seat};
@@ -39,6 +41,8 @@ pub(super) struct Session {
     caller: Caller,
     /// Every form of this reader carries it.
     pub(super) csrf: String,
+    /// What needs a person, for the page that this reader asks for.
+    pub(super) frame: Frame,
 }
 
 impl Session {
@@ -116,6 +120,7 @@ impl Console {
             secret,
             caller,
             csrf: hex::encode(proof),
+            frame: Frame::default(),
         }
     }
 }
@@ -178,7 +183,8 @@ impl FromRequestParts<Console> for Session {
             headers: &parts.headers,
             extensions: &parts.extensions,
         };
-        console.session(shown).await.map_err(|refusal| {
+        let known = console.session(shown).await;
+        let mut session = known.map_err(|refusal| {
             let asked = parts.uri.path_and_query();
             match asked.filter(|_| refusal == Refusal::SignIn) {
                 // A page that was asked for comes after signing in; an act does not.
@@ -188,8 +194,28 @@ impl FromRequestParts<Console> for Session {
                 }
                 _ => refusal.into_response(),
             }
-        })
+        })?;
+        session.frame = console.frame(&session).await;
+        Ok(session)
     }
+}
+
+/// What is wrong is told on a page like the others, with the menu and the banner, to a reader who is known.
+pub(super) async fn with_menu(
+    State(console): State<Console>,
+    request: Request,
+    next: middleware::Next,
+) -> Response {
+    let headers = request.headers().clone();
+    let mut response = next.run(request).await;
+    let Some(problem) = response.extensions_mut().remove::<Problem>() else {
+        return response;
+    };
+    let Ok(mut session) = console.known(&headers).await else {
+        return response;
+    };
+    session.frame = console.frame(&session).await;
+    ErrorPage::of(Some(&session), problem)
 }
 
 /// A form that was filled in on one of our own pages.

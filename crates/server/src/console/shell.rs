@@ -4,23 +4,31 @@ use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use askama::Template;
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use tollgate_core::{SignedDuration, Timestamp};
 
 use super::call::Problem;
+use super::needs_you::Frame;
 use super::session::Session;
 use crate::api::Needs;
 
+/// The page whose number is in the menu.
+const NEEDS_YOU: &str = "Needs you";
+
 /// A page in the menu, and whom it is for.
-const MENU: [(&str, &str, Needs); 11] = [
+const MENU: [(&str, &str, Needs); 15] = [
     ("Now", "/", Needs::Read),
+    (NEEDS_YOU, "/console/needs-you", Needs::Read),
     ("Payments", "/console/payments", Needs::AnyRole),
     ("Invoices", "/console/invoices", Needs::AnyRole),
     ("In doubt", "/console/in-doubt", Needs::Read),
+    ("Held", "/console/held", Needs::Read),
     ("Imports", "/console/imports", Needs::AnyRole),
+    ("Feeds", "/console/feeds", Needs::Read),
     ("Status checks", "/console/status-checks", Needs::AnyRole),
     ("Dead letters", "/console/dead-letters", Needs::Read),
+    ("Jobs", "/console/jobs", Needs::Read),
     ("Item types", "/console/item-types", Needs::Read),
     ("Totals", "/console/totals", Needs::Read),
     ("Audit", "/console/audit", Needs::Read),
@@ -49,11 +57,15 @@ pub(super) struct MenuItem {
     pub(super) name: &'static str,
     pub(super) address: &'static str,
     pub(super) here: bool,
+    /// Empty if it is zero.
+    pub(super) number: String,
 }
 
 /// The frame of a page.
 pub(super) struct Shell {
     pub(super) title: String,
+    /// What needs a person, wherever they are.
+    pub(super) frame: Frame,
     pub(super) menu: Vec<MenuItem>,
     pub(super) who: String,
     /// Whether there is a session to end.
@@ -71,9 +83,14 @@ impl Shell {
             name,
             address,
             here: name == here,
+            number: match name {
+                NEEDS_YOU => session.frame.number(),
+                _ => String::new(),
+            },
         };
         Self {
             title: title.into(),
+            frame: session.frame.clone(),
             menu: open.map(item).collect(),
             who: session.name().to_owned(),
             signed_in: session.has_token(),
@@ -86,6 +103,7 @@ impl Shell {
     fn bare(title: &str) -> Self {
         Self {
             title: title.to_owned(),
+            frame: Frame::default(),
             menu: vec![],
             who: String::new(),
             signed_in: false,
@@ -96,22 +114,52 @@ impl Shell {
     }
 }
 
+/// A text that may be one long piece, such as JSON, as HTML that breaks between its parts and not within a word.
+pub(super) fn soft(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\'' => html.push_str("&#39;"),
+            letter => html.push(letter),
+        }
+        let ends_a_part = matches!(letter, ',' | ':' | ';' | '/' | '=' | '&' | '?');
+        if ends_a_part && letters.peek().is_some_and(|next| !next.is_whitespace()) {
+            html.push_str("<wbr>");
+        }
+    }
+    html
+}
+
 /// Only words of ours: an address cannot put its own on the page.
 fn notice(done: &str) -> &'static str {
     match done {
         "paused" => "The lane is paused. It starts no new sends.",
         "resumed" => "The lane is resumed.",
         "limit" => "The limit is changed on every node.",
+        "adjusted" => "The lane is changed on every node. Its waiting items have new slots.",
         "cancelled" => "The payment is cancelled.",
         "released" => "The payment is released.",
         "rescheduled" => "The payment is rescheduled.",
         "resolved" => "Resolved. It is no longer in doubt.",
         "nothing" => "No payment that was last sent on that day is in doubt.",
+        "proved" => {
+            "The banks were asked. What they have executed is no longer in doubt within seconds."
+        }
+        "unproved" => "The banks were asked. No answer ends a doubt yet; Tollgate goes on asking.",
         "proposed" => "Recorded as a proposal. A second person must confirm it.",
         "replayed" => "Replayed: it is back in the queue, as its next run.",
         "moved" => "The invoice is rescheduled.",
         "scheduled" => "The schedule is in force. Queued invoices keep their time.",
+        "seen" => "Marked as seen. It returns when its count grows.",
+        "stopped" => "The job is stopped. The items still to do are unchanged.",
         "asked" => "The status check has started.",
+        "feed-paused" => "The feed is paused. Imported payments go on.",
+        "feed-resumed" => "The feed is read again.",
         "switched" => "Saved. The change applies to every node.",
         _ => "",
     }
@@ -128,6 +176,13 @@ pub(super) fn page(template: &impl Template) -> Response {
     }
 }
 
+/// A page about something that goes on: the browser asks for it again, also without JavaScript.
+pub(super) fn live(mut response: Response) -> Response {
+    let again = HeaderValue::from_static("2");
+    response.headers_mut().insert(header::REFRESH, again);
+    response
+}
+
 #[derive(Template)]
 #[template(path = "error.html")]
 pub(super) struct ErrorPage {
@@ -139,7 +194,8 @@ pub(super) struct ErrorPage {
 }
 
 impl ErrorPage {
-    pub(super) fn of(problem: Problem) -> Response {
+    /// Without a reader there is no menu.
+    pub(super) fn of(session: Option<&Session>, problem: Problem) -> Response {
         let title = match problem.status {
             StatusCode::NOT_FOUND => "Not found",
             StatusCode::FORBIDDEN => "Not allowed",
@@ -147,12 +203,18 @@ impl ErrorPage {
             status if status.is_client_error() => "Not accepted",
             _ => "Not available",
         };
-        page(&Self {
-            shell: Shell::bare(title),
+        let shell = match session {
+            Some(session) => Shell::new(session, title, "", ""),
+            None => Shell::bare(title),
+        };
+        let status = problem.status;
+        let drawn = page(&Self {
+            shell,
             sure: problem.status.is_client_error(),
             error: problem.error,
             details: problem.details,
-        })
+        });
+        (status, drawn).into_response()
     }
 }
 
@@ -177,6 +239,14 @@ impl SignInPage {
 impl IntoResponse for SignInPage {
     fn into_response(self) -> Response {
         page(&self)
+    }
+}
+
+/// A status as people read it: the last one of a payment that went well sounds as if it were under way.
+pub(super) fn status_word(status: &str) -> String {
+    match status {
+        "PROCESSING" => "PROCESSING (done)".to_owned(),
+        status => status.to_owned(),
     }
 }
 
@@ -230,6 +300,15 @@ mod tests {
         assert_eq!(shown, ["0", "999", "1,000", "1,234,567"]);
         let lasts = [-5, 59, 61, 3_725, 90_000].map(|s| lasting(SignedDuration::from_secs(s)));
         assert_eq!(lasts, ["0 s", "59 s", "1 min 1 s", "1 h 2 min", "1 d 1 h"]);
+    }
+
+    #[test]
+    fn a_long_text_breaks_between_its_parts_and_stays_text() {
+        let html = soft("{\"a\":1,\"b\":\"<i>\"}");
+        let expected = "{&quot;a&quot;:<wbr>1,<wbr>&quot;b&quot;:<wbr>&quot;&lt;i&gt;&quot;}";
+        assert_eq!(html, expected);
+        assert_eq!(soft("PAYMENT/p_1"), "PAYMENT/<wbr>p_1");
+        assert_eq!(soft("&', b"), "&amp;<wbr>&#39;, b");
     }
 
     #[test]

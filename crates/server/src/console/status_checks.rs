@@ -13,7 +13,8 @@ use tollgate_core::Timestamp;
 use super::Console;
 use super::call::{Problem, part, query};
 use super::session::{Act, Session};
-use super::shell::{Shell, clock, clock_or, grouped, page as drawn};
+use super::shell::{Shell, clock, clock_or, grouped, page as drawn, soft};
+use super::turns::{Ends, ListAt, Turns};
 use crate::api::Needs;
 
 /// At most this many payments or failures of one kind are on a page; the API has all of them.
@@ -24,14 +25,22 @@ const MOST_SHOWN: usize = 100;
 pub(super) struct Asked {
     id: String,
     after: String,
+    before: String,
     done: String,
 }
 
 #[derive(Deserialize)]
 struct Checks {
     checks: Vec<Line>,
-    next: Option<String>,
+    #[serde(flatten)]
+    ends: Ends,
 }
+
+const LIST: ListAt<'_> = ListAt {
+    page: "/console/status-checks",
+    file: "/console/export/status-checks",
+    called: ("status check", "status checks"),
+};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -63,7 +72,7 @@ struct ListPage {
     lists: bool,
     begins: bool,
     checks: Vec<Line>,
-    next: Option<String>,
+    turns: Turns,
 }
 
 pub(super) async fn list(
@@ -76,19 +85,19 @@ pub(super) async fn list(
         return Ok(Redirect::to(&address(id)).into_response());
     }
     let lists = session.may(Needs::Read);
-    let (mut checks, mut next) = (vec![], None);
+    let (mut checks, mut turns) = (vec![], Turns::default());
     if lists {
-        let wanted = query(&[("after", &asked.after)]);
+        let wanted = query(&[("after", &asked.after), ("before", &asked.before)]);
         let wanted = format!("/payments/check-status{wanted}");
         let found: Checks = console.get(&session, &wanted).await?;
-        (checks, next) = (found.checks, found.next);
+        (checks, turns) = (found.checks, LIST.turns(&[], &found.ends));
     }
     Ok(drawn(&ListPage {
         shell: Shell::new(&session, "Status checks", "Status checks", &asked.done),
         lists,
         begins: session.may(Needs::Ingest),
         checks,
-        next: next.map(|after| format!("/console/status-checks{}", query(&[("after", &after)]))),
+        turns,
     }))
 }
 

@@ -12,6 +12,7 @@ use super::Console;
 use super::call::{Problem, part, query};
 use super::session::{Act, Session};
 use super::shell::{Shell, Tab, clock, page as drawn, tabs};
+use super::turns::{Ends, ListAt, Turns};
 
 /// What can be given up.
 const LETTERS: [&str; 3] = ["PAYMENT", "INVOICE", "NOTIFICATION"];
@@ -22,6 +23,7 @@ pub(super) struct Asked {
     #[serde(rename = "type")]
     item_type: String,
     after: String,
+    before: String,
     done: String,
 }
 
@@ -29,8 +31,15 @@ pub(super) struct Asked {
 #[serde(rename_all = "camelCase")]
 struct Letters {
     dead_letters: Vec<Letter>,
-    next: Option<String>,
+    #[serde(flatten)]
+    ends: Ends,
 }
+
+const LIST: ListAt<'_> = ListAt {
+    page: "/console/dead-letters",
+    file: "/console/export/dead-letters",
+    called: ("dead letter", "dead letters"),
+};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -60,7 +69,8 @@ struct LettersPage {
     shell: Shell,
     tabs: Vec<Tab>,
     letters: Vec<Letter>,
-    next: Option<String>,
+    of_type: String,
+    turns: Turns,
 }
 
 pub(super) async fn dead_letters(
@@ -69,16 +79,17 @@ pub(super) async fn dead_letters(
     Query(asked): Query<Asked>,
 ) -> Result<Response, Problem> {
     let of_type = ("type", &*asked.item_type);
-    let wanted = query(&[of_type, ("after", &asked.after)]);
+    let wanted = query(&[of_type, ("after", &asked.after), ("before", &asked.before)]);
     let address = format!("/admin/dead-letters{wanted}");
     let found: Letters = console.get(&session, &address).await?;
-    let next = found.next.map(|after| query(&[of_type, ("after", &after)]));
+    let turns = LIST.turns(&[of_type], &found.ends);
     let by_type = |name: &str| format!("/console/dead-letters{}", query(&[("type", name)]));
     Ok(drawn(&LettersPage {
         shell: Shell::new(&session, "Dead letters", "Dead letters", &asked.done),
         tabs: tabs(&LETTERS, &asked.item_type, by_type),
         letters: found.dead_letters,
-        next: next.map(|asked| format!("/console/dead-letters{asked}")),
+        of_type: asked.item_type,
+        turns,
     }))
 }
 

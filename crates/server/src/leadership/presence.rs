@@ -48,6 +48,11 @@ pub(crate) struct NodesSeen {
 }
 
 impl NodesSeen {
+    /// How many processes would take over.
+    pub(crate) fn standbys(&self) -> usize {
+        self.nodes.iter().filter(|node| node.stands_by()).count()
+    }
+
     /// Whether another process would take over.
     pub(super) fn has_standby(&self) -> bool {
         self.nodes
@@ -175,8 +180,7 @@ impl Presence {
         if !self.stands_by {
             return;
         }
-        let standbys = seen.nodes.iter().filter(|node| node.stands_by()).count();
-        gauge!("tollgate_standbys").set(standbys.to_f64().unwrap_or(0.0));
+        gauge!("tollgate_standbys").set(seen.standbys().to_f64().unwrap_or(0.0));
     }
 }
 

@@ -80,6 +80,7 @@ impl Process {
             let store = Arc::clone(&self.basis.store);
             let epoch = store.take_node().await?;
             let term = RunningTerm::begin(&self.basis, Term { epoch, store }).await?;
+            self.announce(&term);
             return Ok(Some(term));
         };
         let term = match self.basis.config.store.leadership {
@@ -109,7 +110,6 @@ impl Process {
                 Some(term) => term,
                 None => self.stand_by(&mut stop).await?,
             };
-            self.announce(&term);
             let over = self.lead(&term, &mut stop).await;
             self.switch.set(None);
             match over {
@@ -257,12 +257,14 @@ impl Process {
         self.begin(among, term).await.map(Some)
     }
 
-    /// A term that cannot begin is over, and somebody else may lead.
-    async fn begin(&self, among: &dyn Leadership, term: Term) -> anyhow::Result<RunningTerm> {
+    /// A term that cannot begin is over, and somebody else may lead. One that has begun is announced here and not
+    /// in a task: the first request after the start finds an engine.
+    async fn begin(&mut self, among: &dyn Leadership, term: Term) -> anyhow::Result<RunningTerm> {
         let epoch = term.epoch;
         let begun = RunningTerm::begin(&self.basis, term).await;
-        if begun.is_err() {
-            resign(among, epoch).await;
+        match &begun {
+            Ok(term) => self.announce(term),
+            Err(_) => _ = resign(among, epoch).await,
         }
         begun
     }

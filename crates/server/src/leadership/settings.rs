@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tollgate_core::leadership::ProcessId;
 use tollgate_core::ports::Nodes;
+use tollgate_core::shared_settings::{self, differences};
 
 use crate::config::Config;
 
@@ -16,22 +17,15 @@ pub(crate) fn shared(config: &Config) -> String {
         ("gate.patience_secs", gate.patience_secs.to_string()),
         ("store.connections", store.connections.to_string()),
     ]);
-    let lines = settings
-        .iter()
-        .map(|(key, value)| format!("{key} = {value}"));
-    lines.collect::<Vec<_>>().join("\n")
+    shared_settings::text(&settings)
 }
 
 /// What differs, in one sentence for people; nothing if nothing does.
 pub(crate) fn difference(theirs: &str, ours: &str) -> Option<String> {
-    let (theirs, ours) = (lines(theirs), lines(ours));
-    let keys = ours
-        .keys()
-        .chain(theirs.keys().filter(|key| !ours.contains_key(*key)));
-    let told = keys.filter_map(|key| {
-        let (there, here) = (theirs.get(key), ours.get(key));
-        let shown = |value: Option<&&str>| value.copied().unwrap_or("unknown").to_owned();
-        (there != here).then(|| format!("{key} is {} there and {} here", shown(there), shown(here)))
+    let shown = |value: Option<&str>| value.unwrap_or("unknown").to_owned();
+    let told = differences(theirs, ours).into_iter().map(|it| {
+        let (there, here) = (shown(it.there), shown(it.here));
+        format!("{} is {there} there and {here} here", it.key)
     });
     let told: Vec<String> = told.collect();
     (!told.is_empty()).then(|| told.join(", "))
@@ -45,11 +39,6 @@ pub(crate) fn who_has_the_leaders(nodes: &Nodes, this: ProcessId) -> Option<Stri
     let named = able.next().map(|line| line.showing.name.clone());
     let killed = || "the last leader".to_owned();
     named.or_else(|| nodes.seen.leader.filter(|it| *it != this).map(|_| killed()))
-}
-
-fn lines(settings: &str) -> BTreeMap<&str, &str> {
-    let pairs = settings.lines().filter_map(|line| line.split_once(" = "));
-    pairs.collect()
 }
 
 #[cfg(test)]

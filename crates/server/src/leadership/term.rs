@@ -53,6 +53,7 @@ impl RunningTerm {
             engine: Arc::new(engine.handle()),
             billing,
             fed: &fed,
+            gate: &worlds.gate,
         };
         let mut running = JoinSet::new();
         services
@@ -90,11 +91,17 @@ impl RunningTerm {
     pub(crate) async fn quiesce(&mut self) {
         self.cease("this process is handing over");
         self.engine.stop();
-        let ended = async { while self.services.join_next().await.is_some() {} };
-        if timeout(SERVICES_END_WITHIN, ended).await.is_err() {
+        let services = &mut self.services;
+        let ended = async { while services.join_next().await.is_some() {} };
+        // Side by side, so that a slow service does not add to a slow bank.
+        let (ended, answered) = tokio::join!(
+            timeout(SERVICES_END_WITHIN, ended),
+            timeout(ANSWERS_WITHIN, self.gate.idle())
+        );
+        if ended.is_err() {
             self.services.abort_all();
         }
-        if timeout(ANSWERS_WITHIN, self.gate.idle()).await.is_err() {
+        if answered.is_err() {
             let unanswered = self.gate.count_under_way();
             tracing::warn!(
                 unanswered,

@@ -2,7 +2,7 @@
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram};
 
-const COUNTERS: [(&str, &str); 24] = [
+const COUNTERS: [(&str, &str); 27] = [
     (
         "tollgate_leader_changes_total",
         "times that this process began to lead",
@@ -90,9 +90,25 @@ const COUNTERS: [(&str, &str); 24] = [
         "connections that were cut off to make room for others",
     ),
     ("tollgate_bulk_lines_total", "lines of imports, by result"),
+    (
+        "tollgate_feed_records_total",
+        "records of a feed that were imported by this process, by feed",
+    ),
+    (
+        "tollgate_feed_dead_letters_total",
+        "records that could not be read and went to the dead-letter topic, by feed",
+    ),
+    (
+        "tollgate_events_published_total",
+        "events that were published by this process",
+    ),
 ];
 
-const GAUGES: [(&str, &str); 26] = [
+const GAUGES: [(&str, &str); 35] = [
+    (
+        "tollgate_needs_you",
+        "what needs a person, by kind; 0 for what a person has marked as seen",
+    ),
     (
         "tollgate_leader",
         "1 on the process that leads, 0 on a standby; embedded engine on PostgreSQL",
@@ -148,6 +164,35 @@ const GAUGES: [(&str, &str); 26] = [
     ),
     ("tollgate_api_connections", "connections of the API"),
     ("tollgate_bulks_running", "imports in progress"),
+    ("tollgate_feed_paused", "1 while the feed is paused"),
+    (
+        "tollgate_feed_in_trouble",
+        "1 while the feed's brokers cannot be used as configured",
+    ),
+    (
+        "tollgate_feed_lag_records",
+        "records of the feed that are not read yet",
+    ),
+    (
+        "tollgate_feed_last_record_age_seconds",
+        "how long ago the feed's last record was imported",
+    ),
+    (
+        "tollgate_feed_position",
+        "offset of the next record to read, by feed and partition",
+    ),
+    (
+        "tollgate_events_backlog",
+        "events that are not published yet, up to 100000",
+    ),
+    (
+        "tollgate_events_oldest_age_seconds",
+        "how long the oldest event has waited to be published",
+    ),
+    (
+        "tollgate_events_in_trouble",
+        "1 while the brokers do not take events",
+    ),
     ("tollgate_lane_open", "1 while the lane sends"),
     (
         "tollgate_lane_refusal_storm",

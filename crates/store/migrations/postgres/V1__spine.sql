@@ -118,6 +118,11 @@ CREATE TABLE owner_total (
     PRIMARY KEY (item_type, owner, currency, quarter)
 ) WITH (fillfactor = 70);
 
+-- A body as JSON. PostgreSQL's JSON cannot hold the character NUL; such a body is kept, and not found by what is in it.
+CREATE FUNCTION tg_json(body text) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN strpos(body, '\u0000') = 0 THEN body::jsonb END
+$$;
+
 -- What an item was taken in with, and what init has derived from it: written once, and again only when a
 -- person corrects it. Apart from the item's row, which every move writes anew.
 CREATE TABLE item_body (
@@ -128,10 +133,21 @@ CREATE TABLE item_body (
     init_workflow_id text NOT NULL,
     -- What it came in with, if that was a file.
     bulk_id          text COLLATE "C",
+    -- For lists by time: shortly before the item's own.
+    created_at       bigint NOT NULL DEFAULT tg_now(),
     PRIMARY KEY (item_type, item_id)
 );
 CREATE INDEX item_body_bulk ON item_body (item_type, bulk_id, item_id)
     WHERE bulk_id IS NOT NULL;
+-- Lists, the newest first.
+CREATE INDEX item_body_created ON item_body (item_type, created_at, item_id);
+-- By what people look for payments. Written once, with the body.
+CREATE INDEX item_body_debtor ON item_body ((tg_json(body) #>> '{debtor,account}'))
+    WHERE item_type = 'PAYMENT';
+CREATE INDEX item_body_creditor ON item_body ((tg_json(body) #>> '{creditor,account}'))
+    WHERE item_type = 'PAYMENT';
+CREATE INDEX item_body_reference ON item_body ((tg_json(body) ->> 'reference'))
+    WHERE item_type = 'PAYMENT' AND tg_json(body) ->> 'reference' IS NOT NULL;
 
 CREATE TABLE lane_window (
     lane         text   COLLATE "C" NOT NULL,
@@ -194,7 +210,7 @@ CREATE TABLE storm (
     lifted_at     bigint
 );
 
--- An item: its business status, its slot and its place in the queue. Half of each page stays free, so that a move
+-- An item: its business status, its slot and its place in the queue. More than half of each page stays free, so that a move
 -- stays on its page and logs only what it changes; for the same reason the columns that moves change stand
 -- together, behind those that they do not.
 CREATE TABLE item_queue (
@@ -218,29 +234,37 @@ CREATE TABLE item_queue (
     owner               text,
     counted             boolean NOT NULL DEFAULT false,
     by_owner            boolean NOT NULL DEFAULT false,
-    queue_status        text   COLLATE "C" NOT NULL
-        CONSTRAINT queue_status_known
-        CHECK (queue_status IN ('READY', 'CLAIMED', 'DISPATCHED', 'DEAD', 'CANCELLED', 'HELD')),
-    status              text   COLLATE "C" NOT NULL,
-    -- When the business status was written.
-    updated_at          bigint NOT NULL,
     scheduled_exec_time bigint NOT NULL,
     run                 bigint NOT NULL,
-    fence               bigint NOT NULL,
     retry_count         bigint NOT NULL,
     -- Connections and exchanges of this item that failed: the pause after the next failure is by this number.
     failures            bigint NOT NULL DEFAULT 0,
+    -- In the order of the usual way: claim, start, end.
+    fence               bigint NOT NULL,
     claimed_at          bigint,
-    dispatched_at       bigint,
-    finished_at         bigint,
     dispatch_batch_id   text,
+    dispatched_at       bigint,
     exec_workflow_id    text,
+    queue_status        text   COLLATE "C" NOT NULL
+        CONSTRAINT queue_status_known
+        CHECK (queue_status IN ('READY', 'CLAIMED', 'DISPATCHED', 'DEAD', 'CANCELLED', 'HELD')),
+    -- What indexes know of the queue: (R)eady, (U)nder way, (H)eld, (D)ead; none once it has ended. No index names
+    -- queue_status, so a start changes no index (docs/decisions/0056).
+    queue_part          "char" GENERATED ALWAYS AS (CASE
+        WHEN queue_status = 'READY' THEN 'R'::"char"
+        WHEN queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL THEN 'U'::"char"
+        WHEN queue_status = 'HELD' THEN 'H'::"char"
+        WHEN queue_status = 'DEAD' THEN 'D'::"char" END) STORED,
+    status              text   COLLATE "C" NOT NULL,
+    -- When the business status was written.
+    updated_at          bigint NOT NULL,
+    finished_at         bigint,
     last_error          text,
     -- The rules that hold it, and those that a person let it pass.
     held_by             text,
     passed_rules        text,
     PRIMARY KEY (item_type, item_id)
-) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
+) WITH (fillfactor = 40, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
 -- Lists by status, and the worklist of what nobody knows the outcome of.
@@ -250,6 +274,7 @@ CREATE INDEX item_queue_created ON item_queue USING brin (created_at)
     WITH (pages_per_range = 16, autosummarize = on);
 -- That worklist as people go through it: the oldest first, or the largest of a currency.
 CREATE INDEX item_queue_doubt_age ON item_queue (item_type, updated_at, item_id)
+    INCLUDE (currency, amount_minor)
     WHERE status = 'IN_DOUBT';
 CREATE INDEX item_queue_doubt_amount ON item_queue (item_type, currency, amount_minor, item_id)
     WHERE status = 'IN_DOUBT';
@@ -267,19 +292,29 @@ CREATE INDEX item_queue_owner_page ON item_queue (item_type, owner, item_id)
 -- One partial index per question the dispatcher asks. The lane leads, since the types of a lane
 -- share its credit.
 CREATE INDEX item_queue_ready ON item_queue (lane, item_type, scheduled_exec_time)
-    WHERE queue_status = 'READY';
-CREATE INDEX item_queue_claimed ON item_queue (lane, item_type, claimed_at)
-    WHERE queue_status = 'CLAIMED';
-CREATE INDEX item_queue_running ON item_queue (lane, item_type, dispatched_at)
-    WHERE queue_status = 'DISPATCHED' AND finished_at IS NULL;
+    WHERE queue_part = 'R';
+-- Claimed or dispatched: a few hundred, of which those that want one of both read all.
+CREATE INDEX item_queue_under_way ON item_queue (lane, item_type, claimed_at)
+    WHERE queue_part = 'U';
 CREATE INDEX item_queue_hold ON item_queue (item_type, hold_after)
-    WHERE queue_status = 'READY' AND hold_after IS NOT NULL;
-CREATE INDEX item_queue_held ON item_queue (lane) WHERE queue_status = 'HELD';
+    WHERE queue_part = 'R' AND hold_after IS NOT NULL;
+CREATE INDEX item_queue_held ON item_queue (lane) WHERE queue_part = 'H';
+-- The worklist of what is held, and its sums: the longest due first.
+CREATE INDEX item_queue_held_due ON item_queue (item_type, scheduled_exec_time, item_id)
+    INCLUDE (currency, amount_minor, created_at, status) WHERE queue_part = 'H';
+-- What was tried in vain more than twice and has not ended.
+CREATE INDEX item_queue_failing ON item_queue (item_type, created_at)
+    WHERE queue_part IN ('R', 'U') AND failures > 2;
 -- What may miss its deadline: by how much time it has between being due and being late.
 CREATE INDEX item_queue_tight ON item_queue (lane, (deadline - scheduled_exec_time))
-    WHERE deadline IS NOT NULL AND finished_at IS NULL
-      AND queue_status IN ('READY', 'CLAIMED', 'DISPATCHED');
-CREATE INDEX item_queue_dead ON item_queue (item_type, item_id) WHERE queue_status = 'DEAD';
+    WHERE deadline IS NOT NULL AND queue_part IN ('R', 'U');
+CREATE INDEX item_queue_dead ON item_queue (item_type, item_id)
+    INCLUDE (currency, amount_minor, scheduled_exec_time) WHERE queue_part = 'D';
+-- Dead letters as people go through them: what was due last first.
+CREATE INDEX item_queue_dead_due ON item_queue (item_type, scheduled_exec_time, item_id)
+    WHERE queue_part = 'D';
+-- What is held, page by page.
+CREATE INDEX item_queue_held_page ON item_queue (item_type, item_id) WHERE queue_part = 'H';
 
 -- A send: the intent before the first byte, its turn, and its outcome. A row without an item is a call, which has a
 -- turn and no outcome; one without a lane had no turn, as what a person or another service knows.
@@ -287,6 +322,8 @@ CREATE TABLE attempt (
     attempt_id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     item_type       text   COLLATE "C" NOT NULL,
     item_id         text   COLLATE "C" NOT NULL,
+    -- Which attempt of its item it is, from 1 on; none for a call.
+    number          integer,
     run             bigint NOT NULL,
     kind            text   COLLATE "C" NOT NULL,
     lane            text   COLLATE "C" NOT NULL,
@@ -301,17 +338,19 @@ CREATE TABLE attempt (
     settled_at      bigint,
     detail          text   NOT NULL,
     -- Refused, and a person has had its item tried again since: another key may be asked.
-    reopened        boolean NOT NULL DEFAULT false
+    reopened        boolean NOT NULL DEFAULT false,
+    -- The configuration whose refusal it is. No index names the state, so an answer changes no index.
+    refused_by      bigint GENERATED ALWAYS AS (CASE WHEN state = 'REFUSED' THEN watch_id END) STORED
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX attempt_item ON attempt (item_type, item_id);
+-- An item has at most one open attempt: of two senders that ask at once both take the next number, and one gets a
+-- turn; nothing is opened beside one that is open. A sender that asks late is refused by the attempts it has not
+-- seen (docs/decisions/0002).
+CREATE UNIQUE INDEX attempt_item ON attempt (item_type, item_id, number);
 -- The turns of a lane, for its certificate.
 CREATE INDEX attempt_turn ON attempt (lane, turn_at, attempt_id);
 -- What a streak counts, and what a storm has refused.
-CREATE INDEX attempt_refused ON attempt (watch_id, attempt_id) WHERE state = 'REFUSED';
--- An item has at most one open attempt: of two senders that ask at once, one gets a turn. One that
--- asks late is refused by the attempts it has not seen (docs/decisions/0002).
-CREATE UNIQUE INDEX attempt_open ON attempt (item_type, item_id) WHERE state = 'OPEN';
+CREATE INDEX attempt_refused ON attempt (refused_by, attempt_id) WHERE refused_by IS NOT NULL;
 
 CREATE TABLE audit_log (
     audit_id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -327,6 +366,12 @@ CREATE TABLE audit_log (
 );
 CREATE INDEX audit_log_item ON audit_log (item_type, item_id, audit_id) WHERE item_id IS NOT NULL;
 CREATE INDEX audit_log_actor ON audit_log (actor, audit_id);
+CREATE INDEX audit_log_action ON audit_log (action, audit_id);
+-- What people did, among what the machine did.
+CREATE INDEX audit_log_people ON audit_log (audit_id)
+    WHERE actor NOT IN ('breaker', 'checks', 'configuration', 'demo', 'dispatcher', 'feed', 'payments',
+        'reconciliation', 'rules', 'sender', 'status-check', 'storm', 'sweep', 'sweeper',
+        'tollgate');
 
 -- As in item_queue, what moves stands behind what does not, so that a move does not log the input again.
 CREATE TABLE flow (
@@ -370,6 +415,9 @@ CREATE TABLE bulk (
     -- Written when the upload is complete.
     idempotency_key text   COLLATE "C",
     digest          text,
+    -- What its sender calls it, and who that was.
+    file_name       text,
+    actor           text,
     lines           bigint NOT NULL,
     chunks_left     bigint NOT NULL,
     accepted        bigint NOT NULL,
@@ -377,9 +425,13 @@ CREATE TABLE bulk (
     rejected        bigint NOT NULL,
     -- No chunk was taken in before an earlier one.
     order_kept      boolean NOT NULL DEFAULT true,
+    -- Of a feed: rejected records are answered.
+    answers         boolean NOT NULL DEFAULT false,
     opened_at       bigint NOT NULL,
     touched_at      bigint NOT NULL,
     started_at      bigint,
+    -- When a line was last rejected.
+    rejected_at     bigint,
     ended_at        bigint
 ) WITH (fillfactor = 50);
 CREATE UNIQUE INDEX bulk_key ON bulk (item_type, idempotency_key)
@@ -388,9 +440,13 @@ CREATE INDEX bulk_age ON bulk (item_type, opened_at, bulk_id) WHERE state <> 'DI
 CREATE INDEX bulk_running ON bulk (item_type, bulk_id) WHERE state = 'RUNNING';
 CREATE INDEX bulk_uploading ON bulk (touched_at) WHERE state = 'UPLOADING';
 CREATE INDEX bulk_discarded ON bulk (bulk_id) WHERE state = 'DISCARDED';
+-- The same file again.
+CREATE INDEX bulk_digest ON bulk (item_type, digest, started_at, bulk_id)
+    WHERE digest IS NOT NULL AND state <> 'DISCARDED';
+CREATE INDEX bulk_rejected ON bulk (item_type, rejected_at) WHERE rejected_at IS NOT NULL;
 
--- The work list: a chunk that has ended is deleted. Its text lives for seconds, and compressing it
--- would cost more time than writing it.
+-- The work list: a chunk that has ended is deleted. Its text lives for seconds and comes packed
+-- (cold/packing.rs); packing it again would cost more time than writing it.
 CREATE TABLE bulk_chunk (
     bulk_id    text   COLLATE "C" NOT NULL,
     chunk_no   bigint NOT NULL,
@@ -413,8 +469,13 @@ CREATE TABLE bulk_error (
     line_no bigint NOT NULL,
     item_id text,
     details text   NOT NULL,
+    -- The line itself, to correct it; none if it is too long.
+    line_text text,
+    -- Of a feed: still to be answered.
+    unanswered boolean NOT NULL DEFAULT false,
     PRIMARY KEY (bulk_id, line_no)
 );
+CREATE INDEX bulk_error_unanswered ON bulk_error (bulk_id, line_no) WHERE unanswered;
 
 -- What was accepted, as it was placed then.
 CREATE TABLE bulk_sum (
@@ -467,3 +528,212 @@ CREATE TABLE session (
 );
 CREATE INDEX session_token ON session (token_sha256, ends_at);
 CREATE INDEX session_end ON session (ends_at);
+
+-- What a person has seen of what needs one, by kind: it is told again when there is more of it. What has happened is
+-- seen up to a mark.
+CREATE TABLE need_seen (
+    kind       text   COLLATE "C" NOT NULL PRIMARY KEY,
+    seen_count bigint NOT NULL,
+    mark       bigint NOT NULL,
+    actor      text   NOT NULL,
+    reason     text   NOT NULL,
+    seen_at    bigint NOT NULL
+);
+
+-- Acts on many items: a preview until a person confirms it by its digest.
+CREATE TABLE job (
+    job_id         text   COLLATE "C" NOT NULL PRIMARY KEY,
+    item_type      text   COLLATE "C" NOT NULL,
+    act            text   COLLATE "C" NOT NULL,
+    -- From when on slots are given, for a reschedule.
+    requested_time bigint,
+    filter         text   NOT NULL,
+    state          text   COLLATE "C" NOT NULL
+        CONSTRAINT job_state_known CHECK (state IN ('PREVIEW', 'RUNNING', 'DONE', 'STOPPED')),
+    -- Both are written when the preview is complete.
+    digest         text   COLLATE "C",
+    summary        text   NOT NULL,
+    actor          text   NOT NULL,
+    reason         text   NOT NULL,
+    total          bigint NOT NULL,
+    done           bigint NOT NULL,
+    left_out       bigint NOT NULL,
+    previewed_at   bigint NOT NULL,
+    started_at     bigint,
+    ended_at       bigint,
+    stopped        text
+) WITH (fillfactor = 50);
+CREATE UNIQUE INDEX job_digest ON job (digest) WHERE digest IS NOT NULL;
+CREATE INDEX job_age ON job (started_at, job_id) WHERE started_at IS NOT NULL;
+CREATE INDEX job_running ON job (started_at, job_id) WHERE state = 'RUNNING';
+CREATE INDEX job_preview ON job (previewed_at, job_id) WHERE state = 'PREVIEW';
+
+-- The items of a job as they were previewed, many in a row. One whose items are all looked at is deleted.
+CREATE TABLE job_chunk (
+    job_id   text   COLLATE "C" NOT NULL,
+    chunk_no bigint NOT NULL,
+    body     text   NOT NULL,
+    PRIMARY KEY (job_id, chunk_no)
+);
+
+-- What became of each item of a job that was looked at.
+CREATE TABLE job_result (
+    job_id   text   COLLATE "C" NOT NULL,
+    number   bigint NOT NULL,
+    item_id  text   COLLATE "C" NOT NULL,
+    -- Why; none if the act was done.
+    left_out text,
+    -- What the bank said, if it was asked.
+    answer   text,
+    PRIMARY KEY (job_id, number)
+);
+CREATE INDEX job_result_left_out ON job_result (job_id, number) WHERE left_out IS NOT NULL;
+
+-- Feeds: topics whose records are taken in. A few rows.
+CREATE TABLE feed (
+    feed       text   COLLATE "C" NOT NULL PRIMARY KEY,
+    topic      text   COLLATE "C" NOT NULL,
+    -- Another one when the topic was created again.
+    topic_id   text,
+    -- While it is paused.
+    paused_why text,
+    paused_by  text,
+    paused_at  bigint,
+    -- The last trouble with its source.
+    trouble    text,
+    trouble_at bigint
+);
+
+-- The processes that read a feed.
+CREATE TABLE feed_reader (
+    feed       text   COLLATE "C" NOT NULL,
+    owner      text   COLLATE "C" NOT NULL,
+    seen_until bigint NOT NULL,
+    PRIMARY KEY (feed, owner)
+);
+
+-- Where a feed stands. The position moves with the records that were read up to it.
+CREATE TABLE feed_partition (
+    feed           text   COLLATE "C" NOT NULL,
+    topic          text   COLLATE "C" NOT NULL,
+    partition_no   bigint NOT NULL,
+    bulk_id        text   COLLATE "C" NOT NULL,
+    position       bigint,
+    log_end        bigint,
+    -- Of the last holding, and who holds it until when.
+    fence          bigint NOT NULL DEFAULT 0,
+    owner          text   COLLATE "C",
+    leased_until   bigint NOT NULL DEFAULT 0,
+    -- Written so far.
+    chunks         bigint NOT NULL DEFAULT 0,
+    records        bigint NOT NULL DEFAULT 0,
+    dead_letters   bigint NOT NULL DEFAULT 0,
+    last_record_at bigint,
+    PRIMARY KEY (feed, topic, partition_no)
+) WITH (fillfactor = 50);
+
+-- Events: every move of an item, until it is published. The row is written by the transaction that makes the move, by
+-- triggers that exist only while events are on: no statement can forget it, and all processes agree.
+CREATE TABLE outbox (
+    event_no       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    -- Random, since numbers begin again where a restored backup stands.
+    event_id       text   COLLATE "C" NOT NULL DEFAULT gen_random_uuid()::text,
+    item_type      text   COLLATE "C" NOT NULL,
+    item_id        text   COLLATE "C" NOT NULL,
+    status         text   COLLATE "C" NOT NULL,
+    at             bigint NOT NULL DEFAULT tg_now(),
+    currency       text   COLLATE "C" NOT NULL,
+    amount_minor   bigint NOT NULL,
+    lane           text   COLLATE "C",
+    scheduled_time bigint
+) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
+        autovacuum_vacuum_insert_threshold = -1, autovacuum_vacuum_cost_delay = 0);
+
+-- Whether events are on, and who publishes them until when.
+CREATE TABLE event_relay (
+    one               integer NOT NULL PRIMARY KEY CHECK (one = 1),
+    is_on             boolean NOT NULL,
+    fence             bigint  NOT NULL,
+    owner             text    COLLATE "C",
+    leased_until      bigint  NOT NULL,
+    published         bigint  NOT NULL,
+    last_published_at bigint,
+    trouble           text,
+    trouble_at        bigint,
+    settings          text    NOT NULL DEFAULT '',
+    difference        text,
+    differs_until     bigint
+) WITH (fillfactor = 50);
+INSERT INTO event_relay (one, is_on, fence, leased_until, published) VALUES (1, false, 0, 0, 0);
+
+-- Many items are admitted by one statement. Notifications are about items, and no events themselves.
+CREATE FUNCTION tg_event_added() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO outbox (item_type, item_id, status, currency, amount_minor, lane, scheduled_time)
+    SELECT item_type, item_id, status, currency, amount_minor, lane, scheduled_time
+    FROM added WHERE item_type <> 'NOTIFICATION';
+    RETURN NULL;
+END
+$$;
+
+-- HELD, DEAD and CANCELLED are words of the queue; an item that leaves them is where its status says. A payment whose
+-- answer leaves nothing to do is ACCEPTED and PROCESSING in one move: that is two events.
+CREATE FUNCTION tg_event_moved() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.status = 'PROCESSING' AND OLD.status NOT IN ('ACCEPTED', 'PROCESSING') THEN
+        INSERT INTO outbox (item_type, item_id, status, currency, amount_minor, lane, scheduled_time)
+        VALUES (NEW.item_type, NEW.item_id, 'ACCEPTED', NEW.currency, NEW.amount_minor, NEW.lane,
+                NEW.scheduled_time);
+    END IF;
+    INSERT INTO outbox (item_type, item_id, status, currency, amount_minor, lane, scheduled_time)
+    VALUES (NEW.item_type, NEW.item_id,
+            CASE WHEN NEW.queue_status <> OLD.queue_status
+                  AND NEW.queue_status IN ('HELD', 'DEAD', 'CANCELLED')
+                 THEN NEW.queue_status ELSE NEW.status END,
+            NEW.currency, NEW.amount_minor, NEW.lane, NEW.scheduled_time);
+    RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION tg_event_withdrawn() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO outbox (item_type, item_id, status, currency, amount_minor)
+    VALUES (NEW.item_type, NEW.item_id, NEW.state, NEW.currency, NEW.amount_minor);
+    RETURN NULL;
+END
+$$;
+
+-- Creates or drops one of the three triggers. With the rights of the owner of the tables: a node may run as a role
+-- that owns nothing.
+CREATE FUNCTION tg_event_trigger(which text, wanted boolean) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    IF wanted AND which = 'added' THEN
+        CREATE TRIGGER event_added AFTER INSERT ON item_queue
+            REFERENCING NEW TABLE AS added
+            FOR EACH STATEMENT EXECUTE FUNCTION tg_event_added();
+    ELSIF wanted AND which = 'moved' THEN
+        CREATE TRIGGER event_moved AFTER UPDATE OF status, queue_status ON item_queue
+            FOR EACH ROW
+            WHEN (NEW.item_type <> 'NOTIFICATION' AND (
+                (NEW.status <> OLD.status AND NEW.status <> NEW.queue_status)
+                OR (NEW.queue_status <> OLD.queue_status
+                    AND (NEW.queue_status IN ('HELD', 'DEAD', 'CANCELLED')
+                         OR (OLD.queue_status IN ('HELD', 'DEAD', 'CANCELLED')
+                             AND NEW.status <> OLD.queue_status)))))
+            EXECUTE FUNCTION tg_event_moved();
+    ELSIF wanted AND which = 'withdrawn' THEN
+        CREATE TRIGGER event_withdrawn AFTER UPDATE OF state ON request
+            FOR EACH ROW
+            WHEN (NEW.state = 'CANCELLED' AND OLD.state <> 'CANCELLED')
+            EXECUTE FUNCTION tg_event_withdrawn();
+    ELSIF which = 'added' THEN
+        DROP TRIGGER event_added ON item_queue;
+    ELSIF which = 'moved' THEN
+        DROP TRIGGER event_moved ON item_queue;
+    ELSE
+        DROP TRIGGER event_withdrawn ON request;
+    END IF;
+    RETURN wanted;
+END
+$$;

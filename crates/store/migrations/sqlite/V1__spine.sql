@@ -95,6 +95,13 @@ CREATE TABLE item_body (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX item_body_bulk ON item_body (item_type, bulk_id, item_id)
     WHERE bulk_id IS NOT NULL;
+-- By what people look for payments. Written once, with the body.
+CREATE INDEX item_body_debtor ON item_body (json_extract(body, '$.debtor.account'))
+    WHERE item_type = 'PAYMENT' AND json_valid(body);
+CREATE INDEX item_body_creditor ON item_body (json_extract(body, '$.creditor.account'))
+    WHERE item_type = 'PAYMENT' AND json_valid(body);
+CREATE INDEX item_body_reference ON item_body (json_extract(body, '$.reference'))
+    WHERE item_type = 'PAYMENT' AND json_valid(body) AND json_extract(body, '$.reference') IS NOT NULL;
 
 -- A replan opens a new generation, which counts only what was placed since.
 CREATE TABLE lane_plan (
@@ -204,7 +211,7 @@ CREATE INDEX item_queue_status ON item_queue (item_type, status, item_id);
 -- The totals of a day read that day, however many there were.
 CREATE INDEX item_queue_created ON item_queue (item_type, created_at);
 -- That worklist as people go through it: the oldest first, or the largest of a currency.
-CREATE INDEX item_queue_doubt_age ON item_queue (item_type, updated_at, item_id)
+CREATE INDEX item_queue_doubt_age ON item_queue (item_type, updated_at, item_id, currency, amount_minor)
     WHERE status = 'IN_DOUBT';
 CREATE INDEX item_queue_doubt_amount ON item_queue (item_type, currency, amount_minor, item_id)
     WHERE status = 'IN_DOUBT';
@@ -230,11 +237,23 @@ CREATE INDEX item_queue_running ON item_queue (lane, item_type, dispatched_at)
 CREATE INDEX item_queue_hold ON item_queue (item_type, hold_after)
     WHERE queue_status = 'READY' AND hold_after IS NOT NULL;
 CREATE INDEX item_queue_held ON item_queue (lane) WHERE queue_status = 'HELD';
+-- The worklist of what is held, and its sums: the longest due first.
+CREATE INDEX item_queue_held_due ON item_queue (item_type, scheduled_exec_time, item_id, currency, amount_minor, created_at, status)
+    WHERE queue_status = 'HELD';
+-- What was tried in vain more than twice and has not ended.
+CREATE INDEX item_queue_failing ON item_queue (item_type, created_at)
+    WHERE queue_status IN ('READY', 'CLAIMED', 'DISPATCHED') AND failures > 2;
 -- What may miss its deadline: by how much time it has between being due and being late.
 CREATE INDEX item_queue_tight ON item_queue (lane, (deadline - scheduled_exec_time))
     WHERE deadline IS NOT NULL AND finished_at IS NULL
       AND queue_status IN ('READY', 'CLAIMED', 'DISPATCHED');
-CREATE INDEX item_queue_dead ON item_queue (item_type, item_id) WHERE queue_status = 'DEAD';
+CREATE INDEX item_queue_dead ON item_queue (item_type, item_id, currency, amount_minor, scheduled_exec_time)
+    WHERE queue_status = 'DEAD';
+-- Dead letters as people go through them: what was due last first.
+CREATE INDEX item_queue_dead_due ON item_queue (item_type, scheduled_exec_time, item_id)
+    WHERE queue_status = 'DEAD';
+-- What is held, page by page.
+CREATE INDEX item_queue_held_page ON item_queue (item_type, item_id) WHERE queue_status = 'HELD';
 
 -- A send: the intent before the first byte, its turn, and its outcome. A row without an item is a call, which has a
 -- turn and no outcome; one without a lane had no turn, as what a person or another service knows.
@@ -279,6 +298,12 @@ CREATE TABLE audit_log (
 ) STRICT;
 CREATE INDEX audit_log_item ON audit_log (item_type, item_id) WHERE item_id IS NOT NULL;
 CREATE INDEX audit_log_actor ON audit_log (actor);
+CREATE INDEX audit_log_action ON audit_log (action);
+-- What people did, among what the machine did.
+CREATE INDEX audit_log_people ON audit_log (audit_id)
+    WHERE actor NOT IN ('breaker', 'checks', 'configuration', 'demo', 'dispatcher', 'feed', 'payments',
+        'reconciliation', 'rules', 'sender', 'status-check', 'storm', 'sweep', 'sweeper',
+        'tollgate');
 
 CREATE TABLE flow (
     flow_id    TEXT    NOT NULL PRIMARY KEY,
@@ -313,6 +338,9 @@ CREATE TABLE bulk (
     -- Written when the upload is complete.
     idempotency_key TEXT,
     digest          TEXT,
+    -- What its sender calls it, and who that was.
+    file_name       TEXT,
+    actor           TEXT,
     lines           INTEGER NOT NULL,
     chunks_left     INTEGER NOT NULL,
     accepted        INTEGER NOT NULL,
@@ -320,9 +348,13 @@ CREATE TABLE bulk (
     rejected        INTEGER NOT NULL,
     -- No chunk was taken in before an earlier one.
     order_kept      INTEGER NOT NULL DEFAULT 1,
+    -- Of a feed: rejected records are answered.
+    answers         INTEGER NOT NULL DEFAULT 0,
     opened_at       INTEGER NOT NULL,
     touched_at      INTEGER NOT NULL,
     started_at      INTEGER,
+    -- When a line was last rejected.
+    rejected_at     INTEGER,
     ended_at        INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX bulk_key ON bulk (item_type, idempotency_key)
@@ -331,6 +363,10 @@ CREATE INDEX bulk_age ON bulk (item_type, opened_at, bulk_id) WHERE state <> 'DI
 CREATE INDEX bulk_running ON bulk (item_type, bulk_id) WHERE state = 'RUNNING';
 CREATE INDEX bulk_uploading ON bulk (touched_at) WHERE state = 'UPLOADING';
 CREATE INDEX bulk_discarded ON bulk (bulk_id) WHERE state = 'DISCARDED';
+-- The same file again.
+CREATE INDEX bulk_digest ON bulk (item_type, digest, started_at, bulk_id)
+    WHERE digest IS NOT NULL AND state <> 'DISCARDED';
+CREATE INDEX bulk_rejected ON bulk (item_type, rejected_at) WHERE rejected_at IS NOT NULL;
 
 -- The work list: a chunk that has ended is deleted. With a rowid, since its text is large.
 CREATE TABLE bulk_chunk (
@@ -353,8 +389,13 @@ CREATE TABLE bulk_error (
     line_no INTEGER NOT NULL,
     item_id TEXT,
     details TEXT    NOT NULL,
+    -- The line itself, to correct it; none if it is too long.
+    line_text TEXT,
+    -- Of a feed: still to be answered.
+    unanswered INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (bulk_id, line_no)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX bulk_error_unanswered ON bulk_error (bulk_id, line_no) WHERE unanswered;
 
 -- What was accepted, as it was placed then.
 CREATE TABLE bulk_sum (
@@ -407,3 +448,139 @@ CREATE TABLE session (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX session_token ON session (token_sha256, ends_at);
 CREATE INDEX session_end ON session (ends_at);
+
+-- What a person has seen of what needs one, by kind: it is told again when there is more of it. What has happened is
+-- seen up to a mark.
+CREATE TABLE need_seen (
+    kind       TEXT    NOT NULL PRIMARY KEY,
+    seen_count INTEGER NOT NULL,
+    mark       INTEGER NOT NULL,
+    actor      TEXT    NOT NULL,
+    reason     TEXT    NOT NULL,
+    seen_at    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+-- Acts on many items: a preview until a person confirms it by its digest.
+CREATE TABLE job (
+    job_id         TEXT    NOT NULL PRIMARY KEY,
+    item_type      TEXT    NOT NULL,
+    act            TEXT    NOT NULL,
+    -- From when on slots are given, for a reschedule.
+    requested_time INTEGER,
+    filter         TEXT    NOT NULL,
+    state          TEXT    NOT NULL
+        CONSTRAINT job_state_known CHECK (state IN ('PREVIEW', 'RUNNING', 'DONE', 'STOPPED')),
+    -- Both are written when the preview is complete.
+    digest         TEXT,
+    summary        TEXT    NOT NULL,
+    actor          TEXT    NOT NULL,
+    reason         TEXT    NOT NULL,
+    total          INTEGER NOT NULL,
+    done           INTEGER NOT NULL,
+    left_out       INTEGER NOT NULL,
+    previewed_at   INTEGER NOT NULL,
+    started_at     INTEGER,
+    ended_at       INTEGER,
+    stopped        TEXT
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX job_digest ON job (digest) WHERE digest IS NOT NULL;
+CREATE INDEX job_age ON job (started_at, job_id) WHERE started_at IS NOT NULL;
+CREATE INDEX job_running ON job (started_at, job_id) WHERE state = 'RUNNING';
+CREATE INDEX job_preview ON job (previewed_at, job_id) WHERE state = 'PREVIEW';
+
+-- The items of a job as they were previewed, many in a row. With a rowid, since a body is large. One whose items are
+-- all looked at is deleted.
+CREATE TABLE job_chunk (
+    job_id   TEXT    NOT NULL,
+    chunk_no INTEGER NOT NULL,
+    body     TEXT    NOT NULL,
+    PRIMARY KEY (job_id, chunk_no)
+) STRICT;
+
+-- What became of each item of a job that was looked at.
+CREATE TABLE job_result (
+    job_id   TEXT    NOT NULL,
+    number   INTEGER NOT NULL,
+    item_id  TEXT    NOT NULL,
+    -- Why; none if the act was done.
+    left_out TEXT,
+    -- What the bank said, if it was asked.
+    answer   TEXT,
+    PRIMARY KEY (job_id, number)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX job_result_left_out ON job_result (job_id, number) WHERE left_out IS NOT NULL;
+
+-- Feeds: topics whose records are taken in. A few rows.
+CREATE TABLE feed (
+    feed       TEXT    NOT NULL PRIMARY KEY,
+    topic      TEXT    NOT NULL,
+    -- Another one when the topic was created again.
+    topic_id   TEXT,
+    -- While it is paused.
+    paused_why TEXT,
+    paused_by  TEXT,
+    paused_at  INTEGER,
+    -- The last trouble with its source.
+    trouble    TEXT,
+    trouble_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+-- The processes that read a feed.
+CREATE TABLE feed_reader (
+    feed       TEXT    NOT NULL,
+    owner      TEXT    NOT NULL,
+    seen_until INTEGER NOT NULL,
+    PRIMARY KEY (feed, owner)
+) STRICT, WITHOUT ROWID;
+
+-- Where a feed stands. The position moves with the records that were read up to it.
+CREATE TABLE feed_partition (
+    feed           TEXT    NOT NULL,
+    topic          TEXT    NOT NULL,
+    partition_no   INTEGER NOT NULL,
+    bulk_id        TEXT    NOT NULL,
+    position       INTEGER,
+    log_end        INTEGER,
+    -- Of the last holding, and who holds it until when.
+    fence          INTEGER NOT NULL DEFAULT 0,
+    owner          TEXT,
+    leased_until   INTEGER NOT NULL DEFAULT 0,
+    -- Written so far.
+    chunks         INTEGER NOT NULL DEFAULT 0,
+    records        INTEGER NOT NULL DEFAULT 0,
+    dead_letters   INTEGER NOT NULL DEFAULT 0,
+    last_record_at INTEGER,
+    PRIMARY KEY (feed, topic, partition_no)
+) STRICT, WITHOUT ROWID;
+
+-- Events: every move of an item, until it is published. The row is written by the transaction that makes the move, by
+-- triggers that exist only while events are on (`cold/outbox.rs`). A number is never given again.
+CREATE TABLE outbox (
+    event_no       INTEGER PRIMARY KEY AUTOINCREMENT,
+    -- Random, since numbers begin again where a restored backup stands.
+    event_id       TEXT    NOT NULL DEFAULT (lower(hex(randomblob(16)))),
+    item_type      TEXT    NOT NULL,
+    item_id        TEXT    NOT NULL,
+    status         TEXT    NOT NULL,
+    at             INTEGER NOT NULL,
+    currency       TEXT    NOT NULL,
+    amount_minor   INTEGER NOT NULL,
+    lane           TEXT,
+    scheduled_time INTEGER
+) STRICT;
+
+-- Whether events are on, and who publishes them until when.
+CREATE TABLE event_relay (
+    one               INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
+    is_on             INTEGER NOT NULL,
+    fence             INTEGER NOT NULL,
+    owner             TEXT,
+    leased_until      INTEGER NOT NULL,
+    published         INTEGER NOT NULL,
+    last_published_at INTEGER,
+    trouble           TEXT,
+    trouble_at        INTEGER,
+    settings          TEXT    NOT NULL DEFAULT '',
+    difference        TEXT,
+    differs_until     INTEGER
+) STRICT, WITHOUT ROWID;
+INSERT INTO event_relay (one, is_on, fence, leased_until, published) VALUES (1, 0, 0, 0, 0);

@@ -9,8 +9,10 @@ use tollgate_core::ports::{
 };
 
 use super::audit::audit;
+use super::audit_log;
+use super::held::held_apart;
 use crate::audit::Entry;
-use crate::sql::{Row, Sql, Tx, params};
+use crate::sql::{Row, Sql, params};
 use crate::store_on::{Database, StoreOn};
 use crate::urgency::Urgency;
 
@@ -24,8 +26,9 @@ impl<D: Database> Accounts for StoreOn<D> {
     ) -> StoreResult<Vec<Total>> {
         let wanted = params![item_type, from, to];
         self.read(move |tx| async move {
-            let rows = tx.rows(TOTALS, wanted).await;
-            rows.iter().map(total_from).collect()
+            let rows = tx.rows(TOTALS, wanted.clone()).await;
+            let totals = rows.iter().map(total_from).collect::<StoreResult<_>>()?;
+            held_apart(&tx, wanted, totals).await
         })
         .await
     }
@@ -62,7 +65,7 @@ impl<D: Database> Accounts for StoreOn<D> {
     async fn audit_log(&self, wanted: AuditWanted) -> StoreResult<Page<AuditEntry, i64>> {
         self.read(move |tx| async move {
             let asked = rows_needed(wanted.limit, wanted.is_filtered());
-            let rows = entries(&tx, &wanted, asked).await;
+            let rows = audit_log::entries(&tx, &wanted, asked).await?;
             let entries = rows.iter().map(entry_from).collect::<StoreResult<_>>()?;
             Ok(wanted.page(entries, asked))
         })
@@ -129,40 +132,19 @@ const DEPTHS: Sql = Sql::each(
     "SELECT sum(d.ready)::bigint AS ready, sum(d.claimed)::bigint AS claimed,
             sum(d.dispatched)::bigint AS dispatched, sum(d.held)::bigint AS held,
          (SELECT count(*) FROM item_queue
-          WHERE item_type = $1 AND queue_status = 'DEAD') AS dead
+          WHERE item_type = $1 AND queue_part = 'D') AS dead
      FROM lane_plan p CROSS JOIN LATERAL (SELECT
          (SELECT count(*) FROM item_queue
-          WHERE lane = p.lane AND item_type = $1 AND queue_status = 'READY') AS ready,
+          WHERE lane = p.lane AND item_type = $1 AND queue_part = 'R') AS ready,
          (SELECT count(*) FROM item_queue
-          WHERE lane = p.lane AND item_type = $1 AND queue_status = 'CLAIMED') AS claimed,
+          WHERE lane = p.lane AND item_type = $1 AND queue_part = 'U'
+            AND queue_status = 'CLAIMED') AS claimed,
          (SELECT count(*) FROM item_queue
-          WHERE lane = p.lane AND item_type = $1 AND queue_status = 'DISPATCHED'
-            AND finished_at IS NULL) AS dispatched,
+          WHERE lane = p.lane AND item_type = $1 AND queue_part = 'U'
+            AND queue_status = 'DISPATCHED') AS dispatched,
          (SELECT count(*) FROM item_queue
-          WHERE lane = p.lane AND item_type = $1 AND queue_status = 'HELD') AS held) d",
+          WHERE lane = p.lane AND item_type = $1 AND queue_part = 'H') AS held) d",
 );
-
-async fn entries(tx: &Tx, wanted: &AuditWanted, asked: u32) -> Vec<Row> {
-    const OF_ITEM: &str = "SELECT created_at, item_type, item_id, action, status_before,
-             status_after, actor, detail, audit_id, batch_id
-         FROM audit_log WHERE item_type = $1 AND item_id = $2 AND audit_id < $3
-         ORDER BY audit_id DESC LIMIT $4";
-    const OF_ACTOR: &str = "SELECT created_at, item_type, item_id, action, status_before,
-             status_after, actor, detail, audit_id, batch_id
-         FROM audit_log WHERE actor = $1 AND audit_id < $2 ORDER BY audit_id DESC LIMIT $3";
-    const OF_ALL: &str = "SELECT created_at, item_type, item_id, action, status_before,
-             status_after, actor, detail, audit_id, batch_id
-         FROM audit_log WHERE audit_id < $1 ORDER BY audit_id DESC LIMIT $2";
-    let before = wanted.after.unwrap_or(i64::MAX);
-    match (&wanted.item, &wanted.actor) {
-        (Some(item), _) => {
-            let key = params![&item.item_type, &item.id, before, asked];
-            tx.rows(OF_ITEM, key).await
-        }
-        (None, Some(actor)) => tx.rows(OF_ACTOR, params![actor, before, asked]).await,
-        (None, None) => tx.rows(OF_ALL, params![before, asked]).await,
-    }
-}
 
 fn total_from(row: &Row) -> StoreResult<Total> {
     Ok(Total {

@@ -3,14 +3,16 @@
 use tollgate_core::Timestamp;
 use tollgate_core::id::{BulkId, ItemType};
 use tollgate_core::ports::{
-    Bookmark, BulkLine, BulkState, BulkSum, BulkView, ChunkBefore, ChunkId, ChunkToDo,
-    ChunksBefore, FailingChunk, HELD_BACK, LineError, MOST_BEFORE, Page, StoreResult, rows_needed,
+    Bookmark, BulkLine, BulkOrigin, BulkState, BulkSum, BulkView, ChunkBefore, ChunkId, ChunkToDo,
+    ChunksBefore, FailingChunk, HELD_BACK, LineError, MOST_BEFORE, Page, PageFrom, StoreResult,
+    rows_needed,
 };
 
 use crate::sql::{Row, Sql, Tx, params};
 use crate::value::micros;
 
-/// A bulk has thousands of chunks and few run, so each is asked for its first ones.
+/// A bulk has thousands of chunks and few run, so each is asked for its first ones. Files come first; of the partitions
+/// of feeds the one that was read longest ago, so that none waits for another that is always full.
 pub(super) async fn to_do(
     tx: &Tx,
     item_type: &ItemType,
@@ -22,7 +24,8 @@ pub(super) async fn to_do(
          WHERE b.item_type = $1 AND b.state = 'RUNNING' AND k.due_at <= $3
            AND NOT coalesce((SELECT min(e.chunk_no) < k.chunk_no AND min(e.failing_since) >= $4
                              FROM bulk_chunk e WHERE e.bulk_id = k.bulk_id AND e.tries > 0), 0)
-         ORDER BY b.bulk_id, k.chunk_no LIMIT $2",
+         ORDER BY CASE WHEN b.bulk_id LIKE 'feed.%' THEN b.started_at ELSE 0 END,
+             b.bulk_id, k.chunk_no LIMIT $2",
         "SELECT k.bulk_id, k.chunk_no, k.tries + k.holds AS tries FROM bulk b
          CROSS JOIN LATERAL (SELECT min(chunk_no) AS by, min(failing_since) AS since
              FROM bulk_chunk WHERE bulk_id = b.bulk_id AND tries > 0) held
@@ -31,7 +34,8 @@ pub(super) async fn to_do(
                AND (held.by IS NULL OR chunk_no <= held.by OR held.since < $4)
              ORDER BY chunk_no LIMIT $2) k
          WHERE b.item_type = $1 AND b.state = 'RUNNING'
-         ORDER BY b.bulk_id, k.chunk_no LIMIT $2",
+         ORDER BY CASE WHEN b.bulk_id LIKE 'feed.%' THEN b.started_at ELSE 0 END,
+             b.bulk_id, k.chunk_no LIMIT $2",
     );
     let now = tx.now().await?;
     let held_since = now.as_microsecond() - micros(HELD_BACK);
@@ -69,7 +73,7 @@ pub(super) async fn before(tx: &Tx, chunk: &ChunkId) -> StoreResult<ChunksBefore
 /// One statement for the bulk and its sums, so that they are of one moment.
 pub(super) async fn view(tx: &Tx, bulk: &BulkId) -> StoreResult<Option<BulkView>> {
     const VIEW: &str = "SELECT b.item_type, b.state, b.lines, b.accepted, b.duplicate, b.rejected,
-                b.opened_at, b.started_at, b.ended_at, b.order_kept,
+                b.opened_at, b.started_at, b.ended_at, b.order_kept, b.file_name, b.actor,
                 s.lane, s.currency, s.accepted AS sum_accepted, s.amount_minor, s.met, s.missed,
                 s.first_slot, s.last_slot, s.first_deadline, s.last_deadline
          FROM bulk b LEFT JOIN bulk_sum s ON s.bulk_id = b.bulk_id
@@ -82,6 +86,7 @@ pub(super) async fn view(tx: &Tx, bulk: &BulkId) -> StoreResult<Option<BulkView>
     Ok(Some(BulkView {
         bulk: bulk.clone(),
         item_type: row.get("item_type")?,
+        origin: origin_from(row)?,
         state: row.word("state", BulkState::parse)?,
         lines: row.get("lines")?,
         accepted: row.get("accepted")?,
@@ -132,24 +137,39 @@ async fn failing(tx: &Tx, bulk: &BulkId) -> StoreResult<Option<FailingChunk>> {
 pub(super) async fn lines(
     tx: &Tx,
     item_type: &ItemType,
-    after: Bookmark,
+    from: PageFrom<Bookmark>,
     limit: u32,
 ) -> StoreResult<Page<BulkLine, Bookmark>> {
-    const LINES: &str = "SELECT bulk_id, state, lines, accepted, duplicate, rejected, opened_at,
-                ended_at
+    const OLDER: &str = "SELECT bulk_id, state, lines, accepted, duplicate, rejected, opened_at,
+                ended_at, file_name, actor
          FROM bulk
          WHERE item_type = $1 AND state <> 'DISCARDED' AND (opened_at, bulk_id) < ($2, $3)
          ORDER BY opened_at DESC, bulk_id DESC LIMIT $4";
+    const NEWER: &str = "SELECT bulk_id, state, lines, accepted, duplicate, rejected, opened_at,
+                ended_at, file_name, actor
+         FROM bulk
+         WHERE item_type = $1 AND state <> 'DISCARDED' AND (opened_at, bulk_id) > ($2, $3)
+         ORDER BY opened_at, bulk_id LIMIT $4";
     let asked = rows_needed(limit, false);
-    let wanted = params![item_type, after.rank, after.id, asked];
-    let rows = tx.rows(LINES, wanted).await;
+    let (place, upwards) = from.clone().bounds(false);
+    let sql = if upwards { NEWER } else { OLDER };
+    let wanted = params![item_type, place.rank, place.id, asked];
+    let rows = tx.rows(sql, wanted).await;
     let rows = rows.iter().map(line_from).collect::<StoreResult<_>>()?;
-    Ok(Page::of(rows, asked, limit, |_| true, BulkLine::bookmark))
+    Ok(Page::beside(rows, asked, limit, &from, BulkLine::bookmark))
+}
+
+fn origin_from(row: &Row) -> StoreResult<BulkOrigin> {
+    Ok(BulkOrigin {
+        file_name: row.get("file_name")?,
+        actor: row.get("actor")?,
+    })
 }
 
 fn line_from(row: &Row) -> StoreResult<BulkLine> {
     Ok(BulkLine {
         bulk: row.get("bulk_id")?,
+        origin: origin_from(row)?,
         state: row.word("state", BulkState::parse)?,
         lines: row.get("lines")?,
         accepted: row.get("accepted")?,
@@ -166,7 +186,7 @@ pub(super) async fn errors(
     after_line: u64,
     limit: u32,
 ) -> StoreResult<Vec<LineError>> {
-    const ERRORS: &str = "SELECT line_no, item_id, details FROM bulk_error
+    const ERRORS: &str = "SELECT line_no, item_id, details, line_text FROM bulk_error
          WHERE bulk_id = $1 AND line_no > $2 ORDER BY line_no LIMIT $3";
     let rows = tx.rows(ERRORS, params![bulk, after_line, limit]).await;
     let error = |row: &Row| {
@@ -174,6 +194,7 @@ pub(super) async fn errors(
             line: row.get("line_no")?,
             id: row.get("item_id")?,
             details: row.json("details")?,
+            text: row.get("line_text")?,
         })
     };
     rows.iter().map(error).collect()

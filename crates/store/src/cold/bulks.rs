@@ -6,11 +6,13 @@ use async_trait::async_trait;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{BulkId, ItemType};
 use tollgate_core::ports::{
-    Bookmark, BulkLine, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, ChunkToDo, ChunksBefore,
-    Closed, KnownBulk, LineError, NewChunk, Page, RETRIES, StoreError, StoreResult,
+    Bookmark, BulkLine, BulkOrigin, BulkSince, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId,
+    ChunkToDo, ChunksBefore, Closed, KnownBulk, LineError, NewChunk, Page, PageFrom, RETRIES,
+    StoreError, StoreResult,
 };
 
-use super::bulk_views;
+use super::packing::{pack, unpack};
+use super::{bulk_since, bulk_views};
 use crate::sql::{Params, Tx, params};
 use crate::store_on::{Database, StoreOn};
 use crate::telemetry::Lines;
@@ -32,8 +34,19 @@ impl<D: Database> Bulks for StoreOn<D> {
         .await
     }
 
+    async fn name_bulk(&self, bulk: &BulkId, origin: BulkOrigin) -> StoreResult<()> {
+        const NAME: &str = "UPDATE bulk SET file_name = $2, actor = $3 WHERE bulk_id = $1";
+        let named = params![bulk, origin.file_name, origin.actor];
+        self.write(Urgency::Normal, move |tx| async move {
+            tx.execute(NAME, named).await;
+            Ok(())
+        })
+        .await
+    }
+
     async fn add_chunk(&self, bulk: &BulkId, chunk: NewChunk) -> StoreResult<bool> {
-        let bulk = bulk.clone();
+        let (bulk, text) = (bulk.clone(), pack(&chunk.text)?);
+        let chunk = NewChunk { text, ..chunk };
         self.write(Urgency::Normal, move |tx| async move {
             add_chunk(&tx, &bulk, chunk).await
         })
@@ -119,11 +132,13 @@ impl<D: Database> Bulks for StoreOn<D> {
     async fn chunk(&self, chunk: &ChunkId) -> StoreResult<Option<Vec<u8>>> {
         const TEXT: &str = "SELECT text FROM bulk_chunk WHERE bulk_id = $1 AND chunk_no = $2";
         let wanted = params![&chunk.bulk, chunk.number];
-        self.read(move |tx| async move {
-            let row = tx.row(TEXT, wanted).await;
-            row.map(|row| row.get("text")).transpose()
-        })
-        .await
+        let packed: Option<Vec<u8>> = self
+            .read(move |tx| async move {
+                let row = tx.row(TEXT, wanted).await;
+                row.map(|row| row.get("text")).transpose()
+            })
+            .await?;
+        packed.map(|packed| unpack(&packed)).transpose()
     }
 
     async fn finish_chunk(&self, chunk: &ChunkId, end: ChunkEnd) -> StoreResult<bool> {
@@ -148,12 +163,11 @@ impl<D: Database> Bulks for StoreOn<D> {
     async fn bulks(
         &self,
         item_type: &ItemType,
-        after: Option<Bookmark>,
+        from: PageFrom<Bookmark>,
         limit: u32,
     ) -> StoreResult<Page<BulkLine, Bookmark>> {
         let item_type = item_type.clone();
-        let after = after.unwrap_or(Bookmark::ABOVE_ALL);
-        self.read(move |tx| async move { bulk_views::lines(&tx, &item_type, after, limit).await })
+        self.read(move |tx| async move { bulk_views::lines(&tx, &item_type, from, limit).await })
             .await
     }
 
@@ -165,6 +179,17 @@ impl<D: Database> Bulks for StoreOn<D> {
     ) -> StoreResult<Vec<LineError>> {
         let bulk = bulk.clone();
         self.read(move |tx| async move { bulk_views::errors(&tx, &bulk, after_line, limit).await })
+            .await
+    }
+
+    async fn bulk_since(
+        &self,
+        item_type: &ItemType,
+        bulk: &BulkId,
+        at_most: u32,
+    ) -> StoreResult<BulkSince> {
+        let (item_type, bulk) = (item_type.clone(), bulk.clone());
+        self.read(move |tx| async move { bulk_since::since(&tx, &item_type, &bulk, at_most).await })
             .await
     }
 
@@ -293,7 +318,8 @@ async fn finish(tx: &Tx, chunk: &ChunkId, end: &ChunkEnd) -> StoreResult<bool> {
     const COUNT: &str = "UPDATE bulk SET accepted = accepted + $2, duplicate = duplicate + $3,
                 rejected = rejected + $4, chunks_left = chunks_left - 1,
                 state = CASE WHEN chunks_left = 1 THEN 'DONE' ELSE state END,
-                ended_at = CASE WHEN chunks_left = 1 THEN CAST($5 AS bigint) END
+                ended_at = CASE WHEN chunks_left = 1 THEN CAST($5 AS bigint) END,
+                rejected_at = CASE WHEN $4 > 0 THEN CAST($5 AS bigint) ELSE rejected_at END
          WHERE bulk_id = $1";
     let bulk = &chunk.bulk;
     if tx.execute(TAKE, params![bulk, chunk.number]).await == 0 {
@@ -309,12 +335,16 @@ async fn finish(tx: &Tx, chunk: &ChunkId, end: &ChunkEnd) -> StoreResult<bool> {
 }
 
 async fn write_errors(tx: &Tx, bulk: &BulkId, errors: &[LineError]) -> StoreResult<()> {
-    const ERROR: &str =
-        "INSERT INTO bulk_error (bulk_id, line_no, item_id, details) VALUES ($1, $2, $3, $4)";
+    // A feed may read a record again; then the last verdict counts.
+    const ERROR: &str = "INSERT INTO bulk_error (bulk_id, line_no, item_id, details, line_text, unanswered)
+         VALUES ($1, $2, $3, $4, $5, (SELECT answers FROM bulk WHERE bulk_id = $1))
+         ON CONFLICT (bulk_id, line_no) DO UPDATE SET item_id = excluded.item_id,
+             details = excluded.details, line_text = excluded.line_text, unanswered = excluded.unanswered";
     let written = errors.iter().map(|error| {
         let details = serde_json::to_string(&error.details);
         let details = details.map_err(|e| StoreError::Bug(e.to_string()))?;
-        Ok(params![bulk, error.line, error.id.as_deref(), details])
+        let (id, text) = (error.id.as_deref(), error.text.as_deref());
+        Ok(params![bulk, error.line, id, details, text])
     });
     let written = written.collect::<StoreResult<_>>()?;
     tx.execute_each(ERROR, written).await;

@@ -2,24 +2,30 @@
 
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{
-    Bookmark, CheckLine, CheckPhase, GatewayView, Page, StoreResult, rows_needed,
+    Bookmark, CheckLine, CheckPhase, GatewayView, Page, PageFrom, StoreResult, rows_needed,
 };
 
 use crate::sql::{Row, Tx, params};
 
 pub(super) async fn lines(
     tx: &Tx,
-    after: Bookmark,
+    from: PageFrom<Bookmark>,
     limit: u32,
 ) -> StoreResult<Page<CheckLine, Bookmark>> {
-    const LINES: &str = "SELECT check_id, phase, total, gateways, opened_at, ended_at,
+    const OLDER: &str = "SELECT check_id, phase, total, gateways, opened_at, ended_at,
                 error IS NOT NULL AS failed
          FROM status_check WHERE (opened_at, check_id) < ($1, $2)
          ORDER BY opened_at DESC, check_id DESC LIMIT $3";
+    const NEWER: &str = "SELECT check_id, phase, total, gateways, opened_at, ended_at,
+                error IS NOT NULL AS failed
+         FROM status_check WHERE (opened_at, check_id) > ($1, $2)
+         ORDER BY opened_at, check_id LIMIT $3";
     let asked = rows_needed(limit, false);
-    let rows = tx.rows(LINES, params![after.rank, after.id, asked]).await;
+    let (place, upwards) = from.clone().bounds(false);
+    let sql = if upwards { NEWER } else { OLDER };
+    let rows = tx.rows(sql, params![place.rank, place.id, asked]).await;
     let rows = rows.iter().map(line_from).collect::<StoreResult<_>>()?;
-    Ok(Page::of(rows, asked, limit, |_| true, CheckLine::bookmark))
+    Ok(Page::beside(rows, asked, limit, &from, CheckLine::bookmark))
 }
 
 fn line_from(row: &Row) -> StoreResult<CheckLine> {

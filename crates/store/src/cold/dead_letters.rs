@@ -1,10 +1,11 @@
 //! Dead letters: items whose retries are used up, until a person replays them.
 
 use async_trait::async_trait;
-use tollgate_core::id::{Item, ItemId, ItemType};
+use tollgate_core::id::{Item, ItemType};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{
-    Author, DeadLetter, DeadLetters, Intervened, Page, StoreResult, cannot_replay, rows_needed,
+    Author, Bookmark, DeadLetter, DeadLetters, Intervened, Page, PageFrom, StoreResult,
+    cannot_replay, rows_needed,
 };
 
 use super::audit::audit_move;
@@ -17,28 +18,18 @@ impl<D: Database> DeadLetters for StoreOn<D> {
     async fn dead_letters(
         &self,
         item_type: &ItemType,
-        after: Option<&ItemId>,
+        from: PageFrom<Bookmark>,
         limit: u32,
-    ) -> StoreResult<Page<DeadLetter, ItemId>> {
-        const DEAD: Sql = Sql::each(
-            "SELECT item_id, status, amount_minor, currency, lane, run, retry_count, last_error,
-                    scheduled_exec_time
-             FROM item_queue INDEXED BY item_queue_dead
-             WHERE item_type = $1 AND item_id > $2 AND queue_status = 'DEAD'
-             ORDER BY item_id LIMIT $3",
-            "SELECT item_id, status, amount_minor, currency, lane, run, retry_count, last_error,
-                    scheduled_exec_time
-             FROM item_queue
-             WHERE item_type = $1 AND item_id > $2 AND queue_status = 'DEAD'
-             ORDER BY item_id LIMIT $3",
-        );
+    ) -> StoreResult<Page<DeadLetter, Bookmark>> {
         let asked = rows_needed(limit, false);
-        let page = params![item_type, after.map_or("", ItemId::as_str), asked];
+        let (place, upwards) = from.clone().bounds(false);
+        let sql = if upwards { NEWER } else { OLDER };
+        let page = params![item_type, place.rank, place.id, asked];
         self.read(move |tx| async move {
-            let rows = tx.rows(DEAD, page).await;
+            let rows = tx.rows(sql, page).await;
             let rows = rows.iter().map(letter_from).collect::<StoreResult<_>>()?;
-            let id = |letter: &DeadLetter| letter.id.clone();
-            Ok(Page::of(rows, asked, limit, |_| true, id))
+            let place = |it: &DeadLetter| Bookmark::new(it.due.as_microsecond(), &it.id);
+            Ok(Page::beside(rows, asked, limit, &from, place))
         })
         .await
     }
@@ -51,6 +42,32 @@ impl<D: Database> DeadLetters for StoreOn<D> {
         .await
     }
 }
+
+const OLDER: Sql = Sql::each(
+    "SELECT item_id, status, amount_minor, currency, lane, run, retry_count, last_error,
+            scheduled_exec_time
+     FROM item_queue INDEXED BY item_queue_dead_due
+     WHERE item_type = $1 AND queue_status = 'DEAD' AND (scheduled_exec_time, item_id) < ($2, $3)
+     ORDER BY scheduled_exec_time DESC, item_id DESC LIMIT $4",
+    "SELECT item_id, status, amount_minor, currency, lane, run, retry_count, last_error,
+            scheduled_exec_time
+     FROM item_queue
+     WHERE item_type = $1 AND queue_part = 'D' AND (scheduled_exec_time, item_id) < ($2, $3)
+     ORDER BY scheduled_exec_time DESC, item_id DESC LIMIT $4",
+);
+
+const NEWER: Sql = Sql::each(
+    "SELECT item_id, status, amount_minor, currency, lane, run, retry_count, last_error,
+            scheduled_exec_time
+     FROM item_queue INDEXED BY item_queue_dead_due
+     WHERE item_type = $1 AND queue_status = 'DEAD' AND (scheduled_exec_time, item_id) > ($2, $3)
+     ORDER BY scheduled_exec_time, item_id LIMIT $4",
+    "SELECT item_id, status, amount_minor, currency, lane, run, retry_count, last_error,
+            scheduled_exec_time
+     FROM item_queue
+     WHERE item_type = $1 AND queue_part = 'D' AND (scheduled_exec_time, item_id) > ($2, $3)
+     ORDER BY scheduled_exec_time, item_id LIMIT $4",
+);
 
 fn letter_from(row: &Row) -> StoreResult<DeadLetter> {
     Ok(DeadLetter {

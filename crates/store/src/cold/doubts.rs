@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::ports::{
-    AWAITED, AtRisk, Author, Bookmark, DoubtOrder, Doubts, IN_DOUBT, Intervened, ItemInDoubt, Page,
-    Resolution, Resolved, StoreResult, rows_needed,
+    AWAITED, AtRisk, Author, Bookmark, ByTime, DoubtOrder, Doubts, IN_DOUBT, Intervened,
+    ItemInDoubt, Page, PageFrom, Resolution, Resolved, StoreResult, rows_needed,
 };
 
 use super::audit::audit;
@@ -43,14 +43,14 @@ impl<D: Database> Doubts for StoreOn<D> {
         &self,
         item_type: &ItemType,
         order: DoubtOrder,
-        after: Option<Bookmark>,
+        from: PageFrom<Bookmark>,
         limit: u32,
     ) -> StoreResult<Page<ItemId, Bookmark>> {
         let item_type = item_type.clone();
         self.read(move |tx| async move {
             let asked = rows_needed(limit, false);
-            let rows = ordered(&tx, &item_type, &order, after, asked).await?;
-            let page = Page::of(rows, asked, limit, |_| true, Clone::clone);
+            let rows = ordered(&tx, &item_type, &order, from.clone(), asked).await?;
+            let page = Page::beside(rows, asked, limit, &from, Clone::clone);
             Ok(page.map(|place: Bookmark| ItemId::new(place.id)))
         })
         .await
@@ -102,37 +102,20 @@ async fn ordered(
     tx: &Tx,
     item_type: &ItemType,
     order: &DoubtOrder,
-    after: Option<Bookmark>,
+    from: PageFrom<Bookmark>,
     asked: u32,
 ) -> StoreResult<Vec<Bookmark>> {
-    // SQLite keeps no statistics, and would take the index of another question.
-    const OLDEST: Sql = Sql::each(
-        "SELECT updated_at AS place, item_id FROM item_queue INDEXED BY item_queue_doubt_age
-         WHERE item_type = $1 AND status = 'IN_DOUBT' AND (updated_at, item_id) > ($2, $3)
-         ORDER BY updated_at, item_id LIMIT $4",
-        "SELECT updated_at AS place, item_id FROM item_queue
-         WHERE item_type = $1 AND status = 'IN_DOUBT' AND (updated_at, item_id) > ($2, $3)
-         ORDER BY updated_at, item_id LIMIT $4",
-    );
-    const LARGEST: Sql = Sql::each(
-        "SELECT amount_minor AS place, item_id FROM item_queue INDEXED BY item_queue_doubt_amount
-         WHERE item_type = $1 AND status = 'IN_DOUBT' AND currency = $5
-           AND (amount_minor, item_id) < ($2, $3)
-         ORDER BY amount_minor DESC, item_id DESC LIMIT $4",
-        "SELECT amount_minor AS place, item_id FROM item_queue
-         WHERE item_type = $1 AND status = 'IN_DOUBT' AND currency = $5
-           AND (amount_minor, item_id) < ($2, $3)
-         ORDER BY amount_minor DESC, item_id DESC LIMIT $4",
-    );
     let rows = match order {
-        DoubtOrder::Oldest => {
-            let Bookmark { rank, id } = after.unwrap_or(Bookmark::BELOW_ALL);
-            tx.rows(OLDEST, params![item_type, rank, id, asked]).await
+        DoubtOrder::ByTime(order) => {
+            let (Bookmark { rank, id }, upwards) = from.bounds(*order == ByTime::Oldest);
+            let sql = if upwards { NEWER } else { OLDER };
+            tx.rows(sql, params![item_type, rank, id, asked]).await
         }
         DoubtOrder::Largest { currency } => {
-            let Bookmark { rank, id } = after.unwrap_or(Bookmark::ABOVE_ALL);
+            let (Bookmark { rank, id }, upwards) = from.bounds(false);
+            let sql = if upwards { LARGER } else { SMALLER };
             let page = params![item_type, rank, id, asked, currency];
-            tx.rows(LARGEST, page).await
+            tx.rows(sql, page).await
         }
     };
     let place = |row: &Row| {
@@ -141,6 +124,44 @@ async fn ordered(
     };
     rows.iter().map(place).collect()
 }
+
+// SQLite keeps no statistics, and would take the index of another question.
+const NEWER: Sql = Sql::each(
+    "SELECT updated_at AS place, item_id FROM item_queue INDEXED BY item_queue_doubt_age
+     WHERE item_type = $1 AND status = 'IN_DOUBT' AND (updated_at, item_id) > ($2, $3)
+     ORDER BY updated_at, item_id LIMIT $4",
+    "SELECT updated_at AS place, item_id FROM item_queue
+     WHERE item_type = $1 AND status = 'IN_DOUBT' AND (updated_at, item_id) > ($2, $3)
+     ORDER BY updated_at, item_id LIMIT $4",
+);
+const OLDER: Sql = Sql::each(
+    "SELECT updated_at AS place, item_id FROM item_queue INDEXED BY item_queue_doubt_age
+     WHERE item_type = $1 AND status = 'IN_DOUBT' AND (updated_at, item_id) < ($2, $3)
+     ORDER BY updated_at DESC, item_id DESC LIMIT $4",
+    "SELECT updated_at AS place, item_id FROM item_queue
+     WHERE item_type = $1 AND status = 'IN_DOUBT' AND (updated_at, item_id) < ($2, $3)
+     ORDER BY updated_at DESC, item_id DESC LIMIT $4",
+);
+const SMALLER: Sql = Sql::each(
+    "SELECT amount_minor AS place, item_id FROM item_queue INDEXED BY item_queue_doubt_amount
+     WHERE item_type = $1 AND status = 'IN_DOUBT' AND currency = $5
+       AND (amount_minor, item_id) < ($2, $3)
+     ORDER BY amount_minor DESC, item_id DESC LIMIT $4",
+    "SELECT amount_minor AS place, item_id FROM item_queue
+     WHERE item_type = $1 AND status = 'IN_DOUBT' AND currency = $5
+       AND (amount_minor, item_id) < ($2, $3)
+     ORDER BY amount_minor DESC, item_id DESC LIMIT $4",
+);
+const LARGER: Sql = Sql::each(
+    "SELECT amount_minor AS place, item_id FROM item_queue INDEXED BY item_queue_doubt_amount
+     WHERE item_type = $1 AND status = 'IN_DOUBT' AND currency = $5
+       AND (amount_minor, item_id) > ($2, $3)
+     ORDER BY amount_minor, item_id LIMIT $4",
+    "SELECT amount_minor AS place, item_id FROM item_queue
+     WHERE item_type = $1 AND status = 'IN_DOUBT' AND currency = $5
+       AND (amount_minor, item_id) > ($2, $3)
+     ORDER BY amount_minor, item_id LIMIT $4",
+);
 
 fn at_risk_from(row: &Row) -> StoreResult<AtRisk> {
     Ok(AtRisk {

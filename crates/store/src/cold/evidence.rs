@@ -5,16 +5,26 @@ use tollgate_core::ports::{Author, IN_DOUBT, Intervened, StoreResult};
 
 use super::audit::audit_move;
 use super::doubts::{hold, let_go};
-use crate::sql::{Tx, params};
+use crate::sql::{Sql, Tx, params};
 
 pub(super) async fn note(tx: &Tx, item: &Item, evidence: &Author) -> StoreResult<Intervened> {
     // Without a lane: nothing was sent.
-    const NOTE: &str = "INSERT INTO attempt (item_type, item_id, run, kind, state, lane,
+    const NOTE: Sql = Sql::each(
+        "INSERT INTO attempt (item_type, item_id, run, kind, state, lane,
                 idempotency_key, turn_at, era, settled_at, detail)
          SELECT q.item_type, q.item_id, q.run, 'PROBE', 'DONE', '', '', tg_now(), e.number,
                 tg_now(), $3
          FROM item_queue q, clock_era e
-         WHERE q.item_type = $1 AND q.item_id = $2 AND e.one = 1";
+         WHERE q.item_type = $1 AND q.item_id = $2 AND e.one = 1",
+        "INSERT INTO attempt (item_type, item_id, number, run, kind, state, lane,
+                idempotency_key, turn_at, era, settled_at, detail)
+         SELECT q.item_type, q.item_id,
+                (SELECT coalesce(max(a.number), 0) + 1 FROM attempt a
+                 WHERE a.item_type = $1 AND a.item_id = $2),
+                q.run, 'PROBE', 'DONE', '', '', tg_now(), e.number, tg_now(), $3
+         FROM item_queue q, clock_era e
+         WHERE q.item_type = $1 AND q.item_id = $2 AND e.one = 1",
+    );
     const DUE: &str = "UPDATE item_queue SET scheduled_exec_time = tg_now()
          WHERE item_type = $1 AND item_id = $2 AND queue_status = 'READY'";
     let Some(doubt) = hold(tx, item).await? else {

@@ -11,7 +11,7 @@ use tollgate_core::ports::{
     Author, Found, Intervened, Interventions, StatusMove, StoreResult, TOO_LATE,
 };
 
-use super::anew::{self, Anew};
+use super::anew::{self, Anew, How};
 use super::audit::{Move, audit_move, audit_moves};
 use crate::sql::{Params, Row, Sql, Tx, params};
 use crate::store_on::{Database, StoreOn};
@@ -75,7 +75,7 @@ impl<D: Database> Interventions for StoreOn<D> {
         let anew = Anew {
             item: item.clone(),
             requested,
-            reopened: None,
+            how: How::Reschedule,
             author,
         };
         self.place_anew(anew).await
@@ -91,7 +91,7 @@ impl<D: Database> Interventions for StoreOn<D> {
         let anew = Anew {
             item: item.clone(),
             requested,
-            reopened: Some(status),
+            how: How::Reopen(status),
             author,
         };
         self.place_anew(anew).await
@@ -124,7 +124,7 @@ async fn hold_late(tx: &Tx, item_type: &ItemType, limit: u32) -> StoreResult<u64
          RETURNING item_id",
         "WITH late AS MATERIALIZED (
              SELECT item_type, item_id FROM item_queue
-             WHERE item_type = $1 AND queue_status = 'READY' AND hold_after IS NOT NULL
+             WHERE item_type = $1 AND queue_part = 'R' AND hold_after IS NOT NULL
                AND hold_after < (SELECT tg_now())
                AND NOT EXISTS (SELECT 1 FROM attempt a
                     WHERE a.item_type = item_queue.item_type
@@ -168,7 +168,7 @@ async fn release(tx: &Tx, item: &Item, author: &Author) -> StoreResult<Intervene
     Ok(Intervened::Yes)
 }
 
-async fn cancel(
+pub(super) async fn cancel(
     tx: &Tx,
     item: &Item,
     status: &StatusMove,

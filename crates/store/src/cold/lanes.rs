@@ -9,7 +9,7 @@ use tollgate_core::calendar::CalendarText;
 use tollgate_core::certificate::Certificate;
 use tollgate_core::id::{CalendarName, LaneName};
 use tollgate_core::lane::{Lane, LaneChange};
-use tollgate_core::lane_in_force::LaneInForce;
+use tollgate_core::lane_in_force::{LaneInForce, no_such_lane};
 use tollgate_core::ports::{
     Author, CalendarInForce, Lanes, SettingKind, StoreError, StoreResult, WindowUse,
 };
@@ -44,6 +44,28 @@ impl<D: Database> Lanes for StoreOn<D> {
         let name = name.clone();
         self.write(Urgency::Urgent, move |tx| async move {
             change_lane(&tx, &name, change, author).await
+        })
+        .await
+    }
+
+    async fn adjust_lane(
+        &self,
+        name: &LaneName,
+        version: i64,
+        change: LaneChange,
+        author: Author,
+    ) -> StoreResult<Option<(LaneInForce, i64)>> {
+        let name = name.clone();
+        self.write(Urgency::Urgent, move |tx| async move {
+            settings::lock(&tx, SettingKind::Lane, name.as_str()).await;
+            let before = tx.lane(&name).await;
+            let before = before.ok_or_else(|| StoreError::Invalid(no_such_lane(&name)))?;
+            if before.version != version {
+                return Ok(None);
+            }
+            let lane = change_lane(&tx, &name, change, author.clone()).await?;
+            let generation = begin_replan(&tx, &lane, &author).await?;
+            Ok(Some((lane, generation)))
         })
         .await
     }
@@ -146,6 +168,36 @@ async fn change_lane(
     }
     let gone = || StoreError::Bug(format!("lane \"{name}\" is not there after its change"));
     tx.lane(name).await.ok_or_else(gone)
+}
+
+/// Opens a generation as `Plans::begin_replan` does. Its first step adopts what is under way.
+async fn begin_replan(tx: &Tx, lane: &LaneInForce, author: &Author) -> StoreResult<i64> {
+    const NEXT: &str = "UPDATE lane_plan SET generation = generation + 1, replan_since = tg_now()
+         WHERE lane = $1 RETURNING generation";
+    // What this window has sent already has used its room.
+    const SENT: &str = "INSERT INTO lane_window (lane, generation, window_start, used)
+         SELECT $1, $2, $3, count(*) FROM attempt
+         WHERE lane = $1 AND turn_at >= $3 AND turn_at < $4 HAVING count(*) > 0";
+    let name = &lane.name;
+    let next = tx.row(NEXT, params![name]).await;
+    let next = next.ok_or_else(|| StoreError::Invalid(no_such_lane(name)))?;
+    let generation: i64 = next.get("generation")?;
+    let (now, size) = (
+        tx.now().await?.as_microsecond(),
+        micros(lane.lane.window_size()),
+    );
+    let window = now - now.rem_euclid(size);
+    tx.execute(SENT, params![name, generation, window, window + size])
+        .await;
+    let detail = format!("lane {name}, generation {generation}: {}", author.reason);
+    let entry = Entry {
+        action: "REPLAN_BEGUN",
+        actor: &author.actor,
+        detail: &detail,
+        ..Entry::default()
+    };
+    audit(tx, &entry).await;
+    Ok(generation)
 }
 
 /// Holds a lane's plan and its cursor, in this order; creates them with the lane.

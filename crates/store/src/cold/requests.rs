@@ -299,6 +299,52 @@ async fn page(tx: &Tx, wanted: &RequestsWanted) -> StoreResult<Vec<RequestView>>
     rows.iter().map(view_from).collect()
 }
 
+/// Beside a place in the order of acceptance. Wanted are what `lists::beside` makes.
+pub(super) async fn beside(
+    tx: &Tx,
+    newer: bool,
+    wanted: Params,
+    state: Option<RequestState>,
+) -> StoreResult<Vec<RequestView>> {
+    const OLDER: Sql = Sql::each(
+        "SELECT item_id, state, content_hash, amount_minor, currency, document, details,
+                correction, tries, failed_try, last_error, accepted_at, due_at, invalid,
+             moved_to, ended_at
+         FROM request INDEXED BY request_accepted
+         WHERE item_type = $1 AND state <> 'REFUSED' AND (accepted_at, item_id) < ($2, $3)
+           AND accepted_at >= $4 AND (CAST($6 AS text) IS NULL OR state = $6)
+         ORDER BY accepted_at DESC, item_id DESC LIMIT $5",
+        "SELECT item_id, state, content_hash, amount_minor, currency, document, details,
+                correction, tries, failed_try, last_error, accepted_at, due_at, invalid,
+             moved_to, ended_at
+         FROM request
+         WHERE item_type = $1 AND state <> 'REFUSED' AND (accepted_at, item_id) < ($2, $3)
+           AND accepted_at >= $4 AND (CAST($6 AS text) IS NULL OR state = $6)
+         ORDER BY accepted_at DESC, item_id DESC LIMIT $5",
+    );
+    const NEWER: Sql = Sql::each(
+        "SELECT item_id, state, content_hash, amount_minor, currency, document, details,
+                correction, tries, failed_try, last_error, accepted_at, due_at, invalid,
+             moved_to, ended_at
+         FROM request INDEXED BY request_accepted
+         WHERE item_type = $1 AND state <> 'REFUSED' AND (accepted_at, item_id) > ($2, $3)
+           AND accepted_at < $4 AND (CAST($6 AS text) IS NULL OR state = $6)
+         ORDER BY accepted_at, item_id LIMIT $5",
+        "SELECT item_id, state, content_hash, amount_minor, currency, document, details,
+                correction, tries, failed_try, last_error, accepted_at, due_at, invalid,
+             moved_to, ended_at
+         FROM request
+         WHERE item_type = $1 AND state <> 'REFUSED' AND (accepted_at, item_id) > ($2, $3)
+           AND accepted_at < $4 AND (CAST($6 AS text) IS NULL OR state = $6)
+         ORDER BY accepted_at, item_id LIMIT $5",
+    );
+    let sql = if newer { NEWER } else { OLDER };
+    let mut wanted = wanted;
+    wanted.extend(params![state.map(RequestState::as_str)]);
+    let rows = tx.rows(sql, wanted).await;
+    rows.iter().map(view_from).collect()
+}
+
 fn view_from(row: &Row) -> StoreResult<RequestView> {
     Ok(RequestView {
         id: row.get("item_id")?,

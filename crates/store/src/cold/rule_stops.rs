@@ -57,9 +57,8 @@ impl<D: Database> RuleStops for StoreOn<D> {
 }
 
 async fn apply(tx: &Tx, item: &Item, run: u32, stop: &RuleStop) -> StoreResult<bool> {
-    const REJECT: &str = "UPDATE item_queue SET queue_status = 'DISPATCHED', last_error = $3,
-                finished_at = $4, dispatched_at = coalesce(dispatched_at, $4)
-         WHERE item_type = $1 AND item_id = $2";
+    const REJECT: &str =
+        "UPDATE item_queue SET last_error = $3 WHERE item_type = $1 AND item_id = $2";
     const HOLD: &str = "UPDATE item_queue SET queue_status = 'HELD', last_error = $3, held_by = $4,
                 run = run + 1, claimed_at = NULL, dispatched_at = NULL
          WHERE item_type = $1 AND item_id = $2";
@@ -71,10 +70,11 @@ async fn apply(tx: &Tx, item: &Item, run: u32, stop: &RuleStop) -> StoreResult<b
     let author = Author::new(stop.actor, stop.why.as_str());
     let before = found.queue_status.as_str();
     if let Some(rejected) = &stop.rejected {
-        let now = tx.now().await?;
-        tx.execute(REJECT, params![kind, id, &stop.why, now]).await;
-        move_status(tx, item, &found.record_status, rejected).await;
-        audit_move(tx, item, "REJECTED", before, "DISPATCHED", &author).await;
+        if found.record_status != rejected.to {
+            tx.execute(REJECT, params![kind, id, &stop.why]).await;
+            move_status(tx, item, &found.record_status, rejected).await;
+            audit_move(tx, item, "REJECTED", before, before, &author).await;
+        }
         return Ok(true);
     }
     let held = params![kind, id, &stop.why, joined_rules(&stop.rules)];

@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{
-    Bookmark, CheckEnd, CheckLine, CheckPhase, CheckView, EndedParts, GatewayView, Page, Part,
-    PartList, StatusChecks, StoreResult,
+    Bookmark, CheckEnd, CheckLine, CheckPhase, CheckView, EndedParts, GatewayView, Page, PageFrom,
+    Part, PartList, StatusChecks, StoreResult,
 };
 
 use super::check_lists;
@@ -116,11 +116,10 @@ impl<D: Database> StatusChecks for StoreOn<D> {
 
     async fn checks(
         &self,
-        after: Option<Bookmark>,
+        from: PageFrom<Bookmark>,
         limit: u32,
     ) -> StoreResult<Page<CheckLine, Bookmark>> {
-        let after = after.unwrap_or(Bookmark::ABOVE_ALL);
-        self.read(move |tx| async move { check_lists::lines(&tx, after, limit).await })
+        self.read(move |tx| async move { check_lists::lines(&tx, from, limit).await })
             .await
     }
 

@@ -125,14 +125,24 @@ async fn refused_in(
     after: Option<AttemptId>,
     limit: u32,
 ) -> StoreResult<Page<RefusedItem, AttemptId>> {
-    const REFUSED: &str = "SELECT a.item_id, a.attempt_id, q.amount_minor, q.currency
+    const REFUSED: Sql = Sql::each(
+        "SELECT a.item_id, a.attempt_id, q.amount_minor, q.currency
          FROM storm s
          JOIN attempt a ON a.watch_id = s.watch_id AND a.state = 'REFUSED' AND NOT a.reopened
               AND a.attempt_id >= s.first_attempt
               AND (s.last_attempt IS NULL OR a.attempt_id <= s.last_attempt)
          JOIN item_queue q ON q.item_type = a.item_type AND q.item_id = a.item_id
          WHERE s.storm_id = $1 AND a.attempt_id > $2 AND a.item_type = $3
-         ORDER BY a.attempt_id LIMIT $4";
+         ORDER BY a.attempt_id LIMIT $4",
+        "SELECT a.item_id, a.attempt_id, q.amount_minor, q.currency
+         FROM storm s
+         JOIN attempt a ON a.refused_by = s.watch_id AND NOT a.reopened
+              AND a.attempt_id >= s.first_attempt
+              AND (s.last_attempt IS NULL OR a.attempt_id <= s.last_attempt)
+         JOIN item_queue q ON q.item_type = a.item_type AND q.item_id = a.item_id
+         WHERE s.storm_id = $1 AND a.attempt_id > $2 AND a.item_type = $3
+         ORDER BY a.attempt_id LIMIT $4",
+    );
     let asked = rows_needed(limit, false);
     let after = after.map_or(0, |after| after.0);
     let rows = tx

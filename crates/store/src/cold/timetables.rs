@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use rust_decimal::Decimal;
-use tollgate_core::id::{ItemType, LaneName};
+use tollgate_core::id::{BulkId, ItemType, LaneName};
 use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::ports::{
     Far, StoreResult, Tight, Timetables, Unsent, UnsentOnLane, WindowUse, cut_near,
@@ -48,17 +48,25 @@ impl<D: Database> Timetables for StoreOn<D> {
     }
 
     async fn tight(&self, lane: &LaneName, slack: SignedDuration) -> StoreResult<Vec<Tight>> {
-        let slack = i64::try_from(slack.as_micros()).unwrap_or(i64::MAX);
-        let wanted = params![lane, slack];
+        let wanted = params![lane, bounded(slack)];
         self.read(move |tx| async move {
-            let tight = |row: &Row| {
-                Ok(Tight {
-                    due: row.get("scheduled_exec_time")?,
-                    deadline: row.get("deadline")?,
-                    item_type: row.get("item_type")?,
-                })
-            };
-            tx.rows(TIGHT, wanted).await.iter().map(tight).collect()
+            let rows = tx.rows(TIGHT, wanted).await;
+            rows.iter().map(tight_from).collect()
+        })
+        .await
+    }
+
+    async fn tight_in_bulk(
+        &self,
+        lane: &LaneName,
+        item_type: &ItemType,
+        bulk: &BulkId,
+        slack: SignedDuration,
+    ) -> StoreResult<Vec<Tight>> {
+        let wanted = params![lane, bounded(slack), item_type, bulk];
+        self.read(move |tx| async move {
+            let rows = tx.rows(TIGHT_IN_BULK, wanted).await;
+            rows.iter().map(tight_from).collect()
         })
         .await
     }
@@ -99,20 +107,43 @@ const SENT: Sql = Sql::each(
 
 /// A lookup for each that is under way: PostgreSQL takes them for a good part of the table.
 const TIGHT: Sql = Sql::each(
-    "SELECT q.scheduled_exec_time, q.deadline, q.item_type
+    "SELECT q.scheduled_exec_time, q.deadline, q.item_type, q.currency, q.amount_minor
      FROM item_queue q INDEXED BY item_queue_tight
      WHERE q.lane = $1 AND q.deadline - q.scheduled_exec_time < $2
        AND q.deadline IS NOT NULL AND q.finished_at IS NULL
        AND q.queue_status IN ('READY', 'CLAIMED', 'DISPATCHED')
        AND (q.queue_status <> 'DISPATCHED' OR NOT EXISTS (SELECT 1 FROM attempt a
             WHERE a.item_type = q.item_type AND a.item_id = q.item_id AND a.run = q.run))",
-    "SELECT q.scheduled_exec_time, q.deadline, q.item_type FROM item_queue q
+    "SELECT q.scheduled_exec_time, q.deadline, q.item_type, q.currency, q.amount_minor FROM item_queue q
      LEFT JOIN LATERAL (SELECT a.run FROM attempt a
           WHERE q.queue_status = 'DISPATCHED' AND a.item_type = q.item_type
             AND a.item_id = q.item_id AND a.run = q.run LIMIT 1) sent ON true
      WHERE q.lane = $1 AND q.deadline - q.scheduled_exec_time < $2
+       AND q.deadline IS NOT NULL AND q.queue_part IN ('R', 'U') AND sent.run IS NULL",
+);
+
+/// By the items of the bulk, each looked up by its key: a lane may hold many more.
+const TIGHT_IN_BULK: Sql = Sql::each(
+    "SELECT q.scheduled_exec_time, q.deadline, q.item_type, q.currency, q.amount_minor
+     FROM item_body b INDEXED BY item_body_bulk
+     CROSS JOIN item_queue q ON q.item_type = b.item_type AND q.item_id = b.item_id
+     WHERE b.item_type = $3 AND b.bulk_id = $4
+       AND q.lane = $1 AND q.deadline - q.scheduled_exec_time < $2
        AND q.deadline IS NOT NULL AND q.finished_at IS NULL
-       AND q.queue_status IN ('READY', 'CLAIMED', 'DISPATCHED') AND sent.run IS NULL",
+       AND q.queue_status IN ('READY', 'CLAIMED', 'DISPATCHED')
+       AND (q.queue_status <> 'DISPATCHED' OR NOT EXISTS (SELECT 1 FROM attempt a
+            WHERE a.item_type = q.item_type AND a.item_id = q.item_id AND a.run = q.run))",
+    "SELECT q.scheduled_exec_time, q.deadline, q.item_type, q.currency, q.amount_minor
+     FROM item_body b
+     CROSS JOIN LATERAL (SELECT * FROM item_queue i
+          WHERE i.item_type = b.item_type AND i.item_id = b.item_id
+            AND i.lane = $1 AND i.deadline - i.scheduled_exec_time < $2
+            AND i.deadline IS NOT NULL AND i.finished_at IS NULL
+            AND i.queue_status IN ('READY', 'CLAIMED', 'DISPATCHED') LIMIT 1) q
+     LEFT JOIN LATERAL (SELECT a.run FROM attempt a
+          WHERE q.queue_status = 'DISPATCHED' AND a.item_type = q.item_type
+            AND a.item_id = q.item_id AND a.run = q.run LIMIT 1) sent ON true
+     WHERE b.item_type = $3 AND b.bulk_id = $4 AND sent.run IS NULL",
 );
 
 /// The index has what is wanted; without a bound on its second part PostgreSQL might not take it.
@@ -128,8 +159,7 @@ const WITH_DEADLINE: Sql = Sql::each(
           WHERE q.queue_status = 'DISPATCHED' AND a.item_type = q.item_type
             AND a.item_id = q.item_id AND a.run = q.run LIMIT 1) sent ON true
      WHERE q.lane = $1 AND q.deadline - q.scheduled_exec_time < 9223372036854775807
-       AND q.deadline IS NOT NULL AND q.finished_at IS NULL
-       AND q.queue_status IN ('READY', 'CLAIMED', 'DISPATCHED') AND sent.run IS NULL",
+       AND q.deadline IS NOT NULL AND q.queue_part IN ('R', 'U') AND sent.run IS NULL",
 );
 
 struct Asked {
@@ -166,10 +196,16 @@ impl Asked {
     }
 
     async fn ready(&self, tx: &Tx) -> StoreResult<Vec<Unsent>> {
-        const READY: &str = "SELECT item_type, scheduled_exec_time, hold_after, 1 AS is_ready
+        const READY: Sql = Sql::each(
+            "SELECT item_type, scheduled_exec_time, hold_after, 1 AS is_ready
              FROM item_queue
              WHERE lane = $1 AND item_type = $2 AND queue_status = 'READY'
-             ORDER BY scheduled_exec_time LIMIT $3";
+             ORDER BY scheduled_exec_time LIMIT $3",
+            "SELECT item_type, scheduled_exec_time, hold_after, 1 AS is_ready
+             FROM item_queue
+             WHERE lane = $1 AND item_type = $2 AND queue_part = 'R'
+             ORDER BY scheduled_exec_time LIMIT $3",
+        );
         let most = i64::from(self.near) + 1;
         let mut ready = vec![];
         for item_type in &self.item_types {
@@ -194,13 +230,13 @@ impl Asked {
                AND NOT EXISTS (SELECT 1 FROM attempt a
                     WHERE a.item_type = q.item_type AND a.item_id = q.item_id AND a.run = q.run)",
             "SELECT item_type, scheduled_exec_time, hold_after, 0 AS is_ready
-             FROM item_queue WHERE lane = $1 AND queue_status = 'CLAIMED'
+             FROM item_queue WHERE lane = $1 AND queue_part = 'U' AND queue_status = 'CLAIMED'
              UNION ALL
              SELECT q.item_type, q.scheduled_exec_time, q.hold_after, 0 FROM item_queue q
              LEFT JOIN LATERAL (SELECT a.run FROM attempt a
                   WHERE a.item_type = q.item_type AND a.item_id = q.item_id AND a.run = q.run
                   LIMIT 1) sent ON true
-             WHERE q.lane = $1 AND q.queue_status = 'DISPATCHED' AND q.finished_at IS NULL
+             WHERE q.lane = $1 AND q.queue_part = 'U' AND q.queue_status = 'DISPATCHED'
                AND sent.run IS NULL",
         );
         let rows = tx.rows(UNDER_WAY, params![&self.lane]).await;
@@ -214,9 +250,14 @@ impl Asked {
         from: Timestamp,
         now: Timestamp,
     ) -> StoreResult<Far> {
-        const COUNT: &str = "SELECT count(*) AS n FROM item_queue
+        const COUNT: Sql = Sql::each(
+            "SELECT count(*) AS n FROM item_queue
              WHERE lane = $1 AND item_type = $2 AND queue_status = 'READY'
-               AND scheduled_exec_time >= $3 AND scheduled_exec_time < $4";
+               AND scheduled_exec_time >= $3 AND scheduled_exec_time < $4",
+            "SELECT count(*) AS n FROM item_queue
+             WHERE lane = $1 AND item_type = $2 AND queue_part = 'R'
+               AND scheduled_exec_time >= $3 AND scheduled_exec_time < $4",
+        );
         const WINDOWS: &str = "SELECT window_start, used FROM lane_window
              WHERE lane = $1 AND window_start >= $2 AND used > 0
                AND generation = (SELECT generation FROM lane_plan WHERE lane = $1)
@@ -242,6 +283,20 @@ impl Asked {
             windows: windows.iter().map(window).collect::<StoreResult<_>>()?,
         })
     }
+}
+
+fn bounded(slack: SignedDuration) -> i64 {
+    i64::try_from(slack.as_micros()).unwrap_or(i64::MAX)
+}
+
+fn tight_from(row: &Row) -> StoreResult<Tight> {
+    Ok(Tight {
+        currency: row.get("currency")?,
+        amount_minor: row.get("amount_minor")?,
+        due: row.get("scheduled_exec_time")?,
+        deadline: row.get("deadline")?,
+        item_type: row.get("item_type")?,
+    })
 }
 
 fn unsent_from(row: &Row) -> StoreResult<Unsent> {

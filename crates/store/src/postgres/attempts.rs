@@ -12,6 +12,7 @@ use tollgate_core::ports::{
     StoreResult, TurnBlock, TurnsWanted, busy_for,
 };
 
+use super::group::Job;
 use super::records::move_status;
 use super::run::{Params, all, execute, optional};
 use super::value::{Count, Us, word};
@@ -27,13 +28,11 @@ impl Attempts for PostgresStore {
         tolerance: Duration,
         in_doubt: &StatusMove,
     ) -> StoreResult<History> {
-        let mine = item.clone();
-        let before = self
-            .runner
-            .autocommit(Urgency::Urgent, move |c| {
-                Box::pin(async move { history(c, &mine, tolerance).await })
-            })
-            .await?;
+        let look = LookAt {
+            item: item.clone(),
+            tolerance,
+        };
+        let before = self.looks.write(look).await?;
         if !before
             .past
             .iter()
@@ -107,32 +106,70 @@ pub(super) async fn abandon(tx: &Transaction<'_>, item: &Item, open: &Past) -> S
     Ok(execute(tx, ABANDON, as_seen).await? == 1)
 }
 
-/// Always one row at least, for the time.
+/// One item whose past is looked at.
+#[derive(Debug, Clone)]
+pub(super) struct LookAt {
+    item: Item,
+    tolerance: Duration,
+}
+
+impl Job for LookAt {
+    type Answer = History;
+}
+
+/// Thousands of items look at once when a node takes over; one by one they would keep every connection from the gate.
+pub(super) async fn look_at_all(
+    tx: &Transaction<'_>,
+    looks: Vec<LookAt>,
+) -> StoreResult<Vec<StoreResult<History>>> {
+    let items: Vec<&Item> = looks.iter().map(|look| &look.item).collect();
+    let rows = past_rows(tx, &items).await?;
+    let mut of_item = rows.chunk_by(|a, b| a.get::<_, i64>(0) == b.get::<_, i64>(0));
+    let histories = looks.iter().map(|look| {
+        let rows = of_item.next().unwrap_or_default();
+        history_from(rows, look.tolerance)
+    });
+    Ok(histories.collect())
+}
+
 pub(super) async fn history(
     c: &impl GenericClient,
     item: &Item,
     tolerance: Duration,
 ) -> StoreResult<History> {
-    const HISTORY: &str = "SELECT tg_now(), e.number, e.since, a.attempt_id, a.kind, a.state,
+    history_from(&past_rows(c, &[item]).await?, tolerance)
+}
+
+/// In the order of the items. Each has one row at least, for the time.
+async fn past_rows(c: &impl GenericClient, items: &[&Item]) -> StoreResult<Vec<Row>> {
+    const HISTORY: &str = "SELECT i.n, tg_now(), e.number, e.since, a.attempt_id, a.kind, a.state,
                 a.turn_at, a.era, a.detail, a.idempotency_key,
-                coalesce(q.failures, 0), a.reopened, q.scheduled_exec_time, a.watch_id
-         FROM clock_era e
-         LEFT JOIN item_queue q ON q.item_type = $1 AND q.item_id = $2
-         LEFT JOIN attempt a ON a.item_type = $1 AND a.item_id = $2
-         WHERE e.one = 1 ORDER BY a.attempt_id";
-    let (kind, id) = (item.item_type.as_str(), item.id.as_str());
-    let rows = all(c, HISTORY, &[&kind, &id]).await?;
+                coalesce(q.failures, 0), a.reopened, q.scheduled_exec_time, a.watch_id,
+                coalesce(q.status, ''), q.last_error
+         FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS i (item_type, item_id, n)
+         JOIN clock_era e ON e.one = 1
+         LEFT JOIN item_queue q ON q.item_type = i.item_type AND q.item_id = i.item_id
+         LEFT JOIN attempt a ON a.item_type = i.item_type AND a.item_id = i.item_id
+         ORDER BY i.n, a.attempt_id";
+    let kinds: Vec<&str> = items.iter().map(|item| item.item_type.as_str()).collect();
+    let ids: Vec<&str> = items.iter().map(|item| item.id.as_str()).collect();
+    all(c, HISTORY, &[&kinds, &ids]).await
+}
+
+fn history_from(rows: &[Row], tolerance: Duration) -> StoreResult<History> {
     let past = rows.iter().filter_map(|row| past_from(row).transpose());
     let past = past.collect::<StoreResult<Vec<Past>>>()?;
     let Some(first) = rows.first() else {
         return Err(StoreError::Bug("clock_era is empty".into()));
     };
-    let (now, since) = (first.get::<_, Us>(0).0, first.get::<_, Us>(2).0);
-    let number = first.get(1);
+    let (now, since) = (first.get::<_, Us>(1).0, first.get::<_, Us>(3).0);
+    let number = first.get(2);
     let era = Era { number, since };
     Ok(History {
-        failures: first.get::<_, Count>(10).0,
-        due: first.get::<_, Option<Us>>(12).map_or(now, |us| us.0),
+        failures: first.get::<_, Count>(11).0,
+        due: first.get::<_, Option<Us>>(13).map_or(now, |us| us.0),
+        status: first.get(15),
+        last_error: first.get(16),
         busy_for: busy_for(&past, era, tolerance, now),
         past,
         now,
@@ -142,18 +179,18 @@ pub(super) async fn history(
 
 /// Nothing in the one row of an item without attempts.
 fn past_from(row: &Row) -> StoreResult<Option<Past>> {
-    let Some(attempt) = row.get::<_, Option<i64>>(3) else {
+    let Some(attempt) = row.get::<_, Option<i64>>(4) else {
         return Ok(None);
     };
     Ok(Some(Past {
         attempt: AttemptId(attempt),
-        kind: word(row, 4, AttemptKind::parse)?,
-        state: word(row, 5, AttemptState::parse)?,
-        key: row.get(9),
-        turn_at: row.get::<_, Us>(6).0,
-        era: row.get(7),
-        detail: row.get(8),
-        reopened: row.get(11),
-        watch: row.get::<_, Option<i64>>(13).map(WatchId),
+        kind: word(row, 5, AttemptKind::parse)?,
+        state: word(row, 6, AttemptState::parse)?,
+        key: row.get(10),
+        turn_at: row.get::<_, Us>(7).0,
+        era: row.get(8),
+        detail: row.get(9),
+        reopened: row.get(12),
+        watch: row.get::<_, Option<i64>>(14).map(WatchId),
     }))
 }

@@ -17,7 +17,7 @@ use crate::value::{micros, until};
 const DUE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
      due AS MATERIALIZED (
          SELECT item_type, item_id FROM item_queue
-         WHERE item_type = $1 AND lane = $2 AND queue_status = 'READY'
+         WHERE item_type = $1 AND lane = $2 AND queue_part = 'R'
            AND scheduled_exec_time <= (SELECT now FROM clock) + $3
            AND (retry_count = 0 OR scheduled_exec_time <= (SELECT now FROM clock))
          ORDER BY scheduled_exec_time LIMIT $4
@@ -48,7 +48,7 @@ const DUE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
 const STALE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
      due AS MATERIALIZED (
          SELECT item_type, item_id FROM item_queue
-         WHERE item_type = $1 AND lane = $2 AND queue_status = 'CLAIMED'
+         WHERE item_type = $1 AND lane = $2 AND queue_part = 'U' AND queue_status = 'CLAIMED'
            AND claimed_at <= (SELECT now FROM clock) - $3
          ORDER BY claimed_at LIMIT $4
          FOR UPDATE SKIP LOCKED
@@ -76,14 +76,12 @@ const STALE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
 
 /// What is claimed or dispatched on a lane, of whatever type, and has not had its turn. A lookup
 /// for each, since the planner takes the few that are under way for a good part of the table.
-const UNSENT: &str = "SELECT (SELECT count(*) FROM item_queue
-             WHERE lane = $1 AND queue_status = 'CLAIMED')
-          + (SELECT count(*) FROM item_queue q
-             LEFT JOIN LATERAL (SELECT a.run FROM attempt a
-                    WHERE a.item_type = q.item_type AND a.item_id = q.item_id AND a.run = q.run
-                    LIMIT 1) sent ON true
-             WHERE q.lane = $1 AND q.queue_status = 'DISPATCHED' AND q.finished_at IS NULL
-               AND sent.run IS NULL)";
+const UNSENT: &str = "SELECT count(*) FROM item_queue q
+     LEFT JOIN LATERAL (SELECT a.run FROM attempt a
+          WHERE q.queue_status = 'DISPATCHED' AND a.item_type = q.item_type
+            AND a.item_id = q.item_id AND a.run = q.run
+          LIMIT 1) sent ON true
+     WHERE q.lane = $1 AND q.queue_part = 'U' AND sent.run IS NULL";
 
 /// Claims of one lane go one after the other, since each must see what the others have taken of
 /// its credit; `SKIP LOCKED` is for the rows that senders hold.

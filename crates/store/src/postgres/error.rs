@@ -8,6 +8,9 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::WrongType;
 use tollgate_core::ports::StoreError;
 
+/// Unique numbers of an item's attempts: another sender was faster, and asking again shows its attempt.
+const ATTEMPT_NUMBER: &str = "attempt_item";
+
 /// What a lost connection leaves open: a commit whose answer never came may have happened. That
 /// is `Unavailable` too; every operation is safe to repeat.
 #[expect(
@@ -23,7 +26,7 @@ pub(super) fn store_error(error: Error) -> StoreError {
         };
     };
     let said = format!("{} ({})", db.message(), db.code().code());
-    if is_passing(db.code()) {
+    if is_passing(db.code()) || db.constraint() == Some(ATTEMPT_NUMBER) {
         StoreError::Unavailable(said)
     } else {
         StoreError::Bug(said)

@@ -104,7 +104,7 @@ pub(super) async fn release_all(tx: &Transaction<'_>) -> StoreResult<()> {
                    WHERE state = 'LIVE'";
     execute(tx, pending, &[]).await?;
     let ready = "UPDATE item_queue SET queue_status = 'READY', run = run + 1, claimed_at = NULL
-                 WHERE queue_status = 'CLAIMED'";
+                 WHERE queue_part = 'U' AND queue_status = 'CLAIMED'";
     execute(tx, ready, &[]).await.map(drop)
 }
 

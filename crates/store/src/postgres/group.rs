@@ -26,7 +26,7 @@ pub(super) type Work<J> = Arc<
 >;
 type Answers<J> = Vec<StoreResult<<J as Job>::Answer>>;
 
-/// A write that may share a transaction with others of its kind.
+/// A write, or a look, that may share a transaction with others of its kind.
 pub(super) trait Job: Clone + Send + 'static {
     type Answer: Send + 'static;
 

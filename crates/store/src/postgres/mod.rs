@@ -58,6 +58,7 @@ use crate::node::{self, Node};
 use crate::store_on::StoreOn;
 use crate::urgency::Urgency;
 use admissions::Admit;
+use attempts::LookAt;
 use calls::Calls;
 use finish::Finish;
 use flow_writes::FlowWrite;
@@ -132,6 +133,7 @@ pub type PostgresStore = StoreOn<Postgres>;
 pub struct Postgres {
     runner: Runner,
     admissions: Group<Admit>,
+    looks: Group<LookAt>,
     settlements: Group<Settlement>,
     ends: Group<Finish>,
     flow_writes: Group<FlowWrite>,
@@ -150,6 +152,7 @@ impl PostgresStore {
             ends: open::finishing(&self.runner, &node),
             runner: self.runner.clone(),
             admissions: self.admissions.clone(),
+            looks: self.looks.clone(),
             settlements: self.settlements.clone(),
             flow_writes: self.flow_writes.clone(),
             handouts: Arc::clone(&self.handouts),

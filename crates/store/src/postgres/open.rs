@@ -10,6 +10,7 @@ use tollgate_core::leadership::ProcessId;
 use tollgate_core::ports::{Settlement, StoreError, StoreResult};
 
 use super::admissions::{Admit, admit_all};
+use super::attempts::{LookAt, look_at_all};
 use super::calls::Calls;
 use super::connect::Address;
 use super::finish::{Finish, finish_all};
@@ -33,6 +34,8 @@ const OLDEST_SERVER: i32 = 140_000;
 const ADMITTING: usize = 2;
 /// One writes while another waits for the disk.
 const SETTLING: usize = 2;
+/// One reads while the other collects what comes next.
+const LOOKING: usize = 2;
 const FINISHING: usize = 2;
 
 impl PostgresStore {
@@ -45,10 +48,12 @@ impl PostgresStore {
         let admit: Work<Admit> =
             Arc::new(move |tx, jobs| Box::pin(admit_all(tx, jobs, margin, seed)));
         let settle: Work<Settlement> = Arc::new(|tx, jobs| Box::pin(settle_all(tx, jobs)));
+        let look: Work<LookAt> = Arc::new(|tx, looks| Box::pin(look_at_all(tx, looks)));
         let node = Node::default();
         let write_flows: Work<FlowWrite> = Arc::new(|tx, jobs| Box::pin(write_flows(tx, jobs)));
         Ok(StoreOn(Postgres {
             admissions: Group::start(&runner, Urgency::Normal, ADMITTING, &admit),
+            looks: Group::start(&runner, Urgency::Urgent, LOOKING, &look),
             settlements: Group::start(&runner, Urgency::Urgent, SETTLING, &settle),
             ends: finishing(&runner, &node),
             // One, so that two groups never wait for each other's flows.

@@ -12,7 +12,10 @@ use super::run::{Params, all, execute};
 use super::value::Us;
 
 /// Opens the attempts and moves the cursor. Whoever is missing from the answer
-/// was overtaken: the unique index on open attempts is the last line of defence.
+/// was overtaken. The last line of defence: nothing is opened beside an open attempt, and of two that are
+/// opened at once both have the next number, which is unique. The item's lock keeps it from coming to that; a
+/// conflict would fail the block, and its senders look again (`error.rs`). `ON CONFLICT` would cost a record in the log
+/// for each row.
 pub(super) async fn open(
     tx: &Transaction<'_>,
     wanted: &TurnsWanted,
@@ -42,13 +45,15 @@ async fn open_new(
     new: &[&(&NewTurn, Timestamp)],
     (era, epoch): (i64, Option<Epoch>),
 ) -> StoreResult<HashMap<Item, AttemptId>> {
-    const OPEN: &str = "INSERT INTO attempt (item_type, item_id, run, kind, state, lane,
+    const OPEN: &str = "INSERT INTO attempt (item_type, item_id, number, run, kind, state, lane,
                  idempotency_key, turn_at, era, detail, watch_id, epoch)
-         SELECT n.item_type, n.item_id, n.run, n.kind, 'OPEN', $1, n.key, n.turn_at, $8, '', $9,
-                $10::bigint
+         SELECT n.item_type, n.item_id, coalesce(past.latest, 0) + 1, n.run, n.kind, 'OPEN', $1,
+                n.key, n.turn_at, $8, '', $9, $10::bigint
          FROM unnest($2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[])
               AS n (item_type, item_id, run, kind, key, turn_at)
-         ON CONFLICT (item_type, item_id) WHERE state = 'OPEN' DO NOTHING
+         CROSS JOIN LATERAL (SELECT max(a.number) AS latest, bool_or(a.state = 'OPEN') AS is_open
+              FROM attempt a WHERE a.item_type = n.item_type AND a.item_id = n.item_id) past
+         WHERE past.is_open IS NOT TRUE
          RETURNING item_type, item_id, attempt_id";
     if new.is_empty() {
         return Ok(HashMap::new());

@@ -30,19 +30,21 @@ impl Plans for PostgresStore {
     }
 
     async fn backlog(&self, lane: &LaneName, before: Timestamp, at_most: u32) -> StoreResult<u64> {
-        /// Type by type, since the index goes by type before it goes by time.
+        /// Type by type, since the index goes by type before it goes by time. In order and up to a number
+        /// that the planner does not know: it takes what is due for a good part of the table, and would read all of it.
         const BACKLOG: &str = "WITH RECURSIVE kinds AS (
                  SELECT (SELECT min(item_type) FROM item_queue
-                         WHERE lane = $1 AND queue_status = 'READY') AS kind
+                         WHERE lane = $1 AND queue_part = 'R') AS kind
                  UNION ALL
                  SELECT (SELECT min(item_type) FROM item_queue
-                         WHERE lane = $1 AND queue_status = 'READY' AND item_type > kinds.kind)
+                         WHERE lane = $1 AND queue_part = 'R' AND item_type > kinds.kind)
                  FROM kinds WHERE kinds.kind IS NOT NULL
              )
              SELECT least(coalesce(sum(due.n), 0), $3)::bigint FROM kinds
              CROSS JOIN LATERAL (SELECT count(*) AS n FROM (SELECT 1 FROM item_queue
-                  WHERE lane = $1 AND queue_status = 'READY' AND item_type = kinds.kind
-                    AND scheduled_exec_time < $2 LIMIT $3) few) due";
+                  WHERE lane = $1 AND queue_part = 'R' AND item_type = kinds.kind
+                    AND scheduled_exec_time < $2
+                  ORDER BY scheduled_exec_time LIMIT (SELECT $3::bigint)) few) due";
         let (lane, at_most) = (lane.clone(), i64::from(at_most));
         self.runner
             .autocommit(Urgency::Normal, move |c| {
@@ -148,14 +150,14 @@ pub(super) async fn waiting(
 ) -> StoreResult<Vec<Waiting>> {
     const PAGE: &str = "WITH page AS MATERIALIZED (
              SELECT item_type, item_id, scheduled_exec_time, window_start, requested_time, deadline,
-                    generation
+                    hold_after, generation
              FROM item_queue
-             WHERE lane = $1 AND item_type = $2 AND queue_status = 'READY'
+             WHERE lane = $1 AND item_type = $2 AND queue_part = 'R'
                AND scheduled_exec_time >= $3 AND (scheduled_exec_time, item_id) > ($3, $4)
              ORDER BY scheduled_exec_time, item_id LIMIT $6
          )
          SELECT q.item_id, q.scheduled_exec_time, q.window_start, q.requested_time, q.deadline,
-                q.generation < $5 AND sent.run IS NULL
+                q.hold_after, q.generation < $5 AND sent.run IS NULL
          FROM page q
          LEFT JOIN LATERAL (SELECT a.run FROM attempt a
               WHERE a.item_type = q.item_type AND a.item_id = q.item_id LIMIT 1) sent ON true
@@ -168,7 +170,7 @@ pub(super) async fn waiting(
     loop {
         let params: Params<'_> = &[&lane, &kind, &due, &id, &before, &most];
         let rows = all(c, PAGE, params).await?;
-        let wanted = rows.iter().filter(|row| row.get(5));
+        let wanted = rows.iter().filter(|row| row.get(6));
         let waiting: Vec<Waiting> = wanted.map(waiting_from).collect();
         match rows.last() {
             Some(last) if waiting.is_empty() => (due, id) = (last.get(1), last.get(0)),
@@ -184,5 +186,6 @@ fn waiting_from(row: &Row) -> Waiting {
         window: row.get::<_, Us>(2).0,
         requested: row.get::<_, Us>(3).0,
         deadline: row.get::<_, Option<Us>>(4).map(|us| us.0),
+        hold_after: row.get::<_, Option<Us>>(5).map(|us| us.0),
     }
 }

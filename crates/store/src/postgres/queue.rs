@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio_postgres::Row;
 use tollgate_core::Timestamp;
-use tollgate_core::id::{BatchId, Fence, FlowId, Item, ItemId, ItemType};
+use tollgate_core::id::{BatchId, FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::ports::{
     Admission, Adrift, Claim, Claimed, DueLanes, NewItem, Queue, StartRecord, StatusMove,
     StoreResult, ToExecute,
@@ -45,9 +45,10 @@ impl Queue for PostgresStore {
         const LANES: &str = "SELECT l.name, l.version, l.body, l.created_at, c.closed_until,
                     c.closed_by, c.closed_why, k.body, st.storm_id, st.reason, st.began_at,
                     (SELECT min(scheduled_exec_time) FROM item_queue
-                     WHERE item_type = $1 AND lane = l.name AND queue_status = 'READY'),
+                     WHERE item_type = $1 AND lane = l.name AND queue_part = 'R'),
                     (SELECT min(claimed_at) FROM item_queue
-                     WHERE item_type = $1 AND lane = l.name AND queue_status = 'CLAIMED'),
+                     WHERE item_type = $1 AND lane = l.name AND queue_part = 'U'
+                       AND queue_status = 'CLAIMED'),
                     (SELECT tg_now())
              FROM lane_plan p
              CROSS JOIN LATERAL (SELECT name, version, body, created_at FROM setting
@@ -123,12 +124,13 @@ impl Queue for PostgresStore {
     async fn release(
         &self,
         item_type: &ItemType,
-        claims: Vec<(ItemId, Fence)>,
+        lane: &LaneName,
+        batch: &BatchId,
     ) -> StoreResult<u64> {
-        let item_type = item_type.clone();
+        let (item_type, lane, batch) = (item_type.clone(), lane.clone(), batch.clone());
         self.runner
             .in_transaction(Urgency::Normal, move |tx| {
-                Box::pin(async move { starts::release(tx, &item_type, &claims).await })
+                Box::pin(async move { starts::release(tx, &item_type, &lane, &batch).await })
             })
             .await
     }
@@ -186,8 +188,8 @@ impl Queue for PostgresStore {
         const ADRIFT: &str = "SELECT q.item_id, q.run, q.retry_count,
                     coalesce(q.exec_workflow_id, '')
              FROM item_queue q
-             WHERE q.item_type = $1 AND q.queue_status = 'DISPATCHED'
-               AND q.finished_at IS NULL AND q.dispatched_at < (SELECT tg_now()) - $2
+             WHERE q.item_type = $1 AND q.queue_part = 'U' AND q.queue_status = 'DISPATCHED'
+               AND q.dispatched_at < (SELECT tg_now()) - $2
              ORDER BY q.dispatched_at LIMIT $3";
         let (item_type, limit) = (item_type.clone(), i64::from(limit));
         self.runner

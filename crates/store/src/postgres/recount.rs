@@ -56,16 +56,13 @@ async fn differing(tx: &Transaction<'_>, lane: &LaneName) -> StoreResult<Vec<Row
          ), held AS (
              SELECT q.window_start, count(*) AS n
              FROM (SELECT window_start, generation FROM item_queue
-                   WHERE lane = $1 AND queue_status = 'READY'
+                   WHERE lane = $1 AND queue_part = 'R'
                    UNION ALL
                    SELECT window_start, generation FROM item_queue
-                   WHERE lane = $1 AND queue_status = 'HELD'
+                   WHERE lane = $1 AND queue_part = 'H'
                    UNION ALL
                    SELECT window_start, generation FROM item_queue
-                   WHERE lane = $1 AND queue_status = 'CLAIMED'
-                   UNION ALL
-                   SELECT window_start, generation FROM item_queue
-                   WHERE lane = $1 AND queue_status = 'DISPATCHED' AND finished_at IS NULL) q
+                   WHERE lane = $1 AND queue_part = 'U') q
              JOIN plan ON q.generation = plan.generation AND q.window_start > plan.now
              GROUP BY q.window_start
          ), counted AS (

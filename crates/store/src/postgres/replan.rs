@@ -58,11 +58,7 @@ pub(super) async fn adopt(
     const ADOPT: &str = "WITH old AS MATERIALIZED (
              SELECT item_type, item_id FROM (
                  SELECT item_type, item_id FROM item_queue
-                 WHERE lane = $1 AND queue_status = 'CLAIMED' AND generation < $2
-                 UNION ALL
-                 SELECT item_type, item_id FROM item_queue
-                 WHERE lane = $1 AND queue_status = 'DISPATCHED' AND finished_at IS NULL
-                   AND generation < $2) q
+                 WHERE lane = $1 AND queue_part = 'U' AND generation < $2) q
              ORDER BY item_type, item_id
          ), held AS MATERIALIZED (
              SELECT q.place FROM old CROSS JOIN LATERAL (SELECT ctid AS place FROM item_queue

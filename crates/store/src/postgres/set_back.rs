@@ -13,10 +13,10 @@ pub(super) async fn make_due(tx: &Transaction<'_>) -> StoreResult<()> {
     // time that it asked for. Rows are locked in the order of their ids, as everywhere.
     const PUT_BACK: &str = "WITH taken AS MATERIALIZED (
              SELECT item_type, item_id FROM item_queue
-             WHERE queue_status = 'DISPATCHED' AND finished_at IS NULL AND dispatched_at > $2
+             WHERE queue_part = 'U' AND queue_status = 'DISPATCHED' AND dispatched_at > $2
              UNION ALL
              SELECT item_type, item_id FROM item_queue
-             WHERE queue_status = 'CLAIMED' AND claimed_at > $2
+             WHERE queue_part = 'U' AND queue_status = 'CLAIMED' AND claimed_at > $2
          ), unsent AS MATERIALIZED (
              SELECT q.item_type, q.item_id, q.queue_status AS before,
                     greatest($1, nullif(q.requested_time, q.created_at)) AS due
@@ -36,9 +36,9 @@ pub(super) async fn make_due(tx: &Transaction<'_>) -> StoreResult<()> {
          SELECT item_type, item_id, 'PUT_BACK', before, 'READY', $4, $3, $1 FROM moved";
     // What has had its turn goes on; from now on it may be stale or adrift.
     const RESTAMP_STARTS: &str = "UPDATE item_queue SET dispatched_at = $1
-         WHERE queue_status = 'DISPATCHED' AND finished_at IS NULL AND dispatched_at > $2";
+         WHERE queue_part = 'U' AND queue_status = 'DISPATCHED' AND dispatched_at > $2";
     const RESTAMP_CLAIMS: &str = "UPDATE item_queue SET claimed_at = $1
-         WHERE queue_status = 'CLAIMED' AND claimed_at > $2";
+         WHERE queue_part = 'U' AND queue_status = 'CLAIMED' AND claimed_at > $2";
     const FLOWS: &str = "UPDATE flow SET started_at = $1, due_at = $1 + (due_at - started_at)
          WHERE state = 'PENDING' AND due_at > $1 AND started_at > $2";
     let now = now(tx).await?.0.as_microsecond();

@@ -3,7 +3,7 @@
 
 use deadpool_postgres::Transaction;
 use tollgate_core::actor;
-use tollgate_core::id::{BatchId, Fence, ItemId, ItemType};
+use tollgate_core::id::{BatchId, ItemType, LaneName};
 use tollgate_core::ports::{START_PAUSES, StartRecord, Started, StoreResult};
 
 use super::accounts::audit;
@@ -120,22 +120,22 @@ fn pauses() -> Vec<i64> {
     pauses
 }
 
-/// Gives claims back, as their next run.
+/// Gives back what is still claimed under a batch, as its next run.
 pub(super) async fn release(
     tx: &Transaction<'_>,
     item_type: &ItemType,
-    claims: &[(ItemId, Fence)],
+    lane: &LaneName,
+    batch: &BatchId,
 ) -> StoreResult<u64> {
     const RELEASE: &str = "WITH given AS MATERIALIZED (
-             SELECT q.item_type, q.item_id
-             FROM unnest($2::text[], $3::bigint[]) AS s (item_id, fence)
-             JOIN item_queue q ON q.item_type = $1 AND q.item_id = s.item_id
-             WHERE q.queue_status = 'CLAIMED' AND q.fence = s.fence
+             SELECT q.item_type, q.item_id FROM item_queue q
+             WHERE q.item_type = $1 AND q.lane = $2 AND q.queue_part = 'U'
+               AND q.queue_status = 'CLAIMED'
+               AND q.dispatch_batch_id = $3
              ORDER BY q.item_id FOR UPDATE OF q
          )
          UPDATE item_queue q SET queue_status = 'READY', run = q.run + 1, claimed_at = NULL
          FROM given WHERE q.item_type = given.item_type AND q.item_id = given.item_id";
-    let ids: Vec<&str> = claims.iter().map(|(id, _)| id.as_str()).collect();
-    let fences: Vec<i64> = claims.iter().map(|(_, fence)| fence.0).collect();
-    execute(tx, RELEASE, &[&item_type.as_str(), &ids, &fences]).await
+    let params: Params<'_> = &[&item_type.as_str(), &lane.as_str(), &batch.as_str()];
+    execute(tx, RELEASE, params).await
 }

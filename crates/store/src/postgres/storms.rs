@@ -195,7 +195,7 @@ fn limits_from(row: &Row, column: usize) -> Limits {
 /// The oldest refusal of a streak, if there is one.
 async fn streak(tx: &Transaction<'_>, watched: &Watched) -> StoreResult<Option<AttemptId>> {
     const OLDEST: &str = "SELECT attempt_id, turn_at FROM attempt
-         WHERE watch_id = $1 AND attempt_id > $2 AND state = 'REFUSED' AND NOT reopened
+         WHERE refused_by = $1 AND attempt_id > $2 AND NOT reopened
          ORDER BY attempt_id DESC LIMIT 1 OFFSET $3";
     const DONE: &str = "SELECT count(*) FROM (SELECT 1 FROM attempt
              WHERE lane = $1 AND turn_at > $2 AND watch_id = $3 AND kind = 'SEND'

@@ -2,7 +2,7 @@
 //! microseconds since 1970.
 
 use tollgate_core::Timestamp;
-use tollgate_core::id::{BatchId, BulkId, CalendarName, FlowId, ItemId, ItemType, LaneName};
+use tollgate_core::id::{BatchId, BulkId, CalendarName, FlowId, ItemId, ItemType, JobId, LaneName};
 use tollgate_core::window::END_OF_TIME;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -192,5 +192,6 @@ names!(
     FlowId,
     ItemId,
     ItemType,
+    JobId,
     LaneName
 );

@@ -122,10 +122,13 @@ pub(super) fn history(
         .collect::<rusqlite::Result<_>>()?;
     let era = eras::current(c)?;
     let busy_for = busy_for(&attempts, era, tolerance, now);
-    let (failures, due) = queued(c, item)?.unwrap_or((0, Us(now)));
+    let queued = queued(c, item)?.unwrap_or((0, Us(now), String::new(), None));
+    let (failures, due, status, last_error) = queued;
     Ok(History {
         failures,
         due: due.0,
+        status,
+        last_error,
         past: attempts,
         busy_for,
         now,
@@ -133,14 +136,16 @@ pub(super) fn history(
     })
 }
 
-/// How often an item has failed, and when it is due.
-fn queued(c: &Connection, item: &Item) -> rusqlite::Result<Option<(u32, Us)>> {
+/// How often an item has failed, when it is due, what its record says, and its last error.
+type Queued = (u32, Us, String, Option<String>);
+
+fn queued(c: &Connection, item: &Item) -> rusqlite::Result<Option<Queued>> {
     c.prepare_cached(
-        "SELECT failures, scheduled_exec_time FROM item_queue
+        "SELECT failures, scheduled_exec_time, status, last_error FROM item_queue
          WHERE item_type = ?1 AND item_id = ?2",
     )?
     .query_row(params![item.item_type.as_str(), item.id.as_str()], |row| {
-        Ok((row.get(0)?, row.get(1)?))
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
     })
     .optional()
 }

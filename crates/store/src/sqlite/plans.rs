@@ -132,7 +132,8 @@ fn waiting(
         (spot.due.as_microsecond(), spot.id.to_string())
     });
     c.prepare_cached(
-        "SELECT q.item_id, q.scheduled_exec_time, q.window_start, q.requested_time, q.deadline
+        "SELECT q.item_id, q.scheduled_exec_time, q.window_start, q.requested_time, q.deadline,
+                q.hold_after
          FROM item_queue q INDEXED BY item_queue_ready
          WHERE q.lane = ?1 AND q.item_type = ?2 AND q.queue_status = 'READY'
            AND q.scheduled_exec_time >= ?3
@@ -155,5 +156,6 @@ fn waiting_from(row: &Row<'_>) -> rusqlite::Result<Waiting> {
         window: row.get::<_, Us>(2)?.0,
         requested: row.get::<_, Us>(3)?.0,
         deadline: row.get::<_, Option<Us>>(4)?.map(|us| us.0),
+        hold_after: row.get::<_, Option<Us>>(5)?.map(|us| us.0),
     })
 }

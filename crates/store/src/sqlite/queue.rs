@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::actor;
-use tollgate_core::id::{BatchId, Fence, FlowId, Item, ItemId, ItemType};
+use tollgate_core::id::{BatchId, FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::ports::{
     Admission, Adrift, Claim, Claimed, DueLanes, NewItem, Queue, StartRecord, StatusMove,
     StoreResult, ToExecute,
@@ -126,20 +126,19 @@ impl Queue for SqliteStore {
     async fn release(
         &self,
         item_type: &ItemType,
-        claims: Vec<(ItemId, Fence)>,
+        lane: &LaneName,
+        batch: &BatchId,
     ) -> StoreResult<u64> {
-        let item_type = item_type.clone();
+        let (item_type, lane, batch) = (item_type.clone(), lane.clone(), batch.clone());
         let write = move |c: &Connection| -> rusqlite::Result<u64> {
-            let mut released = 0;
-            for (id, fence) in claims {
-                released += c
-                    .prepare_cached(
-                        "UPDATE item_queue SET queue_status = 'READY', run = run + 1, claimed_at = NULL
-                         WHERE item_type = ?1 AND item_id = ?2
-                           AND queue_status = 'CLAIMED' AND fence = ?3",
-                    )?
-                    .execute(params![item_type.as_str(), id.as_str(), fence.0])?;
-            }
+            let released = c
+                .prepare_cached(
+                    "UPDATE item_queue INDEXED BY item_queue_claimed
+                     SET queue_status = 'READY', run = run + 1, claimed_at = NULL
+                     WHERE lane = ?1 AND item_type = ?2 AND queue_status = 'CLAIMED'
+                       AND dispatch_batch_id = ?3",
+                )?
+                .execute(params![lane.as_str(), item_type.as_str(), batch.as_str()])?;
             Ok(released as u64)
         };
         self.writer.write(Urgency::Normal, write).await

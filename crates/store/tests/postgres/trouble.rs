@@ -147,6 +147,42 @@ async fn a_terminated_backend_is_unavailable_and_the_next_call_works() {
     assert!(matches!(again[..], [Admission::New(_)]), "{again:?}");
 }
 
+/// Another session that is about to take the id "a".
+async fn take_an_id(url: &str) -> Client {
+    const TAKE: &str = "BEGIN;
+        INSERT INTO item_body (item_type, item_id, content_hash, body, init_workflow_id)
+        VALUES ('PAYMENT', 'a', 'theirs', '{}', 'init-theirs');
+        INSERT INTO item_queue (item_type, item_id, lane, currency, amount_minor, created_at,
+            requested_time, window_start, scheduled_time, generation, queue_status, status,
+            updated_at, scheduled_exec_time, run, fence, retry_count)
+        VALUES ('PAYMENT', 'a', 'bank', 'EUR', 1, 0, 0, 0, 0, 0, 'READY', 'SCHEDULED', 0, 0, 1, 0, 0)";
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute(TAKE).await.unwrap();
+    client
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_id_that_another_takes_at_the_same_moment_fails_no_batch() {
+    let url = cluster::shared().database().await;
+    let store = open(PostgresOptions::at(&url)).await;
+    for (end, is_taken) in [("COMMIT", true), ("ROLLBACK", false)] {
+        cluster::sql(&url, "TRUNCATE item_queue, item_body").await;
+        let other = take_an_id(&url).await;
+        let theirs = Arc::clone(&store);
+        let both = vec![item("a"), item("b")];
+        let waiting = tokio::spawn(async move { theirs.admit(&payments(), both).await });
+        until(&url, WAITING, |n| n == 1).await;
+        other.batch_execute(end).await.unwrap();
+        let answers = waiting.await.unwrap().unwrap();
+        let (a, b) = (&answers[0], &answers[1]);
+        assert_eq!(matches!(a, Admission::Conflict), is_taken, "{a:?}");
+        assert_eq!(matches!(a, Admission::New(_)), !is_taken, "{a:?}");
+        assert!(matches!(b, Admission::New(_)), "{b:?}");
+        assert_eq!(admitted(&store).await, 2);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_crashes_and_comes_back_is_unavailable_and_then_works_again() {
     let cluster = Cluster::start();

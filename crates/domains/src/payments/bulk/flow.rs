@@ -12,15 +12,12 @@ use tollgate_core::id::LaneName;
 use tollgate_core::ports::{ChunkId, ChunkTurn, Placed, StoreResult};
 use tollgate_dispatch::LaneForecast;
 
-use super::super::deferred::{self, Trouble};
+use super::super::deferred::Trouble;
 use super::super::init::{Admit, Answer, Prepare, Verdict};
 use super::super::{Payments, item_type};
-use super::chunk;
 use super::judge::Read;
+use super::tries;
 use crate::steps::STORE_STEP;
-
-/// At most this many lines are read before others get their turn on the thread.
-const LINES_AT_ONCE: usize = 32;
 
 #[derive(Debug)]
 pub struct PaymentBulkInitFlow;
@@ -66,18 +63,7 @@ impl Step for AdmitChunk {
             Ok(()) => self.take_in(world).await,
             Err(trouble) => Err(trouble),
         };
-        match taken_in {
-            Err(trouble) if trouble.is_enough(call) => {
-                let noted = world.store.chunk_failed(&self.chunk, &trouble.why).await?;
-                if let Some(tries) = noted {
-                    let (chunk, error) = (&self.chunk, trouble.why);
-                    tracing::error!(%chunk, tries, error, "the chunk could not be processed; it is tried again");
-                    deferred::count("chunk");
-                }
-                Ok(false)
-            }
-            taken_in => Ok(taken_in?),
-        }
+        tries::ended(&*world.store, &self.chunk, taken_in, call).await
     }
 }
 
@@ -87,30 +73,17 @@ impl AdmitChunk {
             return Ok(false);
         };
         let mut read = Read::default();
-        for (place, (number, line)) in chunk::lines(&text).enumerate() {
-            read.line(number, line);
-            if place % LINES_AT_ONCE == LINES_AT_ONCE - 1 {
-                breathe().await;
-            }
-        }
+        tries::each_line(&text, |number, line| read.line(number, line)).await;
         drop(text);
         // The chunk's own name, also if this is a second flow for it.
         let flow = self.chunk.flow();
         let payments = std::mem::take(&mut read.payments);
         let prepare = Prepare { payments };
         let checked = prepare.check(world).await?;
-        let turn = world.order.turn(&self.chunk).await?;
-        match turn {
-            ChunkTurn::Now => {}
-            ChunkTurn::OutOfOrder => {
-                tracing::warn!(chunk = %self.chunk, "processed before an earlier chunk, which keeps failing");
-                world.store.order_lost(&self.chunk.bulk).await?;
-            }
-            ChunkTurn::Wait | ChunkTurn::HeldBack => {
-                world.store.hold_chunk(&self.chunk).await?;
-                return Ok(false);
-            }
-        }
+        let turn = tries::turn(&*world.store, &world.order, &self.chunk).await?;
+        let Some(turn) = turn else {
+            return Ok(false);
+        };
         let admit = Admit {
             payments: prepare.payments,
             checked,
@@ -125,7 +98,8 @@ impl AdmitChunk {
             lane.ready(&item_type(), placed.scheduled, placed.deadline)
                 .meets_deadline
         };
-        let end = read.end(&admit.payments, answers, &flow, meets);
+        let mut end = read.end(&admit.payments, answers, &flow, meets);
+        tries::keep_rejected(&*world.store, &self.chunk, &mut end).await?;
         Ok(world.store.finish_chunk(&self.chunk, end).await?)
     }
 }

@@ -3,8 +3,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use serde_json::Value;
+use tollgate_core::Timestamp;
 use tollgate_core::details::{Details, one};
 use tollgate_core::id::{FlowId, ItemId, LaneName};
+use tollgate_core::money::Money;
 use tollgate_core::ports::{BulkSum, ChunkEnd, LineError, Placed};
 
 use super::super::init::{Answer, Verdict};
@@ -32,7 +35,7 @@ pub(super) struct Read {
 
 impl Read {
     pub(super) fn line(&mut self, number: u64, text: Result<&[u8], String>) {
-        match text.map_err(|why| unreadable(&why)).and_then(parse) {
+        match parsed(text, "paymentId", PaymentRequest::parse) {
             Ok(payment) => self.payment(number, payment),
             Err((id, details)) => self.rejected.push(error(number, id, details)),
         }
@@ -65,12 +68,13 @@ impl Read {
         meets: impl Fn(&Placed) -> Option<bool>,
     ) -> ChunkEnd {
         let mut end = ChunkEnd::default();
-        let mut sums: BTreeMap<(LaneName, &'static str), BulkSum> = BTreeMap::new();
+        let mut sums = Sums::new();
         let mut refusals: HashMap<usize, Details> = HashMap::new();
         for (place, (payment, answer)) in payments.iter().zip(answers).enumerate() {
             let details = match judge(answer.verdict, flow) {
                 Judged::Accepted(placed) => {
-                    add(&mut sums, payment, &placed, meets(&placed));
+                    let sum = add(&mut sums, payment.money, &placed);
+                    foresee(sum, payment.deadline, meets(&placed));
                     continue;
                 }
                 Judged::Duplicate => {
@@ -79,7 +83,7 @@ impl Read {
                 }
                 Judged::Conflict => match self.by_id.get(&payment.payment_id) {
                     Some(first) if *first < place && !refusals.contains_key(first) => {
-                        other_content(self.lines[*first])
+                        other_content("paymentId", self.lines[*first])
                     }
                     _ => one("paymentId", KNOWN),
                 },
@@ -127,13 +131,12 @@ fn judge(verdict: Verdict, flow: &FlowId) -> Judged {
     }
 }
 
-fn add(
-    sums: &mut BTreeMap<(LaneName, &'static str), BulkSum>,
-    payment: &PaymentRequest,
-    placed: &Placed,
-    meets: Option<bool>,
-) {
-    let (currency, slot) = (payment.money.currency.code(), placed.scheduled);
+/// By lane and currency.
+pub(crate) type Sums = BTreeMap<(LaneName, &'static str), BulkSum>;
+
+/// Adds an item that was accepted.
+pub(crate) fn add<'a>(sums: &'a mut Sums, money: Money, placed: &Placed) -> &'a mut BulkSum {
+    let (currency, slot) = (money.currency.code(), placed.scheduled);
     let sum = sums
         .entry((placed.lane.clone(), currency))
         .or_insert_with(|| BulkSum {
@@ -148,27 +151,39 @@ fn add(
             deadlines: None,
         });
     sum.accepted += 1;
-    sum.amount_minor += payment.money.minor;
-    sum.met += u64::from(meets == Some(true));
-    sum.missed += u64::from(meets == Some(false));
+    sum.amount_minor += money.minor;
     sum.first_slot = sum.first_slot.min(slot);
     sum.last_slot = sum.last_slot.max(slot);
-    if let Some(deadline) = payment.deadline {
+    sum
+}
+
+/// Adds the deadline of an accepted payment, and whether it is foreseen to be met.
+fn foresee(sum: &mut BulkSum, deadline: Option<Timestamp>, meets: Option<bool>) {
+    sum.met += u64::from(meets == Some(true));
+    sum.missed += u64::from(meets == Some(false));
+    if let Some(deadline) = deadline {
         let (first, last) = sum.deadlines.unwrap_or((deadline, deadline));
         sum.deadlines = Some((first.min(deadline), last.max(deadline)));
     }
 }
 
+/// The id, if it could be read, and what is wrong.
 type Wrong = (Option<String>, Details);
 
-fn parse(json: &[u8]) -> Result<PaymentRequest, Wrong> {
+/// What a line holds, whose id is in this field.
+pub(crate) fn parsed<T>(
+    text: Result<&[u8], String>,
+    id_field: &str,
+    parse: impl FnOnce(&Value) -> Result<T, Details>,
+) -> Result<T, Wrong> {
+    let json = text.map_err(|why| unreadable(&why))?;
     let text = std::str::from_utf8(json).map_err(|e| {
         let at = e.valid_up_to() + 1;
         unreadable(&format!("is not valid UTF-8 (byte {at})"))
     })?;
     let body = json::read(text.as_bytes()).map_err(|refused| (None, refused.details("line")))?;
-    PaymentRequest::parse(&body).map_err(|details| {
-        let id = body.get("paymentId").and_then(|id| id.as_str());
+    parse(&body).map_err(|details| {
+        let id = body.get(id_field).and_then(|id| id.as_str());
         (id.map(str::to_owned), details)
     })
 }
@@ -177,13 +192,14 @@ fn unreadable(why: &str) -> Wrong {
     (None, one("line", why))
 }
 
-fn other_content(first: u64) -> Details {
+/// Of a line whose id an earlier one has.
+pub(crate) fn other_content(id_field: &str, first: u64) -> Details {
     let what = format!("is also on line {first}, with other content");
-    one("paymentId", what)
+    one(id_field, what)
 }
 
 /// A line may be long and wrong in many ways; what is kept of it is short.
-fn error(line: u64, id: Option<String>, details: Details) -> LineError {
+pub(crate) fn error(line: u64, id: Option<String>, details: Details) -> LineError {
     let short = |text: String| match text.char_indices().nth(MOST_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
@@ -196,13 +212,12 @@ fn error(line: u64, id: Option<String>, details: Details) -> LineError {
         line,
         id: id.map(short),
         details: details.collect(),
+        text: None,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tollgate_core::Timestamp;
-
     use super::*;
 
     fn json(id: &str, amount: &str) -> String {

@@ -5,8 +5,9 @@ mod chunk;
 mod csv;
 mod file;
 mod flow;
-mod judge;
+pub(crate) mod judge;
 mod split;
+pub(crate) mod tries;
 mod upload;
 
 pub use file::Format;

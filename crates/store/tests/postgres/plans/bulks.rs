@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use tollgate_core::Timestamp;
 use tollgate_core::id::{BulkId, LaneName};
-use tollgate_core::ports::{BulkSum, Bulks, ChunkEnd, ChunkId, Closed, LineError, NewChunk};
+use tollgate_core::ports::{
+    BulkOrigin, BulkSum, Bulks, ChunkEnd, ChunkId, Closed, LineError, NewChunk, PageFrom,
+};
 use tollgate_store::postgres::PostgresStore;
 
 use crate::trouble::payments;
@@ -36,10 +38,22 @@ pub(super) async fn run_all(store: &PostgresStore) {
     assert!(store.bulk(&known).await.unwrap().is_some());
     let by_key = store.bulk_by_key(&payments(), "key-77").await.unwrap();
     assert_eq!(by_key.map(|known| known.bulk), Some(known));
+    let (kind, later) = (payments(), BulkId::new("b1000078"));
+    let since = store.bulk_since(&kind, &later, 1000).await.unwrap();
+    assert!(since.same_before.is_some());
     assert_eq!(store.bulks_running(&payments()).await.unwrap(), 20);
-    let page = store.bulks(&payments(), None, 100).await.unwrap();
-    let next = store.bulks(&payments(), page.next, 100).await.unwrap();
+    let page = store
+        .bulks(&payments(), PageFrom::Start, 100)
+        .await
+        .unwrap();
+    let next = store
+        .bulks(&payments(), page.next.into(), 100)
+        .await
+        .unwrap();
     assert_eq!((page.items.len(), next.items.len()), (100, 100));
+    let back = PageFrom::Before(next.previous.unwrap());
+    let page = store.bulks(&payments(), back, 100).await.unwrap();
+    assert_eq!(page.items.len(), 100);
     let to_do = store.chunks_to_do(&payments(), 8).await.unwrap();
     assert_eq!(to_do.len(), 8);
 
@@ -58,6 +72,7 @@ pub(super) async fn run_all(store: &PostgresStore) {
 async fn upload(store: &PostgresStore, name: &str, key: &str) -> BulkId {
     let bulk = BulkId::new(name);
     assert!(store.open_bulk(&bulk, &payments()).await.unwrap());
+    store.name_bulk(&bulk, BulkOrigin::default()).await.unwrap();
     for number in 1..=CHUNKS {
         let chunk = NewChunk {
             number,
@@ -76,6 +91,7 @@ fn end(number: u32) -> ChunkEnd {
         line: line.into(),
         id: Some("p".into()),
         details: BTreeMap::new(),
+        text: None,
     };
     let from = number * LINES;
     ChunkEnd {

@@ -35,7 +35,7 @@ const PREPARE: &str = "
         FOREACH name IN ARRAY ARRAY['item_queue', 'item_body', 'lane_window',
                 'attempt', 'flow', 'journal', 'audit_log', 'setting', 'owner_total', 'bulk',
                 'bulk_chunk', 'bulk_error', 'bulk_sum', 'status_check',
-                'status_check_part'] LOOP
+                'status_check_part', 'job', 'job_chunk', 'job_result', 'outbox'] LOOP
             EXECUTE format('ALTER TABLE %I SET UNLOGGED', name);
         END LOOP;
     END $$;
@@ -61,21 +61,21 @@ const QUEUE: &str = "
            CASE WHEN n <= 602000 THEN 'DISPATCHED' WHEN n <= 602200 THEN 'CLAIMED'
                 WHEN n BETWEEN 990000 AND 990100 THEN 'HELD'
                 WHEN n BETWEEN 991000 AND 991100 THEN 'DEAD' ELSE 'READY' END,
-           CASE WHEN n <= 600000 THEN 'EXECUTED' WHEN n % 99 = 0 THEN 'CANCELLED'
+           CASE WHEN n <= 600000 THEN 'PROCESSING' WHEN n % 99 = 0 THEN 'CANCELLED'
                 ELSE 'SCHEDULED' END,
            time_of(n), time_of(n), 1, 1, 0, CASE WHEN n <= 602200 THEN time_of(n) END,
            CASE WHEN n <= 602000 THEN time_of(n) END, CASE WHEN n <= 600000 THEN time_of(n) END
     FROM generate_series(1, 1000000) n";
 
 const ATTEMPTS: [&str; 2] = [
-    "INSERT INTO attempt (item_type, item_id, run, kind, state, lane, idempotency_key, turn_at,
-            era, detail)
-     SELECT 'PAYMENT', 'p' || 1000000 + n, 1, 'SEND', 'RETRY', lane_of(n), 'key-' || n,
+    "INSERT INTO attempt (item_type, item_id, number, run, kind, state, lane, idempotency_key,
+            turn_at, era, detail)
+     SELECT 'PAYMENT', 'p' || 1000000 + n, 1, 1, 'SEND', 'RETRY', lane_of(n), 'key-' || n,
             time_of(n - 1), 0, ''
      FROM generate_series(1, 400000) n",
-    "INSERT INTO attempt (item_type, item_id, run, kind, state, lane, idempotency_key, turn_at,
-            era, detail)
-     SELECT 'PAYMENT', 'p' || 1000000 + n, 1, 'SEND',
+    "INSERT INTO attempt (item_type, item_id, number, run, kind, state, lane, idempotency_key,
+            turn_at, era, detail)
+     SELECT 'PAYMENT', 'p' || 1000000 + n, 2, 1, 'SEND',
             CASE WHEN n <= 600000 THEN 'DONE' ELSE 'OPEN' END, lane_of(n), 'key-' || n,
             time_of(n), 0, ''
      FROM generate_series(1, 602000) n WHERE n <= 600000 OR n % 4 = 0",
@@ -83,16 +83,22 @@ const ATTEMPTS: [&str; 2] = [
 
 const AUDIT: &str = "
     INSERT INTO audit_log (item_type, item_id, action, actor, detail, created_at)
-    SELECT 'PAYMENT', 'p' || 1000000 + n, 'RETRY', 'sender', '', time_of(n)
+    SELECT 'PAYMENT', 'p' || 1000000 + n,
+           CASE WHEN n % 999 = 0 THEN 'ANSWER_DIFFERS' ELSE 'RETRY' END,
+           CASE WHEN n % 1000 = 0 THEN 'sweeper' ELSE 'sender' END, '', time_of(n)
     FROM generate_series(1, 500000) n";
 
 const BODIES: [&str; 2] = [
     "INSERT INTO owner_total (item_type, owner, currency, quarter, amount_minor)
      SELECT 'PAYMENT', 'debtor-' || d, 'USD', time_of(622200) / 900000000 * 900000000 - q * 900000000::bigint, 1
      FROM generate_series(0, 9999) d, generate_series(0, 39) q",
-    "INSERT INTO item_body (item_type, item_id, content_hash, body, init_workflow_id, bulk_id)
-     SELECT 'PAYMENT', 'p' || 1000000 + n, 'hash', '{}', 'init-' || n,
-            CASE WHEN n % 2 = 0 THEN 'b' || 1000000 + n / 10000 END
+    "INSERT INTO item_body (item_type, item_id, content_hash, body, init_workflow_id, bulk_id,
+            created_at)
+     SELECT 'PAYMENT', 'p' || 1000000 + n, 'hash',
+            CASE WHEN n > 990000 THEN '{}' ELSE
+                '{\"debtor\":{\"account\":\"D' || n % 9000 || '\"},\"creditor\":{\"account\":\"C' || n
+                || '\"},\"reference\":\"R' || n / 10 || '\"}' END, 'init-' || n,
+            CASE WHEN n % 2 = 0 THEN 'b' || 1000000 + n / 10000 END, time_of(n)
      FROM generate_series(1, 1000000) n",
 ];
 
@@ -165,6 +171,27 @@ const CHECKS: [&str; 2] = [
      FROM generate_series(1, 2000) n, generate_series(1, 250) p",
 ];
 
+/// Almost all of them done, some stopped, and old previews that nobody has confirmed.
+const JOBS: [&str; 3] = [
+    "INSERT INTO job (job_id, item_type, act, filter, state, digest, summary, actor, reason, total,
+            done, left_out, previewed_at, started_at, ended_at)
+     SELECT 'job-' || n, 'PAYMENT', 'cancel', '{}',
+            CASE WHEN n <= 19900 THEN 'DONE' WHEN n <= 19990 THEN 'STOPPED' ELSE 'PREVIEW' END,
+            'digest-' || n, '{\"count\":500,\"amounts\":{},\"first\":[],\"excluded\":[]}', 'ops',
+            '', 500, 400, 100, time_of(n), CASE WHEN n <= 19990 THEN time_of(n) END, time_of(n)
+     FROM generate_series(1, 20000) n",
+    "INSERT INTO job_chunk
+     SELECT 'job-' || n, k, '[]' FROM generate_series(19901, 20000) n, generate_series(0, 499) k",
+    "INSERT INTO job_result
+     SELECT 'job-' || n, k, 'p', CASE WHEN k % 5 = 0 THEN 'it has ended' END
+     FROM generate_series(1, 1000) n, generate_series(1, 500) k",
+];
+
+/// What brokers that were away for a while leave.
+const EVENTS: &str = "
+    INSERT INTO outbox (item_type, item_id, status, currency, amount_minor)
+    SELECT 'PAYMENT', 'p' || 1000000 + n, 'SCHEDULED', 'USD', n FROM generate_series(1, 50000) n";
+
 /// Two sessions, for two cores.
 pub(super) async fn fill(cluster: &Cluster, url: &str) {
     cluster.sql("ALTER SYSTEM SET autovacuum = off").await;
@@ -172,7 +199,12 @@ pub(super) async fn fill(cluster: &Cluster, url: &str) {
     cluster::sql(url, PREPARE).await;
     let queue = [QUEUE].into_iter().chain(ATTEMPTS).chain([AUDIT]);
     let others = BODIES.into_iter().chain(FLOWS).chain(LANES);
-    let others = others.chain(BULKS).chain(CHECKS).chain([CUSTOMERS]);
+    let others = others
+        .chain(BULKS)
+        .chain(CHECKS)
+        .chain([CUSTOMERS])
+        .chain(JOBS)
+        .chain([EVENTS]);
     tokio::join!(run(url, queue), run(url, others));
     cluster::sql(url, "ANALYZE").await;
 }

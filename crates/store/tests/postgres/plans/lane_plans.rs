@@ -4,16 +4,17 @@
 use std::time::Duration;
 
 use tollgate_core::calendar::{Blackout, CalendarText};
-use tollgate_core::id::{CalendarName, LaneName};
+use tollgate_core::id::{BulkId, CalendarName, LaneName};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{
-    Admission, DoubtOrder, Doubts, IN_DOUBT, Intervened, Interventions, Lanes, NewItem, Plans,
-    Queue, Resolution, Resolved, SharedClock, Spot, StatusMove, Timetables, Waiting,
+    Admission, Bookmark, ByTime, DoubtOrder, Doubts, IN_DOUBT, Intervened, Interventions, Lanes,
+    NewItem, PageFrom, Plans, Queue, Resolution, Resolved, SharedClock, Spot, StatusMove,
+    Timetables, Waiting,
 };
 use tollgate_core::{SignedDuration, Timestamp};
 use tollgate_store::postgres::PostgresStore;
 
-use super::fill::{HELD, RUNNING};
+use super::fill::{HELD, RUNNING, bulk};
 use super::operations::{author, bank, change, filled};
 use crate::trouble::{item, payments};
 
@@ -46,9 +47,19 @@ async fn doubts(store: &PostgresStore) {
         assert_eq!(store.in_doubt(&payments(), None, 9).await.unwrap().len(), 1);
         assert_eq!(store.at_risk(&payments()).await.unwrap().len(), 1);
         let currency = "USD".to_owned();
-        for order in [DoubtOrder::Oldest, DoubtOrder::Largest { currency }] {
-            let page = store.in_doubt_by(&payments(), order, None, 100).await;
-            assert_eq!(page.unwrap().items.len(), 1);
+        let orders = [
+            DoubtOrder::ByTime(ByTime::Oldest),
+            DoubtOrder::ByTime(ByTime::Newest),
+            DoubtOrder::Largest { currency },
+        ];
+        for order in orders {
+            let from = PageFrom::Start;
+            let kind = payments();
+            let page = store.in_doubt_by(&kind, order.clone(), from, 100);
+            assert_eq!(page.await.unwrap().items.len(), 1);
+            let back = PageFrom::Before(Bookmark::BELOW_ALL);
+            let page = store.in_doubt_by(&kind, order, back, 100);
+            page.await.unwrap();
         }
         let record = StatusMove::new(&[IN_DOUBT], "SCHEDULED");
         let resolution = Resolution {
@@ -151,6 +162,12 @@ async fn waiting(store: &PostgresStore) {
 async fn late(store: &PostgresStore) {
     let tight = store.tight(&bank(), SignedDuration::ZERO).await.unwrap();
     assert!(tight.len() > 500, "{}", tight.len());
+    let file = BulkId::new(bulk(900_000));
+    let slack = SignedDuration::from_hours(10_000);
+    let (lane, kind) = (bank(), payments());
+    let of_file = store.tight_in_bulk(&lane, &kind, &file, slack);
+    let of_file = of_file.await.unwrap().len();
+    assert!((1..5000).contains(&of_file), "{of_file}");
     assert!(store.with_deadline(&bank()).await.unwrap() > 10_000);
     let nowhere = LaneName::new("nowhere");
     assert_eq!(store.with_deadline(&nowhere).await.unwrap(), 0);
@@ -165,6 +182,13 @@ async fn late(store: &PostgresStore) {
 
 async fn replan(store: &PostgresStore) {
     let (bank, payments) = (bank(), payments());
+    let lane = store.lane(&bank).await.unwrap().unwrap();
+    let same = LaneChange {
+        max_per_window: Some(lane.lane.max_per_window),
+        ..LaneChange::default()
+    };
+    let adjusted = store.adjust_lane(&bank, lane.version, same, author()).await;
+    assert!(adjusted.unwrap().is_some());
     let generation = store.begin_replan(&bank, author()).await.unwrap();
     assert_eq!(store.open_replan(&bank).await.unwrap(), Some(generation));
     let mut after: Option<Spot> = None;

@@ -5,23 +5,22 @@ use std::time::Duration;
 use futures::FutureExt;
 use tollgate_core::Timestamp;
 use tollgate_core::guard::{Guard, Limit};
-use tollgate_core::id::{AttemptId, BatchId, BulkId, Epoch, FlowId, Item, ItemId, LaneName};
+use tollgate_core::id::{AttemptId, BatchId, Epoch, FlowId, Item, ItemId, LaneName};
 use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
-    Accounts, Admission, Attempts, AuditWanted, Author, Boot, Call, Claim, Claimed, DeadLetters,
-    FlowEnd, Flows, Intervened, JournalEntry, Lanes, Leadership, NewAudit, NewFlow, NewItem,
-    NewSession, NewTurn, OwnedWanted, Queue, Records, RecordsWanted, Sessions, SettingKind,
-    Settings, Settlement, SharedClock, Showing, StartRecord, Started, StatusMove, StoreHealth,
-    Then, Turn, TurnsWanted,
+    Admission, Attempts, Author, Call, Claim, Claimed, FlowEnd, Flows, JournalEntry, Lanes,
+    Leadership, NewFlow, NewItem, NewSession, NewTurn, Queue, Records, Sessions, SettingKind,
+    Settings, Settlement, SharedClock, Showing, StartRecord, Started, StatusMove, Then, Turn,
+    TurnsWanted,
 };
 use tollgate_store::postgres::PostgresStore;
 
 use super::fill::{self, RUNNING};
-use super::{bulks, lane_plans, people, status_checks};
+use super::{accounts, bulks, feeds, jobs, lane_plans, outbox, people, status_checks};
 use crate::trouble::{claim, item, payments};
 
-const HOUR: Duration = Duration::from_hours(1);
+pub(super) const HOUR: Duration = Duration::from_hours(1);
 const TOLERANCE: Duration = Duration::from_millis(8);
 /// The largest batch that intake takes and the dispatcher claims.
 const BATCH: u32 = 1000;
@@ -37,11 +36,14 @@ pub(super) async fn run_all(store: &PostgresStore) {
     attempts(store, &dispatched).await;
     people::run_all(store, &dispatched[100..]).await;
     flows(store).await;
-    accounts(store).await;
+    accounts::run_all(store).await;
     sessions(store).await;
     lane_plans::run_all(store).await;
     bulks::run_all(store).await;
+    feeds::run_all(store).await;
     status_checks::run_all(store).await;
+    jobs::run_all(store).await;
+    outbox::run_all(store).await;
     let wider = LaneChange {
         window_size_secs: Some(5),
         ..LaneChange::default()
@@ -201,9 +203,12 @@ async fn claims(store: &PostgresStore) -> Vec<Item> {
     };
     let claimed = store.claim(wish.clone()).await.unwrap();
     assert_eq!(claimed.len(), BATCH as usize);
-    let again = store.claim(wish.clone()).await.unwrap();
-    let given_back = again.into_iter().map(|c| (c.id, c.fence)).collect();
-    let released = store.release(&payments(), given_back).await;
+    let lost = Claim {
+        batch: BatchId::new("BATCH-2"),
+        ..wish.clone()
+    };
+    store.claim(lost.clone()).await.unwrap();
+    let released = store.release(&payments(), &bank(), &lost.batch).await;
     assert_eq!(released.unwrap(), u64::from(BATCH));
     let starts = claimed.iter().enumerate().map(|(n, c)| start(n, c));
     let (kind, batch) = (payments(), BatchId::new("BATCH-1"));
@@ -236,7 +241,7 @@ async fn ends(store: &PostgresStore) {
     let (one, other) = (running.next().unwrap(), running.next().unwrap());
     assert!(store.put_back(&one, 1, HOUR, "closed").await.unwrap());
     for _ in 0..2 {
-        let status = StatusMove::new(&["SCHEDULED"], "EXECUTED");
+        let status = StatusMove::new(&["SCHEDULED"], "PROCESSING");
         assert!(store.finish(&other, 1, status).await.unwrap());
     }
     let adrift = store.adrift(&payments(), HOUR, BATCH).await.unwrap();
@@ -295,7 +300,7 @@ async fn attempts(store: &PostgresStore, dispatched: &[Item]) {
             item: item.clone(),
             run: 1,
             outcome,
-            record: Some(StatusMove::new(&["SCHEDULED"], "EXECUTED")),
+            record: Some(StatusMove::new(&["SCHEDULED"], "PROCESSING")),
             then,
             disproves: false,
             close_lane,
@@ -387,82 +392,4 @@ async fn sessions(store: &PostgresStore) {
     let some: Vec<Item> = (1..=BATCH).map(filled).collect();
     let documents = store.bodies(&some).await.unwrap();
     assert!(documents.iter().all(Option::is_some));
-}
-
-async fn accounts(store: &PostgresStore) {
-    let now = store.now().await.unwrap();
-    let boot = Boot {
-        id: "boot".into(),
-        began: now,
-    };
-    store.vouch(Some(boot.clone())).await.unwrap();
-    store.open_era(Some(boot)).await.unwrap();
-    store.try_write().await.unwrap();
-    let day = store.totals(&payments(), now - 24 * HOUR, now).await;
-    assert!(!day.unwrap().is_empty());
-    assert_eq!(store.depths(&payments()).await.unwrap().len(), 5);
-    let entry = NewAudit {
-        item: Some(filled(1)),
-        ..NewAudit::default()
-    };
-    store.write_audit(entry).await.unwrap();
-    let of_item = store.audit(Some(&filled(1)), 100).await.unwrap();
-    assert_eq!(of_item.len(), 2);
-    assert_eq!(store.audit(None, 100).await.unwrap().len(), 100);
-    let by_sender = AuditWanted {
-        actor: Some("sender".into()),
-        action: Some("RETRY".into()),
-        after: Some(250_000),
-        limit: 100,
-        ..AuditWanted::default()
-    };
-    let page = store.audit_log(by_sender).await.unwrap();
-    assert_eq!((page.items.len(), page.next), (100, Some(249_900)));
-    let by_a_person = AuditWanted {
-        actor: Some("ops".into()),
-        limit: 1,
-        ..AuditWanted::default()
-    };
-    assert_eq!(store.audit_log(by_a_person).await.unwrap().items.len(), 1);
-    lists(store).await;
-}
-
-async fn lists(store: &PostgresStore) {
-    let all = RecordsWanted::all(payments(), 100);
-    let file = Some(BulkId::new(fill::bulk(300_000)));
-    for (status, lane, bulk) in [
-        (None, None, None),
-        (Some("EXECUTED"), None, None),
-        (None, Some(bank()), None),
-        (Some("EXECUTED"), None, file),
-    ] {
-        let wanted = RecordsWanted {
-            status: status.map(str::to_owned),
-            lane,
-            bulk,
-            after: Some(filled(300_000).id),
-            ..all.clone()
-        };
-        let page = store.records(wanted).await.unwrap();
-        assert_eq!(page.items.len(), 100);
-        assert!(page.next.is_some());
-    }
-    let of_owner = RecordsWanted {
-        owner: Some(fill::debtor(0)),
-        limit: 10,
-        ..all
-    };
-    assert_eq!(store.records(of_owner).await.unwrap().items.len(), 10);
-    let owned = OwnedWanted {
-        item_type: payments(),
-        owner: fill::debtor(0),
-        statuses: vec!["SCHEDULED".to_owned(), "IN_DOUBT".to_owned()],
-        limit: 1000,
-    };
-    assert!(store.owned(owned).await.unwrap().len() > 10);
-    let dead = store.dead_letters(&payments(), None, 10).await.unwrap();
-    assert_eq!(dead.items.len(), 10);
-    let item = Item::new(&payments(), &dead.items[0].id);
-    let replayed = store.replay(&item, author()).await.unwrap();
-    assert_eq!(replayed, Intervened::Yes);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rust_decimal::Decimal;
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{
-    Attempts, CallGiven, CallWanted, CheckEnd, EndedParts, PartList, StatusChecks,
+    Attempts, CallGiven, CallWanted, CheckEnd, EndedParts, PageFrom, PartList, StatusChecks,
 };
 use tollgate_store::postgres::PostgresStore;
 
@@ -47,10 +47,12 @@ pub(super) async fn run_all(store: &PostgresStore) {
 }
 
 async fn lists(store: &PostgresStore, known: &FlowId) {
-    let page = store.checks(None, 100).await.unwrap();
+    let page = store.checks(PageFrom::Start, 100).await.unwrap();
     assert_eq!(page.items.len(), 100);
-    let next = store.checks(page.next, 100).await.unwrap();
+    let next = store.checks(page.next.into(), 100).await.unwrap();
     assert_eq!(next.items.len(), 100);
+    let back = PageFrom::Before(next.previous.unwrap());
+    assert_eq!(store.checks(back, 100).await.unwrap().items.len(), 100);
     let gateways = store.check_gateways(known, Some(4), 100).await.unwrap();
     assert_eq!(gateways.items.len(), 5);
 }

@@ -1,0 +1,352 @@
+//! `Feeds`: a position moves with its records, for the holder of a partition only.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::future::join_all;
+use tollgate_core::id::BulkId;
+use tollgate_core::ports::{
+    BulkState, ChunkEnd, ChunkId, ChunkToDo, FeedBatch, HeldPartition, LineError, NewChunk,
+    PartitionId, PartitionWish, Share, Sought,
+};
+
+use super::fixture::{Fixture, SECOND, ops, payments};
+
+const LEASE: Duration = Duration::from_secs(10);
+const LONGER: Duration = Duration::from_secs(11);
+
+fn partition(number: u32) -> PartitionId {
+    PartitionId {
+        feed: "in".into(),
+        topic: "t".into(),
+        number,
+    }
+}
+
+fn batch(held: &HeldPartition, from: i64, next: i64) -> FeedBatch {
+    FeedBatch {
+        item_type: payments(),
+        fence: held.fence,
+        from,
+        next,
+        lines: u32::try_from(next - from).unwrap(),
+        text: format!("{from} to {next}").into_bytes(),
+        dead_letters: 0,
+        answers: false,
+        log_end: 100,
+    }
+}
+
+fn rejected(line: u64) -> LineError {
+    LineError {
+        line,
+        id: Some(format!("p{line}")),
+        details: BTreeMap::from([("amount".to_owned(), "is wrong".to_owned())]),
+        text: None,
+    }
+}
+
+impl dyn Fixture + '_ {
+    async fn share_all(&self, owner: &str, partitions: u32) -> Share {
+        self.share_of(owner, partitions, None).await
+    }
+
+    async fn share_of(&self, owner: &str, partitions: u32, topic: Option<&str>) -> Share {
+        let wish = PartitionWish {
+            feed: "in".into(),
+            topic: "t".into(),
+            owner: owner.into(),
+            topic_id: topic.map(str::to_owned),
+            partitions: (0..partitions).collect(),
+            log_ends: vec![(0, 7)],
+            lease: LEASE,
+        };
+        self.store().share_partitions(wish).await.unwrap()
+    }
+
+    /// The only partition, at its beginning.
+    async fn begun(&self, owner: &str) -> HeldPartition {
+        let held = self.share_all(owner, 1).await.held[0];
+        let begun = self
+            .store()
+            .begin_partition(&partition(0), held.fence, 0)
+            .await;
+        assert!(begun.unwrap());
+        held
+    }
+
+    async fn take(&self, batch: FeedBatch) -> bool {
+        let taken = self.store().take_records(&partition(0), batch).await;
+        taken.unwrap()
+    }
+
+    async fn position(&self) -> Option<i64> {
+        let feeds = self.store().feeds().await.unwrap();
+        feeds[0].partitions[0].position
+    }
+}
+
+fn numbers(share: &Share) -> Vec<u32> {
+    share.held.iter().map(|held| held.number).collect()
+}
+
+pub async fn partitions_are_shared_and_given_back_and_taken_from_the_silent(f: &dyn Fixture) {
+    let alone = f.share_all("a", 4).await;
+    assert_eq!(numbers(&alone), [0, 1, 2, 3]);
+    assert!(alone.held.iter().all(|held| held.position.is_none()));
+    assert_eq!(f.share_all("b", 4).await.held, [], "all are held");
+    assert_eq!(
+        numbers(&f.share_all("a", 4).await),
+        [0, 1],
+        "half is given back"
+    );
+    let second = f.share_all("b", 4).await;
+    assert_eq!(numbers(&second), [2, 3]);
+    assert!(second.held[0].fence > alone.held[2].fence);
+    f.advance(LONGER).await;
+    let taken = f.share_all("b", 4).await;
+    assert_eq!(numbers(&taken), [0, 1, 2, 3], "the other is silent");
+    assert!(taken.held[0].fence > alone.held[0].fence);
+    assert_eq!(
+        taken.held[2].fence, second.held[0].fence,
+        "it kept this one"
+    );
+    f.store().leave_feed("in", "b").await.unwrap();
+    assert_eq!(numbers(&f.share_all("a", 4).await), [0, 1, 2, 3]);
+    assert_eq!(
+        numbers(&f.share_all("a", 5).await),
+        [0, 1, 2, 3, 4],
+        "one more"
+    );
+}
+
+pub async fn a_position_moves_with_its_records_and_by_compare_and_set(f: &dyn Fixture) {
+    let held = f.begun("a").await;
+    let (store, place) = (f.store(), partition(0));
+    let again = store.begin_partition(&place, held.fence, 5).await;
+    assert!(!again.unwrap(), "it has begun");
+    assert!(f.take(batch(&held, 0, 3)).await);
+    assert!(!f.take(batch(&held, 0, 3)).await, "it stands elsewhere");
+    assert_eq!(f.position().await, Some(3));
+    assert!(f.take(batch(&held, 3, 5)).await);
+    let bulk = partition(0).bulk();
+    let to_do = f.store().chunks_to_do(&payments(), 10).await.unwrap();
+    let chunk = |number| ChunkId {
+        bulk: bulk.clone(),
+        number,
+    };
+    let to_do: Vec<_> = to_do.into_iter().map(|to_do| to_do.chunk).collect();
+    assert_eq!(to_do, [chunk(1), chunk(2)]);
+    let text = f.store().chunk(&chunk(2)).await.unwrap();
+    assert_eq!(text.as_deref(), Some(&b"3 to 5"[..]));
+    assert_eq!(f.store().chunks_waiting(&partition(0)).await.unwrap(), 2);
+
+    // Only dead letters, or nothing at all: the position moves without a chunk.
+    let mut dead = batch(&held, 5, 9);
+    (dead.lines, dead.dead_letters, dead.text) = (0, 4, vec![]);
+    assert!(f.take(dead).await);
+    let view = f
+        .store()
+        .feeds()
+        .await
+        .unwrap()
+        .remove(0)
+        .partitions
+        .remove(0);
+    assert_eq!((view.records, view.dead_letters, view.waiting), (9, 4, 2));
+    assert_eq!((view.position, view.lag()), (Some(9), Some(91)));
+    assert!(view.last_record_at.is_some());
+}
+
+pub async fn partitions_take_turns_after_files(f: &dyn Fixture) {
+    let held = f.share_all("a", 2).await.held;
+    let store = f.store();
+    for held in &held {
+        let place = partition(held.number);
+        let begun = store.begin_partition(&place, held.fence, 0).await;
+        assert!(begun.unwrap());
+    }
+    let take = |held: &HeldPartition, from| {
+        let (store, batch) = (f.store(), batch(held, from, from + 1));
+        let place = partition(held.number);
+        async move {
+            f.advance(SECOND).await;
+            assert!(store.take_records(&place, batch).await.unwrap());
+        }
+    };
+    let order = || async {
+        let to_do = f.store().chunks_to_do(&payments(), 10).await.unwrap();
+        let chunk = |to_do: ChunkToDo| format!("{} {}", to_do.chunk.bulk, to_do.chunk.number);
+        to_do.into_iter().map(chunk).collect::<Vec<_>>()
+    };
+    take(&held[1], 0).await;
+    take(&held[0], 0).await;
+    assert_eq!(order().await, ["feed.in.t.1 1", "feed.in.t.0 1"]);
+    take(&held[1], 1).await;
+    assert_eq!(
+        order().await,
+        ["feed.in.t.0 1", "feed.in.t.1 1", "feed.in.t.1 2"]
+    );
+    let file = BulkId::new("z");
+    assert!(store.open_bulk(&file, &payments()).await.unwrap());
+    let chunk = NewChunk {
+        number: 1,
+        lines: 1,
+        text: b"a line".to_vec(),
+    };
+    assert!(store.add_chunk(&file, chunk).await.unwrap());
+    store.close_bulk(&file, None, "d".into()).await.unwrap();
+    assert_eq!(order().await[0], "z 1");
+}
+
+pub async fn who_lost_a_partition_writes_nothing(f: &dyn Fixture) {
+    let zombie = f.begun("a").await;
+    assert!(f.take(batch(&zombie, 0, 3)).await);
+    f.advance(LONGER).await;
+    let heir = f.share_all("b", 1).await.held[0];
+    assert_eq!(heir.position, Some(3), "it goes on where the other was");
+    assert!(
+        !f.take(batch(&zombie, 3, 4)).await,
+        "it was stopped and woke up"
+    );
+    assert!(f.take(batch(&heir, 3, 4)).await);
+    assert!(!f.take(batch(&zombie, 4, 5)).await);
+    assert_eq!(f.position().await, Some(4));
+    assert_eq!(f.store().chunks_waiting(&partition(0)).await.unwrap(), 2);
+}
+
+pub async fn of_writers_at_once_one_moves_the_position(f: &dyn Fixture) {
+    let held = f.begun("a").await;
+    let writers = (0..8).map(|_| f.take(batch(&held, 0, 3)));
+    let taken = join_all(writers).await;
+    assert_eq!(taken.iter().filter(|taken| **taken).count(), 1);
+    assert_eq!(f.store().chunks_waiting(&partition(0)).await.unwrap(), 1);
+}
+
+pub async fn a_feed_that_is_paused_is_neither_held_nor_moved(f: &dyn Fixture) {
+    let held = f.begun("a").await;
+    let store = f.store();
+    assert!(!store.pause_feed("other", ops()).await.unwrap());
+    assert!(store.pause_feed("in", ops()).await.unwrap());
+    assert!(!store.pause_feed("in", ops()).await.unwrap());
+    assert!(!f.take(batch(&held, 0, 3)).await);
+    let share = f.share_all("a", 1).await;
+    assert_eq!(
+        (share.paused.as_deref(), share.held),
+        (Some("because"), vec![])
+    );
+    let pause = store.feeds().await.unwrap().remove(0).paused.unwrap();
+    assert_eq!((pause.why.as_str(), pause.by.as_str()), ("because", "ops"));
+    assert!(store.resume_feed("in", ops()).await.unwrap());
+    assert!(!store.resume_feed("in", ops()).await.unwrap());
+    assert!(f.take(batch(&held, 0, 3)).await);
+    let said = store.audit(None, 10).await.unwrap();
+    let said: Vec<_> = said.iter().map(|entry| entry.action.as_str()).collect();
+    assert_eq!(said, ["RESUME_FEED", "PAUSE_FEED"]);
+}
+
+pub async fn a_topic_that_was_created_again_pauses_its_feed(f: &dyn Fixture) {
+    let share = |topic: Option<&'static str>| async move {
+        let share = f.share_of("a", 1, topic).await;
+        share.paused.is_some()
+    };
+    assert!(!share(None).await, "a broker without ids");
+    assert!(!share(Some("first")).await);
+    assert!(!share(Some("first")).await);
+    assert!(share(Some("second")).await);
+    assert!(share(Some("first")).await, "until a person has looked");
+    let pause = f.store().feeds().await.unwrap().remove(0).paused.unwrap();
+    assert!(pause.why.starts_with("topic t was created again"));
+    assert!(f.store().resume_feed("in", ops()).await.unwrap());
+    assert!(!share(Some("second")).await);
+    assert!(share(Some("third")).await);
+}
+
+pub async fn a_seek_moves_a_paused_feed_and_ends_its_holding(f: &dyn Fixture) {
+    let held = f.begun("a").await;
+    assert!(f.take(batch(&held, 0, 3)).await);
+    let seek = |number, position| {
+        let store = f.store();
+        async move {
+            let sought = store.seek_feed(&partition(number), position, ops()).await;
+            sought.unwrap()
+        }
+    };
+    assert_eq!(seek(0, 1).await, Sought::Running);
+    assert_eq!(seek(7, 1).await, Sought::Unknown);
+    f.store().pause_feed("in", ops()).await.unwrap();
+    assert_eq!(seek(0, 1).await, Sought::Moved(Some(3)));
+    f.store().resume_feed("in", ops()).await.unwrap();
+    assert!(!f.take(batch(&held, 1, 2)).await, "under another fence");
+    let held = f.share_all("a", 1).await.held[0];
+    assert_eq!(held.position, Some(1));
+    assert!(f.take(batch(&held, 1, 2)).await);
+    let entry = f.store().audit(None, 2).await.unwrap().remove(1);
+    assert_eq!(entry.action, "SEEK_FEED");
+}
+
+pub async fn rejected_records_are_answered_once_each_and_judged_again_when_read_again(
+    f: &dyn Fixture,
+) {
+    let held = f.begun("a").await;
+    let mut first = batch(&held, 0, 3);
+    first.answers = true;
+    assert!(f.take(first).await);
+    let store = f.store();
+    let end = ChunkEnd {
+        rejected: vec![rejected(1), rejected(3)],
+        duplicate: 1,
+        ..ChunkEnd::default()
+    };
+    let chunk = |number| ChunkId {
+        bulk: partition(0).bulk(),
+        number,
+    };
+    assert!(store.finish_chunk(&chunk(1), end.clone()).await.unwrap());
+    let lines = |limit| {
+        let store = f.store();
+        async move {
+            let found = store.unanswered(&partition(0), limit).await.unwrap();
+            found.iter().map(|error| error.line).collect::<Vec<_>>()
+        }
+    };
+    assert_eq!(lines(1).await, [1]);
+    assert_eq!(lines(9).await, [1, 3]);
+    store.answered(&partition(0), vec![1]).await.unwrap();
+    assert_eq!(lines(9).await, [3]);
+    let bulk = store.bulk(&partition(0).bulk()).await.unwrap().unwrap();
+    assert_eq!(bulk.state, BulkState::Done);
+
+    // More records: it runs again. A record that is read again has its last verdict.
+    let mut more = batch(&held, 3, 6);
+    more.answers = true;
+    assert!(f.take(more).await);
+    let bulk = store.bulk(&partition(0).bulk()).await.unwrap().unwrap();
+    assert_eq!(
+        (bulk.state, bulk.lines, bulk.ended_at),
+        (BulkState::Running, 6, None)
+    );
+    assert!(store.finish_chunk(&chunk(2), end).await.unwrap());
+    assert_eq!(lines(9).await, [1, 3]);
+}
+
+pub async fn trouble_with_a_feed_is_told_until_it_is_over(f: &dyn Fixture) {
+    f.share_all("a", 1).await;
+    let store = f.store();
+    let trouble = || async {
+        let feed = f.store().feeds().await.unwrap().remove(0);
+        feed.trouble.map(|trouble| trouble.what)
+    };
+    assert_eq!(trouble().await, None);
+    let away = Some("the broker is away".to_owned());
+    store.note_trouble("in", away.clone()).await.unwrap();
+    assert_eq!(trouble().await, away);
+    store.note_trouble("in", None).await.unwrap();
+    assert_eq!(trouble().await, None);
+    assert_eq!(store.feeds().await.unwrap()[0].partitions[0].log_end, None);
+    f.share_all("a", 1).await;
+    assert_eq!(
+        store.feeds().await.unwrap()[0].partitions[0].log_end,
+        Some(7)
+    );
+}

@@ -1,0 +1,86 @@
+//! What is wrong with a feed right now, as one sentence in the store. Said when it begins, when it changes and when
+//! it is over, however often it is met.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tollgate_core::ports::Store;
+
+/// What a trouble is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum About {
+    Topic,
+    Partition(u32),
+    Answers(u32),
+}
+
+pub(super) struct Troubles {
+    store: Arc<dyn Store>,
+    feed: String,
+    now: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    met: BTreeMap<About, String>,
+    said: Said,
+}
+
+/// What the store says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+enum Said {
+    /// Whatever another process has left.
+    #[default]
+    Unknown,
+    Fine,
+    Trouble(String),
+}
+
+impl Troubles {
+    pub(super) fn new(store: Arc<dyn Store>, feed: &str) -> Self {
+        Self {
+            store,
+            feed: feed.to_owned(),
+            now: Mutex::default(),
+        }
+    }
+
+    pub(super) async fn note(&self, about: About, what: &str) {
+        self.change(|met| drop(met.insert(about, what.to_owned())))
+            .await;
+    }
+
+    pub(super) async fn over(&self, about: About) {
+        self.change(|met| drop(met.remove(&about))).await;
+    }
+
+    async fn change(&self, change: impl FnOnce(&mut BTreeMap<About, String>)) {
+        let say = match self.changed(change) {
+            None | Some(Said::Unknown) => return,
+            Some(Said::Fine) => {
+                tracing::info!(feed = self.feed, "the feed is read");
+                None
+            }
+            Some(Said::Trouble(what)) => {
+                tracing::warn!(feed = self.feed, what, "the feed is in trouble");
+                Some(what)
+            }
+        };
+        if let Err(error) = self.store.note_trouble(&self.feed, say).await {
+            tracing::warn!(feed = self.feed, %error, "a feed's state could not be noted");
+        }
+    }
+
+    /// What to say now, if it is news.
+    fn changed(&self, change: impl FnOnce(&mut BTreeMap<About, String>)) -> Option<Said> {
+        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut now.met);
+        let first = now.met.values().next().cloned();
+        let say = first.map_or(Said::Fine, Said::Trouble);
+        if now.said == say {
+            return None;
+        }
+        now.said = say.clone();
+        Some(say)
+    }
+}

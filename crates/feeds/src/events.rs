@@ -1,0 +1,155 @@
+//! A topic of Kafka that events are published to. The partition of an event is the one that Kafka's own clients
+//! choose for its key, so events of one item have one order.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::join_all;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use tollgate_core::Timestamp;
+use tollgate_core::ports::{EventRecord, EventSink, Published, SinkTrouble, SourceResult};
+
+use crate::connection::Access;
+use crate::leaders::Leaders;
+use crate::outgoing;
+use crate::produce::{Written, too_large};
+
+/// A topic is asked for its partitions once in a while.
+const KNOWN_FOR: Duration = Duration::from_secs(30);
+
+#[derive(Debug)]
+pub struct KafkaEvents {
+    topic: String,
+    leaders: Leaders,
+    partitions: Mutex<Option<(Instant, Vec<u32>)>>,
+}
+
+impl KafkaEvents {
+    /// Connects to nobody yet.
+    pub fn new(access: Access, topic: String) -> Self {
+        Self {
+            topic,
+            leaders: Leaders::new(access),
+            partitions: Mutex::default(),
+        }
+    }
+
+    async fn partitions(&self) -> SourceResult<Vec<u32>> {
+        let mut known = self.partitions.lock().await;
+        if let Some((since, partitions)) = &*known
+            && since.elapsed() < KNOWN_FOR
+        {
+            return Ok(partitions.clone());
+        }
+        let partitions = self.leaders.topic(&self.topic).await?.partitions;
+        *known = Some((Instant::now(), partitions.clone()));
+        Ok(partitions)
+    }
+
+    /// All of one partition, or none.
+    async fn write(
+        &self,
+        partition: u32,
+        events: Vec<&EventRecord>,
+        now: Timestamp,
+    ) -> SourceResult<()> {
+        let records = events.into_iter().map(outgoing::event).collect();
+        let writing = self.leaders.write(&self.topic, partition, records, now);
+        match writing.await? {
+            Written::Done => Ok(()),
+            Written::TooLarge => Err(too_large(&self.topic)),
+        }
+    }
+}
+
+#[async_trait]
+impl EventSink for KafkaEvents {
+    async fn publish(&self, events: &[EventRecord], now: Timestamp) -> Published {
+        let mut published = Published::default();
+        let partitions = match self.partitions().await {
+            Ok(partitions) => partitions,
+            Err(error) => {
+                published.trouble = Some(SinkTrouble(error.to_string()));
+                return published;
+            }
+        };
+        let mut places: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for (place, event) in events.iter().enumerate() {
+            let partition = partition_of(event.key.as_bytes(), &partitions);
+            places.entry(partition).or_default().push(place);
+        }
+        let writing = places.into_iter().map(|(partition, places)| async move {
+            let records = places.iter().filter_map(|place| events.get(*place));
+            let written = self.write(partition, records.collect(), now).await;
+            (places, written)
+        });
+        for (places, written) in join_all(writing).await {
+            match written {
+                Ok(()) => published.acknowledged.extend(places),
+                Err(error) => published.trouble = Some(SinkTrouble(error.to_string())),
+            }
+        }
+        if published.trouble.is_some() {
+            *self.partitions.lock().await = None;
+        }
+        published
+    }
+}
+
+/// As Kafka's own clients do.
+fn partition_of(key: &[u8], partitions: &[u32]) -> u32 {
+    let count = partitions.len().max(1);
+    let place = (murmur2(key) & 0x7fff_ffff) as usize % count;
+    partitions.get(place).copied().unwrap_or(0)
+}
+
+fn murmur2(data: &[u8]) -> u32 {
+    const M: u32 = 0x5bd1_e995;
+    const SEED: u32 = 0x9747_b28c;
+    let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
+    let mut hash = SEED ^ length;
+    let mut words = data.chunks_exact(4);
+    for word in words.by_ref() {
+        let word: [u8; 4] = word.try_into().unwrap_or_default();
+        let mut k = u32::from_le_bytes(word).wrapping_mul(M);
+        k ^= k >> 24;
+        hash = hash.wrapping_mul(M) ^ k.wrapping_mul(M);
+    }
+    let rest = words.remainder();
+    if !rest.is_empty() {
+        for (place, byte) in rest.iter().enumerate() {
+            hash ^= u32::from(*byte) << (8 * place);
+        }
+        hash = hash.wrapping_mul(M);
+    }
+    hash ^= hash >> 13;
+    hash = hash.wrapping_mul(M);
+    hash ^ (hash >> 15)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The values of Kafka's own tests (`UtilsTest.testMurmur2`).
+    #[test]
+    fn a_key_has_the_hash_that_kafkas_clients_give_it() {
+        for (key, hash) in [
+            ("21", -973_932_308),
+            ("foobar", -790_332_482),
+            ("a-little-bit-long-string", -985_981_536),
+            ("a-little-bit-longer-string", -1_486_304_829),
+            (
+                "lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8",
+                -58_897_971,
+            ),
+        ] {
+            let found: i32 = murmur2(key.as_bytes()).cast_signed();
+            assert_eq!(found, hash, "{key}");
+        }
+        assert_eq!(partition_of(b"21", &[4]), 4);
+        assert!(partition_of(b"foobar", &[0, 1, 2]) < 3);
+    }
+}

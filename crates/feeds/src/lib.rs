@@ -1,0 +1,20 @@
+//! Sources of feeds and the sink of events: topics of Kafka, spoken to in Kafka's own protocol. Nothing is remembered here: the broker is
+//! asked for records from a position of ours, and belongs to no consumer group (docs/decisions/0049).
+
+mod batches;
+mod connection;
+mod credentials;
+mod events;
+mod kafka;
+mod leaders;
+mod outgoing;
+mod produce;
+mod scram;
+mod tls;
+mod words;
+
+pub use connection::Access;
+pub use credentials::{Credentials, Hash};
+pub use events::KafkaEvents;
+pub use kafka::{KafkaFeed, KafkaTopics};
+pub use tls::tls;

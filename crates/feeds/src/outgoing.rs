@@ -1,0 +1,98 @@
+//! Records that go out: dead letters with the headers by which SmallRye's tools know them, answers, and events.
+
+use bytes::{Bytes, BytesMut};
+use indexmap::IndexMap;
+use kafka_protocol::protocol::StrBytes;
+use kafka_protocol::records::{
+    Compression, NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, Record,
+    RecordBatchEncoder, RecordEncodeOptions, TimestampType,
+};
+use tollgate_core::Timestamp;
+use tollgate_core::ports::{DeadRecord, EventRecord, RecordAnswer};
+
+pub(crate) fn dead(letter: &DeadRecord, topic: &str) -> Record {
+    let mut headers: IndexMap<StrBytes, Option<Bytes>> = IndexMap::new();
+    for (name, value) in &letter.record.headers {
+        let value = value.as_ref().map(|value| Bytes::from(value.clone()));
+        headers.insert(StrBytes::from_string(name.clone()), value);
+    }
+    let mut say = |name: &'static str, value: String| {
+        headers.insert(StrBytes::from_static_str(name), Some(value.into()));
+    };
+    say("dead-letter-reason", letter.reason.clone());
+    say("dead-letter-topic", topic.to_owned());
+    say("dead-letter-partition", letter.partition.to_string());
+    say("dead-letter-offset", letter.record.offset.to_string());
+    Record {
+        key: letter.record.key.clone().map(Bytes::from),
+        value: letter.record.value.clone().map(Bytes::from),
+        headers,
+        ..empty()
+    }
+}
+
+/// The same without its value, for a broker that takes no message of this size. The record itself is still where
+/// its headers say.
+pub(crate) fn without_value(mut record: Record) -> Record {
+    let name = StrBytes::from_static_str("dead-letter-truncated");
+    record
+        .headers
+        .insert(name, Some(Bytes::from_static(b"true")));
+    record.value = None;
+    record
+}
+
+pub(crate) fn answer(answer: &RecordAnswer) -> Record {
+    Record {
+        key: answer.key.clone().map(Bytes::from),
+        value: Some(answer.body_json.clone().into()),
+        ..empty()
+    }
+}
+
+/// A CloudEvent in its structured form, which the header says.
+pub(crate) fn event(event: &EventRecord) -> Record {
+    let name = StrBytes::from_static_str("content-type");
+    let kind = Bytes::from_static(b"application/cloudevents+json; charset=UTF-8");
+    Record {
+        key: Some(event.key.clone().into()),
+        value: Some(event.body_json.clone().into()),
+        headers: IndexMap::from([(name, Some(kind))]),
+        ..empty()
+    }
+}
+
+fn empty() -> Record {
+    Record {
+        transactional: false,
+        control: false,
+        delete_horizon: false,
+        partition_leader_epoch: NO_PARTITION_LEADER_EPOCH,
+        producer_id: NO_PRODUCER_ID,
+        producer_epoch: NO_PRODUCER_EPOCH,
+        timestamp_type: TimestampType::Creation,
+        offset: 0,
+        sequence: NO_SEQUENCE,
+        timestamp: 0,
+        key: None,
+        value: None,
+        headers: IndexMap::new(),
+    }
+}
+
+/// One batch: its records' offsets and sequences are equally far apart.
+pub(crate) fn batch(mut records: Vec<Record>, now: Timestamp) -> Result<Bytes, String> {
+    for (place, record) in (0..).zip(&mut records) {
+        record.offset = i64::from(place);
+        record.sequence = NO_SEQUENCE + place;
+        record.timestamp = now.as_millisecond();
+    }
+    let options = RecordEncodeOptions {
+        version: 2,
+        compression: Compression::None,
+    };
+    let mut bytes = BytesMut::new();
+    let encoded = RecordBatchEncoder::encode(&mut bytes, &records, &options);
+    encoded.map_err(|error| error.to_string())?;
+    Ok(bytes.freeze())
+}

@@ -1,0 +1,145 @@
+//! A broker for one client at a time that knows a login and one topic without partitions; over TCP or TLS.
+
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes, BytesMut};
+use kafka_protocol::messages::api_versions_response::ApiVersion;
+use kafka_protocol::messages::metadata_response::MetadataResponseTopic;
+use kafka_protocol::messages::{
+    ApiVersionsResponse, MetadataRequest, MetadataResponse, RequestHeader, ResponseHeader,
+    SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse,
+};
+use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes};
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+const AUTHENTICATION_FAILED: i16 = 58;
+const UNSUPPORTED_MECHANISM: i16 = 33;
+const TOPIC_AUTHORIZATION_FAILED: i16 = 29;
+const UNKNOWN_TOPIC: i16 = 3;
+
+/// Starts it; returns its port.
+pub(crate) async fn start(tls: Option<Arc<ServerConfig>>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            match &tls {
+                None => serve(stream).await,
+                Some(config) => {
+                    if let Ok(stream) = TlsAcceptor::from(Arc::clone(config)).accept(stream).await {
+                        serve(stream).await;
+                    }
+                }
+            }
+        }
+    });
+    port
+}
+
+/// Until the client leaves, or is refused.
+async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+    while let Ok(length) = stream.read_u32().await {
+        let mut frame = vec![0; length as usize];
+        stream.read_exact(&mut frame).await.unwrap();
+        let mut frame = Bytes::from(frame);
+        let (key, version) = ((&frame[..2]).get_i16(), (&frame[2..4]).get_i16());
+        let header_version = match key {
+            MetadataRequest::KEY => MetadataRequest::header_version(version),
+            SaslAuthenticateRequest::KEY => SaslAuthenticateRequest::header_version(version),
+            _ => 1,
+        };
+        let id = RequestHeader::decode(&mut frame, header_version)
+            .unwrap()
+            .correlation_id;
+        let answer = match key {
+            MetadataRequest::KEY => metadata(frame, version, id),
+            SaslHandshakeRequest::KEY => handshake(frame, version, id),
+            SaslAuthenticateRequest::KEY => authenticate(frame, version, id),
+            _ => versions(id),
+        };
+        stream
+            .write_u32(u32::try_from(answer.len()).unwrap())
+            .await
+            .unwrap();
+        stream.write_all(&answer).await.unwrap();
+        stream.flush().await.unwrap();
+    }
+}
+
+fn answer<A: Encodable + HeaderVersion>(answer: &A, version: i16, id: i32) -> BytesMut {
+    let mut bytes = BytesMut::new();
+    let header = ResponseHeader::default().with_correlation_id(id);
+    header
+        .encode(&mut bytes, A::header_version(version))
+        .unwrap();
+    answer.encode(&mut bytes, version).unwrap();
+    bytes
+}
+
+fn versions(id: i32) -> BytesMut {
+    let known = [
+        (MetadataRequest::KEY, 9),
+        (SaslHandshakeRequest::KEY, 1),
+        (SaslAuthenticateRequest::KEY, 2),
+    ];
+    let known = known.map(|(key, newest)| {
+        let known = ApiVersion::default().with_api_key(key);
+        known.with_max_version(newest)
+    });
+    let versions = ApiVersionsResponse::default().with_api_keys(known.to_vec());
+    answer(&versions, 0, id)
+}
+
+fn handshake(mut frame: Bytes, version: i16, id: i32) -> BytesMut {
+    let asked = SaslHandshakeRequest::decode(&mut frame, version).unwrap();
+    let offered = ["PLAIN", "OAUTHBEARER"].map(StrBytes::from_static_str);
+    let code = if offered.contains(&asked.mechanism) {
+        0
+    } else {
+        UNSUPPORTED_MECHANISM
+    };
+    let said = SaslHandshakeResponse::default()
+        .with_error_code(code)
+        .with_mechanisms(offered.to_vec());
+    answer(&said, version, id)
+}
+
+/// The password is "right", and so is the token.
+fn authenticate(mut frame: Bytes, version: i16, id: i32) -> BytesMut {
+    let asked = SaslAuthenticateRequest::decode(&mut frame, version).unwrap();
+    let shown = [
+        &b"\0tollgate\0right"[..],
+        b"n,,\x01auth=Bearer right\x01\x01",
+    ];
+    let said = if shown.contains(&&asked.auth_bytes[..]) {
+        SaslAuthenticateResponse::default()
+    } else {
+        let why = StrBytes::from_static_str("Authentication failed");
+        SaslAuthenticateResponse::default()
+            .with_error_code(AUTHENTICATION_FAILED)
+            .with_error_message(Some(why))
+    };
+    answer(&said, version, id)
+}
+
+/// Topics are what their names say.
+fn metadata(mut frame: Bytes, version: i16, id: i32) -> BytesMut {
+    let asked = MetadataRequest::decode(&mut frame, version).unwrap();
+    let topics = asked.topics.unwrap().into_iter().map(|topic| {
+        let name = topic.name.unwrap();
+        let code = match name.as_str() {
+            "missing" => UNKNOWN_TOPIC,
+            "denied" => TOPIC_AUTHORIZATION_FAILED,
+            _ => 0,
+        };
+        MetadataResponseTopic::default()
+            .with_name(Some(name))
+            .with_error_code(code)
+    });
+    let said = MetadataResponse::default().with_topics(topics.collect());
+    answer(&said, version, id)
+}

@@ -1,0 +1,290 @@
+//! `/admin/feeds`: topics whose records are taken in, where they stand, and what people do about them.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use serde::{Deserialize, Serialize};
+use tollgate_core::Timestamp;
+use tollgate_core::ports::{FeedView, PartitionId, PartitionView, Sought};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::App;
+use super::body::{Body, author, parse};
+use super::error::ApiError;
+use super::extract::Path;
+use super::payment_changes::Because;
+use super::refusals::{Changes, Reads};
+use crate::auth::Caller;
+
+/// All feeds that have run on this store.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = FeedList)]
+struct ListResponse {
+    feeds: Vec<FeedResponse>,
+}
+
+/// A feed: a topic whose records are imported.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Feed)]
+struct FeedResponse {
+    #[schema(example = "payments")]
+    name: String,
+    topic: String,
+    paused: bool,
+    /// Reason for the pause.
+    paused_why: Option<String>,
+    /// Actor who paused it; `feed` is Tollgate itself.
+    paused_by: Option<String>,
+    paused_at: Option<Timestamp>,
+    /// Current trouble with the brokers. Tollgate keeps trying.
+    trouble: Option<String>,
+    trouble_at: Option<Timestamp>,
+    /// Records that are not read yet, as far as is known.
+    lag: u64,
+    /// Records read so far, dead letters included.
+    records: u64,
+    /// Records that could not be read and were copied to the dead-letter topic.
+    dead_letters: u64,
+    /// Time at which the last record was imported.
+    last_record_at: Option<Timestamp>,
+    partitions: Vec<PartitionResponse>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = FeedPartition)]
+struct PartitionResponse {
+    partition: u32,
+    /// Offset of the next record to read. Null before the first read.
+    position: Option<i64>,
+    /// Offset at which the partition ends, as far as is known.
+    log_end: Option<i64>,
+    /// Process that reads the partition.
+    owner: Option<String>,
+    /// Imported chunks whose payments are not planned yet.
+    waiting_chunks: u64,
+    /// Import that has the partition's payments; its line numbers are offsets plus 1.
+    batch_id: String,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = FeedSeek)]
+struct SeekBody {
+    #[schema(minimum = 0)]
+    partition: u32,
+    /// Offset of the next record to read.
+    #[schema(minimum = 0, maximum = 9_223_372_036_854_775_806_i64)]
+    offset: u64,
+    /// Reason, recorded in the audit log.
+    #[schema(
+        min_length = 1,
+        max_length = 500,
+        example = "the topic was created again"
+    )]
+    reason: String,
+}
+
+/// Effect of a seek.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = FeedSought)]
+struct SeekResponse {
+    feed: FeedResponse,
+    /// What the seek means, in one sentence.
+    effect: String,
+}
+
+impl From<FeedView> for FeedResponse {
+    fn from(view: FeedView) -> Self {
+        let partitions = &view.partitions;
+        let (paused, trouble) = (view.paused, view.trouble);
+        Self {
+            paused: paused.is_some(),
+            paused_at: paused.as_ref().map(|pause| pause.at),
+            paused_by: paused.as_ref().map(|pause| pause.by.clone()),
+            paused_why: paused.map(|pause| pause.why),
+            trouble_at: trouble.as_ref().map(|trouble| trouble.at),
+            trouble: trouble.map(|trouble| trouble.what),
+            lag: partitions.iter().filter_map(PartitionView::lag).sum(),
+            records: partitions.iter().map(|one| one.records).sum(),
+            dead_letters: partitions.iter().map(|one| one.dead_letters).sum(),
+            last_record_at: partitions.iter().filter_map(|one| one.last_record_at).max(),
+            partitions: partitions
+                .iter()
+                .map(|one| PartitionResponse {
+                    partition: one.number,
+                    position: one.position,
+                    log_end: one.log_end,
+                    owner: one.owner.clone(),
+                    waiting_chunks: one.waiting,
+                    batch_id: partition(&view.feed, &view.topic, one.number)
+                        .bulk()
+                        .to_string(),
+                })
+                .collect(),
+            name: view.feed,
+            topic: view.topic,
+        }
+    }
+}
+
+fn partition(feed: &str, topic: &str, number: u32) -> PartitionId {
+    PartitionId {
+        feed: feed.to_owned(),
+        topic: topic.to_owned(),
+        number,
+    }
+}
+
+async fn found(app: &App, name: &str) -> Result<FeedView, ApiError> {
+    let feeds = app.store.feeds().await?;
+    let found = feeds.into_iter().find(|feed| feed.feed == name);
+    found.ok_or_else(|| ApiError::not_found(format!("there is no feed \"{name}\"")))
+}
+
+/// All feeds, with their positions. A feed is listed once a process has read it.
+#[utoipa::path(
+    get, path = "/admin/feeds", operation_id = "listFeeds", tag = "feeds",
+    responses((status = 200, description = "All feeds.", body = ListResponse), Reads),
+)]
+async fn list(State(app): State<App>) -> Result<Json<ListResponse>, ApiError> {
+    let feeds = app.store.feeds().await?.into_iter();
+    let feeds = feeds.map(FeedResponse::from).collect();
+    Ok(Json(ListResponse { feeds }))
+}
+
+/// Pauses a feed: no process reads it until it is resumed. Imported payments go on.
+#[utoipa::path(
+    post, path = "/admin/feeds/{feed}/pause", operation_id = "pauseFeed", tag = "feeds",
+    params(("feed" = String, Path, description = "Name of the feed.", example = "payments")),
+    request_body = Because,
+    responses((status = 200, description = "The feed is paused.", body = FeedResponse), Changes),
+)]
+async fn pause(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<FeedResponse>, ApiError> {
+    let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
+    let paused = app.store.pause_feed(&name, author).await?;
+    let feed = found(&app, &name).await?;
+    if !paused {
+        let why = format!("feed \"{name}\" is already paused");
+        return Err(ApiError::conflict(why));
+    }
+    app.acted(caller.name(), "feed paused", &name);
+    Ok(Json(feed.into()))
+}
+
+/// Resumes a paused feed at its positions.
+#[utoipa::path(
+    post, path = "/admin/feeds/{feed}/resume", operation_id = "resumeFeed", tag = "feeds",
+    params(("feed" = String, Path, description = "Name of the feed.", example = "payments")),
+    request_body = Because,
+    responses((status = 200, description = "The feed is read again.", body = FeedResponse), Changes),
+)]
+async fn resume(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<FeedResponse>, ApiError> {
+    let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
+    let resumed = app.store.resume_feed(&name, author).await?;
+    let feed = found(&app, &name).await?;
+    if !resumed {
+        let why = format!("feed \"{name}\" is not paused");
+        return Err(ApiError::conflict(why));
+    }
+    app.acted(caller.name(), "feed resumed", &name);
+    Ok(Json(feed.into()))
+}
+
+/// Moves one partition of a paused feed to another offset.
+///
+/// Back: records are read again, and payments that are known are duplicates. Forward: the records in between are
+/// never read.
+#[utoipa::path(
+    post, path = "/admin/feeds/{feed}/seek", operation_id = "seekFeed", tag = "feeds",
+    params(("feed" = String, Path, description = "Name of the feed.", example = "payments")),
+    request_body = SeekBody,
+    responses((status = 200, description = "The partition was moved.", body = SeekResponse), Changes),
+)]
+async fn seek(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<SeekResponse>, ApiError> {
+    let seek = parse::<SeekBody>(&headers, body)?;
+    let author = author(&caller, seek.reason)?;
+    let feed = found(&app, &name).await?;
+    let partition = partition(&name, &feed.topic, seek.partition);
+    let offset = i64::try_from(seek.offset).unwrap_or(i64::MAX - 1);
+    match app.store.seek_feed(&partition, offset, author).await? {
+        Sought::Moved(from) => {
+            app.acted(caller.name(), "feed moved", &name);
+            Ok(Json(SeekResponse {
+                feed: found(&app, &name).await?.into(),
+                effect: effect(from, offset),
+            }))
+        }
+        Sought::Unknown => Err(ApiError::not_found(format!(
+            "feed \"{name}\" has no partition {}",
+            seek.partition
+        ))),
+        Sought::Running => Err(ApiError::conflict(format!(
+            "feed \"{name}\" is running; pause it first"
+        ))),
+    }
+}
+
+/// Repeats are harmless, gaps are not.
+fn effect(from: Option<i64>, to: i64) -> String {
+    match from {
+        None => format!("Reading starts at {to}."),
+        Some(from) if to < from => format!(
+            "Records {to} to {} are read again; payments that are already known count as duplicates.",
+            from - 1
+        ),
+        Some(from) if to > from => format!(
+            "Records {from} to {} are never read: their payments are not imported.",
+            to - 1
+        ),
+        Some(_) => "The position does not change.".to_owned(),
+    }
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(pause))
+        .routes(routes!(resume))
+        .routes(routes!(seek))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seek_says_what_it_means() {
+        for (from, to, says) in [
+            (None, 3, "starts at 3"),
+            (Some(10), 3, "Records 3 to 9 are read again"),
+            (Some(3), 10, "Records 3 to 9 are never read"),
+            (Some(3), 3, "does not change"),
+        ] {
+            assert!(effect(from, to).contains(says), "{from:?} {to}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Feeds: where they stand, why one is not read, and a pause with its end.
+
+use askama::Template;
+use axum::extract::{Path, Query, State};
+use axum::http::Method;
+use axum::response::{IntoResponse, Redirect, Response};
+use serde::Deserialize;
+use serde_json::json;
+use tollgate_core::Timestamp;
+
+use super::Console;
+use super::call::{Problem, part};
+use super::session::{Act, Session};
+use super::shell::{Shell, clock_or, grouped, page as drawn};
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct Asked {
+    done: String,
+}
+
+#[derive(Deserialize)]
+struct Feeds {
+    feeds: Vec<Feed>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Feed {
+    name: String,
+    topic: String,
+    paused: bool,
+    paused_why: Option<String>,
+    paused_by: Option<String>,
+    trouble: Option<String>,
+    lag: u64,
+    records: u64,
+    dead_letters: u64,
+    last_record_at: Option<Timestamp>,
+    partitions: Vec<Partition>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Partition {
+    #[serde(rename = "partition")]
+    number: u32,
+    position: Option<i64>,
+    log_end: Option<i64>,
+    owner: Option<String>,
+    batch_id: String,
+}
+
+impl Feed {
+    fn act(&self) -> String {
+        let what = if self.paused { "resume" } else { "pause" };
+        format!("/console/feeds/{}/{what}", part(&self.name))
+    }
+}
+
+impl Partition {
+    fn import(&self) -> String {
+        format!("/console/imports/{}", part(&self.batch_id))
+    }
+}
+
+fn offset(offset: Option<&i64>) -> String {
+    offset.map_or_else(|| "–".to_owned(), ToString::to_string)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Events {
+    on: bool,
+    backlog: u64,
+    oldest_at: Option<Timestamp>,
+    owner: Option<String>,
+    published: u64,
+    trouble: Option<String>,
+    difference: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "feeds.html")]
+struct FeedsPage {
+    shell: Shell,
+    feeds: Vec<Feed>,
+    events: Events,
+}
+
+pub(super) async fn list(
+    State(console): State<Console>,
+    session: Session,
+    Query(asked): Query<Asked>,
+) -> Result<Response, Problem> {
+    let Feeds { feeds } = console.get(&session, "/admin/feeds").await?;
+    let events = console.get(&session, "/admin/events").await?;
+    let shell = Shell::new(&session, "Feeds", "Feeds", &asked.done);
+    Ok(drawn(&FeedsPage {
+        shell,
+        feeds,
+        events,
+    }))
+}
+
+#[derive(Deserialize)]
+pub(super) struct Because {
+    reason: String,
+}
+
+pub(super) async fn pause(
+    State(console): State<Console>,
+    Path(name): Path<String>,
+    Act { session, form }: Act<Because>,
+) -> Result<Response, Problem> {
+    let what = format!("/admin/feeds/{}/pause", part(&name));
+    let wish = json!({"reason": form.reason});
+    console.act(&session, Method::POST, &what, &wish).await?;
+    Ok(Redirect::to("/console/feeds?done=feed-paused").into_response())
+}
+
+pub(super) async fn resume(
+    State(console): State<Console>,
+    Path(name): Path<String>,
+    Act { session, form }: Act<Because>,
+) -> Result<Response, Problem> {
+    let what = format!("/admin/feeds/{}/resume", part(&name));
+    let wish = json!({"reason": form.reason});
+    console.act(&session, Method::POST, &what, &wish).await?;
+    Ok(Redirect::to("/console/feeds?done=feed-resumed").into_response())
+}
