@@ -1,8 +1,8 @@
 //! A payment that was promised to meet its deadline meets it: on a lane that nothing disturbs, none that was answered
 //! `meetsDeadline: true` ends HELD. The judge is the bank's ledger.
 //!
-//! A busy machine disturbs a lane, too. Witnesses show it: payments without a deadline, whose slots lie between the
-//! others'. A promised payment may be held only where a witness beside it was late as well (decision 0058).
+//! A busy machine disturbs a lane, too. Witnesses show it: payments without a deadline, at the slots between the
+//! others. Promises may be broken only where witnesses were late as well (decision 0058).
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -17,15 +17,14 @@ use crate::kill_storm::MEASURED_ALONE;
 use crate::pair::{Pair, pair, pair_on, payment};
 use crate::served::eventually;
 
-/// So many promises are judged, if the machine is quiet enough for them in so many rounds, and never fewer than the least.
+/// Promises that are judged, and the most rounds in which they are collected.
 const ENOUGH: usize = 24;
-const LEAST: usize = 8;
-const MOST_ROUNDS: u32 = 8;
+const MOST_ROUNDS: u32 = 6;
 /// Payments with a deadline in a round, each before a witness.
 const PAYMENTS: usize = 20;
 /// Between two slots: 200 in two seconds.
 const APART: SignedDuration = SignedDuration::from_millis(10);
-/// Among so many promises so few may be late alone on a busy machine: the lane promises what 99 of 100 keep.
+/// On a busy machine this many more promises than witnesses may be late: the lane promises what 99 of 100 sends keep.
 const MOST_ALONE: usize = 3;
 
 #[test]
@@ -41,12 +40,10 @@ fn what_was_promised_in_time_is_never_held_on_postgres() {
 #[derive(Debug, Default)]
 struct Tally {
     promised: usize,
-    /// Promised, and no witness beside them was kept waiting.
-    judged: usize,
+    /// Promised, and held.
+    held: Vec<String>,
     /// Witnesses that were sent later after their slots than the lane says that it takes.
     late: usize,
-    /// Judged, and held.
-    alone: Vec<String>,
 }
 
 fn keeps_its_promises(pair: &Pair, items_per_flow: u32) {
@@ -66,25 +63,20 @@ fn keeps_its_promises(pair: &Pair, items_per_flow: u32) {
     for n in 0..MOST_ROUNDS {
         let round = pair.round(n, lead);
         // Handed in after their slots, if there are too few.
-        if round.promised < LEAST {
+        if round.promised < PAYMENTS / 3 {
             lead *= 2;
         }
-        all.judged += round.judged;
+        all.promised += round.promised;
+        all.held.extend(round.held);
         all.late += round.late;
-        all.alone.extend(round.alone);
-        if all.judged >= ENOUGH {
+        if all.promised >= ENOUGH {
             break;
         }
     }
-    let Tally {
-        judged,
-        late,
-        alone,
-        ..
-    } = all;
-    assert!(judged >= LEAST, "only {judged} could be judged");
-    let most = late.min(MOST_ALONE);
-    assert!(alone.len() <= most, "promised, and held: {alone:?}");
+    assert!(all.promised >= ENOUGH, "too few promises: {all:?}");
+    // One in a hundred may be later than its neighbours, also where no witness was.
+    let most = if all.late == 0 { 1 } else { all.late + MOST_ALONE };
+    assert!(all.held.len() <= most, "promised, and held: {all:?}");
 }
 
 /// How far a deadline lies behind the slot, in milliseconds. The first three are too close to be promised.
@@ -118,7 +110,7 @@ impl Pair {
         for k in 0..PAYMENTS {
             let id = format!("p{n}-{k}");
             if self.is_promised(&id, begins, slot + distance(k, way), k % 2 == 1) {
-                promised.push((k, id));
+                promised.push(id);
             }
             let mut witness = payment(&format!("w{n}-{k}"));
             witness["executeAt"] = json!(begins.to_string());
@@ -129,20 +121,11 @@ impl Pair {
         self.until_sent(&witnesses);
         let ways: Vec<SignedDuration> = witnesses.iter().map(|id| self.way_of(id)).collect();
         let way = SignedDuration::from_millis(way);
-        let judged = promised.iter().filter(|(k, _)| {
-            let beside = &ways[k.saturating_sub(2)..PAYMENTS.min(k + 2)];
-            // Whatever keeps a payment for so long keeps the next ones nearly as long.
-            beside
-                .iter()
-                .all(|it| *it <= (way - APART * 3).max(way / 2))
-        });
-        let judged: Vec<&String> = judged.map(|(_, id)| id).collect();
-        let alone = judged.iter().filter(|id| self.is_held(id));
+        let held = promised.iter().filter(|id| self.is_held(id));
         let round = Tally {
             promised: promised.len(),
-            judged: judged.len(),
+            held: held.cloned().collect(),
             late: ways.iter().filter(|it| **it > way).count(),
-            alone: alone.map(|id| (*id).clone()).collect(),
         };
         println!("{way:?}: {round:?}");
         round
