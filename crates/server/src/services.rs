@@ -16,12 +16,12 @@ use tollgate_domains::invoices::{self, Billing, InvoiceBulkInitFlow};
 use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
 use tollgate_domains::payments::{self, Intake};
 
-use crate::asking::Asking;
 use crate::assemble::item_types;
 use crate::config::Config;
+use crate::downstreams::asking::Asking;
+use crate::downstreams::providers;
+use crate::downstreams::questions::Questions;
 use crate::engines;
-use crate::providers;
-use crate::questions::Questions;
 use crate::retries;
 
 /// What is done for all processes: by the leader, or on Temporal by those with the role, where what each of

@@ -45,7 +45,7 @@ const LONG_FILES: &[(&str, &str)] = &[
         "the one list of every case of every port",
     ),
     (
-        "crates/cli/tests/cli/access.rs",
+        "crates/cli/tests/cli/door/access.rs",
         "the one table of every address and every caller",
     ),
 ];
@@ -156,7 +156,7 @@ fn every_file_says_what_it_is_for_and_is_short() {
 fn permits_come_from_the_gate_alone() {
     for (name, text) in files(".rs") {
         let grants = text.contains("Permit::granted_by_the_gate(");
-        let home = name == "crates/dispatch/src/gate.rs";
+        let home = name == "crates/dispatch/src/gate/mod.rs";
         let test = name.contains("/tests/");
         assert!(!grants || home || test, "{name} makes a permit of its own");
         assert!(
@@ -251,7 +251,7 @@ const FORECASTS: [&str; 6] = [
     "crates/core/src/timetable/tests/mutants.rs",
     "crates/core/src/forecast.rs",
     "crates/core/src/turns.rs",
-    "crates/dispatch/src/forecaster.rs",
+    "crates/dispatch/src/planning/forecaster.rs",
 ];
 
 /// What a second forecast would be made of: a time held against a deadline, turns or windows counted ahead.

@@ -14,17 +14,18 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::body::{Body, author, parse};
-use super::error::ApiError;
-use super::export::{List, rows};
-use super::extract::{Path, Query};
-use super::page::Asked;
-use super::payment_changes::Because;
+use super::App;
 use super::payments::payment_id;
-use super::refusals::{Changes, Finds};
-use super::sight::Sights;
-use super::{App, words};
-use crate::auth::Caller;
+use crate::api::answer::error::ApiError;
+use crate::api::answer::export::{List, rows};
+use crate::api::answer::sight::Sights;
+use crate::api::contract::refusals::{Changes, Finds};
+use crate::api::contract::words;
+use crate::api::payments::changes::Because;
+use crate::api::request::body::{Body, author, parse};
+use crate::api::request::extract::{Path, Query};
+use crate::api::request::page::Asked;
+use crate::door::auth::Caller;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]

@@ -11,12 +11,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::body::{Body, author, parse};
-use super::error::ApiError;
-use super::extract::Path;
-use super::payment_changes::Because;
-use super::refusals::{Changes, Reads};
-use crate::auth::Caller;
+use crate::api::answer::error::ApiError;
+use crate::api::contract::refusals::{Changes, Reads};
+use crate::api::payments::changes::Because;
+use crate::api::request::body::{Body, author, parse};
+use crate::api::request::extract::Path;
+use crate::door::auth::Caller;
 
 /// All feeds that have run on this store.
 #[derive(Debug, Serialize, ToSchema)]

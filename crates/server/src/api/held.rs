@@ -16,17 +16,18 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::body::wrong;
-use super::error::ApiError;
-use super::export::{List, rows};
-use super::extract::Query;
+use super::App;
 use super::needs_you::AmountResponse;
-use super::page::Asked;
-use super::payment_search::MOST_LOOKS;
-use super::refusals::Finds;
-use super::sight::Sights;
-use super::{App, words};
-use crate::auth::Caller;
+use crate::api::answer::error::ApiError;
+use crate::api::answer::export::{List, rows};
+use crate::api::answer::sight::Sights;
+use crate::api::contract::refusals::Finds;
+use crate::api::contract::words;
+use crate::api::payments::search::MOST_LOOKS;
+use crate::api::request::body::wrong;
+use crate::api::request::extract::Query;
+use crate::api::request::page::Asked;
+use crate::door::auth::Caller;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]

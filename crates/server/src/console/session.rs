@@ -21,9 +21,9 @@ use super::call::{Problem, query};
 use super::needs_you::Frame;
 use super::shell::{ErrorPage, SignInPage};
 use crate::api::{Needs, Vouched, from_another_site, strange_host};
-use crate::auth::{Caller, hash};
-use crate::places::{Full, Seat};
-use crate::sessions::{LASTS, Secret};
+use crate::door::auth::{Caller, hash};
+use crate::door::places::{Full, Seat};
+use crate::door::sessions::{LASTS, Secret};
 
 pub(super) const SIGN_IN: &str = "/console/sign-in";
 /// The field of a form that proves that it is ours.

@@ -1,7 +1,7 @@
 //! What needs a person, of every kind, for the API, the console and the gauges: read once for all who ask, and at
 //! most a second before it is told.
 
-mod advice;
+pub(crate) mod advice;
 mod feeds;
 
 use std::sync::Arc;

@@ -9,9 +9,9 @@ use tollgate_core::ports::{
 };
 
 use super::audit::audit;
-use super::audit_log;
-use super::held::held_apart;
 use crate::audit::Entry;
+use crate::cold::audit::log;
+use crate::cold::items::held::held_apart;
 use crate::sql::{Row, Sql, params};
 use crate::store_on::{Database, StoreOn};
 use crate::urgency::Urgency;
@@ -65,7 +65,7 @@ impl<D: Database> Accounts for StoreOn<D> {
     async fn audit_log(&self, wanted: AuditWanted) -> StoreResult<Page<AuditEntry, i64>> {
         self.read(move |tx| async move {
             let asked = rows_needed(wanted.limit, wanted.is_filtered());
-            let rows = audit_log::entries(&tx, &wanted, asked).await?;
+            let rows = log::entries(&tx, &wanted, asked).await?;
             let entries = rows.iter().map(entry_from).collect::<StoreResult<_>>()?;
             Ok(wanted.page(entries, asked))
         })
