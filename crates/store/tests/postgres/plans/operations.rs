@@ -149,7 +149,9 @@ async fn admissions(store: &PostgresStore) {
                 Admission::Conflict
                 | Admission::Refused(_)
                 | Admission::RefusedBy { .. }
-                | Admission::Cancelled => {
+                | Admission::Cancelled
+                | Admission::Archived
+                | Admission::Erased => {
                     panic!("{answer:?}")
                 }
             }
