@@ -64,6 +64,7 @@ mod picture;
 mod rate_limit;
 mod refusals;
 mod request_id;
+mod retention;
 mod rules;
 mod rules_body;
 mod shape;
@@ -95,7 +96,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::asking::Asking;
 use crate::auth::Tokens;
-use crate::config::AskWhom;
+use crate::config::{AskWhom, TypeRetention};
 use crate::engines::Readiness;
 use crate::leadership::Nodes;
 use crate::needs_you::NeedsYou;
@@ -136,6 +137,8 @@ pub(crate) struct App {
     pub(crate) config_file: Option<PathBuf>,
     /// Who is asked about payments in doubt.
     pub(crate) ask: AskWhom,
+    /// How long items stay where, as configured.
+    pub(crate) retention: Arc<[TypeRetention]>,
     /// Whether a payment in doubt is resolved by two persons only.
     pub(crate) two_persons: bool,
     /// The lane of the payments' bank.
@@ -203,6 +206,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(nodes::router())
         .merge(calendars::router())
         .merge(item_types::router())
+        .merge(retention::router())
         .merge(needs_you::router())
         .merge(held::router())
         .merge(in_doubt::router())
