@@ -1,12 +1,12 @@
 //! The operations of the archive, beside a million items of which half have ended.
 
 use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayExport};
-use tollgate_core::id::ItemId;
+use tollgate_core::id::{Item, ItemId};
 use tollgate_core::ports::{Archive, KnownAsked, Lanes, MoveWanted, Old, Records, SharedClock};
 use tollgate_store::postgres::PostgresStore;
 
 use super::operations::bank;
-use crate::trouble::{item, payments};
+use crate::trouble::payments;
 
 /// The oldest items of the fill ended a week ago.
 pub(super) async fn run_all(store: &PostgresStore) {
@@ -47,7 +47,8 @@ pub(super) async fn run_all(store: &PostgresStore) {
         content_hash: "hash".into(),
     };
     assert!(store.known(vec![asked]).await.unwrap()[0].is_some());
-    assert!(store.archived_item(&item("never")).await.unwrap().is_none());
+    let never = Item::new(&kind, &ItemId::new("never"));
+    assert!(store.archived_item(&never).await.unwrap().is_none());
     assert_eq!(store.rewrite(vec![line.clone()]).await.unwrap(), 1);
     let proof = store
         .certificate(&bank(), day.start(), day.end())
