@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod actor;
+pub mod archive;
 pub mod audit_action;
 pub mod calendar;
 pub mod call_turn;
@@ -29,6 +30,7 @@ pub mod money;
 pub mod open_time;
 pub mod outcome;
 pub mod ports;
+pub mod retention;
 pub mod retry;
 pub mod shared_settings;
 pub mod slot;

@@ -1,9 +1,10 @@
 //! The services on the ports: the gate gives turns, the sender sends exactly once as far as money
 //! is concerned, the dispatcher starts what is due, the sweeper finds what was left behind,
 //! the planner knows when everything will run, the feeder takes files in chunk by chunk, the job runner acts
-//! on many items, the relay publishes what has moved.
+//! on many items, the relay publishes what has moved, the archiver moves what has ended.
 
 mod age;
+mod archiver;
 mod dispatching;
 mod every;
 mod feeds;
@@ -12,10 +13,12 @@ mod importing;
 mod job_runner;
 mod planning;
 mod relay;
+mod retention;
 mod sending;
 mod upkeep;
 
 pub use age::ReadAt;
+pub use archiver::{ArchivedType, Archiver, OldAges};
 pub use dispatching::batch::{
     Batched, ExecBatchFlow, ExecuteBatch, Executes, Inline, register_batch,
 };
@@ -45,6 +48,7 @@ pub use planning::why::{
     why_not_running,
 };
 pub use relay::{EventRelay, OnMoves, Outlets, cloud_event};
+pub use retention::{AgesInForce, ages_in_force, change_ages};
 pub use sending::job::{IfDeclined, IfDone, Job, Moves, Sent};
 pub use sending::sender::Sender;
 pub use upkeep::check_retention::CheckRetention;

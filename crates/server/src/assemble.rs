@@ -359,6 +359,7 @@ fn app(
         pulse: Arc::new(Pulse::new(store, &forecaster)),
         forecaster,
         totals: Arc::new(Totals::new(store)),
+        retention: config.retention().unwrap_or_default().into(),
         planner,
         needs_you: Arc::new(NeedsYou::new(store, &payments.forecaster, standbys)),
         writes: Arc::new(WriteCheck::new(store)),

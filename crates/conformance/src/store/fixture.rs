@@ -175,7 +175,9 @@ pub(super) fn placed(admission: &Admission) -> Placed {
         Admission::Conflict
         | Admission::Refused(_)
         | Admission::RefusedBy { .. }
-        | Admission::Cancelled => {
+        | Admission::Cancelled
+        | Admission::Archived
+        | Admission::Erased => {
             panic!("not placed: {admission:?}")
         }
     }

@@ -3,6 +3,7 @@
 
 mod accounts;
 mod amendments;
+mod archive;
 mod attempts;
 mod bulks;
 mod check_services;
@@ -37,6 +38,7 @@ mod timetables;
 
 pub use accounts::{Accounts, AuditEntry, AuditWanted, NewAudit, Total};
 pub use amendments::{Amendment, Amendments, CHANGED_MEANWHILE};
+pub use archive::{Archive, ArchiveSizes, Known, KnownAsked, KnownContent, MoveWanted, Moved, Old};
 pub use attempts::{
     Attempts, CallGiven, CallTurn, CallWanted, History, LONGEST_SEND, NewTurn, Past, Settlement,
     StatusMove, Then, Turn, TurnBlock, TurnsWanted, busy_for, disproof,
@@ -87,7 +89,9 @@ pub use queue::{
     Admission, Adrift, Claim, Claimed, DueLanes, NewItem, NewRecord, Placed, Queue, START_PAUSES,
     StartRecord, ToExecute,
 };
-pub use records::{AttemptView, ItemView, OwnedWanted, RecordLine, Records, RecordsWanted};
+pub use records::{
+    AttemptView, FromArchive, ItemView, OwnedWanted, RecordLine, Records, RecordsWanted,
+};
 pub use requests::{
     Acceptance, FoundRequest, LOOK_AFTER, NewRequest, RETRIES, Refusal, RequestState, RequestView,
     Requests, RequestsWanted, Unplanned,
@@ -129,6 +133,7 @@ pub trait Store:
     + Settings
     + Sessions
     + Accounts
+    + Archive
     + StoreHealth
 {
 }
@@ -158,6 +163,7 @@ impl<T> Store for T where
         + Settings
         + Sessions
         + Accounts
+        + Archive
         + StoreHealth
 {
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::details::{Details, one};
 use tollgate_core::flow::{Call, Ctx, End, Flow, FlowError, Policy, Step, StepError};
 use tollgate_core::id::FlowId;
-use tollgate_core::ports::{Admission, ChunkId, Placed, Refusal, StoreResult};
+use tollgate_core::ports::{Admission, ChunkId, KnownContent, Placed, Refusal, StoreResult};
 
 use super::bulk::breathe;
 use super::deferred::{self, Trouble};
@@ -16,6 +16,7 @@ use super::guard_rule::GuardRule;
 use super::prepare::{self, NotTaken};
 use super::request::PaymentRequest;
 use super::{Payments, item, item_type};
+use crate::archived::archived;
 use crate::steps::STORE_STEP;
 
 /// At most this many payments are worked on before others get their turn on the thread.
@@ -48,6 +49,10 @@ pub enum Verdict {
     Deferred,
     /// Its request was withdrawn before it was planned.
     Cancelled,
+    /// Known from the archive, with the same content.
+    Archived,
+    /// Known from the archive; its content was erased.
+    Erased,
 }
 
 /// A verdict, and the content it was given for.
@@ -251,12 +256,22 @@ async fn refused(
 ) -> StoreResult<Verdict> {
     let item = item(&payment.payment_id);
     if let Some(known) = world.store.item(&item).await? {
+        if known.archived.as_ref().is_some_and(|from| from.erased) {
+            return Ok(Verdict::Erased);
+        }
         if known.content_hash != payment.content_hash() {
             return Ok(Verdict::Conflict);
         }
         return Ok(Verdict::Scheduled {
             placed: known.placed(),
             repeat: true,
+        });
+    }
+    if let Some(known) = archived(&*world.store, &item, &payment.content_hash()).await? {
+        return Ok(match known.content {
+            KnownContent::Same => Verdict::Archived,
+            KnownContent::Other => Verdict::Conflict,
+            KnownContent::Erased => Verdict::Erased,
         });
     }
     let (verdict, details) = match why.clone() {
@@ -311,5 +326,7 @@ fn verdict(admission: Admission) -> Verdict {
             Verdict::Refused { rule, message }
         }
         Admission::Cancelled => Verdict::Cancelled,
+        Admission::Archived => Verdict::Archived,
+        Admission::Erased => Verdict::Erased,
     }
 }

@@ -24,6 +24,7 @@ mod needs_you;
 mod nodes;
 mod payments;
 mod request;
+mod retention;
 mod rules;
 mod status_checks;
 
@@ -43,7 +44,7 @@ use tollgate_domains::payments::{Bank, DEFAULT_GATEWAY, Intake, Routes, RulesInF
 use tollgate_domains::status_checks::StatusCheckService;
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::config::AskWhom;
+use crate::config::{AskWhom, TypeRetention};
 use crate::door::auth::Tokens;
 use crate::downstreams::asking::Asking;
 use crate::engines::Readiness;
@@ -86,6 +87,8 @@ pub(crate) struct App {
     pub(crate) config_file: Option<PathBuf>,
     /// Who is asked about payments in doubt.
     pub(crate) ask: AskWhom,
+    /// How long items stay where, as configured.
+    pub(crate) retention: Arc<[TypeRetention]>,
     /// Whether a payment in doubt is resolved by two persons only.
     pub(crate) two_persons: bool,
     /// The lane of the payments' bank.
@@ -139,6 +142,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(nodes::router())
         .merge(calendars::router())
         .merge(item_types::router())
+        .merge(retention::router())
         .merge(needs_you::router())
         .merge(held::router())
         .merge(in_doubt::router())

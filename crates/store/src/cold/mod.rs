@@ -3,15 +3,23 @@
 //! here: it stays in the idiom of each database.
 
 mod accounts;
+mod archive;
+mod archive_days;
+mod archive_lines;
+mod archive_move;
+mod archive_sums;
+mod archive_turns;
 mod audit;
 mod feeds;
 mod imports;
 mod in_doubt;
 mod items;
 mod jobs;
+pub(crate) mod known;
 pub(crate) mod lanes;
 mod lists;
 mod needs_you;
+mod old;
 mod outbox;
 pub(crate) mod requests;
 mod sessions;

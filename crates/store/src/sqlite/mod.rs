@@ -2,6 +2,7 @@
 
 mod accounts;
 mod admission;
+mod archive_files;
 mod connection;
 mod flows;
 mod lanes;
@@ -23,6 +24,7 @@ use crate::clock::{Clock, MovableTime};
 use crate::node::{self, Node};
 use crate::store_on::StoreOn;
 use crate::urgency::Urgency;
+use archive_files::ArchiveFiles;
 use connection::error::Failed;
 use connection::fault::Fault;
 use connection::reader::{READERS, Readers};
@@ -60,6 +62,7 @@ pub type SqliteStore = StoreOn<Sqlite>;
 pub struct Sqlite {
     writer: Writer,
     readers: Readers,
+    archive: ArchiveFiles,
     clock: Clock,
     fault: Fault,
     options: SqliteOptions,

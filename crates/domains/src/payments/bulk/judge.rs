@@ -109,6 +109,7 @@ impl Read {
     }
 }
 
+const ERASED: &str = "existed, and its data was erased; use a new id";
 const KNOWN: &str = "already exists with different content; use a new id for a changed payment";
 
 enum Judged {
@@ -123,7 +124,8 @@ fn judge(verdict: Verdict, flow: &FlowId) -> Judged {
         Verdict::Scheduled { placed, repeat } if !repeat || placed.init_flow == *flow => {
             Judged::Accepted(placed)
         }
-        Verdict::Scheduled { .. } | Verdict::Cancelled => Judged::Duplicate,
+        Verdict::Scheduled { .. } | Verdict::Cancelled | Verdict::Archived => Judged::Duplicate,
+        Verdict::Erased => Judged::Rejected(one("paymentId", ERASED)),
         Verdict::Conflict => Judged::Conflict,
         Verdict::Invalid(details) => Judged::Rejected(details),
         Verdict::Refused { rule, message } => Judged::Rejected(one(&rule, message)),

@@ -21,8 +21,10 @@ pub(crate) enum Code {
     BodyTooSlow,
     Conflict,
     IdConflict,
+    Erased,
     ConfirmationRequired,
     PreviewStale,
+    Archived,
     BodyTooLarge,
     UrlTooLong,
     UnsupportedMediaType,
@@ -35,7 +37,7 @@ pub(crate) enum Code {
 impl Code {
     /// All of them, in the order of their statuses; the table of docs/errors.md.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 21] = [
+    pub(crate) const ALL: [Self; 23] = [
         Self::InvalidRequest,
         Self::ValidationFailed,
         Self::TokenRequired,
@@ -48,8 +50,10 @@ impl Code {
         Self::BodyTooSlow,
         Self::Conflict,
         Self::IdConflict,
+        Self::Erased,
         Self::ConfirmationRequired,
         Self::PreviewStale,
+        Self::Archived,
         Self::BodyTooLarge,
         Self::UrlTooLong,
         Self::UnsupportedMediaType,
@@ -73,8 +77,10 @@ impl Code {
             Self::BodyTooSlow => "body_too_slow",
             Self::Conflict => "conflict",
             Self::IdConflict => "id_conflict",
+            Self::Erased => "erased",
             Self::ConfirmationRequired => "confirmation_required",
             Self::PreviewStale => "preview_stale",
+            Self::Archived => "archived",
             Self::BodyTooLarge => "body_too_large",
             Self::UrlTooLong => "url_too_long",
             Self::UnsupportedMediaType => "unsupported_media_type",
@@ -94,6 +100,7 @@ impl Code {
             StatusCode::METHOD_NOT_ALLOWED => Self::MethodNotAllowed,
             StatusCode::REQUEST_TIMEOUT => Self::BodyTooSlow,
             StatusCode::CONFLICT => Self::Conflict,
+            StatusCode::GONE => Self::Archived,
             StatusCode::PAYLOAD_TOO_LARGE => Self::BodyTooLarge,
             StatusCode::URI_TOO_LONG => Self::UrlTooLong,
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Self::UnsupportedMediaType,

@@ -9,7 +9,7 @@ pub(crate) fn pack(text: &[u8]) -> StoreResult<Vec<u8>> {
         .map_err(|error| StoreError::Bug(format!("a chunk cannot be packed: {error}")))
 }
 
-pub(super) fn unpack(packed: &[u8]) -> StoreResult<Vec<u8>> {
+pub(crate) fn unpack(packed: &[u8]) -> StoreResult<Vec<u8>> {
     snap::raw::Decoder::new()
         .decompress_vec(packed)
         .map_err(|error| StoreError::Bug(format!("a chunk cannot be unpacked: {error}")))

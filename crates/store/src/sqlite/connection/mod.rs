@@ -2,7 +2,7 @@
 
 pub(crate) mod error;
 pub(crate) mod fault;
-mod open;
+pub(crate) mod open;
 pub(crate) mod perform;
 pub(crate) mod reader;
 pub(crate) mod value;

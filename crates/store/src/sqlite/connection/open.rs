@@ -17,6 +17,7 @@ use super::writer::Writer;
 use crate::clock::Clock;
 use crate::node::Node;
 use crate::schema::{MADE_BY_ANOTHER_BUILD, Schema, Sums, ours};
+use crate::sqlite::archive_files::ArchiveFiles;
 use crate::sqlite::{Sqlite, SqliteOptions, SqliteStore};
 use crate::store_on::StoreOn;
 
@@ -37,6 +38,7 @@ impl SqliteStore {
         let writer = Writer::start(connection, clock.clone(), fault.clone());
         let writer = writer.map_err(|e| explain(&path, e))?;
         Ok(StoreOn(Sqlite {
+            archive: ArchiveFiles::beside(&path),
             writer,
             readers,
             clock,
@@ -64,7 +66,7 @@ fn file_itself(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-fn create(path: &Path) -> io::Result<File> {
+pub(crate) fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .create(true)
         .truncate(false)
