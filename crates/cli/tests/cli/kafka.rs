@@ -1,4 +1,5 @@
-//! A Kafka cluster of a test: librdkafka's mock in a process of its own (`kafka.py`), with its own producer and consumer.
+//! A Kafka cluster of a test, in a process of its own (`kafka.py`), with a producer and a consumer that are not ours: librdkafka's
+//! mock, or a broker that keeps its records on disk.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -10,7 +11,8 @@ use serde_json::{Value, json};
 
 pub(crate) struct Kafka {
     child: Child,
-    commands: ChildStdin,
+    /// The cluster ends when this does.
+    commands: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
     pub(crate) broker: String,
 }
@@ -43,17 +45,30 @@ impl Record {
 
 impl Kafka {
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// A broker that is away by SIGKILL and comes back with what it has on disk, if there is one (tansu, in `./dev soak`);
+    /// otherwise the mock.
+    pub(crate) fn start_durable() -> Self {
+        let program = std::env::var("TGTEST_KAFKA_BROKER_BIN").ok();
+        println!("broker: {}", program.as_deref().unwrap_or("the mock"));
+        Self::start_with(program.as_slice())
+    }
+
+    fn start_with(arguments: &[String]) -> Self {
         let python = std::env::var("TGTEST_KAFKA_PYTHON").unwrap_or_else(|_| {
             concat!(env!("CARGO_MANIFEST_DIR"), "/../../.dev/kafka/bin/python").to_owned()
         });
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/kafka.py");
         let mut child = Command::new(python)
             .arg(script)
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("no mock of Kafka: run ./dev setup");
-        let commands = child.stdin.take().unwrap();
+        let commands = child.stdin.take();
         let answers = BufReader::new(child.stdout.take().unwrap());
         let mut kafka = Self {
             child,
@@ -107,6 +122,24 @@ impl Kafka {
         assert_eq!(answer["failed"], json!([]));
     }
 
+    /// Where each partition of a topic ends.
+    pub(crate) fn ends(&mut self, topic: &str) -> Vec<i64> {
+        let answer = self.ask(&json!({"do": "ends", "topic": topic}));
+        serde_json::from_value(answer["ends"].clone()).unwrap()
+    }
+
+    /// What a group has committed for each partition of a topic; negative if nothing.
+    pub(crate) fn committed(&mut self, group: &str, topic: &str) -> Vec<i64> {
+        let answer = self.ask(&json!({"do": "committed", "group": group, "topic": topic}));
+        serde_json::from_value(answer["offsets"].clone()).unwrap()
+    }
+
+    /// Commits an offset to a group, as somebody else would.
+    pub(crate) fn commit(&mut self, group: &str, topic: &str, partition: u32, offset: i64) {
+        self.ask(&json!({"do": "commit", "group": group, "topic": topic,
+                         "partition": partition, "offset": offset}));
+    }
+
     /// Everything that is in a topic.
     pub(crate) fn read(&mut self, topic: &str) -> Vec<Found> {
         let answer = self.ask(&json!({"do": "read", "topic": topic}));
@@ -121,7 +154,7 @@ impl Kafka {
     }
 
     fn ask(&mut self, command: &Value) -> Value {
-        writeln!(self.commands, "{command}").unwrap();
+        writeln!(self.commands.as_ref().unwrap(), "{command}").unwrap();
         let mut line = String::new();
         self.answers.read_line(&mut line).unwrap();
         assert!(!line.is_empty(), "the cluster has ended");
@@ -131,7 +164,7 @@ impl Kafka {
 
 impl Drop for Kafka {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        drop(self.commands.take());
         let _ = self.child.wait();
     }
 }
