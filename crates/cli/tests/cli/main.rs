@@ -34,6 +34,7 @@ mod disk;
 mod error_codes;
 mod events;
 mod exports;
+mod feed_group;
 mod feed_input;
 mod feed_invoices;
 mod feed_restore;
