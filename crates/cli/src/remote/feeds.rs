@@ -115,7 +115,7 @@ fn feed(feed: &Value) -> String {
         let _ = writeln!(text, "  paused by {by}: {why}");
     }
     if feed["trouble"].is_string() {
-        let _ = writeln!(text, "  {}; Tollgate keeps trying", told("trouble"));
+        let _ = writeln!(text, "  {}. Tollgate keeps trying.", told("trouble"));
     }
     if feed["partitions"].as_array().is_none_or(Vec::is_empty) {
         return text;
