@@ -92,6 +92,25 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
         .collect()
 }
 
+/// The API's document has one schema per name: of two types with one name, the second would describe both.
+#[test]
+fn every_schema_has_a_name_of_its_own() {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (file, text) in files(".rs") {
+        if !file.starts_with("crates/server/src") {
+            continue;
+        }
+        for rest in text.split("#[schema(as = ").skip(1) {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap();
+            let name = rest[..end].to_owned();
+            places.entry(name).or_default().push(file.clone());
+        }
+    }
+    assert!(places.len() > 50, "few schemas were found");
+    places.retain(|_, files| files.len() > 1);
+    assert_eq!(places, BTreeMap::new());
+}
+
 #[test]
 fn crates_depend_only_in_the_direction_of_the_table() {
     let allowed: BTreeMap<_, _> = USES.iter().copied().collect();

@@ -5,9 +5,11 @@
 mod answers;
 mod pieces;
 mod reading;
+mod showing;
 mod troubles;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,17 +17,18 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{
-    FeedSource, HeldPartition, PartitionId, PartitionWish, RecordReader, Share, Store, StoreResult,
-    Topic,
+    FeedSource, HeldPartition, PartitionId, PartitionWish, RecordReader, Share, SourceError, Store,
+    StoreResult, Topic,
 };
 
 use crate::Wake;
+use showing::Shown;
 use troubles::{About, Troubles};
 
 /// How often a process says that it is there, and how long it may be silent.
 const SHARE_EVERY: Duration = Duration::from_secs(2);
 const LEASE: Duration = Duration::from_secs(10);
-/// How often the topic is asked for its partitions, in shares.
+/// How often the topic is asked for its partitions, in shares; while that fails, at growing intervals up to this.
 const LOOK_EVERY: u32 = 15;
 
 /// Where a partition begins that was never read.
@@ -57,6 +60,8 @@ pub struct FeedRunner {
     troubles: Troubles,
     /// Where the logs end, as far as was seen.
     log_ends: Mutex<BTreeMap<u32, i64>>,
+    /// Whether the broker's tools were last refused our positions.
+    is_hidden: AtomicBool,
 }
 
 impl std::fmt::Debug for FeedRunner {
@@ -72,9 +77,32 @@ impl std::fmt::Debug for FeedRunner {
 struct Readers {
     tasks: JoinSet<()>,
     by_partition: HashMap<u32, (u64, AbortHandle)>,
-    /// As it was, and how many shares ago that was asked.
     topic: Topic,
-    asked: Option<u32>,
+    /// How many shares to wait before the topic is asked for again, and how often that has failed in a row.
+    until_look: u32,
+    failed_looks: u32,
+    was_paused: bool,
+    shown: Shown,
+}
+
+impl Readers {
+    fn looked(&mut self, is_fine: bool) {
+        if is_fine {
+            (self.until_look, self.failed_looks) = (LOOK_EVERY, 0);
+            return;
+        }
+        let growing = (1_u32 << self.failed_looks.min(8)) - 1;
+        self.until_look = growing.min(LOOK_EVERY);
+        self.failed_looks += 1;
+    }
+
+    /// Who resumes a feed has put something right: it is looked at without delay.
+    fn saw_pause(&mut self, is_paused: bool) {
+        if self.was_paused && !is_paused && self.failed_looks > 0 {
+            self.until_look = 0;
+        }
+        self.was_paused = is_paused;
+    }
 }
 
 impl FeedRunner {
@@ -94,6 +122,7 @@ impl FeedRunner {
             wake,
             troubles,
             log_ends: Mutex::default(),
+            is_hidden: AtomicBool::new(false),
         }
     }
 
@@ -127,6 +156,8 @@ impl FeedRunner {
                 if let Some(why) = &share.paused {
                     tracing::debug!(feed = self.options.name, why, "the feed is paused");
                 }
+                readers.saw_pause(share.paused.is_some());
+                self.show(readers, &share.held);
                 self.read_held(readers, share);
             }
             Err(error) => {
@@ -136,23 +167,31 @@ impl FeedRunner {
         }
     }
 
-    /// Asks for the topic's partitions once in a while; until the first answer, each time.
+    /// Asks for the topic's partitions once in a while. Where only a person can help, the feed is paused.
     async fn look(&self, readers: &mut Readers) {
-        let is_due = readers.asked.is_none_or(|shares| shares >= LOOK_EVERY);
-        if !is_due {
-            readers.asked = readers.asked.map(|shares| shares + 1);
+        if readers.until_look > 0 {
+            readers.until_look -= 1;
             return;
         }
-        match self.source.topic().await {
+        let looked = self.source.topic().await;
+        readers.looked(looked.is_ok());
+        let error = match looked {
             Ok(topic) => {
                 readers.topic = topic;
-                readers.asked = Some(0);
                 self.troubles.over(About::Topic).await;
+                return;
             }
-            Err(error) => {
-                // The feed is listed, and says why nothing comes.
-                let _ = self.held(&readers.topic).await;
-                self.troubles.note(About::Topic, &error.to_string()).await;
+            Err(error) => error,
+        };
+        // The feed is listed, and says why nothing comes.
+        let _ = self.held(&readers.topic).await;
+        match error {
+            SourceError::Denied(why) => {
+                self.troubles.over(About::Topic).await;
+                self.pause(format!("{why}, then resume")).await;
+            }
+            SourceError::Trouble(why) | SourceError::OutOfRange(why) => {
+                self.troubles.note(About::Topic, &why).await;
             }
         }
     }

@@ -192,6 +192,7 @@ struct Batch {
 #[serde(rename_all = "camelCase")]
 struct Import {
     batch_id: String,
+    item_type: String,
     file_name: Option<String>,
     actor: Option<String>,
     started_at: Option<Timestamp>,
@@ -257,7 +258,26 @@ impl Bucket {
     }
 }
 
+/// What items of a type are called.
+pub(super) fn items(item_type: &str) -> &'static str {
+    match item_type {
+        "INVOICE" => "invoices",
+        _ => "payments",
+    }
+}
+
 impl Import {
+    fn items(&self) -> &'static str {
+        items(&self.item_type)
+    }
+    /// One of them.
+    fn item(&self) -> &'static str {
+        self.items().trim_end_matches('s')
+    }
+    /// Whether there is a page that lists them.
+    fn is_listed(&self) -> bool {
+        self.items() == "payments"
+    }
     fn decided(&self) -> u64 {
         self.accepted + self.duplicate + self.rejected
     }

@@ -81,6 +81,7 @@ fn source(name: &str, text: &FeedText) -> Result<Arc<dyn FeedSource>, String> {
         records: text.topic.clone(),
         dead_letters: text.dead_letters(name),
         answers: text.results_topic.clone(),
+        group: text.group.clone(),
     };
     Ok(Arc::new(KafkaFeed::new(access, topics)))
 }

@@ -66,7 +66,7 @@ fn a_huge_record_is_put_aside_and_a_position_beyond_the_end_pauses_the_feed() {
     assert_eq!(act(address, "resume", &because).0, 200);
     let feed = wait_until(&pair, "it is paused", |feed| feed["pausedBy"] == "feed");
     let why = feed["pausedWhy"].as_str().unwrap();
-    let says = "partition 0 of topic payments ends at 1, but records up to 1000 were read";
+    let says = "partition 0 of topic payments ends at 1, but 1000 is to be read next";
     assert!(why.starts_with(says), "{why}");
     wait_for_need(&pair, "feeds-stopped", 1);
     assert_eq!(act(address, "seek", &seek(1)).0, 200);
@@ -83,7 +83,7 @@ fn a_huge_record_is_put_aside_and_a_position_beyond_the_end_pauses_the_feed() {
 #[test]
 fn without_the_right_to_its_dead_letter_topic_a_feed_is_paused_and_goes_on_when_resumed() {
     const DENIED: &str =
-        "looking at topic dead: the broker denies it; grant this client the right, then resume";
+        "the broker denies looking at topic dead; grant this client the right, then resume";
     let mut kafka = cluster();
     kafka.deny("dead", true);
     let pair = pair(&feed(&kafka));
@@ -114,6 +114,24 @@ fn without_the_right_to_its_dead_letter_topic_a_feed_is_paused_and_goes_on_when_
     assert_eq!(kafka.read("dead").len(), 1, "it is put aside now");
     let feed = wait_until(&pair, "all is read", |feed| feed["lag"] == 0);
     assert_eq!(feed["paused"], false);
+}
+
+/// Nobody has to restart anything: who has granted the right resumes the feed.
+#[test]
+fn without_the_right_to_its_topic_a_feed_is_paused_and_goes_on_when_resumed() {
+    let mut kafka = cluster();
+    kafka.deny("payments", true);
+    let pair = pair(&feed(&kafka));
+    let paused = wait_until(&pair, "it is paused", |feed| feed["pausedBy"] == "feed");
+    assert_eq!(
+        paused["pausedWhy"],
+        "the broker denies looking at topic payments; grant this client the right, then resume"
+    );
+    assert_eq!(paused["trouble"], json!(null));
+    kafka.deny("payments", false);
+    kafka.produce("payments", &[at_0(record("p0"))]);
+    tollgate(&pair, &["feeds", "resume", "in", "--reason", "granted"]);
+    wait_for_paid(&pair, &["p0"]);
 }
 
 /// A producer that is upgraded in the middle: what cannot be taken any more is answered, one by one, and kept.

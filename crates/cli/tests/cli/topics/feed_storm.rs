@@ -1,13 +1,14 @@
 //! A feed under kills: processes on PostgreSQL read one topic with duplicates, poison, oversized records, tombstones
 //! and other contents of known ids, and publish every move. They are killed, one is stopped and woken, and the broker goes
-//! away and comes back. The judges are the bank's ledger, which honours no keys, and a table that the test has the database write.
+//! away and comes back; in `./dev soak` it is a real one, and goes by SIGKILL. The judges are the bank's ledger, which honours no
+//! keys, a table that the test has the database write, and where the broker says that its partitions end.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::fixture::kafka::{Kafka, Record};
 use crate::fixture::pair::payment;
@@ -90,7 +91,7 @@ fn processes_killed_while_they_read_a_topic_lose_and_double_nothing() {
     let size = Size::read();
     println!("feed storm: seed {}", size.seed);
     let mut random = SmallRng::seed_from_u64(size.seed);
-    let mut kafka = Kafka::start();
+    let mut kafka = Kafka::start_durable();
     let topics = ["payments", "dead", "results", "events"];
     kafka.create_with(4 * size.payments.div_ceil(2000), &topics);
     let extra = format!("{}{}", feed(&kafka), events(&kafka));
@@ -142,6 +143,7 @@ fn processes_killed_while_they_read_a_topic_lose_and_double_nothing() {
     assert_eq!(put_aside(&mut kafka), poison, "all of them, once or more");
     let feed = shown(stopped.address).unwrap();
     assert_eq!(feed["records"], total, "nobody has read one again");
+    nothing_is_skipped(&mut kafka, &feed, total);
     is_published(reader.address);
     judge_events(&group.runtime, &group.database, &mut kafka);
     assert_eq!(stopped.stop(), Some(0));
@@ -160,6 +162,17 @@ fn all_end(group: &Group, records: usize) {
         let left = group.count(unfinished);
         (left == 0).then_some(()).ok_or(format!("{left} are left"))
     });
+}
+
+/// Every partition stands where the broker says that it ends, and there are as many records as were produced.
+fn nothing_is_skipped(kafka: &mut Kafka, feed: &Value, produced: usize) {
+    let ends = kafka.ends("payments");
+    let partitions = feed["partitions"].as_array().unwrap().iter();
+    let positions: Vec<i64> = partitions
+        .map(|partition| partition["position"].as_i64().unwrap())
+        .collect();
+    assert_eq!(positions, ends, "positions against the ends of the log");
+    assert_eq!(ends.iter().sum::<i64>(), i64::try_from(produced).unwrap());
 }
 
 /// How many records are in the dead-letter topic, however often.

@@ -39,6 +39,9 @@ pub(crate) struct Asked {
 pub(super) struct StateResponse {
     #[schema(value_type = String)]
     batch_id: BulkId,
+    /// `PAYMENT`, or `INVOICE` for a feed of invoices.
+    #[schema(example = "PAYMENT")]
+    item_type: String,
     /// Name of the file, if its sender gave one.
     file_name: Option<String>,
     /// Who imported it.
@@ -147,6 +150,7 @@ pub(super) async fn show(
         amounts: amounts(&view.sums),
         lanes,
         batch_id: view.bulk,
+        item_type: view.item_type.to_string(),
         file_name: view.origin.file_name,
         actor: view.origin.actor,
         state: view.state.as_str(),

@@ -83,7 +83,7 @@ pub(super) struct Response {
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = Feed)]
+#[schema(as = ForecastFeed)]
 struct FeedResponse {
     count: u64,
     first: Option<Timestamp>,

@@ -46,13 +46,14 @@ fn trouble(row: &Row) -> StoreResult<Option<FeedTrouble>> {
 
 async fn partitions(tx: &Tx, feed: &str, topic: &str) -> StoreResult<Vec<PartitionView>> {
     const PARTITIONS: &str = "SELECT p.partition_no, p.position, p.log_end, p.owner, p.records,
-                p.dead_letters, p.last_record_at, coalesce(b.chunks_left, 0) AS waiting
+                p.dead_letters, p.last_record_at, b.item_type, coalesce(b.chunks_left, 0) AS waiting
          FROM feed_partition p LEFT JOIN bulk b ON b.bulk_id = p.bulk_id
          WHERE p.feed = $1 AND p.topic = $2 ORDER BY p.partition_no";
     let rows = tx.rows(PARTITIONS, params![feed, topic]).await;
     let partition = |row: &Row| {
         Ok(PartitionView {
             number: row.get("partition_no")?,
+            item_type: row.get("item_type")?,
             position: row.get("position")?,
             log_end: row.get("log_end")?,
             owner: row.get("owner")?,
