@@ -2,6 +2,7 @@
 //! No SQL, no engine, no runtime: the outside is reached through the ports of `core`.
 
 mod digest;
+pub mod erasure;
 mod fields;
 pub mod invoices;
 pub mod json;

@@ -33,6 +33,7 @@ use crate::config::{self, Config, EngineAt, Role, StoreAt};
 use crate::descriptors;
 use crate::door::Door;
 use crate::engines::{RunningEngine, Worlds};
+use crate::erasures;
 use crate::events::Events;
 use crate::feeds::Feeds;
 use crate::lanes;
@@ -355,6 +356,7 @@ fn app(
         config_file: config.file.clone(),
         ask: config.in_doubt.ask,
         two_persons: config.in_doubt.two_persons,
+        erasure_outside: erasures::outside(config).into(),
         lane: config.downstream.payments.lane.clone(),
         pulse: Arc::new(Pulse::new(store, &forecaster)),
         forecaster,

@@ -13,6 +13,7 @@ mod descriptors;
 mod dispatch_schedules;
 mod door;
 mod engines;
+mod erasures;
 mod events;
 #[cfg(feature = "kafka")]
 mod feeds;

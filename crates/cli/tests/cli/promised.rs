@@ -75,7 +75,11 @@ fn keeps_its_promises(pair: &Pair, items_per_flow: u32) {
     }
     assert!(all.promised >= ENOUGH, "too few promises: {all:?}");
     // One in a hundred may be later than its neighbours, also where no witness was.
-    let most = if all.late == 0 { 1 } else { all.late + MOST_ALONE };
+    let most = if all.late == 0 {
+        1
+    } else {
+        all.late + MOST_ALONE
+    };
     assert!(all.held.len() <= most, "promised, and held: {all:?}");
 }
 

@@ -173,6 +173,7 @@ pub(super) fn placed(admission: &Admission) -> Placed {
     match admission {
         Admission::New(placed) | Admission::Repeat(placed) => placed.clone(),
         Admission::Conflict
+        | Admission::Erased
         | Admission::Refused(_)
         | Admission::RefusedBy { .. }
         | Admission::Cancelled => {

@@ -189,6 +189,8 @@ pub enum Admission {
     Repeat(Placed),
     /// Known already, with other content.
     Conflict,
+    /// Known, and its content was erased.
+    Erased,
     /// Its lane cannot take it.
     Refused(String),
     /// One of its guards was against it: the rule's name and message.
@@ -214,7 +216,9 @@ impl Admission {
         match self {
             Self::Refused(message) => Some(one(Self::LANE, message)),
             Self::RefusedBy { rule, message } => Some(one(rule, message)),
-            Self::New(_) | Self::Repeat(_) | Self::Conflict | Self::Cancelled => None,
+            Self::New(_) | Self::Repeat(_) | Self::Conflict | Self::Erased | Self::Cancelled => {
+                None
+            }
         }
     }
 

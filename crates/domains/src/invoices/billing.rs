@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tollgate_core::Timestamp;
 use tollgate_core::actor;
+use tollgate_core::erasure::is_erased;
 use tollgate_core::id::{FlowId, ItemId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::money::Money;
@@ -106,7 +107,7 @@ impl Billing {
                 warning,
             }),
             // Somebody else was faster with the same.
-            Some(Admission::Repeat(_) | Admission::Conflict) => {
+            Some(Admission::Repeat(_) | Admission::Conflict | Admission::Erased) => {
                 let known = self.invoice(&invoice.invoice_id).await?;
                 self.repeated(invoice, &known).await
             }
@@ -125,6 +126,12 @@ impl Billing {
         invoice: &InvoiceRequest,
         known: &ItemView,
     ) -> Result<Taken, BillingError> {
+        if is_erased(&known.content_hash) {
+            return Err(BillingError::Erased(format!(
+                "invoice {} was erased; use a new id",
+                invoice.invoice_id
+            )));
+        }
         if known.content_hash != invoice.content_hash() {
             return Err(BillingError::Known(format!(
                 "invoice {} already exists with different content; use a new id for a changed invoice",

@@ -15,6 +15,9 @@ pub enum BillingError {
     /// The id is taken by other content.
     #[error("{0}")]
     Known(String),
+    /// The id was used, and its content was erased.
+    #[error("{0}")]
+    Erased(String),
     /// It is not in a state for that.
     #[error("{0}")]
     Conflict(String),

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use tollgate_core::Timestamp;
 use tollgate_core::details::{Details, one};
+use tollgate_core::erasure::is_erased;
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{Admission, NewItem, Placed, StoreError};
 
@@ -13,6 +14,7 @@ use super::error::BillingError;
 use super::request::{Customer, InvoiceRequest};
 use super::schedules::never_again;
 use super::{item, item_type};
+use crate::payments::bulk::judge::WAS_ERASED;
 
 const KNOWN: &str = "already exists with different content; use a new id for a changed invoice";
 
@@ -101,7 +103,9 @@ impl Billing {
                 other => one("invoiceId", other.to_string()),
             }));
         };
-        Ok(if known.content_hash != invoice.content_hash() {
+        Ok(if is_erased(&known.content_hash) {
+            Judged::Rejected(one("invoiceId", WAS_ERASED))
+        } else if known.content_hash != invoice.content_hash() {
             Judged::Conflict
         } else if known.init_flow == *flow {
             Judged::Accepted(known.placed())
@@ -121,6 +125,7 @@ impl Billing {
             // An invoice has no request that could be withdrawn before.
             Admission::Repeat(_) | Admission::Cancelled => Judged::Duplicate,
             Admission::Conflict => Judged::Conflict,
+            Admission::Erased => Judged::Rejected(one("invoiceId", WAS_ERASED)),
             Admission::Refused(message) => Judged::Rejected(one(Admission::LANE, message)),
             Admission::RefusedBy { rule, message } => Judged::Rejected(one(&rule, message)),
         };

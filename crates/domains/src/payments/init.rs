@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use metrics::counter;
 use serde::{Deserialize, Serialize};
 use tollgate_core::details::{Details, one};
+use tollgate_core::erasure::is_erased;
 use tollgate_core::flow::{Call, Ctx, End, Flow, FlowError, Policy, Step, StepError};
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{Admission, ChunkId, Placed, Refusal, StoreResult};
@@ -38,6 +39,8 @@ pub enum Verdict {
     },
     /// The id is known with other content.
     Conflict,
+    /// The id is known, and its content was erased.
+    Erased,
     Invalid(Details),
     /// By a rule, or because its lane does not exist.
     Refused {
@@ -251,6 +254,9 @@ async fn refused(
 ) -> StoreResult<Verdict> {
     let item = item(&payment.payment_id);
     if let Some(known) = world.store.item(&item).await? {
+        if is_erased(&known.content_hash) {
+            return Ok(Verdict::Erased);
+        }
         if known.content_hash != payment.content_hash() {
             return Ok(Verdict::Conflict);
         }
@@ -302,6 +308,7 @@ fn verdict(admission: Admission) -> Verdict {
             repeat: true,
         },
         Admission::Conflict => Verdict::Conflict,
+        Admission::Erased => Verdict::Erased,
         Admission::Refused(message) => Verdict::Refused {
             rule: Admission::LANE.to_owned(),
             message,

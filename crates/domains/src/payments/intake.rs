@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 use tollgate_core::details::Details;
+use tollgate_core::erasure::is_erased;
 use tollgate_core::flow::Flow;
 use tollgate_core::id::{FlowId, ItemId};
 use tollgate_core::lane_in_force::no_such_lane;
@@ -48,6 +49,8 @@ pub enum Accepted {
     },
     /// The id is known with other content.
     Conflict,
+    /// The id is known, and its content was erased.
+    Erased,
     Invalid(Details),
     /// By a rule, or because its lane does not exist.
     Refused(Details),
@@ -131,8 +134,8 @@ impl Intake {
     async fn planned(&self, id: &ItemId, hash: &str) -> Result<Option<Accepted>, IntakeError> {
         let view = self.store.item(&item(id)).await?;
         Ok(view.map(|view| {
-            if view.content_hash != hash {
-                return Accepted::Conflict;
+            if let Some(other) = other_content(&view.content_hash, hash) {
+                return other;
             }
             Accepted::Planned {
                 view: Box::new(view),
@@ -173,8 +176,8 @@ impl Intake {
         hash: &str,
         wait: Duration,
     ) -> Result<Accepted, IntakeError> {
-        if request.content_hash != hash {
-            return Ok(Accepted::Conflict);
+        if let Some(other) = other_content(&request.content_hash, hash) {
+            return Ok(other);
         }
         let init_flow = init_flow(&request);
         match request.state {
@@ -211,6 +214,7 @@ impl Intake {
                 Ok(Accepted::Refused(Details::from([(rule, message)])))
             }
             Some(Verdict::Conflict) => Ok(Accepted::Conflict),
+            Some(Verdict::Erased) => Ok(Accepted::Erased),
             Some(Verdict::Cancelled) => Ok(Accepted::Cancelled { init_flow: flow }),
             Some(Verdict::Scheduled { placed, .. }) => {
                 let is_own = placed.init_flow == flow;
@@ -239,8 +243,8 @@ impl Intake {
         let Some(request) = self.store.request(&item(id)).await? else {
             return Ok(Accepted::Initializing { init_flow });
         };
-        if request.content_hash != hash {
-            return Ok(Accepted::Conflict);
+        if let Some(other) = other_content(&request.content_hash, hash) {
+            return Ok(other);
         }
         Ok(match request.state {
             RequestState::Waiting => Accepted::Initializing { init_flow },
@@ -319,6 +323,14 @@ impl Intake {
             FlowView::Running { .. } | FlowView::NotFound => Ok(None),
         }
     }
+}
+
+/// The answer for an id that is known, unless its content is the same.
+fn other_content(known: &str, hash: &str) -> Option<Accepted> {
+    if is_erased(known) {
+        return Some(Accepted::Erased);
+    }
+    (known != hash).then_some(Accepted::Conflict)
 }
 
 fn answers(result_json: &str) -> Result<Vec<Answer>, IntakeError> {

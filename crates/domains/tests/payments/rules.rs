@@ -79,7 +79,11 @@ fn check(case: &Case, town: &Town, ran: &Ran<Vec<Answer>>) {
     let told = answers.iter().map(|answer| match &answer.verdict {
         Verdict::Scheduled { .. } => "scheduled",
         Verdict::Refused { rule, .. } => rule,
-        Verdict::Conflict | Verdict::Invalid(_) | Verdict::Deferred | Verdict::Cancelled => {
+        Verdict::Conflict
+        | Verdict::Erased
+        | Verdict::Invalid(_)
+        | Verdict::Deferred
+        | Verdict::Cancelled => {
             panic!("{answers:?}")
         }
     });

@@ -21,6 +21,7 @@ pub(super) enum Code {
     BodyTooSlow,
     Conflict,
     IdConflict,
+    Erased,
     ConfirmationRequired,
     PreviewStale,
     BodyTooLarge,
@@ -35,7 +36,7 @@ pub(super) enum Code {
 impl Code {
     /// All of them, in the order of their statuses; the table of docs/errors.md.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 21] = [
+    pub(super) const ALL: [Self; 22] = [
         Self::InvalidRequest,
         Self::ValidationFailed,
         Self::TokenRequired,
@@ -48,6 +49,7 @@ impl Code {
         Self::BodyTooSlow,
         Self::Conflict,
         Self::IdConflict,
+        Self::Erased,
         Self::ConfirmationRequired,
         Self::PreviewStale,
         Self::BodyTooLarge,
@@ -73,6 +75,7 @@ impl Code {
             Self::BodyTooSlow => "body_too_slow",
             Self::Conflict => "conflict",
             Self::IdConflict => "id_conflict",
+            Self::Erased => "erased",
             Self::ConfirmationRequired => "confirmation_required",
             Self::PreviewStale => "preview_stale",
             Self::BodyTooLarge => "body_too_large",

@@ -216,6 +216,7 @@ impl From<BillingError> for ApiError {
             BillingError::Invalid(details) => Self::invalid(details),
             BillingError::NotFound(why) => Self::not_found(why),
             BillingError::Known(why) => Self::conflict(why).coded(Code::IdConflict),
+            BillingError::Erased(why) => Self::conflict(why).coded(Code::Erased),
             BillingError::Conflict(why) => Self::conflict(why),
             BillingError::Refused(why) => {
                 Self::refused(BTreeMap::from([("schedule".to_owned(), why)]))

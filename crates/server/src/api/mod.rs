@@ -23,6 +23,7 @@ mod codes;
 mod customers;
 mod dead_letters;
 mod document;
+mod erasures;
 mod error;
 mod events;
 mod export;
@@ -97,6 +98,7 @@ use crate::asking::Asking;
 use crate::auth::Tokens;
 use crate::config::AskWhom;
 use crate::engines::Readiness;
+use crate::erasures::Outside;
 use crate::leadership::Nodes;
 use crate::needs_you::NeedsYou;
 use crate::pulse::Pulse;
@@ -138,6 +140,8 @@ pub(crate) struct App {
     pub(crate) ask: AskWhom,
     /// Whether a payment in doubt is resolved by two persons only.
     pub(crate) two_persons: bool,
+    /// What an erasure does not reach.
+    pub(crate) erasure_outside: Arc<[Outside]>,
     /// The lane of the payments' bank.
     pub(crate) lane: LaneName,
     pub(crate) pulse: Arc<Pulse>,
@@ -210,6 +214,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(in_doubt_ask::router())
         .merge(rules::router())
         .merge(jobs::router())
+        .merge(erasures::router())
         .merge(dead_letters::router())
         .merge(feeds::router())
         .merge(events::router())

@@ -112,6 +112,10 @@ async fn create(
             );
             return Err(ApiError::conflict(error).coded(Code::IdConflict));
         }
+        Accepted::Erased => {
+            let error = format!("payment {id} was erased; use a new id");
+            return Err(ApiError::conflict(error).coded(Code::Erased));
+        }
         Accepted::Invalid(details) => return Err(ApiError::invalid(details)),
         Accepted::Refused(details) => return Err(ApiError::refused(details)),
     };

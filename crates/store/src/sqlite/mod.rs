@@ -15,6 +15,7 @@ mod lanes;
 mod open;
 mod perform;
 mod plans;
+mod purge;
 mod queue;
 mod reader;
 mod records;

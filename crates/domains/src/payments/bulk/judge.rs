@@ -111,6 +111,9 @@ impl Read {
 
 const KNOWN: &str = "already exists with different content; use a new id for a changed payment";
 
+/// What is wrong with a line whose id was erased.
+pub(crate) const WAS_ERASED: &str = "was used before and erased; use a new id";
+
 enum Judged {
     Accepted(Placed),
     Duplicate,
@@ -125,6 +128,7 @@ fn judge(verdict: Verdict, flow: &FlowId) -> Judged {
         }
         Verdict::Scheduled { .. } | Verdict::Cancelled => Judged::Duplicate,
         Verdict::Conflict => Judged::Conflict,
+        Verdict::Erased => Judged::Rejected(one("paymentId", WAS_ERASED)),
         Verdict::Invalid(details) => Judged::Rejected(details),
         Verdict::Refused { rule, message } => Judged::Rejected(one(&rule, message)),
         Verdict::Deferred => Judged::Rejected(one("line", "could not be processed; send it again")),
