@@ -31,6 +31,7 @@ mod database_trouble;
 mod demo;
 mod descriptors;
 mod disk;
+mod erase;
 mod error_codes;
 mod events;
 mod exports;

@@ -11,7 +11,7 @@ use super::erase_news::erased_among;
 use super::erasures::json;
 use crate::sql::{Params, Row, Sql, Tx, Value, params};
 
-/// A table, read in pages by a key of one or two columns.
+/// A table, read in pages by a key of up to three columns.
 struct Table {
     /// Columns `key`, and perhaps `number`; texts `a`, `b`, `c`, `d`; perhaps `item_type` and `item_id`.
     page: &'static str,
@@ -30,6 +30,8 @@ enum Key {
     Number,
     Text,
     Both,
+    /// A column `kind` before both.
+    Three,
 }
 
 const PLAIN: Table = Table {
@@ -41,7 +43,7 @@ const PLAIN: Table = Table {
     whole: false,
 };
 
-static TABLES: [Table; 14] = [
+static TABLES: [Table; 15] = [
     Table {
         page: "SELECT e.bulk_id AS key, e.line_no AS number, e.line_text AS a, e.details AS b,
                  e.item_id, k.item_type
@@ -111,6 +113,18 @@ static TABLES: [Table; 14] = [
         key: Key::Both,
         ..PLAIN
     },
+    // What was written about a lane is text; what else is configured stays as it is, old or new.
+    Table {
+        page: "SELECT kind, name AS key, version AS number, reason AS a,
+                 CASE WHEN kind = 'lane' THEN body ELSE '' END AS b
+             FROM setting WHERE (kind, name, version) > ($1, $2, $3)
+             ORDER BY kind, name, version LIMIT $4",
+        write: "UPDATE setting SET reason = $4, body = CASE WHEN kind = 'lane' THEN $5 ELSE body END
+             WHERE kind = $1 AND name = $2 AND version = $3",
+        key: Key::Three,
+        texts: &["a", "b"],
+        ..PLAIN
+    },
     Table {
         page: "SELECT bulk_id AS key, file_name AS a FROM bulk
              WHERE bulk_id > $1 ORDER BY bulk_id LIMIT $2",
@@ -164,6 +178,8 @@ fn erased_result() -> Vec<Option<String>> {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Place {
     table: usize,
+    #[serde(default)]
+    kind: String,
     key: String,
     number: i64,
 }
@@ -227,6 +243,7 @@ impl Table {
             Key::Number => params![place.number, limit],
             Key::Text => params![&place.key, limit],
             Key::Both => params![&place.key, place.number, limit],
+            Key::Three => params![&place.kind, &place.key, place.number, limit],
         }
     }
 
@@ -235,6 +252,11 @@ impl Table {
             Key::Number => place.number = last.get("number")?,
             Key::Text => place.key = last.get("key")?,
             Key::Both => {
+                place.key = last.get("key")?;
+                place.number = last.get("number")?;
+            }
+            Key::Three => {
+                place.kind = last.get("kind")?;
                 place.key = last.get("key")?;
                 place.number = last.get("number")?;
             }
@@ -295,6 +317,11 @@ impl Table {
             Key::Number => params![row.get::<i64>("number")?],
             Key::Text => params![row.get::<String>("key")?],
             Key::Both => params![row.get::<String>("key")?, row.get::<i64>("number")?],
+            Key::Three => params![
+                row.get::<String>("kind")?,
+                row.get::<String>("key")?,
+                row.get::<i64>("number")?,
+            ],
         })
     }
 

@@ -3,6 +3,7 @@
 
 mod accounts;
 mod bulks;
+mod erasures;
 mod explained;
 mod feeds;
 mod fill;
