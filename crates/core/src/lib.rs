@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod actor;
+pub mod archive;
 pub mod audit_action;
 pub mod calendar;
 pub mod call_turn;

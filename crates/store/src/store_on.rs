@@ -54,6 +54,33 @@ pub trait Database: Send + Sync + 'static {
 
     /// The share of a lane's hard limit that the gate keeps free.
     fn gate_margin(&self) -> Decimal;
+
+    /// Whether the lines of the archive lie in files of their own, one for each month (`YYYY-MM`), and not in a table
+    /// of the database.
+    const ARCHIVE_APART: bool;
+
+    /// The months that have a file; none where they are not apart.
+    fn archive_months(&self) -> StoreResult<Vec<String>>;
+
+    /// The bytes of these files, if there are any apart.
+    fn archive_bytes(&self) -> StoreResult<Option<u64>>;
+
+    /// None if that month has no file.
+    fn read_archive<T: Send + 'static>(
+        &self,
+        month: String,
+        use_case: Dialogue<T>,
+    ) -> impl Future<Output = StoreResult<Option<T>>> + Send;
+
+    /// One transaction, on the file of a month, which is made if there is none.
+    fn write_archive<T: Send + 'static>(
+        &self,
+        month: String,
+        use_case: Dialogue<T>,
+    ) -> impl Future<Output = StoreResult<T>> + Send;
+
+    /// Gives the space of deleted lines back to the disk; a file without lines goes.
+    fn give_back_archive(&self, month: String) -> impl Future<Output = StoreResult<()>> + Send;
 }
 
 impl<D: Database> StoreOn<D> {

@@ -3,6 +3,7 @@
 
 mod accounts;
 mod amendments;
+mod archive;
 mod attempts;
 mod bulks;
 mod check_services;
@@ -38,6 +39,9 @@ mod timetables;
 
 pub use accounts::{Accounts, AuditEntry, AuditWanted, NewAudit, Total};
 pub use amendments::{Amendment, Amendments, CHANGED_MEANWHILE};
+pub use archive::{
+    Archive, ArchiveSizes, Known, KnownAsked, KnownContent, MoveWanted, Moved, RESTORE_FIRST,
+};
 pub use attempts::{
     Attempts, CallGiven, CallTurn, CallWanted, History, LONGEST_SEND, NewTurn, Past, Settlement,
     StatusMove, Then, Turn, TurnBlock, TurnsWanted, busy_for, disproof,
@@ -132,6 +136,7 @@ pub trait Store:
     + Settings
     + Sessions
     + Accounts
+    + Archive
     + StoreHealth
 {
 }
@@ -162,6 +167,7 @@ impl<T> Store for T where
         + Settings
         + Sessions
         + Accounts
+        + Archive
         + StoreHealth
 {
 }

@@ -762,3 +762,96 @@ BEGIN
     RETURN wanted;
 END
 $$;
+
+-- The archive: items that have ended and are older than hot_days, one packed line of JSON each (core/src/archive.rs), by
+-- type and by the day of their end, in UTC. A partition for each, so that a day is dropped and not deleted.
+CREATE TABLE archived_item (
+    item_type text   COLLATE "C" NOT NULL,
+    day       bigint NOT NULL,
+    item_id   text   COLLATE "C" NOT NULL,
+    line      bytea  NOT NULL,
+    PRIMARY KEY (item_type, day, item_id)
+) PARTITION BY RANGE (item_type, day);
+-- It comes packed.
+ALTER TABLE archived_item ALTER COLUMN line SET STORAGE EXTERNAL;
+
+-- How far each day is, and where it was exported to.
+CREATE TABLE archived_day (
+    item_type   text   COLLATE "C" NOT NULL,
+    day         bigint NOT NULL,
+    state       text   COLLATE "C" NOT NULL
+        CONSTRAINT archived_day_state_known
+        CHECK (state IN ('OPEN', 'CLOSED', 'EXPORTED', 'DROPPED')),
+    file        text,
+    digest      text,
+    exported_at bigint,
+    dropped_at  bigint,
+    PRIMARY KEY (item_type, day)
+);
+
+-- What was moved, by the quarter of an hour of its acceptance: the totals of any date in any zone are what is hot and
+-- what was moved. Kept when a day is dropped.
+CREATE TABLE archived_sum (
+    item_type    text   COLLATE "C" NOT NULL,
+    quarter      bigint NOT NULL,
+    day          bigint NOT NULL,
+    status       text   COLLATE "C" NOT NULL,
+    currency     text   COLLATE "C" NOT NULL,
+    -- The import; empty for none.
+    bulk_id      text   COLLATE "C" NOT NULL,
+    items        bigint NOT NULL,
+    amount_minor bigint NOT NULL,
+    PRIMARY KEY (item_type, quarter, day, status, currency, bulk_id)
+) WITH (fillfactor = 70);
+CREATE INDEX archived_sum_day ON archived_sum (item_type, day);
+CREATE INDEX archived_sum_bulk ON archived_sum (item_type, bulk_id) WHERE bulk_id <> '';
+
+-- The send log of what was moved, for certificates: turns of one lane in one hour, packed. Kept when a day is dropped.
+-- Calls that belong to no item have an empty type.
+CREATE TABLE archived_turns (
+    chunk_id  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    lane      text   COLLATE "C" NOT NULL,
+    hour      bigint NOT NULL,
+    item_type text   COLLATE "C" NOT NULL,
+    day       bigint NOT NULL,
+    turns     bytea  NOT NULL
+);
+CREATE INDEX archived_turns_hour ON archived_turns (lane, hour);
+CREATE INDEX archived_turns_day ON archived_turns (item_type, day);
+
+-- Ids that were archived, for years: the first halves of SHA-256 of type and id, and of the content hash (zeroes once it
+-- was erased). Fixed widths, the widest first: as few bytes as a row can have.
+CREATE TABLE known_item (
+    key     uuid     NOT NULL PRIMARY KEY,
+    content uuid     NOT NULL,
+    day     integer  NOT NULL,
+    status  smallint NOT NULL
+);
+CREATE INDEX known_item_day ON known_item USING brin (day) WITH (pages_per_range = 32, autosummarize = on);
+
+-- Makes the partition of a day, or finds it. With the rights of the owner of the tables, as events do. It is attached
+-- and not created in place: that would keep readers of the whole archive waiting.
+CREATE FUNCTION tg_archive_make(of_type text, of_day bigint) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    part text := 'archived_' || lower(of_type) || '_' || of_day;
+BEGIN
+    IF to_regclass(quote_ident(part)) IS NOT NULL THEN
+        RETURN false;
+    END IF;
+    EXECUTE format('CREATE TABLE %I (LIKE archived_item INCLUDING ALL)', part);
+    EXECUTE format('ALTER TABLE archived_item ATTACH PARTITION %I FOR VALUES FROM (%L, %s) TO (%L, %s)',
+                   part, of_type, of_day, of_type, of_day + 1);
+    RETURN true;
+END
+$$;
+
+CREATE FUNCTION tg_archive_drop(of_type text, of_day bigint) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    part text := 'archived_' || lower(of_type) || '_' || of_day;
+BEGIN
+    EXECUTE format('DROP TABLE IF EXISTS %I', part);
+    RETURN true;
+END
+$$;

@@ -609,3 +609,57 @@ CREATE TABLE event_relay (
     differs_until     INTEGER
 ) STRICT, WITHOUT ROWID;
 INSERT INTO event_relay (one, is_on, fence, leased_until, published) VALUES (1, 0, 0, 0, 0);
+
+-- The archive: items that have ended and are older than hot_days lie in a file for each month beside this one
+-- (sqlite/archive_files.rs). Here is how far each day of a type is, and where it was exported to.
+CREATE TABLE archived_day (
+    item_type   TEXT    NOT NULL,
+    day         INTEGER NOT NULL,
+    state       TEXT    NOT NULL
+        CONSTRAINT archived_day_state_known
+        CHECK (state IN ('OPEN', 'CLOSED', 'EXPORTED', 'DROPPED')),
+    file        TEXT,
+    digest      TEXT,
+    exported_at INTEGER,
+    dropped_at  INTEGER,
+    PRIMARY KEY (item_type, day)
+) STRICT, WITHOUT ROWID;
+
+-- What was moved, by the quarter of an hour of its acceptance: the totals of any date in any zone are what is hot and
+-- what was moved. Kept when a day is dropped.
+CREATE TABLE archived_sum (
+    item_type    TEXT    NOT NULL,
+    quarter      INTEGER NOT NULL,
+    day          INTEGER NOT NULL,
+    status       TEXT    NOT NULL,
+    currency     TEXT    NOT NULL,
+    -- The import; empty for none.
+    bulk_id      TEXT    NOT NULL,
+    items        INTEGER NOT NULL,
+    amount_minor INTEGER NOT NULL,
+    PRIMARY KEY (item_type, quarter, day, status, currency, bulk_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX archived_sum_day ON archived_sum (item_type, day);
+CREATE INDEX archived_sum_bulk ON archived_sum (item_type, bulk_id) WHERE bulk_id <> '';
+
+-- The send log of what was moved, for certificates: turns of one lane in one hour, packed. Kept when a day is dropped.
+-- Calls that belong to no item have an empty type.
+CREATE TABLE archived_turns (
+    chunk_id  INTEGER NOT NULL PRIMARY KEY,
+    lane      TEXT    NOT NULL,
+    hour      INTEGER NOT NULL,
+    item_type TEXT    NOT NULL,
+    day       INTEGER NOT NULL,
+    turns     BLOB    NOT NULL
+) STRICT;
+CREATE INDEX archived_turns_hour ON archived_turns (lane, hour);
+CREATE INDEX archived_turns_day ON archived_turns (item_type, day);
+
+-- Ids that were archived, for years: the first halves of SHA-256 of type and id, and of the content hash (zeroes once it
+-- was erased).
+CREATE TABLE known_item (
+    key     BLOB    NOT NULL PRIMARY KEY,
+    content BLOB    NOT NULL,
+    day     INTEGER NOT NULL,
+    status  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

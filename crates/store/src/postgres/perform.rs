@@ -67,6 +67,37 @@ impl Database for Postgres {
     fn gate_margin(&self) -> Decimal {
         self.gate_margin
     }
+
+    const ARCHIVE_APART: bool = false;
+
+    fn archive_months(&self) -> StoreResult<Vec<String>> {
+        Ok(vec![])
+    }
+
+    fn archive_bytes(&self) -> StoreResult<Option<u64>> {
+        Ok(None)
+    }
+
+    async fn read_archive<T: Send + 'static>(
+        &self,
+        _: String,
+        use_case: Dialogue<T>,
+    ) -> StoreResult<Option<T>> {
+        self.read(Urgency::Normal, use_case).await.map(Some)
+    }
+
+    async fn write_archive<T: Send + 'static>(
+        &self,
+        _: String,
+        use_case: Dialogue<T>,
+    ) -> StoreResult<T> {
+        self.write(Urgency::Normal, use_case).await
+    }
+
+    /// A day that is dropped leaves nothing.
+    async fn give_back_archive(&self, _: String) -> StoreResult<()> {
+        Ok(())
+    }
 }
 
 pub(super) async fn perform<T>(
@@ -180,6 +211,10 @@ impl ToSql for Value {
             // Whatever comes from outside can be stored.
             Self::Text(text) if *ty == Type::TEXT => storable(text).to_sql(ty, out),
             Self::Bytes(bytes) if *ty == Type::BYTEA => bytes.to_sql(ty, out),
+            // 16 of them.
+            Self::Bytes(bytes) if *ty == Type::UUID => bytes.to_sql(&Type::BYTEA, out),
+            Self::Int(number) if *ty == Type::INT4 => i32::try_from(*number)?.to_sql(ty, out),
+            Self::Int(number) if *ty == Type::INT2 => i16::try_from(*number)?.to_sql(ty, out),
             Self::Int(_) | Self::Bool(_) | Self::Text(_) | Self::Bytes(_) => {
                 Err(format!("{} cannot be written as {ty}", self.kind()).into())
             }

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod admit;
+mod archive_files;
 mod attempts;
 mod call_turns;
 mod claim;
@@ -43,6 +44,7 @@ use crate::clock::{Clock, MovableTime};
 use crate::node::{self, Node};
 use crate::store_on::StoreOn;
 use crate::urgency::Urgency;
+use archive_files::ArchiveFiles;
 use error::Failed;
 use fault::Fault;
 use reader::{READERS, Readers};
@@ -80,6 +82,7 @@ pub type SqliteStore = StoreOn<Sqlite>;
 pub struct Sqlite {
     writer: Writer,
     readers: Readers,
+    archive: ArchiveFiles,
     clock: Clock,
     fault: Fault,
     options: SqliteOptions,

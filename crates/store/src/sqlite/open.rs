@@ -11,6 +11,7 @@ use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, ErrorCode};
 use tollgate_core::ports::{StoreError, StoreResult};
 
+use super::archive_files::ArchiveFiles;
 use super::fault::Fault;
 use super::reader::Readers;
 use super::writer::Writer;
@@ -37,6 +38,7 @@ impl SqliteStore {
         let writer = Writer::start(connection, clock.clone(), fault.clone());
         let writer = writer.map_err(|e| explain(&path, e))?;
         Ok(StoreOn(Sqlite {
+            archive: ArchiveFiles::beside(&path),
             writer,
             readers,
             clock,
@@ -64,7 +66,7 @@ fn file_itself(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-fn create(path: &Path) -> io::Result<File> {
+pub(super) fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .create(true)
         .truncate(false)

@@ -61,6 +61,40 @@ impl Database for Sqlite {
     fn gate_margin(&self) -> Decimal {
         self.options.gate_margin
     }
+
+    const ARCHIVE_APART: bool = true;
+
+    fn archive_months(&self) -> StoreResult<Vec<String>> {
+        self.archive.months()
+    }
+
+    fn archive_bytes(&self) -> StoreResult<Option<u64>> {
+        self.archive.bytes().map(Some)
+    }
+
+    async fn read_archive<T: Send + 'static>(
+        &self,
+        month: String,
+        use_case: Dialogue<T>,
+    ) -> StoreResult<Option<T>> {
+        let clock = self.clock.clone();
+        let read = move |c: &Connection| perform(c, &|| clock.now(), use_case);
+        self.archive.read(month, read).await
+    }
+
+    async fn write_archive<T: Send + 'static>(
+        &self,
+        month: String,
+        use_case: Dialogue<T>,
+    ) -> StoreResult<T> {
+        let clock = self.clock.clone();
+        let write = move |c: &Connection| perform(c, &|| clock.now(), use_case);
+        self.archive.write(month, write).await
+    }
+
+    async fn give_back_archive(&self, month: String) -> StoreResult<()> {
+        self.archive.give_back(month).await
+    }
 }
 
 /// Inside the writer's savepoint or a reader's snapshot.

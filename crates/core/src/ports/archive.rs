@@ -1,0 +1,176 @@
+//! The archive: where items go when they have ended and are older than `hot_days`, and what is known of them after
+//! that. Each (item type, day of the end) is a day of its own: it fills, is closed, is exported, and is dropped.
+
+use async_trait::async_trait;
+
+use super::{ListKey, StoreResult};
+use crate::Timestamp;
+use crate::archive::{ArchiveDay, ArchivedItem, DayExport, DayState, DayView};
+use crate::id::{Item, ItemId, ItemType};
+
+/// A refusal to move an item that lies in the archive.
+pub const RESTORE_FIRST: &str =
+    "is in the archive; restore its day first (tollgate archive restore)";
+
+#[async_trait]
+pub trait Archive: Send + Sync {
+    /// Makes room for items of this type that end on these days (partitions on PostgreSQL, nothing on SQLite).
+    /// Returns how many days were made. Repeating it changes nothing.
+    async fn prepare_days(
+        &self,
+        item_type: &ItemType,
+        from: ArchiveDay,
+        to: ArchiveDay,
+    ) -> StoreResult<u64>;
+
+    /// Looks at the next items that were accepted before `wanted.ended_before`, oldest first, and moves those that
+    /// ended before it into the archive: each is in the hot tables or in the archive, never in neither. Left where
+    /// they are: what has not ended, is in doubt, held or dead; what has an open attempt or a flow that runs; what
+    /// was refused in a storm that goes on; what another transaction is working on; what ended on a day that was
+    /// dropped. On SQLite, a crash leaves at most copies in the archive file, which the next call writes again.
+    async fn move_ended(&self, wanted: MoveWanted) -> StoreResult<Moved>;
+
+    /// Moves turns of calls that belong to no item and are older than this into the send log of the archive. Returns
+    /// how many.
+    async fn move_calls(&self, before: Timestamp, at_most: u32) -> StoreResult<u64>;
+
+    /// Nothing that ended before this day will be moved into the archive by a usual move: open days before it are
+    /// closed. Returns how many.
+    async fn close_days(&self, item_type: &ItemType, before: ArchiveDay) -> StoreResult<u64>;
+
+    /// What the archive knows of these items, in their order; none of an item that was never moved. Only types whose
+    /// moves were [`MoveWanted::remembered`] are found.
+    async fn known(&self, asked: Vec<KnownAsked>) -> StoreResult<Vec<Option<Known>>>;
+
+    /// The item as it was moved; none if the archive does not have it, be it that it was never moved or that its day
+    /// was dropped ([`Archive::known`] tells which).
+    async fn archived_item(&self, item: &Item) -> StoreResult<Option<ArchivedItem>>;
+
+    /// One day of a type; none if nothing was ever moved into it.
+    async fn archived_day(
+        &self,
+        item_type: &ItemType,
+        day: ArchiveDay,
+    ) -> StoreResult<Option<DayView>>;
+
+    /// The days of a type, oldest first, after a day.
+    async fn archived_days(
+        &self,
+        item_type: &ItemType,
+        after: Option<ArchiveDay>,
+        limit: u32,
+    ) -> StoreResult<Vec<DayView>>;
+
+    /// The lines of a day in the order of their ids, after an id: each the JSON text of an [`ArchivedItem`].
+    async fn archived_lines(
+        &self,
+        item_type: &ItemType,
+        day: ArchiveDay,
+        after: Option<&ItemId>,
+        limit: u32,
+    ) -> StoreResult<Vec<String>>;
+
+    /// Says that a closed day is in a file. False if it is not closed or exported: something was moved into it, or it
+    /// was dropped.
+    async fn mark_exported(
+        &self,
+        item_type: &ItemType,
+        day: ArchiveDay,
+        export: DayExport,
+    ) -> StoreResult<bool>;
+
+    /// Removes the items of an exported day from the database; sums, turns and what is known of the items stay.
+    /// False if the day is not exported. A crash inside leaves a day that is exported or dropped; repeating a drop of a
+    /// dropped day removes what is left of it and says true.
+    async fn drop_day(&self, item_type: &ItemType, day: ArchiveDay) -> StoreResult<bool>;
+
+    /// For a restore: puts items of one day back into the archive, as a page of it. What is there already stays as it
+    /// is, so repeating it changes nothing. Refused (`Invalid`) while the hot tables have one of the ids, or while the
+    /// day is open, closed or exported and has the id with another line.
+    async fn put_back(
+        &self,
+        item_type: &ItemType,
+        day: ArchiveDay,
+        items: Vec<ArchivedItem>,
+        remembered: bool,
+    ) -> StoreResult<()>;
+
+    /// Ends a restore: sums and turns of the day are made from its lines, and it is closed or, with an export, exported.
+    async fn complete_day(
+        &self,
+        item_type: &ItemType,
+        day: ArchiveDay,
+        export: Option<DayExport>,
+    ) -> StoreResult<()>;
+
+    /// For an erasure: writes these items over the lines that the archive has of them. What has no content hash any
+    /// more is known as erased from then on, whether its line is still in the database or not. Returns how many lines
+    /// were changed.
+    async fn rewrite(&self, items: Vec<ArchivedItem>) -> StoreResult<u64>;
+
+    /// Forgets ids whose items ended before this day, a limited number at a time. Returns how many.
+    async fn forget_known(&self, before: ArchiveDay, at_most: u32) -> StoreResult<u64>;
+
+    /// How large things are, for the metrics.
+    async fn archive_sizes(&self, item_types: &[ItemType]) -> StoreResult<ArchiveSizes>;
+}
+
+#[derive(Debug, Clone)]
+pub struct MoveWanted {
+    pub item_type: ItemType,
+    /// The start of the first day that stays in the hot tables.
+    pub ended_before: Timestamp,
+    /// Where the last call stopped; from the oldest on without it.
+    pub after: Option<ListKey>,
+    /// At most this many items are looked at.
+    pub at_most: u32,
+    /// Whether ids must never be taken again: a row stays of each.
+    pub remembered: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Moved {
+    pub moved: u64,
+    pub looked_at: u64,
+    /// Where to go on; none at the end.
+    pub next: Option<ListKey>,
+}
+
+/// An id, and the content that somebody asks about.
+#[derive(Debug, Clone)]
+pub struct KnownAsked {
+    pub item: Item,
+    /// Of the canonical request, as in [`super::NewRecord`]; empty if it does not matter.
+    pub content_hash: String,
+}
+
+/// What stays of an item for years: enough to never pay it again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    pub day: ArchiveDay,
+    /// The status that it ended with; empty for a word that this release does not know.
+    pub status: String,
+    pub content: KnownContent,
+    pub state: DayState,
+    /// Where the day is, if it was exported.
+    pub export: Option<DayExport>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KnownContent {
+    /// It was taken in with the content that was asked about.
+    Same,
+    Other,
+    /// What it was taken in with was erased.
+    Erased,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ArchiveSizes {
+    /// Bytes of the whole store, the archive included; 0 if it cannot be told.
+    pub store_bytes: u64,
+    /// Of that, bytes of the archive.
+    pub archive_bytes: u64,
+    /// Acceptance of the oldest item in the hot tables, by type.
+    pub oldest_hot: Vec<(ItemType, Timestamp)>,
+}

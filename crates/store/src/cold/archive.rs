@@ -1,0 +1,514 @@
+//! The archive: the move into it, its days, and what is known of ids after that (docs/decisions/0062).
+//!
+//! Where the lines lie is a matter of the database: a table with a partition for each day on PostgreSQL, a file for each
+//! month on SQLite. The statements about them are the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use async_trait::async_trait;
+use tollgate_core::Timestamp;
+use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayExport, DayState, DayView};
+use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
+use tollgate_core::ports::{
+    Archive, ArchiveSizes, Known, KnownAsked, MoveWanted, Moved, StoreError, StoreResult,
+};
+
+use super::archive_lines::{ids_json, item_from, line_of, lines, packed, unpacked};
+use super::archive_move::{next, take_out, write_lines};
+use super::archive_sums::Accounting;
+use super::archive_turns::Turns;
+use super::{archive_days, known};
+use crate::sql::{Dialogue, Row, Sql, Tx, params};
+use crate::store_on::{Database, StoreOn};
+use crate::urgency::Urgency;
+
+/// Lines of a day that are looked at together.
+const PAGE: u32 = 500;
+
+#[async_trait]
+impl<D: Database> Archive for StoreOn<D> {
+    async fn prepare_days(
+        &self,
+        item_type: &ItemType,
+        from: ArchiveDay,
+        to: ArchiveDay,
+    ) -> StoreResult<u64> {
+        const MAKE: &str = "SELECT tg_archive_make($1, $2) AS made";
+        if D::ARCHIVE_APART {
+            return Ok(0);
+        }
+        let mut made = 0;
+        for day in from.number()..=to.number() {
+            let wanted = params![item_type, day];
+            // A transaction for each, so that its locks are short.
+            let is_new = self.write(Urgency::Normal, move |tx| async move {
+                tx.one(MAKE, wanted).await?.get::<bool>("made")
+            });
+            made += u64::from(is_new.await?);
+        }
+        Ok(made)
+    }
+
+    async fn move_ended(&self, wanted: MoveWanted) -> StoreResult<Moved> {
+        let asked = wanted.clone();
+        let found = self
+            .read(move |tx| async move { next(&tx, &asked).await })
+            .await?;
+        let (ids, mut said) = (found.ids, found.said);
+        if ids.is_empty() {
+            return Ok(said);
+        }
+        let copied = if D::ARCHIVE_APART {
+            Some(self.copy_apart(&wanted.item_type, &ids).await?)
+        } else {
+            None
+        };
+        let taken = self.write_as_node(Urgency::Normal, move |tx| async move {
+            take_out(&tx, &wanted, &ids, copied.as_deref()).await
+        });
+        said.moved = taken.await?;
+        Ok(said)
+    }
+
+    async fn move_calls(&self, before: Timestamp, at_most: u32) -> StoreResult<u64> {
+        self.write_as_node(Urgency::Normal, move |tx| async move {
+            move_calls(&tx, before, at_most).await
+        })
+        .await
+    }
+
+    async fn close_days(&self, item_type: &ItemType, before: ArchiveDay) -> StoreResult<u64> {
+        let item_type = item_type.clone();
+        self.write(Urgency::Normal, move |tx| async move {
+            Ok(archive_days::close(&tx, &item_type, before).await)
+        })
+        .await
+    }
+
+    async fn known(&self, asked: Vec<KnownAsked>) -> StoreResult<Vec<Option<Known>>> {
+        self.read(move |tx| async move {
+            let mut answers = Vec::with_capacity(asked.len());
+            for asked in &asked {
+                answers.push(known::known(&tx, asked).await?);
+            }
+            Ok(answers)
+        })
+        .await
+    }
+
+    async fn archived_item(&self, item: &Item) -> StoreResult<Option<ArchivedItem>> {
+        let asked = KnownAsked {
+            item: item.clone(),
+            content_hash: String::new(),
+        };
+        let known = self.known(vec![asked]).await?.into_iter().next().flatten();
+        let line = match known {
+            Some(known) => self.line_on(item, known.day).await?,
+            None => self.line_somewhere(item).await?,
+        };
+        line.as_deref().map(item_from).transpose()
+    }
+
+    async fn archived_day(
+        &self,
+        item_type: &ItemType,
+        day: ArchiveDay,
+    ) -> StoreResult<Option<DayView>> {
+        let item_type = item_type.clone();
+        self.read(move |tx| async move { archive_days::view(&tx, &item_type, day).await })
+            .await
+    }
+
+    async fn archived_days(
+        &self,
+        item_type: &ItemType,
+        after: Option<ArchiveDay>,
+        limit: u32,
+    ) -> StoreResult<Vec<DayView>> {
+        let item_type = item_type.clone();
+        self.read(move |tx| async move { archive_days::views(&tx, &item_type, after, limit).await })
+            .await
+    }
+
+    async fn archived_lines(
+        &self,
+        item_type: &ItemType,
+        day: ArchiveDay,
+        after: Option<&ItemId>,
+        limit: u32,
+    ) -> StoreResult<Vec<String>> {
+        const LINES: &str = "SELECT line FROM archived_item
+             WHERE item_type = $1 AND day = $2 AND item_id > $3 ORDER BY item_id LIMIT $4";
+        let after = after.map_or("", ItemId::as_str);
+        let wanted = params![item_type, day.number(), after, limit];
+        let read = self.read_archive(day, move |tx| async move {
+            tx.rows(LINES, wanted).await.iter().map(line_from).collect()
+        });
+        Ok(read.await?.unwrap_or_default())
+    }
+
+    async fn mark_exported(
+        &self,
+        item_type: &ItemType,
+        day: ArchiveDay,
+        export: DayExport,
+    ) -> StoreResult<bool> {
+        let item_type = item_type.clone();
+        self.write(Urgency::Normal, move |tx| async move {
+            Ok(archive_days::mark(&tx, &item_type, day, &export).await)
+        })
+        .await
+    }
+
+    async fn drop_day(&self, item_type: &ItemType, day: ArchiveDay) -> StoreResult<bool> {
+        let kind = item_type.clone();
+        let dropped = self.write(Urgency::Normal, move |tx| async move {
+            drop_day(&tx, &kind, day, D::ARCHIVE_APART).await
+        });
+        let dropped = dropped.await?;
+        if dropped && D::ARCHIVE_APART {
+            self.delete_lines(item_type, day).await?;
+        }
+        Ok(dropped)
+    }
+
+    async fn put_back(
+        &self,
+        item_type: &ItemType,
+        day: ArchiveDay,
+        items: Vec<ArchivedItem>,
+        remembered: bool,
+    ) -> StoreResult<()> {
+        check_page(item_type, day, &items)?;
+        self.prepare_days(item_type, day, day).await?;
+        let (kind, page) = (item_type.clone(), items.clone());
+        self.read(move |tx| async move { check_hot(&tx, &kind, &page).await })
+            .await?;
+        let page = items.clone();
+        self.write_archive(day, move |tx| async move { put_lines(&tx, &page).await })
+            .await?;
+        let kind = item_type.clone();
+        self.write(Urgency::Normal, move |tx| async move {
+            archive_days::restoring(&tx, &kind, day).await;
+            if remembered {
+                known::remember(&tx, &items).await;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn complete_day(
+        &self,
+        item_type: &ItemType,
+        day: ArchiveDay,
+        export: Option<DayExport>,
+    ) -> StoreResult<()> {
+        let mut accounting = Accounting::default();
+        let mut after: Option<ItemId> = None;
+        loop {
+            let page = self.archived_lines(item_type, day, after.as_ref(), PAGE);
+            let page = page.await?;
+            let Some(last) = page.last() else {
+                break;
+            };
+            after = Some(item_from(last)?.id);
+            for line in &page {
+                accounting.add(&item_from(line)?);
+            }
+        }
+        let item_type = item_type.clone();
+        self.write(Urgency::Normal, move |tx| async move {
+            archive_days::restoring(&tx, &item_type, day).await;
+            archive_days::held(&tx, &item_type, day).await?;
+            archive_days::unaccount(&tx, &item_type, day).await;
+            accounting.write(&tx, &item_type).await;
+            archive_days::restored(&tx, &item_type, day, export.as_ref()).await;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn rewrite(&self, items: Vec<ArchivedItem>) -> StoreResult<u64> {
+        let mut by_day: BTreeMap<ArchiveDay, Vec<ArchivedItem>> = BTreeMap::new();
+        for item in &items {
+            by_day.entry(item.day()).or_default().push(item.clone());
+        }
+        let mut changed = 0;
+        for (day, page) in by_day {
+            if D::ARCHIVE_APART && !self.0.archive_months()?.contains(&day.month()) {
+                continue;
+            }
+            let rewrite = move |tx: Tx| async move { rewrite_lines(&tx, &page).await };
+            changed += self.write_archive(day, rewrite).await?;
+        }
+        let erased = items.iter().filter(|item| item.content_hash.is_none());
+        let erased: Vec<Item> = erased.map(ArchivedItem::item).collect();
+        self.write(Urgency::Normal, move |tx| async move {
+            known::erase(&tx, &erased).await;
+            Ok(())
+        })
+        .await?;
+        Ok(changed)
+    }
+
+    async fn forget_known(&self, before: ArchiveDay, at_most: u32) -> StoreResult<u64> {
+        self.write(Urgency::Normal, move |tx| async move {
+            Ok(known::forget(&tx, before, at_most).await)
+        })
+        .await
+    }
+
+    async fn archive_sizes(&self, item_types: &[ItemType]) -> StoreResult<ArchiveSizes> {
+        let types = item_types.to_vec();
+        let read = self.read(move |tx| async move { sizes(&tx, &types).await });
+        let mut sizes = read.await?;
+        if let Some(apart) = self.0.archive_bytes()? {
+            sizes.archive_bytes = apart;
+            sizes.store_bytes += apart;
+        }
+        Ok(sizes)
+    }
+}
+
+impl<D: Database> StoreOn<D> {
+    /// None if there is nothing of that month.
+    async fn read_archive<T, F>(
+        &self,
+        day: ArchiveDay,
+        use_case: impl FnOnce(Tx) -> F,
+    ) -> StoreResult<Option<T>>
+    where
+        T: Send + 'static,
+        F: Future<Output = StoreResult<T>> + Send + 'static,
+    {
+        self.0
+            .read_archive(day.month(), Dialogue::with(use_case))
+            .await
+    }
+
+    async fn write_archive<T, F>(
+        &self,
+        day: ArchiveDay,
+        use_case: impl FnOnce(Tx) -> F,
+    ) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = StoreResult<T>> + Send + 'static,
+    {
+        self.0
+            .write_archive(day.month(), Dialogue::with(use_case))
+            .await
+    }
+
+    /// Copies items into the files of their months. They stay where they are.
+    async fn copy_apart(
+        &self,
+        item_type: &ItemType,
+        ids: &[ItemId],
+    ) -> StoreResult<Vec<ArchivedItem>> {
+        let (kind, ids) = (item_type.clone(), ids_json(ids.iter())?);
+        let read = self.read(move |tx| async move { lines(&tx, &kind, &ids).await });
+        let items = read.await?;
+        let days: BTreeSet<ArchiveDay> = items.iter().map(ArchivedItem::day).collect();
+        for day in days {
+            let of_day = items.iter().filter(|item| item.day() == day);
+            let of_day: Vec<ArchivedItem> = of_day.cloned().collect();
+            let copy = move |tx: Tx| async move { write_lines(&tx, &of_day).await };
+            self.write_archive(day, copy).await?;
+        }
+        Ok(items)
+    }
+
+    async fn line_on(&self, item: &Item, day: ArchiveDay) -> StoreResult<Option<String>> {
+        const LINE: &str = "SELECT line FROM archived_item
+             WHERE item_type = $1 AND day = $2 AND item_id = $3";
+        let wanted = params![&item.item_type, day.number(), &item.id];
+        let read = self.read_archive(day, move |tx| async move {
+            tx.row(LINE, wanted)
+                .await
+                .as_ref()
+                .map(line_from)
+                .transpose()
+        });
+        Ok(read.await?.flatten())
+    }
+
+    /// For types of which no row stays: day by day, the newest first.
+    async fn line_somewhere(&self, item: &Item) -> StoreResult<Option<String>> {
+        const DAYS: &str = "SELECT day FROM archived_day
+             WHERE item_type = $1 AND state <> 'DROPPED' ORDER BY day DESC";
+        let wanted = params![&item.item_type];
+        let days = self.read(move |tx| async move {
+            let rows = tx.rows(DAYS, wanted).await;
+            rows.iter()
+                .map(|row| known::day_from(row, "day"))
+                .collect::<StoreResult<Vec<_>>>()
+        });
+        for day in days.await? {
+            if let Some(line) = self.line_on(item, day).await? {
+                return Ok(Some(line));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A few at a time, and the file goes with its last line.
+    async fn delete_lines(&self, item_type: &ItemType, day: ArchiveDay) -> StoreResult<()> {
+        const DELETE: Sql = Sql::each(
+            "DELETE FROM archived_item WHERE rowid IN (SELECT rowid FROM archived_item
+                 WHERE item_type = $1 AND day = $2 LIMIT $3)",
+            "DELETE FROM archived_item WHERE item_type = $1 AND day = $2 AND $3 > 0",
+        );
+        if !self.0.archive_months()?.contains(&day.month()) {
+            return Ok(());
+        }
+        loop {
+            let wanted = params![item_type, day.number(), PAGE];
+            let delete = move |tx: Tx| async move { Ok(tx.execute(DELETE, wanted).await) };
+            if self.write_archive(day, delete).await? < u64::from(PAGE) {
+                break;
+            }
+        }
+        self.0.give_back_archive(day.month()).await
+    }
+}
+
+fn line_from(row: &Row) -> StoreResult<String> {
+    unpacked(&row.get::<Vec<u8>>("line")?)
+}
+
+/// Calls without an item have nothing but their turn.
+async fn move_calls(tx: &Tx, before: Timestamp, at_most: u32) -> StoreResult<u64> {
+    const CALLS: &str = "SELECT attempt_id, lane, turn_at FROM attempt
+         WHERE item_type = '' AND item_id = '' ORDER BY attempt_id LIMIT $1";
+    const DELETE: &str = "DELETE FROM attempt WHERE attempt_id = $1";
+    let mut turns = Turns::default();
+    let mut moved = vec![];
+    for row in tx.rows(CALLS, params![at_most]).await {
+        let at: Timestamp = row.get("turn_at")?;
+        if at < before {
+            turns.add(
+                &row.get::<LaneName>("lane")?,
+                at,
+                ArchiveDay::of(at).number(),
+            );
+            moved.push(params![row.get::<i64>("attempt_id")?]);
+        }
+    }
+    turns.write(tx, &ItemType::new("")).await;
+    Ok(tx.execute_each(DELETE, moved).await)
+}
+
+async fn drop_day(
+    tx: &Tx,
+    item_type: &ItemType,
+    day: ArchiveDay,
+    apart: bool,
+) -> StoreResult<bool> {
+    const DROP: &str = "SELECT tg_archive_drop($1, $2) AS dropped";
+    let state = archive_days::held(tx, item_type, day).await?;
+    if !matches!(state, Some(DayState::Exported | DayState::Dropped)) {
+        return Ok(false);
+    }
+    archive_days::dropped(tx, item_type, day).await;
+    if !apart {
+        tx.one(DROP, params![item_type, day.number()]).await?;
+    }
+    Ok(true)
+}
+
+/// What a restore brings must be of the day that is restored.
+fn check_page(item_type: &ItemType, day: ArchiveDay, items: &[ArchivedItem]) -> StoreResult<()> {
+    for item in items {
+        if item.item_type != *item_type || item.day() != day {
+            let (name, its) = (item.item(), item.day());
+            return Err(StoreError::Invalid(format!(
+                "{name} ended on {its} and cannot be restored as a {item_type} of {day}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+async fn check_hot(tx: &Tx, item_type: &ItemType, items: &[ArchivedItem]) -> StoreResult<()> {
+    const HOT: Sql = Sql::each(
+        "SELECT q.item_id FROM json_each($2) w
+         CROSS JOIN item_queue q ON q.item_type = $1 AND q.item_id = w.value LIMIT 1",
+        "SELECT q.item_id FROM item_queue q WHERE q.item_type = $1
+           AND q.item_id IN (SELECT json_array_elements_text(CAST(CAST($2 AS text) AS json)))
+         LIMIT 1",
+    );
+    let ids = ids_json(items.iter().map(|item| &item.id))?;
+    match tx.row(HOT, params![item_type, ids]).await {
+        None => Ok(()),
+        Some(row) => Err(StoreError::Invalid(format!(
+            "{item_type}/{} is in the store already and not archived; a restore changes nothing of it",
+            row.get::<ItemId>("item_id")?
+        ))),
+    }
+}
+
+/// What is there stays; another line under the same id is refused.
+async fn put_lines(tx: &Tx, items: &[ArchivedItem]) -> StoreResult<()> {
+    const PUT: &str = "INSERT INTO archived_item (item_type, day, item_id, line)
+         VALUES ($1, $2, $3, $4) ON CONFLICT (item_type, day, item_id) DO NOTHING";
+    const THERE: &str = "SELECT line FROM archived_item
+         WHERE item_type = $1 AND day = $2 AND item_id = $3";
+    for item in items {
+        let key = params![&item.item_type, item.day().number(), &item.id];
+        let Some(row) = tx.row(THERE, key).await else {
+            let day = item.day().number();
+            tx.execute(PUT, params![&item.item_type, day, &item.id, packed(item)?])
+                .await;
+            continue;
+        };
+        if line_from(&row)? != line_of(item)? {
+            let name = item.item();
+            return Err(StoreError::Invalid(format!(
+                "{name} is in the archive already, with another line; it stays as it is"
+            )));
+        }
+    }
+    Ok(())
+}
+
+async fn rewrite_lines(tx: &Tx, items: &[ArchivedItem]) -> StoreResult<u64> {
+    const REWRITE: &str = "UPDATE archived_item SET line = $4
+         WHERE item_type = $1 AND day = $2 AND item_id = $3";
+    let mut rows = vec![];
+    for item in items {
+        let day = item.day().number();
+        rows.push(params![&item.item_type, day, &item.id, packed(item)?]);
+    }
+    Ok(tx.execute_each(REWRITE, rows).await)
+}
+
+async fn sizes(tx: &Tx, item_types: &[ItemType]) -> StoreResult<ArchiveSizes> {
+    const BYTES: Sql = Sql::each(
+        "SELECT c.page_count * s.page_size AS store_bytes, 0 AS archive_bytes
+         FROM pragma_page_count() c, pragma_page_size() s",
+        "SELECT pg_database_size(current_database()) AS store_bytes,
+                coalesce((SELECT sum(pg_total_relation_size(inhrelid)) FROM pg_inherits
+                 WHERE inhparent = CAST('archived_item' AS regclass)), 0)::bigint AS archive_bytes",
+    );
+    const OLDEST: Sql = Sql::each(
+        "SELECT created_at FROM item_queue INDEXED BY item_queue_created
+         WHERE item_type = $1 ORDER BY created_at LIMIT 1",
+        "SELECT created_at FROM item_body WHERE item_type = $1 ORDER BY created_at LIMIT 1",
+    );
+    let bytes = tx.one(BYTES, params![]).await?;
+    let mut sizes = ArchiveSizes {
+        store_bytes: bytes.get("store_bytes")?,
+        archive_bytes: bytes.get("archive_bytes")?,
+        ..ArchiveSizes::default()
+    };
+    for item_type in item_types {
+        if let Some(row) = tx.row(OLDEST, params![item_type]).await {
+            sizes
+                .oldest_hot
+                .push((item_type.clone(), row.get("created_at")?));
+        }
+    }
+    Ok(sizes)
+}

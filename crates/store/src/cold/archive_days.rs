@@ -1,0 +1,152 @@
+//! The days of the archive: how far each is, what it holds, and where it was exported to.
+
+use std::collections::BTreeSet;
+
+use tollgate_core::archive::{ArchiveDay, DayExport, DayState, DaySum, DayView};
+use tollgate_core::id::ItemType;
+use tollgate_core::ports::StoreResult;
+
+use super::known::{day_from, export_from};
+use crate::sql::{Row, Sql, Tx, params};
+
+/// Items are moved into these days: what was exported of them is not all of them any more.
+pub(super) async fn opened(tx: &Tx, item_type: &ItemType, days: &BTreeSet<ArchiveDay>) {
+    const OPEN: &str = "INSERT INTO archived_day (item_type, day, state) VALUES ($1, $2, 'OPEN')
+         ON CONFLICT (item_type, day) DO UPDATE
+         SET state = 'OPEN', file = NULL, digest = NULL, exported_at = NULL
+         WHERE archived_day.state IN ('CLOSED', 'EXPORTED')";
+    let days = days.iter().map(|day| params![item_type, day.number()]);
+    tx.execute_each(OPEN, days.collect()).await;
+}
+
+pub(super) async fn close(tx: &Tx, item_type: &ItemType, before: ArchiveDay) -> u64 {
+    const CLOSE: &str = "UPDATE archived_day SET state = 'CLOSED'
+         WHERE item_type = $1 AND day < $2 AND state = 'OPEN'";
+    tx.execute(CLOSE, params![item_type, before.number()]).await
+}
+
+pub(super) async fn view(
+    tx: &Tx,
+    item_type: &ItemType,
+    day: ArchiveDay,
+) -> StoreResult<Option<DayView>> {
+    let after = Some(day.before(1));
+    let found = views(tx, item_type, after, 1).await?.into_iter().next();
+    Ok(found.filter(|view| view.day == day))
+}
+
+pub(super) async fn views(
+    tx: &Tx,
+    item_type: &ItemType,
+    after: Option<ArchiveDay>,
+    limit: u32,
+) -> StoreResult<Vec<DayView>> {
+    const DAYS: &str = "SELECT day, state, file, digest, exported_at, dropped_at FROM archived_day
+         WHERE item_type = $1 AND day > $2 ORDER BY day LIMIT $3";
+    let after = after.map_or(i64::MIN, ArchiveDay::number);
+    let rows = tx.rows(DAYS, params![item_type, after, limit]).await;
+    let mut views = vec![];
+    for row in &rows {
+        let day = day_from(row, "day")?;
+        views.push(DayView {
+            item_type: item_type.clone(),
+            day,
+            state: row.word("state", DayState::parse)?,
+            sums: sums(tx, item_type, day).await?,
+            export: export_from(row)?,
+            dropped_at: row.get("dropped_at")?,
+        });
+    }
+    Ok(views)
+}
+
+async fn sums(tx: &Tx, item_type: &ItemType, day: ArchiveDay) -> StoreResult<Vec<DaySum>> {
+    const SUMS: Sql = Sql::each(
+        "SELECT status, currency, sum(items) AS n, sum(amount_minor) AS amount
+         FROM archived_sum INDEXED BY archived_sum_day
+         WHERE item_type = $1 AND day = $2 GROUP BY status, currency ORDER BY status, currency",
+        "SELECT status, currency, sum(items)::bigint AS n, sum(amount_minor)::bigint AS amount
+         FROM archived_sum
+         WHERE item_type = $1 AND day = $2 GROUP BY status, currency ORDER BY status, currency",
+    );
+    let rows = tx.rows(SUMS, params![item_type, day.number()]).await;
+    let sum = |row: &Row| {
+        Ok(DaySum {
+            status: row.get("status")?,
+            currency: row.get("currency")?,
+            count: row.get("n")?,
+            amount_minor: row.get("amount")?,
+        })
+    };
+    rows.iter().map(sum).collect()
+}
+
+/// The state of a day, which nobody changes until the transaction ends.
+pub(super) async fn held(
+    tx: &Tx,
+    item_type: &ItemType,
+    day: ArchiveDay,
+) -> StoreResult<Option<DayState>> {
+    const STATE: &str = "SELECT state FROM archived_day WHERE item_type = $1 AND day = $2";
+    let row = tx.locked_row(STATE, params![item_type, day.number()]).await;
+    row.map(|row| row.word("state", DayState::parse))
+        .transpose()
+}
+
+pub(super) async fn mark(
+    tx: &Tx,
+    item_type: &ItemType,
+    day: ArchiveDay,
+    export: &DayExport,
+) -> bool {
+    const MARK: &str = "UPDATE archived_day
+         SET state = 'EXPORTED', file = $3, digest = $4, exported_at = $5
+         WHERE item_type = $1 AND day = $2 AND state IN ('CLOSED', 'EXPORTED')";
+    let marked = params![
+        item_type,
+        day.number(),
+        &export.file,
+        &export.digest,
+        export.at
+    ];
+    tx.execute(MARK, marked).await == 1
+}
+
+pub(super) async fn dropped(tx: &Tx, item_type: &ItemType, day: ArchiveDay) {
+    const DROP: &str = "UPDATE archived_day SET state = 'DROPPED', dropped_at = tg_now()
+         WHERE item_type = $1 AND day = $2 AND state = 'EXPORTED'";
+    tx.execute(DROP, params![item_type, day.number()]).await;
+}
+
+/// A restore has begun: until it is complete the day counts as dropped.
+pub(super) async fn restoring(tx: &Tx, item_type: &ItemType, day: ArchiveDay) {
+    const BEGIN: &str = "INSERT INTO archived_day (item_type, day, state)
+         VALUES ($1, $2, 'DROPPED') ON CONFLICT (item_type, day) DO NOTHING";
+    tx.execute(BEGIN, params![item_type, day.number()]).await;
+}
+
+pub(super) async fn restored(
+    tx: &Tx,
+    item_type: &ItemType,
+    day: ArchiveDay,
+    export: Option<&DayExport>,
+) {
+    const END: &str = "UPDATE archived_day SET state = $3, file = $4, digest = $5,
+             exported_at = $6, dropped_at = NULL
+         WHERE item_type = $1 AND day = $2";
+    let state = export.map_or(DayState::Closed, |_| DayState::Exported);
+    let file = export.map(|export| export.file.as_str());
+    let digest = export.map(|export| export.digest.as_str());
+    let at = export.map(|export| export.at);
+    let ended = params![item_type, day.number(), state.as_str(), file, digest, at];
+    tx.execute(END, ended).await;
+}
+
+/// Sums and turns of a day, which are made anew from its lines.
+pub(super) async fn unaccount(tx: &Tx, item_type: &ItemType, day: ArchiveDay) {
+    const SUMS: &str = "DELETE FROM archived_sum WHERE item_type = $1 AND day = $2";
+    const TURNS: &str = "DELETE FROM archived_turns WHERE item_type = $1 AND day = $2";
+    for sql in [SUMS, TURNS] {
+        tx.execute(sql, params![item_type, day.number()]).await;
+    }
+}
