@@ -9,8 +9,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
-use crate::id::{Item, ItemId, ItemType, LaneName};
+use crate::id::{BatchId, Item, ItemId, ItemType, LaneName};
 use crate::money::Currency;
+use crate::ports::AuditEntry;
 
 /// Of the lines that this release writes. A change that older readers would misread gets another number.
 pub const LINE_SCHEMA: u32 = 1;
@@ -166,6 +167,22 @@ pub struct ArchivedItem {
 impl ArchivedItem {
     pub fn item(&self) -> Item {
         Item::new(&self.item_type, &self.id)
+    }
+
+    /// Its audit trail, as the log would show it, oldest first.
+    pub fn audit_entries(&self) -> Vec<AuditEntry> {
+        let entry = |entry: &ArchivedAudit| AuditEntry {
+            id: entry.audit_id,
+            at: entry.at,
+            batch: entry.batch_id.as_deref().map(BatchId::new),
+            item: Some(self.item()),
+            action: entry.action.clone(),
+            status_before: entry.status_before.clone(),
+            status_after: entry.status_after.clone(),
+            actor: entry.actor.clone(),
+            detail: entry.detail.clone(),
+        };
+        self.audit.iter().map(entry).collect()
     }
 
     /// The day that it lies in.

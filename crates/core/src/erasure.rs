@@ -3,8 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Timestamp;
 use crate::account::replaced_in;
-use crate::id::{Item, ItemType};
+use crate::archive::ArchivedItem;
+use crate::id::{Item, ItemId, ItemType};
 use crate::item::QueueStatus;
 use crate::ports::IN_DOUBT;
 
@@ -19,6 +21,34 @@ const PENDING: &str = "PENDING";
 
 /// Of a body of this type, what stays. What it does not know goes.
 pub type EraseBody = fn(&ItemType, &str) -> String;
+
+/// What a domain knows of its bodies.
+#[derive(Debug, Clone, Copy)]
+pub struct BodyRules {
+    pub erase: EraseBody,
+    /// Whether an item of this type with this body is of this account.
+    pub is_of: fn(&ItemType, &str, &str) -> bool,
+    /// The payment that a notification with this body is about.
+    pub payment: fn(&str) -> Option<ItemId>,
+}
+
+/// An item of the archive without a person's data, as its line is written again. Erasing it again changes nothing.
+pub fn erase_archived(item: &mut ArchivedItem, at: Timestamp, erase: EraseBody) {
+    let is_listed = item.counted || item.by_owner;
+    item.owner = is_listed.then(String::new);
+    (item.duplicate_key, item.last_error) = (None, None);
+    item.content_hash = None;
+    item.body = item
+        .body
+        .as_deref()
+        .map(|body| erase(&item.item_type, body));
+    item.erased_at.get_or_insert(at);
+    let attempts = item.attempts.iter_mut().map(|attempt| &mut attempt.detail);
+    let audit = item.audit.iter_mut().map(|entry| &mut entry.detail);
+    for detail in attempts.chain(audit).filter(|detail| !detail.is_empty()) {
+        ERASED.clone_into(detail);
+    }
+}
 
 pub fn is_erased(content_hash: &str) -> bool {
     content_hash == ERASED_HASH
@@ -154,7 +184,6 @@ pub fn without(text: &str, account: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::ItemId;
 
     fn ended() -> Erasable {
         Erasable {

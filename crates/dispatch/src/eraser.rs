@@ -1,11 +1,13 @@
 //! Works erasures off, a few rows in a transaction and at a pace that leaves the store to the gate. Each piece notes
 //! where it stands, so whoever starts next goes on from there; two at once do not hurt.
 
+mod archive;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tollgate_core::erasure::{EraseBody, ErasureStage};
+use tollgate_core::erasure::{BodyRules, ErasureStage};
 use tollgate_core::id::Item;
 use tollgate_core::ports::{ErasureProgress, ErasureView, Purged, Store, StoreError, StoreResult};
 
@@ -23,7 +25,7 @@ const REST: Duration = Duration::from_millis(5);
 
 pub struct Eraser {
     store: Arc<dyn Store>,
-    body: EraseBody,
+    rules: BodyRules,
 }
 
 impl std::fmt::Debug for Eraser {
@@ -33,9 +35,8 @@ impl std::fmt::Debug for Eraser {
 }
 
 impl Eraser {
-    /// `body`: what stays of a body.
-    pub fn new(store: Arc<dyn Store>, body: EraseBody) -> Self {
-        Self { store, body }
+    pub fn new(store: Arc<dyn Store>, rules: BodyRules) -> Self {
+        Self { store, rules }
     }
 
     /// Until told to stop. A piece that is cut off has done nothing.
@@ -57,7 +58,9 @@ impl Eraser {
                 ErasureStage::Customer => self.store.erase_customer(&erasure.id).await?,
                 ErasureStage::Notifications => self.news(&erasure).await?,
                 ErasureStage::Texts => self.texts(&erasure).await?,
-                ErasureStage::Archive | ErasureStage::Files => {}
+                ErasureStage::Archive => self.archive(&erasure).await?,
+                // Files are written again by whoever writes them.
+                ErasureStage::Files => {}
                 ErasureStage::Purge | ErasureStage::Done => {
                     let purged = self.store.purge().await?;
                     self.end(&erasure, purged).await?;
@@ -89,7 +92,7 @@ impl Eraser {
             for some in found.chunks(ITEMS_AT_ONCE) {
                 let erased = self
                     .store
-                    .erase_items(&erasure.id, some.to_vec(), self.body);
+                    .erase_items(&erasure.id, some.to_vec(), self.rules.erase);
                 erased.await?;
                 tokio::time::sleep(REST).await;
             }
@@ -99,7 +102,7 @@ impl Eraser {
 
     async fn news(&self, erasure: &ErasureView) -> StoreResult<()> {
         while (self.store)
-            .erase_news(&erasure.id, ROWS_AT_ONCE, self.body)
+            .erase_news(&erasure.id, ROWS_AT_ONCE, self.rules.erase)
             .await?
         {
             tokio::time::sleep(REST).await;

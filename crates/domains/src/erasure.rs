@@ -2,13 +2,38 @@
 //! a later release may add, until it is named here.
 
 use serde_json::{Map, Value, json};
-use tollgate_core::erasure::ERASED;
-use tollgate_core::id::ItemType;
+use tollgate_core::erasure::{BodyRules, ERASED};
+use tollgate_core::id::{ItemId, ItemType};
 
 use crate::{invoices, notifications, payments};
 
+/// What an erasure asks about bodies.
+pub const RULES: BodyRules = BodyRules {
+    erase: erased_body,
+    is_of: is_of_account,
+    payment: payment_of_notification,
+};
+
+/// Debtor, creditor or customer.
+fn is_of_account(item_type: &ItemType, body: &str, account: &str) -> bool {
+    let Ok(body) = serde_json::from_str::<Value>(body) else {
+        return false;
+    };
+    if *item_type == payments::item_type() {
+        let parties = [&body["debtor"], &body["creditor"]];
+        return parties.iter().any(|party| party["account"] == account);
+    }
+    *item_type == invoices::item_type() && body["customerId"] == account
+}
+
+fn payment_of_notification(body: &str) -> Option<ItemId> {
+    let context: Value = serde_json::from_str(body).ok()?;
+    let message: Value = serde_json::from_str(context["body"].as_str()?).ok()?;
+    message["data"]["paymentId"].as_str().map(ItemId::new)
+}
+
 /// A body without a person's data: readable as before. Erasing it again changes nothing.
-pub fn erased_body(item_type: &ItemType, body: &str) -> String {
+fn erased_body(item_type: &ItemType, body: &str) -> String {
     let Ok(Value::Object(body)) = serde_json::from_str(body) else {
         return "{}".to_owned();
     };

@@ -1,6 +1,7 @@
 //! One folder per domain: its requests, flows, steps and wire format.
 //! No SQL, no engine, no runtime: the outside is reached through the ports of `core`.
 
+pub mod archived;
 mod digest;
 pub mod erasure;
 mod fields;

@@ -57,6 +57,13 @@ pub(crate) async fn preview(store: &Arc<dyn Store>, wish: &ErasureWish) -> Store
         }
         after = Some(last);
     }
+    if let (ErasureWish::Item(item), 0, 0) = (wish, preview.count, preview.left_out) {
+        let archived = store.archived_item(item).await?;
+        if archived.is_some_and(|it| it.content_hash.is_some()) {
+            digest.update(item.to_string());
+            preview.take(item.clone());
+        }
+    }
     preview.digest = hex::encode(digest.finalize());
     Ok(preview)
 }

@@ -12,7 +12,7 @@ use tollgate_core::ports::{Engine, Store};
 use tollgate_dispatch::{
     CheckRetention, ChunkFlow, Eraser, Feeder, Gate, JobRunner, Planner, Reconciler, Sweeper, Wake,
 };
-use tollgate_domains::erasure::erased_body;
+use tollgate_domains::erasure;
 use tollgate_domains::invoices::{self, Billing, InvoiceBulkInitFlow};
 use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
 use tollgate_domains::payments::{self, Intake};
@@ -66,7 +66,7 @@ impl Services<'_> {
         let retention = CheckRetention::new(Arc::clone(store), config.status_check.retention());
         running.spawn(retention.run(stopped.clone()));
         running.spawn(self.job_runner().run(stopped.clone()));
-        let eraser = Eraser::new(Arc::clone(store), erased_body);
+        let eraser = Eraser::new(Arc::clone(store), erasure::RULES);
         running.spawn(eraser.run(stopped.clone()));
         let (billing, pause) = (Arc::clone(&self.billing), every(config.invoices.sweep_secs));
         running.spawn(providers::run_sweep(billing, pause, stopped.clone()));

@@ -173,10 +173,11 @@ pub(super) fn placed(admission: &Admission) -> Placed {
     match admission {
         Admission::New(placed) | Admission::Repeat(placed) => placed.clone(),
         Admission::Conflict
-        | Admission::Erased
         | Admission::Refused(_)
         | Admission::RefusedBy { .. }
-        | Admission::Cancelled => {
+        | Admission::Cancelled
+        | Admission::Archived
+        | Admission::Erased => {
             panic!("not placed: {admission:?}")
         }
     }

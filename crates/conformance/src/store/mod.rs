@@ -6,6 +6,7 @@
 pub mod accounts;
 pub mod admit;
 pub mod amendments;
+pub mod archive;
 pub mod attempts;
 pub mod bulks;
 pub mod calendars;
@@ -589,6 +590,19 @@ macro_rules! store_cases {
             the_audit_log_goes_page_by_page_by_item_by_actor_and_by_action
             the_audit_log_is_narrowed_to_people_and_to_a_stretch_of_time
             all_entries_of_an_action_are_found_however_many_others_there_are
+        }
+        $crate::store_case_module! { $new, archive,
+            an_ended_item_moves_with_its_attempts_and_audit_and_is_found_as_before
+            only_what_has_ended_and_nothing_refers_to_moves
+            an_archived_id_is_never_taken_in_again
+            an_id_that_is_moved_while_it_is_admitted_again_is_new_for_nobody
+            totals_and_certificates_of_any_day_are_unchanged_by_archiving
+            turns_of_calls_stay_in_the_certificate_when_they_are_old
+            a_day_is_closed_exported_dropped_and_restored_line_by_line
+            a_restore_changes_nothing_that_is_there
+            what_is_erased_from_the_archive_is_known_as_erased
+            an_item_of_a_lane_in_a_storm_or_of_a_dropped_day_stays_hot
+            nothing_moves_that_a_sender_of_an_older_claim_still_works_on
         }
         $crate::store_case_module! { $new, seed_views,
             the_queue_is_read_as_payment_exec_queue

@@ -13,7 +13,8 @@ pub trait Accounts: Send + Sync {
     /// Every item of a type accepted in `[from, to)`, in exactly one bucket: by status and currency. A request
     /// that is not planned yet counts as INITIALIZING, by when it was accepted. So do the lines of a file that
     /// are not judged yet: nobody has read their amounts, so they count without one, as XXX (no currency).
-    /// What is held and not in doubt counts as HELD, whatever its status.
+    /// What is held and not in doubt counts as HELD, whatever its status. Archiving changes no total of whole quarters
+    /// of an hour.
     async fn totals(
         &self,
         item_type: &ItemType,

@@ -87,7 +87,7 @@ pub trait Archive: Send + Sync {
     /// For a restore: puts items of one day back into the archive, as a page of it. What is there already stays as it
     /// is, so repeating it changes nothing. Refused (`Invalid`) while the hot tables have one of the ids, or while the
     /// day is open, closed or exported and has the id with another line.
-    async fn put_back(
+    async fn restore_items(
         &self,
         item_type: &ItemType,
         day: ArchiveDay,

@@ -93,7 +93,9 @@ pub use queue::{
     Admission, Adrift, Claim, Claimed, DueLanes, NewItem, NewRecord, Placed, Queue, START_PAUSES,
     StartRecord, ToExecute,
 };
-pub use records::{AttemptView, ItemView, OwnedWanted, RecordLine, Records, RecordsWanted};
+pub use records::{
+    AttemptView, FromArchive, ItemView, OwnedWanted, RecordLine, Records, RecordsWanted,
+};
 pub use requests::{
     Acceptance, FoundRequest, LOOK_AFTER, NewRequest, RETRIES, Refusal, RequestState, RequestView,
     Requests, RequestsWanted, Unplanned,

@@ -21,7 +21,8 @@ pub trait Queue: Send + Sync {
     /// the same answer, with other content a conflict. One bad item harms no other. Guards are
     /// judged in the order of `items`, and hold exactly whoever else admits at the same time.
     /// A request that waits for the item ends in the same transaction ([`super::Requests`]); while
-    /// one with other content waits, or was withdrawn, the id is taken.
+    /// one with other content waits, or was withdrawn, the id is taken. An id that is known from the archive is taken
+    /// for good, however recently its item was moved there.
     async fn admit(&self, item_type: &ItemType, items: Vec<NewItem>)
     -> StoreResult<Vec<Admission>>;
 
@@ -189,8 +190,6 @@ pub enum Admission {
     Repeat(Placed),
     /// Known already, with other content.
     Conflict,
-    /// Known, and its content was erased.
-    Erased,
     /// Its lane cannot take it.
     Refused(String),
     /// One of its guards was against it: the rule's name and message.
@@ -200,6 +199,10 @@ pub enum Admission {
     },
     /// Its request was withdrawn before it was planned.
     Cancelled,
+    /// Known from the archive, with the same content: as a repeat.
+    Archived,
+    /// Known from the archive, and its content was erased: nobody can tell whether it is the same.
+    Erased,
 }
 
 impl Admission {
@@ -216,9 +219,12 @@ impl Admission {
         match self {
             Self::Refused(message) => Some(one(Self::LANE, message)),
             Self::RefusedBy { rule, message } => Some(one(rule, message)),
-            Self::New(_) | Self::Repeat(_) | Self::Conflict | Self::Erased | Self::Cancelled => {
-                None
-            }
+            Self::New(_)
+            | Self::Repeat(_)
+            | Self::Conflict
+            | Self::Cancelled
+            | Self::Archived
+            | Self::Erased => None,
         }
     }
 

@@ -2,8 +2,10 @@
 
 use async_trait::async_trait;
 
-use super::{ChunkId, Page, Placed, StoreResult};
+use super::{AuditEntry, ChunkId, Page, Placed, StoreError, StoreResult, split_rules};
 use crate::Timestamp;
+use crate::archive::{ArchiveDay, ArchivedAttempt, ArchivedItem};
+use crate::erasure::is_erased;
 use crate::id::{BatchId, BulkId, FlowId, Item, ItemId, ItemType, LaneName};
 use crate::item::QueueStatus;
 use crate::money::Money;
@@ -11,7 +13,8 @@ use crate::outcome::{AttemptKind, AttemptState};
 
 #[async_trait]
 pub trait Records: Send + Sync {
-    /// Everything that is known of an item, in one consistent read.
+    /// Everything that is known of an item, in one consistent read: from the hot tables, or else from the archive in
+    /// the database ([`ItemView::archived`]), if its id is remembered there.
     async fn item(&self, item: &Item) -> StoreResult<Option<ItemView>>;
 
     /// The body of each of these items, in their order; none of an item that is not there.
@@ -129,6 +132,19 @@ pub struct ItemView {
     /// The rules that a person let it pass, each in the words it had then.
     pub passed_rules: Vec<String>,
     pub attempts: Vec<AttemptView>,
+    /// The archive that it comes from; none for an item in the hot tables.
+    pub archived: Option<FromArchive>,
+}
+
+/// What the archive has beside the item itself.
+#[derive(Debug, Clone)]
+pub struct FromArchive {
+    /// When it ended.
+    pub day: ArchiveDay,
+    /// What it was taken in with was erased.
+    pub erased: bool,
+    /// Oldest first.
+    pub audit: Vec<AuditEntry>,
 }
 
 impl ItemView {
@@ -136,6 +152,59 @@ impl ItemView {
     pub fn sends(&self) -> u32 {
         let sends = |attempt: &&AttemptView| attempt.kind == AttemptKind::Send;
         self.attempts.iter().filter(sends).fold(0, |sum, _| sum + 1)
+    }
+
+    /// Whether a person's data were erased from it; nobody can tell what it was taken in with.
+    pub fn is_erased(&self) -> bool {
+        is_erased(&self.content_hash) || self.archived.as_ref().is_some_and(|from| from.erased)
+    }
+
+    /// An item of the archive, as if it were hot.
+    pub fn of_archived(item: ArchivedItem) -> StoreResult<Self> {
+        let name = item.item();
+        let unknown = |word: &str| {
+            StoreError::Bug(format!(
+                "the archive has {name} with the unknown word {word:?}"
+            ))
+        };
+        let queue_status = QueueStatus::parse(&item.queue_status);
+        let archived = FromArchive {
+            day: item.day(),
+            erased: item.content_hash.is_none(),
+            audit: item.audit_entries(),
+        };
+        let attempt = |attempt: &ArchivedAttempt| AttemptView::of_archived(attempt);
+        let attempts: Option<Vec<AttemptView>> = item.attempts.iter().map(attempt).collect();
+        Ok(Self {
+            queue_status: queue_status.ok_or_else(|| unknown(&item.queue_status))?,
+            attempts: attempts.ok_or_else(|| unknown("of an attempt"))?,
+            archived: Some(archived),
+            item: name.clone(),
+            status: item.status,
+            money: Money {
+                minor: item.amount_minor,
+                currency: item.currency,
+            },
+            content_hash: item.content_hash.unwrap_or_default(),
+            body: item.body,
+            lane: item.lane,
+            run: item.run,
+            slot: item.scheduled_time,
+            requested: item.requested_time,
+            deadline: item.deadline,
+            hold_if_late: item.hold_after.is_some(),
+            due: item.scheduled_exec_time,
+            init_flow: FlowId::new(item.init_flow),
+            exec_flow: item.exec_flow.map(FlowId::new),
+            dispatch_batch: item.dispatch_batch_id.map(BatchId::new),
+            retry_count: item.retry_count,
+            last_error: item.last_error,
+            created_at: item.created_at,
+            claimed_at: item.claimed_at,
+            dispatched_at: item.dispatched_at,
+            finished_at: Some(item.finished_at),
+            passed_rules: split_rules(item.passed_rules.as_deref()),
+        })
     }
 
     /// The bulk that it came in.
@@ -165,6 +234,20 @@ pub struct AttemptView {
 }
 
 impl AttemptView {
+    /// None if a word of it is not one of ours.
+    fn of_archived(attempt: &ArchivedAttempt) -> Option<Self> {
+        Some(Self {
+            kind: AttemptKind::parse(&attempt.kind)?,
+            state: AttemptState::parse(&attempt.state)?,
+            run: attempt.run,
+            key: attempt.idempotency_key.clone(),
+            turn_at: attempt.turn_at,
+            settled_at: attempt.settled_at,
+            detail: attempt.detail.clone(),
+            reopened: attempt.reopened,
+        })
+    }
+
     /// Whether another key may be asked: it was declined, or a person wants it tried again.
     pub fn makes_way(&self) -> bool {
         self.state == AttemptState::Declined || self.reopened

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use tollgate_core::Timestamp;
 use tollgate_core::actor;
-use tollgate_core::erasure::is_erased;
 use tollgate_core::id::{FlowId, ItemId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::money::Money;
 use tollgate_core::ports::{
-    Admission, Author, ItemView, NewItem, NewRecord, Placed, RecordLine, RecordsWanted, Store,
-    StoreError,
+    Admission, Author, ItemView, KnownContent, NewItem, NewRecord, Placed, RecordLine,
+    RecordsWanted, Store, StoreError,
 };
 
 use super::customers::Customers;
@@ -20,6 +19,7 @@ use super::schedule::{Schedule, ScheduleText};
 use super::schedules::{Schedules, never_again};
 use super::status::{InvoiceStatus, reopened, rescued};
 use super::{item, item_type};
+use crate::archived::{archived, in_a_file};
 
 /// At most this many invoices are seen in one look of the sweep.
 const SWEPT_AT_ONCE: u32 = 1000;
@@ -87,6 +87,7 @@ impl Billing {
         if let Some(known) = self.store.item(&item(&invoice.invoice_id)).await? {
             return self.repeated(invoice, &known).await;
         }
+        self.check_archived(invoice).await?;
         let customer = self.payer(invoice).await?;
         let own = invoice.schedule.as_ref();
         let schedule = self.schedule(own, &customer).await?;
@@ -107,10 +108,11 @@ impl Billing {
                 warning,
             }),
             // Somebody else was faster with the same.
-            Some(Admission::Repeat(_) | Admission::Conflict | Admission::Erased) => {
+            Some(Admission::Repeat(_) | Admission::Conflict | Admission::Archived) => {
                 let known = self.invoice(&invoice.invoice_id).await?;
                 self.repeated(invoice, &known).await
             }
+            Some(Admission::Erased) => Err(BillingError::Erased(invoice.invoice_id.to_string())),
             Some(Admission::Refused(why) | Admission::RefusedBy { message: why, .. }) => {
                 Err(BillingError::Refused(why))
             }
@@ -121,16 +123,29 @@ impl Billing {
         }
     }
 
+    /// Refused if the id is known from a file of the archive: nothing can be told of it but that it has ended.
+    async fn check_archived(&self, invoice: &InvoiceRequest) -> Result<(), BillingError> {
+        let id = &invoice.invoice_id;
+        let known = archived(&*self.store, &item(id), &invoice.content_hash()).await?;
+        match known.map(|known| (known.content, known.day)) {
+            None => Ok(()),
+            Some((KnownContent::Erased, _)) => Err(BillingError::Erased(id.to_string())),
+            Some((KnownContent::Same, day)) => Err(BillingError::Archived(format!(
+                "invoice {id} ended on {day} and is in a file of the archive; it is not taken in again"
+            ))),
+            Some((KnownContent::Other, _)) => Err(BillingError::Known(format!(
+                "invoice {id} already exists with different content; use a new id for a changed invoice"
+            ))),
+        }
+    }
+
     async fn repeated(
         &self,
         invoice: &InvoiceRequest,
         known: &ItemView,
     ) -> Result<Taken, BillingError> {
-        if is_erased(&known.content_hash) {
-            return Err(BillingError::Erased(format!(
-                "invoice {} was erased; use a new id",
-                invoice.invoice_id
-            )));
+        if known.is_erased() {
+            return Err(BillingError::Erased(invoice.invoice_id.to_string()));
         }
         if known.content_hash != invoice.content_hash() {
             return Err(BillingError::Known(format!(
@@ -232,8 +247,14 @@ impl Billing {
     }
 
     pub async fn invoice(&self, id: &ItemId) -> Result<ItemView, BillingError> {
-        let view = self.store.item(&item(id)).await?;
-        view.ok_or_else(|| BillingError::no_invoice(id.as_str()))
+        if let Some(view) = self.store.item(&item(id)).await? {
+            return Ok(view);
+        }
+        let known = archived(&*self.store, &item(id), "").await?;
+        Err(known.map_or_else(
+            || BillingError::no_invoice(id.as_str()),
+            |known| BillingError::Archived(in_a_file("invoice", id, &known)),
+        ))
     }
 
     /// Finds outstanding invoices that nothing would ever charge, and gives them their time again.

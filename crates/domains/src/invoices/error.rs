@@ -15,9 +15,12 @@ pub enum BillingError {
     /// The id is taken by other content.
     #[error("{0}")]
     Known(String),
-    /// The id was used, and its content was erased.
-    #[error("{0}")]
+    /// The id is taken by an invoice whose data was erased.
+    #[error("invoice {0} existed, and its data was erased; use a new id")]
     Erased(String),
+    /// It has ended and lies in a file of the archive.
+    #[error("{0}")]
+    Archived(String),
     /// It is not in a state for that.
     #[error("{0}")]
     Conflict(String),

@@ -5,17 +5,17 @@ use std::collections::HashMap;
 
 use tollgate_core::Timestamp;
 use tollgate_core::details::{Details, one};
-use tollgate_core::erasure::is_erased;
 use tollgate_core::id::FlowId;
-use tollgate_core::ports::{Admission, NewItem, Placed, StoreError};
+use tollgate_core::ports::{Admission, KnownContent, NewItem, Placed, StoreError};
 
 use super::billing::{Billing, pays_in};
 use super::error::BillingError;
 use super::request::{Customer, InvoiceRequest};
 use super::schedules::never_again;
 use super::{item, item_type};
-use crate::payments::bulk::judge::WAS_ERASED;
+use crate::archived::archived;
 
+const ERASED: &str = "existed, and its data was erased; use a new id";
 const KNOWN: &str = "already exists with different content; use a new id for a changed invoice";
 
 /// What came of one of them.
@@ -97,14 +97,22 @@ impl Billing {
         flow: &FlowId,
         error: BillingError,
     ) -> Result<Judged, StoreError> {
-        let Some(known) = self.store.item(&item(&invoice.invoice_id)).await? else {
+        let (id, hash) = (item(&invoice.invoice_id), invoice.content_hash());
+        let Some(known) = self.store.item(&id).await? else {
+            if let Some(known) = archived(&*self.store, &id, &hash).await? {
+                return Ok(match known.content {
+                    KnownContent::Same => Judged::Duplicate,
+                    KnownContent::Other => Judged::Conflict,
+                    KnownContent::Erased => Judged::Rejected(one("invoiceId", ERASED)),
+                });
+            }
             return Ok(Judged::Rejected(match error {
                 BillingError::Invalid(details) => details,
                 other => one("invoiceId", other.to_string()),
             }));
         };
-        Ok(if is_erased(&known.content_hash) {
-            Judged::Rejected(one("invoiceId", WAS_ERASED))
+        Ok(if known.is_erased() {
+            Judged::Rejected(one("invoiceId", ERASED))
         } else if known.content_hash != invoice.content_hash() {
             Judged::Conflict
         } else if known.init_flow == *flow {
@@ -123,9 +131,9 @@ impl Billing {
             Admission::New(placed) => Judged::Accepted(placed),
             Admission::Repeat(placed) if placed.init_flow == *flow => Judged::Accepted(placed),
             // An invoice has no request that could be withdrawn before.
-            Admission::Repeat(_) | Admission::Cancelled => Judged::Duplicate,
+            Admission::Repeat(_) | Admission::Cancelled | Admission::Archived => Judged::Duplicate,
+            Admission::Erased => Judged::Rejected(one("invoiceId", ERASED)),
             Admission::Conflict => Judged::Conflict,
-            Admission::Erased => Judged::Rejected(one("invoiceId", WAS_ERASED)),
             Admission::Refused(message) => Judged::Rejected(one(Admission::LANE, message)),
             Admission::RefusedBy { rule, message } => Judged::Rejected(one(&rule, message)),
         };

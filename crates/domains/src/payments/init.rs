@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 use metrics::counter;
 use serde::{Deserialize, Serialize};
 use tollgate_core::details::{Details, one};
-use tollgate_core::erasure::is_erased;
 use tollgate_core::flow::{Call, Ctx, End, Flow, FlowError, Policy, Step, StepError};
 use tollgate_core::id::FlowId;
-use tollgate_core::ports::{Admission, ChunkId, Placed, Refusal, StoreResult};
+use tollgate_core::ports::{Admission, ChunkId, KnownContent, Placed, Refusal, StoreResult};
 
 use super::bulk::breathe;
 use super::deferred::{self, Trouble};
@@ -17,6 +16,7 @@ use super::guard_rule::GuardRule;
 use super::prepare::{self, NotTaken};
 use super::request::PaymentRequest;
 use super::{Payments, item, item_type};
+use crate::archived::archived;
 use crate::steps::STORE_STEP;
 
 /// At most this many payments are worked on before others get their turn on the thread.
@@ -39,8 +39,6 @@ pub enum Verdict {
     },
     /// The id is known with other content.
     Conflict,
-    /// The id is known, and its content was erased.
-    Erased,
     Invalid(Details),
     /// By a rule, or because its lane does not exist.
     Refused {
@@ -51,6 +49,10 @@ pub enum Verdict {
     Deferred,
     /// Its request was withdrawn before it was planned.
     Cancelled,
+    /// Known from the archive, with the same content.
+    Archived,
+    /// Known from the archive; its content was erased.
+    Erased,
 }
 
 /// A verdict, and the content it was given for.
@@ -254,7 +256,7 @@ async fn refused(
 ) -> StoreResult<Verdict> {
     let item = item(&payment.payment_id);
     if let Some(known) = world.store.item(&item).await? {
-        if is_erased(&known.content_hash) {
+        if known.is_erased() {
             return Ok(Verdict::Erased);
         }
         if known.content_hash != payment.content_hash() {
@@ -263,6 +265,13 @@ async fn refused(
         return Ok(Verdict::Scheduled {
             placed: known.placed(),
             repeat: true,
+        });
+    }
+    if let Some(known) = archived(&*world.store, &item, &payment.content_hash()).await? {
+        return Ok(match known.content {
+            KnownContent::Same => Verdict::Archived,
+            KnownContent::Other => Verdict::Conflict,
+            KnownContent::Erased => Verdict::Erased,
         });
     }
     let (verdict, details) = match why.clone() {
@@ -308,7 +317,6 @@ fn verdict(admission: Admission) -> Verdict {
             repeat: true,
         },
         Admission::Conflict => Verdict::Conflict,
-        Admission::Erased => Verdict::Erased,
         Admission::Refused(message) => Verdict::Refused {
             rule: Admission::LANE.to_owned(),
             message,
@@ -318,5 +326,7 @@ fn verdict(admission: Admission) -> Verdict {
             Verdict::Refused { rule, message }
         }
         Admission::Cancelled => Verdict::Cancelled,
+        Admission::Archived => Verdict::Archived,
+        Admission::Erased => Verdict::Erased,
     }
 }

@@ -14,12 +14,13 @@ use tollgate_core::flow::Flow;
 use tollgate_core::id::{FlowId, ItemId};
 use tollgate_core::lane_in_force::no_such_lane;
 use tollgate_core::ports::{
-    Acceptance, Admission, Engine, FlowView, ItemView, Memo, NewRequest, RequestState, RequestView,
-    Start, Started, Store, StoreError, Unreachable,
+    Acceptance, Admission, Engine, FlowView, ItemView, Known, KnownContent, Memo, NewRequest,
+    RequestState, RequestView, Start, Started, Store, StoreError, Unreachable,
 };
 
 use super::init::{Answer, InitInput, PaymentInitFlow, Verdict};
 use super::{INIT_TASK_QUEUE, PaymentRequest, item};
+use crate::archived::archived;
 
 pub struct Intake {
     pub store: Arc<dyn Store>,
@@ -47,10 +48,12 @@ pub enum Accepted {
     Cancelled {
         init_flow: FlowId,
     },
+    /// The same payment has ended and lies in a file of the archive.
+    Archived(Known),
+    /// The id is known, and what it was taken in with was erased.
+    Erased,
     /// The id is known with other content.
     Conflict,
-    /// The id is known, and its content was erased.
-    Erased,
     Invalid(Details),
     /// By a rule, or because its lane does not exist.
     Refused(Details),
@@ -132,15 +135,24 @@ impl Intake {
 
     /// The answer for a payment that is planned already: as it is now.
     async fn planned(&self, id: &ItemId, hash: &str) -> Result<Option<Accepted>, IntakeError> {
-        let view = self.store.item(&item(id)).await?;
-        Ok(view.map(|view| {
-            if let Some(other) = other_content(&view.content_hash, hash) {
-                return other;
-            }
-            Accepted::Planned {
-                view: Box::new(view),
-                is_new: false,
-            }
+        let item = item(id);
+        if let Some(view) = self.store.item(&item).await? {
+            return Ok(Some(if view.is_erased() {
+                Accepted::Erased
+            } else if view.content_hash != hash {
+                Accepted::Conflict
+            } else {
+                Accepted::Planned {
+                    view: Box::new(view),
+                    is_new: false,
+                }
+            }));
+        }
+        let known = archived(&*self.store, &item, hash).await?;
+        Ok(known.map(|known| match known.content {
+            KnownContent::Same => Accepted::Archived(known),
+            KnownContent::Other => Accepted::Conflict,
+            KnownContent::Erased => Accepted::Erased,
         }))
     }
 
@@ -214,8 +226,12 @@ impl Intake {
                 Ok(Accepted::Refused(Details::from([(rule, message)])))
             }
             Some(Verdict::Conflict) => Ok(Accepted::Conflict),
-            Some(Verdict::Erased) => Ok(Accepted::Erased),
             Some(Verdict::Cancelled) => Ok(Accepted::Cancelled { init_flow: flow }),
+            Some(Verdict::Erased) => Ok(Accepted::Erased),
+            Some(Verdict::Archived) => match self.planned(id, &hash).await? {
+                Some(known) => Ok(known),
+                None => Ok(Accepted::Initializing { init_flow: flow }),
+            },
             Some(Verdict::Scheduled { placed, .. }) => {
                 let is_own = placed.init_flow == flow;
                 match self.planned(id, &hash).await? {
@@ -325,7 +341,7 @@ impl Intake {
     }
 }
 
-/// The answer for an id that is known, unless its content is the same.
+/// The answer for a request that is known, unless its content is the same.
 fn other_content(known: &str, hash: &str) -> Option<Accepted> {
     if is_erased(known) {
         return Some(Accepted::Erased);
@@ -343,6 +359,11 @@ fn refused(request: RequestView) -> Accepted {
     } else {
         Accepted::Refused(request.details)
     }
+}
+
+/// The flow of a payment's first try.
+pub fn first_init_flow(id: &ItemId) -> FlowId {
+    FlowId::new(format!("init-payment-{id}"))
 }
 
 /// The flow of a request's current try. Ids of payments have no `~`, so the flows of two payments never meet.

@@ -36,7 +36,7 @@ use crate::notifications::Receiver;
 pub use dry_run::{Trial, Tried, dry_run};
 pub use exec::{ExecutePayment, PaymentExecFlow, PostProcess, connector_of, question_about};
 pub use init::{Admit, Answer, InitInput, PaymentInitFlow, Prepare, Verdict};
-pub use intake::{Accepted, Intake, IntakeError, Unrecorded, init_flow};
+pub use intake::{Accepted, Intake, IntakeError, Unrecorded, first_init_flow, init_flow};
 pub use notify::{SendNotifications, times_reopened};
 pub use prepare::out_of_bounds;
 pub use request::{Party, PaymentRequest, parse_time};

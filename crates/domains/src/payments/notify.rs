@@ -138,10 +138,8 @@ pub fn times_reopened(attempts: &[AttemptView]) -> usize {
 
 fn not_queued(admission: Admission) -> Option<String> {
     match admission {
-        Admission::New(_) | Admission::Repeat(_) => None,
+        Admission::New(_) | Admission::Repeat(_) | Admission::Archived | Admission::Erased => None,
         Admission::Cancelled => Some("it was cancelled".to_owned()),
-        // A notification that was erased had been delivered.
-        Admission::Erased => None,
         Admission::Conflict => Some("its id is taken by other content".to_owned()),
         Admission::Refused(why) | Admission::RefusedBy { message: why, .. } => Some(why),
     }

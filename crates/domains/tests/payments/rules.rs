@@ -80,10 +80,11 @@ fn check(case: &Case, town: &Town, ran: &Ran<Vec<Answer>>) {
         Verdict::Scheduled { .. } => "scheduled",
         Verdict::Refused { rule, .. } => rule,
         Verdict::Conflict
-        | Verdict::Erased
         | Verdict::Invalid(_)
         | Verdict::Deferred
-        | Verdict::Cancelled => {
+        | Verdict::Cancelled
+        | Verdict::Archived
+        | Verdict::Erased => {
             panic!("{answers:?}")
         }
     });

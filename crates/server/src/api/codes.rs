@@ -24,6 +24,7 @@ pub(super) enum Code {
     Erased,
     ConfirmationRequired,
     PreviewStale,
+    Archived,
     BodyTooLarge,
     UrlTooLong,
     UnsupportedMediaType,
@@ -36,7 +37,7 @@ pub(super) enum Code {
 impl Code {
     /// All of them, in the order of their statuses; the table of docs/errors.md.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 22] = [
+    pub(super) const ALL: [Self; 23] = [
         Self::InvalidRequest,
         Self::ValidationFailed,
         Self::TokenRequired,
@@ -52,6 +53,7 @@ impl Code {
         Self::Erased,
         Self::ConfirmationRequired,
         Self::PreviewStale,
+        Self::Archived,
         Self::BodyTooLarge,
         Self::UrlTooLong,
         Self::UnsupportedMediaType,
@@ -78,6 +80,7 @@ impl Code {
             Self::Erased => "erased",
             Self::ConfirmationRequired => "confirmation_required",
             Self::PreviewStale => "preview_stale",
+            Self::Archived => "archived",
             Self::BodyTooLarge => "body_too_large",
             Self::UrlTooLong => "url_too_long",
             Self::UnsupportedMediaType => "unsupported_media_type",
@@ -97,6 +100,7 @@ impl Code {
             StatusCode::METHOD_NOT_ALLOWED => Self::MethodNotAllowed,
             StatusCode::REQUEST_TIMEOUT => Self::BodyTooSlow,
             StatusCode::CONFLICT => Self::Conflict,
+            StatusCode::GONE => Self::Archived,
             StatusCode::PAYLOAD_TOO_LARGE => Self::BodyTooLarge,
             StatusCode::URI_TOO_LONG => Self::UrlTooLong,
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Self::UnsupportedMediaType,

@@ -150,6 +150,10 @@ impl ApiError {
     pub(super) fn conflict(error: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, error)
     }
+    /// It has ended and lies in a file of the archive.
+    pub(super) fn gone(error: impl Into<String>) -> Self {
+        Self::new(StatusCode::GONE, error)
+    }
     /// A change whose effect must be confirmed first.
     pub(super) fn unconfirmed(error: impl Into<String>) -> Self {
         Self::conflict(error).coded(Code::ConfirmationRequired)
@@ -216,7 +220,8 @@ impl From<BillingError> for ApiError {
             BillingError::Invalid(details) => Self::invalid(details),
             BillingError::NotFound(why) => Self::not_found(why),
             BillingError::Known(why) => Self::conflict(why).coded(Code::IdConflict),
-            BillingError::Erased(why) => Self::conflict(why).coded(Code::Erased),
+            BillingError::Erased(_) => Self::conflict(error.to_string()).coded(Code::Erased),
+            BillingError::Archived(why) => Self::gone(why),
             BillingError::Conflict(why) => Self::conflict(why),
             BillingError::Refused(why) => {
                 Self::refused(BTreeMap::from([("schedule".to_owned(), why)]))

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use tollgate_core::Timestamp;
 use tollgate_core::id::Item;
 use tollgate_core::ports::{Author, Intervened, StoreResult};
+use tollgate_domains::archived::{archived, cannot_act};
 use tollgate_domains::payments;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -15,6 +16,7 @@ use utoipa_axum::routes;
 
 use super::App;
 use super::body::{Body, author, parse, wrong};
+use super::codes::Code;
 use super::error::ApiError;
 use super::extract::Path;
 use super::payments::{PaymentResponse, no_payment, payment_id, told};
@@ -166,6 +168,8 @@ async fn reopen(
     let view = app.store.item(&item).await?;
     let view = view.ok_or_else(|| no_payment(&id))?;
     let done = match payments::refuses_reopen(&view) {
+        // The store says no such item, and the answer why.
+        _ if view.archived.is_some() => Intervened::NoSuchItem,
         Some(why) => Intervened::Refused(why),
         None => {
             let now = app.store.now().await?;
@@ -192,6 +196,12 @@ async fn answer(
         }
         Intervened::NoSuchItem => {
             let request = app.store.request(&payments::item(&payment_id(id)?)).await?;
+            let known = archived(&*app.store, &payments::item(&payment_id(id)?), "").await?;
+            if let Some(known) = known {
+                let why = cannot_act(&known);
+                let error = format!("payment {id} cannot be {verb}: {why}");
+                return Err(ApiError::conflict(error).coded(Code::Archived));
+            }
             Err(match request {
                 None => no_payment(id),
                 Some(_) => {

@@ -15,8 +15,9 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{BatchId, BulkId, FlowId, ItemId, LaneName, check_item_id};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
-use tollgate_core::ports::{AttemptView, AuditEntry, ItemView, RequestView};
+use tollgate_core::ports::{AttemptView, AuditEntry, ItemView, Known, RequestView};
 use tollgate_dispatch::{foresee, meets_deadline};
+use tollgate_domains::archived::{archived, in_a_file};
 use tollgate_domains::payments::{self, Accepted, PaymentRequest, PaymentStatus, Unrecorded};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -64,6 +65,10 @@ struct CreateResponse {
     foreseen: Foreseen,
     #[schema(value_type = String, example = "init-payment-pay_001")]
     init_workflow_id: FlowId,
+    /// The day on which it ended, in UTC, if it is in the archive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "2026-11-16")]
+    archived: Option<String>,
 }
 
 /// Accepts a payment and returns the time at which it will be sent.
@@ -106,15 +111,16 @@ async fn create(
             let body = unplanned(id, PaymentStatus::Cancelled, init_flow);
             (StatusCode::OK, body)
         }
+        Accepted::Archived(known) => (StatusCode::OK, archived_payment(id, known)),
+        Accepted::Erased => {
+            let error = format!("payment {id} existed, and its data was erased; use a new id");
+            return Err(ApiError::conflict(error).coded(Code::Erased));
+        }
         Accepted::Conflict => {
             let error = format!(
                 "payment {id} already exists with different content; use a new id for a changed payment"
             );
             return Err(ApiError::conflict(error).coded(Code::IdConflict));
-        }
-        Accepted::Erased => {
-            let error = format!("payment {id} was erased; use a new id");
-            return Err(ApiError::conflict(error).coded(Code::Erased));
         }
         Accepted::Invalid(details) => return Err(ApiError::invalid(details)),
         Accepted::Refused(details) => return Err(ApiError::refused(details)),
@@ -133,6 +139,7 @@ async fn planned(app: &App, view: ItemView) -> Result<CreateResponse, ApiError> 
     let foreseen = Foreseen::of(foreseen, meets);
     let placed = view.placed();
     Ok(CreateResponse {
+        archived: view.archived.map(|from| from.day.to_string()),
         payment_id: view.item.id,
         status: view.status,
         scheduled_time: Some(placed.scheduled),
@@ -140,6 +147,19 @@ async fn planned(app: &App, view: ItemView) -> Result<CreateResponse, ApiError> 
         foreseen,
         init_workflow_id: placed.init_flow,
     })
+}
+
+/// It has ended, and its slot is in a file.
+fn archived_payment(payment_id: ItemId, known: Known) -> CreateResponse {
+    CreateResponse {
+        init_workflow_id: payments::first_init_flow(&payment_id),
+        payment_id,
+        status: known.status,
+        scheduled_time: None,
+        lane: None,
+        foreseen: Foreseen::default(),
+        archived: Some(known.day.to_string()),
+    }
 }
 
 fn unplanned(payment_id: ItemId, status: PaymentStatus, init_flow: FlowId) -> CreateResponse {
@@ -150,6 +170,7 @@ fn unplanned(payment_id: ItemId, status: PaymentStatus, init_flow: FlowId) -> Cr
         lane: None,
         foreseen: Foreseen::default(),
         init_workflow_id: init_flow,
+        archived: None,
     }
 }
 
@@ -281,6 +302,10 @@ pub(super) struct KnownPayment {
     dispatch_batch_id: Option<BatchId>,
     attempts: Vec<AttemptResponse>,
     timeline: Vec<timeline::Event>,
+    /// The day on which it ended, in UTC, if this answer comes from the archive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "2026-11-16")]
+    archived: Option<String>,
 }
 
 /// One exchange with the bank about a payment, or with the payment provider about an invoice.
@@ -361,7 +386,7 @@ pub(super) async fn told(
 async fn unrecorded(app: &App, caller: &Caller, id: ItemId) -> Result<PaymentResponse, ApiError> {
     let payment_id = id.to_string();
     match app.intake.unrecorded(&id).await? {
-        None => Err(no_payment(&payment_id)),
+        None => Err(nowhere(app, &id).await?),
         Some(Unrecorded::Initializing(request)) => {
             let why = why_unplanned(app, &request).await;
             let sight = match serde_json::from_str(&request.document) {
@@ -384,6 +409,15 @@ async fn unrecorded(app: &App, caller: &Caller, id: ItemId) -> Result<PaymentRes
             details,
         })),
     }
+}
+
+/// It was never taken in, or it is in a file of the archive.
+async fn nowhere(app: &App, id: &ItemId) -> Result<ApiError, ApiError> {
+    let known = archived(&*app.store, &payments::item(id), "").await?;
+    Ok(known.map_or_else(
+        || no_payment(id.as_str()),
+        |known| ApiError::gone(in_a_file("payment", id, &known)),
+    ))
 }
 
 fn initializing(request: &RequestView, status: PaymentStatus, why: String) -> InitializingPayment {
@@ -448,6 +482,7 @@ fn response(
         exec_workflow_id: view.exec_flow,
         dispatch_batch_id: view.dispatch_batch,
         attempts: view.attempts.iter().map(|it| attempt(it, sight)).collect(),
+        archived: view.archived.map(|from| from.day.to_string()),
     }
 }
 

@@ -39,7 +39,7 @@ impl IntoResponses for Reads {
 }
 impl IntoResponses for Finds {
     fn responses() -> Refusals {
-        refusals(&[404, 500])
+        refusals(&[404, 410, 500])
     }
 }
 impl IntoResponses for Takes {
@@ -99,6 +99,9 @@ fn meaning(status: u16) -> &'static str {
         404 => "Not found.",
         408 => "The body arrived too slowly.",
         409 => "Conflict with the current state; the error gives the reason.",
+        410 => {
+            "It has ended and is in a file of the archive; the error names the day, the file and its SHA-256."
+        }
         413 => "The body is too large.",
         415 => "Unsupported `Content-Type`, or the body has a `Content-Encoding`.",
         422 => "Refused by a rule; `details` names it.",

@@ -258,7 +258,8 @@ CREATE INDEX item_queue_held_page ON item_queue (item_type, item_id) WHERE queue
 -- A send: the intent before the first byte, its turn, and its outcome. A row without an item is a call, which has a
 -- turn and no outcome; one without a lane had no turn, as what a person or another service knows.
 CREATE TABLE attempt (
-    attempt_id      INTEGER NOT NULL PRIMARY KEY,
+    -- A number is never given again, though attempts move to the archive.
+    attempt_id      INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     item_type       TEXT    NOT NULL,
     item_id         TEXT    NOT NULL,
     run             INTEGER NOT NULL,
@@ -285,7 +286,7 @@ CREATE INDEX attempt_refused ON attempt (watch_id, attempt_id) WHERE state = 'RE
 CREATE UNIQUE INDEX attempt_open ON attempt (item_type, item_id) WHERE state = 'OPEN';
 
 CREATE TABLE audit_log (
-    audit_id      INTEGER NOT NULL PRIMARY KEY,
+    audit_id      INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     batch_id      TEXT,
     item_type     TEXT,
     item_id       TEXT,

@@ -63,17 +63,23 @@ impl<D: Database> Accounts for StoreOn<D> {
     }
 
     async fn audit_log(&self, wanted: AuditWanted) -> StoreResult<Page<AuditEntry, i64>> {
+        let archived = match &wanted.item {
+            Some(item) => self.remembered(item).await?.and_then(|view| view.archived),
+            None => None,
+        };
+        let archived = archived.map(|from| from.audit).unwrap_or_default();
         self.read(move |tx| async move {
             let asked = rows_needed(wanted.limit, wanted.is_filtered());
             let rows = audit_log::entries(&tx, &wanted, asked).await?;
             let entries = rows.iter().map(entry_from).collect::<StoreResult<_>>()?;
+            let entries = audit_log::with_archived(&wanted, entries, archived, asked);
             Ok(wanted.page(entries, asked))
         })
         .await
     }
 }
 
-/// One statement: a request that becomes a record meanwhile is counted once. SQLite would take the
+/// One statement: a request that becomes a record meanwhile, or a record that is archived, is counted once. SQLite would take the
 /// index of another question; it keeps no statistics.
 const TOTALS: Sql = Sql::each(
     "SELECT status, currency, sum(n) AS n, sum(amount) AS amount FROM (
@@ -92,7 +98,10 @@ const TOTALS: Sql = Sql::each(
          SELECT 'INITIALIZING', 'XXX', lines - accepted - duplicate - rejected, 0
          FROM bulk INDEXED BY bulk_running
          WHERE item_type = $1 AND state = 'RUNNING'
-           AND started_at >= $2 AND started_at < $3)
+           AND started_at >= $2 AND started_at < $3
+         UNION ALL
+         SELECT status, currency, items, amount_minor FROM archived_sum
+         WHERE item_type = $1 AND quarter >= $2 AND quarter < $3)
      GROUP BY status, currency ORDER BY status, currency",
     "SELECT status, currency, sum(n)::bigint AS n, sum(amount)::bigint AS amount FROM (
          SELECT status, currency, count(*) AS n, sum(amount_minor) AS amount
@@ -110,7 +119,10 @@ const TOTALS: Sql = Sql::each(
          SELECT 'INITIALIZING', 'XXX', lines - accepted - duplicate - rejected, 0
          FROM bulk
          WHERE item_type = $1 AND state = 'RUNNING'
-           AND started_at >= $2 AND started_at < $3) t
+           AND started_at >= $2 AND started_at < $3
+         UNION ALL
+         SELECT status, currency, items, amount_minor FROM archived_sum
+         WHERE item_type = $1 AND quarter >= $2 AND quarter < $3) t
      GROUP BY status, currency ORDER BY status, currency",
 );
 

@@ -10,7 +10,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayExport, DayState, DayView};
 use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
 use tollgate_core::ports::{
-    Archive, ArchiveSizes, Known, KnownAsked, MoveWanted, Moved, StoreError, StoreResult,
+    Archive, ArchiveSizes, ItemView, Known, KnownAsked, MoveWanted, Moved, StoreError, StoreResult,
 };
 
 use super::archive_lines::{ids_json, item_from, line_of, lines, packed, unpacked};
@@ -97,13 +97,8 @@ impl<D: Database> Archive for StoreOn<D> {
     }
 
     async fn archived_item(&self, item: &Item) -> StoreResult<Option<ArchivedItem>> {
-        let asked = KnownAsked {
-            item: item.clone(),
-            content_hash: String::new(),
-        };
-        let known = self.known(vec![asked]).await?.into_iter().next().flatten();
-        let line = match known {
-            Some(known) => self.line_on(item, known.day).await?,
+        let line = match self.day_of(item).await? {
+            Some(day) => self.line_on(item, day).await?,
             None => self.line_somewhere(item).await?,
         };
         line.as_deref().map(item_from).transpose()
@@ -172,7 +167,7 @@ impl<D: Database> Archive for StoreOn<D> {
         Ok(dropped)
     }
 
-    async fn put_back(
+    async fn restore_items(
         &self,
         item_type: &ItemType,
         day: ArchiveDay,
@@ -318,6 +313,26 @@ impl<D: Database> StoreOn<D> {
             self.write_archive(day, copy).await?;
         }
         Ok(items)
+    }
+
+    /// An item of the archive whose id is remembered.
+    pub(crate) async fn remembered(&self, item: &Item) -> StoreResult<Option<ItemView>> {
+        let Some(day) = self.day_of(item).await? else {
+            return Ok(None);
+        };
+        let Some(line) = self.line_on(item, day).await? else {
+            return Ok(None);
+        };
+        item_from(&line).and_then(ItemView::of_archived).map(Some)
+    }
+
+    async fn day_of(&self, item: &Item) -> StoreResult<Option<ArchiveDay>> {
+        let asked = KnownAsked {
+            item: item.clone(),
+            content_hash: String::new(),
+        };
+        let known = self.known(vec![asked]).await?.into_iter().next().flatten();
+        Ok(known.map(|known| known.day))
     }
 
     async fn line_on(&self, item: &Item, day: ArchiveDay) -> StoreResult<Option<String>> {

@@ -52,6 +52,12 @@ pub(super) async fn hours(
     rows.iter().map(|row| row.get("hour")).collect()
 }
 
+/// The first moment of an hour, and the first after it.
+pub(super) fn bounds(hour: i64) -> (Timestamp, Timestamp) {
+    let at = |hour: i64| Timestamp::from_microsecond(hour * HOUR_US).unwrap_or(Timestamp::MAX);
+    (at(hour), at(hour + 1))
+}
+
 /// The turns of one hour, in no order.
 pub(super) async fn turns(tx: &Tx, lane: &LaneName, hour: i64) -> StoreResult<Vec<Timestamp>> {
     const TURNS: &str = "SELECT turns FROM archived_turns WHERE lane = $1 AND hour = $2";

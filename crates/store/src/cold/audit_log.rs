@@ -1,7 +1,7 @@
 //! The audit log as people ask for it, newest first: each question by its own index.
 
 use tollgate_core::actor::Kind;
-use tollgate_core::ports::{AuditWanted, StoreResult};
+use tollgate_core::ports::{AuditEntry, AuditWanted, StoreResult};
 use tollgate_core::{SignedDuration, Timestamp};
 
 use crate::sql::{Row, Sql, Tx, params};
@@ -122,6 +122,30 @@ const NEWER: Way = Way {
              FROM audit_log WHERE audit_id >= $1 AND audit_id < $2
              ORDER BY audit_id LIMIT $3",
 };
+
+/// The entries of an item, with those that lie in the archive with it.
+pub(super) fn with_archived(
+    wanted: &AuditWanted,
+    mut entries: Vec<AuditEntry>,
+    archived: Vec<AuditEntry>,
+    asked: u32,
+) -> Vec<AuditEntry> {
+    if archived.is_empty() {
+        return entries;
+    }
+    let is_beside = |entry: &AuditEntry| {
+        wanted.after.is_none_or(|after| entry.id < after)
+            && wanted.before.is_none_or(|before| entry.id > before)
+    };
+    entries.extend(archived.into_iter().filter(is_beside));
+    entries.sort_by_key(|entry| entry.id);
+    entries.dedup_by_key(|entry| entry.id);
+    if wanted.before.is_none() {
+        entries.reverse();
+    }
+    entries.truncate(usize::try_from(asked).unwrap_or(usize::MAX));
+    entries
+}
 
 /// From which entry on, and before which.
 async fn bounds(tx: &Tx, wanted: &AuditWanted) -> StoreResult<(i64, i64)> {

@@ -27,6 +27,16 @@ pub(super) async fn since(
                WHERE item_type = $1 AND item_id = b.item_id LIMIT 1) q
          GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
     );
+    const ARCHIVED: Sql = Sql::each(
+        "SELECT status, 0 AS held, currency, sum(items) AS n, sum(amount_minor) AS amount
+         FROM archived_sum INDEXED BY archived_sum_bulk
+         WHERE item_type = $1 AND bulk_id = $2 AND bulk_id <> ''
+         GROUP BY status, currency ORDER BY status, currency",
+        "SELECT status, false AS held, currency, sum(items)::bigint AS n,
+                sum(amount_minor)::bigint AS amount
+         FROM archived_sum WHERE item_type = $1 AND bulk_id = $2 AND bulk_id <> ''
+         GROUP BY status, currency ORDER BY status, currency",
+    );
     let rows = tx.rows(SINCE, params![item_type, bulk, at_most]).await;
     let bucket = |row: &Row| {
         Ok(BulkBucket {
@@ -37,8 +47,22 @@ pub(super) async fn since(
             amount_minor: row.get("amount")?,
         })
     };
+    let mut buckets = rows.iter().map(bucket).collect::<StoreResult<Vec<_>>>()?;
+    for row in tx.rows(ARCHIVED, params![item_type, bulk]).await {
+        let archived = bucket(&row)?;
+        let same = |it: &&mut BulkBucket| {
+            !it.held && it.status == archived.status && it.currency == archived.currency
+        };
+        match buckets.iter_mut().find(same) {
+            Some(known) => {
+                known.count += archived.count;
+                known.amount_minor += archived.amount_minor;
+            }
+            None => buckets.push(archived),
+        }
+    }
     Ok(BulkSince {
-        buckets: rows.iter().map(bucket).collect::<StoreResult<_>>()?,
+        buckets,
         same_before: same_before(tx, item_type, bulk).await?,
     })
 }

@@ -7,7 +7,7 @@ use tollgate_core::lane::Lane;
 use tollgate_core::ports::{SettingKind, StoreResult};
 use tollgate_core::{SignedDuration, Timestamp};
 
-use super::settings;
+use super::{archive_turns, settings};
 use crate::sql::{Tx, params};
 
 const PAGE: usize = 5_000;
@@ -18,9 +18,6 @@ pub(super) async fn certify(
     from: Timestamp,
     to: Timestamp,
 ) -> StoreResult<Certificate> {
-    const LOG: &str = "SELECT turn_at, attempt_id FROM attempt
-         WHERE lane = $1 AND (turn_at, attempt_id) > ($2, $3) AND turn_at < $4
-         ORDER BY turn_at, attempt_id LIMIT $5";
     let mut versions = vec![];
     for setting in settings::history(tx, SettingKind::Lane, name.as_str(), u32::MAX).await? {
         let lane: Lane = settings::parse(&setting.body_json)?;
@@ -28,17 +25,80 @@ pub(super) async fn certify(
         versions.push(LimitInForce::new(version, since, &lane, setting.author));
     }
     let mut certifier = Certifier::new(name.to_string(), from, to, versions.into_iter());
-    // A second that began before the stretch ends in it. No attempt has a number below 0.
-    let mut after = (from - SignedDuration::from_secs(1), -1_i64);
-    loop {
-        let page = params![name, after.0, after.1, to, PAGE];
-        let turns = tx.rows(LOG, page).await;
-        for turn in &turns {
-            after = (turn.get("turn_at")?, turn.get("attempt_id")?);
-            certifier.add(after.0);
+    // A second that began before the stretch ends in it.
+    let mut at = from - SignedDuration::from_secs(1);
+    for hour in archive_turns::hours(tx, name, at, to).await? {
+        let (begin, end) = archive_turns::bounds(hour);
+        if begin > at {
+            add_hot(tx, name, at, begin, &mut certifier).await?;
+            at = begin;
         }
-        if turns.len() < PAGE {
-            return Ok(certifier.finish());
+        let end = end.min(to);
+        add_hour(tx, name, hour, at, end, &mut certifier).await?;
+        at = end;
+    }
+    add_hot(tx, name, at, to, &mut certifier).await?;
+    Ok(certifier.finish())
+}
+
+/// The turns of an hour of which some are in the archive: both parts, in their order.
+async fn add_hour(
+    tx: &Tx,
+    name: &LaneName,
+    hour: i64,
+    from: Timestamp,
+    to: Timestamp,
+    certifier: &mut Certifier,
+) -> StoreResult<()> {
+    let mut turns = archive_turns::turns(tx, name, hour).await?;
+    turns.retain(|at| (from..to).contains(at));
+    let mut after = (from, -1_i64);
+    loop {
+        let page = page(tx, name, &mut after, to).await?;
+        turns.extend(&page);
+        if page.len() < PAGE {
+            break;
         }
     }
+    turns.sort_unstable();
+    turns.into_iter().for_each(|at| certifier.add(at));
+    Ok(())
+}
+
+async fn add_hot(
+    tx: &Tx,
+    name: &LaneName,
+    from: Timestamp,
+    to: Timestamp,
+    certifier: &mut Certifier,
+) -> StoreResult<()> {
+    // No attempt has a number below 0.
+    let mut after = (from, -1_i64);
+    loop {
+        let page = page(tx, name, &mut after, to).await?;
+        page.iter().for_each(|at| certifier.add(*at));
+        if page.len() < PAGE {
+            return Ok(());
+        }
+    }
+}
+
+async fn page(
+    tx: &Tx,
+    name: &LaneName,
+    after: &mut (Timestamp, i64),
+    to: Timestamp,
+) -> StoreResult<Vec<Timestamp>> {
+    const LOG: &str = "SELECT turn_at, attempt_id FROM attempt
+         WHERE lane = $1 AND (turn_at, attempt_id) > ($2, $3) AND turn_at < $4
+         ORDER BY turn_at, attempt_id LIMIT $5";
+    let mut turns = vec![];
+    for turn in tx
+        .rows(LOG, params![name, after.0, after.1, to, PAGE])
+        .await
+    {
+        *after = (turn.get("turn_at")?, turn.get("attempt_id")?);
+        turns.push(after.0);
+    }
+    Ok(turns)
 }

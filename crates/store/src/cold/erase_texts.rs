@@ -1,6 +1,8 @@
 //! Texts that belong to no erased item and may name the account nevertheless: each table in pages, in the order of its
 //! key. A table that is not here is in docs/decisions/0064 with the reason.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use tollgate_core::erasure::{ERASED, ErasureWish, without};
@@ -10,6 +12,7 @@ use tollgate_core::ports::{ErasureView, StoreError, StoreResult};
 use super::erase_news::erased_among;
 use super::erasures::json;
 use crate::sql::{Params, Row, Sql, Tx, Value, params};
+use crate::value::micros;
 
 /// A table, read in pages by a key of up to three columns.
 struct Table {
@@ -386,6 +389,24 @@ fn either(any: bool, one: bool) -> bool {
     any || one
 }
 
+/// Totals that no rule asks for any more: a day in any zone is over after this.
+const OLD_TOTALS: Duration = Duration::from_hours(72);
+
+/// What is left of the totals of an account, such as of items in the archive, counts for nobody.
+async fn totals(tx: &Tx, account: &str) -> StoreResult<u64> {
+    const GIVE: &str =
+        "INSERT INTO owner_total AS t (item_type, owner, currency, quarter, amount_minor)
+         SELECT item_type, '', currency, quarter, amount_minor FROM owner_total
+         WHERE item_type = 'PAYMENT' AND owner = $1 AND quarter < $2
+         ON CONFLICT (item_type, owner, currency, quarter)
+         DO UPDATE SET amount_minor = t.amount_minor + excluded.amount_minor";
+    const TAKE: &str = "DELETE FROM owner_total
+         WHERE item_type = 'PAYMENT' AND owner = $1 AND quarter < $2";
+    let before = tx.now().await?.as_microsecond() - micros(OLD_TOTALS);
+    tx.execute(GIVE, params![account, before]).await;
+    Ok(tx.execute(TAKE, params![account, before]).await)
+}
+
 /// The settings of a customer, unless one of their invoices is left. How many versions were deleted.
 pub(super) async fn customer(tx: &Tx, erasure: &ErasureView) -> StoreResult<u64> {
     const LEFT: Sql = Sql::each(
@@ -399,12 +420,13 @@ pub(super) async fn customer(tx: &Tx, erasure: &ErasureView) -> StoreResult<u64>
     let Some(ErasureWish::Account(account)) = &erasure.wish else {
         return Ok(0);
     };
+    let moved = totals(tx, account).await?;
     if tx.row(LEFT, params![account]).await.is_some() {
-        return Ok(0);
+        return Ok(moved);
     }
     let deleted = tx.execute(CUSTOMER, params![account]).await;
     let name = format!("customer/{account}");
-    Ok(deleted + tx.execute(SCHEDULE, params![name]).await)
+    Ok(moved + deleted + tx.execute(SCHEDULE, params![name]).await)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use tollgate_core::archive::{
     ArchiveDay, ArchivedItem, DayExport, DayState, status_code, status_of,
 };
 use tollgate_core::id::{Item, ItemId, ItemType};
-use tollgate_core::ports::{Known, KnownAsked, KnownContent, StoreError, StoreResult};
+use tollgate_core::ports::{Admission, Known, KnownAsked, KnownContent, StoreError, StoreResult};
 
 use crate::sql::{Params, Row, Sql, Tx, params};
 
@@ -41,6 +41,15 @@ pub(crate) fn compared(kept: &[u8], content_hash: &str) -> KnownContent {
         KnownContent::Same
     } else {
         KnownContent::Other
+    }
+}
+
+/// The answer for an id that somebody wants to take again.
+pub(crate) fn admission(kept: &[u8], content_hash: &str) -> Admission {
+    match compared(kept, content_hash) {
+        KnownContent::Same => Admission::Archived,
+        KnownContent::Other => Admission::Conflict,
+        KnownContent::Erased => Admission::Erased,
     }
 }
 

@@ -24,16 +24,21 @@ use super::guards;
 use super::requests;
 use super::run::{Params, all, execute, now};
 use super::value::Us;
+use crate::cold::known;
 
+/// An id is free if neither the hot tables nor the archive know it. Both are asked in one statement, which sees one
+/// moment: an item that is moved leaves the one and enters the other in one commit, so it is always seen in one of them.
+///
 /// Bodies of ids that nobody else takes at the same moment, which is nearly always so: admissions of a lane go one after
 /// the other. It fails if somebody does. `ON CONFLICT` would cost a record in the log for each row.
 const UNRACED: &str = "INSERT INTO item_body (item_type, item_id, content_hash, body,
          init_workflow_id, bulk_id)
      SELECT $1, n.item_id, n.content_hash, n.body, n.init_workflow_id, n.bulk_id
-     FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
-          AS n (item_id, content_hash, body, init_workflow_id, bulk_id)
+     FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
+          AS n (item_id, content_hash, body, init_workflow_id, bulk_id, key)
      WHERE NOT EXISTS (SELECT 1 FROM item_queue q
           WHERE q.item_type = $1 AND q.item_id = n.item_id)
+       AND NOT EXISTS (SELECT 1 FROM known_item k WHERE k.key = n.key::uuid)
        AND NOT EXISTS (SELECT 1 FROM item_body b
           WHERE b.item_type = $1 AND b.item_id = n.item_id)
      RETURNING item_id";
@@ -42,10 +47,11 @@ const UNRACED: &str = "INSERT INTO item_body (item_type, item_id, content_hash, 
 const RACED: &str = "INSERT INTO item_body (item_type, item_id, content_hash, body,
          init_workflow_id, bulk_id)
      SELECT $1, n.item_id, n.content_hash, n.body, n.init_workflow_id, n.bulk_id
-     FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
-          AS n (item_id, content_hash, body, init_workflow_id, bulk_id)
+     FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
+          AS n (item_id, content_hash, body, init_workflow_id, bulk_id, key)
      WHERE NOT EXISTS (SELECT 1 FROM item_queue q
           WHERE q.item_type = $1 AND q.item_id = n.item_id)
+       AND NOT EXISTS (SELECT 1 FROM known_item k WHERE k.key = n.key::uuid)
      ON CONFLICT (item_type, item_id) DO NOTHING
      RETURNING item_id";
 
@@ -169,6 +175,7 @@ impl Batch<'_> {
         let texts = |of: fn(&NewItem) -> &str| sorted.iter().map(|i| of(i)).collect::<Vec<_>>();
         let bulk = |item: &&NewItem| item.bulk().map(|bulk| bulk.to_string());
         let bulks: Vec<Option<String>> = sorted.iter().map(bulk).collect();
+        let keys: Vec<String> = sorted.iter().map(|item| self.key(item)).collect();
         let params: Params<'_> = &[
             &self.item_type.as_str(),
             &texts(|i| i.id.as_str()),
@@ -176,6 +183,7 @@ impl Batch<'_> {
             &texts(|i| &i.body),
             &texts(|i| i.init_flow.as_str()),
             &bulks,
+            &keys,
         ];
         let rows = match self.write_unraced(params).await? {
             Some(rows) => rows,
@@ -331,6 +339,10 @@ impl Batch<'_> {
             items.iter().map(|item| item.id.as_str()).collect()
         };
         let known = self.known(&others).await?;
+        let unknown = items.iter().copied();
+        let unknown =
+            unknown.filter(|item| !new.contains_key(&item.id) && !known.contains_key(&item.id));
+        let archived = self.archived(&unknown.collect::<Vec<_>>()).await?;
         let winner = |item: &NewItem| new.get(&item.id).filter(|w| std::ptr::eq(w.item, item));
         let answers = items.iter().map(|&item| match winner(item) {
             Some(won) => Admission::New(won.placed()),
@@ -340,6 +352,9 @@ impl Batch<'_> {
                 }
                 Some(known) if is_erased(&known.content_hash) => Admission::Erased,
                 Some(_) => Admission::Conflict,
+                None if archived.contains_key(&item.id) => {
+                    known::admission(&archived[&item.id], &item.record.content_hash)
+                }
                 None => match judged.refused.get(&item.id) {
                     Some(guard) if is_admissible(item, plans) => Admission::RefusedBy {
                         rule: guard.rule.clone(),
@@ -350,6 +365,32 @@ impl Batch<'_> {
             },
         });
         Ok(answers.collect())
+    }
+
+    fn key(&self, item: &NewItem) -> String {
+        use std::fmt::Write;
+        let key = known::key(self.item_type, &item.id);
+        key.iter().fold(String::with_capacity(32), |mut hex, byte| {
+            // Writing to memory does not fail.
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+    }
+
+    /// What the archive keeps of the contents of these items.
+    async fn archived(&self, items: &[&NewItem]) -> StoreResult<HashMap<ItemId, Vec<u8>>> {
+        const ARCHIVED: &str = "SELECT n.item_id, uuid_send(k.content)
+             FROM unnest($1::text[], $2::text[]) AS n (item_id, key)
+             JOIN known_item k ON k.key = n.key::uuid";
+        let items = items.iter().filter(|item| is_storable(item));
+        let (ids, keys): (Vec<&str>, Vec<String>) =
+            items.map(|item| (item.id.as_str(), self.key(item))).unzip();
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let rows = all(self.tx, ARCHIVED, &[&ids, &keys]).await?;
+        let kept = |row: &Row| (ItemId::new(row.get::<_, String>(0)), row.get(1));
+        Ok(rows.iter().map(kept).collect())
     }
 
     async fn known(&self, ids: &[&str]) -> StoreResult<HashMap<ItemId, Known>> {

@@ -34,8 +34,10 @@ const ITEM: &str = "SELECT q.status, q.amount_minor, q.currency, coalesce(b.cont
 #[async_trait]
 impl Records for PostgresStore {
     async fn item(&self, item: &Item) -> StoreResult<Option<ItemView>> {
+        let asked = item;
         let item = item.clone();
-        self.runner
+        let found = self
+            .runner
             .autocommit(Urgency::Normal, move |c| {
                 Box::pin(async move {
                     let rows = all(c, ITEM, &[&item.item_type.as_str(), &item.id.as_str()]).await?;
@@ -48,7 +50,11 @@ impl Records for PostgresStore {
                     Ok(Some(view))
                 })
             })
-            .await
+            .await?;
+        match found {
+            Some(view) => Ok(Some(view)),
+            None => self.remembered(asked).await,
+        }
     }
 
     async fn bodies(&self, items: &[Item]) -> StoreResult<Vec<Option<String>>> {
@@ -218,6 +224,7 @@ fn view_from(row: &Row, item: &Item) -> StoreResult<ItemView> {
         dispatch_batch: row.get::<_, Option<String>>(21).map(BatchId::new),
         passed_rules: split_rules(row.get(22)),
         attempts: vec![],
+        archived: None,
     })
 }
 

@@ -18,6 +18,7 @@ use super::guards;
 use super::lanes;
 use super::requests;
 use super::value::Us;
+use crate::cold::known;
 
 pub(super) struct Batch<'c> {
     pub(super) c: &'c Connection,
@@ -85,6 +86,9 @@ impl Batch<'_> {
         if let Some(known) = self.known(item)? {
             return Ok(known);
         }
+        if let Some(known) = self.archived(item)? {
+            return Ok(known);
+        }
         if let Some(said) = request.and_then(|request| request.answer(item)) {
             return Ok(said);
         }
@@ -137,6 +141,18 @@ impl Batch<'_> {
                     row.get::<_, Option<Us>>(3)?.map(|us| us.0),
                     FlowId::new(row.get::<_, String>(4)?),
                 )))
+            })
+            .optional()
+    }
+
+    /// The answer for an id that is known from the archive.
+    fn archived(&self, item: &NewItem) -> rusqlite::Result<Option<Admission>> {
+        let key = known::key(self.item_type, &item.id);
+        self.c
+            .prepare_cached("SELECT content FROM known_item WHERE key = ?1")?
+            .query_row([key.as_slice()], |row| {
+                let kept: Vec<u8> = row.get(0)?;
+                Ok(known::admission(&kept, &item.record.content_hash))
             })
             .optional()
     }

@@ -1,4 +1,4 @@
-//! After an erasure: the file is rewritten without what its free space still holds, and its log is emptied. On a
+//! After an erasure: each file is rewritten without what its free space still holds, and its log is emptied. On a
 //! connection of its own; the writer waits meanwhile, which is why a large file is left to a person.
 
 use std::path::Path;
@@ -21,10 +21,15 @@ impl Sqlite {
         let purged = tokio::task::spawn_blocking(purge).await;
         let purged = purged.map_err(|e| StoreError::Bug(format!("a purge panicked: {e}")))?;
         let purged = purged.map_err(|error| self.fault.judge(error))?;
-        purged.ok_or_else(|| {
+        let purged = purged.ok_or_else(|| {
             let why = "the log of the database is in use; it is emptied at the next try";
             StoreError::Unavailable(why.to_owned())
-        })
+        })?;
+        let largest = u64::try_from(LARGEST_BYTES).unwrap_or(u64::MAX);
+        if self.archive.purge(largest).await? {
+            return Ok(purged);
+        }
+        Ok(Purged::TooLarge)
     }
 }
 

@@ -17,6 +17,7 @@ use super::value::{Us, word};
 #[async_trait]
 impl Records for SqliteStore {
     async fn item(&self, item: &Item) -> StoreResult<Option<ItemView>> {
+        let asked = item;
         let item = item.clone();
         let read = move |c: &Connection| {
             let view = c
@@ -41,7 +42,10 @@ impl Records for SqliteStore {
             view.attempts = attempts(c, &item)?;
             Ok(Some(view))
         };
-        self.readers.read(read).await
+        match self.readers.read(read).await? {
+            Some(view) => Ok(Some(view)),
+            None => self.remembered(asked).await,
+        }
     }
 
     async fn bodies(&self, items: &[Item]) -> StoreResult<Vec<Option<String>>> {
@@ -233,6 +237,7 @@ fn view_from(row: &Row<'_>, item: &Item) -> rusqlite::Result<ItemView> {
         dispatch_batch: row.get::<_, Option<String>>(21)?.map(BatchId::new),
         passed_rules: split_rules(row.get::<_, Option<String>>(22)?.as_deref()),
         attempts: vec![],
+        archived: None,
     })
 }
 

@@ -109,10 +109,8 @@ impl Read {
     }
 }
 
+const ERASED: &str = "existed, and its data was erased; use a new id";
 const KNOWN: &str = "already exists with different content; use a new id for a changed payment";
-
-/// What is wrong with a line whose id was erased.
-pub(crate) const WAS_ERASED: &str = "was used before and erased; use a new id";
 
 enum Judged {
     Accepted(Placed),
@@ -126,9 +124,9 @@ fn judge(verdict: Verdict, flow: &FlowId) -> Judged {
         Verdict::Scheduled { placed, repeat } if !repeat || placed.init_flow == *flow => {
             Judged::Accepted(placed)
         }
-        Verdict::Scheduled { .. } | Verdict::Cancelled => Judged::Duplicate,
+        Verdict::Scheduled { .. } | Verdict::Cancelled | Verdict::Archived => Judged::Duplicate,
+        Verdict::Erased => Judged::Rejected(one("paymentId", ERASED)),
         Verdict::Conflict => Judged::Conflict,
-        Verdict::Erased => Judged::Rejected(one("paymentId", WAS_ERASED)),
         Verdict::Invalid(details) => Judged::Rejected(details),
         Verdict::Refused { rule, message } => Judged::Rejected(one(&rule, message)),
         Verdict::Deferred => Judged::Rejected(one("line", "could not be processed; send it again")),

@@ -148,10 +148,11 @@ async fn admissions(store: &PostgresStore) {
                 Admission::New(_) => assert!(is_new),
                 Admission::Repeat(_) => assert!(!is_new),
                 Admission::Conflict
-                | Admission::Erased
                 | Admission::Refused(_)
                 | Admission::RefusedBy { .. }
-                | Admission::Cancelled => {
+                | Admission::Cancelled
+                | Admission::Archived
+                | Admission::Erased => {
                     panic!("{answer:?}")
                 }
             }
