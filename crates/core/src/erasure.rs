@@ -124,23 +124,20 @@ pub enum ErasureStage {
     Customer,
     Notifications,
     Texts,
-    /// What was moved out of the hot tables.
+    /// What was moved out of the hot tables, and exported files.
     Archive,
-    /// Exported files in the configured folder.
-    Files,
     /// What the database's own files still hold of what was deleted.
     Purge,
     Done,
 }
 
 impl ErasureStage {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 7] = [
         Self::Items,
         Self::Customer,
         Self::Notifications,
         Self::Texts,
         Self::Archive,
-        Self::Files,
         Self::Purge,
         Self::Done,
     ];
@@ -152,7 +149,6 @@ impl ErasureStage {
             Self::Notifications => "NOTIFICATIONS",
             Self::Texts => "TEXTS",
             Self::Archive => "ARCHIVE",
-            Self::Files => "FILES",
             Self::Purge => "PURGE",
             Self::Done => "DONE",
         }

@@ -2,6 +2,7 @@
 //! where it stands, so whoever starts next goes on from there; two at once do not hurt.
 
 mod archive;
+mod files;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,8 @@ use tokio::sync::watch;
 use tollgate_core::erasure::{BodyRules, ErasureStage};
 use tollgate_core::id::Item;
 use tollgate_core::ports::{ErasureProgress, ErasureView, Purged, Store, StoreError, StoreResult};
+
+pub use files::{ExportedFiles, FileTrouble, IsSought};
 
 use crate::every::Every;
 
@@ -26,6 +29,8 @@ const REST: Duration = Duration::from_millis(5);
 pub struct Eraser {
     store: Arc<dyn Store>,
     rules: BodyRules,
+    /// None if no folder of exports is configured.
+    files: Option<Arc<dyn ExportedFiles>>,
 }
 
 impl std::fmt::Debug for Eraser {
@@ -35,8 +40,16 @@ impl std::fmt::Debug for Eraser {
 }
 
 impl Eraser {
-    pub fn new(store: Arc<dyn Store>, rules: BodyRules) -> Self {
-        Self { store, rules }
+    pub fn new(
+        store: Arc<dyn Store>,
+        rules: BodyRules,
+        files: Option<Arc<dyn ExportedFiles>>,
+    ) -> Self {
+        Self {
+            store,
+            rules,
+            files,
+        }
     }
 
     /// Until told to stop. A piece that is cut off has done nothing.
@@ -59,8 +72,6 @@ impl Eraser {
                 ErasureStage::Notifications => self.news(&erasure).await?,
                 ErasureStage::Texts => self.texts(&erasure).await?,
                 ErasureStage::Archive => self.archive(&erasure).await?,
-                // Files are written again by whoever writes them.
-                ErasureStage::Files => {}
                 ErasureStage::Purge | ErasureStage::Done => {
                     let purged = self.store.purge().await?;
                     self.end(&erasure, purged).await?;
@@ -118,13 +129,7 @@ impl Eraser {
     }
 
     async fn move_on(&self, erasure: &ErasureView) -> StoreResult<()> {
-        let progress = ErasureProgress {
-            from: erasure.stage,
-            to: erasure.stage.next(),
-            after: String::new(),
-            archived: 0,
-            files: 0,
-        };
+        let progress = ErasureProgress::to(erasure.stage, erasure.stage.next());
         self.store.note_erasure(&erasure.id, progress).await
     }
 

@@ -47,7 +47,7 @@ pub use call_turns::CallTurnAt;
 pub use check_retention::CheckRetention;
 pub use cycle::{Cycle, Round};
 pub use dispatcher::Dispatcher;
-pub use eraser::Eraser;
+pub use eraser::{Eraser, ExportedFiles, FileTrouble, IsSought};
 pub use every::Every;
 pub use feeder::{ChunkFlow, Feeder, Wake};
 pub use feeds::{FeedOptions, FeedRunner, FeedStart};

@@ -66,7 +66,7 @@ impl Services<'_> {
         let retention = CheckRetention::new(Arc::clone(store), config.status_check.retention());
         running.spawn(retention.run(stopped.clone()));
         running.spawn(self.job_runner().run(stopped.clone()));
-        let eraser = Eraser::new(Arc::clone(store), erasure::RULES);
+        let eraser = Eraser::new(Arc::clone(store), erasure::RULES, None);
         running.spawn(eraser.run(stopped.clone()));
         let (billing, pause) = (Arc::clone(&self.billing), every(config.invoices.sweep_secs));
         running.spawn(providers::run_sweep(billing, pause, stopped.clone()));

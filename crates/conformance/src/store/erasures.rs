@@ -78,13 +78,7 @@ async fn candidates(f: &dyn Fixture) -> Vec<Item> {
 }
 
 async fn move_to(f: &dyn Fixture, id: &ErasureId, from: ErasureStage, to: ErasureStage) {
-    let progress = ErasureProgress {
-        from,
-        to,
-        after: String::new(),
-        archived: 0,
-        files: 0,
-    };
+    let progress = ErasureProgress::to(from, to);
     f.store().note_erasure(id, progress).await.unwrap();
 }
 

@@ -68,12 +68,32 @@ pub struct ErasureProgress {
     /// Nothing is noted of one that is in another stage by now.
     pub from: ErasureStage,
     pub to: ErasureStage,
-    /// Where to go on within the stage; empty at its start.
-    pub after: String,
+    /// Where to go on within the stage; as before without it, and at the start of another stage.
+    pub after: Option<String>,
     /// Archived items that were erased since the last note.
     pub archived: u64,
     /// Files that were written again.
     pub files: u64,
+    /// Days whose files were not.
+    pub left_out: Vec<LeftOut>,
+}
+
+impl ErasureProgress {
+    /// Nothing was found yet.
+    pub fn within(stage: ErasureStage) -> Self {
+        Self::to(stage, stage)
+    }
+
+    pub fn to(from: ErasureStage, to: ErasureStage) -> Self {
+        Self {
+            from,
+            to,
+            after: None,
+            archived: 0,
+            files: 0,
+            left_out: vec![],
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

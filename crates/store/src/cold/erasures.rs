@@ -160,8 +160,12 @@ impl<D: Database> Erasures for StoreOn<D> {
             let Some(mut erasure) = held(&tx, &id, progress.from).await? else {
                 return Ok(());
             };
+            if progress.to != progress.from {
+                erasure.after.clear();
+            }
             erasure.stage = progress.to;
-            erasure.after = progress.after;
+            erasure.after = progress.after.unwrap_or(erasure.after);
+            erasure.leave_out(progress.left_out);
             erasure.archived += progress.archived;
             erasure.files += progress.files;
             if erasure.stage == ErasureStage::Purge {

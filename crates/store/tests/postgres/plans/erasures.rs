@@ -78,11 +78,8 @@ async fn to(
     after: &str,
 ) {
     let progress = ErasureProgress {
-        from,
-        to,
-        after: after.to_owned(),
-        archived: 0,
-        files: 0,
+        after: Some(after.to_owned()),
+        ..ErasureProgress::to(from, to)
     };
     store.note_erasure(id, progress).await.unwrap();
 }
