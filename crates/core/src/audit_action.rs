@@ -1,7 +1,7 @@
 //! The events of the audit log, by their names there.
 
 /// In their order, so that people find one.
-pub const ALL: [&str; 40] = [
+pub const ALL: [&str; 43] = [
     "ANSWER_DIFFERS",
     "BATCH_COMPLETE",
     "CANCELLED",
@@ -10,6 +10,9 @@ pub const ALL: [&str; 40] = [
     "DEAD",
     "DECLINED",
     "DISPATCH_FAILED",
+    "ERASED",
+    "ERASURE_ENDED",
+    "ERASURE_STARTED",
     "EVENTS_OFF",
     "EVENTS_ON",
     "EVIDENCE",

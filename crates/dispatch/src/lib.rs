@@ -6,6 +6,7 @@
 mod age;
 mod archiver;
 mod dispatching;
+mod eraser;
 mod every;
 mod feeds;
 mod gate;
@@ -30,6 +31,7 @@ pub use dispatching::item_types::{
 pub use dispatching::rounds::{
     DISPATCH_TASK_QUEUE, DispatchRound, DispatcherFlow, Dispatchers, dispatcher_id,
 };
+pub use eraser::{Eraser, ExportedFiles, FileTrouble, IsSought};
 pub use every::Every;
 pub use feeds::{FeedOptions, FeedRunner, FeedStart};
 pub use gate::call_turns::CallTurnAt;

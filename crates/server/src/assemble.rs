@@ -36,6 +36,7 @@ use crate::downstreams::providers::Provider;
 use crate::downstreams::receivers::Receivers;
 use crate::engines::on_temporal;
 use crate::engines::{RunningEngine, Worlds};
+use crate::erasures;
 use crate::lanes;
 use crate::leadership::{Basis, End, Leading};
 use crate::needs_you::{self, NeedsYou};
@@ -355,6 +356,7 @@ fn app(
         config_file: config.file.clone(),
         ask: config.in_doubt.ask,
         two_persons: config.in_doubt.two_persons,
+        erasure_outside: erasures::outside(config).into(),
         lane: config.downstream.payments.lane.clone(),
         pulse: Arc::new(Pulse::new(store, &forecaster)),
         forecaster,

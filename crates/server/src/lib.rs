@@ -8,6 +8,7 @@ mod descriptors;
 mod door;
 mod downstreams;
 mod engines;
+mod erasures;
 mod jobs;
 mod lanes;
 mod leadership;

@@ -10,9 +10,10 @@ use tollgate_core::flow::Flow;
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{Engine, Store};
 use tollgate_dispatch::{
-    Archiver, CheckRetention, ChunkFlow, Feeder, Gate, JobRunner, Planner, Reconciler, Sweeper,
-    Wake,
+    Archiver, CheckRetention, ChunkFlow, Eraser, Feeder, Gate, JobRunner, Planner, Reconciler,
+    Sweeper, Wake,
 };
+use tollgate_domains::erasure;
 use tollgate_domains::invoices::{self, Billing, InvoiceBulkInitFlow};
 use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
 use tollgate_domains::payments::{self, Intake};
@@ -75,6 +76,8 @@ impl Services<'_> {
             Err(error) => tracing::error!(%error, "nothing is archived"),
         }
         running.spawn(self.job_runner().run(stopped.clone()));
+        let eraser = Eraser::new(Arc::clone(store), erasure::RULES, None);
+        running.spawn(eraser.run(stopped.clone()));
         let (billing, pause) = (Arc::clone(&self.billing), every(config.invoices.sweep_secs));
         running.spawn(providers::run_sweep(billing, pause, stopped.clone()));
     }

@@ -7,6 +7,7 @@ mod check_status;
 mod client;
 mod customers;
 mod dead_letters;
+mod erase;
 mod events;
 mod feeds;
 mod file_body;
@@ -138,6 +139,16 @@ pub(crate) enum Command {
     DeadLetters(Group<dead_letters::Command>),
     /// Preview, start, follow or stop acts on many items.
     Jobs(Group<jobs::Command>),
+    /// Erase a person's data from items that have ended.
+    ///
+    /// Names, accounts, references, metadata, texts and content hashes go; ids, amounts, statuses and times stay. Shows a
+    /// preview first; erases with the preview's --digest.
+    Erase {
+        #[command(flatten)]
+        args: Args,
+        #[command(flatten)]
+        wish: erase::Wish,
+    },
     /// Show the audit log, newest first.
     Audit {
         #[command(flatten)]
@@ -247,6 +258,9 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Jobs(Group { args, command }) => {
             jobs::run(&Client::new(&args)?, &args.shown(), command).await?;
+        }
+        Command::Erase { args, wish } => {
+            erase::run(&Client::new(&args)?, &args.shown(), wish).await?;
         }
         Command::Audit { args, asked } => {
             audit::run(&Client::new(&args)?, &args.shown(), asked).await?;

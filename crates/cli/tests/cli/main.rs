@@ -15,6 +15,7 @@ mod database;
 mod door;
 mod files;
 mod fixture;
+mod keep;
 mod money;
 mod nodes;
 mod pages;

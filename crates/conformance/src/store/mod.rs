@@ -19,6 +19,7 @@ pub mod deadlines;
 pub mod declines;
 pub mod doubts;
 pub mod eras;
+pub mod erasures;
 pub mod evidence;
 pub mod failures;
 pub mod feeds;
@@ -93,6 +94,13 @@ macro_rules! store_cases {
             jobs_are_listed_newest_first_and_done_oldest_first
             a_preview_is_nothing_until_it_is_confirmed_and_is_forgotten_when_it_is_old
             candidates_come_page_by_page_from_the_index_that_serves_them
+        }
+        $crate::store_case_module! { $new, erasures,
+            what_has_ended_is_erased_and_the_rest_is_named
+            an_erased_id_is_taken_for_good_and_never_sent_again
+            what_counted_for_an_owner_counts_for_nobody
+            a_text_that_names_the_account_is_found_wherever_it_is
+            an_erasure_that_has_ended_does_not_know_its_account
         }
         $crate::store_case_module! { $new, outbox,
             every_move_of_an_item_is_an_event_and_nothing_else_is

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::interventions::SENT;
+use super::interventions::{GONE, SENT};
 use super::{Author, Found, Intervened, StatusMove, StoreResult};
 use crate::id::Item;
 use crate::item::QueueStatus;
@@ -40,6 +40,9 @@ impl Amendment {
         if !self.from.contains(&found.record_status) {
             let from = self.from.join(" or ");
             return Some(format!("it is {}, not {from}", found.record_status));
+        }
+        if found.is_erased {
+            return Some(GONE.to_owned());
         }
         found.may_be_done.then(|| SENT.to_owned())
     }

@@ -90,6 +90,8 @@ pub struct Found {
     pub may_be_done: bool,
     pub has_ended: bool,
     pub record_status: String,
+    /// Nothing is left of it that could be sent.
+    pub is_erased: bool,
 }
 
 impl Found {
@@ -128,6 +130,9 @@ impl Found {
         if !self.has_ended || self.queue_status.after(Event::Reopen).is_none() {
             return Some("it has not ended".into());
         }
+        if self.is_erased {
+            return Some(GONE.to_owned());
+        }
         self.may_be_done.then(|| SENT.to_owned())
     }
 
@@ -144,4 +149,5 @@ impl Found {
     }
 }
 
+pub(super) const GONE: &str = "its data were erased";
 pub(super) const SENT: &str = "it was sent and may have been executed";

@@ -12,6 +12,7 @@ mod connector;
 mod dead_letters;
 mod doubts;
 mod engine;
+mod erasures;
 mod error;
 mod feed_source;
 mod feeds;
@@ -56,6 +57,7 @@ pub use doubts::{
     AWAITED, AtRisk, DoubtOrder, Doubts, IN_DOUBT, ItemInDoubt, Resolution, Resolved, sent_since,
 };
 pub use engine::{Engine, FlowView, Memo, Shown, Start, Started, Unreachable};
+pub use erasures::{ErasureProgress, ErasureView, Erasures, Purged};
 pub use error::{StoreError, StoreResult};
 pub use feed_source::{
     DeadRecord, FeedRecord, FeedSource, Fetched, Log, RecordAnswer, RecordReader, SourceError,
@@ -112,6 +114,7 @@ pub trait Store:
     + Queue
     + Interventions
     + Jobs
+    + Erasures
     + Amendments
     + Storms
     + Doubts
@@ -142,6 +145,7 @@ impl<T> Store for T where
         + Queue
         + Interventions
         + Jobs
+        + Erasures
         + Amendments
         + Storms
         + Doubts

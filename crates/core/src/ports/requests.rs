@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use super::{Admission, Author, Intervened, NewItem, StoreResult};
 use crate::Timestamp;
 use crate::details::Details;
+use crate::erasure::is_erased;
 use crate::id::{FlowId, Item, ItemId, ItemType};
 use crate::money::Money;
 use crate::retry;
@@ -211,6 +212,9 @@ impl FoundRequest {
 
     /// The answer for an item that is not to be judged, because of this request.
     pub fn answer(&self, item: &NewItem) -> Option<Admission> {
+        if is_erased(&self.content_hash) {
+            return Some(Admission::Erased);
+        }
         let same = self.has_content_of(item);
         match self.state {
             RequestState::Waiting => (!same).then_some(Admission::Conflict),

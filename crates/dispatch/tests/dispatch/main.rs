@@ -7,6 +7,7 @@ mod clock_jumps;
 mod clock_money;
 mod cutting;
 mod dispatching;
+mod erasing;
 mod feeding;
 mod fenced_gate;
 mod forecasting;

@@ -256,7 +256,7 @@ async fn refused(
 ) -> StoreResult<Verdict> {
     let item = item(&payment.payment_id);
     if let Some(known) = world.store.item(&item).await? {
-        if known.archived.as_ref().is_some_and(|from| from.erased) {
+        if known.is_erased() {
             return Ok(Verdict::Erased);
         }
         if known.content_hash != payment.content_hash() {

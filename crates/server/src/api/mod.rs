@@ -9,6 +9,7 @@ mod bank_ask;
 mod calendars;
 mod contract;
 mod dead_letters;
+mod erasures;
 mod events;
 mod feeds;
 mod health;
@@ -48,6 +49,7 @@ use crate::config::{AskWhom, TypeRetention};
 use crate::door::auth::Tokens;
 use crate::downstreams::asking::Asking;
 use crate::engines::Readiness;
+use crate::erasures::Outside;
 use crate::leadership::Nodes;
 use crate::needs_you::NeedsYou;
 use crate::pulse::Pulse;
@@ -91,6 +93,8 @@ pub(crate) struct App {
     pub(crate) retention: Arc<[TypeRetention]>,
     /// Whether a payment in doubt is resolved by two persons only.
     pub(crate) two_persons: bool,
+    /// What an erasure does not reach.
+    pub(crate) erasure_outside: Arc<[Outside]>,
     /// The lane of the payments' bank.
     pub(crate) lane: LaneName,
     pub(crate) pulse: Arc<Pulse>,
@@ -148,6 +152,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(in_doubt::router())
         .merge(rules::router())
         .merge(jobs::router())
+        .merge(erasures::router())
         .merge(dead_letters::router())
         .merge(feeds::router())
         .merge(events::router())

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use tollgate_core::archive::{ArchivedAttempt, ArchivedAudit, ArchivedItem, LINE_SCHEMA};
+use tollgate_core::erasure::is_erased;
 use tollgate_core::id::{ItemId, ItemType};
 use tollgate_core::money::Currency;
 use tollgate_core::ports::{StoreError, StoreResult};
@@ -108,6 +109,8 @@ pub(super) async fn lines(
         item.attempts.sort_by_key(|attempt| attempt.attempt_id);
         item.audit = audit.remove(&item.id).unwrap_or_default();
         item.audit.sort_by_key(|entry| entry.audit_id);
+        let erased = item.audit.iter().find(|entry| entry.action == "ERASED");
+        item.erased_at = erased.map(|entry| entry.at);
         items.push(item);
     }
     items.sort_by(|a, b| a.id.cmp(&b.id));
@@ -116,6 +119,7 @@ pub(super) async fn lines(
 
 fn item_of_row(row: &Row, item_type: &ItemType) -> StoreResult<ArchivedItem> {
     let init_flow: Option<String> = row.get("init_workflow_id")?;
+    let content_hash: Option<String> = row.get("content_hash")?;
     Ok(ArchivedItem {
         schema: LINE_SCHEMA,
         item_type: item_type.clone(),
@@ -150,7 +154,7 @@ fn item_of_row(row: &Row, item_type: &ItemType) -> StoreResult<ArchivedItem> {
         last_error: row.get("last_error")?,
         held_by: row.get("held_by")?,
         passed_rules: row.get("passed_rules")?,
-        content_hash: row.get("content_hash")?,
+        content_hash: content_hash.filter(|hash| !is_erased(hash)),
         body: row.get("body")?,
         init_flow: init_flow.unwrap_or_default(),
         bulk_id: row.get("bulk_id")?,

@@ -6,6 +6,7 @@ mod archive_files;
 mod connection;
 mod flows;
 mod lanes;
+mod purge;
 mod queue;
 mod records;
 mod sends;

@@ -4,6 +4,7 @@
 mod accounts;
 mod archive;
 mod bulks;
+mod erasures;
 mod explained;
 mod feeds;
 mod fill;

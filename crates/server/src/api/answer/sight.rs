@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tollgate_core::account::{masked, without_accounts};
+use tollgate_core::erasure::ERASED;
 use tollgate_core::id::Item;
 use tollgate_core::ports::ItemView;
 use tollgate_domains::payments::{self, Party, PaymentRequest};
@@ -41,8 +42,9 @@ impl Sight {
             return Self::WHOLE;
         }
         let accounts = [&payment.debtor, &payment.creditor].map(|party| party.account.clone());
+        let is_there = |account: &String| account != ERASED;
         Self {
-            hidden: accounts.into(),
+            hidden: accounts.into_iter().filter(is_there).collect(),
         }
     }
 

@@ -2,6 +2,7 @@
 //! differ; the others are written out.
 
 use tollgate_core::actor::Kind;
+use tollgate_core::erasure::ErasureStage;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::job::{JobAct, JobState};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
@@ -51,6 +52,10 @@ pub(crate) fn named() -> Vec<(&'static str, Object)> {
         ),
         ("DoubtOutcome", one_of(Resolved::ALL.map(Resolved::as_str))),
         ("JobAct", one_of(JobAct::ALL.map(JobAct::as_str))),
+        (
+            "ErasureStage",
+            one_of(ErasureStage::ALL.map(ErasureStage::as_str)),
+        ),
         ("JobState", one_of(JobState::ALL.map(JobState::as_str))),
         ("ActorKind", one_of(Kind::ALL.map(Kind::as_str))),
         ("ImportState", one_of(BulkState::ALL.map(BulkState::as_str))),
@@ -104,6 +109,7 @@ named! {
     bulk_state => "ImportState",
     actor_kind => "ActorKind",
     job_act => "JobAct",
+    erasure_stage => "ErasureStage",
     job_state => "JobState",
     check_phase => "CheckPhase",
     verdict => "Verdict",
@@ -159,6 +165,10 @@ pub(crate) fn refused_kind() -> Object {
 pub(crate) fn job_kind() -> Object {
     one_of(["job"])
 }
+pub(crate) fn erasure_kind() -> Object {
+    one_of(["erasure"])
+}
+
 pub(crate) fn preview_kind() -> Object {
     one_of(["preview"])
 }

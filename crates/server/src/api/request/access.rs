@@ -149,6 +149,8 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/admin/jobs/{job}", Read),
     ("GET", "/admin/jobs/{job}/items", Read),
     ("POST", "/admin/jobs/{job}/stop", Operate),
+    ("POST", "/admin/erasures", Operate),
+    ("GET", "/admin/erasures/{erasure}", Operate),
     ("GET", "/admin/rules", Read),
     ("POST", "/admin/rules/reload", Operate),
     // Asks what would happen and changes nothing.

@@ -208,7 +208,9 @@ pub(super) async fn hold_row(tx: &Tx, item: &Item) -> StoreResult<Option<Found>>
                                     WHERE d.item_type = $1 AND d.item_id = $2
                                       AND (d.state = 'DECLINED' OR d.reopened)), 0))))
                     AS may_be_done,
-                q.finished_at IS NOT NULL AS has_ended, q.status, q.run
+                q.finished_at IS NOT NULL AS has_ended, q.status, q.run,
+                EXISTS (SELECT 1 FROM item_body b WHERE b.item_type = q.item_type
+                          AND b.item_id = q.item_id AND b.content_hash = 'erased') AS is_erased
          FROM item_queue q
          WHERE q.item_type = $1 AND q.item_id = $2";
     let key = params![&item.item_type, &item.id];
@@ -223,6 +225,7 @@ pub(super) async fn hold_row(tx: &Tx, item: &Item) -> StoreResult<Option<Found>>
         has_ended: row.get("has_ended")?,
         record_status: row.get("status")?,
         run: row.get("run")?,
+        is_erased: row.get("is_erased")?,
     }))
 }
 

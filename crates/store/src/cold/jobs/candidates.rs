@@ -134,6 +134,8 @@ fn candidate_from(row: &Row) -> StoreResult<Candidate> {
             lane: row.get("lane")?,
             run: row.get("run")?,
             may_be_done: row.get("may_be_done")?,
+            // Judged when it is acted on.
+            is_erased: false,
             has_ended: row.get("has_ended")?,
             record_status: row.get("status")?,
         },

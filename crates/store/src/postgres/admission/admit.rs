@@ -11,6 +11,7 @@ use rand::{Rng, SeedableRng};
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 use tollgate_core::Timestamp;
+use tollgate_core::erasure::is_erased;
 use tollgate_core::guard::{Guard, Tally};
 use tollgate_core::id::{FlowId, ItemId, ItemType, LaneName};
 use tollgate_core::lane_in_force::{never_opens, no_such_lane};
@@ -349,6 +350,7 @@ impl Batch<'_> {
                 Some(known) if known.content_hash == item.record.content_hash => {
                     Admission::Repeat(known.placed.clone())
                 }
+                Some(known) if is_erased(&known.content_hash) => Admission::Erased,
                 Some(_) => Admission::Conflict,
                 None if archived.contains_key(&item.id) => {
                     known::admission(&archived[&item.id], &item.record.content_hash)

@@ -6,6 +6,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::Timestamp;
+use tollgate_core::erasure::is_erased;
 use tollgate_core::guard::Tally;
 use tollgate_core::id::{BulkId, FlowId, Item, ItemType, LaneName};
 use tollgate_core::lane_in_force::{never_opens, no_such_lane};
@@ -127,7 +128,11 @@ impl Batch<'_> {
                  WHERE q.item_type = ?1 AND q.item_id = ?2",
             )?
             .query_row(params![self.item_type.as_str(), item.id.as_str()], |row| {
-                if row.get::<_, String>(0)? != item.record.content_hash {
+                let content_hash: String = row.get(0)?;
+                if is_erased(&content_hash) {
+                    return Ok(Admission::Erased);
+                }
+                if content_hash != item.record.content_hash {
                     return Ok(Admission::Conflict);
                 }
                 Ok(Admission::Repeat(Placed::new(

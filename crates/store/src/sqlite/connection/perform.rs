@@ -7,7 +7,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, ToSql};
 use rust_decimal::Decimal;
 use tollgate_core::Timestamp;
-use tollgate_core::ports::StoreResult;
+use tollgate_core::ports::{Purged, StoreResult};
 
 use super::error::Failed;
 use crate::sql::{Answer, Ask, Dialogue, Params, Placement, Row, Step, Value, Wish};
@@ -52,6 +52,10 @@ impl Database for Sqlite {
         let clock = self.clock.clone();
         let write = move |c: &Connection| perform(c, &|| clock.now(), use_case);
         self.write_in_force(urgency, write).await
+    }
+
+    async fn purge(&self) -> StoreResult<Purged> {
+        self.purge_file().await
     }
 
     fn gate_margin(&self) -> Decimal {

@@ -17,7 +17,9 @@ use tollgate_core::ports::{
 use tollgate_store::postgres::PostgresStore;
 
 use super::fill::{self, RUNNING};
-use super::{accounts, archive, bulks, feeds, jobs, lane_plans, outbox, people, status_checks};
+use super::{
+    accounts, archive, bulks, erasures, feeds, jobs, lane_plans, outbox, people, status_checks,
+};
 use crate::trouble::{claim, item, payments};
 
 pub(super) const HOUR: Duration = Duration::from_hours(1);
@@ -43,6 +45,7 @@ pub(super) async fn run_all(store: &PostgresStore) {
     feeds::run_all(store).await;
     status_checks::run_all(store).await;
     jobs::run_all(store).await;
+    erasures::run_all(store).await;
     outbox::run_all(store).await;
     archive::run_all(store).await;
     let wider = LaneChange {

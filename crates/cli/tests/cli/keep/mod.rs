@@ -1,0 +1,3 @@
+//! What is kept, archived and erased.
+
+mod erase;
