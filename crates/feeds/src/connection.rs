@@ -70,6 +70,31 @@ pub(crate) struct Connection {
     versions: HashMap<i16, RangeInclusive<i16>>,
     last_id: i32,
     is_logged_in: bool,
+    is_cut: bool,
+}
+
+/// Asks on a kept connection, or on a new one that is kept then. Brokers close connections that were idle, which is no trouble: it is
+/// asked once more on a new one. Whatever is written twice that way is written at least once.
+pub(crate) async fn ask_kept<R: Request>(
+    place: &mut Option<Connection>,
+    opening: impl Future<Output = SourceResult<Connection>>,
+    request: &R,
+    ours: RangeInclusive<i16>,
+) -> SourceResult<R::Response> {
+    if let Some(mut kept) = place.take() {
+        match kept.ask(request, ours.clone()).await {
+            Ok(answer) => {
+                *place = Some(kept);
+                return Ok(answer);
+            }
+            Err(error) if !kept.is_cut => return Err(error),
+            Err(_) => {}
+        }
+    }
+    let mut connection = opening.await?;
+    let answer = connection.ask(request, ours).await?;
+    *place = Some(connection);
+    Ok(answer)
 }
 
 impl Connection {
@@ -102,6 +127,7 @@ impl Connection {
             versions: HashMap::new(),
             last_id: 0,
             is_logged_in: false,
+            is_cut: false,
         };
         connection.learn_versions().await?;
         if let Some(credentials) = &access.credentials {
@@ -220,7 +246,8 @@ impl Connection {
     }
 
     /// Brokers give no reason. A first request is not answered by something else than a broker, a second one not without a login.
-    fn cut(&self, error: &std::io::Error) -> SourceError {
+    fn cut(&mut self, error: &std::io::Error) -> SourceError {
+        self.is_cut = true;
         let hint = match self.last_id {
             1 => "; check its port and tls",
             2 if !self.is_logged_in => "; if it asks for a login, set sasl",

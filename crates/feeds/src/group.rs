@@ -12,7 +12,7 @@ use kafka_protocol::protocol::StrBytes;
 use tokio::sync::Mutex;
 use tollgate_core::ports::{SourceError, SourceResult};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, ask_kept};
 use crate::leaders::{Leaders, name_of};
 use crate::produce::{index, silent};
 use crate::words::trouble;
@@ -46,18 +46,18 @@ impl Group {
         positions: &[(u32, i64)],
     ) -> SourceResult<()> {
         let mut place = self.coordinator.lock().await;
-        let mut coordinator = match place.take() {
-            Some(coordinator) => coordinator,
-            None => self.find(leaders).await?,
-        };
         let request = self.request(topic, positions);
-        let answer = coordinator.ask(&request, OFFSET_COMMIT).await?;
+        let finding = self.find(leaders);
+        let answer = ask_kept(&mut place, finding, &request, OFFSET_COMMIT).await?;
         let mut answers = answer.topics.iter().flat_map(|topic| &topic.partitions);
         let first = answers.next().ok_or_else(|| silent(topic))?;
-        self.agreed(first.error_code)?;
-        answers.try_for_each(|answer| self.agreed(answer.error_code))?;
-        *place = Some(coordinator);
-        Ok(())
+        let agreed = self.agreed(first.error_code);
+        let agreed =
+            agreed.and_then(|()| answers.try_for_each(|answer| self.agreed(answer.error_code)));
+        if agreed.is_err() {
+            *place = None;
+        }
+        agreed
     }
 
     fn request(&self, topic: &str, positions: &[(u32, i64)]) -> OffsetCommitRequest {

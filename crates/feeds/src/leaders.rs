@@ -13,7 +13,7 @@ use kafka_protocol::protocol::{Request, StrBytes};
 use tokio::sync::Mutex as AsyncMutex;
 use tollgate_core::ports::{SourceError, SourceResult, Topic};
 
-use crate::connection::{Access, Connection};
+use crate::connection::{Access, Connection, ask_kept};
 use crate::words::{refusal, trouble};
 
 /// From version 10 on with the topic's id.
@@ -74,13 +74,8 @@ impl Leaders {
     ) -> SourceResult<R::Response> {
         let place = self.place(topic, partition);
         let mut place = place.lock().await;
-        let mut connection = match place.take() {
-            Some(connection) => connection,
-            None => self.lead(topic, partition).await?,
-        };
-        let answer = connection.ask(request, versions).await?;
-        *place = Some(connection);
-        Ok(answer)
+        let opening = self.lead(topic, partition);
+        ask_kept(&mut place, opening, request, versions).await
     }
 
     /// The next call asks who leads.

@@ -23,10 +23,9 @@ impl Piece {
     }
 }
 
-/// In their order. The last one ends where the fetch did, beyond what was not a record. If the log goes on, a rest behind full pieces
-/// is left out: it comes again with the next fetch, as part of a full piece. Every chunk costs a flow, however small it is.
+/// In their order. The last one ends where the fetch did, beyond what was not a record.
+/// A rest is a piece of its own: fetched again instead, it would come with the whole batch of its producer, which may be as large as a fetch.
 pub(super) fn cut(fetched: Fetched, partition: u32, reader: &dyn RecordReader) -> Vec<Piece> {
-    let is_more = fetched.next < fetched.log_end;
     let mut pieces = vec![];
     let mut piece = Piece::default();
     for record in fetched.records {
@@ -42,9 +41,6 @@ pub(super) fn cut(fetched: Fetched, partition: u32, reader: &dyn RecordReader) -
         if piece.is_full() {
             pieces.push(std::mem::take(&mut piece));
         }
-    }
-    if is_more && !pieces.is_empty() && piece.next > 0 {
-        return pieces;
     }
     if piece.next > 0 {
         pieces.push(piece);
@@ -87,18 +83,6 @@ mod tests {
             next,
             log_end: next,
         }
-    }
-
-    #[test]
-    fn a_rest_behind_full_pieces_comes_again_if_the_log_goes_on() {
-        let goes_on = |count: usize, log_end| Fetched {
-            log_end,
-            ..fetched(&vec![Some(1); count], i64::try_from(count).unwrap())
-        };
-        let cut = |fetched| shown(&cut(fetched, 0, &Lines));
-        assert_eq!(cut(goes_on(2500, 2501)), [(1000, 1000, 0), (2000, 1000, 0)]);
-        assert_eq!(cut(goes_on(1000, 2501)), [(1000, 1000, 0)]);
-        assert_eq!(cut(goes_on(999, 2501)), [(999, 999, 0)]);
     }
 
     fn shown(pieces: &[Piece]) -> Vec<(i64, u32, usize)> {

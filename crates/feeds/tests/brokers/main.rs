@@ -128,6 +128,38 @@ async fn a_topic_that_may_not_be_written_is_one_sentence() {
     assert_eq!(published.trouble.unwrap().to_string(), DENIED);
 }
 
+/// Twice: the broker has closed the connection in between.
+#[tokio::test]
+async fn positions_are_committed_to_a_group_that_nothing_else_uses() {
+    let port = broker::start(None).await;
+    for (group, says) in [
+        ("free", None),
+        (
+            "members",
+            Some("group members has members; name a group that nothing else uses"),
+        ),
+        (
+            "denied",
+            Some(
+                "the broker denies committing to group denied; grant this client the right to read the group and the topic",
+            ),
+        ),
+    ] {
+        let topics = KafkaTopics {
+            records: "topic".into(),
+            dead_letters: "dead".into(),
+            answers: None,
+            group: Some(group.into()),
+        };
+        let feed = KafkaFeed::new(at(port, None), topics);
+        for _ in 0..2 {
+            let shown = feed.show_positions(&[(0, 7), (3, 0)]).await;
+            let said = shown.err().map(|error| error.to_string());
+            assert_eq!(said.as_deref(), says);
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_brokers_certificate_is_checked() {
     let CertifiedKey { cert, signing_key } =

@@ -9,6 +9,7 @@ use crate::billing::invoices::{invoice, with_customer};
 use crate::fixture::footing::{Footing, on_both_footings};
 use crate::fixture::http::get;
 use crate::fixture::kafka::{Kafka, Record};
+use crate::fixture::pair::Pair;
 use crate::fixture::served::eventually_or;
 use crate::topics::feeds::{cluster, feed, wait_until};
 
@@ -93,5 +94,20 @@ fn invoices_of_a_topic_are_charged_once_put_aside_or_answered(footing: &Footing)
     let errors = "/payments/bulk/feed.in.payments.0/errors";
     let errors = get(pair.server.address, errors).unwrap();
     assert_eq!(errors.body["errors"][0]["line"], 3, "{}", errors.text);
+    are_called_invoices(&pair);
     assert_eq!(pair.server.stop(), Some(0));
+}
+
+fn are_called_invoices(pair: &Pair) {
+    let feed = wait_until(pair, "it says what it reads", |feed| {
+        feed["itemType"] == "INVOICE"
+    });
+    let shown = |path: &str| get(pair.server.address, path).unwrap().text;
+    let feeds = shown("/console/feeds");
+    assert!(feeds.contains(">invoices</a>"), "{feeds}");
+    assert!(!feeds.contains(">payments</a>"), "{feeds}");
+    let import = feed["partitions"][0]["batchId"].as_str().unwrap();
+    let import = shown(&format!("/console/imports/{import}"));
+    assert!(import.contains("1 invoice, "), "{import}");
+    assert!(import.contains("<h2>Its invoices now</h2>"), "{import}");
 }
