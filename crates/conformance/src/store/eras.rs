@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate_core::gate::LATEST_USE;
 use tollgate_core::id::FlowId;
 use tollgate_core::item::QueueStatus;
-use tollgate_core::lane_in_force::Standing;
+use tollgate_core::lane_in_force::LaneState;
 use tollgate_core::outcome::AttemptState;
 use tollgate_core::ports::{
     Boot, Claim, Era, Intervened, ItemView, NewFlow, NewTurn, StatusMove, Turn, WAS_SET_BACK,
@@ -76,7 +76,7 @@ pub async fn a_lane_that_was_closed_by_another_eras_clock_is_open(f: &dyn Fixtur
     f.lane(plan(100, 4)).await;
     let closed = async || {
         let lane = f.store().lane(&bank()).await.unwrap().unwrap();
-        matches!(lane.standing(f.now().await), Standing::Closed { .. })
+        matches!(lane.state(f.now().await), LaneState::Closed { .. })
     };
     f.store().close_lane(&bank(), HOUR, ops()).await.unwrap();
     assert!(closed().await);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use tollgate_core::id::{AttemptId, Item, StormId, WatchId};
 use tollgate_core::lane::LaneChange;
-use tollgate_core::lane_in_force::Standing;
+use tollgate_core::lane_in_force::LaneState;
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
     Intervened, NewTurn, NewWatch, Page, RefusedItem, Settlement, StatusMove, Suspicion, Then,
@@ -101,9 +101,9 @@ fn done() -> Outcome {
 /// Why the lane is closed; nothing while it is open.
 async fn closed_because(f: &dyn Fixture) -> Option<String> {
     let lane = f.store().lane(&bank()).await.unwrap().unwrap();
-    match lane.standing(f.now().await) {
-        Standing::Open { .. } => None,
-        Standing::Closed { why, until } => {
+    match lane.state(f.now().await) {
+        LaneState::Open { .. } => None,
+        LaneState::Closed { why, until } => {
             assert_eq!(until, None, "until a person resumes it");
             Some(why)
         }

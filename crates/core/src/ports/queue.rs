@@ -264,7 +264,7 @@ pub struct DueLanes {
 impl DueLanes {
     /// Adds a lane whose first work comes into reach at `first`.
     pub fn add(&mut self, lane: &LaneInForce, first: Option<Timestamp>, now: Timestamp) {
-        let Some(from) = first.and_then(|first| lane.standing(now).workable_from(first)) else {
+        let Some(from) = first.and_then(|first| lane.state(now).workable_from(first)) else {
             return;
         };
         if from <= now {

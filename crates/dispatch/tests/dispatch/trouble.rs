@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tokio::task::JoinSet;
 use tollgate_core::id::LaneName;
 use tollgate_core::lane::{LaneChange, Pause};
-use tollgate_core::lane_in_force::Standing;
+use tollgate_core::lane_in_force::LaneState;
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{
     Connector, Health, Heard, Line, Missed, NoLine, Permit, Profile, Request,
@@ -83,7 +83,7 @@ async fn a_bank_that_fails_opens_the_breaker_and_one_that_works_again_closes_it(
     send_all(&street, &sender, &ids).await;
     let closed = street.lane().await;
     let meanwhile = closed.closed_until.unwrap() - Duration::from_millis(1);
-    let Standing::Closed { why, until } = closed.standing(meanwhile) else {
+    let LaneState::Closed { why, until } = closed.state(meanwhile) else {
         panic!("{closed:?}")
     };
     let told = "lane \"default\" is closed by the breaker: 10 of the last 10 requests failed or were slow: ";
