@@ -39,7 +39,7 @@ pub use planning::forecaster::{
     foresee, foresee_line, meets_deadline, without_lane,
 };
 pub use planning::planner::{Feed, Planner};
-pub use planning::shift::Shift;
+pub use planning::replan_effect::ReplanEffect;
 pub use planning::why::{
     ENGINE_IS_AWAY, NOBODY_DISPATCHES, is_overdue, nobody_runs_it, waits_for_dispatch,
     why_not_running,

@@ -269,7 +269,7 @@ impl Command {
                 preview,
             } => {
                 let body = json!({"reason": reason.unwrap_or_default(), "preview": preview});
-                Asked::Post(of(&name, "replan"), body, views::shift)
+                Asked::Post(of(&name, "replan"), body, views::replan_effect)
             }
             Self::Adjust(adjusted) => adjusted.asked(),
             Self::Forecast(imagined) => imagined.asked(),

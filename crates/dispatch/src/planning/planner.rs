@@ -17,7 +17,7 @@ use tollgate_core::slot::{assign, steady_random};
 use tollgate_core::{SignedDuration, Timestamp};
 
 use crate::planning::forecaster::{LEAST_WAY, NEAR, drained_under};
-use crate::planning::shift::{Moved, Plans, Shift};
+use crate::planning::replan_effect::{Moved, Plans, ReplanEffect};
 
 /// Read or placed in one step.
 const CHUNK: u32 = 1000;
@@ -102,7 +102,7 @@ impl Planner {
 
     /// What a replan would do, under this configuration of the lane: everything that waits is placed again, and
     /// both plans are played at the gate, behind what is under way. `way`: from slot to turn.
-    pub async fn preview(&self, lane: &LaneInForce, way: Duration) -> StoreResult<Shift> {
+    pub async fn preview(&self, lane: &LaneInForce, way: Duration) -> StoreResult<ReplanEffect> {
         let now = self.store.now().await?;
         let (waiting, mut taken) = self.queue(lane, now).await?;
         let found = self.store.unsent(&lane.name, &self.item_types, 0).await?;
@@ -126,7 +126,7 @@ impl Planner {
                 margin,
                 way,
             };
-            plans.shift(&moved)
+            plans.effect(&moved)
         })
         .await
     }
@@ -236,7 +236,7 @@ impl Planner {
         name: &LaneName,
         way: Duration,
         author: Author,
-    ) -> StoreResult<Shift> {
+    ) -> StoreResult<ReplanEffect> {
         let generation = self.store.begin_replan(name, author.clone()).await?;
         self.place_all(name, generation, way, author).await
     }
@@ -250,7 +250,7 @@ impl Planner {
         change: LaneChange,
         way: Duration,
         author: Author,
-    ) -> StoreResult<Option<(LaneInForce, Shift)>> {
+    ) -> StoreResult<Option<(LaneInForce, ReplanEffect)>> {
         let begun = self
             .store
             .adjust_lane(name, version, change, author.clone())
@@ -258,8 +258,8 @@ impl Planner {
         let Some((lane, generation)) = begun else {
             return Ok(None);
         };
-        let shift = self.place_all(name, generation, way, author).await?;
-        Ok(Some((lane, shift)))
+        let effect = self.place_all(name, generation, way, author).await?;
+        Ok(Some((lane, effect)))
     }
 
     /// Finishes a replan that was cut off, and recounts the lane's windows; counts and logs what
@@ -285,7 +285,7 @@ impl Planner {
         generation: i64,
         way: Duration,
         author: Author,
-    ) -> StoreResult<Shift> {
+    ) -> StoreResult<ReplanEffect> {
         let before = self.store.unsent(name, &self.item_types, 0).await?;
         let before = before.ok_or_else(|| StoreError::Invalid(no_such_lane(name)))?;
         let (mut moved, mut uncounted) = (vec![], 0);
@@ -313,16 +313,16 @@ impl Planner {
                 margin,
                 way,
             };
-            plans.shift(&moved)
+            plans.effect(&moved)
         });
-        let mut shift = counted.await?;
-        shift.waiting += uncounted;
-        shift.untold += uncounted;
-        let summary = shift.to_string();
+        let mut effect = counted.await?;
+        effect.waiting += uncounted;
+        effect.untold += uncounted;
+        let summary = effect.to_string();
         self.store
             .end_replan(name, generation, summary, author)
             .await?;
-        Ok(shift)
+        Ok(effect)
     }
 
     /// Everything that waits on a lane, and what its windows hold besides.

@@ -73,12 +73,12 @@ struct Storm {
 #[derive(Deserialize)]
 struct Forecast {
     verdict: String,
-    queue: Option<Shift>,
+    queue: Option<ReplanEffect>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Shift {
+struct ReplanEffect {
     waiting: u64,
     finish_before: Option<Timestamp>,
     finish_after: Option<Timestamp>,
@@ -91,7 +91,7 @@ struct Proposal {
     limit: String,
     reason: String,
     verdict: String,
-    shift: Option<Shift>,
+    shift: Option<ReplanEffect>,
 }
 
 #[derive(Template)]

@@ -17,7 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::rate_limit::ChangeRequest;
-use super::shift::ShiftResponse;
+use super::replan_effect::ReplanEffectResponse;
 use crate::api::App;
 use crate::api::answer::error::ApiError;
 use crate::api::contract::refusals::Takes;
@@ -68,7 +68,7 @@ pub(super) struct Response {
     /// Forecast for the real queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    pub(super) queue: Option<ShiftResponse>,
+    pub(super) queue: Option<ReplanEffectResponse>,
     /// What keeps items that would be late from running earlier: `plan` or `hardLimit`; null if none would be late.
     #[schema(schema_with = words::binds)]
     pub(super) binds: Option<&'static str>,
@@ -213,18 +213,18 @@ pub(super) async fn of_queue(
     now: Timestamp,
 ) -> Result<Response, ApiError> {
     let (lane, way) = (&imagined.lane, imagined.table.way);
-    let shift = app.planner.preview(lane, way).await?;
+    let effect = app.planner.preview(lane, way).await?;
     let provisional = imagined.drained.as_ref().err().map(Provisional::from);
-    let enough = match shift.missed_after {
+    let enough = match effect.missed_after {
         0 => None,
         _ => app.planner.enough(lane, way).await?,
     };
     let told = Told {
-        count: shift.waiting,
-        with_deadline: shift.with_deadline,
-        missed: shift.missed_after,
-        finish: shift.finish_after,
-        never: shift.never,
+        count: effect.waiting,
+        with_deadline: effect.with_deadline,
+        missed: effect.missed_after,
+        finish: effect.finish_after,
+        never: effect.never,
         enough,
     };
     Ok(Response {
@@ -232,7 +232,7 @@ pub(super) async fn of_queue(
         verdict: told.verdict(lane, app.planner.margin(), provisional.as_ref()),
         feed: None,
         binds: told.binds(lane, app.planner.margin()),
-        queue: Some(shift.into()),
+        queue: Some(effect.into()),
         enough: enough.map(EnoughResponse::from),
         provisional,
     })
