@@ -8,7 +8,7 @@ use rust_decimal::Decimal;
 use tokio::sync::Mutex;
 use tollgate_core::actor;
 use tollgate_core::calendar::Calendar;
-use tollgate_core::forecast::{self, Enough, Group, Outlook, Taken};
+use tollgate_core::forecast::{self, Enough, Forecast, Group, Taken};
 use tollgate_core::id::{ItemType, LaneName};
 use tollgate_core::lane::{Lane, LaneChange};
 use tollgate_core::lane_in_force::{LaneInForce, no_such_lane};
@@ -158,7 +158,7 @@ impl Planner {
         &self,
         lane: &LaneInForce,
         feed: Feed,
-    ) -> StoreResult<(Outlook, Option<Enough>)> {
+    ) -> StoreResult<(Forecast, Option<Enough>)> {
         let now = self.store.now().await?;
         let from = feed.at.unwrap_or(now).max(now);
         let taken = self.taken(lane, now).await?;
@@ -170,12 +170,12 @@ impl Planner {
         let (lane, margin) = (lane.clone(), self.margin);
         let reckoned = self.reckon(move || {
             let mut counted = taken.clone();
-            let outlook = forecast::outlook(&lane.windows(margin), &mut counted, &[group])?;
-            let enough = match outlook.missed {
+            let forecast = forecast::forecast(&lane.windows(margin), &mut counted, &[group])?;
+            let enough = match forecast.missed {
                 0 => None,
                 _ => forecast::enough(&lane, margin, &taken, &[group]),
             };
-            Some((outlook, enough))
+            Some((forecast, enough))
         });
         let too_far = "the forecast would need too many windows; use fewer items";
         reckoned

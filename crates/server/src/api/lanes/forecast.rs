@@ -165,9 +165,9 @@ async fn of_feed(
     now: Timestamp,
 ) -> Result<Response, ApiError> {
     let lane = &imagined.lane;
-    let (outlook, _) = app.planner.forecast(lane, feed).await?;
+    let (forecast, _) = app.planner.forecast(lane, feed).await?;
     // Slots are where the plan has room; the gate may be behind, closed, or not open again at all.
-    let last = outlook.last.unwrap_or(now);
+    let last = forecast.last.unwrap_or(now);
     let foreseen = imagined.ready(&payments::item_type(), last, None);
     let (finish, provisional) = match foreseen.sent {
         Ok(sent) => (Some(sent), None),
@@ -177,27 +177,27 @@ async fn of_feed(
     let deadline = feed
         .deadline
         .map(|deadline| deadline - behind - imagined.table.way);
-    let (outlook, enough) = app
+    let (forecast, enough) = app
         .planner
         .forecast(lane, Feed { deadline, ..feed })
         .await?;
     let told = Told {
-        count: outlook.count,
-        with_deadline: feed.deadline.map_or(0, |_| outlook.count),
-        missed: outlook.missed,
-        finish: outlook.last.map(|slot| finish.unwrap_or(slot)),
-        never: outlook.never,
+        count: forecast.count,
+        with_deadline: feed.deadline.map_or(0, |_| forecast.count),
+        missed: forecast.missed,
+        finish: forecast.last.map(|slot| finish.unwrap_or(slot)),
+        never: forecast.never,
         enough,
     };
     Ok(Response {
         now,
         verdict: told.verdict(lane, app.planner.margin(), provisional.as_ref()),
         feed: Some(FeedResponse {
-            count: outlook.count,
-            first: outlook.first.filter(|_| provisional.is_none()),
+            count: forecast.count,
+            first: forecast.first.filter(|_| provisional.is_none()),
             finish: told.finish.filter(|_| provisional.is_none()),
-            missed: outlook.missed,
-            never: outlook.never,
+            missed: forecast.missed,
+            never: forecast.never,
         }),
         queue: None,
         binds: told.binds(lane, app.planner.margin()),
