@@ -36,10 +36,10 @@ use crate::downstreams::providers::Provider;
 use crate::downstreams::receivers::Receivers;
 use crate::engines::on_temporal;
 use crate::engines::{RunningEngine, Worlds};
+use crate::lane_activity::Activity;
 use crate::lanes;
 use crate::leadership::{Basis, End, Leading};
 use crate::needs_you::{self, NeedsYou};
-use crate::pulse::Pulse;
 use crate::rules;
 use crate::services::Services;
 use crate::telemetry;
@@ -356,7 +356,7 @@ fn app(
         ask: config.in_doubt.ask,
         two_persons: config.in_doubt.two_persons,
         lane: config.downstream.payments.lane.clone(),
-        pulse: Arc::new(Pulse::new(store, &forecaster)),
+        activity: Arc::new(Activity::new(store, &forecaster)),
         forecaster,
         totals: Arc::new(Totals::new(store)),
         planner,

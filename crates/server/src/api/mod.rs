@@ -47,9 +47,9 @@ use crate::config::AskWhom;
 use crate::door::auth::Tokens;
 use crate::downstreams::asking::Asking;
 use crate::engines::Readiness;
+use crate::lane_activity::Activity;
 use crate::leadership::Nodes;
 use crate::needs_you::NeedsYou;
-use crate::pulse::Pulse;
 use crate::totals::Totals;
 use crate::write_check::WriteCheck;
 use answer::error::ApiError;
@@ -90,7 +90,7 @@ pub(crate) struct App {
     pub(crate) two_persons: bool,
     /// The lane of the payments' bank.
     pub(crate) lane: LaneName,
-    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) activity: Arc<Activity>,
     pub(crate) totals: Arc<Totals>,
     pub(crate) needs_you: Arc<NeedsYou>,
     /// Whether anything can be written.
