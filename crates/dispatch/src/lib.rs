@@ -38,7 +38,7 @@ pub use planning::forecaster::{
     Forecaster, ItemForecast, LEAST_WAY, LEAST_WAY_ON_TEMPORAL, LaneForecast, Late, LateInBulk,
     foresee, foresee_line, meets_deadline, without_lane,
 };
-pub use planning::planner::{Feed, Planner};
+pub use planning::planner::{ImaginedLoad, Planner};
 pub use planning::replan_effect::ReplanEffect;
 pub use planning::why::{
     ENGINE_IS_AWAY, NOBODY_DISPATCHES, is_overdue, nobody_runs_it, waits_for_dispatch,

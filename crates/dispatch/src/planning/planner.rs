@@ -44,7 +44,7 @@ impl std::fmt::Debug for Planner {
 
 /// Items that do not exist yet.
 #[derive(Debug, Clone, Copy)]
-pub struct Feed {
+pub struct ImaginedLoad {
     pub count: u64,
     pub at: Option<Timestamp>,
     pub deadline: Option<Timestamp>,
@@ -157,15 +157,15 @@ impl Planner {
     pub async fn forecast(
         &self,
         lane: &LaneInForce,
-        feed: Feed,
+        load: ImaginedLoad,
     ) -> StoreResult<(Forecast, Option<Enough>)> {
         let now = self.store.now().await?;
-        let from = feed.at.unwrap_or(now).max(now);
+        let from = load.at.unwrap_or(now).max(now);
         let taken = self.taken(lane, now).await?;
         let group = Group {
             from,
-            deadline: feed.deadline,
-            count: feed.count,
+            deadline: load.deadline,
+            count: load.count,
         };
         let (lane, margin) = (lane.clone(), self.margin);
         let reckoned = self.reckon(move || {

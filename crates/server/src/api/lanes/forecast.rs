@@ -1,4 +1,4 @@
-//! `POST /admin/rate-limit/forecast`: when an imagined feed would run, and what the real queue would
+//! `POST /admin/rate-limit/forecast`: when an imagined load would run, and what the real queue would
 //! do under another limit, pause or calendar. Nothing is written.
 
 use axum::Json;
@@ -10,7 +10,7 @@ use tollgate_core::forecast::Enough;
 use tollgate_core::lane::{Lane, LaneChange, Pause};
 use tollgate_core::lane_in_force::{LaneInForce, no_such_lane};
 use tollgate_core::{SignedDuration, Timestamp};
-use tollgate_dispatch::{Feed, LaneForecast};
+use tollgate_dispatch::{ImaginedLoad, LaneForecast};
 use tollgate_domains::payments;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -145,12 +145,12 @@ async fn forecast(
             return Err(wrong("count", what));
         }
         Some(count) => {
-            let feed = Feed {
+            let load = ImaginedLoad {
                 count,
                 at: request.execute_at,
                 deadline: request.deadline,
             };
-            of_feed(&app, &imagined, feed, now).await?
+            of_load(&app, &imagined, load, now).await?
         }
         None => of_queue(&app, &imagined, now).await?,
     };
@@ -158,14 +158,14 @@ async fn forecast(
 }
 
 /// What items that do not exist yet would do.
-async fn of_feed(
+async fn of_load(
     app: &App,
     imagined: &LaneForecast,
-    feed: Feed,
+    load: ImaginedLoad,
     now: Timestamp,
 ) -> Result<Response, ApiError> {
     let lane = &imagined.lane;
-    let (forecast, _) = app.planner.forecast(lane, feed).await?;
+    let (forecast, _) = app.planner.forecast(lane, load).await?;
     // Slots are where the plan has room; the gate may be behind, closed, or not open again at all.
     let last = forecast.last.unwrap_or(now);
     let foreseen = imagined.ready(&payments::item_type(), last, None);
@@ -174,16 +174,16 @@ async fn of_feed(
         Err(untold) => (None, Some(Provisional::from(&untold))),
     };
     let behind = finish.map_or(SignedDuration::ZERO, |sent| sent.duration_since(last));
-    let deadline = feed
+    let deadline = load
         .deadline
         .map(|deadline| deadline - behind - imagined.table.way);
     let (forecast, enough) = app
         .planner
-        .forecast(lane, Feed { deadline, ..feed })
+        .forecast(lane, ImaginedLoad { deadline, ..load })
         .await?;
     let told = Told {
         count: forecast.count,
-        with_deadline: feed.deadline.map_or(0, |_| forecast.count),
+        with_deadline: load.deadline.map_or(0, |_| forecast.count),
         missed: forecast.missed,
         finish: forecast.last.map(|slot| finish.unwrap_or(slot)),
         never: forecast.never,
