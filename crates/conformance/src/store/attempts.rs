@@ -339,7 +339,7 @@ pub async fn evidence_is_written_even_when_the_run_no_longer_owns_the_item(f: &d
     for (n, then) in thens.into_iter().enumerate() {
         let item = f.dispatched(&[&format!("p{n}")]).await.remove(0);
         let (attempt, _) = f.sent(&item).await;
-        let gone = f.store().restart_adrift(&item, 1, "lost", HOUR, 9).await;
+        let gone = f.store().restart_orphaned(&item, 1, "lost", HOUR, 9).await;
         assert!(gone.unwrap());
         let late = Settlement {
             record: Some(to("ACCEPTED")),

@@ -337,8 +337,8 @@ pub async fn what_a_person_has_ended_can_be_paid_by_nobody_any_more(f: &dyn Fixt
                 }
                 let back = f.store().put_back(&item, run, SECOND, "zombie").await;
                 assert!(!back.unwrap(), "run {run} put it back");
-                let adrift = f.store().restart_adrift(&item, run, "?", SECOND, 9).await;
-                assert!(!adrift.unwrap(), "run {run} restarted it");
+                let orphaned = f.store().restart_orphaned(&item, run, "?", SECOND, 9).await;
+                assert!(!orphaned.unwrap(), "run {run} restarted it");
             }
             f.advance(SECOND * 300).await;
             assert_eq!(f.claim(claim_all()).await, []);

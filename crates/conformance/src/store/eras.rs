@@ -219,8 +219,8 @@ pub async fn what_has_had_its_turn_or_was_dispatched_by_this_clock_stays(f: &dyn
     }
     // Its flow may be lost as any other's.
     f.advance(2 * STALE).await;
-    let adrift = f.store().adrift(&payments(), STALE, 10).await.unwrap();
-    assert_eq!(adrift.len(), 2, "{adrift:?}");
+    let orphaned = f.store().orphaned(&payments(), STALE, 10).await.unwrap();
+    assert_eq!(orphaned.len(), 2, "{orphaned:?}");
 }
 
 pub async fn flows_that_a_clock_ahead_has_started_keep_their_delay_when_it_is_set_back(

@@ -178,10 +178,10 @@ macro_rules! store_cases {
             finishing_by_another_run_changes_nothing
             a_record_moves_only_from_where_it_may
             a_flow_may_act_before_its_start_was_recorded
-            what_was_dispatched_long_ago_without_an_end_is_adrift
-            an_item_adrift_is_told_even_if_its_body_is_lost
-            an_item_adrift_is_restarted_as_its_next_run_after_a_pause
-            an_item_adrift_too_often_is_dead
+            what_was_dispatched_long_ago_without_an_end_is_orphaned
+            an_orphaned_item_is_told_even_if_its_body_is_lost
+            an_orphaned_item_is_restarted_as_its_next_run_after_a_pause
+            an_orphaned_item_too_often_is_dead
             an_item_that_may_not_be_restarted_is_dead_at_once_with_the_reason
             what_has_ended_is_not_restarted
             an_item_shows_all_that_is_known_of_it

@@ -90,7 +90,7 @@ pub(super) async fn cause(f: &dyn Fixture, item: &Item, fence: Fence, event: Eve
         Event::GiveUp => {
             f.lose_body(item).await;
             claim(f, id).await;
-            let lost = store.restart_adrift(item, run, "lost", SECOND, 1).await;
+            let lost = store.restart_orphaned(item, run, "lost", SECOND, 1).await;
             lost.unwrap();
         }
         Event::Hold => {

@@ -84,7 +84,7 @@ pub use outbox::{
 pub use page::{Bookmark, MOST_LOOKED_AT, Page, PageFrom, rows_needed};
 pub use plans::{Plans, Recounted, Replanned, Spot, Waiting};
 pub use queue::{
-    Admission, Adrift, Claim, Claimed, DueLanes, NewItem, NewRecord, Placed, Queue, START_PAUSES,
+    Admission, Claim, Claimed, DueLanes, NewItem, NewRecord, Orphaned, Placed, Queue, START_PAUSES,
     StartRecord, ToExecute,
 };
 pub use records::{AttemptView, ItemView, OwnedWanted, RecordLine, Records, RecordsWanted};

@@ -98,17 +98,17 @@ pub trait Queue: Send + Sync {
     async fn finish(&self, item: &Item, run: u32, status: StatusMove) -> StoreResult<bool>;
 
     /// DISPATCHED items without an end that were dispatched longer than `older_than` ago.
-    async fn adrift(
+    async fn orphaned(
         &self,
         item_type: &ItemType,
         older_than: Duration,
         limit: u32,
-    ) -> StoreResult<Vec<Adrift>>;
+    ) -> StoreResult<Vec<Orphaned>>;
 
     /// Puts an item whose flow ended without finishing it back to READY as its next run, after
     /// `pause`; DEAD once that has happened `max_retries` times, at once if that is 0. False if it
     /// has moved on.
-    async fn restart_adrift(
+    async fn restart_orphaned(
         &self,
         item: &Item,
         run: u32,
@@ -320,7 +320,7 @@ pub struct ToExecute {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Adrift {
+pub struct Orphaned {
     pub id: ItemId,
     pub run: u32,
     /// The flow that was started for it, perhaps with others.

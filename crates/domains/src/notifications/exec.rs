@@ -217,7 +217,7 @@ impl Deliver {
         let (item, run) = (&self.input.item, self.input.run);
         let dead = world
             .store
-            .restart_adrift(item, run, &why, Duration::ZERO, NO_MORE_RETRIES);
+            .restart_orphaned(item, run, &why, Duration::ZERO, NO_MORE_RETRIES);
         if dead.await? {
             return Ok(Told::GivenUp(why));
         }

@@ -244,13 +244,13 @@ async fn ends(store: &PostgresStore) {
         let status = StatusMove::new(&["SCHEDULED"], "PROCESSING");
         assert!(store.finish(&other, 1, status).await.unwrap());
     }
-    let adrift = store.adrift(&payments(), HOUR, BATCH).await.unwrap();
-    assert_eq!(adrift.len(), BATCH as usize);
-    let runs = adrift.iter().map(|it| (it.id.clone(), it.run)).collect();
+    let orphaned = store.orphaned(&payments(), HOUR, BATCH).await.unwrap();
+    assert_eq!(orphaned.len(), BATCH as usize);
+    let runs = orphaned.iter().map(|it| (it.id.clone(), it.run)).collect();
     let todo = store.to_execute(&payments(), runs).await.unwrap();
     assert_eq!(todo.len(), BATCH as usize);
-    let (lost, run) = (Item::new(&payments(), &adrift[0].id), adrift[0].run);
-    let restarted = store.restart_adrift(&lost, run, "lost", HOUR, 5).await;
+    let (lost, run) = (Item::new(&payments(), &orphaned[0].id), orphaned[0].run);
+    let restarted = store.restart_orphaned(&lost, run, "lost", HOUR, 5).await;
     assert!(restarted.unwrap());
 }
 
