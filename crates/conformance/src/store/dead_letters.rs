@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use tollgate_core::id::{Item, ItemType};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{Bookmark, Counted, Intervened, PageFrom, START_PAUSES, Started};
+use tollgate_core::ports::{Counted, Intervened, PageFrom, PageToken, START_PAUSES, Started};
 
 use super::fixture::{
     Fixture, HOUR, MAX_RETRIES, TOLERANCE, claim_all, lost, new_item, ops, payment, payments, plan,
@@ -39,7 +39,7 @@ pub async fn what_is_dead_is_told_page_by_page_what_was_due_last_first(f: &dyn F
         .await;
     }
     for limit in [1, 2, 9] {
-        let page = async |from: PageFrom<Bookmark>| {
+        let page = async |from: PageFrom<PageToken>| {
             let page = f.store().dead_letters(&payments(), from, limit).await;
             page.unwrap().map(|letter| letter.id.to_string())
         };

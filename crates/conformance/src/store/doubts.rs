@@ -7,8 +7,8 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
 use tollgate_core::ports::{
-    Author, Bookmark, ByTime, DoubtOrder, IN_DOUBT, Intervened, ItemView, LONGEST_SEND, NewItem,
-    NewTurn, PageFrom, Resolution, Resolved, Settlement, StatusMove, Then, Turn,
+    Author, ByTime, DoubtOrder, IN_DOUBT, Intervened, ItemView, LONGEST_SEND, NewItem, NewTurn,
+    PageFrom, PageToken, Resolution, Resolved, Settlement, StatusMove, Then, Turn,
 };
 
 use super::fixture::{
@@ -104,7 +104,7 @@ pub async fn what_is_in_doubt_is_told_page_by_page_in_the_order_of_its_ids(f: &d
 
 /// All ids in an order, some at a time.
 async fn in_order(f: &dyn Fixture, order: &DoubtOrder, at_once: u32) -> Vec<String> {
-    let (mut ids, mut after) = (vec![], None::<Bookmark>);
+    let (mut ids, mut after) = (vec![], None::<PageToken>);
     loop {
         let (store, kind) = (f.store(), payments());
         let page = store.in_doubt_by(&kind, order.clone(), after.into(), at_once);
@@ -154,7 +154,7 @@ pub async fn what_is_in_doubt_is_told_the_oldest_or_the_largest_first(f: &dyn Fi
             (&newest, &["c", "e", "a", "b", "d"]),
             (&largest("USD"), &["d", "c", "a", "e"]),
         ] {
-            let page = async |from: PageFrom<Bookmark>| {
+            let page = async |from: PageFrom<PageToken>| {
                 let (kind, order) = (payments(), order.clone());
                 let page = f.store().in_doubt_by(&kind, order, from, at_once).await;
                 page.unwrap().map(|id| id.to_string())

@@ -9,8 +9,8 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::job::{Candidate, JobAct, JobItem, JobMoves, JobPlace, JobState, JobSummary};
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{
-    Author, Bookmark, CandidatesBy, CandidatesWanted, Counted, ITEMS_PER_CHUNK, Intervened,
-    JobResult, JobView, NewJob, PageFrom, ResultsWanted, Settlement, StatusMove, Then, Worked,
+    Author, CandidatesBy, CandidatesWanted, Counted, ITEMS_PER_CHUNK, Intervened, JobResult,
+    JobView, NewJob, PageFrom, PageToken, ResultsWanted, Settlement, StatusMove, Then, Worked,
 };
 
 use super::fixture::{
@@ -399,7 +399,7 @@ pub async fn jobs_are_listed_newest_first_and_done_oldest_first(f: &dyn Fixture)
         f.advance(SECOND).await;
     }
     preview(f, wish("job-4", JobAct::Cancel), &found).await;
-    let page = async |from: PageFrom<Bookmark>| {
+    let page = async |from: PageFrom<PageToken>| {
         let page = f.store().jobs(from, 2).await.unwrap();
         page.map(|job| job.id.to_string())
     };

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tollgate_core::id::{Item, ItemType};
 use tollgate_core::ports::{
-    Bookmark, BulkSum, ByTime, ChunkEnd, ChunkId, LineError, Need, NewAudit, NewChunk, NewRequest,
-    NewSeen, PageFrom, Pile, Worklists, WorklistsAsked,
+    BulkSum, ByTime, ChunkEnd, ChunkId, LineError, Need, NewAudit, NewChunk, NewRequest, NewSeen,
+    PageFrom, PageToken, Pile, Worklists, WorklistsAsked,
 };
 
 use super::fixture::{
@@ -88,7 +88,7 @@ pub async fn what_is_held_is_told_page_by_page_by_when_it_was_due(f: &dyn Fixtur
         (ByTime::Oldest, ["c", "a", "b"]),
         (ByTime::Newest, ["b", "a", "c"]),
     ] {
-        let page = async |from: PageFrom<Bookmark>| {
+        let page = async |from: PageFrom<PageToken>| {
             let page = f.store().held(&payments(), order, from, 2).await.unwrap();
             page.map(|it| it.id.to_string())
         };

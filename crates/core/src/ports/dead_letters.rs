@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Author, Bookmark, Intervened, Page, PageFrom, StoreResult};
+use super::{Author, Intervened, Page, PageFrom, PageToken, StoreResult};
 use crate::Timestamp;
 use crate::id::{Item, ItemId, ItemType, LaneName};
 use crate::item::{Event, QueueStatus};
@@ -14,9 +14,9 @@ pub trait DeadLetters: Send + Sync {
     async fn dead_letters(
         &self,
         item_type: &ItemType,
-        from: PageFrom<Bookmark>,
+        from: PageFrom<PageToken>,
         limit: u32,
-    ) -> StoreResult<Page<DeadLetter, Bookmark>>;
+    ) -> StoreResult<Page<DeadLetter, PageToken>>;
 
     /// A person decides that a DEAD item is tried again: READY as its next run, at once, and with
     /// all its retries.

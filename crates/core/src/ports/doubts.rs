@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Author, Bookmark, ByTime, History, Intervened, LONGEST_SEND, Page, PageFrom, Past, StatusMove,
+    Author, ByTime, History, Intervened, LONGEST_SEND, Page, PageFrom, PageToken, Past, StatusMove,
     StoreResult,
 };
 use crate::Timestamp;
@@ -27,9 +27,9 @@ pub trait Doubts: Send + Sync {
         &self,
         item_type: &ItemType,
         order: DoubtOrder,
-        from: PageFrom<Bookmark>,
+        from: PageFrom<PageToken>,
         limit: u32,
-    ) -> StoreResult<Page<ItemId, Bookmark>>;
+    ) -> StoreResult<Page<ItemId, PageToken>>;
 
     /// What is at risk, by currency.
     async fn at_risk(&self, item_type: &ItemType) -> StoreResult<Vec<AtRisk>>;

@@ -81,7 +81,7 @@ pub use outbox::{
     EventRecord, EventSink, MOST_EVENTS_COUNTED, Outbox, OutboxEvent, OutboxTrouble, OutboxView,
     Published, RelayHold, SinkTrouble, TurnedOff,
 };
-pub use page::{Bookmark, MOST_LOOKED_AT, Page, PageFrom, rows_needed};
+pub use page::{MOST_LOOKED_AT, Page, PageFrom, PageToken, rows_needed};
 pub use plans::{Plans, Recounted, Replanned, Spot, Waiting};
 pub use queue::{
     Admission, Claim, Claimed, DueLanes, NewItem, NewRecord, Orphaned, Placed, Queue, START_PAUSES,

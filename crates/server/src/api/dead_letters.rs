@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{Bookmark, Counted, DeadLetter, Intervened, Page};
+use tollgate_core::ports::{Counted, DeadLetter, Intervened, Page, PageToken};
 use tollgate_domains::payments;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -36,10 +36,10 @@ struct ListQuery {
     #[param(example = "PAYMENT")]
     item_type: Option<String>,
     /// Page token: the `next` of a page.
-    #[param(schema_with = words::bookmark)]
+    #[param(schema_with = words::page_token)]
     after: Option<String>,
     /// Page token: the `previous` of a page.
-    #[param(schema_with = words::bookmark)]
+    #[param(schema_with = words::page_token)]
     before: Option<String>,
     /// Default: 100.
     #[param(minimum = 1, maximum = 1000)]
@@ -198,7 +198,7 @@ impl App {
         caller: &Caller,
         item_type: &ItemType,
         asked: &Asked,
-    ) -> Result<Page<LetterResponse, Bookmark>, ApiError> {
+    ) -> Result<Page<LetterResponse, PageToken>, ApiError> {
         let from = asked.from.clone();
         let page = self.store.dead_letters(item_type, from, asked.limit);
         let page = page.await?;

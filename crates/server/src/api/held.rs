@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::ports::{
-    Bookmark, ByTime, HeldItem, MOST_LOOKED_AT, Page, PageFrom, split_rules,
+    ByTime, HeldItem, MOST_LOOKED_AT, Page, PageFrom, PageToken, split_rules,
 };
 use tollgate_domains::payments::{self, Sought};
 use utoipa::{IntoParams, ToSchema};
@@ -44,10 +44,10 @@ struct HeldQuery {
     #[param(schema_with = words::held_order)]
     order: Option<String>,
     /// Page token: the `next` of a page.
-    #[param(schema_with = words::bookmark)]
+    #[param(schema_with = words::page_token)]
     after: Option<String>,
     /// Page token: the `previous` of a page.
-    #[param(schema_with = words::bookmark)]
+    #[param(schema_with = words::page_token)]
     before: Option<String>,
     /// Default: 100.
     #[param(minimum = 1, maximum = 1000)]
@@ -120,7 +120,7 @@ struct Wanted {
 
 /// A page, and how far the search for it went if it stopped early.
 struct Found {
-    page: Page<HeldItem, Bookmark>,
+    page: Page<HeldItem, PageToken>,
     scanned_to: Option<Timestamp>,
 }
 
@@ -201,8 +201,8 @@ impl HeldQuery {
     }
 }
 
-fn place(held: &HeldItem) -> Bookmark {
-    Bookmark::new(held.due.as_microsecond(), &held.id)
+fn place(held: &HeldItem) -> PageToken {
+    PageToken::new(held.due.as_microsecond(), &held.id)
 }
 
 impl App {
@@ -280,7 +280,7 @@ impl App {
 }
 
 /// The page of what was found, nearest first; `on` is where the search would go on.
-fn cut(mut found: Vec<HeldItem>, on: Option<PageFrom<Bookmark>>, asked: &Asked) -> Found {
+fn cut(mut found: Vec<HeldItem>, on: Option<PageFrom<PageToken>>, asked: &Asked) -> Found {
     let most = asked.limit as usize;
     let on = on.and_then(|from| from.place().cloned());
     let is_full = found.len() > most;

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tollgate_core::Timestamp;
 use tollgate_core::id::BulkId;
-use tollgate_core::ports::{Bookmark, BulkLine, Counted, Page};
+use tollgate_core::ports::{BulkLine, Counted, Page, PageToken};
 use tollgate_domains::payments;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -133,7 +133,7 @@ async fn list(
 }
 
 impl App {
-    async fn imports(&self, asked: &Asked) -> Result<Page<LineResponse, Bookmark>, ApiError> {
+    async fn imports(&self, asked: &Asked) -> Result<Page<LineResponse, PageToken>, ApiError> {
         let (kind, from) = (payments::item_type(), asked.from.clone());
         let page = self.store.bulks(&kind, from, asked.limit).await?;
         Ok(page.map(LineResponse::from))

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use tollgate_core::ports::{Bookmark, Counted, Page, ResultsWanted};
+use tollgate_core::ports::{Counted, Page, PageToken, ResultsWanted};
 use utoipa::{IntoParams, ToSchema};
 
 use super::views::{JobResponse, ResultResponse};
@@ -191,7 +191,7 @@ impl App {
         &self,
         caller: &Caller,
         asked: &Asked,
-    ) -> Result<Page<JobResponse, Bookmark>, ApiError> {
+    ) -> Result<Page<JobResponse, PageToken>, ApiError> {
         let page = self.store.jobs(asked.from.clone(), asked.limit).await?;
         let now = self.store.now().await?;
         Ok(page.map(|job| JobResponse::new(job, caller, now)))

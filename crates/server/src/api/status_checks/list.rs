@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::id::FlowId;
-use tollgate_core::ports::{Bookmark, CheckLine, Counted, Page};
+use tollgate_core::ports::{CheckLine, Counted, Page, PageToken};
 use tollgate_domains::status_checks::GatewayProgress;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -128,7 +128,7 @@ async fn list(
 }
 
 impl App {
-    async fn checks(&self, asked: &Asked) -> Result<Page<LineResponse, Bookmark>, ApiError> {
+    async fn checks(&self, asked: &Asked) -> Result<Page<LineResponse, PageToken>, ApiError> {
         let page = self.store.checks(asked.from.clone(), asked.limit).await?;
         Ok(page.map(LineResponse::from))
     }

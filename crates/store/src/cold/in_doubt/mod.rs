@@ -5,8 +5,8 @@ pub(crate) mod evidence;
 use async_trait::async_trait;
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::ports::{
-    AWAITED, AtRisk, Author, Bookmark, ByTime, DoubtOrder, Doubts, IN_DOUBT, Intervened,
-    ItemInDoubt, Page, PageFrom, Resolution, Resolved, StoreResult, rows_needed,
+    AWAITED, AtRisk, Author, ByTime, DoubtOrder, Doubts, IN_DOUBT, Intervened, ItemInDoubt, Page,
+    PageFrom, PageToken, Resolution, Resolved, StoreResult, rows_needed,
 };
 
 use super::audit::audit;
@@ -44,15 +44,15 @@ impl<D: Database> Doubts for StoreOn<D> {
         &self,
         item_type: &ItemType,
         order: DoubtOrder,
-        from: PageFrom<Bookmark>,
+        from: PageFrom<PageToken>,
         limit: u32,
-    ) -> StoreResult<Page<ItemId, Bookmark>> {
+    ) -> StoreResult<Page<ItemId, PageToken>> {
         let item_type = item_type.clone();
         self.read(move |tx| async move {
             let asked = rows_needed(limit, false);
             let rows = ordered(&tx, &item_type, &order, from.clone(), asked).await?;
             let page = Page::beside(rows, asked, limit, &from, Clone::clone);
-            Ok(page.map(|place: Bookmark| ItemId::new(place.id)))
+            Ok(page.map(|place: PageToken| ItemId::new(place.id)))
         })
         .await
     }
@@ -103,17 +103,17 @@ async fn ordered(
     tx: &Tx,
     item_type: &ItemType,
     order: &DoubtOrder,
-    from: PageFrom<Bookmark>,
+    from: PageFrom<PageToken>,
     asked: u32,
-) -> StoreResult<Vec<Bookmark>> {
+) -> StoreResult<Vec<PageToken>> {
     let rows = match order {
         DoubtOrder::ByTime(order) => {
-            let (Bookmark { rank, id }, upwards) = from.bounds(*order == ByTime::Oldest);
+            let (PageToken { rank, id }, upwards) = from.bounds(*order == ByTime::Oldest);
             let sql = if upwards { NEWER } else { OLDER };
             tx.rows(sql, params![item_type, rank, id, asked]).await
         }
         DoubtOrder::Largest { currency } => {
-            let (Bookmark { rank, id }, upwards) = from.bounds(false);
+            let (PageToken { rank, id }, upwards) = from.bounds(false);
             let sql = if upwards { LARGER } else { SMALLER };
             let page = params![item_type, rank, id, asked, currency];
             tx.rows(sql, page).await
@@ -121,7 +121,7 @@ async fn ordered(
     };
     let place = |row: &Row| {
         let id: String = row.get("item_id")?;
-        Ok(Bookmark::new(row.get("place")?, id))
+        Ok(PageToken::new(row.get("place")?, id))
     };
     rows.iter().map(place).collect()
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use tollgate_core::id::{Item, ItemType};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{
-    Author, Bookmark, DeadLetter, DeadLetters, Intervened, Page, PageFrom, StoreResult,
+    Author, DeadLetter, DeadLetters, Intervened, Page, PageFrom, PageToken, StoreResult,
     cannot_replay, rows_needed,
 };
 
@@ -18,9 +18,9 @@ impl<D: Database> DeadLetters for StoreOn<D> {
     async fn dead_letters(
         &self,
         item_type: &ItemType,
-        from: PageFrom<Bookmark>,
+        from: PageFrom<PageToken>,
         limit: u32,
-    ) -> StoreResult<Page<DeadLetter, Bookmark>> {
+    ) -> StoreResult<Page<DeadLetter, PageToken>> {
         let asked = rows_needed(limit, false);
         let (place, upwards) = from.clone().bounds(false);
         let sql = if upwards { NEWER } else { OLDER };
@@ -28,7 +28,7 @@ impl<D: Database> DeadLetters for StoreOn<D> {
         self.read(move |tx| async move {
             let rows = tx.rows(sql, page).await;
             let rows = rows.iter().map(letter_from).collect::<StoreResult<_>>()?;
-            let place = |it: &DeadLetter| Bookmark::new(it.due.as_microsecond(), &it.id);
+            let place = |it: &DeadLetter| PageToken::new(it.due.as_microsecond(), &it.id);
             Ok(Page::beside(rows, asked, limit, &from, place))
         })
         .await

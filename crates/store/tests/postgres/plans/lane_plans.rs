@@ -7,8 +7,8 @@ use tollgate_core::calendar::{Blackout, CalendarText};
 use tollgate_core::id::{BulkId, CalendarName, LaneName};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{
-    Admission, Bookmark, ByTime, DoubtOrder, Doubts, IN_DOUBT, Intervened, Interventions, Lanes,
-    NewItem, PageFrom, Plans, Queue, Resolution, Resolved, SharedClock, Spot, StatusMove,
+    Admission, ByTime, DoubtOrder, Doubts, IN_DOUBT, Intervened, Interventions, Lanes, NewItem,
+    PageFrom, PageToken, Plans, Queue, Resolution, Resolved, SharedClock, Spot, StatusMove,
     Timetables, Waiting,
 };
 use tollgate_core::{SignedDuration, Timestamp};
@@ -57,7 +57,7 @@ async fn doubts(store: &PostgresStore) {
             let kind = payments();
             let page = store.in_doubt_by(&kind, order.clone(), from, 100);
             assert_eq!(page.await.unwrap().items.len(), 1);
-            let back = PageFrom::Before(Bookmark::BELOW_ALL);
+            let back = PageFrom::Before(PageToken::BELOW_ALL);
             let page = store.in_doubt_by(&kind, order, back, 100);
             page.await.unwrap();
         }
