@@ -8,7 +8,7 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::lane_in_force::LaneState;
 use tollgate_core::outcome::AttemptState;
 use tollgate_core::ports::{
-    Boot, Claim, Era, Intervened, ItemView, NewFlow, NewTurn, StatusMove, Turn, WAS_SET_BACK,
+    ActionResult, Boot, Claim, Era, ItemView, NewFlow, NewTurn, StatusMove, Turn, WAS_SET_BACK,
 };
 use tollgate_core::{SignedDuration, Timestamp};
 
@@ -166,7 +166,7 @@ pub async fn what_a_clock_that_was_ahead_has_dispatched_is_due_when_it_is_set_ba
     );
     let cancelled = StatusMove::new(&["SCHEDULED"], "CANCELLED");
     let done = f.store().cancel(&items[0], cancelled, ops()).await.unwrap();
-    assert_eq!(done, Intervened::Yes, "people may act");
+    assert_eq!(done, ActionResult::Yes, "people may act");
     assert_eq!(f.claim_ids(claim_all()).await, ["q"]);
     // Whoever still runs for the first time has lost it.
     let told = f.turn(send(&items[1])).await;

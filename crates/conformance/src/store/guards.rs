@@ -4,7 +4,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::guard::{Guard, Limit};
 use tollgate_core::id::LaneName;
 use tollgate_core::money::{Currency, Money};
-use tollgate_core::ports::{Admission, Intervened, NewItem};
+use tollgate_core::ports::{ActionResult, Admission, NewItem};
 
 use super::fixture::{Fixture, HOUR, is_new, new_item, new_item_at, ops, payment, payments, plan};
 use super::planning::secs;
@@ -142,7 +142,7 @@ pub async fn what_was_withdrawn_does_not_count(f: &dyn Fixture) {
     f.place(vec![daily("a", "ann", 1), no_twin("t", "key", 3600)])
         .await;
     for id in ["a", "t"] {
-        assert_eq!(f.cancel(id).await, Intervened::Yes);
+        assert_eq!(f.cancel(id).await, ActionResult::Yes);
     }
     assert!(is_new(&f.admit_one(daily("b", "ann", 1)).await));
     assert!(is_new(&f.admit_one(no_twin("u", "key", 3600)).await));

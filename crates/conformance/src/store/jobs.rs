@@ -9,7 +9,7 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::job::{Candidate, JobAct, JobItem, JobMoves, JobPlace, JobState, JobSummary};
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{
-    Author, CandidatesBy, CandidatesWanted, Counted, ITEMS_PER_CHUNK, Intervened, JobResult,
+    ActionResult, Author, CandidatesBy, CandidatesWanted, Counted, ITEMS_PER_CHUNK, JobResult,
     JobView, NewJob, PageFrom, PageToken, ResultsWanted, Settlement, StatusMove, Then, Worked,
 };
 
@@ -17,7 +17,7 @@ use super::fixture::{
     Fixture, HOUR, MINUTE, SECOND, bank, many, ops, payment, payments, plan, settlement,
     there_and_back,
 };
-use super::interventions::{State, bring};
+use super::operator_actions::{State, bring};
 
 fn moves() -> JobMoves {
     JobMoves {
@@ -187,12 +187,12 @@ pub async fn items_that_moved_since_the_preview_are_left_out(f: &dyn Fixture) {
     let store = f.store();
     assert_eq!(
         store.release_held(&items[1], ops()).await.unwrap(),
-        Intervened::Yes
+        ActionResult::Yes
     );
     // Held again: it is where it was, but not the same any more.
     assert_eq!(
         store.release_held(&items[2], ops()).await.unwrap(),
-        Intervened::Yes
+        ActionResult::Yes
     );
     f.damage("UPDATE item_queue SET queue_status = 'HELD' WHERE item_id = 'p00002'")
         .await;

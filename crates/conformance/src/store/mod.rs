@@ -26,13 +26,13 @@ pub mod flows;
 pub mod guards;
 pub mod health;
 pub mod hours;
-pub mod interventions;
 pub mod job_asks;
 pub mod jobs;
 pub mod lanes;
 pub mod lists;
 pub mod moves;
 pub mod needs_you;
+pub mod operator_actions;
 pub mod outbox;
 pub mod pauses;
 mod planning;
@@ -298,7 +298,7 @@ macro_rules! store_cases {
             a_run_that_would_be_late_is_held_by_its_owner_only
             a_released_item_runs_late_now_and_is_not_held_again
         }
-        $crate::store_case_module! { $new, interventions,
+        $crate::store_case_module! { $new, operator_actions,
             only_what_has_not_ended_and_was_surely_not_done_is_cancelled
             only_what_has_not_ended_and_was_surely_not_done_is_rescheduled
             whoever_was_about_to_send_what_a_person_moves_is_given_no_turn

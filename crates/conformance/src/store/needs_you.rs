@@ -11,7 +11,7 @@ use tollgate_core::ports::{
 use super::fixture::{
     Fixture, MINUTE, SECOND, new_item, ops, payment, payments, plan, there_and_back, usd,
 };
-use super::interventions::{State, bring};
+use super::operator_actions::{State, bring};
 
 fn notifications() -> ItemType {
     ItemType::new("NOTIFICATION")

@@ -8,7 +8,7 @@ use tollgate_core::lane::LaneChange;
 use tollgate_core::lane_in_force::LaneState;
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
-    Intervened, NewTurn, NewWatch, Page, RefusedItem, Settlement, StatusMove, Suspicion, Then,
+    ActionResult, NewTurn, NewWatch, Page, RefusedItem, Settlement, StatusMove, Suspicion, Then,
     Turn, TurnBlock, TurnsWanted,
 };
 use tollgate_core::storm::Limits;
@@ -381,7 +381,7 @@ pub async fn what_a_storm_refused_is_told_until_it_is_reopened(f: &dyn Fixture) 
     let back = StatusMove::new(&["REJECTED"], "SCHEDULED");
     let now = f.now().await;
     let reopened = kept.reopen(&items[0], back, now, ops()).await.unwrap();
-    assert_eq!(reopened, Intervened::Yes);
+    assert_eq!(reopened, ActionResult::Yes);
     assert_eq!(f.view(&items[0]).await.status, "SCHEDULED");
     let left = refused_in(f, storm.id, None, 10).await;
     assert_eq!(left.items.len(), 4);

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 
-use super::interventions::SENT;
-use super::{Author, Found, Intervened, StatusMove, StoreResult};
+use super::operator_actions::SENT;
+use super::{ActionResult, Author, Found, StatusMove, StoreResult};
 use crate::id::Item;
 use crate::item::QueueStatus;
 
@@ -16,7 +16,7 @@ pub trait Amendments: Send + Sync {
         item: &Item,
         amendment: Amendment,
         author: Author,
-    ) -> StoreResult<Intervened>;
+    ) -> StoreResult<ActionResult>;
 }
 
 #[derive(Debug, Clone)]

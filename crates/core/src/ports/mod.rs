@@ -16,12 +16,12 @@ mod feed_source;
 mod feeds;
 mod flows;
 mod health;
-mod interventions;
 mod jobs;
 mod lanes;
 mod leadership;
 mod lists;
 mod needs_you;
+mod operator_actions;
 mod outbox;
 mod page;
 mod plans;
@@ -65,7 +65,6 @@ pub use feeds::{
 };
 pub use flows::{DueFlow, DueFlows, FlowEnd, Flows, JournalEntry, NewFlow};
 pub use health::{StoreConnections, StoreHealth};
-pub use interventions::{Found, Intervened, Interventions, TOO_LATE, refuses_another_key};
 pub use jobs::{
     AskedItem, BankSaid, CandidatesBy, CandidatesWanted, ITEMS_PER_CHUNK, JobResult, JobView, Jobs,
     NewJob, ResultsWanted, Worked,
@@ -77,6 +76,7 @@ pub use needs_you::{
     Amount, HeldItem, MOST_COUNTED, MOST_LOOKED_UP, Need, NeedsYou, NewSeen, Pile, Seen, Worklists,
     WorklistsAsked,
 };
+pub use operator_actions::{ActionResult, Found, OperatorActions, TOO_LATE, refuses_another_key};
 pub use outbox::{
     EventRecord, EventSink, MOST_EVENTS_COUNTED, Outbox, OutboxEvent, OutboxTrouble, OutboxView,
     Published, RelayHold, SinkTrouble, TurnedOff,
@@ -106,7 +106,7 @@ pub use timetables::{Far, Tight, Timetables, Unsent, UnsentOnLane, cut_near};
 pub trait Store:
     SharedClock
     + Queue
-    + Interventions
+    + OperatorActions
     + Jobs
     + Amendments
     + Storms
@@ -135,7 +135,7 @@ pub trait Store:
 impl<T> Store for T where
     T: SharedClock
         + Queue
-        + Interventions
+        + OperatorActions
         + Jobs
         + Amendments
         + Storms

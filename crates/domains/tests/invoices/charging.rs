@@ -4,7 +4,7 @@
 use serde_json::json;
 use tollgate_core::id::ItemId;
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{Author, Intervened, Resolved};
+use tollgate_core::ports::{ActionResult, Author, Resolved};
 use tollgate_domains::invoices::{self, Billed, BillingError, CheckText};
 
 use crate::scene::{AwaitNow, BOTH, DAY, Footing, Plan, Town, test};
@@ -250,7 +250,7 @@ fn a_person_may_decide_what_became_of_an_invoice_in_doubt() {
                 .store
                 .resolve(&item, resolution, author)
                 .await_now();
-            assert_eq!(said.unwrap(), Intervened::Yes);
+            assert_eq!(said.unwrap(), ActionResult::Yes);
             assert_eq!(town.node.status("inv_1"), end);
             town.set_faults("");
             town.advance(DAY);

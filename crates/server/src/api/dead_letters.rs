@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{Counted, DeadLetter, Intervened, Page, PageToken};
+use tollgate_core::ports::{ActionResult, Counted, DeadLetter, Page, PageToken};
 use tollgate_domains::payments;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -232,7 +232,7 @@ async fn replay(
     let item = Item::new(&item_type, &payment_id(&id)?);
     let missing = || ApiError::not_found(format!("there is no {item}"));
     match app.store.replay(&item, author).await? {
-        Intervened::Yes => {
+        ActionResult::Yes => {
             app.acted(caller.name(), "replayed", &item.to_string());
             let view = app.store.item(&item).await?.ok_or_else(missing)?;
             Ok(Json(ReplayResponse {
@@ -243,8 +243,8 @@ async fn replay(
                 run: view.run,
             }))
         }
-        Intervened::NoSuchItem => Err(missing()),
-        Intervened::Refused(why) => Err(ApiError::conflict(format!(
+        ActionResult::NoSuchItem => Err(missing()),
+        ActionResult::Refused(why) => Err(ApiError::conflict(format!(
             "{item} cannot be replayed: {why}"
         ))),
     }

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tollgate_core::id::{Item, ItemType};
-use tollgate_core::ports::{Author, IN_DOUBT, Intervened, Resolved, SettingKind, sent_since};
+use tollgate_core::ports::{ActionResult, Author, IN_DOUBT, Resolved, SettingKind, sent_since};
 use tollgate_domains::{invoices as bills, payments};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -163,13 +163,13 @@ async fn resolve(
     };
     let actor = author.actor.clone();
     match app.store.resolve(&item, resolution, author).await? {
-        Intervened::Yes => {
+        ActionResult::Yes => {
             app.acted(&actor, "resolved", &item.to_string());
             let told = as_it_is(&app, &caller, &item_type, &id).await?;
             Ok(told.into_response())
         }
-        Intervened::NoSuchItem => Err(no_item()),
-        Intervened::Refused(why) => Err(unresolvable(&item, &why)),
+        ActionResult::NoSuchItem => Err(no_item()),
+        ActionResult::Refused(why) => Err(unresolvable(&item, &why)),
     }
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::id::{ItemId, LaneName, StormId};
 use tollgate_core::money::Money;
-use tollgate_core::ports::{Author, Intervened, RefusedItem, Storm};
+use tollgate_core::ports::{ActionResult, Author, RefusedItem, Storm};
 use tollgate_domains::payments;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -205,9 +205,9 @@ async fn reopen_one(
         .reopen(&item, payments::reopened(), now, author.clone())
         .await?;
     Ok(match done {
-        Intervened::Yes => None,
-        Intervened::NoSuchItem => Some("it is gone".to_owned()),
-        Intervened::Refused(why) => Some(why),
+        ActionResult::Yes => None,
+        ActionResult::NoSuchItem => Some("it is gone".to_owned()),
+        ActionResult::Refused(why) => Some(why),
     })
 }
 

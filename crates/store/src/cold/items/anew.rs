@@ -4,10 +4,10 @@ use rust_decimal::Decimal;
 use tollgate_core::Timestamp;
 use tollgate_core::id::Item;
 use tollgate_core::lane_in_force::{never_opens, no_such_lane};
-use tollgate_core::ports::{Author, Found, Intervened, StatusMove, StoreResult, cannot_replay};
+use tollgate_core::ports::{ActionResult, Author, Found, StatusMove, StoreResult, cannot_replay};
 use tollgate_core::slot::steady_random;
 
-use super::interventions::{give_back, hold_plan_and_row, move_status};
+use super::operator_actions::{give_back, hold_plan_and_row, move_status};
 use crate::cold::audit::audit_move;
 use crate::sql::{Placement, Tx, Wish, params};
 
@@ -53,13 +53,13 @@ impl Anew {
     }
 }
 
-pub(crate) async fn place(tx: &Tx, anew: &Anew, margin: Decimal) -> StoreResult<Intervened> {
+pub(crate) async fn place(tx: &Tx, anew: &Anew, margin: Decimal) -> StoreResult<ActionResult> {
     let item = &anew.item;
     let Some(found) = hold_plan_and_row(tx, item).await? else {
-        return Ok(Intervened::NoSuchItem);
+        return Ok(ActionResult::NoSuchItem);
     };
     if let Some(why) = anew.refusal(&found) {
-        return Ok(Intervened::Refused(why));
+        return Ok(ActionResult::Refused(why));
     }
     let now = tx.now().await?;
     let from = anew.requested.max(now);
@@ -71,10 +71,10 @@ pub(crate) async fn place(tx: &Tx, anew: &Anew, margin: Decimal) -> StoreResult<
     };
     let (place, generation) = match tx.place(wish).await? {
         Placement::At { place, generation } => (place, generation),
-        Placement::NoSuchLane => return Ok(Intervened::Refused(no_such_lane(&found.lane))),
+        Placement::NoSuchLane => return Ok(ActionResult::Refused(no_such_lane(&found.lane))),
         Placement::Never => {
             let why = never_opens(&found.lane, anew.requested);
-            return Ok(Intervened::Refused(why));
+            return Ok(ActionResult::Refused(why));
         }
     };
     give_back(tx, item, now).await?;
@@ -94,7 +94,7 @@ pub(crate) async fn place(tx: &Tx, anew: &Anew, margin: Decimal) -> StoreResult<
     }
     let before = found.queue_status.as_str();
     audit_move(tx, item, anew.action(), before, "READY", &anew.author).await;
-    Ok(Intervened::Yes)
+    Ok(ActionResult::Yes)
 }
 
 /// One that was HELD for its deadline is not held for it again: a person has decided. It is another run: a flow that was

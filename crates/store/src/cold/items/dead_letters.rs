@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use tollgate_core::id::{Item, ItemType};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{
-    Author, DeadLetter, DeadLetters, Intervened, Page, PageFrom, PageToken, StoreResult,
+    ActionResult, Author, DeadLetter, DeadLetters, Page, PageFrom, PageToken, StoreResult,
     cannot_replay, rows_needed,
 };
 
@@ -34,7 +34,7 @@ impl<D: Database> DeadLetters for StoreOn<D> {
         .await
     }
 
-    async fn replay(&self, item: &Item, author: Author) -> StoreResult<Intervened> {
+    async fn replay(&self, item: &Item, author: Author) -> StoreResult<ActionResult> {
         let item = item.clone();
         self.write(Urgency::Normal, move |tx| async move {
             replay(&tx, &item, &author).await
@@ -82,7 +82,7 @@ fn letter_from(row: &Row) -> StoreResult<DeadLetter> {
     })
 }
 
-async fn replay(tx: &Tx, item: &Item, author: &Author) -> StoreResult<Intervened> {
+async fn replay(tx: &Tx, item: &Item, author: &Author) -> StoreResult<ActionResult> {
     const FOUND: &str = "SELECT queue_status FROM item_queue WHERE item_type = $1 AND item_id = $2";
     const REPLAY: &str = "UPDATE item_queue SET queue_status = 'READY', run = run + 1,
                 retry_count = 0, failures = 0, scheduled_exec_time = tg_now(), claimed_at = NULL,
@@ -90,13 +90,13 @@ async fn replay(tx: &Tx, item: &Item, author: &Author) -> StoreResult<Intervened
          WHERE item_type = $1 AND item_id = $2 AND queue_status = 'DEAD'";
     let key = params![&item.item_type, &item.id];
     let Some(row) = tx.locked_row(FOUND, key.clone()).await else {
-        return Ok(Intervened::NoSuchItem);
+        return Ok(ActionResult::NoSuchItem);
     };
     let status = row.word("queue_status", QueueStatus::parse)?;
     if let Some(why) = cannot_replay(status) {
-        return Ok(Intervened::Refused(why));
+        return Ok(ActionResult::Refused(why));
     }
     tx.execute(REPLAY, key).await;
     audit_move(tx, item, "REPLAYED", status.as_str(), "READY", author).await;
-    Ok(Intervened::Yes)
+    Ok(ActionResult::Yes)
 }

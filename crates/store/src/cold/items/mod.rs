@@ -4,5 +4,5 @@ mod amendments;
 pub(crate) mod anew;
 mod dead_letters;
 pub(crate) mod held;
-pub(crate) mod interventions;
+pub(crate) mod operator_actions;
 mod rule_stops;

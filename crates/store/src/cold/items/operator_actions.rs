@@ -8,7 +8,7 @@ use tollgate_core::id::{Item, ItemType};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::LARGEST_WINDOW_SECS;
 use tollgate_core::ports::{
-    Author, Found, Intervened, Interventions, StatusMove, StoreResult, TOO_LATE,
+    ActionResult, Author, Found, OperatorActions, StatusMove, StoreResult, TOO_LATE,
 };
 
 use super::anew::{self, Anew, How};
@@ -18,7 +18,7 @@ use crate::store_on::{Database, StoreOn};
 use crate::urgency::Urgency;
 
 #[async_trait]
-impl<D: Database> Interventions for StoreOn<D> {
+impl<D: Database> OperatorActions for StoreOn<D> {
     async fn hold_late(&self, item_type: &ItemType, limit: u32) -> StoreResult<u64> {
         let item_type = item_type.clone();
         self.write(Urgency::Normal, move |tx| async move {
@@ -45,7 +45,7 @@ impl<D: Database> Interventions for StoreOn<D> {
         .await
     }
 
-    async fn release_held(&self, item: &Item, author: Author) -> StoreResult<Intervened> {
+    async fn release_held(&self, item: &Item, author: Author) -> StoreResult<ActionResult> {
         let item = item.clone();
         self.write(Urgency::Normal, move |tx| async move {
             release(&tx, &item, &author).await
@@ -58,7 +58,7 @@ impl<D: Database> Interventions for StoreOn<D> {
         item: &Item,
         status: StatusMove,
         author: Author,
-    ) -> StoreResult<Intervened> {
+    ) -> StoreResult<ActionResult> {
         let item = item.clone();
         self.write(Urgency::Normal, move |tx| async move {
             cancel(&tx, &item, &status, &author).await
@@ -71,7 +71,7 @@ impl<D: Database> Interventions for StoreOn<D> {
         item: &Item,
         requested: Timestamp,
         author: Author,
-    ) -> StoreResult<Intervened> {
+    ) -> StoreResult<ActionResult> {
         let anew = Anew {
             item: item.clone(),
             requested,
@@ -87,7 +87,7 @@ impl<D: Database> Interventions for StoreOn<D> {
         status: StatusMove,
         requested: Timestamp,
         author: Author,
-    ) -> StoreResult<Intervened> {
+    ) -> StoreResult<ActionResult> {
         let anew = Anew {
             item: item.clone(),
             requested,
@@ -99,7 +99,7 @@ impl<D: Database> Interventions for StoreOn<D> {
 }
 
 impl<D: Database> StoreOn<D> {
-    async fn place_anew(&self, anew: Anew) -> StoreResult<Intervened> {
+    async fn place_anew(&self, anew: Anew) -> StoreResult<ActionResult> {
         let margin = self.0.gate_margin();
         self.write(Urgency::Normal, move |tx| async move {
             anew::place(&tx, &anew, margin).await
@@ -149,7 +149,7 @@ async fn hold_late(tx: &Tx, item_type: &ItemType, limit: u32) -> StoreResult<u64
     Ok(held.len() as u64)
 }
 
-async fn release(tx: &Tx, item: &Item, author: &Author) -> StoreResult<Intervened> {
+async fn release(tx: &Tx, item: &Item, author: &Author) -> StoreResult<ActionResult> {
     const RELEASE: &str = "UPDATE item_queue SET queue_status = 'READY', run = run + 1,
                 scheduled_exec_time = $3,
                 hold_after = CASE WHEN held_by IS NULL OR hold_after < $3 THEN NULL
@@ -158,14 +158,14 @@ async fn release(tx: &Tx, item: &Item, author: &Author) -> StoreResult<Intervene
                 held_by = NULL, last_error = NULL
          WHERE item_type = $1 AND item_id = $2 AND queue_status = 'HELD'";
     let Some(found) = hold_row(tx, item).await? else {
-        return Ok(Intervened::NoSuchItem);
+        return Ok(ActionResult::NoSuchItem);
     };
     if let Some(why) = found.refuses_release() {
-        return Ok(Intervened::Refused(why));
+        return Ok(ActionResult::Refused(why));
     }
     tx.execute(RELEASE, key_and(item, tx.now().await?)).await;
     audit_move(tx, item, "RELEASED", "HELD", "READY", author).await;
-    Ok(Intervened::Yes)
+    Ok(ActionResult::Yes)
 }
 
 pub(crate) async fn cancel(
@@ -173,15 +173,15 @@ pub(crate) async fn cancel(
     item: &Item,
     status: &StatusMove,
     author: &Author,
-) -> StoreResult<Intervened> {
+) -> StoreResult<ActionResult> {
     const CANCEL: &str = "UPDATE item_queue SET queue_status = 'CANCELLED', finished_at = $3,
                 held_by = NULL
          WHERE item_type = $1 AND item_id = $2";
     let Some(found) = hold_plan_and_row(tx, item).await? else {
-        return Ok(Intervened::NoSuchItem);
+        return Ok(ActionResult::NoSuchItem);
     };
     if let Some(why) = found.refuses_cancel() {
-        return Ok(Intervened::Refused(why));
+        return Ok(ActionResult::Refused(why));
     }
     let now = tx.now().await?;
     tx.execute(CANCEL, key_and(item, now)).await;
@@ -189,7 +189,7 @@ pub(crate) async fn cancel(
     give_back(tx, item, now).await?;
     let before = found.queue_status.as_str();
     audit_move(tx, item, "CANCELLED", before, "CANCELLED", author).await;
-    Ok(Intervened::Yes)
+    Ok(ActionResult::Yes)
 }
 
 fn key_and(item: &Item, now: Timestamp) -> Params {
