@@ -1,6 +1,6 @@
 //! The services on the ports: the gate gives turns, the sender sends exactly once as far as money
 //! is concerned, the dispatcher starts what is due, the sweeper finds what was left behind,
-//! the planner knows when everything will run, the feeder takes files in chunk by chunk, the job runner acts
+//! the planner knows when everything will run, the import runner takes files in chunk by chunk, the job runner acts
 //! on many items, the relay publishes what has moved.
 
 mod age;
@@ -31,8 +31,8 @@ pub use every::Every;
 pub use feeds::{FeedOptions, FeedRunner, FeedStart};
 pub use gate::call_turns::CallTurnAt;
 pub use gate::{Ask, Gate, GateOptions, NoTurn, Refusal};
-pub use importing::feeder::{ChunkFlow, Feeder, Wake};
 pub use importing::file_order::FileOrder;
+pub use importing::import_runner::{ChunkFlow, ImportRunner, Wake};
 pub use job_runner::{AskBanks, JobRunner, MayAct};
 pub use planning::forecaster::{
     Forecaster, ItemForecast, LEAST_WAY, LEAST_WAY_ON_TEMPORAL, LaneForecast, Late, LateInBulk,

@@ -244,7 +244,7 @@ impl Drop for GivenUp {
             return;
         };
         let store = Arc::clone(&self.store);
-        // Nobody waits for it: if it does not come to it, the feeder's sweep does.
+        // Nobody waits for it: if it does not come to it, the import runner's sweep does.
         runtime.spawn(async move {
             if let Err(error) = store.drop_upload(&bulk).await {
                 tracing::warn!(%bulk, %error, "a broken-off upload is left to the sweep");

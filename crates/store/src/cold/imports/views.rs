@@ -1,4 +1,4 @@
-//! Bulks as people and the feeder ask about them.
+//! Bulks as people and the import runner ask about them.
 
 use tollgate_core::Timestamp;
 use tollgate_core::id::{BulkId, ItemType};
