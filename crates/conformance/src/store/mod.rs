@@ -136,11 +136,11 @@ macro_rules! store_cases {
             what_a_guard_refuses_leaves_nothing_behind_and_its_id_is_free
             a_new_day_has_a_new_total
             what_was_withdrawn_does_not_count
-            a_twin_is_refused_within_its_time_and_taken_after_it
+            a_duplicate_is_refused_within_its_time_and_taken_after_it
             an_item_that_is_known_gets_its_answer_whatever_its_guards_say
             what_its_lane_never_takes_does_not_count
             callers_at_once_never_pass_a_daily_total_and_leave_nothing_of_it
-            of_twins_at_once_one_is_taken_in
+            of_duplicates_at_once_one_is_taken_in
         }
         $crate::store_case_module! { $new, claim,
             only_what_is_due_within_reach_is_claimed

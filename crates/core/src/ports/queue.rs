@@ -144,10 +144,10 @@ pub struct NewItem {
 }
 
 impl NewItem {
-    /// What makes another item its twin; kept only if somebody asks for it.
+    /// What makes another item its duplicate; kept only if somebody asks for it.
     pub fn duplicate_key(&self) -> Option<&str> {
         self.guards.iter().find_map(|guard| match &guard.limit {
-            Limit::NoTwin { key, .. } => Some(key.as_str()),
+            Limit::NoDuplicate { key, .. } => Some(key.as_str()),
             Limit::DailyTotal { .. } => None,
         })
     }

@@ -13,7 +13,7 @@ use tollgate_core::ports::{
     Store, StoreError, StoreResult,
 };
 
-use super::grouping::{CheckStatusResult, Chunk, ProgressInfo, parts, without_twins};
+use super::grouping::{CheckStatusResult, Chunk, ProgressInfo, parts, without_duplicates};
 use super::parent::{CheckInput, PaymentStatusCheckWorkflow, Place};
 use super::{TASK_QUEUE, WorkflowConfig};
 
@@ -99,7 +99,7 @@ impl StatusCheckService {
         payment_ids: Vec<String>,
         resolve: bool,
     ) -> Result<(), StartError> {
-        let ids = without_twins(payment_ids);
+        let ids = without_duplicates(payment_ids);
         let lookups = parts(&ids, self.config.batch()).map(serde_json::to_string);
         let lookups: Vec<String> = lookups
             .collect::<Result<_, _>>()

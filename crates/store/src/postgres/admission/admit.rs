@@ -290,7 +290,7 @@ impl Batch<'_> {
         let deadlines: Vec<Option<Us>> = won.iter().map(|w| w.item.deadline.map(Us)).collect();
         let hold_after = |w: &Won<'_>| w.item.deadline.filter(|_| w.item.hold_if_late).map(Us);
         let holds: Vec<Option<Us>> = won.iter().map(hold_after).collect();
-        let twins: Vec<Option<&str>> = won.iter().map(|w| w.item.duplicate_key()).collect();
+        let duplicates: Vec<Option<&str>> = won.iter().map(|w| w.item.duplicate_key()).collect();
         let owners: Vec<Option<&str>> = won.iter().map(|w| w.item.sought_owner()).collect();
         let params: Params<'_> = &[
             &self.item_type.as_str(),
@@ -305,7 +305,7 @@ impl Batch<'_> {
             &generations,
             &deadlines,
             &holds,
-            &twins,
+            &duplicates,
             &owners,
             &flags(NewItem::is_counted),
             &flags(|i| i.record.by_owner),

@@ -177,15 +177,15 @@ async fn guarded(store: &PostgresStore) {
     let items = (0..BATCH).map(|n| {
         let mut new = item(&format!("guarded-{n}"));
         new.record.owner = fill::debtor(n);
-        let twin = Limit::NoTwin {
-            key: fill::twin(n),
+        let duplicate = Limit::NoDuplicate {
+            key: fill::duplicate(n),
             within_secs: 1,
         };
         let total = Limit::DailyTotal {
             zone: zone_late_in_its_day(now),
             most_minor: i64::MAX,
         };
-        new.guards = vec![guard("twin", twin), guard("total", total)];
+        new.guards = vec![guard("twin", duplicate), guard("total", total)];
         new
     });
     let answers = store.admit(&payments(), items.collect()).await.unwrap();
