@@ -15,7 +15,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{LaneName, WatchId};
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
-    Connector, Health, Heard, Line, Missed, NoLine, Permit, Profile, Request,
+    Connection, Connector, Health, Heard, Missed, NoConnection, Permit, Profile, Request,
 };
 
 use crate::access::Access;
@@ -146,15 +146,15 @@ impl Connector for HttpConnector {
         composed.compose(AttemptKind::Send, request).err()
     }
 
-    async fn line(&self) -> Result<Box<dyn Line>, NoLine> {
+    async fn connection(&self) -> Result<Box<dyn Connection>, NoConnection> {
         for login in &self.endpoint.logins {
             let ready = login.ready().await;
-            ready.map_err(|why| NoLine::NoLogin(why).at(&self.endpoint.label))?;
+            ready.map_err(|why| NoConnection::NoLogin(why).at(&self.endpoint.label))?;
         }
-        // An exchange lasts no longer than the timeout, so a line should come free within it.
+        // An exchange lasts no longer than the timeout, so a connection should come free within it.
         let lease = self.pool.lease(self.endpoint.profile.timeout).await;
         let lease = lease.map_err(|none| none.at(&self.endpoint.label))?;
-        Ok(Box::new(HttpLine {
+        Ok(Box::new(HttpConnection {
             endpoint: Arc::clone(&self.endpoint),
             lease,
         }))
@@ -162,14 +162,14 @@ impl Connector for HttpConnector {
 }
 
 #[derive(Debug)]
-struct HttpLine {
+struct HttpConnection {
     endpoint: Arc<Endpoint>,
     lease: Lease,
 }
 
 #[async_trait]
-impl Line for HttpLine {
-    async fn connect_for(&mut self, turn: Instant) -> Result<(), NoLine> {
+impl Connection for HttpConnection {
+    async fn connect_for(&mut self, turn: Instant) -> Result<(), NoConnection> {
         let connected = self.lease.connect_for(turn.into()).await;
         connected.map_err(|none| none.at(&self.endpoint.label))
     }
@@ -183,7 +183,7 @@ impl Line for HttpLine {
     }
 }
 
-impl HttpLine {
+impl HttpConnection {
     async fn exchange(
         self,
         kind: AttemptKind,
@@ -221,7 +221,7 @@ impl HttpLine {
     }
 }
 
-/// All that a line must know of its downstream.
+/// All that a connection must know of its downstream.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) description: Description,

@@ -13,7 +13,7 @@ use tollgate_core::id::LaneName;
 use tollgate_core::marker::Marker;
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{
-    Connector, Health, Heard, Line, Missed, NoLine, Permit, Profile, Request,
+    Connection, Connector, Health, Heard, Missed, NoConnection, Permit, Profile, Request,
 };
 
 use crate::access::Access;
@@ -105,10 +105,10 @@ impl Connector for WebhookConnector {
         &self.endpoint.profile
     }
 
-    async fn line(&self) -> Result<Box<dyn Line>, NoLine> {
+    async fn connection(&self) -> Result<Box<dyn Connection>, NoConnection> {
         let lease = self.pool.lease(TIMEOUT).await;
         let lease = lease.map_err(|none| none.at(&self.endpoint.place))?;
-        Ok(Box::new(WebhookLine {
+        Ok(Box::new(WebhookConnection {
             endpoint: Arc::clone(&self.endpoint),
             lease,
         }))
@@ -116,14 +116,14 @@ impl Connector for WebhookConnector {
 }
 
 #[derive(Debug)]
-struct WebhookLine {
+struct WebhookConnection {
     endpoint: Arc<Endpoint>,
     lease: Lease,
 }
 
 #[async_trait]
-impl Line for WebhookLine {
-    async fn connect_for(&mut self, turn: Instant) -> Result<(), NoLine> {
+impl Connection for WebhookConnection {
+    async fn connect_for(&mut self, turn: Instant) -> Result<(), NoConnection> {
         let connected = self.lease.connect_for(turn.into()).await;
         connected.map_err(|none| none.at(&self.endpoint.place))
     }

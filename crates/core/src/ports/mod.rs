@@ -48,7 +48,9 @@ pub use bulks::{
 };
 pub use check_services::{CallError, CheckServices, GatewayAnswer, TakeTurn};
 pub use clock::{Boot, CLOCK_WAS_AHEAD, Era, Reading, SharedClock, WAS_SET_BACK};
-pub use connector::{Connector, Health, Heard, Line, Missed, NoLine, Permit, Profile, Request};
+pub use connector::{
+    Connection, Connector, Health, Heard, Missed, NoConnection, Permit, Profile, Request,
+};
 pub use dead_letters::{DeadLetter, DeadLetters, cannot_replay};
 pub use doubts::{
     AWAITED, AtRisk, DoubtOrder, Doubts, IN_DOUBT, ItemInDoubt, Resolution, Resolved, sent_since,

@@ -5,12 +5,12 @@
 mod calls;
 mod clock_jumps;
 mod clock_money;
+mod connections;
 mod cutting;
 mod dispatching;
 mod fenced_gate;
 mod forecasting;
 mod importing;
-mod lines;
 mod log;
 mod logins;
 mod lost_claims;

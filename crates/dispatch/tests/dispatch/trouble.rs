@@ -10,7 +10,7 @@ use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::lane_in_force::LaneState;
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{
-    Connector, Health, Heard, Line, Missed, NoLine, Permit, Profile, Request,
+    Connection, Connector, Health, Heard, Missed, NoConnection, Permit, Profile, Request,
 };
 use tollgate_dispatch::{Sender, Sent};
 
@@ -135,17 +135,17 @@ impl Connector for Mute {
     fn profile(&self) -> &Profile {
         &self.profile
     }
-    async fn line(&self) -> Result<Box<dyn Line>, NoLine> {
+    async fn connection(&self) -> Result<Box<dyn Connection>, NoConnection> {
         match *self.says.lock().unwrap() {
-            Says::Busy => Err(NoLine::Busy("all lines busy".into())),
-            Says::Unreachable => Err(NoLine::Unreachable("refused".into())),
+            Says::Busy => Err(NoConnection::Busy("all connections busy".into())),
+            Says::Unreachable => Err(NoConnection::Unreachable("refused".into())),
             Says::NotSent => Ok(Box::new(self.clone())),
         }
     }
 }
 
 #[async_trait]
-impl Line for Mute {
+impl Connection for Mute {
     async fn send(self: Box<Self>, _: Permit, _: &Request) -> Result<Heard, Missed> {
         Ok(Heard {
             outcome: Outcome::retry("the connection was closed"),
