@@ -15,7 +15,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{LaneName, WatchId};
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
-    Connection, Connector, Health, Heard, Missed, NoConnection, Permit, Profile, Request,
+    Connection, Connector, ExchangeResult, Health, Missed, NoConnection, Permit, Profile, Request,
 };
 
 use crate::access::Access;
@@ -174,11 +174,19 @@ impl Connection for HttpConnection {
         connected.map_err(|none| none.at(&self.endpoint.label))
     }
 
-    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
+    async fn send(
+        self: Box<Self>,
+        permit: Permit,
+        request: &Request,
+    ) -> Result<ExchangeResult, Missed> {
         self.exchange(AttemptKind::Send, permit, request).await
     }
 
-    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
+    async fn probe(
+        self: Box<Self>,
+        permit: Permit,
+        request: &Request,
+    ) -> Result<ExchangeResult, Missed> {
         self.exchange(AttemptKind::Probe, permit, request).await
     }
 }
@@ -189,7 +197,7 @@ impl HttpConnection {
         kind: AttemptKind,
         permit: Permit,
         request: &Request,
-    ) -> Result<Heard, Missed> {
+    ) -> Result<ExchangeResult, Missed> {
         let Self { endpoint, lease } = self;
         let (at, use_by) = (permit.turn_at(), permit.use_by().into());
         let made = endpoint.made(kind, request, at, use_by).await;
@@ -309,7 +317,7 @@ impl Endpoint {
 /// A payment of `tollgate bank try`: its attempt also says which row applied.
 const TRY: &str = "try-";
 
-fn with_row(judged: Judged, status: Option<u16>) -> Heard {
+fn with_row(judged: Judged, status: Option<u16>) -> ExchangeResult {
     let Judged {
         mut heard,
         line,
@@ -338,9 +346,9 @@ fn with_row(judged: Judged, status: Option<u16>) -> Heard {
 }
 
 /// Who does not know us has done nothing; the next turn shows a fresh token.
-fn token_was_refused(kind: AttemptKind) -> Heard {
+fn token_was_refused(kind: AttemptKind) -> ExchangeResult {
     let why = "status 401: the token was refused, and another one is fetched";
-    Heard {
+    ExchangeResult {
         outcome: match kind {
             AttemptKind::Send => Outcome::retry(why),
             AttemptKind::Probe => Outcome::Unknown(why.to_owned()),

@@ -13,7 +13,7 @@ use tollgate_core::id::LaneName;
 use tollgate_core::marker::Marker;
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{
-    Connection, Connector, Health, Heard, Missed, NoConnection, Permit, Profile, Request,
+    Connection, Connector, ExchangeResult, Health, Missed, NoConnection, Permit, Profile, Request,
 };
 
 use crate::access::Access;
@@ -128,7 +128,11 @@ impl Connection for WebhookConnection {
         connected.map_err(|none| none.at(&self.endpoint.place))
     }
 
-    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
+    async fn send(
+        self: Box<Self>,
+        permit: Permit,
+        request: &Request,
+    ) -> Result<ExchangeResult, Missed> {
         let (at_secs, use_by) = (permit.turn_at().as_second(), permit.use_by().into());
         let exchange = match self.endpoint.post(request, at_secs) {
             Ok(out) => self.lease.exchange(out, use_by, TIMEOUT).await?,
@@ -144,7 +148,7 @@ impl Connection for WebhookConnection {
             | Outcome::Declined(_)
             | Outcome::Retry { .. } => Health::Answers,
         };
-        let heard = Heard {
+        let heard = ExchangeResult {
             outcome,
             health,
             is_duplicate: false,
@@ -159,8 +163,12 @@ impl Connection for WebhookConnection {
 
     /// Only after the clock was set is a repeat not allowed at once. A receiver cannot be asked, and
     /// need not be: it knows a repeat by its id, so that telling it again is always right.
-    async fn probe(self: Box<Self>, _permit: Permit, _request: &Request) -> Result<Heard, Missed> {
-        Ok(Heard {
+    async fn probe(
+        self: Box<Self>,
+        _permit: Permit,
+        _request: &Request,
+    ) -> Result<ExchangeResult, Missed> {
+        Ok(ExchangeResult {
             outcome: Outcome::retry(
                 "a receiver recognises a repeat by its id; the webhook is sent again",
             ),

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::operator_actions::SENT;
-use super::{ActionResult, Author, Found, StatusMove, StoreResult};
+use super::{ActionResult, Author, ItemState, StatusMove, StoreResult};
 use crate::id::Item;
 use crate::item::QueueStatus;
 
@@ -36,7 +36,7 @@ pub struct Amendment {
 
 impl Amendment {
     /// Why an item is not changed.
-    pub fn refusal(&self, found: &Found) -> Option<String> {
+    pub fn refusal(&self, found: &ItemState) -> Option<String> {
         if !self.from.contains(&found.record_status) {
             let from = self.from.join(" or ");
             return Some(format!("it is {}, not {from}", found.record_status));
@@ -51,7 +51,7 @@ impl Amendment {
     }
 
     /// Where the item is then.
-    pub fn after(&self, found: &Found) -> QueueStatus {
+    pub fn after(&self, found: &ItemState) -> QueueStatus {
         match found.queue_status {
             status if found.has_ended => status,
             _ if self.ends_as.is_some() => QueueStatus::Cancelled,

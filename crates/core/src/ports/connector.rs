@@ -53,7 +53,7 @@ impl NoConnection {
 
 /// What came of an exchange: what it proves about the item, and what it tells about the downstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Heard {
+pub struct ExchangeResult {
     pub outcome: Outcome,
     pub health: Health,
     /// It is Done by the word that it is a duplicate: proof only of an earlier send under this key.
@@ -90,10 +90,18 @@ pub trait Connection: Send + Sync {
         Ok(())
     }
     /// Sends now, and judges the answer by the downstream's contract.
-    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed>;
+    async fn send(
+        self: Box<Self>,
+        permit: Permit,
+        request: &Request,
+    ) -> Result<ExchangeResult, Missed>;
     /// Asks now whether it was done: `Done`, `Declined`, `Retry` (the downstream knows nothing of
     /// it), or `Unknown`.
-    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed>;
+    async fn probe(
+        self: Box<Self>,
+        permit: Permit,
+        request: &Request,
+    ) -> Result<ExchangeResult, Missed>;
 }
 
 /// What goes out. Built by the domain; the connector knows where and how.

@@ -49,7 +49,7 @@ pub use bulks::{
 pub use check_services::{CallError, CheckServices, GatewayAnswer, TakeTurn};
 pub use clock::{Boot, CLOCK_WAS_AHEAD, Era, Reading, SharedClock, WAS_SET_BACK};
 pub use connector::{
-    Connection, Connector, Health, Heard, Missed, NoConnection, Permit, Profile, Request,
+    Connection, Connector, ExchangeResult, Health, Missed, NoConnection, Permit, Profile, Request,
 };
 pub use dead_letters::{DeadLetter, DeadLetters, cannot_replay};
 pub use doubts::{
@@ -78,13 +78,15 @@ pub use needs_you::{
     Amount, HeldItem, MOST_COUNTED, MOST_LOOKED_UP, Need, NeedsYou, NewSeen, Pile, Seen, Worklists,
     WorklistsAsked,
 };
-pub use operator_actions::{ActionResult, Found, OperatorActions, TOO_LATE, refuses_another_key};
+pub use operator_actions::{
+    ActionResult, ItemState, OperatorActions, TOO_LATE, refuses_another_key,
+};
 pub use outbox::{
     EventRecord, EventSink, MOST_EVENTS_COUNTED, Outbox, OutboxEvent, OutboxTrouble, OutboxView,
     Published, RelayHold, SinkTrouble, TurnedOff,
 };
 pub use page::{MOST_LOOKED_AT, Page, PageFrom, PageToken, rows_needed};
-pub use plans::{Plans, Recounted, Replanned, Spot, Waiting};
+pub use plans::{Plans, QueuePosition, Recounted, Replanned, Waiting};
 pub use queue::{
     Admission, Claim, Claimed, DueLanes, NewItem, NewRecord, Orphaned, Placed, Queue, START_PAUSES,
     StartRecord, ToExecute,

@@ -82,7 +82,7 @@ pub const TOO_LATE: &str = "its deadline has passed and onMissedDeadline is hold
 
 /// An item as whoever would move it finds it, read while nobody else can move it.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct ItemState {
     pub queue_status: QueueStatus,
     pub lane: LaneName,
     pub run: u32,
@@ -92,7 +92,7 @@ pub struct Found {
     pub record_status: String,
 }
 
-impl Found {
+impl ItemState {
     /// Why it cannot be withdrawn any more, or not yet.
     pub fn refuses_cancel(&self) -> Option<String> {
         self.refuses(Event::Cancel)

@@ -12,7 +12,9 @@ use tollgate_core::forecast::{self, Enough, Forecast, Group, Taken};
 use tollgate_core::id::{ItemType, LaneName};
 use tollgate_core::lane::{Lane, LaneChange};
 use tollgate_core::lane_in_force::{LaneInForce, no_such_lane};
-use tollgate_core::ports::{Author, Recounted, Spot, Store, StoreError, StoreResult, Waiting};
+use tollgate_core::ports::{
+    Author, QueuePosition, Recounted, Store, StoreError, StoreResult, Waiting,
+};
 use tollgate_core::slot::{assign, steady_random};
 use tollgate_core::{SignedDuration, Timestamp};
 
@@ -290,7 +292,7 @@ impl Planner {
         let before = before.ok_or_else(|| StoreError::Invalid(no_such_lane(name)))?;
         let (mut moved, mut uncounted) = (vec![], 0);
         for item_type in &self.item_types {
-            let mut after: Option<Spot> = None;
+            let mut after: Option<QueuePosition> = None;
             loop {
                 let placed = self
                     .store
@@ -334,7 +336,7 @@ impl Planner {
         let mut taken = self.taken(lane, now).await?;
         let mut waiting: Vec<Waiting> = vec![];
         for item_type in &self.item_types {
-            let mut after: Option<Spot> = None;
+            let mut after: Option<QueuePosition> = None;
             loop {
                 let page = self
                     .store

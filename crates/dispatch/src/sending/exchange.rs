@@ -12,7 +12,7 @@ use tollgate_core::account::without_accounts;
 use tollgate_core::id::AttemptId;
 use tollgate_core::outcome::{AttemptKind, Outcome, Quiet};
 use tollgate_core::ports::{
-    Connection, Connector, Health, Heard, Missed, Permit, Settlement, Store, StoreError,
+    Connection, Connector, ExchangeResult, Health, Missed, Permit, Settlement, Store, StoreError,
     StoreResult,
 };
 use tollgate_core::retry;
@@ -155,11 +155,15 @@ impl Exchange {
     }
 
     /// Sends or asks. A bank that may have forgotten the key since the first send is not sent to.
-    async fn hear(&self, connection: Box<dyn Connection>, permit: Permit) -> Result<Heard, Missed> {
+    async fn hear(
+        &self,
+        connection: Box<dyn Connection>,
+        permit: Permit,
+    ) -> Result<ExchangeResult, Missed> {
         let profile = self.connector.profile();
         let is_safe = self.doubt.permits(profile, permit.turn_at(), permit.era());
         match self.kind {
-            AttemptKind::Send if !is_safe => Ok(Heard {
+            AttemptKind::Send if !is_safe => Ok(ExchangeResult {
                 outcome: Outcome::retry(
                     "not sent: the bank may have forgotten the key in the meantime",
                 ),
@@ -186,7 +190,7 @@ impl Exchange {
     }
 
     /// What is slow fails as well: it will soon time out.
-    async fn care_for_lane(&self, heard: &Heard, turn_at: Timestamp, took: Duration) {
+    async fn care_for_lane(&self, heard: &ExchangeResult, turn_at: Timestamp, took: Duration) {
         let slow = took > self.connector.profile().timeout / 2;
         let detail = without_accounts(heard.outcome.detail(), &self.job.accounts);
         let detail = detail.as_str();

@@ -11,7 +11,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{BatchId, LaneName};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::outcome::AttemptKind;
-use tollgate_core::ports::{Claim, Connection, Heard, Missed, Permit, Request, Store};
+use tollgate_core::ports::{Claim, Connection, ExchangeResult, Missed, Permit, Request, Store};
 use tollgate_dispatch::{Ask, Gate, GateOptions, NoTurn};
 
 use crate::town::{Town, item, item_type};
@@ -81,10 +81,10 @@ pub(crate) struct Unconnected;
 
 #[async_trait]
 impl Connection for Unconnected {
-    async fn send(self: Box<Self>, _: Permit, _: &Request) -> Result<Heard, Missed> {
+    async fn send(self: Box<Self>, _: Permit, _: &Request) -> Result<ExchangeResult, Missed> {
         unreachable!("only turns are taken")
     }
-    async fn probe(self: Box<Self>, _: Permit, _: &Request) -> Result<Heard, Missed> {
+    async fn probe(self: Box<Self>, _: Permit, _: &Request) -> Result<ExchangeResult, Missed> {
         unreachable!("only turns are taken")
     }
 }

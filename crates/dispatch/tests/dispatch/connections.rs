@@ -9,7 +9,8 @@ use tokio::task::JoinSet;
 use tollgate_core::id::LaneName;
 use tollgate_core::outcome::AttemptState;
 use tollgate_core::ports::{
-    AttemptView, Connection, Connector, Heard, Missed, NoConnection, Permit, Profile, Request,
+    AttemptView, Connection, Connector, ExchangeResult, Missed, NoConnection, Permit, Profile,
+    Request,
 };
 use tollgate_dispatch::{Sender, Sent};
 use tollgate_downstream::{HttpConnector, HttpOptions};
@@ -120,11 +121,19 @@ impl Connection for StoppedConnection {
     async fn connect_for(&mut self, turn: Instant) -> Result<(), NoConnection> {
         self.connection.connect_for(turn).await
     }
-    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
+    async fn send(
+        self: Box<Self>,
+        permit: Permit,
+        request: &Request,
+    ) -> Result<ExchangeResult, Missed> {
         self.stop(&permit).await;
         self.connection.send(permit, request).await
     }
-    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
+    async fn probe(
+        self: Box<Self>,
+        permit: Permit,
+        request: &Request,
+    ) -> Result<ExchangeResult, Missed> {
         self.stop(&permit).await;
         self.connection.probe(permit, request).await
     }

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use tokio::sync::Notify;
 use tollgate_core::id::LaneName;
 use tollgate_core::ports::{
-    Connection, Connector, Heard, Missed, NoConnection, Permit, Profile, Request,
+    Connection, Connector, ExchangeResult, Missed, NoConnection, Permit, Profile, Request,
 };
 use tollgate_sandbox::Ledger;
 
@@ -109,14 +109,22 @@ impl Connection for CuttingConnection {
     async fn connect_for(&mut self, turn: Instant) -> Result<(), NoConnection> {
         self.connection.connect_for(turn).await
     }
-    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
+    async fn send(
+        self: Box<Self>,
+        permit: Permit,
+        request: &Request,
+    ) -> Result<ExchangeResult, Missed> {
         let Self {
             connection,
             cutting,
         } = *self;
         cutting.exchange(connection.send(permit, request)).await
     }
-    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
+    async fn probe(
+        self: Box<Self>,
+        permit: Permit,
+        request: &Request,
+    ) -> Result<ExchangeResult, Missed> {
         let Self {
             connection,
             cutting,

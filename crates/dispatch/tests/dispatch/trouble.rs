@@ -10,7 +10,7 @@ use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::lane_in_force::LaneState;
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{
-    Connection, Connector, Health, Heard, Missed, NoConnection, Permit, Profile, Request,
+    Connection, Connector, ExchangeResult, Health, Missed, NoConnection, Permit, Profile, Request,
 };
 use tollgate_dispatch::{Sender, Sent};
 
@@ -146,14 +146,18 @@ impl Connector for Mute {
 
 #[async_trait]
 impl Connection for Mute {
-    async fn send(self: Box<Self>, _: Permit, _: &Request) -> Result<Heard, Missed> {
-        Ok(Heard {
+    async fn send(self: Box<Self>, _: Permit, _: &Request) -> Result<ExchangeResult, Missed> {
+        Ok(ExchangeResult {
             outcome: Outcome::retry("the connection was closed"),
             health: Health::Untold,
             is_duplicate: false,
         })
     }
-    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
+    async fn probe(
+        self: Box<Self>,
+        permit: Permit,
+        request: &Request,
+    ) -> Result<ExchangeResult, Missed> {
         self.send(permit, request).await
     }
 }

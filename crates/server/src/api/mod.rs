@@ -57,7 +57,7 @@ use answer::error::ApiError;
 pub use contract::document::openapi_json;
 pub(crate) use imports::Uploads;
 pub(crate) use imports::views::grouped;
-pub(crate) use request::access::Vouched;
+pub(crate) use request::access::SessionCaller;
 pub use request::access::{Needs, ROUTES};
 pub(crate) use request::limits::{Bounds, bound};
 pub(crate) use request::origin::{from_another_site, strange_host};

@@ -8,10 +8,10 @@ use tollgate_core::id::{Item, ItemType};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::LARGEST_WINDOW_SECS;
 use tollgate_core::ports::{
-    ActionResult, Author, Found, OperatorActions, StatusMove, StoreResult, TOO_LATE,
+    ActionResult, Author, ItemState, OperatorActions, StatusMove, StoreResult, TOO_LATE,
 };
 
-use super::anew::{self, Anew, How};
+use super::new_slot::{self, How, NewSlot};
 use crate::cold::audit::{Move, audit_move, audit_moves};
 use crate::sql::{Params, Row, Sql, Tx, params};
 use crate::store_on::{Database, StoreOn};
@@ -72,13 +72,13 @@ impl<D: Database> OperatorActions for StoreOn<D> {
         requested: Timestamp,
         author: Author,
     ) -> StoreResult<ActionResult> {
-        let anew = Anew {
+        let slot = NewSlot {
             item: item.clone(),
             requested,
             how: How::Reschedule,
             author,
         };
-        self.place_anew(anew).await
+        self.place(slot).await
     }
 
     async fn reopen(
@@ -88,21 +88,21 @@ impl<D: Database> OperatorActions for StoreOn<D> {
         requested: Timestamp,
         author: Author,
     ) -> StoreResult<ActionResult> {
-        let anew = Anew {
+        let slot = NewSlot {
             item: item.clone(),
             requested,
             how: How::Reopen(status),
             author,
         };
-        self.place_anew(anew).await
+        self.place(slot).await
     }
 }
 
 impl<D: Database> StoreOn<D> {
-    async fn place_anew(&self, anew: Anew) -> StoreResult<ActionResult> {
+    async fn place(&self, slot: NewSlot) -> StoreResult<ActionResult> {
         let margin = self.0.gate_margin();
         self.write(Urgency::Normal, move |tx| async move {
-            anew::place(&tx, &anew, margin).await
+            new_slot::place(&tx, &slot, margin).await
         })
         .await
     }
@@ -198,7 +198,7 @@ fn key_and(item: &Item, now: Timestamp) -> Params {
 
 /// Waits for whoever gives this item a turn, and holds its row. What is read in the next statement
 /// is what they left: a statement that locks and reads at once reads as of its beginning.
-pub(super) async fn hold_row(tx: &Tx, item: &Item) -> StoreResult<Option<Found>> {
+pub(super) async fn hold_row(tx: &Tx, item: &Item) -> StoreResult<Option<ItemState>> {
     const LOCK: &str = "SELECT 1 FROM item_queue WHERE item_type = $1 AND item_id = $2";
     const FOUND: &str = "SELECT q.queue_status, q.lane,
                 EXISTS (SELECT 1 FROM attempt a
@@ -216,7 +216,7 @@ pub(super) async fn hold_row(tx: &Tx, item: &Item) -> StoreResult<Option<Found>>
     let Some(row) = tx.row(FOUND, key).await else {
         return Ok(None);
     };
-    Ok(Some(Found {
+    Ok(Some(ItemState {
         queue_status: row.word("queue_status", QueueStatus::parse)?,
         lane: row.get("lane")?,
         may_be_done: row.get("may_be_done")?,
@@ -227,7 +227,7 @@ pub(super) async fn hold_row(tx: &Tx, item: &Item) -> StoreResult<Option<Found>>
 }
 
 /// The plan of its lane comes before the item, as whoever gives slots takes them.
-pub(crate) async fn hold_plan_and_row(tx: &Tx, item: &Item) -> StoreResult<Option<Found>> {
+pub(crate) async fn hold_plan_and_row(tx: &Tx, item: &Item) -> StoreResult<Option<ItemState>> {
     const LANE: &str = "SELECT lane FROM item_queue WHERE item_type = $1 AND item_id = $2";
     const PLAN: &str = "SELECT lane FROM lane_plan WHERE lane = $1";
     let lane = tx.row(LANE, params![&item.item_type, &item.id]).await;

@@ -14,7 +14,7 @@ use tollgate_core::ports::{
 use super::views::chunk;
 use crate::audit::Entry;
 use crate::cold::audit::audit;
-use crate::cold::items::anew::{self, Anew, How};
+use crate::cold::items::new_slot::{self, How, NewSlot};
 use crate::cold::items::operator_actions::{cancel, hold_plan_and_row};
 use crate::sql::{Params, Tx, params};
 
@@ -167,13 +167,13 @@ impl Work {
             }
         };
         let now = tx.now().await?;
-        let anew = Anew {
+        let slot = NewSlot {
             item,
             requested: self.requested.unwrap_or(now),
             how,
             author: self.author.clone(),
         };
-        anew::place(tx, &anew, rules.margin).await
+        new_slot::place(tx, &slot, rules.margin).await
     }
 
     pub(super) async fn note(&mut self, tx: &Tx, results: Vec<Params>, done: u64) {

@@ -8,8 +8,8 @@ use tollgate_core::id::{BulkId, CalendarName, LaneName};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{
     ActionResult, Admission, ByTime, DoubtOrder, Doubts, IN_DOUBT, Lanes, NewItem, OperatorActions,
-    PageFrom, PageToken, Plans, Queue, Resolution, Resolved, SharedClock, Spot, StatusMove,
-    Timetables, Waiting,
+    PageFrom, PageToken, Plans, Queue, QueuePosition, Resolution, Resolved, SharedClock,
+    StatusMove, Timetables, Waiting,
 };
 use tollgate_core::{SignedDuration, Timestamp};
 use tollgate_store::postgres::PostgresStore;
@@ -141,7 +141,7 @@ async fn operator_actions(store: &PostgresStore) {
 
 async fn waiting(store: &PostgresStore) {
     let now = store.now().await.unwrap();
-    let deep = Spot {
+    let deep = QueuePosition {
         due: now + 48 * HOUR,
         id: filled(1).id,
     };
@@ -191,7 +191,7 @@ async fn replan(store: &PostgresStore) {
     assert!(adjusted.unwrap().is_some());
     let generation = store.begin_replan(&bank, author()).await.unwrap();
     assert_eq!(store.open_replan(&bank).await.unwrap(), Some(generation));
-    let mut after: Option<Spot> = None;
+    let mut after: Option<QueuePosition> = None;
     for step in 0..STEPS {
         // The last begins anew, as after a cut: it passes what is placed already.
         let after_cut = after.take().filter(|_| step + 1 < STEPS);
