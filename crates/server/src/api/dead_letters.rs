@@ -24,7 +24,7 @@ use crate::api::contract::words;
 use crate::api::payments::changes::Because;
 use crate::api::request::body::{Body, author, parse};
 use crate::api::request::extract::{Path, Query};
-use crate::api::request::page::Asked;
+use crate::api::request::page::PageRequest;
 use crate::door::auth::Caller;
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -175,7 +175,7 @@ async fn list(
         })
         .into_response());
     };
-    let page = move |asked: Asked| {
+    let page = move |asked: PageRequest| {
         let (app, caller, item_type) = (app.clone(), caller.clone(), item_type.clone());
         async move {
             let page = app.letters(&caller, &item_type, &asked).await?;
@@ -186,9 +186,9 @@ async fn list(
 }
 
 impl ListQuery {
-    fn read(&self) -> Result<Asked, ApiError> {
+    fn read(&self) -> Result<PageRequest, ApiError> {
         let (after, before) = (self.after.as_deref(), self.before.as_deref());
-        Asked::read(after, before, self.limit, self.format.as_deref())
+        PageRequest::read(after, before, self.limit, self.format.as_deref())
     }
 }
 
@@ -197,7 +197,7 @@ impl App {
         &self,
         caller: &Caller,
         item_type: &ItemType,
-        asked: &Asked,
+        asked: &PageRequest,
     ) -> Result<Page<LetterResponse, PageToken>, ApiError> {
         let from = asked.from.clone();
         let page = self.store.dead_letters(item_type, from, asked.limit);

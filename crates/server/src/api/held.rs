@@ -26,7 +26,7 @@ use crate::api::contract::words;
 use crate::api::payments::search::MOST_LOOKS;
 use crate::api::request::body::wrong;
 use crate::api::request::extract::Query;
-use crate::api::request::page::Asked;
+use crate::api::request::page::PageRequest;
 use crate::door::auth::Caller;
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -115,11 +115,11 @@ struct Wanted {
     item_type: ItemType,
     gateway: Option<String>,
     order: ByTime,
-    asked: Asked,
+    asked: PageRequest,
 }
 
 /// A page, and how far the search for it went if it stopped early.
-struct Found {
+struct HeldPage {
     page: Page<HeldItem, PageToken>,
     scanned_to: Option<Timestamp>,
 }
@@ -159,7 +159,7 @@ async fn list(
         };
         return HELD.whole(format, wanted, page).await;
     }
-    let Found { page, scanned_to } = app.held_page(&wanted).await?;
+    let HeldPage { page, scanned_to } = app.held_page(&wanted).await?;
     let sum = app.store.held_sum(&wanted.item_type).await?;
     Ok(Json(HeldResponse {
         count: sum.count,
@@ -196,7 +196,7 @@ impl HeldQuery {
             item_type,
             gateway: self.gateway.clone(),
             order,
-            asked: Asked::read(after, before, self.limit, self.format.as_deref())?,
+            asked: PageRequest::read(after, before, self.limit, self.format.as_deref())?,
         })
     }
 }
@@ -206,12 +206,12 @@ fn place(held: &HeldItem) -> PageToken {
 }
 
 impl App {
-    async fn held_page(&self, wanted: &Wanted) -> Result<Found, ApiError> {
+    async fn held_page(&self, wanted: &Wanted) -> Result<HeldPage, ApiError> {
         let (kind, asked) = (&wanted.item_type, &wanted.asked);
         let Some(gateway) = &wanted.gateway else {
             let from = asked.from.clone();
             let page = self.store.held(kind, wanted.order, from, asked.limit);
-            return Ok(Found {
+            return Ok(HeldPage {
                 page: page.await?,
                 scanned_to: None,
             });
@@ -280,7 +280,7 @@ impl App {
 }
 
 /// The page of what was found, nearest first; `on` is where the search would go on.
-fn cut(mut found: Vec<HeldItem>, on: Option<PageFrom<PageToken>>, asked: &Asked) -> Found {
+fn cut(mut found: Vec<HeldItem>, on: Option<PageFrom<PageToken>>, asked: &PageRequest) -> HeldPage {
     let most = asked.limit as usize;
     let on = on.and_then(|from| from.place().cloned());
     let is_full = found.len() > most;
@@ -299,7 +299,7 @@ fn cut(mut found: Vec<HeldItem>, on: Option<PageFrom<PageToken>>, asked: &Asked)
         next,
         previous: None,
     };
-    Found {
+    HeldPage {
         page: page.turned(&asked.from, place),
         scanned_to,
     }

@@ -15,7 +15,7 @@ use crate::api::contract::refusals::{Finds, Reads};
 use crate::api::contract::words;
 use crate::api::request::extract::{Path, Query};
 use crate::api::request::page;
-use crate::api::request::page::{Asked, NewestFirst};
+use crate::api::request::page::{NewestFirst, PageRequest};
 use crate::door::auth::Caller;
 
 /// Jobs, newest first.
@@ -88,7 +88,7 @@ pub(super) async fn list(
         })
         .into_response());
     };
-    let page = move |asked: Asked| {
+    let page = move |asked: PageRequest| {
         let (app, caller) = (app.clone(), caller.clone());
         async move {
             let page = app.jobs(&caller, &asked).await?;
@@ -190,7 +190,7 @@ impl App {
     async fn jobs(
         &self,
         caller: &Caller,
-        asked: &Asked,
+        asked: &PageRequest,
     ) -> Result<Page<JobResponse, PageToken>, ApiError> {
         let page = self.store.jobs(asked.from.clone(), asked.limit).await?;
         let now = self.store.now().await?;

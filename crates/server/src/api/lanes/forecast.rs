@@ -181,7 +181,7 @@ async fn of_load(
         .planner
         .forecast(lane, ImaginedLoad { deadline, ..load })
         .await?;
-    let told = Told {
+    let told = Answer {
         count: forecast.count,
         with_deadline: load.deadline.map_or(0, |_| forecast.count),
         missed: forecast.missed,
@@ -219,7 +219,7 @@ pub(super) async fn of_queue(
         0 => None,
         _ => app.planner.enough(lane, way).await?,
     };
-    let told = Told {
+    let told = Answer {
         count: effect.waiting,
         with_deadline: effect.with_deadline,
         missed: effect.missed_after,
@@ -239,7 +239,7 @@ pub(super) async fn of_queue(
 }
 
 /// What there is to say about items.
-struct Told {
+struct Answer {
     count: u64,
     with_deadline: u64,
     missed: u64,
@@ -248,7 +248,7 @@ struct Told {
     enough: Option<Enough>,
 }
 
-impl Told {
+impl Answer {
     /// What keeps items from running earlier: the plan, or the hard limit.
     fn binds(&self, lane: &LaneInForce, margin: Decimal) -> Option<&'static str> {
         let lane = &lane.lane;

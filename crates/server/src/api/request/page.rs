@@ -33,8 +33,8 @@ pub(crate) struct NewestFirst {
 }
 
 impl NewestFirst {
-    pub(crate) fn read(&self) -> Result<Asked, ApiError> {
-        Asked::read(
+    pub(crate) fn read(&self) -> Result<PageRequest, ApiError> {
+        PageRequest::read(
             self.after.as_deref(),
             self.before.as_deref(),
             self.limit,
@@ -45,14 +45,14 @@ impl NewestFirst {
 
 /// Which page of a list by rank, or all of it.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct PageRequest {
     pub(crate) from: PageFrom<PageToken>,
     pub(crate) limit: u32,
     /// None is a page of JSON.
     pub(crate) format: Option<Format>,
 }
 
-impl Asked {
+impl PageRequest {
     pub(crate) fn read(
         after: Option<&str>,
         before: Option<&str>,
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_page_lies_behind_a_place_or_before_it() {
-        let asked = |after, before| Asked::read(after, before, None, None);
+        let asked = |after, before| PageRequest::read(after, before, None, None);
         let place = || PageToken::new(7, "a");
         assert_eq!(asked(None, None).unwrap().from, PageFrom::Start);
         let after = asked(Some("7.a"), None).unwrap().from;
