@@ -103,7 +103,7 @@ impl Activity {
                 continue;
             };
             let late = self.forecaster.late(&lane.name).await?;
-            lanes.push(told(lane, forecast, late, seen, now));
+            lanes.push(activity_of(lane, forecast, late, seen, now));
         }
         let doubt = self.doubt(&mut state.doubt).await?;
         Ok(Sample { now, lanes, doubt })
@@ -149,7 +149,7 @@ impl Activity {
     }
 }
 
-fn told(
+fn activity_of(
     lane: LaneInForce,
     forecast: Arc<LaneForecast>,
     deadlines: Late,

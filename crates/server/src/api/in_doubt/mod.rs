@@ -19,7 +19,7 @@ use utoipa_axum::routes;
 
 use super::App;
 use super::invoices::{self, InvoiceResponse};
-use super::payments::{PaymentResponse, payment_id, told};
+use super::payments::{PaymentResponse, payment_id, shown};
 use crate::api::answer::error::ApiError;
 use crate::api::contract::refusals::{Changes, Finds};
 use crate::api::contract::words;
@@ -60,10 +60,10 @@ async fn as_it_is(
     id: &str,
 ) -> Result<Json<DoubtfulResponse>, ApiError> {
     Ok(Json(if *item_type == bills::item_type() {
-        let Json(invoice) = invoices::told(app, id).await?;
+        let Json(invoice) = invoices::shown(app, id).await?;
         DoubtfulResponse::Invoice(Box::new(invoice))
     } else {
-        let Json(payment) = told(app, caller, id).await?;
+        let Json(payment) = shown(app, caller, id).await?;
         DoubtfulResponse::Payment(Box::new(payment))
     }))
 }

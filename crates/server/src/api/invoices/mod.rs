@@ -205,7 +205,7 @@ async fn show(
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> Result<Json<InvoiceResponse>, ApiError> {
-    told(&app, &id).await
+    shown(&app, &id).await
 }
 
 /// An id that an invoice can have; another is no invoice's.
@@ -215,7 +215,7 @@ pub(super) fn invoice_id(id: &str) -> Result<ItemId, ApiError> {
 }
 
 /// Everything there is to say about an invoice now.
-pub(super) async fn told(app: &App, id: &str) -> Result<Json<InvoiceResponse>, ApiError> {
+pub(super) async fn shown(app: &App, id: &str) -> Result<Json<InvoiceResponse>, ApiError> {
     let view = app.billing.invoice(&invoice_id(id)?).await?;
     let waits = waits(app, &view).await?;
     let audit = app.store.audit(Some(&view.item), MOST_AUDITED).await?;
@@ -302,7 +302,7 @@ async fn reschedule(
     app.billing
         .reschedule(&known, at.transpose()?, author)
         .await?;
-    told(&app, &id).await
+    shown(&app, &id).await
 }
 
 pub(super) fn router() -> OpenApiRouter<App> {

@@ -182,7 +182,7 @@ async fn reopen_all(
             break after.is_none();
         }
     };
-    Ok(found.told(storm, author.is_none(), complete))
+    Ok(found.response(storm, author.is_none(), complete))
 }
 
 /// Why it stays rejected; without an author nothing is changed.
@@ -237,7 +237,7 @@ impl Reopened {
         }
     }
 
-    fn told(self, storm: StormId, preview: bool, complete: bool) -> ReopenResponse {
+    fn response(self, storm: StormId, preview: bool, complete: bool) -> ReopenResponse {
         let amounts = self.sums.iter().map(|(code, sum)| (*code, sum.decimal()));
         ReopenResponse {
             storm: storm.0,

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{PaymentResponse, no_payment, payment_id, told};
+use super::{PaymentResponse, no_payment, payment_id, shown};
 use crate::api::App;
 use crate::api::answer::error::ApiError;
 use crate::api::contract::refusals::Changes;
@@ -193,7 +193,7 @@ async fn answer(
     match done {
         ActionResult::Yes => {
             app.acted(caller.name(), verb, id);
-            told(app, caller, id).await
+            shown(app, caller, id).await
         }
         ActionResult::NoSuchItem => {
             let request = app.store.request(&payments::item(&payment_id(id)?)).await?;

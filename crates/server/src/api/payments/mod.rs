@@ -324,7 +324,7 @@ async fn show(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<PaymentResponse>, ApiError> {
-    told(&app, &caller, &id).await
+    shown(&app, &caller, &id).await
 }
 
 /// An id that a payment can have; another is no payment's.
@@ -338,7 +338,7 @@ pub(super) fn no_payment(id: &str) -> ApiError {
 }
 
 /// Everything there is to say to this caller about a payment now.
-pub(super) async fn told(
+pub(super) async fn shown(
     app: &App,
     caller: &Caller,
     id: &str,
