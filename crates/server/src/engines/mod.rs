@@ -1,4 +1,5 @@
-//! The engine of this process, embedded or Temporal, behind one face.
+//! The engine of this process, embedded or Temporal, behind one face. `on_temporal.rs` and `dispatch_schedules.rs` are Temporal's
+//! part, `without_temporal.rs` stands in for them in a build without it.
 
 #[cfg(feature = "temporal")]
 mod dispatch_schedules;

@@ -1,4 +1,4 @@
-//! Calendars: `/admin/calendars/{name}`, and their holidays as a file.
+//! Calendars: `/admin/calendars/{name}`, and their holidays as a file. `body.rs` has a calendar as the API writes it.
 
 mod body;
 

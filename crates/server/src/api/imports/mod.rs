@@ -1,4 +1,5 @@
-//! `POST /payments/bulk`: a file of any size, streamed. Its state is told by `views.rs`.
+//! Imports: `POST /payments/bulk` takes a file of any size, streamed. The other files show imports: the list, the state of one
+//! (`views.rs`), its rejected lines, its deadlines, and what happened to its payments since.
 
 mod deadlines;
 mod errors;

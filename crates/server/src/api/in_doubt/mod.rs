@@ -1,4 +1,5 @@
-//! One of what nobody knows the outcome of, and a person's word about it: `/admin/in-doubt/{type}/{id}`.
+//! Items in doubt: one of them with a person's resolution (`/admin/in-doubt/{type}/{id}`, here), the worklist (`list.rs`),
+//! and asking the banks (`ask.rs`).
 
 mod ask;
 mod ask_banks;

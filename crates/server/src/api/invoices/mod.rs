@@ -1,4 +1,4 @@
-//! `POST /invoices`, `GET /invoices/{id}` and `POST /invoices/{id}/reschedule`.
+//! Invoices: create, show and reschedule one (here), lists, corrections, their customers and their schedules.
 
 mod changes;
 mod customers;

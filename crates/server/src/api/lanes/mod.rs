@@ -1,4 +1,5 @@
-//! What operators do with a lane: pause, resume, replan, reconcile; and its history.
+//! Lanes: pause, resume, replan, reconcile and history are here; beside them limit and plan (`rate_limit.rs`), `adjust`,
+//! forecasts, refusal storms, the certificate, and what lanes do right now.
 
 mod adjust;
 mod certificate;

@@ -1,4 +1,5 @@
-//! `POST /payments` and `GET /payments/{id}`.
+//! Payments: `POST /payments` and `GET /payments/{id}` are here; beside them the list and how a page of it is found, what
+//! people change about a payment, and exports.
 
 pub(crate) mod body;
 pub(crate) mod changes;

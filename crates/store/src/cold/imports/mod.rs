@@ -1,4 +1,5 @@
-//! Bulks: uploads, their chunks as the work list, and how a chunk's end is counted once.
+//! Imports (bulks): uploads, their chunks as the work list, and how a chunk's end is counted once. `views.rs` and `since.rs` are
+//! what people read, `packing.rs` how the text of a chunk is kept.
 
 pub(crate) mod packing;
 mod since;

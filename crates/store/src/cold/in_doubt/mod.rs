@@ -1,4 +1,4 @@
-//! Items whose outcome nobody knows: the worklist, and what a person or another service knows.
+//! Items in doubt: the worklist, and what a person or another service knows about them.
 
 pub(crate) mod evidence;
 

@@ -1,4 +1,4 @@
-//! Jobs: their previews, their beginning and their end. How they are worked off is in `work.rs`.
+//! Jobs: their previews, their beginning and their end. `work.rs` works them off, `candidates.rs` and `views.rs` read.
 
 mod asks;
 mod candidates;

@@ -1,4 +1,4 @@
-//! Status checks and their parts.
+//! Status checks and their chunks; `lists.rs` is what people look through.
 
 mod lists;
 

@@ -1,5 +1,4 @@
-//! The queue: due lanes and what is orphaned. Admission, claims, starts and ends have files of
-//! their own.
+//! The queue: due lanes and orphaned items here; claims, starts, ends, and what a clock that was set back leaves, each in a file.
 
 mod claim;
 pub(crate) mod finish;

@@ -1,4 +1,4 @@
-//! The queue's use cases, each one transaction; claims and starts have files of their own.
+//! The queue's use cases, each one transaction; claims, starts, and what a clock that was set back leaves, each in a file.
 
 mod claim;
 pub(crate) mod set_back;
