@@ -166,7 +166,7 @@ async fn reopen_all(
     storm: StormId,
     author: Option<Author>,
 ) -> Result<ReopenResponse, ApiError> {
-    let mut found = Reopened::default();
+    let mut found = StormPayments::default();
     let mut after = None;
     let complete = loop {
         let page = app
@@ -212,7 +212,7 @@ async fn reopen_one(
 }
 
 #[derive(Debug, Default)]
-struct Reopened {
+struct StormPayments {
     looked_at: usize,
     reopened: u64,
     sums: BTreeMap<&'static str, Money>,
@@ -220,7 +220,7 @@ struct Reopened {
     kept_because: BTreeMap<String, String>,
 }
 
-impl Reopened {
+impl StormPayments {
     fn add(&mut self, refused: &RefusedItem, kept: Option<String>) {
         self.looked_at += 1;
         let Some(why) = kept else {
