@@ -1,7 +1,7 @@
 //! The services on the ports: the gate gives turns, the sender sends exactly once as far as money
 //! is concerned, the dispatcher starts what is due, the sweeper finds what was left behind,
-//! the planner knows when everything will run, the feeder takes files in chunk by chunk, the job runner acts
-//! on many items, the relay publishes what has moved, the archiver moves what has ended.
+//! the planner knows when everything will run, the import runner takes files in chunk by chunk, the job runner acts
+//! on many items, the relay publishes what has moved, the archiver moves what has ended, the eraser forgets people.
 
 mod age;
 mod archiver;
@@ -36,15 +36,15 @@ pub use every::Every;
 pub use feeds::{FeedOptions, FeedRunner, FeedStart};
 pub use gate::call_turns::CallTurnAt;
 pub use gate::{Ask, Gate, GateOptions, NoTurn, Refusal};
-pub use importing::feeder::{ChunkFlow, Feeder, Wake};
 pub use importing::file_order::FileOrder;
+pub use importing::import_runner::{ChunkFlow, ImportRunner, Wake};
 pub use job_runner::{AskBanks, JobRunner, MayAct};
 pub use planning::forecaster::{
     Forecaster, ItemForecast, LEAST_WAY, LEAST_WAY_ON_TEMPORAL, LaneForecast, Late, LateInBulk,
     foresee, foresee_line, meets_deadline, without_lane,
 };
-pub use planning::planner::{Feed, Planner};
-pub use planning::shift::Shift;
+pub use planning::planner::{ImaginedLoad, Planner};
+pub use planning::replan_effect::ReplanEffect;
 pub use planning::why::{
     ENGINE_IS_AWAY, NOBODY_DISPATCHES, is_overdue, nobody_runs_it, waits_for_dispatch,
     why_not_running,

@@ -48,14 +48,14 @@ impl Gate {
         loop {
             let asked = self.ask_for_call(lane, share).await;
             let why = match &asked {
-                Ok(Asked::Closed(why)) => Some(why.clone()),
-                Ok(Asked::Now | Asked::Again(_)) | Err(_) => None,
+                Ok(CallTurn::Closed(why)) => Some(why.clone()),
+                Ok(CallTurn::Now | CallTurn::Again(_)) | Err(_) => None,
             };
             *closed.lock().unwrap_or_else(PoisonError::into_inner) = why;
             let pause = match asked {
-                Ok(Asked::Now) => return,
-                Ok(Asked::Closed(_)) => CLOSED_PAUSE,
-                Ok(Asked::Again(pause)) => pause,
+                Ok(CallTurn::Now) => return,
+                Ok(CallTurn::Closed(_)) => CLOSED_PAUSE,
+                Ok(CallTurn::Again(pause)) => pause,
                 Err(error) => {
                     tracing::warn!(%lane, %error, "no turn for a call");
                     TROUBLE_PAUSE
@@ -67,14 +67,14 @@ impl Gate {
 
     /// A turn that was missed, or void since the clock has jumped, stays in the log: it never holds
     /// fewer sends than the downstream saw.
-    async fn ask_for_call(&self, lane: &LaneName, share: Decimal) -> StoreResult<Asked> {
+    async fn ask_for_call(&self, lane: &LaneName, share: Decimal) -> StoreResult<CallTurn> {
         if let Some(why) = self.fenced() {
-            return Ok(Asked::Closed(why));
+            return Ok(CallTurn::Closed(why));
         }
         let bearing = match self.watch.look(&*self.store).await? {
             Look::Good(bearing) => bearing,
-            Look::Quiet(left) => return Ok(Asked::Again(left)),
-            Look::Uncertain(_) => return Ok(Asked::Again(TROUBLE_PAUSE)),
+            Look::Quiet(left) => return Ok(CallTurn::Again(left)),
+            Look::Uncertain(_) => return Ok(CallTurn::Again(TROUBLE_PAUSE)),
         };
         let asked = Instant::now();
         let wanted = CallWanted {
@@ -85,11 +85,11 @@ impl Gate {
         let turn = self.store.take_call_turn(wanted).await?;
         let at = match turn.given {
             CallGiven::At(at) => at,
-            CallGiven::AskAgainIn(pause) => return Ok(Asked::Again(pause)),
-            CallGiven::Closed { why } => return Ok(Asked::Closed(why)),
+            CallGiven::AskAgainIn(pause) => return Ok(CallTurn::Again(pause)),
+            CallGiven::Closed { why } => return Ok(CallTurn::Closed(why)),
         };
         if !self.watch.still_holds(bearing, asked, turn.now) {
-            return Ok(Asked::Again(TROUBLE_PAUSE));
+            return Ok(CallTurn::Again(TROUBLE_PAUSE));
         }
         let local = bearing.sample.local(at);
         tokio::time::sleep_until(local).await;
@@ -103,9 +103,9 @@ impl Gate {
         };
         metrics::counter!(counted, "lane" => lane.to_string()).increment(1);
         Ok(if is_good {
-            Asked::Now
+            CallTurn::Now
         } else {
-            Asked::Again(Duration::ZERO)
+            CallTurn::Again(Duration::ZERO)
         })
     }
 }
@@ -127,7 +127,7 @@ impl TakeTurn for CallTurnAt<'_> {
     }
 }
 
-enum Asked {
+enum CallTurn {
     Now,
     Again(Duration),
     Closed(String),

@@ -16,7 +16,7 @@ use crate::gate::node_clock::{Sample, Verdict, judge, stepped};
 #[derive(Debug)]
 pub(crate) enum Look {
     /// Turns can be mapped by it.
-    Good(Bearing),
+    Good(ClockOffset),
     Uncertain(Duration),
     /// No turn for so long, on no lane of this node: by then the turns that other nodes have
     /// reserved before the jump are used or dropped.
@@ -25,7 +25,7 @@ pub(crate) enum Look {
 
 /// Maps turns; void once the clock has jumped again.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bearing {
+pub(crate) struct ClockOffset {
     pub(crate) sample: Sample,
     pub(crate) jumps: u64,
 }
@@ -71,7 +71,7 @@ impl ClockWatch {
         let jumps = state.jumps;
         Ok(match state.quiet_for() {
             Some(left) => Look::Quiet(left),
-            None => Look::Good(Bearing { sample, jumps }),
+            None => Look::Good(ClockOffset { sample, jumps }),
         })
     }
 
@@ -106,7 +106,7 @@ impl ClockWatch {
     }
 
     /// Whether a block of turns, given at this shared time, can be mapped by an earlier look.
-    pub(crate) fn still_holds(&self, bearing: Bearing, asked: Instant, now: Timestamp) -> bool {
+    pub(crate) fn still_holds(&self, bearing: ClockOffset, asked: Instant, now: Timestamp) -> bool {
         let given = bearing.sample.and_then(asked, now);
         let mut state = self.state();
         if judge(Some(bearing.sample), given, self.most_uncertain) == Verdict::Jumped {
@@ -208,7 +208,7 @@ mod tests {
         }
     }
 
-    async fn bearing(watch: &ClockWatch, clock: &Steppable) -> Option<Bearing> {
+    async fn bearing(watch: &ClockWatch, clock: &Steppable) -> Option<ClockOffset> {
         match watch.look(clock).await.unwrap() {
             Look::Good(bearing) => Some(bearing),
             Look::Quiet(_) => None,

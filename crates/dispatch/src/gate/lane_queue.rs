@@ -10,7 +10,7 @@ use tollgate_core::gate::HORIZON;
 use tollgate_core::id::{AttemptId, LaneName, WatchId};
 use tollgate_core::ports::{NewTurn, Store, StoreError, StoreResult, Turn, TurnBlock, TurnsWanted};
 
-use crate::gate::clock_watch::{Bearing, ClockWatch, Look};
+use crate::gate::clock_watch::{ClockOffset, ClockWatch, Look};
 use crate::gate::fence::Fence;
 use crate::gate::{Granted, NoTurn, Refusal};
 use crate::sending::unused::{self, Unused};
@@ -211,7 +211,7 @@ impl LaneQueue {
         }
     }
 
-    fn hand_out(&mut self, block: TurnBlock, asking: usize, bearing: Bearing) {
+    fn hand_out(&mut self, block: TurnBlock, asking: usize, bearing: ClockOffset) {
         let rest = self.waiting.split_off(asking);
         let asked = std::mem::replace(&mut self.waiting, rest);
         for (waiting, turn) in asked.into_iter().zip(block.turns) {

@@ -22,7 +22,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::gate::DEFAULT_TOLERANCE;
 use tollgate_core::id::{AttemptId, Item, LaneName, WatchId};
 use tollgate_core::outcome::AttemptKind;
-use tollgate_core::ports::{Line, NewTurn, NoLine, Permit, Store};
+use tollgate_core::ports::{Connection, NewTurn, NoConnection, Permit, Store};
 
 use crate::every::Every;
 use crate::gate::clock_watch::ClockWatch;
@@ -108,7 +108,7 @@ pub enum NoTurn {
     Impatient(Duration),
     /// There was a turn, and no connection for it.
     #[error("{0}")]
-    NoLine(NoLine),
+    NoConnection(NoConnection),
 }
 
 /// A durable turn whose time has not come yet.
@@ -248,10 +248,10 @@ impl Gate {
         storms.get(lane).copied().unwrap_or_default()
     }
 
-    /// Waits for a turn and for its time. The line is connected once the turn is granted. On return the
+    /// Waits for a turn and for its time. It is connected once the turn is granted. On return the
     /// caller sends, at once.
     #[tracing::instrument(skip_all, fields(lane = %ask.lane))]
-    pub async fn turn(&self, ask: Ask, line: &mut dyn Line) -> Result<Permit, Refusal> {
+    pub async fn turn(&self, ask: Ask, connection: &mut dyn Connection) -> Result<Permit, Refusal> {
         let patience = self.options.patience;
         let deadline = Instant::now() + patience;
         let mut missed = None;
@@ -275,10 +275,10 @@ impl Gate {
             // Cut off from here on, its turn is not used, and that is certain.
             let mut unless_used = UnlessUsed::new(&self.store, &ask, granted.attempt);
             // Not cut off at the turn: one that is missed for it finds the connection the next time.
-            if let Err(none) = line.connect_for(granted.local.into_std()).await {
+            if let Err(none) = connection.connect_for(granted.local.into_std()).await {
                 unless_used.forget();
                 return Err(Refusal {
-                    why: NoTurn::NoLine(none),
+                    why: NoTurn::NoConnection(none),
                     unused: Some(granted.attempt),
                 });
             }

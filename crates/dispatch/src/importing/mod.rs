@@ -1,4 +1,4 @@
-//! Taking files in, chunk by chunk, in the order of their lines.
+//! Accepting files, chunk by chunk, in the order of their lines.
 
-pub(crate) mod feeder;
 pub(crate) mod file_order;
+pub(crate) mod import_runner;

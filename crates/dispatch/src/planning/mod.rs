@@ -2,5 +2,5 @@
 
 pub(crate) mod forecaster;
 pub(crate) mod planner;
-pub(crate) mod shift;
+pub(crate) mod replan_effect;
 pub(crate) mod why;

@@ -8,16 +8,18 @@ use rust_decimal::Decimal;
 use tokio::sync::Mutex;
 use tollgate_core::actor;
 use tollgate_core::calendar::Calendar;
-use tollgate_core::forecast::{self, Enough, Group, Outlook, Taken};
+use tollgate_core::forecast::{self, Enough, Forecast, Group, Taken};
 use tollgate_core::id::{ItemType, LaneName};
 use tollgate_core::lane::{Lane, LaneChange};
 use tollgate_core::lane_in_force::{LaneInForce, no_such_lane};
-use tollgate_core::ports::{Author, Recounted, Spot, Store, StoreError, StoreResult, Waiting};
+use tollgate_core::ports::{
+    Author, QueuePosition, Recounted, Store, StoreError, StoreResult, Waiting,
+};
 use tollgate_core::slot::{assign, steady_random};
 use tollgate_core::{SignedDuration, Timestamp};
 
 use crate::planning::forecaster::{LEAST_WAY, NEAR, drained_under};
-use crate::planning::shift::{Moved, Plans, Shift};
+use crate::planning::replan_effect::{Moved, Plans, ReplanEffect};
 
 /// Read or placed in one step.
 const CHUNK: u32 = 1000;
@@ -44,7 +46,7 @@ impl std::fmt::Debug for Planner {
 
 /// Items that do not exist yet.
 #[derive(Debug, Clone, Copy)]
-pub struct Feed {
+pub struct ImaginedLoad {
     pub count: u64,
     pub at: Option<Timestamp>,
     pub deadline: Option<Timestamp>,
@@ -102,7 +104,7 @@ impl Planner {
 
     /// What a replan would do, under this configuration of the lane: everything that waits is placed again, and
     /// both plans are played at the gate, behind what is under way. `way`: from slot to turn.
-    pub async fn preview(&self, lane: &LaneInForce, way: Duration) -> StoreResult<Shift> {
+    pub async fn preview(&self, lane: &LaneInForce, way: Duration) -> StoreResult<ReplanEffect> {
         let now = self.store.now().await?;
         let (waiting, mut taken) = self.queue(lane, now).await?;
         let found = self.store.unsent(&lane.name, &self.item_types, 0).await?;
@@ -126,7 +128,7 @@ impl Planner {
                 margin,
                 way,
             };
-            plans.shift(&moved)
+            plans.effect(&moved)
         })
         .await
     }
@@ -157,25 +159,25 @@ impl Planner {
     pub async fn forecast(
         &self,
         lane: &LaneInForce,
-        feed: Feed,
-    ) -> StoreResult<(Outlook, Option<Enough>)> {
+        load: ImaginedLoad,
+    ) -> StoreResult<(Forecast, Option<Enough>)> {
         let now = self.store.now().await?;
-        let from = feed.at.unwrap_or(now).max(now);
+        let from = load.at.unwrap_or(now).max(now);
         let taken = self.taken(lane, now).await?;
         let group = Group {
             from,
-            deadline: feed.deadline,
-            count: feed.count,
+            deadline: load.deadline,
+            count: load.count,
         };
         let (lane, margin) = (lane.clone(), self.margin);
         let reckoned = self.reckon(move || {
             let mut counted = taken.clone();
-            let outlook = forecast::outlook(&lane.windows(margin), &mut counted, &[group])?;
-            let enough = match outlook.missed {
+            let forecast = forecast::forecast(&lane.windows(margin), &mut counted, &[group])?;
+            let enough = match forecast.missed {
                 0 => None,
                 _ => forecast::enough(&lane, margin, &taken, &[group]),
             };
-            Some((outlook, enough))
+            Some((forecast, enough))
         });
         let too_far = "the forecast would need too many windows; use fewer items";
         reckoned
@@ -236,7 +238,7 @@ impl Planner {
         name: &LaneName,
         way: Duration,
         author: Author,
-    ) -> StoreResult<Shift> {
+    ) -> StoreResult<ReplanEffect> {
         let generation = self.store.begin_replan(name, author.clone()).await?;
         self.place_all(name, generation, way, author).await
     }
@@ -250,7 +252,7 @@ impl Planner {
         change: LaneChange,
         way: Duration,
         author: Author,
-    ) -> StoreResult<Option<(LaneInForce, Shift)>> {
+    ) -> StoreResult<Option<(LaneInForce, ReplanEffect)>> {
         let begun = self
             .store
             .adjust_lane(name, version, change, author.clone())
@@ -258,8 +260,8 @@ impl Planner {
         let Some((lane, generation)) = begun else {
             return Ok(None);
         };
-        let shift = self.place_all(name, generation, way, author).await?;
-        Ok(Some((lane, shift)))
+        let effect = self.place_all(name, generation, way, author).await?;
+        Ok(Some((lane, effect)))
     }
 
     /// Finishes a replan that was cut off, and recounts the lane's windows; counts and logs what
@@ -285,12 +287,12 @@ impl Planner {
         generation: i64,
         way: Duration,
         author: Author,
-    ) -> StoreResult<Shift> {
+    ) -> StoreResult<ReplanEffect> {
         let before = self.store.unsent(name, &self.item_types, 0).await?;
         let before = before.ok_or_else(|| StoreError::Invalid(no_such_lane(name)))?;
         let (mut moved, mut uncounted) = (vec![], 0);
         for item_type in &self.item_types {
-            let mut after: Option<Spot> = None;
+            let mut after: Option<QueuePosition> = None;
             loop {
                 let placed = self
                     .store
@@ -313,16 +315,16 @@ impl Planner {
                 margin,
                 way,
             };
-            plans.shift(&moved)
+            plans.effect(&moved)
         });
-        let mut shift = counted.await?;
-        shift.waiting += uncounted;
-        shift.untold += uncounted;
-        let summary = shift.to_string();
+        let mut effect = counted.await?;
+        effect.waiting += uncounted;
+        effect.untold += uncounted;
+        let summary = effect.to_string();
         self.store
             .end_replan(name, generation, summary, author)
             .await?;
-        Ok(shift)
+        Ok(effect)
     }
 
     /// Everything that waits on a lane, and what its windows hold besides.
@@ -334,7 +336,7 @@ impl Planner {
         let mut taken = self.taken(lane, now).await?;
         let mut waiting: Vec<Waiting> = vec![];
         for item_type in &self.item_types {
-            let mut after: Option<Spot> = None;
+            let mut after: Option<QueuePosition> = None;
             loop {
                 let page = self
                     .store

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate_core::Timestamp;
 use tollgate_core::item::QueueStatus;
-use tollgate_core::lane_in_force::{LaneInForce, Standing};
+use tollgate_core::lane_in_force::{LaneInForce, LaneState};
 use tollgate_core::ports::ItemView;
 
 use crate::dispatching::item_types::SwitchedOff;
@@ -27,8 +27,8 @@ pub fn waits_for_dispatch(
     now: Timestamp,
 ) -> bool {
     let is_due = item.queue_status == QueueStatus::Ready && item.due <= now;
-    let lane = Standing::of(lane, &item.lane, now);
-    is_due && off.is_none() && matches!(lane, Standing::Open { .. })
+    let lane = LaneState::of(lane, &item.lane, now);
+    is_due && off.is_none() && matches!(lane, LaneState::Open { .. })
 }
 
 pub const ENGINE_IS_AWAY: &str = "the engine cannot be reached; it resumes by itself";
@@ -68,19 +68,19 @@ pub fn why_not_running(
         },
         QueueStatus::Ready if let Some(off) = off => off.sentence(&item.item.item_type),
         QueueStatus::Ready | QueueStatus::Claimed | QueueStatus::Dispatched => {
-            match Standing::of(lane, &item.lane, now) {
-                Standing::Closed { why, until: None } => why,
-                Standing::Closed {
+            match LaneState::of(lane, &item.lane, now) {
+                LaneState::Closed { why, until: None } => why,
+                LaneState::Closed {
                     why,
                     until: Some(until),
                 } => format!("{why}; it opens at {until}"),
-                Standing::Open { .. } if item.due > now && item.due == item.slot => {
+                LaneState::Open { .. } if item.due > now && item.due == item.slot => {
                     format!("its slot is at {}", item.due)
                 }
-                Standing::Open { .. } if item.due > now => {
+                LaneState::Open { .. } if item.due > now => {
                     format!("it waits until {}{because}", item.due)
                 }
-                Standing::Open { .. } => format!("it is due and waits for its turn{about}"),
+                LaneState::Open { .. } => format!("it is due and waits for its turn{about}"),
             }
         }
     })

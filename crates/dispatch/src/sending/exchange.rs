@@ -12,7 +12,8 @@ use tollgate_core::account::without_accounts;
 use tollgate_core::id::AttemptId;
 use tollgate_core::outcome::{AttemptKind, Outcome, Quiet};
 use tollgate_core::ports::{
-    Connector, Health, Heard, Line, Missed, Permit, Settlement, Store, StoreError, StoreResult,
+    Connection, Connector, ExchangeResult, Health, Missed, Permit, Settlement, Store, StoreError,
+    StoreResult,
 };
 use tollgate_core::retry;
 use tracing::Instrument;
@@ -69,12 +70,12 @@ impl Exchange {
     /// Begins now, and goes on if nobody waits for it any more.
     pub(crate) async fn run(
         self,
-        line: Box<dyn Line>,
+        connection: Box<dyn Connection>,
         permit: Permit,
         under_way: UnderWay,
     ) -> StoreResult<Look> {
         let exchange = async move {
-            let done = self.exchange(line, permit).await;
+            let done = self.exchange(connection, permit).await;
             drop(under_way);
             done
         };
@@ -89,11 +90,11 @@ impl Exchange {
     }
 
     #[tracing::instrument(skip_all, fields(lane = %self.connector.lane(), kind = ?self.kind, outcome))]
-    async fn exchange(&self, line: Box<dyn Line>, permit: Permit) -> StoreResult<Look> {
+    async fn exchange(&self, connection: Box<dyn Connection>, permit: Permit) -> StoreResult<Look> {
         let (job, kind, doubt) = (&self.job, self.kind, self.doubt);
         let (attempt, turn_at, era) = (permit.attempt(), permit.turn_at(), permit.era());
         let began = Instant::now();
-        let heard = self.hear(line, permit).await;
+        let heard = self.hear(connection, permit).await;
         let heard = match heard {
             Ok(heard) => heard,
             Err(missed) => return self.missed(attempt, missed).await,
@@ -154,19 +155,23 @@ impl Exchange {
     }
 
     /// Sends or asks. A bank that may have forgotten the key since the first send is not sent to.
-    async fn hear(&self, line: Box<dyn Line>, permit: Permit) -> Result<Heard, Missed> {
+    async fn hear(
+        &self,
+        connection: Box<dyn Connection>,
+        permit: Permit,
+    ) -> Result<ExchangeResult, Missed> {
         let profile = self.connector.profile();
         let is_safe = self.doubt.permits(profile, permit.turn_at(), permit.era());
         match self.kind {
-            AttemptKind::Send if !is_safe => Ok(Heard {
+            AttemptKind::Send if !is_safe => Ok(ExchangeResult {
                 outcome: Outcome::retry(
                     "not sent: the bank may have forgotten the key in the meantime",
                 ),
                 health: Health::Untold,
                 is_duplicate: false,
             }),
-            AttemptKind::Send => line.send(permit, &self.job.request).await,
-            AttemptKind::Probe => line.probe(permit, &self.job.request).await,
+            AttemptKind::Send => connection.send(permit, &self.job.request).await,
+            AttemptKind::Probe => connection.probe(permit, &self.job.request).await,
         }
     }
 
@@ -185,7 +190,7 @@ impl Exchange {
     }
 
     /// What is slow fails as well: it will soon time out.
-    async fn care_for_lane(&self, heard: &Heard, turn_at: Timestamp, took: Duration) {
+    async fn care_for_lane(&self, heard: &ExchangeResult, turn_at: Timestamp, took: Duration) {
         let slow = took > self.connector.profile().timeout / 2;
         let detail = without_accounts(heard.outcome.detail(), &self.job.accounts);
         let detail = detail.as_str();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tollgate_core::outcome::{Outcome, Quiet};
-use tollgate_core::ports::{Heard, StatusMove, Then};
+use tollgate_core::ports::{ExchangeResult, StatusMove, Then};
 use tollgate_core::retry;
 
 use crate::sending::decide::{Doubt, UNPROVED};
@@ -26,7 +26,7 @@ pub(crate) struct Follows {
 }
 
 /// A duplicate is believed only of something that may have been sent before.
-pub(crate) fn proved(heard: Heard, duplicate_proves: bool) -> Outcome {
+pub(crate) fn proved(heard: ExchangeResult, duplicate_proves: bool) -> Outcome {
     if heard.is_duplicate && !duplicate_proves {
         return Outcome::Unknown(format!("{UNPROVED}: {}", heard.outcome.detail()));
     }

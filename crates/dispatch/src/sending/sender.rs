@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use tollgate_core::id::WatchId;
 use tollgate_core::outcome::AttemptKind;
-use tollgate_core::ports::{Connector, History, NoLine, Store, StoreError, StoreResult, Then};
+use tollgate_core::ports::{
+    Connector, History, NoConnection, Store, StoreError, StoreResult, Then,
+};
 use tollgate_core::retry;
 
 use crate::gate::{Ask, Gate, NoTurn, Refusal};
@@ -32,7 +34,7 @@ use aside::requeued;
 /// cost the lane a turn, and a machine that loses this many in a row is too busy to send.
 const MOST_LOOKS: u32 = 8;
 
-/// How long an item rests that found all lines taken by others.
+/// How long an item rests that found all connections taken by others.
 const BUSY_PAUSE: Duration = Duration::from_secs(1);
 /// After the gate could not ask for a turn.
 const AWAY_PAUSE: Duration = Duration::from_secs(1);
@@ -187,17 +189,17 @@ impl Sender {
         {
             return self.cannot_be_made(job, &why).await.map(Look::Sent);
         }
-        // The line comes first: failing here has sent nothing and spends no turn.
-        let mut line = match self.connector.line().await {
-            Ok(line) => line,
+        // The connection comes first: failing here has sent nothing and spends no turn.
+        let mut connection = match self.connector.connection().await {
+            Ok(connection) => connection,
             Err(none) => {
-                let sent = self.no_line(job, &none, &history).await;
+                let sent = self.no_connection(job, &none, &history).await;
                 return sent.map(Look::Sent);
             }
         };
         let ask = self.ask(job, kind, doubt, &history);
         let under_way = self.gate.under_way();
-        match self.gate.turn(ask, &mut *line).await {
+        match self.gate.turn(ask, &mut *connection).await {
             Ok(permit) => {
                 let key = &job.request.idempotency_key;
                 let exchange = Exchange {
@@ -213,22 +215,27 @@ impl Sender {
                     duplicate_proves: decide::duplicate_proves(&history, key),
                     pause: self.pause_after(history.failures),
                 };
-                exchange.run(line, permit, under_way).await
+                exchange.run(connection, permit, under_way).await
             }
             Err(refusal) => self.refused(job, kind, refusal, &history).await,
         }
     }
 
     /// Only a downstream that cannot be reached is held against it, and against the item.
-    async fn no_line(&self, job: &Job, none: &NoLine, history: &History) -> StoreResult<Sent> {
+    async fn no_connection(
+        &self,
+        job: &Job,
+        none: &NoConnection,
+        history: &History,
+    ) -> StoreResult<Sent> {
         let said = none.to_string();
         match none {
-            NoLine::Busy(_) => self.put_back(job, BUSY_PAUSE, &said).await,
-            NoLine::NoLogin(why) => {
+            NoConnection::Busy(_) => self.put_back(job, BUSY_PAUSE, &said).await,
+            NoConnection::NoLogin(why) => {
                 self.care.no_login(why).await;
                 self.put_back(job, BUSY_PAUSE, &said).await
             }
-            NoLine::Unreachable(why) => {
+            NoConnection::Unreachable(why) => {
                 self.care.heard(false, history.now, history.now, why).await;
                 let pause = self.pause_after(history.failures);
                 let (item, run) = (&job.item, job.run);
@@ -284,7 +291,7 @@ impl Sender {
                 self.put_back_in_place(job, &impatient.to_string()).await
             }
             NoTurn::Away(why) => self.put_back(job, AWAY_PAUSE, &why).await,
-            NoTurn::NoLine(none) => self.no_line(job, &none, history).await,
+            NoTurn::NoConnection(none) => self.no_connection(job, &none, history).await,
         };
         sent.map(Look::Sent)
     }

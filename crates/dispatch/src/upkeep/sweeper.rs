@@ -9,7 +9,7 @@ use tollgate_core::flow::BatchEnd;
 use tollgate_core::id::{Item, ItemType};
 use tollgate_core::item_type::ItemTypeConfig;
 use tollgate_core::join;
-use tollgate_core::ports::{Adrift, Engine, FlowView, Store, StoreError, StoreResult};
+use tollgate_core::ports::{Engine, FlowView, Orphaned, Store, StoreError, StoreResult};
 use tollgate_core::retry;
 
 use crate::dispatching::item_types::item_type;
@@ -74,7 +74,7 @@ impl Sweeper {
         let item_type = &self.item_type;
         match self.sweep().await {
             Ok(sweep) if sweep.lost + sweep.restarted > 0 => {
-                tracing::warn!(%item_type, ?sweep, "items were adrift");
+                tracing::warn!(%item_type, ?sweep, "items were orphaned");
             }
             Ok(sweep) if sweep.held > 0 => {
                 tracing::warn!(%item_type, held = sweep.held, "deadlines passed; held");
@@ -89,16 +89,16 @@ impl Sweeper {
             return Ok(Sweep::default());
         };
         let config = found.config;
-        let adrift = self
+        let orphaned = self
             .store
-            .adrift(&self.item_type, config.stale_after(), MAX_ITEMS)
+            .orphaned(&self.item_type, config.stale_after(), MAX_ITEMS)
             .await?;
         let mut sweep = Sweep {
-            looked_at: adrift.len() as u64,
+            looked_at: orphaned.len() as u64,
             held: self.store.hold_late(&self.item_type, MAX_ITEMS).await?,
             ..Sweep::default()
         };
-        let looks = adrift.into_iter().map(|item| self.look_at(&config, item));
+        let looks = orphaned.into_iter().map(|item| self.look_at(&config, item));
         for found in join::windowed(AT_ONCE, looks).await {
             match found? {
                 Found::Nothing => {}
@@ -110,17 +110,19 @@ impl Sweeper {
     }
 
     /// What its flow has left behind. A flow of several items may have ended with a reason for this one.
-    async fn look_at(&self, config: &ItemTypeConfig, adrift: Adrift) -> StoreResult<Found> {
-        let item = Item::new(&self.item_type, &adrift.id);
+    async fn look_at(&self, config: &ItemTypeConfig, orphaned: Orphaned) -> StoreResult<Found> {
+        let item = Item::new(&self.item_type, &orphaned.id);
         let view = self
             .engine
-            .view(&adrift.flow, Duration::ZERO)
+            .view(&orphaned.flow, Duration::ZERO)
             .await
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let why = match view {
             FlowView::Running { .. } => return Ok(Found::Nothing),
             FlowView::NotFound => {
-                let back = self.store.put_back(&item, adrift.run, Duration::ZERO, LOST);
+                let back = self
+                    .store
+                    .put_back(&item, orphaned.run, Duration::ZERO, LOST);
                 return Ok(if back.await? {
                     Found::Lost
                 } else {
@@ -130,11 +132,11 @@ impl Sweeper {
             FlowView::Done { result_json } => ended_with(&result_json, &item),
             FlowView::Failed { error } => format!("its flow failed: {error}"),
         };
-        let pause = PAUSES.pause_after(adrift.retry_count + 1);
+        let pause = PAUSES.pause_after(orphaned.retry_count + 1);
         let most = config.max_dispatch_retries;
         let restarted = self
             .store
-            .restart_adrift(&item, adrift.run, &why, pause, most);
+            .restart_orphaned(&item, orphaned.run, &why, pause, most);
         let is_back = restarted.await?;
         Ok(if is_back {
             Found::Ended

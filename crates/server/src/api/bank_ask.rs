@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use tollgate_core::id::{ItemId, check_item_id};
-use tollgate_core::lane_in_force::Standing;
+use tollgate_core::lane_in_force::LaneState;
 use tollgate_domains::payments;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -59,7 +59,7 @@ async fn ask(
     let now = app.store.now().await?;
     // At once, and not after the patience for a turn.
     let lane = app.store.lane(&bank.bank.lane).await?;
-    if let Some(Standing::Closed { why, .. }) = lane.map(|lane| lane.standing(now)) {
+    if let Some(LaneState::Closed { why, .. }) = lane.map(|lane| lane.state(now)) {
         let error = format!("nothing was asked: {why}");
         return Err(ApiError::conflict(error));
     }

@@ -50,9 +50,9 @@ use crate::door::auth::Tokens;
 use crate::downstreams::asking::Asking;
 use crate::engines::Readiness;
 use crate::erasures::Outside;
+use crate::lane_activity::Activity;
 use crate::leadership::Nodes;
 use crate::needs_you::NeedsYou;
-use crate::pulse::Pulse;
 use crate::totals::Totals;
 use crate::write_check::WriteCheck;
 use answer::error::ApiError;
@@ -60,7 +60,7 @@ use answer::error::ApiError;
 pub use contract::document::openapi_json;
 pub(crate) use imports::Uploads;
 pub(crate) use imports::views::grouped;
-pub(crate) use request::access::Vouched;
+pub(crate) use request::access::SessionCaller;
 pub use request::access::{Needs, ROUTES};
 pub(crate) use request::limits::{Bounds, bound};
 pub(crate) use request::origin::{from_another_site, strange_host};
@@ -97,7 +97,7 @@ pub(crate) struct App {
     pub(crate) erasure_outside: Arc<[Outside]>,
     /// The lane of the payments' bank.
     pub(crate) lane: LaneName,
-    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) activity: Arc<Activity>,
     pub(crate) totals: Arc<Totals>,
     pub(crate) needs_you: Arc<NeedsYou>,
     /// Whether anything can be written.

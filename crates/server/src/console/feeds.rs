@@ -16,7 +16,7 @@ use super::shell::{Shell, clock_or, grouped, page as drawn};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     done: String,
 }
 
@@ -97,7 +97,7 @@ struct FeedsPage {
 pub(super) async fn list(
     State(console): State<Console>,
     session: Session,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let Feeds { feeds } = console.get(&session, "/admin/feeds").await?;
     let events = console.get(&session, "/admin/events").await?;

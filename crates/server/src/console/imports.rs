@@ -20,7 +20,7 @@ use crate::api::{Needs, from_another_site};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     batch: String,
     after: String,
     before: String,
@@ -80,7 +80,7 @@ struct ListPage {
 pub(super) async fn list(
     State(console): State<Console>,
     session: Session,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let batch = asked.batch.trim();
     if !batch.is_empty() {
@@ -328,7 +328,7 @@ pub(super) async fn page(
     State(console): State<Console>,
     session: Session,
     Path(batch): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let at = format!("/payments/bulk/{}", part(&batch));
     let import: Import = console.get(&session, &format!("{at}?since=true")).await?;

@@ -20,7 +20,7 @@ use super::Console;
 use super::call::{Problem, query};
 use super::needs_you::Frame;
 use super::shell::{ErrorPage, SignInPage};
-use crate::api::{Needs, Vouched, from_another_site, strange_host};
+use crate::api::{Needs, SessionCaller, from_another_site, strange_host};
 use crate::door::auth::{Caller, hash};
 use crate::door::places::{Full, Seat};
 use crate::door::sessions::{LASTS, Secret};
@@ -67,8 +67,8 @@ impl Session {
     }
 
     /// As whom the API is called.
-    pub(super) fn vouched(&self) -> Vouched {
-        Vouched(self.caller.clone())
+    pub(super) fn vouched(&self) -> SessionCaller {
+        SessionCaller(self.caller.clone())
     }
 }
 

@@ -124,7 +124,7 @@ fn is_the_clients(error: &io::Error) -> bool {
 }
 
 /// Resolves when connections are to end.
-async fn told(stopping: &mut watch::Receiver<bool>) {
+async fn stop_requested(stopping: &mut watch::Receiver<bool>) {
     let _ = stopping.wait_for(|stopping| *stopping).await;
 }
 
@@ -148,7 +148,7 @@ impl Connection {
         };
         let shaken = tokio::select! {
             shaken = timeout(HANDSHAKE, tls.accept(stream)) => shaken,
-            () = told(&mut self.stopping) => return,
+            () = stop_requested(&mut self.stopping) => return,
         };
         match shaken {
             Ok(Ok(stream)) => self.talk(stream, seat).await,
@@ -174,7 +174,7 @@ impl Connection {
         let mut connection = pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
-            () = told(&mut self.stopping) => {
+            () = stop_requested(&mut self.stopping) => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }

@@ -1,4 +1,5 @@
-//! The door as it is configured: what is served behind it, to whom, and over what.
+//! The door: what is served, to whom, and over what. Beside it connections and their limits (`listener.rs`, `places.rs`),
+//! TLS, tokens and roles (`auth.rs`), wrong tokens, and sessions of the console.
 
 pub(crate) mod auth;
 mod listener;

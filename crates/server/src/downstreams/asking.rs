@@ -11,7 +11,7 @@ use tollgate_core::id::LaneName;
 use tollgate_core::outcome::AttemptKind;
 use tollgate_core::ports::{Request, TakeTurn};
 use tollgate_dispatch::{CallTurnAt, Gate};
-use tollgate_downstream::{Asked, HttpConnector};
+use tollgate_downstream::{AskResult, HttpConnector};
 use utoipa::ToSchema;
 
 use crate::config::{Config, Downstream, NamedBank};
@@ -92,7 +92,7 @@ impl Asking {
         asker: &Asker,
         request: &Request,
         now: Timestamp,
-    ) -> Result<Asked, String> {
+    ) -> Result<AskResult, String> {
         let turn = CallTurnAt {
             gate: &self.gate,
             lane: &asker.lane,
@@ -169,7 +169,7 @@ async fn asked(
     })
 }
 
-fn explained(asked: &Asked, id: &str, settle_secs: u64) -> String {
+fn explained(asked: &AskResult, id: &str, settle_secs: u64) -> String {
     let why = asked.why.as_deref().unwrap_or_default();
     match asked.means {
         "done" | "done before" => {
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     fn said(means: &'static str, reference: Option<&str>, why: Option<&str>) -> String {
-        let asked = Asked {
+        let asked = AskResult {
             status: Some(200),
             body: String::new(),
             means,

@@ -54,11 +54,11 @@ impl Provider {
         gate: &Arc<Gate>,
         checks: Arc<ChecksInForce>,
     ) -> anyhow::Result<Invoices> {
-        let ladder = config.ladder().context("invoices.ladder")?;
+        let schedule = config.retry_schedule().context("invoices.ladder")?;
         let lane = self.connector.lane().clone();
         let sender = self.watch.sender(store, gate, self.connector).await?;
         let store = Arc::clone(store);
-        Ok(Invoices::new(store, lane, sender, checks, ladder))
+        Ok(Invoices::new(store, lane, sender, checks, schedule))
     }
 }
 

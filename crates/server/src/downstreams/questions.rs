@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use tokio::sync::Mutex;
 use tollgate_core::account::without_accounts;
 use tollgate_core::id::Item;
-use tollgate_core::lane_in_force::Standing;
+use tollgate_core::lane_in_force::LaneState;
 use tollgate_core::ports::{BankSaid, IN_DOUBT, ItemView, Store, StoreResult};
 use tollgate_core::{SignedDuration, Timestamp};
 use tollgate_dispatch::AskBanks;
@@ -85,8 +85,8 @@ impl Questions {
         drop(askers);
         let now = self.store.now().await?;
         let lane = self.store.lane(asker.lane()).await?;
-        match lane.map(|lane| lane.standing(now)) {
-            Some(Standing::Closed { why, until }) => Ok(Err(Closed { why, until })),
+        match lane.map(|lane| lane.state(now)) {
+            Some(LaneState::Closed { why, until }) => Ok(Err(Closed { why, until })),
             _ => Ok(Ok(asker)),
         }
     }

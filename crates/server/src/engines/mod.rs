@@ -1,4 +1,5 @@
-//! The engine of this process, embedded or Temporal, behind one face.
+//! The engine of this process, embedded or Temporal, behind one face. `on_temporal.rs` and `dispatch_schedules.rs` are Temporal's
+//! part, `without_temporal.rs` stands in for them in a build without it.
 
 #[cfg(feature = "temporal")]
 mod dispatch_schedules;
@@ -37,7 +38,7 @@ use crate::leadership::{End, Leading, Nodes};
 const QUEUE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What flows and steps work with.
-pub(crate) struct Worlds {
+pub(crate) struct FlowServices {
     pub(crate) store: Arc<dyn Store>,
     /// The one gate of this process, which all of them send through.
     pub(crate) gate: Arc<Gate>,
@@ -156,7 +157,7 @@ pub(crate) enum QueueState {
 }
 
 /// The embedded engine, with everything but its epoch.
-pub(crate) fn ready(config: &Config, worlds: &Worlds) -> anyhow::Result<Ready> {
+pub(crate) fn ready(config: &Config, worlds: &FlowServices) -> anyhow::Result<Ready> {
     let mut builder = Builder::default();
     register(&mut builder, worlds);
     let defaults = Options::default();

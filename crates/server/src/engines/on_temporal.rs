@@ -17,14 +17,14 @@ use tollgate_temporal::{CodecKeys, Registered, Server, Size, TemporalService, Tl
 use crate::assemble::{item_types, register};
 use crate::config::{Config, EngineAt, Role, Temporal, WorkerSize};
 use crate::engines::dispatch_schedules::Keeper;
-use crate::engines::{RunningEngine, Worlds, dispatcher, exec_queues};
+use crate::engines::{FlowServices, RunningEngine, dispatcher, exec_queues};
 
 /// How everything in PEM begins.
 const PEM: &[u8] = b"-----BEGIN ";
 
 pub(crate) async fn start_temporal(
     config: &Config,
-    worlds: &Worlds,
+    worlds: &FlowServices,
     (address, namespace): (String, String),
     stopped: &watch::Receiver<bool>,
 ) -> anyhow::Result<RunningEngine> {
@@ -48,7 +48,7 @@ pub(crate) fn keeper(engine: &RunningEngine, store: &Arc<dyn Store>) -> Option<K
 
 async fn temporal(
     config: &Config,
-    worlds: &Worlds,
+    worlds: &FlowServices,
     server: Server,
     stopped: &watch::Receiver<bool>,
 ) -> anyhow::Result<TemporalService> {
@@ -141,7 +141,7 @@ fn worker(queue: &str, temporal: &Temporal, size: WorkerSize) -> Registered {
 }
 
 async fn dispatchers(
-    worlds: &Worlds,
+    worlds: &FlowServices,
     engine: &Arc<dyn Engine>,
     stopped: &watch::Receiver<bool>,
 ) -> anyhow::Result<Arc<Dispatchers>> {

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tollgate_core::ports::{Engine, Store};
 
 use crate::config::{Config, Engine as EngineConfig, EngineAt};
-use crate::engines::{RunningEngine, Worlds};
+use crate::engines::{FlowServices, RunningEngine};
 
 const NOT_BUILT: &str = "engine.url: this build has no Temporal engine; use a release, or build with the feature \"temporal\"";
 
@@ -63,7 +63,7 @@ pub(crate) fn keeper(_: &RunningEngine, _: &Arc<dyn Store>) -> Option<Keeper> {
 
 pub(crate) async fn start_temporal(
     _: &Config,
-    _: &Worlds,
+    _: &FlowServices,
     _: (String, String),
     _: &watch::Receiver<bool>,
 ) -> anyhow::Result<RunningEngine> {

@@ -72,9 +72,9 @@ fn a_check_answers_as_its_contract_writes_and_keeps_the_order_it_prescribes() {
     let mut asked = ids("stripe", 7);
     asked.extend(ids("adyen", 3));
     asked.push("lost".to_owned());
-    let mut with_twins = asked.clone();
-    with_twins.extend(["stripe:1".to_owned(), "lost".to_owned()]);
-    let check = started(address, &with_twins);
+    let mut with_duplicates = asked.clone();
+    with_duplicates.extend(["stripe:1".to_owned(), "lost".to_owned()]);
+    let check = started(address, &with_duplicates);
     let uuid = check.strip_prefix("payment-check-").unwrap();
     assert_eq!((uuid.len(), uuid.matches('-').count()), (36, 4), "{check}");
     let told = ended(address, &check);

@@ -13,7 +13,7 @@ use crate::fixture::served::{BINARY, Served, Setting, eventually};
 
 const EUROS: &str =
     "[[rules]]\nname = \"euros\"\nrequire = \"currency == 'EUR'\"\nmessage = \"only euros\"\n";
-const TWINS: &str =
+const DUPLICATES: &str =
     "[[rules]]\nname = \"twins\"\nduplicate_within_secs = 3600\nmessage = \"paid already\"\n";
 const DAILY: &str = "[[rules]]\nname = \"daily\"\ndaily_total = \"300\"\ncurrency = \"USD\"\nzone = \"Asia/Tokyo\"\nmessage = \"enough\"\n";
 
@@ -124,8 +124,8 @@ fn a_wrong_rule_keeps_the_old_ones_and_says_where_it_is_wrong() {
 }
 
 #[test]
-fn twins_and_daily_totals_are_refused_by_name() {
-    let pair = pair(&format!("{TWINS}{DAILY}"));
+fn duplicates_and_daily_totals_are_refused_by_name() {
+    let pair = pair(&format!("{DUPLICATES}{DAILY}"));
     assert_eq!(pair.post("p1").status, 201);
     assert_eq!(pair.refusal("p2"), json!({"twins": "paid already"}));
     let with = |id: &str| {
@@ -183,7 +183,7 @@ fn a_dry_run_tells_what_would_become_of_payments_and_leaves_no_trace() {
     let reason = json!({"reason": "drill"});
     post(pair.server.address, "/admin/lanes/default/pause", &reason).unwrap();
     assert_eq!(pair.post("waits").status, 201);
-    let rules = pair.written("rules.toml", &format!("{EUROS}{TWINS}"));
+    let rules = pair.written("rules.toml", &format!("{EUROS}{DUPLICATES}"));
     let told = pair.tollgate(&["rules", "try", &rules]).unwrap();
     assert!(
         told.contains("1 payments: 0 accepted, 1 refused, 0 invalid"),
@@ -196,9 +196,9 @@ fn a_dry_run_tells_what_would_become_of_payments_and_leaves_no_trace() {
 
     let mut euros = payment("a");
     euros["currency"] = json!("EUR");
-    let mut twin = euros.clone();
-    twin["paymentId"] = json!("b");
-    let sample = json!([euros, twin, payment("c"), {"paymentId": "d"}]);
+    let mut duplicate = euros.clone();
+    duplicate["paymentId"] = json!("b");
+    let sample = json!([euros, duplicate, payment("c"), {"paymentId": "d"}]);
     let sample = pair.written("payments.json", &sample.to_string());
     let told = pair.tollgate(&["rules", "try", &rules, "--payments", &sample, "--json"]);
     let told: Value = serde_json::from_str(&told.unwrap()).unwrap();
@@ -311,7 +311,7 @@ pub(crate) fn checked(folder: &std::path::Path, text: &str) -> (bool, String) {
 #[test]
 fn a_check_lists_every_problem_and_a_start_stops_at_the_first() {
     let folder = tempfile::tempdir().unwrap();
-    let (good, said) = checked(folder.path(), &format!("{EUROS}{TWINS}{DAILY}"));
+    let (good, said) = checked(folder.path(), &format!("{EUROS}{DUPLICATES}{DAILY}"));
     assert!(good && said.contains("is valid"), "{said}");
     let wrong = "gate.margin = 0.9\n[[rules]]\nname = \"a\"\nrequire = \"amount > 5\"\nmessage = \"m\"\n[[rules]]\nname = \"b\"\nmessage = \"m\"\n[[routes]]\ngateway = \"acme\"\n[[routes]]\ngateway = \"default\"\n[[routes]]\ngateway = \"default\"\ncurrency = \"EUR\"\n";
     let (good, said) = checked(folder.path(), wrong);

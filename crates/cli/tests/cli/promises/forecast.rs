@@ -328,7 +328,7 @@ fn untold(pair: &Pair, id: &str, code: &str, reason: &str) {
 }
 
 /// An estimate that was told.
-struct Told {
+struct Forecast {
     id: String,
     estimate: Timestamp,
     tolerance: SignedDuration,
@@ -420,19 +420,19 @@ struct Acts<'a> {
 
 impl Acts<'_> {
     /// Does something, and says what is told right after it.
-    fn then(&mut self, act: impl FnOnce(&Pair)) -> Vec<Told> {
+    fn then(&mut self, act: impl FnOnce(&Pair)) -> Vec<Forecast> {
         act(self.pair);
         self.ask()
     }
 
     /// Asks about every payment, many at a time: whatever has not ended says why.
-    fn ask(&self) -> Vec<Told> {
+    fn ask(&self) -> Vec<Forecast> {
         let told = Mutex::new(vec![]);
         std::thread::scope(|scope| {
             for some in self.ids.chunks(self.ids.len().div_ceil(8)) {
                 let told = &told;
                 scope.spawn(move || {
-                    let asked: Vec<Told> = some.iter().filter_map(|id| self.told(id)).collect();
+                    let asked: Vec<Forecast> = some.iter().filter_map(|id| self.told(id)).collect();
                     told.lock().unwrap().extend(asked);
                 });
             }
@@ -440,13 +440,13 @@ impl Acts<'_> {
         told.into_inner().unwrap()
     }
 
-    fn told(&self, id: &str) -> Option<Told> {
+    fn told(&self, id: &str) -> Option<Forecast> {
         let shown = get(self.pair.server.address, &format!("/payments/{id}"));
         let shown = shown.unwrap().body;
         let has_ended = ["PROCESSING", "REJECTED"].contains(&shown["status"].as_str()?);
         assert!(has_ended || shown["whyNotRunning"].is_string(), "{shown}");
         let tolerance = shown["toleranceMs"].as_i64()?;
-        Some(Told {
+        Some(Forecast {
             id: id.to_owned(),
             estimate: time(&shown["estimate"]),
             tolerance: SignedDuration::from_millis(tolerance),
@@ -454,7 +454,7 @@ impl Acts<'_> {
     }
 }
 
-fn judge(pair: &Pair, told: &[Told]) {
+fn judge(pair: &Pair, told: &[Forecast]) {
     let ledger = pair.bank.ledger();
     let opened = ledger.wall_anchor().duration_since(UNIX_EPOCH).unwrap();
     let opened = Timestamp::UNIX_EPOCH + opened;
@@ -464,7 +464,7 @@ fn judge(pair: &Pair, told: &[Told]) {
         .filter_map(|entry| Some((entry.payment_id?, opened + entry.arrival)))
         .collect();
     assert_eq!(ledger.doubles(), Vec::<String>::new());
-    let off = |it: &Told| arrived[&it.id].duration_since(it.estimate);
+    let off = |it: &Forecast| arrived[&it.id].duration_since(it.estimate);
     let worst = told.iter().map(|it| off(it).abs()).max().unwrap();
     println!("{} estimates, the worst off by {worst:?}", told.len());
     for it in told {

@@ -1,4 +1,4 @@
-//! Calendars: `/admin/calendars/{name}`, and their holidays as a file.
+//! Calendars: `/admin/calendars/{name}`, and their holidays as a file. `body.rs` has a calendar as the API writes it.
 
 mod body;
 
@@ -82,7 +82,10 @@ impl App {
         Ok(attached.map(|lane| lane.name).collect())
     }
 
-    async fn told(&self, calendar: CalendarInForce) -> Result<CalendarResponse, ApiError> {
+    async fn calendar_response(
+        &self,
+        calendar: CalendarInForce,
+    ) -> Result<CalendarResponse, ApiError> {
         let now = self.store.now().await?;
         let read = Calendar::read(&calendar.text).map_err(ApiError::invalid)?;
         let open = OpenTime::new(Some(std::sync::Arc::new(read)), None);
@@ -128,7 +131,7 @@ impl App {
         let calendar = self.store.put_calendar(&name, text, author).await?;
         self.acted(caller.name(), "calendar written", name.as_str());
         self.forecaster.forget();
-        Ok(Json(self.told(calendar).await?))
+        Ok(Json(self.calendar_response(calendar).await?))
     }
 }
 
@@ -140,7 +143,7 @@ impl App {
 async fn list(State(app): State<App>) -> Result<Json<Vec<CalendarResponse>>, ApiError> {
     let mut told = vec![];
     for calendar in app.store.calendars().await? {
-        told.push(app.told(calendar).await?);
+        told.push(app.calendar_response(calendar).await?);
     }
     Ok(Json(told))
 }
@@ -156,7 +159,7 @@ async fn show(
     Path(name): Path<String>,
 ) -> Result<Json<CalendarResponse>, ApiError> {
     let calendar = app.calendar(&name).await?;
-    Ok(Json(app.told(calendar).await?))
+    Ok(Json(app.calendar_response(calendar).await?))
 }
 
 /// Creates or replaces a calendar. It applies to every lane that names it.

@@ -205,14 +205,14 @@ pub(crate) fn id() -> Object {
 }
 
 /// Where a page begins that is not in the order of ids.
-pub(crate) fn bookmark() -> Object {
+pub(crate) fn page_token() -> Object {
     let text = ObjectBuilder::new().schema_type(Type::String);
     let pattern = r"^-?[0-9]{1,18}\.[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$";
     text.pattern(Some(pattern)).build()
 }
 
 /// What a page hands out and takes back; with `order=id` it is an id.
-pub(crate) fn page_token() -> Object {
+pub(crate) fn page_token_or_id() -> Object {
     let text = ObjectBuilder::new().schema_type(Type::String);
     text.pattern(Some(ID_PATTERN)).build()
 }

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tollgate_core::Timestamp;
 use tollgate_core::id::BulkId;
-use tollgate_core::ports::{Bookmark, BulkLine, Counted, Page};
+use tollgate_core::ports::{BulkLine, Counted, Page, PageToken};
 use tollgate_domains::payments;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -18,7 +18,7 @@ use crate::api::answer::export::{List, rows};
 use crate::api::contract::refusals::Reads;
 use crate::api::contract::words;
 use crate::api::request::extract::Query;
-use crate::api::request::page::{Asked, NewestFirst};
+use crate::api::request::page::{NewestFirst, PageRequest};
 
 /// Imports, newest first.
 #[derive(Debug, Serialize, ToSchema)]
@@ -122,7 +122,7 @@ async fn list(
         })
         .into_response());
     };
-    let page = move |asked: Asked| {
+    let page = move |asked: PageRequest| {
         let app = app.clone();
         async move {
             let page = app.imports(&asked).await?;
@@ -133,7 +133,10 @@ async fn list(
 }
 
 impl App {
-    async fn imports(&self, asked: &Asked) -> Result<Page<LineResponse, Bookmark>, ApiError> {
+    async fn imports(
+        &self,
+        asked: &PageRequest,
+    ) -> Result<Page<LineResponse, PageToken>, ApiError> {
         let (kind, from) = (payments::item_type(), asked.from.clone());
         let page = self.store.bulks(&kind, from, asked.limit).await?;
         Ok(page.map(LineResponse::from))

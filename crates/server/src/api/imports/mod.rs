@@ -1,4 +1,5 @@
-//! `POST /payments/bulk`: a file of any size, streamed. Its state is told by `views.rs`.
+//! Imports: `POST /payments/bulk` takes a file of any size, streamed. The other files show imports: the list, the state of one
+//! (`views.rs`), its rejected lines, its deadlines, and what happened to its payments since.
 
 mod deadlines;
 mod errors;
@@ -244,7 +245,7 @@ impl Drop for GivenUp {
             return;
         };
         let store = Arc::clone(&self.store);
-        // Nobody waits for it: if it does not come to it, the feeder's sweep does.
+        // Nobody waits for it: if it does not come to it, the import runner's sweep does.
         runtime.spawn(async move {
             if let Err(error) = store.drop_upload(&bulk).await {
                 tracing::warn!(%bulk, %error, "a broken-off upload is left to the sweep");

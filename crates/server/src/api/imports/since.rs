@@ -64,7 +64,7 @@ impl SinceResponse {
         });
         let count = found.buckets.iter().map(|bucket| bucket.count).sum();
         Ok(Self {
-            payments: told(found.buckets),
+            payments: bucket_responses(found.buckets),
             count,
             at_least: count >= u64::from(MOST_COUNTED),
             same_file,
@@ -73,7 +73,7 @@ impl SinceResponse {
 }
 
 /// By status and currency. What is held is a status of its own, as in the totals.
-fn told(buckets: Vec<BulkBucket>) -> Vec<BucketResponse> {
+fn bucket_responses(buckets: Vec<BulkBucket>) -> Vec<BucketResponse> {
     let mut sums = std::collections::BTreeMap::<(String, String), (u64, i64)>::new();
     for bucket in buckets {
         let status = if bucket.held && bucket.status != IN_DOUBT {
@@ -113,7 +113,7 @@ mod tests {
             count,
             amount_minor: 100,
         };
-        let told = told(vec![
+        let told = bucket_responses(vec![
             bucket("SCHEDULED", false, 5),
             bucket("SCHEDULED", true, 3),
             bucket(IN_DOUBT, true, 2),

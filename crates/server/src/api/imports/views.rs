@@ -24,7 +24,7 @@ use crate::api::request::extract::{Path, Query};
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Asked {
+pub(crate) struct ImportQuery {
     /// Also compute the limit that would meet every deadline. Takes seconds on a long queue.
     #[serde(default)]
     enough: bool,
@@ -118,13 +118,13 @@ impl From<Enough> for EnoughResponse {
 /// Progress of an import: counts of accepted, duplicate and rejected lines, slots and deadlines.
 #[utoipa::path(
     get, path = "/payments/bulk/{batch}", operation_id = "showBulk", tag = "imports",
-    params(("batch" = String, Path, description = "The `batchId` of the upload."), Asked),
+    params(("batch" = String, Path, description = "The `batchId` of the upload."), ImportQuery),
     responses((status = 200, description = "The current state of the import.", body = StateResponse), Finds),
 )]
 pub(super) async fn show(
     State(app): State<App>,
     Path(batch): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<ImportQuery>,
 ) -> Result<Json<StateResponse>, ApiError> {
     let view = found(&app, &batch).await?;
     let mut lanes = by_lane(&view.sums);

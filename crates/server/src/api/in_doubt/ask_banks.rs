@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use tokio::time::Instant;
 use tollgate_core::id::ItemId;
-use tollgate_core::ports::{Author, IN_DOUBT, Intervened, ItemView};
+use tollgate_core::ports::{ActionResult, Author, IN_DOUBT, ItemView};
 use tollgate_domains::payments;
 
 use crate::api::App;
@@ -93,6 +93,6 @@ impl App {
         };
         let evidence = Author::new(actor, evidence);
         let noted = self.store.note_done(&view.item, evidence).await?;
-        Ok(noted == Intervened::Yes)
+        Ok(noted == ActionResult::Yes)
     }
 }

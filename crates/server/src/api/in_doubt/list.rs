@@ -23,7 +23,7 @@ use crate::api::contract::refusals::Finds;
 use crate::api::contract::words;
 use crate::api::request::body::{after_id, wrong};
 use crate::api::request::extract::Query;
-use crate::api::request::page::{bookmark, page_from};
+use crate::api::request::page::{page_from, page_token};
 use crate::door::auth::Caller;
 
 const PAGE: u32 = 100;
@@ -233,7 +233,7 @@ impl App {
             });
         };
         let (after, before) = (query.after.as_deref(), query.before.as_deref());
-        let from: PageFrom<_> = page_from(after, before, bookmark)?;
+        let from: PageFrom<_> = page_from(after, before, page_token)?;
         let page = self.store.in_doubt_by(item_type, order, from, PAGE).await?;
         Ok(Page {
             items: page.items,

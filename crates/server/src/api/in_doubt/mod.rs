@@ -1,4 +1,5 @@
-//! One of what nobody knows the outcome of, and a person's word about it: `/admin/in-doubt/{type}/{id}`.
+//! Items in doubt: one of them with a person's resolution (`/admin/in-doubt/{type}/{id}`, here), the worklist (`list.rs`),
+//! and asking the banks (`ask.rs`).
 
 mod ask;
 mod ask_banks;
@@ -11,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tollgate_core::id::{Item, ItemType};
-use tollgate_core::ports::{Author, IN_DOUBT, Intervened, Resolved, SettingKind, sent_since};
+use tollgate_core::ports::{ActionResult, Author, IN_DOUBT, Resolved, SettingKind, sent_since};
 use tollgate_domains::{invoices as bills, payments};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -19,7 +20,7 @@ use utoipa_axum::routes;
 
 use super::App;
 use super::invoices::{self, InvoiceResponse};
-use super::payments::{PaymentResponse, payment_id, told};
+use super::payments::{PaymentResponse, payment_id, shown};
 use crate::api::answer::error::ApiError;
 use crate::api::contract::refusals::{Changes, Finds};
 use crate::api::contract::words;
@@ -60,10 +61,10 @@ async fn as_it_is(
     id: &str,
 ) -> Result<Json<DoubtfulResponse>, ApiError> {
     Ok(Json(if *item_type == bills::item_type() {
-        let Json(invoice) = invoices::told(app, id).await?;
+        let Json(invoice) = invoices::shown(app, id).await?;
         DoubtfulResponse::Invoice(Box::new(invoice))
     } else {
-        let Json(payment) = told(app, caller, id).await?;
+        let Json(payment) = shown(app, caller, id).await?;
         DoubtfulResponse::Payment(Box::new(payment))
     }))
 }
@@ -163,13 +164,13 @@ async fn resolve(
     };
     let actor = author.actor.clone();
     match app.store.resolve(&item, resolution, author).await? {
-        Intervened::Yes => {
+        ActionResult::Yes => {
             app.acted(&actor, "resolved", &item.to_string());
             let told = as_it_is(&app, &caller, &item_type, &id).await?;
             Ok(told.into_response())
         }
-        Intervened::NoSuchItem => Err(no_item()),
-        Intervened::Refused(why) => Err(unresolvable(&item, &why)),
+        ActionResult::NoSuchItem => Err(no_item()),
+        ActionResult::Refused(why) => Err(unresolvable(&item, &why)),
     }
 }
 

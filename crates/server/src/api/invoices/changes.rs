@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Amount, InvoiceResponse, invoice_id, told};
+use super::{Amount, InvoiceResponse, invoice_id, shown};
 use crate::api::App;
 use crate::api::answer::error::ApiError;
 use crate::api::contract::refusals::Changes;
@@ -41,7 +41,7 @@ async fn cancel(
     let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
     app.billing.cancel(&invoice_id(&id)?, author).await?;
     app.acted(caller.name(), "invoice cancelled", &id);
-    told(&app, &id).await
+    shown(&app, &id).await
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -80,7 +80,7 @@ async fn correct(
         .correct(&invoice_id(&id)?, money, author)
         .await?;
     app.acted(caller.name(), "invoice corrected", &id);
-    told(&app, &id).await
+    shown(&app, &id).await
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -149,7 +149,7 @@ async fn settle(
         .settle(&invoice_id(&id)?, reference, author)
         .await?;
     app.acted(caller.name(), "invoice settled", &id);
-    told(&app, &id).await
+    shown(&app, &id).await
 }
 
 pub(super) fn router() -> OpenApiRouter<App> {

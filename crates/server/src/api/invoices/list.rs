@@ -24,7 +24,7 @@ use crate::api::payments::list::{BY_ID, NEWEST};
 use crate::api::request::body::{after_id, wrong};
 use crate::api::request::extract::Query;
 use crate::api::request::page;
-use crate::api::request::page::{bookmark, page_from};
+use crate::api::request::page::{page_from, page_token};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -40,10 +40,10 @@ struct ListQuery {
     #[param(schema_with = words::list_order)]
     order: Option<String>,
     /// Page token: the `next` of a page.
-    #[param(schema_with = words::page_token)]
+    #[param(schema_with = words::page_token_or_id)]
     after: Option<String>,
     /// Page token: the `previous` of a page. Not with `order=id`.
-    #[param(schema_with = words::page_token)]
+    #[param(schema_with = words::page_token_or_id)]
     before: Option<String>,
     /// Default: 100.
     #[param(minimum = 1, maximum = 1000)]
@@ -191,7 +191,7 @@ impl App {
         from: PageFrom<ListKey>,
     ) -> Result<ListResponse, ApiError> {
         let found = self.newest_invoices(&Newest { wanted, from }).await?;
-        let token = |key: ListKey| key.bookmark().to_string();
+        let token = |key: ListKey| key.page_token().to_string();
         let lines = found.page.items.into_iter().map(LineResponse::from);
         Ok(ListResponse {
             invoices: lines.collect(),
@@ -242,7 +242,7 @@ impl ListQuery {
         let (after, before) = (self.after.as_deref(), self.before.as_deref());
         page_from(after, before, |field, token| {
             let what = "must be a page token of the same list, unchanged";
-            let key = ListKey::at_bookmark(&bookmark(field, token)?);
+            let key = ListKey::at_page_token(&page_token(field, token)?);
             key.ok_or_else(|| wrong(field, what))
         })
     }

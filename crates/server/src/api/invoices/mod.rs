@@ -1,4 +1,4 @@
-//! `POST /invoices`, `GET /invoices/{id}` and `POST /invoices/{id}/reschedule`.
+//! Invoices: create, show and reschedule one (here), lists, corrections, their customers and their schedules.
 
 mod changes;
 mod customers;
@@ -209,7 +209,7 @@ async fn show(
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> Result<Json<InvoiceResponse>, ApiError> {
-    told(&app, &id).await
+    shown(&app, &id).await
 }
 
 /// An id that an invoice can have; another is no invoice's.
@@ -219,7 +219,7 @@ pub(super) fn invoice_id(id: &str) -> Result<ItemId, ApiError> {
 }
 
 /// Everything there is to say about an invoice now.
-pub(super) async fn told(app: &App, id: &str) -> Result<Json<InvoiceResponse>, ApiError> {
+pub(super) async fn shown(app: &App, id: &str) -> Result<Json<InvoiceResponse>, ApiError> {
     let view = app.billing.invoice(&invoice_id(id)?).await?;
     let waits = waits(app, &view).await?;
     let audit = app.store.audit(Some(&view.item), MOST_AUDITED).await?;
@@ -307,7 +307,7 @@ async fn reschedule(
     app.billing
         .reschedule(&known, at.transpose()?, author)
         .await?;
-    told(&app, &id).await
+    shown(&app, &id).await
 }
 
 pub(super) fn router() -> OpenApiRouter<App> {

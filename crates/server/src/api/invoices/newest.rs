@@ -21,7 +21,7 @@ pub(super) struct Newest {
     pub(super) from: PageFrom<ListKey>,
 }
 
-pub(super) struct Found {
+pub(super) struct NewestPage {
     pub(super) page: Page<RecordLine, ListKey>,
     /// How far the search went, if it stopped before the page was full.
     pub(super) scanned_to: Option<Timestamp>,
@@ -62,7 +62,7 @@ impl Newest {
 }
 
 impl App {
-    pub(super) async fn newest_invoices(&self, newest: &Newest) -> Result<Found, ApiError> {
+    pub(super) async fn newest_invoices(&self, newest: &Newest) -> Result<NewestPage, ApiError> {
         let source = self.invoice_source(newest).await?;
         let length = self.invoice_count(newest, &source).await?;
         let most = newest.wanted.limit as usize;
@@ -88,7 +88,7 @@ impl App {
             items: found,
             previous: None,
         };
-        Ok(Found {
+        Ok(NewestPage {
             page: page.turned(&newest.from, key).map(|(_, line)| line),
             scanned_to: stopped.map(|place| place.at),
             length,

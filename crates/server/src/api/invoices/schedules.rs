@@ -111,14 +111,20 @@ struct Deletion {
     force: Option<bool>,
 }
 
-type Told = Result<Json<ScheduleResponse>, ApiError>;
+type ScheduleResult = Result<Json<ScheduleResponse>, ApiError>;
 
-async fn get(app: &App, level: Level) -> Told {
+async fn get(app: &App, level: Level) -> ScheduleResult {
     let told = app.billing.schedules().get(&level).await?;
     Ok(Json(told.into()))
 }
 
-async fn put(app: &App, caller: &Caller, level: Level, headers: &HeaderMap, body: Body) -> Told {
+async fn put(
+    app: &App,
+    caller: &Caller,
+    level: Level,
+    headers: &HeaderMap,
+    body: Body,
+) -> ScheduleResult {
     let (text, reason) = parse::<PutRequest>(headers, body)?.read();
     let author = perhaps_because(caller, reason)?;
     let told = app.billing.schedules().put(&level, text, author).await?;
@@ -155,7 +161,7 @@ fn invoice(id: &str) -> Result<Level, ApiError> {
     get, path = "/billing/schedules/global", operation_id = "getGlobalSchedule", tag = "invoices",
     responses((status = 200, description = "The schedule in force.", body = ScheduleResponse), Finds),
 )]
-async fn get_global(State(app): State<App>) -> Told {
+async fn get_global(State(app): State<App>) -> ScheduleResult {
     get(&app, Level::Global).await
 }
 
@@ -170,7 +176,7 @@ async fn put_global(
     caller: Caller,
     headers: HeaderMap,
     body: Body,
-) -> Told {
+) -> ScheduleResult {
     put(&app, &caller, Level::Global, &headers, body).await
 }
 
@@ -194,7 +200,7 @@ async fn delete_global(
     params(("id" = String, Path, description = "The customer's id.", example = "c_1")),
     responses((status = 200, description = "The schedule in force.", body = ScheduleResponse), Finds),
 )]
-async fn get_customer(State(app): State<App>, Path(id): Path<String>) -> Told {
+async fn get_customer(State(app): State<App>, Path(id): Path<String>) -> ScheduleResult {
     get(&app, customer(&id)?).await
 }
 
@@ -211,7 +217,7 @@ async fn put_customer(
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Told {
+) -> ScheduleResult {
     put(&app, &caller, customer(&id)?, &headers, body).await
 }
 
@@ -238,7 +244,7 @@ async fn delete_customer(
     params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
     responses((status = 200, description = "The schedule in force.", body = ScheduleResponse), Finds),
 )]
-async fn get_invoice(State(app): State<App>, Path(id): Path<String>) -> Told {
+async fn get_invoice(State(app): State<App>, Path(id): Path<String>) -> ScheduleResult {
     get(&app, invoice(&id)?).await
 }
 
@@ -256,7 +262,7 @@ async fn put_invoice(
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Told {
+) -> ScheduleResult {
     put(&app, &caller, invoice(&id)?, &headers, body).await
 }
 
@@ -283,7 +289,7 @@ async fn delete_invoice(
     request_body = ScheduleBody,
     responses((status = 200, description = "The next five times.", body = ScheduleResponse), Takes),
 )]
-async fn preview(State(app): State<App>, headers: HeaderMap, body: Body) -> Told {
+async fn preview(State(app): State<App>, headers: HeaderMap, body: Body) -> ScheduleResult {
     let body: ScheduleBody = parse(&headers, body)?;
     let text = ScheduleText {
         cron: body.cron,

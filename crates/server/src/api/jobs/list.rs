@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use tollgate_core::ports::{Bookmark, Counted, Page, ResultsWanted};
+use tollgate_core::ports::{Counted, Page, PageToken, ResultsWanted};
 use utoipa::{IntoParams, ToSchema};
 
 use super::views::{JobResponse, ResultResponse};
@@ -15,7 +15,7 @@ use crate::api::contract::refusals::{Finds, Reads};
 use crate::api::contract::words;
 use crate::api::request::extract::{Path, Query};
 use crate::api::request::page;
-use crate::api::request::page::{Asked, NewestFirst};
+use crate::api::request::page::{NewestFirst, PageRequest};
 use crate::door::auth::Caller;
 
 /// Jobs, newest first.
@@ -88,7 +88,7 @@ pub(super) async fn list(
         })
         .into_response());
     };
-    let page = move |asked: Asked| {
+    let page = move |asked: PageRequest| {
         let (app, caller) = (app.clone(), caller.clone());
         async move {
             let page = app.jobs(&caller, &asked).await?;
@@ -190,8 +190,8 @@ impl App {
     async fn jobs(
         &self,
         caller: &Caller,
-        asked: &Asked,
-    ) -> Result<Page<JobResponse, Bookmark>, ApiError> {
+        asked: &PageRequest,
+    ) -> Result<Page<JobResponse, PageToken>, ApiError> {
         let page = self.store.jobs(asked.from.clone(), asked.limit).await?;
         let now = self.store.now().await?;
         Ok(page.map(|job| JobResponse::new(job, caller, now)))

@@ -1,4 +1,5 @@
-//! `/admin/jobs`: acts on many items. First a preview, then the same request with its digest.
+//! `/admin/jobs`: acts on many items. First a preview, then the same request with its digest. `request.rs` reads what is asked
+//! for, `views.rs` and `list.rs` show jobs.
 
 mod list;
 pub(crate) mod request;

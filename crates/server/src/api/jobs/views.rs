@@ -53,7 +53,7 @@ impl From<JobView> for PreviewResponse {
             digest: job.digest,
             act: job.act.as_str(),
             count,
-            amounts: told(&amounts),
+            amounts: decimal_amounts(&amounts),
             first: first.into_iter().map(ItemResponse::from).collect(),
             excluded: excluded.into_iter().map(ExcludedResponse::from).collect(),
             expires_at: job.previewed_at + PREVIEW_LASTS,
@@ -61,7 +61,7 @@ impl From<JobView> for PreviewResponse {
     }
 }
 
-fn told(amounts: &BTreeMap<String, i64>) -> BTreeMap<String, String> {
+fn decimal_amounts(amounts: &BTreeMap<String, i64>) -> BTreeMap<String, String> {
     let one = |(code, minor): (&String, &i64)| (code.clone(), decimal(code, *minor));
     amounts.iter().map(one).collect()
 }
@@ -198,7 +198,7 @@ impl JobResponse {
             filter: filter(&job.filter_json, caller),
             execute_at: job.requested,
             count: job.summary.count,
-            amounts: told(&job.summary.amounts),
+            amounts: decimal_amounts(&job.summary.amounts),
             left: job.summary.count.saturating_sub(looked_at),
             rate: rate(looked_at, lasts.map_or(0.0, |it| it.as_secs_f64())),
             job_id: job.id,

@@ -18,7 +18,7 @@ use utoipa_axum::routes;
 
 use super::forecast::{self, EnoughResponse};
 use super::rate_limit::ChangeRequest;
-use super::shift::ShiftResponse;
+use super::replan_effect::ReplanEffectResponse;
 use crate::api::App;
 use crate::api::answer::codes::Code;
 use crate::api::answer::error::ApiError;
@@ -103,7 +103,7 @@ struct AdjustResponse {
     /// The forecast before the adjustment, as one sentence.
     verdict: String,
     /// The items that would move, or moved.
-    effect: ShiftResponse,
+    effect: ReplanEffectResponse,
     /// The forecast after the adjustment, as one sentence.
     verdict_after: String,
     /// Why `confirm` is required to apply it; otherwise null.
@@ -157,7 +157,7 @@ async fn adjust(
         .planner
         .adjust(&lane.name, lane.version, change, way, author)
         .await?;
-    let Some((adjusted, shift)) = done else {
+    let Some((adjusted, effect)) = done else {
         return Err(stale(CHANGED));
     };
     app.forecaster.forget();
@@ -165,7 +165,7 @@ async fn adjust(
     Ok(Json(AdjustResponse {
         applied: true,
         version: adjusted.version,
-        effect: shift.into(),
+        effect: effect.into(),
         strands: None,
         digest: None,
         expires_at: None,

@@ -1,4 +1,4 @@
-//! `POST /admin/rate-limit/forecast`: when an imagined feed would run, and what the real queue would
+//! `POST /admin/rate-limit/forecast`: when an imagined load would run, and what the real queue would
 //! do under another limit, pause or calendar. Nothing is written.
 
 use axum::Json;
@@ -10,14 +10,14 @@ use tollgate_core::forecast::Enough;
 use tollgate_core::lane::{Lane, LaneChange, Pause};
 use tollgate_core::lane_in_force::{LaneInForce, no_such_lane};
 use tollgate_core::{SignedDuration, Timestamp};
-use tollgate_dispatch::{Feed, LaneForecast};
+use tollgate_dispatch::{ImaginedLoad, LaneForecast};
 use tollgate_domains::payments;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::rate_limit::ChangeRequest;
-use super::shift::ShiftResponse;
+use super::replan_effect::ReplanEffectResponse;
 use crate::api::App;
 use crate::api::answer::error::ApiError;
 use crate::api::contract::refusals::Takes;
@@ -68,7 +68,7 @@ pub(super) struct Response {
     /// Forecast for the real queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    pub(super) queue: Option<ShiftResponse>,
+    pub(super) queue: Option<ReplanEffectResponse>,
     /// What keeps items that would be late from running earlier: `plan` or `hardLimit`; null if none would be late.
     #[schema(schema_with = words::binds)]
     pub(super) binds: Option<&'static str>,
@@ -145,12 +145,12 @@ async fn forecast(
             return Err(wrong("count", what));
         }
         Some(count) => {
-            let feed = Feed {
+            let load = ImaginedLoad {
                 count,
                 at: request.execute_at,
                 deadline: request.deadline,
             };
-            of_feed(&app, &imagined, feed, now).await?
+            of_load(&app, &imagined, load, now).await?
         }
         None => of_queue(&app, &imagined, now).await?,
     };
@@ -158,46 +158,46 @@ async fn forecast(
 }
 
 /// What items that do not exist yet would do.
-async fn of_feed(
+async fn of_load(
     app: &App,
     imagined: &LaneForecast,
-    feed: Feed,
+    load: ImaginedLoad,
     now: Timestamp,
 ) -> Result<Response, ApiError> {
     let lane = &imagined.lane;
-    let (outlook, _) = app.planner.forecast(lane, feed).await?;
+    let (forecast, _) = app.planner.forecast(lane, load).await?;
     // Slots are where the plan has room; the gate may be behind, closed, or not open again at all.
-    let last = outlook.last.unwrap_or(now);
+    let last = forecast.last.unwrap_or(now);
     let foreseen = imagined.ready(&payments::item_type(), last, None);
     let (finish, provisional) = match foreseen.sent {
         Ok(sent) => (Some(sent), None),
         Err(untold) => (None, Some(Provisional::from(&untold))),
     };
     let behind = finish.map_or(SignedDuration::ZERO, |sent| sent.duration_since(last));
-    let deadline = feed
+    let deadline = load
         .deadline
         .map(|deadline| deadline - behind - imagined.table.way);
-    let (outlook, enough) = app
+    let (forecast, enough) = app
         .planner
-        .forecast(lane, Feed { deadline, ..feed })
+        .forecast(lane, ImaginedLoad { deadline, ..load })
         .await?;
-    let told = Told {
-        count: outlook.count,
-        with_deadline: feed.deadline.map_or(0, |_| outlook.count),
-        missed: outlook.missed,
-        finish: outlook.last.map(|slot| finish.unwrap_or(slot)),
-        never: outlook.never,
+    let told = Answer {
+        count: forecast.count,
+        with_deadline: load.deadline.map_or(0, |_| forecast.count),
+        missed: forecast.missed,
+        finish: forecast.last.map(|slot| finish.unwrap_or(slot)),
+        never: forecast.never,
         enough,
     };
     Ok(Response {
         now,
         verdict: told.verdict(lane, app.planner.margin(), provisional.as_ref()),
         feed: Some(FeedResponse {
-            count: outlook.count,
-            first: outlook.first.filter(|_| provisional.is_none()),
+            count: forecast.count,
+            first: forecast.first.filter(|_| provisional.is_none()),
             finish: told.finish.filter(|_| provisional.is_none()),
-            missed: outlook.missed,
-            never: outlook.never,
+            missed: forecast.missed,
+            never: forecast.never,
         }),
         queue: None,
         binds: told.binds(lane, app.planner.margin()),
@@ -213,18 +213,18 @@ pub(super) async fn of_queue(
     now: Timestamp,
 ) -> Result<Response, ApiError> {
     let (lane, way) = (&imagined.lane, imagined.table.way);
-    let shift = app.planner.preview(lane, way).await?;
+    let effect = app.planner.preview(lane, way).await?;
     let provisional = imagined.drained.as_ref().err().map(Provisional::from);
-    let enough = match shift.missed_after {
+    let enough = match effect.missed_after {
         0 => None,
         _ => app.planner.enough(lane, way).await?,
     };
-    let told = Told {
-        count: shift.waiting,
-        with_deadline: shift.with_deadline,
-        missed: shift.missed_after,
-        finish: shift.finish_after,
-        never: shift.never,
+    let told = Answer {
+        count: effect.waiting,
+        with_deadline: effect.with_deadline,
+        missed: effect.missed_after,
+        finish: effect.finish_after,
+        never: effect.never,
         enough,
     };
     Ok(Response {
@@ -232,14 +232,14 @@ pub(super) async fn of_queue(
         verdict: told.verdict(lane, app.planner.margin(), provisional.as_ref()),
         feed: None,
         binds: told.binds(lane, app.planner.margin()),
-        queue: Some(shift.into()),
+        queue: Some(effect.into()),
         enough: enough.map(EnoughResponse::from),
         provisional,
     })
 }
 
 /// What there is to say about items.
-struct Told {
+struct Answer {
     count: u64,
     with_deadline: u64,
     missed: u64,
@@ -248,7 +248,7 @@ struct Told {
     enough: Option<Enough>,
 }
 
-impl Told {
+impl Answer {
     /// What keeps items from running earlier: the plan, or the hard limit.
     fn binds(&self, lane: &LaneInForce, margin: Decimal) -> Option<&'static str> {
         let lane = &lane.lane;

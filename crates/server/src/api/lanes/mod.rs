@@ -1,4 +1,5 @@
-//! What operators do with a lane: pause, resume, replan, reconcile; and its history.
+//! Lanes: pause, resume, replan, reconcile and history are here; beside them limit and plan (`rate_limit.rs`), `adjust`,
+//! forecasts, refusal storms, the certificate, and what lanes do right now.
 
 mod adjust;
 mod certificate;
@@ -6,7 +7,7 @@ mod forecast;
 mod now;
 mod picture;
 mod rate_limit;
-mod shift;
+mod replan_effect;
 mod storms;
 
 use axum::Json;
@@ -30,7 +31,7 @@ use crate::api::request::body::{Body, author, parse, wrong};
 use crate::api::request::extract::Path;
 use crate::door::auth::Caller;
 use rate_limit::ConfigResponse;
-use shift::ShiftResponse;
+use replan_effect::ReplanEffectResponse;
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -160,7 +161,7 @@ struct ReplanResponse {
     lane: LaneName,
     preview: bool,
     #[serde(flatten)]
-    shift: ShiftResponse,
+    shift: ReplanEffectResponse,
 }
 
 /// Assigns new slots to all waiting items of a lane, or previews the effect.
@@ -181,19 +182,19 @@ async fn replan(
     let lane = app.lane_named(Some(lane)).await?;
     let foreseen = app.forecaster.lane_as_in(&lane).await?;
     let way = foreseen.map_or(LEAST_WAY, |foreseen| foreseen.table.way);
-    let shift = if request.preview {
+    let effect = if request.preview {
         app.planner.preview(&lane, way).await?
     } else {
         let author = author(&caller, request.reason)?;
-        let shift = app.planner.replan(&lane.name, way, author).await?;
+        let effect = app.planner.replan(&lane.name, way, author).await?;
         app.acted(caller.name(), "lane replanned", lane.name.as_str());
         app.forecaster.forget();
-        shift
+        effect
     };
     Ok(Json(ReplanResponse {
         lane: lane.name,
         preview: request.preview,
-        shift: shift.into(),
+        shift: effect.into(),
     }))
 }
 

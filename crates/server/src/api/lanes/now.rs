@@ -16,7 +16,7 @@ use crate::api::answer::error::ApiError;
 use crate::api::contract::refusals::Reads;
 use crate::api::in_doubt::list::RiskResponse;
 use crate::api::items::foreseen::Provisional;
-use crate::pulse::{HISTORY, LanePulse};
+use crate::lane_activity::{HISTORY, LaneActivity};
 
 /// Activity of all lanes. At most one second old.
 #[derive(Debug, Serialize, ToSchema)]
@@ -74,26 +74,26 @@ struct SecondResponse {
 }
 
 impl LaneResponse {
-    fn new(pulse: &LanePulse, now: Timestamp, margin: Decimal) -> Self {
-        let (lane, forecast) = (&pulse.lane.lane, &pulse.forecast);
+    fn new(activity: &LaneActivity, now: Timestamp, margin: Decimal) -> Self {
+        let (lane, forecast) = (&activity.lane.lane, &activity.forecast);
         let planned = Decimal::from(lane.max_per_window) / Decimal::from(lane.window_size_secs);
         let second = |(at, sends): &(Timestamp, u32)| SecondResponse {
             at: *at,
             sends: *sends,
         };
         Self {
-            lane: ConfigResponse::new(pulse.lane.clone(), now, margin),
+            lane: ConfigResponse::new(activity.lane.clone(), now, margin),
             planned_per_second: planned.min(lane.max_per_second).round_dp(3),
             waiting: forecast.waiting,
             overdue: forecast.overdue,
-            late: pulse.late.count,
-            untold: pulse.late.untold,
-            with_deadline: pulse.late.with_deadline,
+            late: activity.late.count,
+            untold: activity.late.untold,
+            with_deadline: activity.late.with_deadline,
             drained_at: forecast.drained.as_ref().ok().copied().flatten(),
             provisional: forecast.drained.as_ref().err().map(Provisional::from),
             slot_to_turn_ms: u64::try_from(forecast.table.way.as_millis()).unwrap_or(u64::MAX),
-            worst_second: pulse.worst_second,
-            seconds: pulse.seconds.iter().map(second).collect(),
+            worst_second: activity.worst_second,
+            seconds: activity.seconds.iter().map(second).collect(),
         }
     }
 }
@@ -105,17 +105,17 @@ impl LaneResponse {
     responses((status = 200, description = "All lanes, by name.", body = NowResponse), Reads),
 )]
 async fn now(State(app): State<App>) -> Result<Json<NowResponse>, ApiError> {
-    let beat = app.pulse.now().await?;
-    let (lanes, margin) = (beat.lanes.iter(), app.planner.margin());
+    let sample = app.activity.now().await?;
+    let (lanes, margin) = (sample.lanes.iter(), app.planner.margin());
     let told = |risks: &[AtRisk]| risks.iter().cloned().map(RiskResponse::from).collect();
     Ok(Json(NowResponse {
-        now: beat.now,
-        since: beat.now - HISTORY,
+        now: sample.now,
+        since: sample.now - HISTORY,
         lanes: lanes
-            .map(|pulse| LaneResponse::new(pulse, beat.now, margin))
+            .map(|activity| LaneResponse::new(activity, sample.now, margin))
             .collect(),
-        payments_in_doubt: told(&beat.doubt.payments),
-        invoices_in_doubt: told(&beat.doubt.invoices),
+        payments_in_doubt: told(&sample.doubt.payments),
+        invoices_in_doubt: told(&sample.doubt.invoices),
     }))
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::id::{CalendarName, LaneName, check_item_id};
 use tollgate_core::lane::{LaneChange, Pause, Spread};
-use tollgate_core::lane_in_force::{LaneInForce, Standing};
+use tollgate_core::lane_in_force::{LaneInForce, LaneState};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -148,9 +148,9 @@ impl From<Pause> for PauseResponse {
 impl ConfigResponse {
     pub(super) fn new(lane: LaneInForce, now: Timestamp, margin: Decimal) -> Self {
         let capacity = lane.lane.capacity(margin);
-        let (open, closed_because, opens_at) = match lane.standing(now) {
-            Standing::Open { .. } => (true, None, None),
-            Standing::Closed { why, until } => (false, Some(why), until),
+        let (open, closed_because, opens_at) = match lane.state(now) {
+            LaneState::Open { .. } => (true, None, None),
+            LaneState::Closed { why, until } => (false, Some(why), until),
         };
         let pause = lane.pause();
         Self {

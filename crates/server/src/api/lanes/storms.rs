@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::id::{ItemId, LaneName, StormId};
 use tollgate_core::money::Money;
-use tollgate_core::ports::{Author, Intervened, RefusedItem, Storm};
+use tollgate_core::ports::{ActionResult, Author, RefusedItem, Storm};
 use tollgate_domains::payments;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -166,7 +166,7 @@ async fn reopen_all(
     storm: StormId,
     author: Option<Author>,
 ) -> Result<ReopenResponse, ApiError> {
-    let mut found = Found::default();
+    let mut found = StormPayments::default();
     let mut after = None;
     let complete = loop {
         let page = app
@@ -182,7 +182,7 @@ async fn reopen_all(
             break after.is_none();
         }
     };
-    Ok(found.told(storm, author.is_none(), complete))
+    Ok(found.response(storm, author.is_none(), complete))
 }
 
 /// Why it stays rejected; without an author nothing is changed.
@@ -205,14 +205,14 @@ async fn reopen_one(
         .reopen(&item, payments::reopened(), now, author.clone())
         .await?;
     Ok(match done {
-        Intervened::Yes => None,
-        Intervened::NoSuchItem => Some("it is gone".to_owned()),
-        Intervened::Refused(why) => Some(why),
+        ActionResult::Yes => None,
+        ActionResult::NoSuchItem => Some("it is gone".to_owned()),
+        ActionResult::Refused(why) => Some(why),
     })
 }
 
 #[derive(Debug, Default)]
-struct Found {
+struct StormPayments {
     looked_at: usize,
     reopened: u64,
     sums: BTreeMap<&'static str, Money>,
@@ -220,7 +220,7 @@ struct Found {
     kept_because: BTreeMap<String, String>,
 }
 
-impl Found {
+impl StormPayments {
     fn add(&mut self, refused: &RefusedItem, kept: Option<String>) {
         self.looked_at += 1;
         let Some(why) = kept else {
@@ -237,7 +237,7 @@ impl Found {
         }
     }
 
-    fn told(self, storm: StormId, preview: bool, complete: bool) -> ReopenResponse {
+    fn response(self, storm: StormId, preview: bool, complete: bool) -> ReopenResponse {
         let amounts = self.sums.iter().map(|(code, sum)| (*code, sum.decimal()));
         ReopenResponse {
             storm: storm.0,

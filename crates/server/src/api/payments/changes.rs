@@ -7,14 +7,14 @@ use axum::http::HeaderMap;
 use serde::Deserialize;
 use tollgate_core::Timestamp;
 use tollgate_core::id::Item;
-use tollgate_core::ports::{Author, Intervened, StoreResult};
+use tollgate_core::ports::{ActionResult, Author, StoreResult};
 use tollgate_domains::archived::{archived, cannot_act};
 use tollgate_domains::payments;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{PaymentResponse, no_payment, payment_id, told};
+use super::{PaymentResponse, no_payment, payment_id, shown};
 use crate::api::App;
 use crate::api::answer::codes::Code;
 use crate::api::answer::error::ApiError;
@@ -55,14 +55,14 @@ async fn cancel(
 }
 
 /// Whether it is planned or not. It may be planned between the two questions, but only once.
-async fn withdraw(app: &App, item: &Item, author: Author) -> StoreResult<Intervened> {
+async fn withdraw(app: &App, item: &Item, author: Author) -> StoreResult<ActionResult> {
     let status = payments::cancelled;
     let done = app.store.cancel(item, status(), author.clone()).await?;
-    if done != Intervened::NoSuchItem {
+    if done != ActionResult::NoSuchItem {
         return Ok(done);
     }
     let done = app.store.withdraw(item, author.clone()).await?;
-    if done != Intervened::NoSuchItem {
+    if done != ActionResult::NoSuchItem {
         return Ok(done);
     }
     app.store.cancel(item, status(), author).await
@@ -135,13 +135,18 @@ async fn reschedule(
 }
 
 /// Whether it is planned or not. It may be planned between the two questions, but only once.
-async fn move_to(app: &App, item: &Item, to: Timestamp, author: Author) -> StoreResult<Intervened> {
+async fn move_to(
+    app: &App,
+    item: &Item,
+    to: Timestamp,
+    author: Author,
+) -> StoreResult<ActionResult> {
     let done = app.store.reschedule(item, to, author.clone()).await?;
-    if done != Intervened::NoSuchItem {
+    if done != ActionResult::NoSuchItem {
         return Ok(done);
     }
     let done = app.store.move_request(item, to, author.clone()).await?;
-    if done != Intervened::NoSuchItem {
+    if done != ActionResult::NoSuchItem {
         return Ok(done);
     }
     app.store.reschedule(item, to, author).await
@@ -169,8 +174,8 @@ async fn reopen(
     let view = view.ok_or_else(|| no_payment(&id))?;
     let done = match payments::refuses_reopen(&view) {
         // The store says no such item, and the answer why.
-        _ if view.archived.is_some() => Intervened::NoSuchItem,
-        Some(why) => Intervened::Refused(why),
+        _ if view.archived.is_some() => ActionResult::NoSuchItem,
+        Some(why) => ActionResult::Refused(why),
         None => {
             let now = app.store.now().await?;
             app.store
@@ -187,14 +192,14 @@ async fn answer(
     caller: &Caller,
     id: &str,
     verb: &'static str,
-    done: Intervened,
+    done: ActionResult,
 ) -> Result<Json<PaymentResponse>, ApiError> {
     match done {
-        Intervened::Yes => {
+        ActionResult::Yes => {
             app.acted(caller.name(), verb, id);
-            told(app, caller, id).await
+            shown(app, caller, id).await
         }
-        Intervened::NoSuchItem => {
+        ActionResult::NoSuchItem => {
             let request = app.store.request(&payments::item(&payment_id(id)?)).await?;
             let known = archived(&*app.store, &payments::item(&payment_id(id)?), "").await?;
             if let Some(known) = known {
@@ -209,7 +214,7 @@ async fn answer(
                 }
             })
         }
-        Intervened::Refused(why) => Err(ApiError::conflict(format!(
+        ActionResult::Refused(why) => Err(ApiError::conflict(format!(
             "payment {id} cannot be {verb}: {why}"
         ))),
     }

@@ -12,7 +12,7 @@ use tollgate_core::id::{BulkId, ItemId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::job::JobFilter;
 use tollgate_core::ports::{
-    Bookmark, ListKey, RecordLine, RecordsWanted, RequestState, RequestView, RequestsWanted,
+    ListKey, PageToken, RecordLine, RecordsWanted, RequestState, RequestView, RequestsWanted,
 };
 use tollgate_dispatch::{LaneForecast, foresee_line};
 use tollgate_domains::payments::{self, PaymentStatus};
@@ -79,10 +79,10 @@ pub(crate) struct ListQuery {
     #[param(schema_with = words::list_order)]
     order: Option<String>,
     /// Page token: the `next` of a page.
-    #[param(schema_with = words::page_token)]
+    #[param(schema_with = words::page_token_or_id)]
     after: Option<String>,
     /// Page token: the `previous` of a page. Not with `order=id`.
-    #[param(schema_with = words::page_token)]
+    #[param(schema_with = words::page_token_or_id)]
     before: Option<String>,
     /// Default: 100.
     #[param(minimum = 1, maximum = 1000)]
@@ -298,7 +298,7 @@ impl ListQuery {
             (None, Some(before)) => ("before", before, true),
         };
         let what = "must be a page token of the same list, unchanged";
-        let key = Bookmark::parse(token).and_then(|it| ListKey::at_bookmark(&it));
+        let key = PageToken::parse(token).and_then(|it| ListKey::at_page_token(&it));
         let key = key.ok_or_else(|| wrong(field, what))?;
         Ok(Some(Place { key, newer }))
     }

@@ -1,4 +1,5 @@
-//! `POST /payments` and `GET /payments/{id}`.
+//! Payments: `POST /payments` and `GET /payments/{id}` are here; beside them the list and how a page of it is found, what
+//! people change about a payment, and exports.
 
 pub(crate) mod body;
 pub(crate) mod changes;
@@ -353,7 +354,7 @@ async fn show(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<PaymentResponse>, ApiError> {
-    told(&app, &caller, &id).await
+    shown(&app, &caller, &id).await
 }
 
 /// An id that a payment can have; another is no payment's.
@@ -367,7 +368,7 @@ pub(super) fn no_payment(id: &str) -> ApiError {
 }
 
 /// Everything there is to say to this caller about a payment now.
-pub(super) async fn told(
+pub(super) async fn shown(
     app: &App,
     caller: &Caller,
     id: &str,

@@ -84,7 +84,7 @@ impl App {
                 came_from.and_then(|from| first.or(Some(from))),
             )
         };
-        let told = |key: ListKey| key.bookmark().to_string();
+        let told = |key: ListKey| key.page_token().to_string();
         Ok(ListResponse {
             payments: found.into_iter().map(|(_, line)| line).collect(),
             order: NEWEST,

@@ -181,7 +181,7 @@ pub(crate) async fn admit(
 
 /// A caller whom the console has asked for already; it cannot come from outside.
 #[derive(Clone)]
-pub(crate) struct Vouched(pub(crate) Caller);
+pub(crate) struct SessionCaller(pub(crate) Caller);
 
 /// Who has shown a token has one of the callers' places.
 fn seated(caller: Caller, needs: Needs, request: &Request) -> Result<Caller, Refusal> {
@@ -200,8 +200,8 @@ fn judge(tokens: &Tokens, request: &Request) -> Result<(Caller, Needs), Refusal>
         return Ok((Caller::Local, Nothing));
     }
     // Whoever may not come in does not learn what is here.
-    let caller = match request.extensions().get::<Vouched>() {
-        Some(Vouched(caller)) => caller.clone(),
+    let caller = match request.extensions().get::<SessionCaller>() {
+        Some(SessionCaller(caller)) => caller.clone(),
         None => authenticate(tokens, request.method(), request.headers())?,
     };
     match needs {

@@ -1,7 +1,7 @@
 //! How much a page shows, where it begins, and how long its list is.
 
 use serde::Deserialize;
-use tollgate_core::ports::{Bookmark, Counted, MOST_SORTED, PageFrom};
+use tollgate_core::ports::{Counted, MOST_SORTED, PageFrom, PageToken};
 use utoipa::IntoParams;
 
 use super::body::wrong;
@@ -19,10 +19,10 @@ const MOST: u32 = 1000;
 #[into_params(parameter_in = Query)]
 pub(crate) struct NewestFirst {
     /// Page token: the `next` of a page.
-    #[param(schema_with = words::bookmark)]
+    #[param(schema_with = words::page_token)]
     after: Option<String>,
     /// Page token: the `previous` of a page.
-    #[param(schema_with = words::bookmark)]
+    #[param(schema_with = words::page_token)]
     before: Option<String>,
     /// Default: 100.
     #[param(minimum = 1, maximum = 1000)]
@@ -33,8 +33,8 @@ pub(crate) struct NewestFirst {
 }
 
 impl NewestFirst {
-    pub(crate) fn read(&self) -> Result<Asked, ApiError> {
-        Asked::read(
+    pub(crate) fn read(&self) -> Result<PageRequest, ApiError> {
+        PageRequest::read(
             self.after.as_deref(),
             self.before.as_deref(),
             self.limit,
@@ -45,14 +45,14 @@ impl NewestFirst {
 
 /// Which page of a list by rank, or all of it.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
-    pub(crate) from: PageFrom<Bookmark>,
+pub(crate) struct PageRequest {
+    pub(crate) from: PageFrom<PageToken>,
     pub(crate) limit: u32,
     /// None is a page of JSON.
     pub(crate) format: Option<Format>,
 }
 
-impl Asked {
+impl PageRequest {
     pub(crate) fn read(
         after: Option<&str>,
         before: Option<&str>,
@@ -62,14 +62,14 @@ impl Asked {
         let format = Format::parse(format)?;
         let most = limit(most)?;
         Ok(Self {
-            from: page_from(after, before, bookmark)?,
+            from: page_from(after, before, page_token)?,
             limit: if format.is_some() { ROWS_AT_ONCE } else { most },
             format,
         })
     }
 
     /// The next part of a file.
-    pub(crate) fn on(&self, next: Option<Bookmark>) -> Option<Self> {
+    pub(crate) fn on(&self, next: Option<PageToken>) -> Option<Self> {
         let from = PageFrom::After(next?);
         Some(Self {
             from,
@@ -102,9 +102,9 @@ pub(crate) fn limit(asked: Option<u32>) -> Result<u32, ApiError> {
 }
 
 /// Where a page begins that is not in the order of ids.
-pub(crate) fn bookmark(field: &str, token: &str) -> Result<Bookmark, ApiError> {
+pub(crate) fn page_token(field: &str, token: &str) -> Result<PageToken, ApiError> {
     let what = "must be a page token of the same list, unchanged";
-    Bookmark::parse(token).ok_or_else(|| wrong(field, what))
+    PageToken::parse(token).ok_or_else(|| wrong(field, what))
 }
 
 /// How long a list is, as an answer says it.
@@ -151,8 +151,8 @@ mod tests {
 
     #[test]
     fn a_page_lies_behind_a_place_or_before_it() {
-        let asked = |after, before| Asked::read(after, before, None, None);
-        let place = || Bookmark::new(7, "a");
+        let asked = |after, before| PageRequest::read(after, before, None, None);
+        let place = || PageToken::new(7, "a");
         assert_eq!(asked(None, None).unwrap().from, PageFrom::Start);
         let after = asked(Some("7.a"), None).unwrap().from;
         assert_eq!(after, PageFrom::After(place()));

@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn told(schema: &str, body: &Value, expected: &[&str]) {
+    fn finds(schema: &str, body: &Value, expected: &[&str]) {
         let flaws = flaws(schema, body);
         let flaws: Vec<String> = flaws.iter().map(|(k, v)| format!("{k}: {v}")).collect();
         assert_eq!(flaws, expected, "{body}");
@@ -252,7 +252,7 @@ mod tests {
             "maxPerWindow": "5", "windowSizeSecs": 1.5, "maxPerSecond": true, "spread": "wide",
             "calendar": 7, "confirm": null, "reason": "", "colour": 1,
         });
-        told(
+        finds(
             "LaneChange",
             &lane,
             &[
@@ -269,7 +269,7 @@ mod tests {
         );
         let pause = json!({"from": "tomorrow", "until": 3, "reason": "x".repeat(501)});
         let time = "must be a time such as \"2026-11-16T16:00:00-07:00\"";
-        told(
+        finds(
             "PauseRequest",
             &pause,
             &[
@@ -286,7 +286,7 @@ mod tests {
             "zone": "UTC", "weekly": {"monday": "9-12", "tuesday": [7]}, "holidays": {"2026-12-25": 1},
             "blackouts": [{"from": "2026-11-16T16:00:00Z"}, 7],
         });
-        told(
+        finds(
             "CalendarChange",
             &calendar,
             &[
@@ -298,7 +298,7 @@ mod tests {
             ],
         );
         let forecast = json!({"count": 0, "change": {"maxPerWindow": -1, "pauseUntil": {}}});
-        told(
+        finds(
             "ForecastRequest",
             &forecast,
             &[
@@ -308,7 +308,7 @@ mod tests {
             ],
         );
         for body in [json!([]), json!("x"), json!(null)] {
-            told("Because", &body, &["body: must be a JSON object"]);
+            finds("Because", &body, &["body: must be a JSON object"]);
         }
     }
 
@@ -318,9 +318,9 @@ mod tests {
             "configName": "default", "maxPerWindow": 100, "maxPerSecond": 2.5, "spread": null,
             "calendar": null, "reason": null,
         });
-        told("LaneChange", &lane, &[]);
+        finds("LaneChange", &lane, &[]);
         // A wrong payment is part of the answer.
-        told(
+        finds(
             "RulesTrial",
             &json!({"payments": [7], "waiting": null}),
             &[],

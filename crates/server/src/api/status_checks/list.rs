@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::id::FlowId;
-use tollgate_core::ports::{Bookmark, CheckLine, Counted, Page};
+use tollgate_core::ports::{CheckLine, Counted, Page, PageToken};
 use tollgate_domains::status_checks::GatewayProgress;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -19,7 +19,7 @@ use crate::api::answer::export::{List, rows};
 use crate::api::contract::refusals::{Finds, Reads};
 use crate::api::contract::words;
 use crate::api::request::extract::{Path, Query};
-use crate::api::request::page::{self, Asked, NewestFirst};
+use crate::api::request::page::{self, NewestFirst, PageRequest};
 
 /// Status checks, newest first.
 #[derive(Debug, Serialize, ToSchema)]
@@ -117,7 +117,7 @@ async fn list(
         })
         .into_response());
     };
-    let page = move |asked: Asked| {
+    let page = move |asked: PageRequest| {
         let app = app.clone();
         async move {
             let page = app.checks(&asked).await?;
@@ -128,7 +128,7 @@ async fn list(
 }
 
 impl App {
-    async fn checks(&self, asked: &Asked) -> Result<Page<LineResponse, Bookmark>, ApiError> {
+    async fn checks(&self, asked: &PageRequest) -> Result<Page<LineResponse, PageToken>, ApiError> {
         let page = self.store.checks(asked.from.clone(), asked.limit).await?;
         Ok(page.map(LineResponse::from))
     }

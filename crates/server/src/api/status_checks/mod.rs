@@ -1,4 +1,4 @@
-//! `POST /payments/check-status` and what became of it, as the contract writes them.
+//! Status checks: `POST /payments/check-status` and the state of one, as the contract writes them; `list.rs` lists them.
 
 pub(crate) mod list;
 

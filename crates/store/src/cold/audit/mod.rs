@@ -1,4 +1,4 @@
-//! The audit log: where the cold half writes it.
+//! The audit log: where the cold half writes it, and how people read it (`log.rs`).
 
 pub(crate) mod log;
 

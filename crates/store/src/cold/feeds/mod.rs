@@ -1,4 +1,5 @@
-//! Feeds: who holds which partition, and where it stands. A position moves with the records that it counts.
+//! Feeds: who holds which partition, and its position, which moves with the records that it counts. `views.rs` is what people
+//! read.
 
 mod views;
 

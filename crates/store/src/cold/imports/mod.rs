@@ -1,4 +1,5 @@
-//! Bulks: uploads, their chunks as the work list, and how a chunk's end is counted once.
+//! Imports (bulks): uploads, their chunks as the work list, and how a chunk's end is counted once. `views.rs` and `since.rs` are
+//! what people read, `packing.rs` how the text of a chunk is kept.
 
 pub(crate) mod packing;
 mod since;
@@ -10,8 +11,8 @@ use async_trait::async_trait;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{BulkId, ItemType};
 use tollgate_core::ports::{
-    Bookmark, BulkLine, BulkOrigin, BulkSince, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId,
-    ChunkToDo, ChunksBefore, Closed, KnownBulk, LineError, NewChunk, Page, PageFrom, RETRIES,
+    BulkLine, BulkOrigin, BulkSince, BulkSum, BulkView, Bulks, ChunkEnd, ChunkId, ChunkToDo,
+    ChunksBefore, Closed, KnownBulk, LineError, NewChunk, Page, PageFrom, PageToken, RETRIES,
     StoreError, StoreResult,
 };
 
@@ -166,9 +167,9 @@ impl<D: Database> Bulks for StoreOn<D> {
     async fn bulks(
         &self,
         item_type: &ItemType,
-        from: PageFrom<Bookmark>,
+        from: PageFrom<PageToken>,
         limit: u32,
-    ) -> StoreResult<Page<BulkLine, Bookmark>> {
+    ) -> StoreResult<Page<BulkLine, PageToken>> {
         let item_type = item_type.clone();
         self.read(move |tx| async move { views::lines(&tx, &item_type, from, limit).await })
             .await

@@ -1,11 +1,11 @@
-//! Bulks as people and the feeder ask about them.
+//! Bulks as people and the import runner ask about them.
 
 use tollgate_core::Timestamp;
 use tollgate_core::id::{BulkId, ItemType};
 use tollgate_core::ports::{
-    Bookmark, BulkLine, BulkOrigin, BulkState, BulkSum, BulkView, ChunkBefore, ChunkId, ChunkToDo,
-    ChunksBefore, FailingChunk, HELD_BACK, LineError, MOST_BEFORE, Page, PageFrom, StoreResult,
-    rows_needed,
+    BulkLine, BulkOrigin, BulkState, BulkSum, BulkView, ChunkBefore, ChunkId, ChunkToDo,
+    ChunksBefore, FailingChunk, HELD_BACK, LineError, MOST_BEFORE, Page, PageFrom, PageToken,
+    StoreResult, rows_needed,
 };
 
 use crate::sql::{Row, Sql, Tx, params};
@@ -137,9 +137,9 @@ async fn failing(tx: &Tx, bulk: &BulkId) -> StoreResult<Option<FailingChunk>> {
 pub(super) async fn lines(
     tx: &Tx,
     item_type: &ItemType,
-    from: PageFrom<Bookmark>,
+    from: PageFrom<PageToken>,
     limit: u32,
-) -> StoreResult<Page<BulkLine, Bookmark>> {
+) -> StoreResult<Page<BulkLine, PageToken>> {
     const OLDER: &str = "SELECT bulk_id, state, lines, accepted, duplicate, rejected, opened_at,
                 ended_at, file_name, actor
          FROM bulk
@@ -156,7 +156,13 @@ pub(super) async fn lines(
     let wanted = params![item_type, place.rank, place.id, asked];
     let rows = tx.rows(sql, wanted).await;
     let rows = rows.iter().map(line_from).collect::<StoreResult<_>>()?;
-    Ok(Page::beside(rows, asked, limit, &from, BulkLine::bookmark))
+    Ok(Page::beside(
+        rows,
+        asked,
+        limit,
+        &from,
+        BulkLine::page_token,
+    ))
 }
 
 fn origin_from(row: &Row) -> StoreResult<BulkOrigin> {

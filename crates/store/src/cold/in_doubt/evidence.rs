@@ -1,13 +1,13 @@
 //! Evidence from elsewhere that an item in doubt was done.
 
 use tollgate_core::id::Item;
-use tollgate_core::ports::{Author, IN_DOUBT, Intervened, StoreResult};
+use tollgate_core::ports::{ActionResult, Author, IN_DOUBT, StoreResult};
 
 use super::{hold, let_go};
 use crate::cold::audit::audit_move;
 use crate::sql::{Sql, Tx, params};
 
-pub(crate) async fn note(tx: &Tx, item: &Item, evidence: &Author) -> StoreResult<Intervened> {
+pub(crate) async fn note(tx: &Tx, item: &Item, evidence: &Author) -> StoreResult<ActionResult> {
     // Without a lane: nothing was sent.
     const NOTE: Sql = Sql::each(
         "INSERT INTO attempt (item_type, item_id, run, kind, state, lane,
@@ -28,10 +28,10 @@ pub(crate) async fn note(tx: &Tx, item: &Item, evidence: &Author) -> StoreResult
     const DUE: &str = "UPDATE item_queue SET scheduled_exec_time = tg_now()
          WHERE item_type = $1 AND item_id = $2 AND queue_status = 'READY'";
     let Some(doubt) = hold(tx, item).await? else {
-        return Ok(Intervened::NoSuchItem);
+        return Ok(ActionResult::NoSuchItem);
     };
     if let Some(why) = doubt.refuses_evidence() {
-        return Ok(Intervened::Refused(why));
+        return Ok(ActionResult::Refused(why));
     }
     if let Some(too_early) = let_go(tx, item, &doubt).await {
         return Ok(too_early);
@@ -40,5 +40,5 @@ pub(crate) async fn note(tx: &Tx, item: &Item, evidence: &Author) -> StoreResult
     tx.execute(NOTE, params![kind, id, &evidence.reason]).await;
     tx.execute(DUE, params![kind, id]).await;
     audit_move(tx, item, "EVIDENCE", IN_DOUBT, IN_DOUBT, evidence).await;
-    Ok(Intervened::Yes)
+    Ok(ActionResult::Yes)
 }

@@ -1,17 +1,17 @@
-//! Items whose outcome nobody knows: the worklist, and what a person or another service knows.
+//! Items in doubt: the worklist, and what a person or another service knows about them.
 
 pub(crate) mod evidence;
 
 use async_trait::async_trait;
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::ports::{
-    AWAITED, AtRisk, Author, Bookmark, ByTime, DoubtOrder, Doubts, IN_DOUBT, Intervened,
-    ItemInDoubt, Page, PageFrom, Resolution, Resolved, StoreResult, rows_needed,
+    AWAITED, ActionResult, AtRisk, Author, ByTime, DoubtOrder, Doubts, IN_DOUBT, ItemInDoubt, Page,
+    PageFrom, PageToken, Resolution, Resolved, StoreResult, rows_needed,
 };
 
 use super::audit::audit;
 use crate::audit::Entry;
-use crate::cold::items::interventions::move_status;
+use crate::cold::items::operator_actions::move_status;
 use crate::sql::{Row, Sql, Tx, params};
 use crate::store_on::{Database, StoreOn};
 use crate::urgency::Urgency;
@@ -44,15 +44,15 @@ impl<D: Database> Doubts for StoreOn<D> {
         &self,
         item_type: &ItemType,
         order: DoubtOrder,
-        from: PageFrom<Bookmark>,
+        from: PageFrom<PageToken>,
         limit: u32,
-    ) -> StoreResult<Page<ItemId, Bookmark>> {
+    ) -> StoreResult<Page<ItemId, PageToken>> {
         let item_type = item_type.clone();
         self.read(move |tx| async move {
             let asked = rows_needed(limit, false);
             let rows = ordered(&tx, &item_type, &order, from.clone(), asked).await?;
             let page = Page::beside(rows, asked, limit, &from, Clone::clone);
-            Ok(page.map(|place: Bookmark| ItemId::new(place.id)))
+            Ok(page.map(|place: PageToken| ItemId::new(place.id)))
         })
         .await
     }
@@ -76,7 +76,7 @@ impl<D: Database> Doubts for StoreOn<D> {
         .await
     }
 
-    async fn note_done(&self, item: &Item, evidence: Author) -> StoreResult<Intervened> {
+    async fn note_done(&self, item: &Item, evidence: Author) -> StoreResult<ActionResult> {
         let item = item.clone();
         self.write(Urgency::Normal, move |tx| async move {
             evidence::note(&tx, &item, &evidence).await
@@ -89,7 +89,7 @@ impl<D: Database> Doubts for StoreOn<D> {
         item: &Item,
         resolution: Resolution,
         author: Author,
-    ) -> StoreResult<Intervened> {
+    ) -> StoreResult<ActionResult> {
         let item = item.clone();
         self.write(Urgency::Normal, move |tx| async move {
             resolve(&tx, &item, &resolution, &author).await
@@ -103,17 +103,17 @@ async fn ordered(
     tx: &Tx,
     item_type: &ItemType,
     order: &DoubtOrder,
-    from: PageFrom<Bookmark>,
+    from: PageFrom<PageToken>,
     asked: u32,
-) -> StoreResult<Vec<Bookmark>> {
+) -> StoreResult<Vec<PageToken>> {
     let rows = match order {
         DoubtOrder::ByTime(order) => {
-            let (Bookmark { rank, id }, upwards) = from.bounds(*order == ByTime::Oldest);
+            let (PageToken { rank, id }, upwards) = from.bounds(*order == ByTime::Oldest);
             let sql = if upwards { NEWER } else { OLDER };
             tx.rows(sql, params![item_type, rank, id, asked]).await
         }
         DoubtOrder::Largest { currency } => {
-            let (Bookmark { rank, id }, upwards) = from.bounds(false);
+            let (PageToken { rank, id }, upwards) = from.bounds(false);
             let sql = if upwards { LARGER } else { SMALLER };
             let page = params![item_type, rank, id, asked, currency];
             tx.rows(sql, page).await
@@ -121,7 +121,7 @@ async fn ordered(
     };
     let place = |row: &Row| {
         let id: String = row.get("item_id")?;
-        Ok(Bookmark::new(row.get("place")?, id))
+        Ok(PageToken::new(row.get("place")?, id))
     };
     rows.iter().map(place).collect()
 }
@@ -188,7 +188,7 @@ pub(super) async fn hold(tx: &Tx, item: &Item) -> StoreResult<Option<ItemInDoubt
 }
 
 /// Lets go of what a dead sender left open. Why that cannot be: an answer came just now.
-pub(super) async fn let_go(tx: &Tx, item: &Item, doubt: &ItemInDoubt) -> Option<Intervened> {
+pub(super) async fn let_go(tx: &Tx, item: &Item, doubt: &ItemInDoubt) -> Option<ActionResult> {
     const ABANDON: &str = "UPDATE attempt SET state = 'UNKNOWN', settled_at = tg_now(),
                 detail = 'the sender ended before an answer was recorded'
          WHERE item_type = $1 AND item_id = $2 AND attempt_id = $3 AND turn_at = $4
@@ -196,7 +196,7 @@ pub(super) async fn let_go(tx: &Tx, item: &Item, doubt: &ItemInDoubt) -> Option<
     let open = doubt.open()?;
     let as_seen = params![&item.item_type, &item.id, open.attempt.0, open.turn_at];
     let was_open = tx.execute(ABANDON, as_seen).await == 1;
-    (!was_open).then(|| Intervened::Refused(AWAITED.to_owned()))
+    (!was_open).then(|| ActionResult::Refused(AWAITED.to_owned()))
 }
 
 async fn resolve(
@@ -204,12 +204,12 @@ async fn resolve(
     item: &Item,
     resolution: &Resolution,
     author: &Author,
-) -> StoreResult<Intervened> {
+) -> StoreResult<ActionResult> {
     let Some(doubt) = hold(tx, item).await? else {
-        return Ok(Intervened::NoSuchItem);
+        return Ok(ActionResult::NoSuchItem);
     };
     if let Some(why) = doubt.refuses(resolution) {
-        return Ok(Intervened::Refused(why));
+        return Ok(ActionResult::Refused(why));
     }
     if let Some(too_early) = let_go(tx, item, &doubt).await {
         return Ok(too_early);
@@ -231,7 +231,7 @@ async fn resolve(
         ..Entry::default()
     };
     audit(tx, &entry).await;
-    Ok(Intervened::Yes)
+    Ok(ActionResult::Yes)
 }
 
 /// The next run belongs to nobody: whoever still works on the item finds it taken.

@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use tollgate_core::id::Item;
 use tollgate_core::ports::{
-    Amendment, Amendments, Author, CHANGED_MEANWHILE, Intervened, StoreResult,
+    ActionResult, Amendment, Amendments, Author, CHANGED_MEANWHILE, StoreResult,
 };
 
-use super::interventions::{give_back, hold_plan_and_row, move_status};
+use super::operator_actions::{give_back, hold_plan_and_row, move_status};
 use crate::cold::audit::audit_move;
 use crate::sql::{Tx, params};
 use crate::store_on::{Database, StoreOn};
@@ -19,7 +19,7 @@ impl<D: Database> Amendments for StoreOn<D> {
         item: &Item,
         amendment: Amendment,
         author: Author,
-    ) -> StoreResult<Intervened> {
+    ) -> StoreResult<ActionResult> {
         let item = item.clone();
         self.write(Urgency::Normal, move |tx| async move {
             amend(&tx, &item, &amendment, &author).await
@@ -33,22 +33,22 @@ async fn amend(
     item: &Item,
     amendment: &Amendment,
     author: &Author,
-) -> StoreResult<Intervened> {
+) -> StoreResult<ActionResult> {
     const BODY: &str = "UPDATE item_body SET body = $4
          WHERE item_type = $1 AND item_id = $2 AND body = $3";
     const AMOUNT: &str = "UPDATE item_queue SET updated_at = tg_now(),
                 amount_minor = coalesce($3, amount_minor)
          WHERE item_type = $1 AND item_id = $2";
     let Some(found) = hold_plan_and_row(tx, item).await? else {
-        return Ok(Intervened::NoSuchItem);
+        return Ok(ActionResult::NoSuchItem);
     };
     if let Some(why) = amendment.refusal(&found) {
-        return Ok(Intervened::Refused(why));
+        return Ok(ActionResult::Refused(why));
     }
     let (kind, id) = (&item.item_type, &item.id);
     let body = params![kind, id, &amendment.was, &amendment.body];
     if tx.execute(BODY, body).await == 0 {
-        return Ok(Intervened::Refused(CHANGED_MEANWHILE.to_owned()));
+        return Ok(ActionResult::Refused(CHANGED_MEANWHILE.to_owned()));
     }
     tx.execute(AMOUNT, params![kind, id, amendment.amount_minor])
         .await;
@@ -63,7 +63,7 @@ async fn amend(
         amendment.after(&found).as_str(),
     );
     audit_move(tx, item, amendment.action, before, after, author).await;
-    Ok(Intervened::Yes)
+    Ok(ActionResult::Yes)
 }
 
 /// Another run, so that one under way finds it taken.

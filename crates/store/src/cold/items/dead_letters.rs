@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use tollgate_core::id::{Item, ItemType};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{
-    Author, Bookmark, DeadLetter, DeadLetters, Intervened, Page, PageFrom, StoreResult,
+    ActionResult, Author, DeadLetter, DeadLetters, Page, PageFrom, PageToken, StoreResult,
     cannot_replay, rows_needed,
 };
 
@@ -18,9 +18,9 @@ impl<D: Database> DeadLetters for StoreOn<D> {
     async fn dead_letters(
         &self,
         item_type: &ItemType,
-        from: PageFrom<Bookmark>,
+        from: PageFrom<PageToken>,
         limit: u32,
-    ) -> StoreResult<Page<DeadLetter, Bookmark>> {
+    ) -> StoreResult<Page<DeadLetter, PageToken>> {
         let asked = rows_needed(limit, false);
         let (place, upwards) = from.clone().bounds(false);
         let sql = if upwards { NEWER } else { OLDER };
@@ -28,13 +28,13 @@ impl<D: Database> DeadLetters for StoreOn<D> {
         self.read(move |tx| async move {
             let rows = tx.rows(sql, page).await;
             let rows = rows.iter().map(letter_from).collect::<StoreResult<_>>()?;
-            let place = |it: &DeadLetter| Bookmark::new(it.due.as_microsecond(), &it.id);
+            let place = |it: &DeadLetter| PageToken::new(it.due.as_microsecond(), &it.id);
             Ok(Page::beside(rows, asked, limit, &from, place))
         })
         .await
     }
 
-    async fn replay(&self, item: &Item, author: Author) -> StoreResult<Intervened> {
+    async fn replay(&self, item: &Item, author: Author) -> StoreResult<ActionResult> {
         let item = item.clone();
         self.write(Urgency::Normal, move |tx| async move {
             replay(&tx, &item, &author).await
@@ -82,7 +82,7 @@ fn letter_from(row: &Row) -> StoreResult<DeadLetter> {
     })
 }
 
-async fn replay(tx: &Tx, item: &Item, author: &Author) -> StoreResult<Intervened> {
+async fn replay(tx: &Tx, item: &Item, author: &Author) -> StoreResult<ActionResult> {
     const FOUND: &str = "SELECT queue_status FROM item_queue WHERE item_type = $1 AND item_id = $2";
     const REPLAY: &str = "UPDATE item_queue SET queue_status = 'READY', run = run + 1,
                 retry_count = 0, failures = 0, scheduled_exec_time = tg_now(), claimed_at = NULL,
@@ -90,13 +90,13 @@ async fn replay(tx: &Tx, item: &Item, author: &Author) -> StoreResult<Intervened
          WHERE item_type = $1 AND item_id = $2 AND queue_status = 'DEAD'";
     let key = params![&item.item_type, &item.id];
     let Some(row) = tx.locked_row(FOUND, key.clone()).await else {
-        return Ok(Intervened::NoSuchItem);
+        return Ok(ActionResult::NoSuchItem);
     };
     let status = row.word("queue_status", QueueStatus::parse)?;
     if let Some(why) = cannot_replay(status) {
-        return Ok(Intervened::Refused(why));
+        return Ok(ActionResult::Refused(why));
     }
     tx.execute(REPLAY, key).await;
     audit_move(tx, item, "REPLAYED", status.as_str(), "READY", author).await;
-    Ok(Intervened::Yes)
+    Ok(ActionResult::Yes)
 }

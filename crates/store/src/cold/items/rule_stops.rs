@@ -7,7 +7,7 @@ use tollgate_core::ports::{
     Author, Judged, RuleStop, RuleStops, StoreResult, joined_rules, split_rules,
 };
 
-use super::interventions::{hold_row, move_status};
+use super::operator_actions::{hold_row, move_status};
 use crate::cold::audit::audit_move;
 use crate::sql::{Row, Sql, Tx, params};
 use crate::store_on::{Database, StoreOn};

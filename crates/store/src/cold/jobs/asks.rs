@@ -3,7 +3,7 @@
 
 use tollgate_core::id::{Item, ItemId, JobId};
 use tollgate_core::ports::{
-    AskedItem, Author, BankSaid, ITEMS_PER_CHUNK, Intervened, StoreResult, Worked,
+    ActionResult, AskedItem, Author, BankSaid, ITEMS_PER_CHUNK, StoreResult, Worked,
 };
 
 use super::views::chunk;
@@ -52,8 +52,8 @@ async fn noted(tx: &Tx, work: &Work, id: &ItemId, said: BankSaid) -> StoreResult
     let evidence = Author::new(&work.author.actor, proof);
     let answer = said.answer;
     Ok(match evidence::note(tx, &item, &evidence).await? {
-        Intervened::Yes => format!("{answer}; no longer in doubt"),
-        Intervened::NoSuchItem => format!("{answer}; it is gone"),
-        Intervened::Refused(why) => format!("{answer}; not noted: {why}"),
+        ActionResult::Yes => format!("{answer}; no longer in doubt"),
+        ActionResult::NoSuchItem => format!("{answer}; it is gone"),
+        ActionResult::Refused(why) => format!("{answer}; not noted: {why}"),
     })
 }

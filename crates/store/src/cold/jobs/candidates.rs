@@ -3,7 +3,7 @@
 use tollgate_core::id::ItemId;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::job::Candidate;
-use tollgate_core::ports::{CandidatesBy, CandidatesWanted, Found, StoreResult};
+use tollgate_core::ports::{CandidatesBy, CandidatesWanted, ItemState, StoreResult};
 
 use crate::sql::{Row, Sql, Tx, params};
 
@@ -129,7 +129,7 @@ fn candidate_from(row: &Row) -> StoreResult<Candidate> {
     Ok(Candidate {
         id: row.get("item_id")?,
         money: row.money()?,
-        found: Found {
+        found: ItemState {
             queue_status: row.word("queue_status", QueueStatus::parse)?,
             lane: row.get("lane")?,
             run: row.get("run")?,

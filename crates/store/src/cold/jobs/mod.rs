@@ -1,4 +1,4 @@
-//! Jobs: their previews, their beginning and their end. How they are worked off is in `work.rs`.
+//! Jobs: their previews, their beginning and their end. `work.rs` works them off, `candidates.rs` and `views.rs` read.
 
 mod asks;
 mod candidates;
@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use tollgate_core::id::{ItemId, JobId};
 use tollgate_core::job::{Candidate, JobItem, JobMoves, JobPlace, JobSummary};
 use tollgate_core::ports::{
-    AskedItem, Author, Bookmark, CandidatesWanted, JobResult, JobView, Jobs, NewJob, Page,
-    PageFrom, ResultsWanted, StoreError, StoreResult, Worked,
+    AskedItem, Author, CandidatesWanted, JobResult, JobView, Jobs, NewJob, Page, PageFrom,
+    PageToken, ResultsWanted, StoreError, StoreResult, Worked,
 };
 
 use super::audit::audit;
@@ -99,9 +99,9 @@ impl<D: Database> Jobs for StoreOn<D> {
 
     async fn jobs(
         &self,
-        from: PageFrom<Bookmark>,
+        from: PageFrom<PageToken>,
         limit: u32,
-    ) -> StoreResult<Page<JobView, Bookmark>> {
+    ) -> StoreResult<Page<JobView, PageToken>> {
         self.read(move |tx| async move { views::newest(&tx, from, limit).await })
             .await
     }

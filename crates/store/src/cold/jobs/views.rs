@@ -6,7 +6,7 @@ use tollgate_core::id::{ItemId, JobId};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::job::{JobAct, JobItem, JobPlace, JobState};
 use tollgate_core::ports::{
-    Bookmark, JobResult, JobView, Page, PageFrom, ResultsWanted, StoreError, StoreResult,
+    JobResult, JobView, Page, PageFrom, PageToken, ResultsWanted, StoreError, StoreResult,
     rows_needed,
 };
 
@@ -51,9 +51,9 @@ pub(super) async fn to_do(tx: &Tx, place: JobPlace) -> StoreResult<Option<JobVie
 
 pub(super) async fn newest(
     tx: &Tx,
-    from: PageFrom<Bookmark>,
+    from: PageFrom<PageToken>,
     limit: u32,
-) -> StoreResult<Page<JobView, Bookmark>> {
+) -> StoreResult<Page<JobView, PageToken>> {
     const OLDER: &str = "SELECT job_id, item_type, act, requested_time, filter, state, digest,
                 summary, actor, reason, done, left_out, previewed_at, started_at, ended_at, stopped
          FROM job WHERE started_at IS NOT NULL AND (started_at, job_id) < ($1, $2)
@@ -67,11 +67,11 @@ pub(super) async fn newest(
     let sql = if upwards { NEWER } else { OLDER };
     let rows = tx.rows(sql, params![place.rank, place.id, asked]).await;
     let rows = rows.iter().map(view_from).collect::<StoreResult<_>>()?;
-    let bookmark = |job: &JobView| {
+    let page_token = |job: &JobView| {
         let started = job.started_at.map_or(0, Timestamp::as_microsecond);
-        Bookmark::new(started, &job.id)
+        PageToken::new(started, &job.id)
     };
-    Ok(Page::beside(rows, asked, limit, &from, bookmark))
+    Ok(Page::beside(rows, asked, limit, &from, page_token))
 }
 
 fn view_from(row: &Row) -> StoreResult<JobView> {

@@ -8,14 +8,14 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId, ItemType, JobId};
 use tollgate_core::job::{JobAct, JobItem, JobMoves};
 use tollgate_core::ports::{
-    Author, ITEMS_PER_CHUNK, Intervened, StoreError, StoreResult, Worked, refuses_another_key,
+    ActionResult, Author, ITEMS_PER_CHUNK, StoreError, StoreResult, Worked, refuses_another_key,
 };
 
 use super::views::chunk;
 use crate::audit::Entry;
 use crate::cold::audit::audit;
-use crate::cold::items::anew::{self, Anew, How};
-use crate::cold::items::interventions::{cancel, hold_plan_and_row};
+use crate::cold::items::new_slot::{self, How, NewSlot};
+use crate::cold::items::operator_actions::{cancel, hold_plan_and_row};
 use crate::sql::{Params, Tx, params};
 
 /// A running job, held.
@@ -138,9 +138,9 @@ impl Work {
             return Ok(Some(how));
         }
         Ok(match self.act_alone(tx, item, rules).await? {
-            Intervened::Yes => None,
-            Intervened::NoSuchItem => gone(),
-            Intervened::Refused(why) => Some(why),
+            ActionResult::Yes => None,
+            ActionResult::NoSuchItem => gone(),
+            ActionResult::Refused(why) => Some(why),
         })
     }
 
@@ -149,31 +149,31 @@ impl Work {
     }
 
     /// As on a single item. What goes back into the queue waits for a slot that is free.
-    async fn act_alone(&self, tx: &Tx, item: Item, rules: &Rules) -> StoreResult<Intervened> {
+    async fn act_alone(&self, tx: &Tx, item: Item, rules: &Rules) -> StoreResult<ActionResult> {
         let how = match self.act {
             JobAct::Cancel => return cancel(tx, &item, &rules.moves.cancelled, &self.author).await,
             JobAct::Release => How::Release,
             JobAct::Reschedule => How::Reschedule,
             JobAct::Replay => How::Replay,
             // Asked outside of any transaction: `asks.rs`.
-            JobAct::Ask => return Ok(Intervened::Refused("it was not asked about".to_owned())),
+            JobAct::Ask => return Ok(ActionResult::Refused("it was not asked about".to_owned())),
             JobAct::Reopen => {
                 let past = tx.history(&item).await?.past;
                 let states = past.iter().map(|attempt| attempt.state);
                 if let Some(why) = refuses_another_key(states) {
-                    return Ok(Intervened::Refused(why));
+                    return Ok(ActionResult::Refused(why));
                 }
                 How::Reopen(rules.moves.reopened.clone())
             }
         };
         let now = tx.now().await?;
-        let anew = Anew {
+        let slot = NewSlot {
             item,
             requested: self.requested.unwrap_or(now),
             how,
             author: self.author.clone(),
         };
-        anew::place(tx, &anew, rules.margin).await
+        new_slot::place(tx, &slot, rules.margin).await
     }
 
     pub(super) async fn note(&mut self, tx: &Tx, results: Vec<Params>, done: u64) {

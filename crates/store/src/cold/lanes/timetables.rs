@@ -21,7 +21,7 @@ impl<D: Database> Timetables for StoreOn<D> {
         item_types: &[ItemType],
         near: u32,
     ) -> StoreResult<Option<UnsentOnLane>> {
-        let asked = Asked {
+        let asked = UnsentQuery {
             lane: lane.clone(),
             item_types: item_types.to_vec(),
             near,
@@ -162,14 +162,14 @@ const WITH_DEADLINE: Sql = Sql::each(
        AND q.deadline IS NOT NULL AND q.queue_part IN ('R', 'U') AND sent.run IS NULL",
 );
 
-struct Asked {
+struct UnsentQuery {
     lane: LaneName,
     item_types: Vec<ItemType>,
     near: u32,
     margin: Decimal,
 }
 
-impl Asked {
+impl UnsentQuery {
     async fn unsent(&self, tx: &Tx) -> StoreResult<Option<UnsentOnLane>> {
         const LAST: &str = "SELECT last_turn FROM lane_cursor WHERE lane = $1";
         let Some(lane) = tx.lane(&self.lane).await else {

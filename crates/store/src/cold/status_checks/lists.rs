@@ -2,16 +2,16 @@
 
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{
-    Bookmark, CheckLine, CheckPhase, GatewayView, Page, PageFrom, StoreResult, rows_needed,
+    CheckLine, CheckPhase, GatewayView, Page, PageFrom, PageToken, StoreResult, rows_needed,
 };
 
 use crate::sql::{Row, Tx, params};
 
 pub(super) async fn lines(
     tx: &Tx,
-    from: PageFrom<Bookmark>,
+    from: PageFrom<PageToken>,
     limit: u32,
-) -> StoreResult<Page<CheckLine, Bookmark>> {
+) -> StoreResult<Page<CheckLine, PageToken>> {
     const OLDER: &str = "SELECT check_id, phase, total, gateways, opened_at, ended_at,
                 error IS NOT NULL AS failed
          FROM status_check WHERE (opened_at, check_id) < ($1, $2)
@@ -25,7 +25,13 @@ pub(super) async fn lines(
     let sql = if upwards { NEWER } else { OLDER };
     let rows = tx.rows(sql, params![place.rank, place.id, asked]).await;
     let rows = rows.iter().map(line_from).collect::<StoreResult<_>>()?;
-    Ok(Page::beside(rows, asked, limit, &from, CheckLine::bookmark))
+    Ok(Page::beside(
+        rows,
+        asked,
+        limit,
+        &from,
+        CheckLine::page_token,
+    ))
 }
 
 fn line_from(row: &Row) -> StoreResult<CheckLine> {

@@ -1,4 +1,4 @@
-//! Status checks and their parts.
+//! Status checks and their chunks; `lists.rs` is what people look through.
 
 mod lists;
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{
-    Bookmark, CheckEnd, CheckLine, CheckPhase, CheckView, EndedParts, GatewayView, Page, PageFrom,
+    CheckEnd, CheckLine, CheckPhase, CheckView, EndedParts, GatewayView, Page, PageFrom, PageToken,
     Part, PartList, StatusChecks, StoreResult,
 };
 
@@ -117,9 +117,9 @@ impl<D: Database> StatusChecks for StoreOn<D> {
 
     async fn checks(
         &self,
-        from: PageFrom<Bookmark>,
+        from: PageFrom<PageToken>,
         limit: u32,
-    ) -> StoreResult<Page<CheckLine, Bookmark>> {
+    ) -> StoreResult<Page<CheckLine, PageToken>> {
         self.read(move |tx| async move { lists::lines(&tx, from, limit).await })
             .await
     }

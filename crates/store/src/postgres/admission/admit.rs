@@ -63,7 +63,7 @@ pub(super) struct Batch<'t> {
 }
 
 /// A new item and where it was put.
-struct Won<'i> {
+struct PlacedItem<'i> {
     item: &'i NewItem,
     requested: Timestamp,
     place: Place,
@@ -73,11 +73,11 @@ struct Won<'i> {
 /// What became of the new items: those that were placed, and which guard was against others.
 #[derive(Default)]
 struct Judged<'i> {
-    won: Vec<Won<'i>>,
+    won: Vec<PlacedItem<'i>>,
     refused: HashMap<&'i ItemId, &'i Guard>,
 }
 
-impl Won<'_> {
+impl PlacedItem<'_> {
     fn placed(&self) -> Placed {
         let item = self.item;
         let (lane, flow) = (item.lane.clone(), item.init_flow.clone());
@@ -249,7 +249,7 @@ impl Batch<'_> {
                 continue;
             };
             tally.count(item);
-            judged.won.push(Won {
+            judged.won.push(PlacedItem {
                 item,
                 requested: item.requested.unwrap_or(now),
                 place,
@@ -261,7 +261,11 @@ impl Batch<'_> {
 
     /// Whoever won an id and got no slot, since a guard was against it or its lane never opens
     /// again, was never here.
-    async fn forget_losers(&self, new: &HashSet<ItemId>, won: &[Won<'_>]) -> StoreResult<()> {
+    async fn forget_losers(
+        &self,
+        new: &HashSet<ItemId>,
+        won: &[PlacedItem<'_>],
+    ) -> StoreResult<()> {
         const FORGET: &str = "DELETE FROM item_body WHERE item_type = $1 AND item_id = ANY($2)";
         let won: HashSet<&ItemId> = won.iter().map(|w| &w.item.id).collect();
         let losers: Vec<&str> = new
@@ -275,7 +279,7 @@ impl Batch<'_> {
     }
 
     /// The owner only where somebody looks for it.
-    async fn write_items(&self, won: &[Won<'_>], now: Us) -> StoreResult<()> {
+    async fn write_items(&self, won: &[PlacedItem<'_>], now: Us) -> StoreResult<()> {
         const ITEMS: &str = "INSERT INTO item_queue (item_type, item_id, lane, currency,
                  amount_minor, created_at, requested_time, window_start, scheduled_time, generation,
                  deadline, hold_after, duplicate_key, owner, counted, by_owner, queue_status,
@@ -292,14 +296,16 @@ impl Batch<'_> {
                         counted, by_owner, status)";
         let texts = |of: fn(&NewItem) -> &str| won.iter().map(|w| of(w.item)).collect::<Vec<_>>();
         let flags = |of: fn(&NewItem) -> bool| won.iter().map(|w| of(w.item)).collect::<Vec<_>>();
-        let times =
-            |of: fn(&Won<'_>) -> Timestamp| won.iter().map(|w| Us(of(w))).collect::<Vec<_>>();
+        let times = |of: fn(&PlacedItem<'_>) -> Timestamp| {
+            won.iter().map(|w| Us(of(w))).collect::<Vec<_>>()
+        };
         let amounts: Vec<i64> = won.iter().map(|w| w.item.record.money.minor).collect();
         let generations: Vec<i64> = won.iter().map(|w| w.generation).collect();
         let deadlines: Vec<Option<Us>> = won.iter().map(|w| w.item.deadline.map(Us)).collect();
-        let hold_after = |w: &Won<'_>| w.item.deadline.filter(|_| w.item.hold_if_late).map(Us);
+        let hold_after =
+            |w: &PlacedItem<'_>| w.item.deadline.filter(|_| w.item.hold_if_late).map(Us);
         let holds: Vec<Option<Us>> = won.iter().map(hold_after).collect();
-        let twins: Vec<Option<&str>> = won.iter().map(|w| w.item.duplicate_key()).collect();
+        let duplicates: Vec<Option<&str>> = won.iter().map(|w| w.item.duplicate_key()).collect();
         let owners: Vec<Option<&str>> = won.iter().map(|w| w.item.sought_owner()).collect();
         let params: Params<'_> = &[
             &self.item_type.as_str(),
@@ -314,7 +320,7 @@ impl Batch<'_> {
             &generations,
             &deadlines,
             &holds,
-            &twins,
+            &duplicates,
             &owners,
             &flags(NewItem::is_counted),
             &flags(|i| i.record.by_owner),
@@ -332,7 +338,8 @@ impl Batch<'_> {
         plans: &BTreeMap<LaneName, Plan>,
         now: Timestamp,
     ) -> StoreResult<Vec<Admission>> {
-        let new: HashMap<&ItemId, &Won<'_>> = judged.won.iter().map(|w| (&w.item.id, w)).collect();
+        let new: HashMap<&ItemId, &PlacedItem<'_>> =
+            judged.won.iter().map(|w| (&w.item.id, w)).collect();
         let others: Vec<&str> = if new.len() == items.len() {
             vec![]
         } else {

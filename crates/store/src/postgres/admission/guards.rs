@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use deadpool_postgres::Transaction;
 use tollgate_core::Timestamp;
-use tollgate_core::guard::{Guard, Tally, TotalQuestion, TwinQuestion, quarter_of};
+use tollgate_core::guard::{DuplicateQuestion, Guard, Tally, TotalQuestion, quarter_of};
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{NewItem, StoreResult};
 
@@ -48,19 +48,19 @@ pub(super) async fn tally(
     now: Timestamp,
 ) -> StoreResult<Tally> {
     let mut tally = Tally::new(items.iter().copied(), now);
-    let mut twins: Vec<_> = tally.twins_mut().collect();
-    answer_twins(tx, item_type, &mut twins).await?;
-    drop(twins);
+    let mut duplicates: Vec<_> = tally.duplicates_mut().collect();
+    answer_duplicates(tx, item_type, &mut duplicates).await?;
+    drop(duplicates);
     let mut totals: Vec<_> = tally.totals_mut().collect();
     answer_totals(tx, item_type, &mut totals).await?;
     drop(totals);
     Ok(tally)
 }
 
-async fn answer_twins(
+async fn answer_duplicates(
     tx: &Transaction<'_>,
     item_type: &ItemType,
-    twins: &mut [(&TwinQuestion, &mut Option<Timestamp>)],
+    duplicates: &mut [(&DuplicateQuestion, &mut Option<Timestamp>)],
 ) -> StoreResult<()> {
     const LAST: &str = "SELECT q.place, r.created_at
          FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS q (key, uncounted, place)
@@ -68,15 +68,20 @@ async fn answer_twins(
               WHERE item_type = $1 AND duplicate_key = q.key
                 AND status <> ALL (string_to_array(q.uncounted, ','))
               ORDER BY created_at DESC LIMIT 1) r";
-    if twins.is_empty() {
+    if duplicates.is_empty() {
         return Ok(());
     }
-    let keys: Vec<&str> = twins.iter().map(|(asked, _)| asked.key.as_str()).collect();
-    let uncounted = twins.iter().map(|(asked, _)| asked.uncounted.join(AND));
+    let keys: Vec<&str> = duplicates
+        .iter()
+        .map(|(asked, _)| asked.key.as_str())
+        .collect();
+    let uncounted = duplicates
+        .iter()
+        .map(|(asked, _)| asked.uncounted.join(AND));
     let uncounted: Vec<String> = uncounted.collect();
     let rows = all(tx, LAST, &[&item_type.as_str(), &keys, &uncounted]).await?;
     for row in rows {
-        if let Some((_, last)) = nth(twins, row.get(0)) {
+        if let Some((_, last)) = nth(duplicates, row.get(0)) {
             **last = Some(row.get::<_, Us>(1).0);
         }
     }

@@ -1,5 +1,5 @@
 //! Flow rows: taking the node, starting flows and handing them out. What running flows write
-//! goes in groups. Every write checks the node's epoch.
+//! goes in groups (`writes.rs`). Every write checks the node's epoch. Leader and standbys are here, too.
 
 pub(crate) mod calls;
 mod leadership;

@@ -5,7 +5,9 @@ use deadpool_postgres::GenericClient;
 use tokio_postgres::Row;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{ItemId, ItemType, LaneName};
-use tollgate_core::ports::{Author, Plans, Recounted, Replanned, Spot, StoreResult, Waiting};
+use tollgate_core::ports::{
+    Author, Plans, QueuePosition, Recounted, Replanned, StoreResult, Waiting,
+};
 
 use super::{recount, replan};
 use crate::postgres::PostgresStore;
@@ -19,7 +21,7 @@ impl Plans for PostgresStore {
         &self,
         lane: &LaneName,
         item_type: &ItemType,
-        after: Option<Spot>,
+        after: Option<QueuePosition>,
         limit: u32,
     ) -> StoreResult<Vec<Waiting>> {
         let (lane, item_type) = (lane.clone(), item_type.clone());
@@ -71,7 +73,7 @@ impl Plans for PostgresStore {
         lane: &LaneName,
         item_type: &ItemType,
         generation: i64,
-        after: Option<Spot>,
+        after: Option<QueuePosition>,
         limit: u32,
     ) -> StoreResult<Vec<Replanned>> {
         let (lane, item_type, margin) = (lane.clone(), item_type.clone(), self.gate_margin);
@@ -146,7 +148,7 @@ pub(super) async fn waiting(
     lane: &LaneName,
     item_type: &ItemType,
     before: i64,
-    after: Option<Spot>,
+    after: Option<QueuePosition>,
     limit: u32,
 ) -> StoreResult<Vec<Waiting>> {
     const PAGE: &str = "WITH page AS MATERIALIZED (

@@ -5,7 +5,7 @@ use deadpool_postgres::{GenericClient, Transaction};
 use rust_decimal::Decimal;
 use tollgate_core::id::{ItemType, LaneName};
 use tollgate_core::lane_in_force::no_such_lane;
-use tollgate_core::ports::{Author, Replanned, Spot, StoreError, StoreResult};
+use tollgate_core::ports::{Author, QueuePosition, Replanned, StoreError, StoreResult};
 use tollgate_core::slot::steady_random;
 
 use super::counters::{lock_plans, write_back};
@@ -87,7 +87,7 @@ impl Chunk<'_> {
     pub(super) async fn place(
         &self,
         tx: &Transaction<'_>,
-        after: Option<Spot>,
+        after: Option<QueuePosition>,
         limit: u32,
         margin: Decimal,
     ) -> StoreResult<Vec<Replanned>> {

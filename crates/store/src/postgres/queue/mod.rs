@@ -1,5 +1,4 @@
-//! The queue: due lanes and what is adrift. Admission, claims, starts and ends have files of
-//! their own.
+//! The queue: due lanes and orphaned items here; claims, starts, ends, and what a clock that was set back leaves, each in a file.
 
 mod claim;
 pub(crate) mod finish;
@@ -13,7 +12,7 @@ use tokio_postgres::Row;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{BatchId, FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::ports::{
-    Admission, Adrift, Claim, Claimed, DueLanes, NewItem, Queue, StartRecord, StatusMove,
+    Admission, Claim, Claimed, DueLanes, NewItem, Orphaned, Queue, StartRecord, StatusMove,
     StoreResult, ToExecute,
 };
 
@@ -184,12 +183,12 @@ impl Queue for PostgresStore {
         self.ends.write(Finish { item, run, status }).await
     }
 
-    async fn adrift(
+    async fn orphaned(
         &self,
         item_type: &ItemType,
         older_than: Duration,
         limit: u32,
-    ) -> StoreResult<Vec<Adrift>> {
+    ) -> StoreResult<Vec<Orphaned>> {
         const ADRIFT: &str = "SELECT q.item_id, q.run, q.retry_count,
                     coalesce(q.exec_workflow_id, '')
              FROM item_queue q
@@ -202,13 +201,13 @@ impl Queue for PostgresStore {
                 Box::pin(async move {
                     let older = micros(older_than);
                     let rows = all(c, ADRIFT, &[&item_type.as_str(), &older, &limit]).await?;
-                    Ok(rows.iter().map(adrift_from).collect())
+                    Ok(rows.iter().map(orphaned_from).collect())
                 })
             })
             .await
     }
 
-    async fn restart_adrift(
+    async fn restart_orphaned(
         &self,
         item: &Item,
         run: u32,
@@ -304,8 +303,8 @@ fn to_execute_from(row: &Row) -> ToExecute {
     }
 }
 
-fn adrift_from(row: &Row) -> Adrift {
-    Adrift {
+fn orphaned_from(row: &Row) -> Orphaned {
+    Orphaned {
         id: ItemId::new(row.get::<_, String>(0)),
         run: row.get::<_, Count>(1).0,
         retry_count: row.get::<_, Count>(2).0,

@@ -34,7 +34,7 @@ pub(crate) async fn make_due(tx: &Transaction<'_>) -> StoreResult<()> {
          INSERT INTO audit_log (item_type, item_id, action, status_before, status_after, actor,
                                 detail, created_at)
          SELECT item_type, item_id, 'PUT_BACK', before, 'READY', $4, $3, $1 FROM moved";
-    // What has had its turn goes on; from now on it may be stale or adrift.
+    // What has had its turn goes on; from now on it may be stale or orphaned.
     const RESTAMP_STARTS: &str = "UPDATE item_queue SET dispatched_at = $1
          WHERE queue_part = 'U' AND queue_status = 'DISPATCHED' AND dispatched_at > $2";
     const RESTAMP_CLAIMS: &str = "UPDATE item_queue SET claimed_at = $1

@@ -6,7 +6,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::call_turn::give_call_turn;
 use tollgate_core::gate::Moment;
 use tollgate_core::id::Epoch;
-use tollgate_core::lane_in_force::{Standing, no_such_lane};
+use tollgate_core::lane_in_force::{LaneState, no_such_lane};
 use tollgate_core::ports::{CallGiven, CallTurn, CallWanted, StoreResult};
 
 use super::eras;
@@ -29,9 +29,9 @@ pub(super) async fn take(
     let Some(lane) = lane else {
         return Ok(closed(no_such_lane(&wanted.lane)));
     };
-    let closes_at = match lane.standing(now) {
-        Standing::Open { until } => until,
-        Standing::Closed { why, .. } => return Ok(closed(why)),
+    let closes_at = match lane.state(now) {
+        LaneState::Open { until } => until,
+        LaneState::Closed { why, .. } => return Ok(closed(why)),
     };
     let moment = Moment {
         last_turn,

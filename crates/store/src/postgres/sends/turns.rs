@@ -10,7 +10,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::gate::Moment;
 use tollgate_core::id::{AttemptId, Epoch, LaneName};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::lane_in_force::{Standing, no_such_lane};
+use tollgate_core::lane_in_force::{LaneState, no_such_lane};
 use tollgate_core::ports::{NewTurn, StoreResult, Turn, TurnBlock, TurnsWanted};
 use tollgate_core::storm::{Canary, give_block_watched, within_reach};
 use tollgate_core::turns::{Block, Owner};
@@ -47,9 +47,9 @@ pub(super) async fn take(
     let Some(lane) = lane else {
         return Ok(closed(no_such_lane(&wanted.lane), None));
     };
-    let closes_at = match lane.standing(now) {
-        Standing::Open { until } => until,
-        Standing::Closed { why, until } => return Ok(closed(why, until)),
+    let closes_at = match lane.state(now) {
+        LaneState::Open { until } => until,
+        LaneState::Closed { why, until } => return Ok(closed(why, until)),
     };
     let moment = Moment {
         last_turn,
@@ -95,7 +95,7 @@ async fn lock_cursor_and_look<'w>(
     let Some(lane) = lane else {
         return Ok((last_turn, none));
     };
-    let Standing::Open { until } = lane.standing(now) else {
+    let LaneState::Open { until } = lane.state(now) else {
         return Ok((last_turn, none));
     };
     let moment = Moment {

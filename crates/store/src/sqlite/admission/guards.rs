@@ -3,7 +3,7 @@
 
 use rusqlite::{Connection, Row, params};
 use tollgate_core::Timestamp;
-use tollgate_core::guard::{Tally, TotalQuestion, TwinQuestion, quarter_of};
+use tollgate_core::guard::{DuplicateQuestion, Tally, TotalQuestion, quarter_of};
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::NewItem;
 
@@ -21,8 +21,8 @@ pub(super) fn tally(
     now: Timestamp,
 ) -> rusqlite::Result<Tally> {
     let mut tally = Tally::new(items, now);
-    for (asked, last) in tally.twins_mut() {
-        *last = last_twin(c, item_type, asked)?;
+    for (asked, last) in tally.duplicates_mut() {
+        *last = last_duplicate(c, item_type, asked)?;
     }
     for (asked, total) in tally.totals_mut() {
         *total = total_of(c, item_type, asked)?;
@@ -30,10 +30,10 @@ pub(super) fn tally(
     Ok(tally)
 }
 
-fn last_twin(
+fn last_duplicate(
     c: &Connection,
     item_type: &ItemType,
-    asked: &TwinQuestion,
+    asked: &DuplicateQuestion,
 ) -> rusqlite::Result<Option<Timestamp>> {
     let last: Option<Us> = c
         .prepare_cached(

@@ -1,4 +1,5 @@
-//! The lane in force, as the hot path reads it. What people do with lanes is in `cold::lanes`.
+//! The lane in force, as the hot path reads it (what people do with lanes is in `cold::lanes`); its plan, replans, and the
+//! counters of its windows.
 
 pub(crate) mod counters;
 mod plans;

@@ -4,7 +4,9 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tollgate_core::Timestamp;
 use tollgate_core::id::{ItemId, ItemType, LaneName};
-use tollgate_core::ports::{Author, Plans, Recounted, Replanned, Spot, StoreResult, Waiting};
+use tollgate_core::ports::{
+    Author, Plans, QueuePosition, Recounted, Replanned, StoreResult, Waiting,
+};
 
 use super::{recount, replan};
 use crate::sqlite::SqliteStore;
@@ -18,7 +20,7 @@ impl Plans for SqliteStore {
         &self,
         lane: &LaneName,
         item_type: &ItemType,
-        after: Option<Spot>,
+        after: Option<QueuePosition>,
         limit: u32,
     ) -> StoreResult<Vec<Waiting>> {
         let (lane, item_type) = (lane.clone(), item_type.clone());
@@ -53,7 +55,7 @@ impl Plans for SqliteStore {
         lane: &LaneName,
         item_type: &ItemType,
         generation: i64,
-        after: Option<Spot>,
+        after: Option<QueuePosition>,
         limit: u32,
     ) -> StoreResult<Vec<Replanned>> {
         let (lane, item_type) = (lane.clone(), item_type.clone());
@@ -126,7 +128,7 @@ fn waiting(
     lane: &LaneName,
     item_type: &ItemType,
     before: i64,
-    after: Option<Spot>,
+    after: Option<QueuePosition>,
     limit: u32,
 ) -> rusqlite::Result<Vec<Waiting>> {
     let (due, id) = after.map_or((i64::MIN, String::new()), |spot| {

@@ -1,4 +1,4 @@
-//! The queue's use cases, each one transaction; claims and starts have files of their own.
+//! The queue's use cases, each one transaction; claims, starts, and what a clock that was set back leaves, each in a file.
 
 mod claim;
 pub(crate) mod set_back;
@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use tollgate_core::actor;
 use tollgate_core::id::{BatchId, FlowId, Item, ItemId, ItemType, LaneName};
 use tollgate_core::ports::{
-    Admission, Adrift, Claim, Claimed, DueLanes, NewItem, Queue, StartRecord, StatusMove,
+    Admission, Claim, Claimed, DueLanes, NewItem, Orphaned, Queue, StartRecord, StatusMove,
     StoreResult, ToExecute,
 };
 
@@ -200,12 +200,12 @@ impl Queue for SqliteStore {
         self.write_in_force(Urgency::Urgent, write).await
     }
 
-    async fn adrift(
+    async fn orphaned(
         &self,
         item_type: &ItemType,
         older_than: Duration,
         limit: u32,
-    ) -> StoreResult<Vec<Adrift>> {
+    ) -> StoreResult<Vec<Orphaned>> {
         let (item_type, before) = (item_type.clone(), self.clock.now_us() - micros(older_than));
         let read = move |c: &Connection| {
             c.prepare_cached(
@@ -216,7 +216,7 @@ impl Queue for SqliteStore {
                  ORDER BY q.dispatched_at LIMIT ?3",
             )?
             .query_map(params![item_type.as_str(), before, limit], |row| {
-                Ok(Adrift {
+                Ok(Orphaned {
                     id: ItemId::new(row.get::<_, String>(0)?),
                     run: row.get(1)?,
                     retry_count: row.get(2)?,
@@ -228,7 +228,7 @@ impl Queue for SqliteStore {
         self.readers.read(read).await
     }
 
-    async fn restart_adrift(
+    async fn restart_orphaned(
         &self,
         item: &Item,
         run: u32,

@@ -77,7 +77,7 @@ fn put_back(c: &Connection, now: Us) -> rusqlite::Result<Vec<(Item, String)>> {
     Ok(taken)
 }
 
-/// What has had its turn goes on; from now on it may be stale or adrift.
+/// What has had its turn goes on; from now on it may be stale or orphaned.
 fn restamp(c: &Connection, now: Us) -> rusqlite::Result<()> {
     c.prepare_cached(
         "UPDATE item_queue INDEXED BY item_queue_running SET dispatched_at = ?1

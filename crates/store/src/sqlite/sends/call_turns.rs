@@ -5,7 +5,7 @@ use rust_decimal::Decimal;
 use tollgate_core::Timestamp;
 use tollgate_core::call_turn::give_call_turn;
 use tollgate_core::gate::Moment;
-use tollgate_core::lane_in_force::{Standing, no_such_lane};
+use tollgate_core::lane_in_force::{LaneState, no_such_lane};
 use tollgate_core::ports::{CallGiven, CallTurn, CallWanted};
 
 use super::eras;
@@ -26,9 +26,9 @@ pub(super) fn take(
     let Some(lane) = lane else {
         return Ok(closed(no_such_lane(&wanted.lane)));
     };
-    let closes_at = match lane.standing(now) {
-        Standing::Open { until } => until,
-        Standing::Closed { why, .. } => return Ok(closed(why)),
+    let closes_at = match lane.state(now) {
+        LaneState::Open { until } => until,
+        LaneState::Closed { why, .. } => return Ok(closed(why)),
     };
     let (last_turn, last_call) = cursor(c, wanted.lane.as_str())?;
     let moment = Moment {

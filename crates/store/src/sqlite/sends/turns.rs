@@ -6,7 +6,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::gate::Moment;
 use tollgate_core::id::{AttemptId, Item, LaneName};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::lane_in_force::{Standing, no_such_lane};
+use tollgate_core::lane_in_force::{LaneState, no_such_lane};
 use tollgate_core::ports::{NewTurn, Turn, TurnBlock, TurnsWanted};
 use tollgate_core::storm::give_block_watched;
 use tollgate_core::turns::{Block, Owner};
@@ -25,9 +25,9 @@ pub(super) fn take(
     let Some(lane) = lanes::in_force(c, &wanted.lane)? else {
         return Ok(closed(no_such_lane(&wanted.lane), None));
     };
-    let closes_at = match lane.standing(now) {
-        Standing::Open { until } => until,
-        Standing::Closed { why, until } => return Ok(closed(why, until)),
+    let closes_at = match lane.state(now) {
+        LaneState::Open { until } => until,
+        LaneState::Closed { why, until } => return Ok(closed(why, until)),
     };
     let moment = Moment {
         last_turn: last_turn(c, &wanted.lane)?,

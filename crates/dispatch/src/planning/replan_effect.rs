@@ -10,7 +10,7 @@ use tollgate_core::timetable::{Load, Outset, Timetable};
 
 /// What placing a queue anew does to it, or would do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Shift {
+pub struct ReplanEffect {
     pub waiting: u64,
     pub earlier: u64,
     pub later: u64,
@@ -58,20 +58,20 @@ pub(crate) struct Plans<'a> {
 
 impl Plans<'_> {
     /// What the replan does, or would do: both plans are played at the gate, behind what is under way.
-    pub(crate) fn shift(&self, moved: &[Moved]) -> Shift {
+    pub(crate) fn effect(&self, moved: &[Moved]) -> ReplanEffect {
         let before = moved.iter().map(|it| Load::item(it.from, it.hold_after));
         let before = self.table(&self.before.lane, before);
         let after = moved
             .iter()
             .filter_map(|it| Some(Load::item(it.to?, it.hold_after)));
         let after = self.table(self.after, after);
-        let mut shift = Shift::default();
+        let mut effect = ReplanEffect::default();
         for it in moved {
             let was = Sent::of(&before, it.from, it.deadline);
             let is = it.to.map(|due| Sent::of(&after, due, it.deadline));
-            shift.add(it, was, is);
+            effect.add(it, was, is);
         }
-        shift
+        effect
     }
 
     fn table(&self, lane: &LaneInForce, items: impl Iterator<Item = Load>) -> Timetable {
@@ -105,7 +105,7 @@ impl Sent {
     }
 }
 
-impl Shift {
+impl ReplanEffect {
     fn add(&mut self, item: &Moved, before: Sent, after: Option<Sent>) {
         self.waiting += 1;
         self.with_deadline += u64::from(item.deadline.is_some());
@@ -129,7 +129,7 @@ impl Shift {
     }
 }
 
-impl std::fmt::Display for Shift {
+impl std::fmt::Display for ReplanEffect {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let finish = self.finish_after.map_or("-".into(), |t| t.to_string());
         write!(
@@ -178,14 +178,14 @@ mod tests {
         }
     }
 
-    fn shift(found: &UnsentOnLane, moved: &[Moved]) -> Shift {
+    fn effect(found: &UnsentOnLane, moved: &[Moved]) -> ReplanEffect {
         let plans = Plans {
             before: found,
             after: &found.lane,
             margin: Decimal::ZERO,
             way: Duration::from_millis(20),
         };
-        plans.shift(moved)
+        plans.effect(moved)
     }
 
     /// With a deadline at 1000.
@@ -201,8 +201,8 @@ mod tests {
     #[test]
     fn a_slot_whose_turn_comes_after_the_deadline_misses_it() {
         let missed = |from, to| {
-            let shift = shift(&unsent(vec![]), &[moved(from, to)]);
-            (shift.missed_before, shift.missed_after)
+            let effect = effect(&unsent(vec![]), &[moved(from, to)]);
+            (effect.missed_before, effect.missed_after)
         };
         assert_eq!(missed(980, 990), (0, 1), "the slot alone would be in time");
         assert_eq!(missed(981, 980), (1, 0));
@@ -218,7 +218,7 @@ mod tests {
             is_ready: false,
         };
         let busy = unsent(vec![under_way.clone(), under_way]);
-        let told = shift(&busy, &[moved(900, 500)]);
+        let told = effect(&busy, &[moved(900, 500)]);
         assert_eq!((told.missed_before, told.missed_after), (1, 1), "{told}");
         assert_eq!(told.finish_after, Some(at(2000)));
     }
@@ -233,7 +233,7 @@ mod tests {
             deadline: Some(at(1700)),
             ..moved(1600, 1600)
         };
-        let told = shift(&unsent(vec![]), &[held, last]);
+        let told = effect(&unsent(vec![]), &[held, last]);
         assert_eq!((told.missed_before, told.missed_after), (1, 1), "{told}");
     }
 
@@ -241,7 +241,7 @@ mod tests {
     fn a_replan_of_a_paused_lane_tells_no_time_and_no_verdict() {
         let mut found = unsent(vec![]);
         found.lane.lane.pause = Some(tollgate_core::lane::Pause::now("ann", "lunch"));
-        let told = shift(&found, &[moved(2000, 0)]);
+        let told = effect(&found, &[moved(2000, 0)]);
         assert_eq!((told.untold, told.missed_after), (1, 0), "{told}");
     }
 }

@@ -1,4 +1,4 @@
-//! The feeder on a real store, with an engine that does what it is told: every chunk has one flow
+//! The import runner on a real store, with an engine that does what it is told: every chunk has one flow
 //! at a time, few run at once, a failed one is followed by another.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use tollgate_core::ports::{
     BulkState, Bulks, ChunkEnd, ChunkId, Engine, FlowView, NewChunk, Requests, Start, Started,
     Store, Unreachable,
 };
-use tollgate_dispatch::{ChunkFlow, Feeder, Wake};
+use tollgate_dispatch::{ChunkFlow, ImportRunner, Wake};
 use tollgate_store::MovableTime;
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
@@ -75,16 +75,16 @@ struct Town {
     engine: Arc<Obedient>,
     wake: Wake,
     stop: watch::Sender<bool>,
-    feeders: JoinSet<()>,
+    runners: JoinSet<()>,
     _folder: TempDir,
 }
 
 impl Town {
-    fn with_feeders(feeders: usize, failing: &[&str]) -> Self {
-        Self::with_poison(feeders, failing, &[])
+    fn with_import_runners(runners: usize, failing: &[&str]) -> Self {
+        Self::with_poison(runners, failing, &[])
     }
 
-    fn with_poison(feeders: usize, failing: &[&str], poisoned: &[u32]) -> Self {
+    fn with_poison(runners: usize, failing: &[&str], poisoned: &[u32]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let options = SqliteOptions::at(folder.path().join("t.db"));
         let time = options.time.clone();
@@ -103,18 +103,18 @@ impl Town {
             engine,
             wake: Wake::default(),
             stop,
-            feeders: JoinSet::new(),
+            runners: JoinSet::new(),
             _folder: folder,
         };
-        for _ in 0..feeders {
+        for _ in 0..runners {
             let store: Arc<dyn Store> = town.store.clone();
             let flow = ChunkFlow {
                 name: "TakeIn".into(),
                 task_queue: "init".into(),
             };
             let (engine, wake) = (town.engine.clone(), town.wake.clone());
-            let feeder = Feeder::new(payments(), flow, store, engine, wake);
-            town.feeders.spawn(feeder.run(stopped.clone()));
+            let import_runner = ImportRunner::new(payments(), flow, store, engine, wake);
+            town.runners.spawn(import_runner.run(stopped.clone()));
         }
         town
     }
@@ -137,7 +137,7 @@ impl Town {
         bulk
     }
 
-    /// Until the bulk is done, by the feeders' own pace.
+    /// Until the bulk is done, by the import runners' own pace.
     async fn done(&self, bulk: &BulkId, lines: u64) {
         for _ in 0..10_000 {
             let view = self.store.bulk(bulk).await.unwrap().unwrap();
@@ -153,7 +153,7 @@ impl Town {
 
     async fn stop(mut self) {
         self.stop.send(true).unwrap();
-        while self.feeders.join_next().await.is_some() {}
+        while self.runners.join_next().await.is_some() {}
     }
 }
 
@@ -166,7 +166,7 @@ fn payments() -> ItemType {
 
 #[tokio::test]
 async fn every_chunk_is_started_and_few_run_at_once() {
-    let town = Town::with_feeders(1, &[]);
+    let town = Town::with_import_runners(1, &[]);
     let first = town.upload("b1", 30).await;
     let second = town.upload("b2", 3).await;
     town.done(&first, 30).await;
@@ -178,8 +178,8 @@ async fn every_chunk_is_started_and_few_run_at_once() {
 }
 
 #[tokio::test]
-async fn two_feeders_do_not_hurt() {
-    let town = Town::with_feeders(2, &[]);
+async fn two_import_runners_do_not_hurt() {
+    let town = Town::with_import_runners(2, &[]);
     let bulk = town.upload("b1", 30).await;
     town.done(&bulk, 30).await;
     let ids: Vec<_> = town.engine.flows.lock().unwrap().keys().cloned().collect();
@@ -189,7 +189,7 @@ async fn two_feeders_do_not_hurt() {
 
 #[tokio::test(start_paused = true)]
 async fn a_chunk_whose_flow_failed_gets_another() {
-    let town = Town::with_feeders(1, &["init-bulk-b1-2", "init-bulk-b1-2~2"]);
+    let town = Town::with_import_runners(1, &["init-bulk-b1-2", "init-bulk-b1-2~2"]);
     let bulk = town.upload("b1", 9).await;
     town.done(&bulk, 9).await;
     let flows = town.engine.flows.lock().unwrap().clone();

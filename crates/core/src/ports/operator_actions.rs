@@ -9,7 +9,7 @@ use crate::item::{Event, QueueStatus};
 use crate::outcome::AttemptState;
 
 #[async_trait]
-pub trait Interventions: Send + Sync {
+pub trait OperatorActions: Send + Sync {
     /// READY items that must not run late and whose deadline has passed become HELD, unless they
     /// may have been done already. Returns how many.
     async fn hold_late(&self, item_type: &ItemType, limit: u32) -> StoreResult<u64>;
@@ -20,7 +20,7 @@ pub trait Interventions: Send + Sync {
 
     /// A person decides that a HELD item runs now: late, or past the rules that hold it, in the
     /// words they have.
-    async fn release_held(&self, item: &Item, author: Author) -> StoreResult<Intervened>;
+    async fn release_held(&self, item: &Item, author: Author) -> StoreResult<ActionResult>;
 
     /// Withdraws an item that has not ended, unless it may have been done: its record moves and the
     /// room of its slot comes back. After `Yes` no run of it is given a turn.
@@ -29,7 +29,7 @@ pub trait Interventions: Send + Sync {
         item: &Item,
         status: StatusMove,
         author: Author,
-    ) -> StoreResult<Intervened>;
+    ) -> StoreResult<ActionResult>;
 
     /// Gives an item that has not ended, and cannot have been done, a new slot from `requested` on. One that was HELD for its deadline is not held for
     /// it again: a person has decided. One that rules hold is judged again when it is sent.
@@ -38,7 +38,7 @@ pub trait Interventions: Send + Sync {
         item: &Item,
         requested: Timestamp,
         author: Author,
-    ) -> StoreResult<Intervened>;
+    ) -> StoreResult<ActionResult>;
 
     /// A person decides that an item that has ended, and was certainly not done, is tried again:
     /// READY as its next run, with a new slot from `requested` on, and its record moves back. Only
@@ -50,7 +50,7 @@ pub trait Interventions: Send + Sync {
         status: StatusMove,
         requested: Timestamp,
         author: Author,
-    ) -> StoreResult<Intervened>;
+    ) -> StoreResult<ActionResult>;
 }
 
 /// Why another key may not be asked after these attempts: all that was attempted must be known not to have
@@ -70,7 +70,7 @@ pub fn refuses_another_key(states: impl Iterator<Item = AttemptState> + Clone) -
 
 /// What became of a person's wish to move an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Intervened {
+pub enum ActionResult {
     Yes,
     NoSuchItem,
     /// Why not.
@@ -82,7 +82,7 @@ pub const TOO_LATE: &str = "its deadline has passed and onMissedDeadline is hold
 
 /// An item as whoever would move it finds it, read while nobody else can move it.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct ItemState {
     pub queue_status: QueueStatus,
     pub lane: LaneName,
     pub run: u32,
@@ -94,7 +94,7 @@ pub struct Found {
     pub is_erased: bool,
 }
 
-impl Found {
+impl ItemState {
     /// Why it cannot be withdrawn any more, or not yet.
     pub fn refuses_cancel(&self) -> Option<String> {
         self.refuses(Event::Cancel)

@@ -1,6 +1,6 @@
-//! The feeder: starts a flow for every chunk of the files that were taken in, a few at a time, and
+//! The import runner: starts a flow for every chunk of the files that were taken in, a few at a time, and
 //! removes what broken-off uploads have left. The chunks in the store are its work list, so what
-//! was missed by a crash is found by the next look, and two feeders do not hurt: a flow is started
+//! was missed by a crash is found by the next look, and two import runners do not hurt: a flow is started
 //! once, and a chunk ends once. A chunk that fails waits in the store for its next try and holds nobody up.
 
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ pub struct ChunkFlow {
     pub task_queue: String,
 }
 
-pub struct Feeder {
+pub struct ImportRunner {
     item_type: ItemType,
     flow: ChunkFlow,
     store: Arc<dyn Store>,
@@ -45,7 +45,7 @@ pub struct Feeder {
     wake: Wake,
 }
 
-/// Tells the feeder that there is something to do now.
+/// Tells the import runner that there is something to do now.
 #[derive(Debug, Clone, Default)]
 pub struct Wake(Arc<Notify>);
 
@@ -60,15 +60,15 @@ impl Wake {
     }
 }
 
-impl std::fmt::Debug for Feeder {
+impl std::fmt::Debug for ImportRunner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Feeder")
+        f.debug_struct("ImportRunner")
             .field("item_type", &self.item_type)
             .finish_non_exhaustive()
     }
 }
 
-impl Feeder {
+impl ImportRunner {
     pub fn new(
         item_type: ItemType,
         flow: ChunkFlow,
@@ -87,17 +87,17 @@ impl Feeder {
 
     /// Feeds until told to stop. What is under way then goes on in the engine.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
-        let feeder = Arc::new(self);
+        let runner = Arc::new(self);
         let mut in_flight: JoinSet<ChunkId> = JoinSet::new();
         let mut held: BTreeSet<ChunkId> = BTreeSet::new();
         let mut sweeps = tokio::time::interval(SWEEP_EVERY);
         sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            match feeder.next(&held).await {
+            match runner.next(&held).await {
                 Ok(chunks) => {
                     for to_do in chunks {
                         held.insert(to_do.chunk.clone());
-                        in_flight.spawn(Arc::clone(&feeder).take_in(to_do));
+                        in_flight.spawn(Arc::clone(&runner).take_in(to_do));
                     }
                 }
                 Err(error) => tracing::warn!(%error, "the chunks to do could not be read"),
@@ -112,13 +112,13 @@ impl Feeder {
                         in_flight = JoinSet::new();
                     }
                 },
-                () = feeder.wake.0.notified() => {}
+                () = runner.wake.0.notified() => {}
                 () = tokio::time::sleep(PAUSE) => {}
                 _ = sweeps.tick() => is_time_to_sweep = true,
                 _ = stop.wait_for(|stop| *stop) => return,
             }
             if is_time_to_sweep {
-                feeder.sweep().await;
+                runner.sweep().await;
             }
         }
     }

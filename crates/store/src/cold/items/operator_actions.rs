@@ -8,17 +8,17 @@ use tollgate_core::id::{Item, ItemType};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::LARGEST_WINDOW_SECS;
 use tollgate_core::ports::{
-    Author, Found, Intervened, Interventions, StatusMove, StoreResult, TOO_LATE,
+    ActionResult, Author, ItemState, OperatorActions, StatusMove, StoreResult, TOO_LATE,
 };
 
-use super::anew::{self, Anew, How};
+use super::new_slot::{self, How, NewSlot};
 use crate::cold::audit::{Move, audit_move, audit_moves};
 use crate::sql::{Params, Row, Sql, Tx, params};
 use crate::store_on::{Database, StoreOn};
 use crate::urgency::Urgency;
 
 #[async_trait]
-impl<D: Database> Interventions for StoreOn<D> {
+impl<D: Database> OperatorActions for StoreOn<D> {
     async fn hold_late(&self, item_type: &ItemType, limit: u32) -> StoreResult<u64> {
         let item_type = item_type.clone();
         self.write(Urgency::Normal, move |tx| async move {
@@ -45,7 +45,7 @@ impl<D: Database> Interventions for StoreOn<D> {
         .await
     }
 
-    async fn release_held(&self, item: &Item, author: Author) -> StoreResult<Intervened> {
+    async fn release_held(&self, item: &Item, author: Author) -> StoreResult<ActionResult> {
         let item = item.clone();
         self.write(Urgency::Normal, move |tx| async move {
             release(&tx, &item, &author).await
@@ -58,7 +58,7 @@ impl<D: Database> Interventions for StoreOn<D> {
         item: &Item,
         status: StatusMove,
         author: Author,
-    ) -> StoreResult<Intervened> {
+    ) -> StoreResult<ActionResult> {
         let item = item.clone();
         self.write(Urgency::Normal, move |tx| async move {
             cancel(&tx, &item, &status, &author).await
@@ -71,14 +71,14 @@ impl<D: Database> Interventions for StoreOn<D> {
         item: &Item,
         requested: Timestamp,
         author: Author,
-    ) -> StoreResult<Intervened> {
-        let anew = Anew {
+    ) -> StoreResult<ActionResult> {
+        let slot = NewSlot {
             item: item.clone(),
             requested,
             how: How::Reschedule,
             author,
         };
-        self.place_anew(anew).await
+        self.place(slot).await
     }
 
     async fn reopen(
@@ -87,22 +87,22 @@ impl<D: Database> Interventions for StoreOn<D> {
         status: StatusMove,
         requested: Timestamp,
         author: Author,
-    ) -> StoreResult<Intervened> {
-        let anew = Anew {
+    ) -> StoreResult<ActionResult> {
+        let slot = NewSlot {
             item: item.clone(),
             requested,
             how: How::Reopen(status),
             author,
         };
-        self.place_anew(anew).await
+        self.place(slot).await
     }
 }
 
 impl<D: Database> StoreOn<D> {
-    async fn place_anew(&self, anew: Anew) -> StoreResult<Intervened> {
+    async fn place(&self, slot: NewSlot) -> StoreResult<ActionResult> {
         let margin = self.0.gate_margin();
         self.write(Urgency::Normal, move |tx| async move {
-            anew::place(&tx, &anew, margin).await
+            new_slot::place(&tx, &slot, margin).await
         })
         .await
     }
@@ -149,7 +149,7 @@ async fn hold_late(tx: &Tx, item_type: &ItemType, limit: u32) -> StoreResult<u64
     Ok(held.len() as u64)
 }
 
-async fn release(tx: &Tx, item: &Item, author: &Author) -> StoreResult<Intervened> {
+async fn release(tx: &Tx, item: &Item, author: &Author) -> StoreResult<ActionResult> {
     const RELEASE: &str = "UPDATE item_queue SET queue_status = 'READY', run = run + 1,
                 scheduled_exec_time = $3,
                 hold_after = CASE WHEN held_by IS NULL OR hold_after < $3 THEN NULL
@@ -158,14 +158,14 @@ async fn release(tx: &Tx, item: &Item, author: &Author) -> StoreResult<Intervene
                 held_by = NULL, last_error = NULL
          WHERE item_type = $1 AND item_id = $2 AND queue_status = 'HELD'";
     let Some(found) = hold_row(tx, item).await? else {
-        return Ok(Intervened::NoSuchItem);
+        return Ok(ActionResult::NoSuchItem);
     };
     if let Some(why) = found.refuses_release() {
-        return Ok(Intervened::Refused(why));
+        return Ok(ActionResult::Refused(why));
     }
     tx.execute(RELEASE, key_and(item, tx.now().await?)).await;
     audit_move(tx, item, "RELEASED", "HELD", "READY", author).await;
-    Ok(Intervened::Yes)
+    Ok(ActionResult::Yes)
 }
 
 pub(crate) async fn cancel(
@@ -173,15 +173,15 @@ pub(crate) async fn cancel(
     item: &Item,
     status: &StatusMove,
     author: &Author,
-) -> StoreResult<Intervened> {
+) -> StoreResult<ActionResult> {
     const CANCEL: &str = "UPDATE item_queue SET queue_status = 'CANCELLED', finished_at = $3,
                 held_by = NULL
          WHERE item_type = $1 AND item_id = $2";
     let Some(found) = hold_plan_and_row(tx, item).await? else {
-        return Ok(Intervened::NoSuchItem);
+        return Ok(ActionResult::NoSuchItem);
     };
     if let Some(why) = found.refuses_cancel() {
-        return Ok(Intervened::Refused(why));
+        return Ok(ActionResult::Refused(why));
     }
     let now = tx.now().await?;
     tx.execute(CANCEL, key_and(item, now)).await;
@@ -189,7 +189,7 @@ pub(crate) async fn cancel(
     give_back(tx, item, now).await?;
     let before = found.queue_status.as_str();
     audit_move(tx, item, "CANCELLED", before, "CANCELLED", author).await;
-    Ok(Intervened::Yes)
+    Ok(ActionResult::Yes)
 }
 
 fn key_and(item: &Item, now: Timestamp) -> Params {
@@ -198,7 +198,7 @@ fn key_and(item: &Item, now: Timestamp) -> Params {
 
 /// Waits for whoever gives this item a turn, and holds its row. What is read in the next statement
 /// is what they left: a statement that locks and reads at once reads as of its beginning.
-pub(super) async fn hold_row(tx: &Tx, item: &Item) -> StoreResult<Option<Found>> {
+pub(super) async fn hold_row(tx: &Tx, item: &Item) -> StoreResult<Option<ItemState>> {
     const LOCK: &str = "SELECT 1 FROM item_queue WHERE item_type = $1 AND item_id = $2";
     const FOUND: &str = "SELECT q.queue_status, q.lane,
                 EXISTS (SELECT 1 FROM attempt a
@@ -218,7 +218,7 @@ pub(super) async fn hold_row(tx: &Tx, item: &Item) -> StoreResult<Option<Found>>
     let Some(row) = tx.row(FOUND, key).await else {
         return Ok(None);
     };
-    Ok(Some(Found {
+    Ok(Some(ItemState {
         queue_status: row.word("queue_status", QueueStatus::parse)?,
         lane: row.get("lane")?,
         may_be_done: row.get("may_be_done")?,
@@ -230,7 +230,7 @@ pub(super) async fn hold_row(tx: &Tx, item: &Item) -> StoreResult<Option<Found>>
 }
 
 /// The plan of its lane comes before the item, as whoever gives slots takes them.
-pub(crate) async fn hold_plan_and_row(tx: &Tx, item: &Item) -> StoreResult<Option<Found>> {
+pub(crate) async fn hold_plan_and_row(tx: &Tx, item: &Item) -> StoreResult<Option<ItemState>> {
     const LANE: &str = "SELECT lane FROM item_queue WHERE item_type = $1 AND item_id = $2";
     const PLAN: &str = "SELECT lane FROM lane_plan WHERE lane = $1";
     let lane = tx.row(LANE, params![&item.item_type, &item.id]).await;

@@ -25,9 +25,9 @@ const AGAIN: SignedDuration = SignedDuration::from_secs(2);
 
 /// All lanes at one moment.
 #[derive(Debug)]
-pub(crate) struct Beat {
+pub(crate) struct Sample {
     pub(crate) now: Timestamp,
-    pub(crate) lanes: Vec<LanePulse>,
+    pub(crate) lanes: Vec<LaneActivity>,
     pub(crate) doubt: InDoubt,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct InDoubt {
 }
 
 #[derive(Debug)]
-pub(crate) struct LanePulse {
+pub(crate) struct LaneActivity {
     pub(crate) lane: LaneInForce,
     /// What is foreseen for it; not older than a second.
     pub(crate) forecast: Arc<LaneForecast>,
@@ -50,7 +50,7 @@ pub(crate) struct LanePulse {
     pub(crate) worst_second: u32,
 }
 
-pub(crate) struct Pulse {
+pub(crate) struct Activity {
     store: Arc<dyn Store>,
     forecaster: Arc<Forecaster>,
     state: Mutex<State>,
@@ -58,7 +58,7 @@ pub(crate) struct Pulse {
 
 #[derive(Default)]
 struct State {
-    last: Option<(Instant, Arc<Beat>)>,
+    last: Option<(Instant, Arc<Sample>)>,
     lanes: HashMap<LaneName, Seen>,
     doubt: Option<(Instant, InDoubt)>,
 }
@@ -70,7 +70,7 @@ struct Seen {
     seconds: BTreeMap<i64, (u32, u32)>,
 }
 
-impl Pulse {
+impl Activity {
     pub(crate) fn new(store: &Arc<dyn Store>, forecaster: &Arc<Forecaster>) -> Self {
         Self {
             store: Arc::clone(store),
@@ -80,20 +80,20 @@ impl Pulse {
     }
 
     /// The last look if it is fresh, else a new one. Whoever comes meanwhile waits for it.
-    pub(crate) async fn now(&self) -> StoreResult<Arc<Beat>> {
+    pub(crate) async fn now(&self) -> StoreResult<Arc<Sample>> {
         let mut state = self.state.lock().await;
-        if let Some((at, beat)) = &state.last
+        if let Some((at, sample)) = &state.last
             && at.elapsed() < FRESH
         {
-            return Ok(Arc::clone(beat));
+            return Ok(Arc::clone(sample));
         }
         let began = Instant::now();
-        let beat = Arc::new(self.look(&mut state).await?);
-        state.last = Some((began, Arc::clone(&beat)));
-        Ok(beat)
+        let sample = Arc::new(self.look(&mut state).await?);
+        state.last = Some((began, Arc::clone(&sample)));
+        Ok(sample)
     }
 
-    async fn look(&self, state: &mut State) -> StoreResult<Beat> {
+    async fn look(&self, state: &mut State) -> StoreResult<Sample> {
         let now = self.store.now().await?;
         let mut lanes = vec![];
         for lane in self.store.lanes().await? {
@@ -103,10 +103,10 @@ impl Pulse {
                 continue;
             };
             let late = self.forecaster.late(&lane.name).await?;
-            lanes.push(told(lane, forecast, late, seen, now));
+            lanes.push(activity_of(lane, forecast, late, seen, now));
         }
         let doubt = self.doubt(&mut state.doubt).await?;
-        Ok(Beat { now, lanes, doubt })
+        Ok(Sample { now, lanes, doubt })
     }
 
     async fn doubt(&self, known: &mut Option<(Instant, InDoubt)>) -> StoreResult<InDoubt> {
@@ -149,16 +149,16 @@ impl Pulse {
     }
 }
 
-fn told(
+fn activity_of(
     lane: LaneInForce,
     forecast: Arc<LaneForecast>,
     deadlines: Late,
     seen: &Seen,
     now: Timestamp,
-) -> LanePulse {
+) -> LaneActivity {
     let at = |second: &i64| Timestamp::from_second(*second).unwrap_or(now);
     let seconds = seen.seconds.iter();
-    LanePulse {
+    LaneActivity {
         lane,
         forecast,
         late: deadlines,

@@ -1,4 +1,4 @@
-//! When a line has a connection, how many there are, and when the right to send on it ends. The server
+//! When a connection has a socket, how many there are, and when the right to send on it ends. The server
 //! takes connections one by one, as the test says.
 
 #![expect(
@@ -16,7 +16,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{AttemptId, LaneName};
 use tollgate_core::marker::Marker;
 use tollgate_core::outcome::Outcome;
-use tollgate_core::ports::{Connector, Line, NoLine, Permit, Profile, Request};
+use tollgate_core::ports::{Connection, Connector, NoConnection, Permit, Profile, Request};
 use tollgate_downstream::{HttpConnector, HttpOptions};
 
 const NAMED: &str = r#"{"paymentId":"pay_1"}"#;
@@ -102,11 +102,11 @@ fn request() -> Request {
     }
 }
 
-async fn connected(connector: &HttpConnector) -> Box<dyn Line> {
-    let mut line = connector.line().await.unwrap();
+async fn connected(connector: &HttpConnector) -> Box<dyn Connection> {
+    let mut connection = connector.connection().await.unwrap();
     let now = Instant::now().into_std();
-    line.connect_for(now).await.unwrap();
-    line
+    connection.connect_for(now).await.unwrap();
+    connection
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -114,14 +114,14 @@ async fn a_hang_up_before_the_turn_costs_a_new_connection_and_not_the_turn() {
     let bank = Bank::open().await;
     for probing in [false, true].repeat(50) {
         let connector = bank.connector(1);
-        let (line, accepted) = tokio::join!(connected(&connector), bank.accept());
+        let (connection, accepted) = tokio::join!(connected(&connector), bank.accept());
         drop(accepted);
         let request = request();
         let sending = async {
             if probing {
-                line.probe(in_time(), &request).await.unwrap().outcome
+                connection.probe(in_time(), &request).await.unwrap().outcome
             } else {
-                line.send(in_time(), &request).await.unwrap().outcome
+                connection.send(in_time(), &request).await.unwrap().outcome
             }
         };
         let serving = async { serve(&mut bank.accept().await).await };
@@ -135,12 +135,20 @@ async fn a_hang_up_for_good_before_the_turn_has_sent_nothing() {
     for probing in [false, true] {
         let bank = Bank::open().await;
         let connector = bank.connector(1);
-        let (line, accepted) = tokio::join!(connected(&connector), bank.accept());
+        let (connection, accepted) = tokio::join!(connected(&connector), bank.accept());
         drop((accepted, bank));
         let outcome = if probing {
-            line.probe(in_time(), &request()).await.unwrap().outcome
+            connection
+                .probe(in_time(), &request())
+                .await
+                .unwrap()
+                .outcome
         } else {
-            line.send(in_time(), &request()).await.unwrap().outcome
+            connection
+                .send(in_time(), &request())
+                .await
+                .unwrap()
+                .outcome
         };
         match (&outcome, probing) {
             (Outcome::Retry { why, .. }, false) => assert!(why.contains("refused"), "{why}"),
@@ -156,12 +164,12 @@ async fn after_the_right_to_send_has_ended_not_a_byte_goes_out() {
     let bank = Bank::open().await;
     let connector = bank.connector(1);
     for probing in [false, true] {
-        let (line, mut accepted) = tokio::join!(connected(&connector), bank.accept());
+        let (connection, mut accepted) = tokio::join!(connected(&connector), bank.accept());
         let late = permit(Instant::now() - Duration::from_millis(1));
         let missed = if probing {
-            line.probe(late, &request()).await.unwrap_err()
+            connection.probe(late, &request()).await.unwrap_err()
         } else {
-            line.send(late, &request()).await.unwrap_err()
+            connection.send(late, &request()).await.unwrap_err()
         };
         assert!(missed.0.contains("its permit had expired"), "{missed}");
         let mut bytes = Vec::new();
@@ -174,8 +182,8 @@ async fn after_the_right_to_send_has_ended_not_a_byte_goes_out() {
 async fn lines_that_wait_for_their_turn_share_one_connection_opened_ahead() {
     let bank = Bank::open().await;
     let connector = bank.connector(500);
-    let lines = join_all((0..500).map(|_| connector.line())).await;
-    assert!(lines.iter().all(Result::is_ok));
+    let connections = join_all((0..500).map(|_| connector.connection())).await;
+    assert!(connections.iter().all(Result::is_ok));
     assert_eq!(bank.waiting().await, 1);
 }
 
@@ -184,20 +192,22 @@ async fn a_bank_that_is_not_there_is_asked_once_for_all_who_wait() {
     let bank = Bank::open().await;
     let connector = bank.connector(500);
     drop(bank);
-    let lines = join_all((0..500).map(|_| connector.line())).await;
-    let refused = |line: &Result<_, NoLine>| matches!(line, Err(NoLine::Unreachable(_)));
-    assert!(lines.iter().all(refused));
+    let connections = join_all((0..500).map(|_| connector.connection())).await;
+    let refused = |connection: &Result<_, NoConnection>| {
+        matches!(connection, Err(NoConnection::Unreachable(_)))
+    };
+    assert!(connections.iter().all(refused));
 }
 
 #[tokio::test]
 async fn idle_connections_are_closed_though_nobody_sends() {
     let bank = Bank::open().await;
     let connector = bank.connector(4);
-    let (lines, mut accepted) = tokio::join!(
+    let (connections, mut accepted) = tokio::join!(
         join_all((0..4).map(|_| connected(&connector))),
         join_all((0..4).map(|_| bank.accept())),
     );
-    drop(lines);
+    drop(connections);
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(4)).await;
     tokio::time::resume();

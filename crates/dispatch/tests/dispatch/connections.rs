@@ -9,7 +9,8 @@ use tokio::task::JoinSet;
 use tollgate_core::id::LaneName;
 use tollgate_core::outcome::AttemptState;
 use tollgate_core::ports::{
-    AttemptView, Connector, Heard, Line, Missed, NoLine, Permit, Profile, Request,
+    AttemptView, Connection, Connector, ExchangeResult, Missed, NoConnection, Permit, Profile,
+    Request,
 };
 use tollgate_dispatch::{Sender, Sent};
 use tollgate_downstream::{HttpConnector, HttpOptions};
@@ -83,12 +84,12 @@ struct Stopped {
     times: Arc<AtomicU32>,
 }
 
-struct StoppedLine {
-    line: Box<dyn Line>,
+struct StoppedConnection {
+    connection: Box<dyn Connection>,
     times: Arc<AtomicU32>,
 }
 
-impl StoppedLine {
+impl StoppedConnection {
     async fn stop(&self, permit: &Permit) {
         let down = |left: u32| left.checked_sub(1);
         let left = self.times.fetch_update(Relaxed, Relaxed, down);
@@ -107,26 +108,34 @@ impl Connector for Stopped {
     fn profile(&self) -> &Profile {
         self.inner.profile()
     }
-    async fn line(&self) -> Result<Box<dyn Line>, NoLine> {
-        Ok(Box::new(StoppedLine {
-            line: self.inner.line().await?,
+    async fn connection(&self) -> Result<Box<dyn Connection>, NoConnection> {
+        Ok(Box::new(StoppedConnection {
+            connection: self.inner.connection().await?,
             times: Arc::clone(&self.times),
         }))
     }
 }
 
 #[async_trait]
-impl Line for StoppedLine {
-    async fn connect_for(&mut self, turn: Instant) -> Result<(), NoLine> {
-        self.line.connect_for(turn).await
+impl Connection for StoppedConnection {
+    async fn connect_for(&mut self, turn: Instant) -> Result<(), NoConnection> {
+        self.connection.connect_for(turn).await
     }
-    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
+    async fn send(
+        self: Box<Self>,
+        permit: Permit,
+        request: &Request,
+    ) -> Result<ExchangeResult, Missed> {
         self.stop(&permit).await;
-        self.line.send(permit, request).await
+        self.connection.send(permit, request).await
     }
-    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
+    async fn probe(
+        self: Box<Self>,
+        permit: Permit,
+        request: &Request,
+    ) -> Result<ExchangeResult, Missed> {
         self.stop(&permit).await;
-        self.line.probe(permit, request).await
+        self.connection.probe(permit, request).await
     }
 }
 

@@ -1,11 +1,12 @@
-//! `Interventions`: what a person may do to an item, in whatever state it is.
+//! `OperatorActions`: what a person may do to an item, in whatever state it is.
 
 use tollgate_core::Timestamp;
 use tollgate_core::id::{BatchId, Item, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{
-    Claim, Intervened, ItemView, NewItem, Settlement, Started, StatusMove, Then, Turn, TurnsWanted,
+    ActionResult, Claim, ItemView, NewItem, Settlement, Started, StatusMove, Then, Turn,
+    TurnsWanted,
 };
 
 use super::fixture::{
@@ -56,7 +57,7 @@ pub(super) async fn bring(f: &dyn Fixture, state: State, id: &str) -> Item {
     };
     f.place(vec![new]).await;
     if state == S::Cancelled {
-        assert_eq!(f.cancel(id).await, Intervened::Yes);
+        assert_eq!(f.cancel(id).await, ActionResult::Yes);
     }
     if matches!(state, S::Ready | S::Cancelled) {
         return item;
@@ -129,20 +130,20 @@ fn seen(view: &ItemView) -> (QueueStatus, String, Timestamp, Timestamp, u32) {
 /// In every state, by what it must say: nothing is done, or the item is where it should be.
 async fn in_every_state(
     f: &dyn Fixture,
-    wish: impl AsyncFn(&Item) -> Intervened,
+    wish: impl AsyncFn(&Item) -> ActionResult,
     refusal: impl Fn(State) -> Option<&'static str>,
     done: (&str, QueueStatus),
 ) {
     for (n, state) in STATES.into_iter().enumerate() {
         let item = bring(f, state, &format!("p{n}")).await;
         if state == S::Nobody {
-            assert_eq!(wish(&item).await, Intervened::NoSuchItem);
+            assert_eq!(wish(&item).await, ActionResult::NoSuchItem);
             continue;
         }
         let before = (seen(&f.view(&item).await), f.trail(&item).await);
         let answer = wish(&item).await;
         match (refusal(state), &answer) {
-            (None, Intervened::Yes) => {
+            (None, ActionResult::Yes) => {
                 assert_eq!(f.view(&item).await.queue_status, done.1);
                 let entry = f.store().audit(Some(&item), 1).await.unwrap().remove(0);
                 assert_eq!(
@@ -154,7 +155,7 @@ async fn in_every_state(
                 assert_eq!(entry.status_before.as_deref(), Some(was));
                 assert_eq!(entry.status_after.as_deref(), Some(is));
             }
-            (Some(why), Intervened::Refused(said)) => {
+            (Some(why), ActionResult::Refused(said)) => {
                 assert!(said.contains(why), "{state:?}: {said}");
                 let after = (seen(&f.view(&item).await), f.trail(&item).await);
                 assert_eq!(after, before, "{state:?}");
@@ -205,7 +206,7 @@ pub async fn whoever_was_about_to_send_what_a_person_moves_is_given_no_turn(f: &
             "cancel" => f.cancel(how).await,
             _ => f.reschedule(how, hour).await,
         };
-        assert_eq!(moved, Intervened::Yes);
+        assert_eq!(moved, ActionResult::Yes);
         let wanted = TurnsWanted {
             lane: LaneName::new(how),
             ..wanted(vec![send(&item)])
@@ -229,7 +230,7 @@ pub async fn of_a_turn_and_a_cancellation_at_once_one_happens(f: &dyn Fixture) {
         let store = f.store();
         let (turn, cancelled) = tokio::join!(store.take_turns(wanted), f.cancel(&id));
         let sent = matches!(turn.unwrap().turns[0], Turn::At { .. });
-        let yes = cancelled == Intervened::Yes;
+        let yes = cancelled == ActionResult::Yes;
         assert_ne!(sent, yes, "{id}: {cancelled:?}");
     }
 }
@@ -247,14 +248,14 @@ pub async fn cancelling_moves_the_record_from_where_it_may(f: &dyn Fixture) {
     f.lane(plan(10, 4)).await;
     let hour = f.next_hour().await;
     f.place(many("p", 2, hour)).await;
-    assert_eq!(f.cancel("p00000").await, Intervened::Yes);
+    assert_eq!(f.cancel("p00000").await, ActionResult::Yes);
     let view = f.view(&payment("p00000")).await;
     assert_eq!(view.status, "CANCELLED");
     assert!(view.finished_at.is_some(), "its life has ended");
     let elsewhere = StatusMove::new(&["IN_DOUBT"], "CANCELLED");
     let item = payment("p00001");
     let cancelled = f.store().cancel(&item, elsewhere, ops()).await.unwrap();
-    assert_eq!(cancelled, Intervened::Yes);
+    assert_eq!(cancelled, ActionResult::Yes);
     assert_eq!(f.view(&item).await.status, "SCHEDULED");
     f.advance_to(hour + secs(60)).await;
     assert_eq!(f.claim(claim_all()).await, []);
@@ -266,8 +267,8 @@ pub async fn a_cancelled_item_gives_its_room_back_even_behind_full_windows(f: &d
     f.place(many("p", 35, hour)).await;
     let used = async || -> Vec<u32> { f.windows().await.iter().map(|w| w.used).collect() };
     assert_eq!(used().await, [10, 10, 10, 5]);
-    assert_eq!(f.cancel("p00024").await, Intervened::Yes);
-    assert_eq!(f.cancel("p00015").await, Intervened::Yes);
+    assert_eq!(f.cancel("p00024").await, ActionResult::Yes);
+    assert_eq!(f.cancel("p00015").await, ActionResult::Yes);
     assert_eq!(used().await, [10, 9, 9, 5]);
     for (id, window) in [("a", 4), ("b", 8), ("c", 12)] {
         let slot = f.place(vec![new_item_at(id, hour)]).await.remove(0);
@@ -284,7 +285,7 @@ pub async fn a_rescheduled_item_moves_with_its_slot_its_counters_and_its_queue_r
     let hour = f.next_hour().await;
     let later = hour + secs(3600);
     f.place(many("p", 25, hour)).await;
-    assert_eq!(f.reschedule("p00003", later).await, Intervened::Yes);
+    assert_eq!(f.reschedule("p00003", later).await, ActionResult::Yes);
     let view = f.view(&payment("p00003")).await;
     assert_eq!((view.slot, view.due, view.requested), (later, later, later));
     assert_eq!(view.run, 2, "a flow that was started for its old time");
@@ -303,7 +304,7 @@ pub async fn a_rescheduled_item_moves_with_its_slot_its_counters_and_its_queue_r
     assert!(slot.scheduled < hour + secs(4), "the room it left is found");
     assert_eq!(
         f.reschedule("p00003", Timestamp::UNIX_EPOCH).await,
-        Intervened::Yes
+        ActionResult::Yes
     );
     let now = f.now().await;
     let view = f.view(&payment("p00003")).await;

@@ -4,16 +4,18 @@ use rust_decimal::Decimal;
 use tollgate_core::Timestamp;
 use tollgate_core::id::Item;
 use tollgate_core::lane_in_force::{never_opens, no_such_lane};
-use tollgate_core::ports::{Author, Found, Intervened, StatusMove, StoreResult, cannot_replay};
+use tollgate_core::ports::{
+    ActionResult, Author, ItemState, StatusMove, StoreResult, cannot_replay,
+};
 use tollgate_core::slot::steady_random;
 
-use super::interventions::{give_back, hold_plan_and_row, move_status};
+use super::operator_actions::{give_back, hold_plan_and_row, move_status};
 use crate::cold::audit::audit_move;
 use crate::sql::{Placement, Tx, Wish, params};
 
 /// Another slot for an item, from `requested` on.
 #[derive(Debug)]
-pub(crate) struct Anew {
+pub(crate) struct NewSlot {
     pub(crate) item: Item,
     pub(crate) requested: Timestamp,
     pub(crate) how: How,
@@ -32,8 +34,8 @@ pub(crate) enum How {
     Replay,
 }
 
-impl Anew {
-    fn refusal(&self, found: &Found) -> Option<String> {
+impl NewSlot {
+    fn refusal(&self, found: &ItemState) -> Option<String> {
         match &self.how {
             How::Reschedule => found.refuses_reschedule(),
             How::Reopen(status) => found.refuses_reopen(status),
@@ -53,13 +55,13 @@ impl Anew {
     }
 }
 
-pub(crate) async fn place(tx: &Tx, anew: &Anew, margin: Decimal) -> StoreResult<Intervened> {
+pub(crate) async fn place(tx: &Tx, anew: &NewSlot, margin: Decimal) -> StoreResult<ActionResult> {
     let item = &anew.item;
     let Some(found) = hold_plan_and_row(tx, item).await? else {
-        return Ok(Intervened::NoSuchItem);
+        return Ok(ActionResult::NoSuchItem);
     };
     if let Some(why) = anew.refusal(&found) {
-        return Ok(Intervened::Refused(why));
+        return Ok(ActionResult::Refused(why));
     }
     let now = tx.now().await?;
     let from = anew.requested.max(now);
@@ -71,10 +73,10 @@ pub(crate) async fn place(tx: &Tx, anew: &Anew, margin: Decimal) -> StoreResult<
     };
     let (place, generation) = match tx.place(wish).await? {
         Placement::At { place, generation } => (place, generation),
-        Placement::NoSuchLane => return Ok(Intervened::Refused(no_such_lane(&found.lane))),
+        Placement::NoSuchLane => return Ok(ActionResult::Refused(no_such_lane(&found.lane))),
         Placement::Never => {
             let why = never_opens(&found.lane, anew.requested);
-            return Ok(Intervened::Refused(why));
+            return Ok(ActionResult::Refused(why));
         }
     };
     give_back(tx, item, now).await?;
@@ -94,12 +96,12 @@ pub(crate) async fn place(tx: &Tx, anew: &Anew, margin: Decimal) -> StoreResult<
     }
     let before = found.queue_status.as_str();
     audit_move(tx, item, anew.action(), before, "READY", &anew.author).await;
-    Ok(Intervened::Yes)
+    Ok(ActionResult::Yes)
 }
 
 /// One that was HELD for its deadline is not held for it again: a person has decided. It is another run: a flow that was
 /// started for the old time, and has not had its turn yet, finds it taken.
-async fn move_row(tx: &Tx, anew: &Anew, slot: [Timestamp; 3], generation: i64) {
+async fn move_row(tx: &Tx, anew: &NewSlot, slot: [Timestamp; 3], generation: i64) {
     const MOVE: &str = "UPDATE item_queue SET window_start = $3, scheduled_time = $4,
                 requested_time = $5, generation = $6, queue_status = 'READY',
                 scheduled_exec_time = $4, last_error = NULL,
@@ -117,7 +119,7 @@ async fn move_row(tx: &Tx, anew: &Anew, slot: [Timestamp; 3], generation: i64) {
 
 /// As a single release, but at its slot: the rules that hold it are passed, and a deadline before its slot
 /// does not hold it again.
-async fn release_row(tx: &Tx, anew: &Anew, slot: [Timestamp; 3], generation: i64) {
+async fn release_row(tx: &Tx, anew: &NewSlot, slot: [Timestamp; 3], generation: i64) {
     const RELEASE: &str = "UPDATE item_queue SET window_start = $3, scheduled_time = $4,
                 requested_time = $5, generation = $6, queue_status = 'READY', run = run + 1,
                 scheduled_exec_time = $4,

@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 use tollgate_core::Timestamp;
-use tollgate_dispatch::Shift;
+use tollgate_dispatch::ReplanEffect;
 use utoipa::ToSchema;
 
 /// Effect of a replan.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Shift)]
-pub(super) struct ShiftResponse {
+pub(super) struct ReplanEffectResponse {
     waiting: u64,
     earlier: u64,
     later: u64,
@@ -26,21 +26,21 @@ pub(super) struct ShiftResponse {
     with_deadline: u64,
 }
 
-impl From<Shift> for ShiftResponse {
-    fn from(shift: Shift) -> Self {
+impl From<ReplanEffect> for ReplanEffectResponse {
+    fn from(effect: ReplanEffect) -> Self {
         Self {
-            waiting: shift.waiting,
-            earlier: shift.earlier,
-            later: shift.later,
-            finish_before: shift.finish_before,
-            finish_after: shift.finish_after,
-            deadlines_won: shift.deadlines_won,
-            deadlines_lost: shift.deadlines_lost,
-            missed_before: shift.missed_before,
-            missed_after: shift.missed_after,
-            never: shift.never,
-            untold: shift.untold,
-            with_deadline: shift.with_deadline,
+            waiting: effect.waiting,
+            earlier: effect.earlier,
+            later: effect.later,
+            finish_before: effect.finish_before,
+            finish_after: effect.finish_after,
+            deadlines_won: effect.deadlines_won,
+            deadlines_lost: effect.deadlines_lost,
+            missed_before: effect.missed_before,
+            missed_after: effect.missed_after,
+            never: effect.never,
+            untold: effect.untold,
+            with_deadline: effect.with_deadline,
         }
     }
 }

@@ -1,41 +1,41 @@
-//! The retry ladder: when a declined charge is asked for again, and when it is enough. Pure.
+//! The retry schedule: when a declined charge is asked for again, and when it is enough. Pure.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 
-/// A ladder has at most this many rungs, each at most this long.
-const MOST_RUNGS: usize = 20;
-const LONGEST_RUNG: Duration = Duration::from_hours(24 * 366);
+/// A schedule has at most this many pauses, each at most this long.
+const MOST_RETRIES: usize = 20;
+const LONGEST_PAUSE: Duration = Duration::from_hours(24 * 366);
 
 /// How long after each decline the next charge follows: `["1d", "3d", "7d"]`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
-pub struct Ladder {
+pub struct RetrySchedule {
     texts: Vec<String>,
-    rungs: Vec<Duration>,
+    pauses: Vec<Duration>,
 }
 
-impl TryFrom<Vec<String>> for Ladder {
+impl TryFrom<Vec<String>> for RetrySchedule {
     type Error = String;
 
     /// The error fits behind the field's name.
     fn try_from(texts: Vec<String>) -> Result<Self, String> {
-        if texts.len() > MOST_RUNGS {
-            return Err(format!("must have at most {MOST_RUNGS} entries"));
+        if texts.len() > MOST_RETRIES {
+            return Err(format!("must have at most {MOST_RETRIES} entries"));
         }
-        let rungs = texts
+        let pauses = texts
             .iter()
             .map(|text| parse_pause(text))
             .collect::<Result<_, _>>()?;
-        Ok(Self { texts, rungs })
+        Ok(Self { texts, pauses })
     }
 }
 
-impl From<Ladder> for Vec<String> {
-    fn from(ladder: Ladder) -> Self {
-        ladder.texts
+impl From<RetrySchedule> for Vec<String> {
+    fn from(schedule: RetrySchedule) -> Self {
+        schedule.texts
     }
 }
 
@@ -60,13 +60,13 @@ pub(super) fn parse_pause(text: &str) -> Result<Duration, String> {
         .and_then(|count| count.checked_mul(unit))
         .map(Duration::from_secs);
     pause
-        .filter(|pause| !pause.is_zero() && *pause <= LONGEST_RUNG)
+        .filter(|pause| !pause.is_zero() && *pause <= LONGEST_PAUSE)
         .ok_or_else(wrong)
 }
 
 /// What is to be done with an invoice after its declines.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Rung {
+pub(super) enum Retry {
     /// Charge it, as this charge of its life: part of the idempotency key.
     Charge { number: u32, then: Option<Duration> },
     /// It comes too early.
@@ -75,30 +75,30 @@ pub(super) enum Rung {
     Exhausted,
 }
 
-impl Ladder {
+impl RetrySchedule {
     /// From the first charge to the last.
     pub fn length(&self) -> Duration {
-        self.rungs.iter().sum()
+        self.pauses.iter().sum()
     }
 
     /// `declined`: when each of its charges was declined, oldest first. `wanted`: from when on a
     /// person, or its schedule, wanted it charged; a person who wants it after a decline is heard.
-    pub(super) fn rung(&self, declined: &[Timestamp], wanted: Timestamp, now: Timestamp) -> Rung {
+    pub(super) fn retry(&self, declined: &[Timestamp], wanted: Timestamp, now: Timestamp) -> Retry {
         let number = u32::try_from(declined.len())
             .unwrap_or(u32::MAX)
             .saturating_add(1);
-        let charge = Rung::Charge {
+        let charge = Retry::Charge {
             number,
-            then: self.rungs.get(declined.len()).copied(),
+            then: self.pauses.get(declined.len()).copied(),
         };
         let Some(last) = declined.last().filter(|last| wanted <= **last) else {
             return charge;
         };
-        let Some(pause) = self.rungs.get(declined.len() - 1) else {
-            return Rung::Exhausted;
+        let Some(pause) = self.pauses.get(declined.len() - 1) else {
+            return Retry::Exhausted;
         };
         match Duration::try_from((*last + *pause).duration_since(now)) {
-            Ok(left) if !left.is_zero() => Rung::Wait(left),
+            Ok(left) if !left.is_zero() => Retry::Wait(left),
             _ => charge,
         }
     }
@@ -110,40 +110,40 @@ mod tests {
 
     const DAY: u64 = 86_400;
 
-    fn ladder(texts: &[&str]) -> Result<Ladder, String> {
+    fn schedule(texts: &[&str]) -> Result<RetrySchedule, String> {
         let texts: Vec<String> = texts.iter().map(|&text| text.to_owned()).collect();
-        Ladder::try_from(texts)
+        RetrySchedule::try_from(texts)
     }
     fn at(day: u64) -> Timestamp {
         Timestamp::UNIX_EPOCH + Duration::from_secs(day * DAY)
     }
 
     #[test]
-    fn each_rung_is_one_more_charge_and_after_the_last_it_is_enough() {
-        let ladder = ladder(&["1d", "3d"]).unwrap();
+    fn each_retry_is_one_more_charge_and_after_the_last_it_is_enough() {
+        let schedule = schedule(&["1d", "3d"]).unwrap();
         let days = |days: u64| Some(Duration::from_secs(days * DAY));
-        let charge = |number, then| Rung::Charge { number, then };
-        let wait = |days: u64| Rung::Wait(Duration::from_secs(days * DAY));
+        let charge = |number, then| Retry::Charge { number, then };
+        let wait = |days: u64| Retry::Wait(Duration::from_secs(days * DAY));
         // When it was declined, when it was wanted, now.
-        let table: [(&[u64], u64, u64, Rung); 8] = [
+        let table: [(&[u64], u64, u64, Retry); 8] = [
             (&[], 0, 0, charge(1, days(1))),
             (&[10], 0, 10, wait(1)),
             (&[10], 0, 11, charge(2, days(3))),
             (&[10, 11], 0, 12, wait(2)),
             (&[10, 11], 0, 14, charge(3, None)),
-            (&[10, 11, 14], 0, 99, Rung::Exhausted),
+            (&[10, 11, 14], 0, 99, Retry::Exhausted),
             // A person did not want to wait, and another did not want to give up.
             (&[10], 11, 10, charge(2, days(3))),
             (&[10, 11, 14], 15, 15, charge(4, None)),
         ];
         for (declined, wanted, now, expected) in table {
             let declined: Vec<_> = declined.iter().map(|day| at(*day)).collect();
-            let told = ladder.rung(&declined, at(wanted), at(now));
+            let told = schedule.retry(&declined, at(wanted), at(now));
             assert_eq!(told, expected, "{declined:?} {wanted} {now}");
         }
-        let none = Ladder::default();
-        assert_eq!(none.rung(&[], at(0), at(0)), charge(1, None));
-        assert_eq!(none.rung(&[at(1)], at(0), at(2)), Rung::Exhausted);
+        let none = RetrySchedule::default();
+        assert_eq!(none.retry(&[], at(0), at(0)), charge(1, None));
+        assert_eq!(none.retry(&[at(1)], at(0), at(2)), Retry::Exhausted);
     }
 
     #[test]
@@ -162,11 +162,11 @@ mod tests {
             "99999999999999999999d",
         ];
         for text in bad {
-            assert!(ladder(&[text]).is_err(), "{text}");
+            assert!(schedule(&[text]).is_err(), "{text}");
         }
         assert_eq!(parse_pause("90s"), Ok(Duration::from_secs(90)));
-        assert!(ladder(&["1d"; 21]).unwrap_err().contains("20 entries"));
-        let round_trip = serde_json::to_string(&ladder(&["1d", "12h"]).unwrap()).unwrap();
+        assert!(schedule(&["1d"; 21]).unwrap_err().contains("20 entries"));
+        let round_trip = serde_json::to_string(&schedule(&["1d", "12h"]).unwrap()).unwrap();
         assert_eq!(round_trip, r#"["1d","12h"]"#);
     }
 }
