@@ -26,6 +26,7 @@ use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::api;
+use crate::archive;
 use crate::asking::Asking;
 use crate::banks::Banks;
 use crate::check_services;
@@ -359,6 +360,8 @@ fn app(
         pulse: Arc::new(Pulse::new(store, &forecaster)),
         forecaster,
         totals: Arc::new(Totals::new(store)),
+        exports: archive::exports(config, store),
+        export_upkeep: archive::upkeep(config, store),
         planner,
         needs_you: Arc::new(NeedsYou::new(store, &payments.forecaster, standbys)),
         writes: Arc::new(WriteCheck::new(store)),

@@ -19,6 +19,7 @@ mod login;
 #[cfg(test)]
 mod notification_tests;
 mod notifications;
+mod retention;
 mod secret;
 mod status_checks;
 
@@ -67,6 +68,7 @@ use crate::tls;
 use explain::explain;
 use invoices::Invoices;
 use jobs::Jobs;
+use retention::Retention;
 
 const DEFAULT: &str = include_str!("../default.toml");
 
@@ -82,6 +84,7 @@ pub struct Config {
     pub gate: Gate,
     pub sweep: Sweep,
     pub jobs: Jobs,
+    pub retention: Retention,
     pub in_doubt: InDoubt,
     pub invoices: Invoices,
     pub telemetry: Telemetry,
@@ -340,6 +343,7 @@ impl Config {
             "sweep.reconcile_secs must be at least 1"
         );
         self.jobs.validate()?;
+        self.retention.validate()?;
         self.telemetry.validate()?;
         self.status_check.validate()?;
         self.invoices.validate()?;

@@ -16,6 +16,7 @@ use tollgate_domains::invoices::{self, Billing, InvoiceBulkInitFlow};
 use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
 use tollgate_domains::payments::{self, Intake};
 
+use crate::archive;
 use crate::asking::Asking;
 use crate::assemble::item_types;
 use crate::config::Config;
@@ -64,6 +65,7 @@ impl Services<'_> {
         running.spawn(reconciler.run(every(config.sweep.reconcile_secs), stopped.clone()));
         let retention = CheckRetention::new(Arc::clone(store), config.status_check.retention());
         running.spawn(retention.run(stopped.clone()));
+        running.spawn(archive::upkeep(config, store).run(stopped.clone()));
         running.spawn(self.job_runner().run(stopped.clone()));
         let (billing, pause) = (Arc::clone(&self.billing), every(config.invoices.sweep_secs));
         running.spawn(providers::run_sweep(billing, pause, stopped.clone()));

@@ -5,6 +5,7 @@ mod access;
 mod accounts;
 mod acts;
 mod adjust;
+mod archive;
 mod ask_banks;
 mod audit;
 mod bank_ask;
@@ -93,6 +94,7 @@ use tollgate_domains::payments::{Bank, DEFAULT_GATEWAY, Intake, Routes, RulesInF
 use tollgate_domains::status_checks::StatusCheckService;
 use utoipa_axum::router::OpenApiRouter;
 
+use crate::archive::{ExportUpkeep, Exports};
 use crate::asking::Asking;
 use crate::auth::Tokens;
 use crate::config::AskWhom;
@@ -142,6 +144,9 @@ pub(crate) struct App {
     pub(crate) lane: LaneName,
     pub(crate) pulse: Arc<Pulse>,
     pub(crate) totals: Arc<Totals>,
+    /// Days of the archive as files.
+    pub(crate) exports: Exports,
+    pub(crate) export_upkeep: ExportUpkeep,
     pub(crate) needs_you: Arc<NeedsYou>,
     /// Whether anything can be written.
     pub(crate) writes: Arc<WriteCheck>,
@@ -213,6 +218,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(dead_letters::router())
         .merge(feeds::router())
         .merge(events::router())
+        .merge(archive::router())
         .merge(accounts::router())
         .merge(audit::router())
         .merge(certificate::router())

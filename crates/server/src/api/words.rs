@@ -2,6 +2,7 @@
 //! differ; the others are written out.
 
 use tollgate_core::actor::Kind;
+use tollgate_core::archive::DayState;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::job::{JobAct, JobState};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
@@ -58,6 +59,7 @@ pub(super) fn named() -> Vec<(&'static str, Object)> {
             "CheckPhase",
             one_of(CheckPhase::ALL.map(CheckPhase::as_str)),
         ),
+        ("ArchiveState", one_of(DayState::ALL.map(DayState::as_str))),
         ("NeedKind", one_of(Need::ALL.map(Need::as_str))),
         // Written out, since there is no list of them.
         ("Verdict", one_of(["continue", "skip", "fail", "postpone"])),
@@ -103,6 +105,7 @@ named! {
     resolved => "DoubtOutcome",
     bulk_state => "ImportState",
     actor_kind => "ActorKind",
+    archive_state => "ArchiveState",
     job_act => "JobAct",
     job_state => "JobState",
     check_phase => "CheckPhase",
