@@ -362,6 +362,8 @@ fn app(
         totals: Arc::new(Totals::new(store)),
         exports: archive::exports(config, store),
         export_upkeep: archive::upkeep(config, store),
+        archiver: Arc::new(archive::archiver(config, store)),
+        retention: config.retention().unwrap_or_default().into(),
         planner,
         needs_you: Arc::new(NeedsYou::new(store, &payments.forecaster, standbys)),
         writes: Arc::new(WriteCheck::new(store)),

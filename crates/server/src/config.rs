@@ -54,6 +54,7 @@ pub(crate) use kafka::{KafkaAccess, Mechanism, Sasl};
 pub(crate) use lanes::LaneText;
 pub(crate) use login::{Login, identify};
 pub(crate) use notifications::Notifications as NotificationsConfig;
+pub(crate) use retention::TypeRetention;
 pub(crate) use secret::Secret;
 pub(crate) use status_checks::{Elasticsearch, ServiceAt, StatusCheck};
 
@@ -343,7 +344,6 @@ impl Config {
             "sweep.reconcile_secs must be at least 1"
         );
         self.jobs.validate()?;
-        self.retention.validate()?;
         self.telemetry.validate()?;
         self.status_check.validate()?;
         self.invoices.validate()?;
@@ -356,7 +356,8 @@ impl Config {
         if let Some(events) = &self.events {
             events.validate()?;
         }
-        self.downstream.validate(self.gate.patience_secs)
+        self.downstream.validate(self.gate.patience_secs)?;
+        self.validate_retention()
     }
 }
 

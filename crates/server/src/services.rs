@@ -10,7 +10,8 @@ use tollgate_core::flow::Flow;
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{Engine, Store};
 use tollgate_dispatch::{
-    CheckRetention, ChunkFlow, Feeder, Gate, JobRunner, Planner, Reconciler, Sweeper, Wake,
+    Archiver, CheckRetention, ChunkFlow, Feeder, Gate, JobRunner, Planner, Reconciler, Sweeper,
+    Wake,
 };
 use tollgate_domains::invoices::{self, Billing, InvoiceBulkInitFlow};
 use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
@@ -66,6 +67,15 @@ impl Services<'_> {
         let retention = CheckRetention::new(Arc::clone(store), config.status_check.retention());
         running.spawn(retention.run(stopped.clone()));
         running.spawn(archive::upkeep(config, store).run(stopped.clone()));
+        match config.retention() {
+            Ok(types) => {
+                let types = types.into_iter().map(|of| of.archived).collect();
+                let archiver = Archiver::new(Arc::clone(store), types, config.old_ages());
+                running.spawn(archiver.run(stopped.clone()));
+            }
+            // It was read at the start, and would have stopped it.
+            Err(error) => tracing::error!(%error, "nothing is archived"),
+        }
         running.spawn(self.job_runner().run(stopped.clone()));
         let (billing, pause) = (Arc::clone(&self.billing), every(config.invoices.sweep_secs));
         running.spawn(providers::run_sweep(billing, pause, stopped.clone()));

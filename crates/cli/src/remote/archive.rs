@@ -1,5 +1,7 @@
 //! `tollgate archive …`: days of ended items, in the database and in files.
 
+use std::fmt::Write as _;
+
 use clap::Subcommand;
 use http::Method;
 use serde_json::{Value, json};
@@ -138,7 +140,7 @@ fn day(view: &Value) -> String {
         ("dropped", "droppedAt"),
     ] {
         if !view[field].is_null() {
-            text += &format!("{title:<8}  {}\n", cell(&view[field]));
+            let _ = writeln!(text, "{title:<8}  {}", cell(&view[field]));
         }
     }
     let named = ["status", "currency", "count", "amount"];
@@ -168,7 +170,7 @@ fn done(answer: &Value) -> String {
         count("dropped")
     );
     for trouble in answer["troubles"].as_array().into_iter().flatten() {
-        text += &format!("{}\n", cell(trouble));
+        let _ = writeln!(text, "{}", cell(trouble));
     }
     text
 }

@@ -120,6 +120,13 @@ const MATRIX: &[(&str, &str, Let, u16)] = &[
     ("GET", "/admin/item-types/{item_type}", READ, 200),
     ("PUT", "/admin/item-types/{item_type}", OPERATE, 400),
     ("GET", "/admin/item-types/{item_type}/history", READ, 200),
+    ("GET", "/admin/item-types/{item_type}/retention", READ, 200),
+    (
+        "PUT",
+        "/admin/item-types/{item_type}/retention",
+        OPERATE,
+        400,
+    ),
     ("GET", "/admin/dead-letters", READ, 200),
     (
         "POST",

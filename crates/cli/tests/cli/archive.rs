@@ -60,12 +60,12 @@ impl Scene {
     fn new(url: Option<String>) -> Self {
         let scene = Self::empty(url, tempfile::tempdir().unwrap());
         scene.in_store(async |store| {
-            let items = items();
+            let (items, of) = (items(), payments());
             for page in items.chunks(500) {
-                let put = store.restore_items(&payments(), day(), page.to_vec(), true);
+                let put = store.restore_items(&of, day(), page.to_vec(), true);
                 put.await.unwrap();
             }
-            store.complete_day(&payments(), day(), None).await.unwrap();
+            store.complete_day(&of, day(), None).await.unwrap();
         });
         scene
     }
@@ -90,9 +90,9 @@ impl Scene {
     /// Every line that the database has of the day.
     fn lines(&self) -> Vec<String> {
         self.in_store(async |store| {
-            let (mut lines, mut after) = (vec![], None);
+            let (of, mut lines, mut after) = (payments(), vec![], None);
             loop {
-                let page = store.archived_lines(&payments(), day(), after.as_ref(), 300);
+                let page = store.archived_lines(&of, day(), after.as_ref(), 300);
                 let page = page.await.unwrap();
                 let Some(last) = page.last() else { break };
                 let last: ArchivedItem = serde_json::from_str(last).unwrap();

@@ -45,7 +45,11 @@ fn refused_by(admission: &Admission) -> Option<&str> {
             Some(rule)
         }
         Admission::New(_) | Admission::Repeat(_) => None,
-        Admission::Conflict | Admission::Refused(_) | Admission::Cancelled => {
+        Admission::Conflict
+        | Admission::Refused(_)
+        | Admission::Cancelled
+        | Admission::Archived
+        | Admission::Erased => {
             panic!("{admission:?}")
         }
     }

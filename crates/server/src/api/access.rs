@@ -134,6 +134,8 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/admin/item-types/{item_type}", Read),
     ("PUT", "/admin/item-types/{item_type}", Operate),
     ("GET", "/admin/item-types/{item_type}/history", Read),
+    ("GET", "/admin/item-types/{item_type}/retention", Read),
+    ("PUT", "/admin/item-types/{item_type}/retention", Operate),
     ("GET", "/admin/dead-letters", Read),
     (
         "POST",

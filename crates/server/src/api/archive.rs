@@ -1,5 +1,7 @@
 //! `/admin/archive`: days of ended items, in the database and in files.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -26,6 +28,8 @@ use crate::auth::Caller;
 
 const DEFAULT_DAYS: u32 = 100;
 const MAX_DAYS: u32 = 1000;
+/// After each step of a move that a person has asked for.
+const REST: Duration = Duration::from_millis(5);
 
 impl From<ArchiveError> for ApiError {
     fn from(error: ArchiveError) -> Self {
@@ -306,6 +310,8 @@ async fn restore(
 #[serde(rename_all = "camelCase")]
 #[schema(as = ArchiveRound)]
 struct RoundResponse {
+    /// Number of items moved from the hot tables to the archive.
+    moved: u64,
     /// Number of days exported.
     exported: u64,
     /// Number of days dropped from the database.
@@ -314,7 +320,7 @@ struct RoundResponse {
     troubles: Vec<String>,
 }
 
-/// Does now what the service does every ten minutes: exports closed days, and drops from the database days that are
+/// Does now what the service does every ten minutes: moves ended items to the archive, exports closed days, and drops from the database days that are
 /// older than `archive_days`.
 ///
 /// A day is dropped only after its file was read back and every line was equal to the database.
@@ -330,9 +336,11 @@ async fn run(
     body: Body,
 ) -> Result<Json<RoundResponse>, ApiError> {
     let by = because(&caller, &headers, body)?;
+    let moved = app.archiver.round(REST).await?;
     let round = app.export_upkeep.round(&by).await?;
     app.acted(caller.name(), "archive run", "all days");
     Ok(Json(RoundResponse {
+        moved,
         exported: round.exported,
         dropped: round.dropped,
         troubles: round.troubles,
@@ -350,10 +358,10 @@ impl App {
                 present.push(of);
             }
         }
-        match present.is_empty() {
-            true => Err(nothing_on(&day)),
-            false => Ok(present),
+        if present.is_empty() {
+            return Err(nothing_on(&day));
         }
+        Ok(present)
     }
 
     async fn day_shown(&self, all: &[TypeDay]) -> Result<Json<DaysResponse>, ApiError> {

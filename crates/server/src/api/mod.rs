@@ -65,6 +65,7 @@ mod picture;
 mod rate_limit;
 mod refusals;
 mod request_id;
+mod retention;
 mod rules;
 mod rules_body;
 mod shape;
@@ -87,7 +88,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use tollgate_core::id::LaneName;
 use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::ports::Store;
-use tollgate_dispatch::{Forecaster, Planner};
+use tollgate_dispatch::{Archiver, Forecaster, Planner};
 use tollgate_domains::invoices::{Billing, ChecksInForce};
 use tollgate_domains::notifications::Receiver;
 use tollgate_domains::payments::{Bank, DEFAULT_GATEWAY, Intake, Routes, RulesInForce};
@@ -97,7 +98,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::archive::{ExportUpkeep, Exports};
 use crate::asking::Asking;
 use crate::auth::Tokens;
-use crate::config::AskWhom;
+use crate::config::{AskWhom, TypeRetention};
 use crate::engines::Readiness;
 use crate::leadership::Nodes;
 use crate::needs_you::NeedsYou;
@@ -138,6 +139,8 @@ pub(crate) struct App {
     pub(crate) config_file: Option<PathBuf>,
     /// Who is asked about payments in doubt.
     pub(crate) ask: AskWhom,
+    /// How long items stay where, as configured.
+    pub(crate) retention: Arc<[TypeRetention]>,
     /// Whether a payment in doubt is resolved by two persons only.
     pub(crate) two_persons: bool,
     /// The lane of the payments' bank.
@@ -147,6 +150,8 @@ pub(crate) struct App {
     /// Days of the archive as files.
     pub(crate) exports: Exports,
     pub(crate) export_upkeep: ExportUpkeep,
+    /// Moves ended items when a person wants it now.
+    pub(crate) archiver: Arc<Archiver>,
     pub(crate) needs_you: Arc<NeedsYou>,
     /// Whether anything can be written.
     pub(crate) writes: Arc<WriteCheck>,
@@ -208,6 +213,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(nodes::router())
         .merge(calendars::router())
         .merge(item_types::router())
+        .merge(retention::router())
         .merge(needs_you::router())
         .merge(held::router())
         .merge(in_doubt::router())

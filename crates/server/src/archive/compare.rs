@@ -79,11 +79,8 @@ async fn check(folder: &Folder, manifest: &Manifest, reading: Reading) -> Archiv
 fn differs(folder: &Folder, manifest: &Manifest, file: &[String], page: &[String]) -> ArchiveError {
     let unequal = file.iter().zip(page).find(|(one, other)| one != other);
     let first = unequal.map(|(line, _)| line).or_else(|| {
-        let (longer, same) = match file.len() > page.len() {
-            true => (file, page.len()),
-            false => (page, file.len()),
-        };
-        longer.get(same)
+        let same = file.len().min(page.len());
+        file.get(same).or_else(|| page.get(same))
     });
     let head = first.and_then(|line| super::line::LineHead::read(line).ok());
     let id = head.map_or_else(String::new, |head| format!(" at item {}", head.id));

@@ -154,10 +154,10 @@ impl Manifest {
         }
         let more = differences.len().saturating_sub(MOST_NAMED);
         differences.truncate(MOST_NAMED);
-        let mut told = differences.join("; ");
         if more > 0 {
-            told += &format!("; and {more} more");
+            differences.push(format!("and {more} more"));
         }
+        let told = differences.join("; ");
         Err(format!("differs from its manifest: {told}"))
     }
 }

@@ -15,20 +15,19 @@ mod trouble;
 mod upkeep;
 mod verify;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use tollgate_core::archive::{DayState, DayView};
+use tollgate_core::id::ItemType;
 use tollgate_core::ports::{Author, NewAudit, Store};
+use tollgate_dispatch::Archiver;
 
-use crate::assemble::item_types;
 use crate::config::Config;
 use edges::edge;
 use folder::{Folder, Held};
 pub(crate) use manifest::TypeDay;
 pub(crate) use trouble::{ArchiveError, ArchiveResult};
 pub(crate) use upkeep::ExportUpkeep;
-use upkeep::KeptFor;
 
 /// So many lines are in memory at once.
 const LINES_AT_ONCE: u32 = 500;
@@ -39,16 +38,11 @@ pub(crate) struct Exports {
     store: Arc<dyn Store>,
     /// None if no folder is configured.
     folder: Option<Folder>,
+    /// Types whose ids are never taken again.
+    remembered: Vec<ItemType>,
 }
 
 impl Exports {
-    pub(crate) fn new(store: &Arc<dyn Store>, folder: Option<&Path>) -> Self {
-        Self {
-            store: Arc::clone(store),
-            folder: folder.map(Folder::at),
-        }
-    }
-
     pub(crate) fn has_folder(&self) -> bool {
         self.folder.is_some()
     }
@@ -119,17 +113,25 @@ impl Exports {
 
 /// As configured.
 pub(crate) fn exports(config: &Config, store: &Arc<dyn Store>) -> Exports {
-    Exports::new(store, config.retention.export_dir())
+    let types = config.retention().unwrap_or_default().into_iter();
+    let remembered = types.filter(|of| of.archived.remembered);
+    Exports {
+        store: Arc::clone(store),
+        folder: config.export_dir().map(Folder::at),
+        remembered: remembered.map(|of| of.archived.item_type).collect(),
+    }
+}
+
+pub(crate) fn archiver(config: &Config, store: &Arc<dyn Store>) -> Archiver {
+    let types = config.retention().unwrap_or_default().into_iter();
+    let types = types.map(|of| of.archived).collect();
+    Archiver::new(Arc::clone(store), types, config.old_ages())
 }
 
 pub(crate) fn upkeep(config: &Config, store: &Arc<dyn Store>) -> ExportUpkeep {
-    let kept = |(item_type, _)| KeptFor {
-        item_type,
-        archive_days: config.retention.archive_days,
-        restored_days: config.retention.restored_days,
-    };
-    let kept = item_types().map(kept).to_vec();
-    ExportUpkeep::new(exports(config, store), kept)
+    let types = config.retention().unwrap_or_default().into_iter();
+    let types = types.map(|of| of.archived).collect();
+    ExportUpkeep::new(exports(config, store), types, config.restored_days())
 }
 
 /// Files are read and written where nothing else waits.

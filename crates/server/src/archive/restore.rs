@@ -2,7 +2,6 @@
 
 use tollgate_core::archive::{ArchivedItem, DayExport, DayState};
 use tollgate_core::ports::{Author, StoreError};
-use tollgate_domains::notifications;
 
 use super::compare::{next, open};
 use super::edges::edge;
@@ -10,22 +9,14 @@ use super::manifest::{Manifest, TypeDay};
 use super::trouble::{ArchiveError, ArchiveResult};
 use super::{Exports, LINES_AT_ONCE};
 
-/// What a restore has done.
-#[derive(Debug)]
-pub(crate) enum Restored {
-    /// The database had the day already.
-    WasThere,
-    /// Every line of the file.
-    Lines(u64),
-}
-
 impl Exports {
-    /// All of the file is checked before its first line is written. A restore that was cut off is repeated whole.
-    pub(crate) async fn restore(&self, of: &TypeDay, by: &Author) -> ArchiveResult<Restored> {
+    /// All of the file is checked before its first line is written. A restore that was cut off is repeated whole; one of
+    /// a day that the database has changes nothing.
+    pub(crate) async fn restore(&self, of: &TypeDay, by: &Author) -> ArchiveResult<()> {
         let (folder, _held) = self.hold().await?;
         let day = self.day(of).await?;
         if day.is_some_and(|day| day.state != DayState::Dropped) {
-            return Ok(Restored::WasThere);
+            return Ok(());
         }
         let manifest = self.exported_manifest(&folder, of).await?;
         let belongs = |lines: Vec<String>| items(of, &lines).map(drop);
@@ -47,12 +38,11 @@ impl Exports {
         self.audit("ARCHIVE_RESTORED", by, what).await?;
         self.complete(of, &manifest).await?;
         edge("restore-done");
-        Ok(Restored::Lines(manifest.lines))
+        Ok(())
     }
 
     async fn put_back(&self, of: &TypeDay, items: Vec<ArchivedItem>) -> ArchiveResult<()> {
-        // Of the others nobody sends the same id again.
-        let remembered = of.item_type != notifications::item_type();
+        let remembered = self.remembered.contains(&of.item_type);
         let put = self
             .store
             .restore_items(&of.item_type, of.day, items, remembered)

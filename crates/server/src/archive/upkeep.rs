@@ -9,7 +9,7 @@ use tollgate_core::actor;
 use tollgate_core::archive::{ArchiveDay, DayState, DayView};
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{Author, StoreResult};
-use tollgate_dispatch::Every;
+use tollgate_dispatch::{ArchivedType, Every, ages_in_force};
 
 use super::{ArchiveError, ArchiveResult, Exports, TypeDay};
 
@@ -17,15 +17,6 @@ use super::{ArchiveError, ArchiveResult, Exports, TypeDay};
 const PAUSE: Duration = Duration::from_mins(10);
 /// So many days are read at once.
 const DAYS_AT_ONCE: u32 = 100;
-
-/// How long days of one type stay in the database.
-#[derive(Debug, Clone)]
-pub(crate) struct KeptFor {
-    pub(crate) item_type: ItemType,
-    pub(crate) archive_days: u32,
-    /// After a restore, or after an export that came late.
-    pub(crate) restored_days: u32,
-}
 
 /// What one round has done.
 #[derive(Debug, Default)]
@@ -39,12 +30,18 @@ pub(crate) struct Round {
 #[derive(Clone)]
 pub(crate) struct ExportUpkeep {
     exports: Exports,
-    kept: Vec<KeptFor>,
+    types: Vec<ArchivedType>,
+    /// After a restore, or after an export that came late.
+    restored_days: u32,
 }
 
 impl ExportUpkeep {
-    pub(crate) fn new(exports: Exports, kept: Vec<KeptFor>) -> Self {
-        Self { exports, kept }
+    pub(crate) fn new(exports: Exports, types: Vec<ArchivedType>, restored_days: u32) -> Self {
+        Self {
+            exports,
+            types,
+            restored_days,
+        }
     }
 
     /// Once at the start, then every ten minutes, until told to stop. What is cut off is repeated by the next start.
@@ -74,13 +71,22 @@ impl ExportUpkeep {
         }
     }
 
-    /// Every day of every type that has something to be done, oldest first. What goes wrong with one day does not keep the others.
+    /// Every day that has something to be done, oldest first; none without a folder. What goes wrong with one day does not
+    /// keep the others.
     pub(crate) async fn round(&self, by: &Author) -> ArchiveResult<Round> {
-        self.exports.folder()?;
         let mut round = Round::default();
-        for kept in &self.kept {
+        if !self.exports.has_folder() {
+            return Ok(round);
+        }
+        for of in &self.types {
+            let store = &*self.exports.store;
+            let ages = ages_in_force(store, &of.item_type, of.ages).await?.ages;
+            let kept = Kept {
+                archive_days: ages.archive_days,
+                restored_days: self.restored_days,
+            };
             let mut after = None;
-            while let Some((days, last)) = self.page(kept, after).await? {
+            while let Some((days, last)) = self.page(&of.item_type, after).await? {
                 after = Some(last);
                 for day in days {
                     self.care_for(&day, kept, by, &mut round).await?;
@@ -93,11 +99,11 @@ impl ExportUpkeep {
     /// Some days of a type, and the last of them.
     async fn page(
         &self,
-        kept: &KeptFor,
+        item_type: &ItemType,
         after: Option<ArchiveDay>,
     ) -> StoreResult<Option<(Vec<DayView>, ArchiveDay)>> {
         let store = &self.exports.store;
-        let days = store.archived_days(&kept.item_type, after, DAYS_AT_ONCE);
+        let days = store.archived_days(item_type, after, DAYS_AT_ONCE);
         let days = days.await?;
         let last = days.last().map(|view| view.day);
         Ok(last.map(|last| (days, last)))
@@ -105,9 +111,9 @@ impl ExportUpkeep {
 
     /// A crash may have cut a drop or a restore off. Once, at the start of this process.
     async fn drop_what_is_left(&self) {
-        for kept in &self.kept {
+        for of in &self.types {
             let mut after = None;
-            while let Ok(Some((days, last))) = self.page(kept, after).await {
+            while let Ok(Some((days, last))) = self.page(&of.item_type, after).await {
                 after = Some(last);
                 for day in days.into_iter().filter(|it| it.state == DayState::Dropped) {
                     let of = TypeDay::from(&day);
@@ -122,7 +128,7 @@ impl ExportUpkeep {
     async fn care_for(
         &self,
         day: &DayView,
-        kept: &KeptFor,
+        kept: Kept,
         by: &Author,
         round: &mut Round,
     ) -> StoreResult<()> {
@@ -160,6 +166,13 @@ impl ExportUpkeep {
     }
 }
 
+/// How long a day stays in the database.
+#[derive(Debug, Clone, Copy)]
+struct Kept {
+    archive_days: u32,
+    restored_days: u32,
+}
+
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     Export,
@@ -167,7 +180,7 @@ enum Next {
     Nothing,
 }
 
-fn next(day: &DayView, kept: &KeptFor, now: Timestamp) -> Next {
+fn next(day: &DayView, kept: Kept, now: Timestamp) -> Next {
     let is_older = |day: ArchiveDay, days: u32| day < ArchiveDay::of(now).before(days);
     match (day.state, &day.export) {
         (DayState::Open | DayState::Dropped, _) => Next::Nothing,
@@ -194,12 +207,12 @@ mod tests {
     #[test]
     fn a_day_is_exported_when_it_is_closed_and_dropped_when_it_is_old_and_was_not_restored_lately()
     {
+        use DayState::{Closed, Dropped, Exported, Open};
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let now = at("2026-11-18T12:00:00Z");
         let lately = Some("2026-11-17T12:00:00Z");
         let long_ago = Some("2025-12-01T00:00:00Z");
         let ahead = Some("2027-01-01T00:00:00Z");
-        use DayState::{Closed, Dropped, Exported, Open};
         for (state, exported, day, expected) in [
             (Open, None, "2020-01-01", Next::Nothing),
             (Closed, None, "2026-10-01", Next::Export),
@@ -224,12 +237,11 @@ mod tests {
                 }),
                 dropped_at: None,
             };
-            let kept = KeptFor {
-                item_type: ItemType::new("PAYMENT"),
+            let kept = Kept {
                 archive_days: 400,
                 restored_days: 7,
             };
-            let found = next(&view, &kept, now);
+            let found = next(&view, kept, now);
             assert_eq!(found, expected, "{state:?} {exported:?} {day}");
         }
     }

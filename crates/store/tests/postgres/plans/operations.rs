@@ -17,7 +17,7 @@ use tollgate_core::ports::{
 use tollgate_store::postgres::PostgresStore;
 
 use super::fill::{self, RUNNING};
-use super::{accounts, bulks, feeds, jobs, lane_plans, outbox, people, status_checks};
+use super::{accounts, archive, bulks, feeds, jobs, lane_plans, outbox, people, status_checks};
 use crate::trouble::{claim, item, payments};
 
 pub(super) const HOUR: Duration = Duration::from_hours(1);
@@ -44,6 +44,7 @@ pub(super) async fn run_all(store: &PostgresStore) {
     status_checks::run_all(store).await;
     jobs::run_all(store).await;
     outbox::run_all(store).await;
+    archive::run_all(store).await;
     let wider = LaneChange {
         window_size_secs: Some(5),
         ..LaneChange::default()
