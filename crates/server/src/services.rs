@@ -18,6 +18,7 @@ use tollgate_domains::invoices::{self, Billing, InvoiceBulkInitFlow};
 use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
 use tollgate_domains::payments::{self, Intake};
 
+use crate::archive;
 use crate::assemble::item_types;
 use crate::config::Config;
 use crate::downstreams::asking::Asking;
@@ -66,6 +67,7 @@ impl Services<'_> {
         running.spawn(reconciler.run(every(config.sweep.reconcile_secs), stopped.clone()));
         let retention = CheckRetention::new(Arc::clone(store), config.status_check.retention());
         running.spawn(retention.run(stopped.clone()));
+        running.spawn(archive::upkeep(config, store).run(stopped.clone()));
         match config.retention() {
             Ok(types) => {
                 let types = types.into_iter().map(|of| of.archived).collect();

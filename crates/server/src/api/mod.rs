@@ -4,6 +4,7 @@
 mod accounts;
 mod acts;
 mod answer;
+mod archive;
 mod audit;
 mod bank_ask;
 mod calendars;
@@ -38,13 +39,14 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use tollgate_core::id::LaneName;
 use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::ports::Store;
-use tollgate_dispatch::{Forecaster, Planner};
+use tollgate_dispatch::{Archiver, Forecaster, Planner};
 use tollgate_domains::invoices::{Billing, ChecksInForce};
 use tollgate_domains::notifications::Receiver;
 use tollgate_domains::payments::{Bank, DEFAULT_GATEWAY, Intake, Routes, RulesInForce};
 use tollgate_domains::status_checks::StatusCheckService;
 use utoipa_axum::router::OpenApiRouter;
 
+use crate::archive::{ExportUpkeep, Exports};
 use crate::config::{AskWhom, TypeRetention};
 use crate::door::auth::Tokens;
 use crate::downstreams::asking::Asking;
@@ -99,6 +101,11 @@ pub(crate) struct App {
     pub(crate) lane: LaneName,
     pub(crate) activity: Arc<Activity>,
     pub(crate) totals: Arc<Totals>,
+    /// Days of the archive as files.
+    pub(crate) exports: Exports,
+    pub(crate) export_upkeep: ExportUpkeep,
+    /// Moves ended items when a person wants it now.
+    pub(crate) archiver: Arc<Archiver>,
     pub(crate) needs_you: Arc<NeedsYou>,
     /// Whether anything can be written.
     pub(crate) writes: Arc<WriteCheck>,
@@ -156,6 +163,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(dead_letters::router())
         .merge(feeds::router())
         .merge(events::router())
+        .merge(archive::router())
         .merge(accounts::router())
         .merge(audit::router())
         .merge(health::router())

@@ -1,5 +1,6 @@
 //! How long ended items stay where: `[retention]`.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::ensure;
@@ -28,6 +29,8 @@ pub struct Retention {
     notifications: AgesText,
     import_days: u32,
     job_days: u32,
+    export_dir: PathBuf,
+    restored_days: u32,
 }
 
 /// What is different for one item type.
@@ -84,6 +87,17 @@ impl Config {
         Ok(types.into_iter().map(one).collect())
     }
 
+    /// Where days of the archive are exported to; none if they are not.
+    pub(crate) fn export_dir(&self) -> Option<&Path> {
+        let path = self.retention.export_dir.as_path();
+        (!path.as_os_str().is_empty()).then_some(path)
+    }
+
+    /// Days for which a restored day stays in the database.
+    pub(crate) fn restored_days(&self) -> u32 {
+        self.retention.restored_days
+    }
+
     pub(crate) fn old_ages(&self) -> OldAges {
         OldAges {
             refused: DAY * self.retention.hot_days,
@@ -109,6 +123,14 @@ impl Config {
             ("job_days", self.retention.job_days),
         ] {
             ensure!(days >= 1, "retention.{key} must be at least 1");
+        }
+        // A folder that is not there is not made: it may be a disk that is not mounted.
+        if let Some(path) = self.export_dir() {
+            ensure!(
+                path.is_dir(),
+                "retention.export_dir: {} does not exist or is not a folder; create or mount it",
+                path.display()
+            );
         }
         Ok(())
     }

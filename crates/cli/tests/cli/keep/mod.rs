@@ -1,3 +1,4 @@
 //! What is kept, archived and erased.
 
+mod archive;
 mod erase;

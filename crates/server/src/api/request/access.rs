@@ -142,6 +142,12 @@ pub const ROUTES: &[(&str, &str, Needs)] = &[
         "/admin/dead-letters/{item_type}/{id}/replay",
         Operate,
     ),
+    ("GET", "/admin/archive", Read),
+    ("GET", "/admin/archive/{day}", Read),
+    ("POST", "/admin/archive/run", Operate),
+    ("POST", "/admin/archive/{day}/verify", Operate),
+    ("POST", "/admin/archive/{day}/export", Operate),
+    ("POST", "/admin/archive/{day}/restore", Operate),
     ("GET", "/admin/audit", Read),
     // A preview fixes what it finds.
     ("POST", "/admin/jobs", Operate),
