@@ -3,6 +3,9 @@
 /// In their order, so that people find one.
 pub const ALL: [&str; 43] = [
     "ANSWER_DIFFERS",
+    "ARCHIVE_DROPPED",
+    "ARCHIVE_EXPORTED",
+    "ARCHIVE_RESTORED",
     "BATCH_COMPLETE",
     "CANCELLED",
     "CHECKED",

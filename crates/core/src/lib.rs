@@ -31,6 +31,7 @@ pub mod money;
 pub mod open_time;
 pub mod outcome;
 pub mod ports;
+pub mod retention;
 pub mod retry;
 pub mod shared_settings;
 pub mod slot;

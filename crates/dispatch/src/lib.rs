@@ -1,9 +1,10 @@
 //! The services on the ports: the gate gives turns, the sender sends exactly once as far as money
 //! is concerned, the dispatcher starts what is due, the sweeper finds what was left behind,
 //! the planner knows when everything will run, the feeder takes files in chunk by chunk, the job runner acts
-//! on many items, the relay publishes what has moved.
+//! on many items, the relay publishes what has moved, the archiver moves what has ended.
 
 mod age;
+mod archiver;
 mod batch;
 mod breaker;
 mod call_turns;
@@ -34,6 +35,7 @@ mod node_clock;
 mod planner;
 mod reconciler;
 mod relay;
+mod retention;
 mod rounds;
 mod sender;
 mod shift;
@@ -42,6 +44,7 @@ mod unused;
 mod why;
 
 pub use age::ReadAt;
+pub use archiver::{ArchivedType, Archiver, OldAges};
 pub use batch::{Batched, ExecBatchFlow, ExecuteBatch, Executes, Inline, register_batch};
 pub use call_turns::CallTurnAt;
 pub use check_retention::CheckRetention;
@@ -65,6 +68,7 @@ pub use job_runner::{AskBanks, JobRunner, MayAct};
 pub use planner::{Feed, Planner};
 pub use reconciler::Reconciler;
 pub use relay::{EventRelay, OnMoves, Outlets, cloud_event};
+pub use retention::{AgesInForce, ages_in_force, change_ages};
 pub use rounds::{DISPATCH_TASK_QUEUE, DispatchRound, DispatcherFlow, Dispatchers, dispatcher_id};
 pub use sender::Sender;
 pub use shift::Shift;

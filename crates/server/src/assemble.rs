@@ -26,6 +26,7 @@ use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::api;
+use crate::archive;
 use crate::asking::Asking;
 use crate::banks::Banks;
 use crate::check_services;
@@ -361,6 +362,10 @@ fn app(
         pulse: Arc::new(Pulse::new(store, &forecaster)),
         forecaster,
         totals: Arc::new(Totals::new(store)),
+        exports: archive::exports(config, store),
+        export_upkeep: archive::upkeep(config, store),
+        archiver: Arc::new(archive::archiver(config, store)),
+        retention: config.retention().unwrap_or_default().into(),
         planner,
         needs_you: Arc::new(NeedsYou::new(store, &payments.forecaster, standbys)),
         writes: Arc::new(WriteCheck::new(store)),

@@ -19,6 +19,7 @@ mod login;
 #[cfg(test)]
 mod notification_tests;
 mod notifications;
+mod retention;
 mod secret;
 mod status_checks;
 
@@ -53,6 +54,7 @@ pub(crate) use kafka::{KafkaAccess, Mechanism, Sasl};
 pub(crate) use lanes::LaneText;
 pub(crate) use login::{Login, identify};
 pub(crate) use notifications::Notifications as NotificationsConfig;
+pub(crate) use retention::TypeRetention;
 pub(crate) use secret::Secret;
 pub(crate) use status_checks::{Elasticsearch, ServiceAt, StatusCheck};
 
@@ -67,6 +69,7 @@ use crate::tls;
 use explain::explain;
 use invoices::Invoices;
 use jobs::Jobs;
+use retention::Retention;
 
 const DEFAULT: &str = include_str!("../default.toml");
 
@@ -82,6 +85,7 @@ pub struct Config {
     pub gate: Gate,
     pub sweep: Sweep,
     pub jobs: Jobs,
+    pub retention: Retention,
     pub in_doubt: InDoubt,
     pub invoices: Invoices,
     pub telemetry: Telemetry,
@@ -352,7 +356,8 @@ impl Config {
         if let Some(events) = &self.events {
             events.validate()?;
         }
-        self.downstream.validate(self.gate.patience_secs)
+        self.downstream.validate(self.gate.patience_secs)?;
+        self.validate_retention()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Where domains, engine and store meet. Read `assemble.rs` first.
 
 mod api;
+mod archive;
 mod asking;
 mod assemble;
 mod auth;

@@ -10,13 +10,15 @@ use tollgate_core::flow::Flow;
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{Engine, Store};
 use tollgate_dispatch::{
-    CheckRetention, ChunkFlow, Eraser, Feeder, Gate, JobRunner, Planner, Reconciler, Sweeper, Wake,
+    Archiver, CheckRetention, ChunkFlow, Eraser, ExportedFiles, Feeder, Gate, JobRunner, Planner,
+    Reconciler, Sweeper, Wake,
 };
 use tollgate_domains::erasure;
 use tollgate_domains::invoices::{self, Billing, InvoiceBulkInitFlow};
 use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
 use tollgate_domains::payments::{self, Intake};
 
+use crate::archive;
 use crate::asking::Asking;
 use crate::assemble::item_types;
 use crate::config::Config;
@@ -65,11 +67,30 @@ impl Services<'_> {
         running.spawn(reconciler.run(every(config.sweep.reconcile_secs), stopped.clone()));
         let retention = CheckRetention::new(Arc::clone(store), config.status_check.retention());
         running.spawn(retention.run(stopped.clone()));
+        running.spawn(archive::upkeep(config, store).run(stopped.clone()));
+        match config.retention() {
+            Ok(types) => {
+                let types = types.into_iter().map(|of| of.archived).collect();
+                let archiver = Archiver::new(Arc::clone(store), types, config.old_ages());
+                running.spawn(archiver.run(stopped.clone()));
+            }
+            // It was read at the start, and would have stopped it.
+            Err(error) => tracing::error!(%error, "nothing is archived"),
+        }
         running.spawn(self.job_runner().run(stopped.clone()));
-        let eraser = Eraser::new(Arc::clone(store), erasure::RULES, None);
-        running.spawn(eraser.run(stopped.clone()));
+        running.spawn(self.eraser().run(stopped.clone()));
         let (billing, pause) = (Arc::clone(&self.billing), every(config.invoices.sweep_secs));
         running.spawn(providers::run_sweep(billing, pause, stopped.clone()));
+    }
+
+    /// Erases personal data, in exported files, too.
+    fn eraser(&self) -> Eraser {
+        let exports = archive::exports(self.config, self.store);
+        let files: Option<Arc<dyn ExportedFiles>> = match exports.has_folder() {
+            true => Some(Arc::new(exports)),
+            false => None,
+        };
+        Eraser::new(Arc::clone(self.store), erasure::RULES, files)
     }
 
     /// Acts on many items, in the names of people who may still do so.

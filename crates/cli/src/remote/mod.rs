@@ -1,6 +1,7 @@
 //! Commands for a running Tollgate, over its HTTP API: whatever they can do, the API can.
 
 mod accounts;
+mod archive;
 mod audit;
 mod calendars;
 mod check_status;
@@ -149,6 +150,10 @@ pub(crate) enum Command {
         #[command(flatten)]
         wish: erase::Wish,
     },
+    /// List, export, verify or restore the days of the archive.
+    ///
+    /// The archive has items that ended, by the day of their end.
+    Archive(Group<archive::Command>),
     /// Show the audit log, newest first.
     Audit {
         #[command(flatten)]
@@ -261,6 +266,9 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Erase { args, wish } => {
             erase::run(&Client::new(&args)?, &args.shown(), wish).await?;
+        }
+        Command::Archive(Group { args, command }) => {
+            archive::run(&Client::new(&args)?, &args.shown(), command).await?;
         }
         Command::Audit { args, asked } => {
             audit::run(&Client::new(&args)?, &args.shown(), asked).await?;

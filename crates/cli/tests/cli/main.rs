@@ -11,6 +11,7 @@ mod access;
 mod adjust;
 mod any_error;
 mod api;
+mod archive;
 mod axe;
 mod bad_input;
 mod bad_starts;

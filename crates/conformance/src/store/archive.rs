@@ -36,6 +36,15 @@ async fn end(f: &dyn Fixture, items: &[Item]) {
     }
 }
 
+/// Ends these items without a send.
+async fn finished(f: &dyn Fixture, ids: &[String]) {
+    let names: Vec<&str> = ids.iter().map(String::as_str).collect();
+    for item in f.dispatched(&names).await {
+        let done = StatusMove::new(&["SCHEDULED"], "PROCESSING");
+        assert!(f.store().finish(&item, 1, done).await.unwrap());
+    }
+}
+
 fn all(ended_before: Timestamp) -> MoveWanted {
     MoveWanted {
         item_type: payments(),
@@ -209,8 +218,7 @@ pub async fn an_archived_id_is_never_taken_in_again(f: &dyn Fixture) {
 pub async fn an_id_that_is_moved_while_it_is_admitted_again_is_new_for_nobody(f: &dyn Fixture) {
     f.lane(plan(1000, 4)).await;
     let ids: Vec<String> = (0..60).map(|n| format!("p{n:02}")).collect();
-    let names: Vec<&str> = ids.iter().map(String::as_str).collect();
-    ended(f, &names).await;
+    finished(f, &ids).await;
     f.advance(DAY).await;
     let moving = async {
         let today = ArchiveDay::of(f.now().await);
@@ -453,6 +461,130 @@ pub async fn an_item_of_a_lane_in_a_storm_or_of_a_dropped_day_stays_hot(f: &dyn 
     f.damage("DELETE FROM archived_day WHERE state = 'DROPPED'")
         .await;
     assert_eq!(moved(f).await, 1);
+}
+
+/// Days that are simulated, and payments of each.
+const DAYS: usize = 40;
+const A_DAY: usize = 12;
+const HOT_DAYS: u32 = 30;
+
+pub async fn forty_days_leave_the_hot_tables_flat_and_no_id_is_paid_again(f: &dyn Fixture) {
+    f.lane(plan(1000, 4)).await;
+    let (mut ids, mut totals, mut hot): (Vec<String>, Vec<(Timestamp, Vec<Total>)>, _) =
+        (vec![], vec![], vec![]);
+    for day in 0..DAYS {
+        let new: Vec<String> = (0..A_DAY).map(|n| format!("d{day:02}-{n:02}")).collect();
+        let from = ArchiveDay::of(f.now().await).start();
+        finished(f, &new).await;
+        ids.extend(new);
+        totals.push((from, of_day(f, from).await));
+        f.advance(DAY).await;
+        let first_hot = ArchiveDay::of(f.now().await).before(HOT_DAYS);
+        let (store, kind) = (f.store(), payments());
+        store
+            .prepare_days(&kind, first_hot.before(2), first_hot)
+            .await
+            .unwrap();
+        while store
+            .move_ended(all(first_hot.start()))
+            .await
+            .unwrap()
+            .next
+            .is_some()
+        {}
+        store.close_days(&kind, first_hot).await.unwrap();
+        hot.push(rows(f, "item_queue").await);
+        assert_eq!(rows(f, "item_body").await, hot[day]);
+    }
+    let flat = u64::from(HOT_DAYS) * A_DAY as u64;
+    assert_eq!(hot[HOT_DAYS as usize - 1], flat);
+    assert!(
+        hot[HOT_DAYS as usize..].iter().all(|rows| *rows == flat),
+        "{hot:?}"
+    );
+    for (from, before) in totals {
+        assert_eq!(of_day(f, from).await, before, "{from}");
+    }
+    let days = f
+        .store()
+        .archived_days(&payments(), None, 100)
+        .await
+        .unwrap();
+    assert_eq!(days.len(), DAYS - HOT_DAYS as usize);
+    assert!(
+        days.iter()
+            .all(|day| day.count() == A_DAY as u64 && day.state == DayState::Closed)
+    );
+    let again = ids.iter().map(|id| new_item(id)).collect();
+    let said = f.admit(again).await;
+    let archived = said.iter().filter(|it| **it == Admission::Archived).count();
+    assert_eq!(archived, days.len() * A_DAY);
+    assert!(
+        said.iter()
+            .all(|it| matches!(it, Admission::Archived | Admission::Repeat(_)))
+    );
+}
+
+async fn of_day(f: &dyn Fixture, from: Timestamp) -> Vec<Total> {
+    let to = from + SignedDuration::from_hours(24);
+    f.store().totals(&payments(), from, to).await.unwrap()
+}
+
+/// The tables that grow with each payment, and by how many rows once it is archived. The handbook has the same list
+/// (docs/operations.md, Data growth).
+const GROWS: [(&str, u64); 2] = [("known_item", 1), ("archived_item", 1)];
+/// Those that have some rows for each day, lane or window, however many payments there are.
+const GROWS_BY_TIME: [&str; 5] = [
+    "archived_day",
+    "archived_sum",
+    "archived_turns",
+    "lane_window",
+    "sqlite_sequence",
+];
+
+pub async fn what_grows_with_each_payment_is_what_the_handbook_says(f: &dyn Fixture) {
+    f.lane(plan(1000, 4)).await;
+    let before = tables(f).await;
+    let ids: Vec<String> = (0..40).map(|n| format!("p{n:02}")).collect();
+    finished(f, &ids).await;
+    f.advance(DAY).await;
+    assert_eq!(moved(f).await, 40);
+    for (table, rows) in tables(f).await {
+        let was = before
+            .iter()
+            .find(|(name, _)| *name == table)
+            .map_or(0, |(_, rows)| *rows);
+        let grown = rows - was;
+        // A partition, which its table counts.
+        if table.starts_with("archived_payment_") {
+            continue;
+        }
+        let expected = GROWS.iter().find(|(name, _)| *name == table);
+        match expected {
+            Some((_, each)) => assert_eq!(grown, each * 40, "{table}"),
+            None if GROWS_BY_TIME.contains(&table.as_str()) => {
+                assert!(grown < 20, "{table}: {grown}")
+            }
+            // Dispatching writes an entry for each batch.
+            None if table == "audit_log" => assert!(grown < 3, "{grown}"),
+            None => assert_eq!(grown, 0, "{table} grows, and nothing bounds it"),
+        }
+    }
+}
+
+async fn tables(f: &dyn Fixture) -> Vec<(String, u64)> {
+    const SQLITE: &str = "SELECT name FROM sqlite_master WHERE type = 'table'";
+    const POSTGRES: &str =
+        "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema()";
+    let names = match f.typed(SQLITE).await {
+        Ok(names) => names,
+        Err(_) => f.typed(POSTGRES).await.unwrap(),
+    };
+    let mut tables = vec![];
+    for name in names.into_iter().flatten().flatten() {
+        tables.push((name.clone(), rows(f, &name).await));
+    }
+    tables
 }
 
 pub async fn nothing_moves_that_a_sender_of_an_older_claim_still_works_on(f: &dyn Fixture) {

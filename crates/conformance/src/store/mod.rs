@@ -603,6 +603,8 @@ macro_rules! store_cases {
             what_is_erased_from_the_archive_is_known_as_erased
             an_item_of_a_lane_in_a_storm_or_of_a_dropped_day_stays_hot
             nothing_moves_that_a_sender_of_an_older_claim_still_works_on
+            forty_days_leave_the_hot_tables_flat_and_no_id_is_paid_again
+            what_grows_with_each_payment_is_what_the_handbook_says
         }
         $crate::store_case_module! { $new, seed_views,
             the_queue_is_read_as_payment_exec_queue

@@ -8,10 +8,6 @@ use crate::Timestamp;
 use crate::archive::{ArchiveDay, ArchivedItem, DayExport, DayState, DayView};
 use crate::id::{Item, ItemId, ItemType};
 
-/// A refusal to move an item that lies in the archive.
-pub const RESTORE_FIRST: &str =
-    "is in the archive; restore its day first (tollgate archive restore)";
-
 #[async_trait]
 pub trait Archive: Send + Sync {
     /// Makes room for items of this type that end on these days (partitions on PostgreSQL, nothing on SQLite).
@@ -108,8 +104,21 @@ pub trait Archive: Send + Sync {
     /// were changed.
     async fn rewrite(&self, items: Vec<ArchivedItem>) -> StoreResult<u64>;
 
-    /// Forgets ids whose items ended before this day, a limited number at a time. Returns how many.
-    async fn forget_known(&self, before: ArchiveDay, at_most: u32) -> StoreResult<u64>;
+    /// Forgets ids whose items ended before this day, a limited number at a time, and at last the sums and turns of such
+    /// days of this type. Returns how many ids; 0 at the end.
+    async fn forget_known(
+        &self,
+        item_type: &ItemType,
+        before: ArchiveDay,
+        at_most: u32,
+    ) -> StoreResult<u64>;
+
+    /// Removes what is not an item and ended before this, a limited number of rows at a time. Returns how many; 0 at
+    /// the end.
+    async fn forget_old(&self, what: Old, before: Timestamp, at_most: u32) -> StoreResult<u64>;
+
+    /// Gives some space of deleted rows back to the disk (SQLite; PostgreSQL reuses it). False if there is no more.
+    async fn give_back_space(&self) -> StoreResult<bool>;
 
     /// How large things are, for the metrics.
     async fn archive_sizes(&self, item_types: &[ItemType]) -> StoreResult<ArchiveSizes>;
@@ -163,6 +172,28 @@ pub enum KnownContent {
     Other,
     /// What it was taken in with was erased.
     Erased,
+}
+
+/// What has an age of its own beside items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Old {
+    /// Sums that rules about daily totals count; only today's matter.
+    OwnerTotals,
+    /// Verdicts on requests that were refused. Their ids are free.
+    RefusedRequests,
+    /// Imports that are done, with their rejected lines. Feeds are not among them.
+    Imports,
+    /// Jobs that have ended, with their results.
+    Jobs,
+}
+
+impl Old {
+    pub const ALL: [Self; 4] = [
+        Self::OwnerTotals,
+        Self::RefusedRequests,
+        Self::Imports,
+        Self::Jobs,
+    ];
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -65,6 +65,8 @@ pub enum SettingKind {
     Schedule,
     /// The description of a bank by which one configuration of its connector sends; named by its watch.
     Description,
+    /// How long items of a type stay where.
+    Retention,
 }
 
 impl SettingKind {
@@ -79,6 +81,7 @@ impl SettingKind {
             Self::Customer => "customer",
             Self::Schedule => "schedule",
             Self::Description => "description",
+            Self::Retention => "retention",
         }
     }
 }

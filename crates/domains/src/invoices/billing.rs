@@ -131,7 +131,7 @@ impl Billing {
             None => Ok(()),
             Some((KnownContent::Erased, _)) => Err(BillingError::Erased(id.to_string())),
             Some((KnownContent::Same, day)) => Err(BillingError::Archived(format!(
-                "invoice {id} ended on {day} and is in a file of the archive; it is not taken in again"
+                "invoice {id} ended on {day} and is in a file of the archive; it is not accepted again"
             ))),
             Some((KnownContent::Other, _)) => Err(BillingError::Known(format!(
                 "invoice {id} already exists with different content; use a new id for a changed invoice"
@@ -225,7 +225,7 @@ impl Billing {
         at: Option<Timestamp>,
         author: Author,
     ) -> Result<ItemView, BillingError> {
-        let view = self.invoice(id).await?;
+        let view = self.hot_invoice(id).await?;
         if view.status == InvoiceStatus::Paid.as_str() {
             return Err(BillingError::Conflict(format!(
                 "invoice {id} is PAID, and is not charged again"
@@ -244,6 +244,18 @@ impl Billing {
         };
         intervened(id.as_str(), "rescheduled", said)?;
         self.invoice(id).await
+    }
+
+    /// One that a person may act on.
+    pub(super) async fn hot_invoice(&self, id: &ItemId) -> Result<ItemView, BillingError> {
+        let view = self.invoice(id).await?;
+        match &view.archived {
+            None => Ok(view),
+            Some(from) => Err(BillingError::Conflict(format!(
+                "invoice {id} ended on {} and is in the archive, where items stay as they are; use a new id",
+                from.day
+            ))),
+        }
     }
 
     pub async fn invoice(&self, id: &ItemId) -> Result<ItemView, BillingError> {

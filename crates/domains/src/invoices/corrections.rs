@@ -26,6 +26,7 @@ pub struct SettledBy {
 impl Billing {
     /// Withdraws an invoice; it is never charged.
     pub async fn cancel(&self, id: &ItemId, author: Author) -> Result<ItemView, BillingError> {
+        self.hot_invoice(id).await?;
         let said = self.store.cancel(&item(id), cancelled(), author).await?;
         intervened(id.as_str(), "cancelled", said)?;
         self.invoice(id).await
@@ -39,7 +40,7 @@ impl Billing {
         money: Money,
         author: Author,
     ) -> Result<ItemView, BillingError> {
-        let view = self.invoice(id).await?;
+        let view = self.hot_invoice(id).await?;
         if money.currency != view.money.currency {
             let why = format!("must be {}, as on the invoice", view.money.currency);
             return Err(BillingError::field("amount.currency", why));
@@ -68,7 +69,7 @@ impl Billing {
         reference: String,
         author: Author,
     ) -> Result<ItemView, BillingError> {
-        let view = self.invoice(id).await?;
+        let view = self.hot_invoice(id).await?;
         let by = SettledBy {
             actor: author.actor.clone(),
             reason: author.reason.clone(),

@@ -76,6 +76,11 @@ pub(super) enum Rung {
 }
 
 impl Ladder {
+    /// From the first charge to the last.
+    pub fn length(&self) -> Duration {
+        self.rungs.iter().sum()
+    }
+
     /// `declined`: when each of its charges was declined, oldest first. `wanted`: from when on a
     /// person, or its schedule, wanted it charged; a person who wants it after a decline is heard.
     pub(super) fn rung(&self, declined: &[Timestamp], wanted: Timestamp, now: Timestamp) -> Rung {

@@ -20,7 +20,7 @@ use tollgate_dispatch::{Executes, Sender, register_batch};
 pub use exec::{Deliver, NotificationExecFlow, Told};
 pub use moves::{FURTHER_EVENTS, FurtherNews};
 pub use news::{Event, News, news_id};
-pub use patience::PAUSES;
+pub use patience::{AT_LEAST_FOR, PAUSES};
 
 pub const EXEC_TASK_QUEUE: &str = "notification-exec-task-queue";
 /// Each receiver costs every payment one more item, and may hold up to 132 flows while it hangs

@@ -16,7 +16,7 @@ pub const PAUSES: retry::Policy = retry::Policy {
 };
 
 /// A notification is tried for at least this long …
-const AT_LEAST_FOR: SignedDuration = SignedDuration::from_hours(72);
+pub const AT_LEAST_FOR: SignedDuration = SignedDuration::from_hours(72);
 /// … and has had at least this many runs: one that waited on a closed lane has not been tried.
 const AT_LEAST_RUNS: u32 = 20;
 

@@ -103,7 +103,7 @@ fn sums(totals: &[Total]) -> Vec<Sum> {
     sums.into_iter().map(sum).collect()
 }
 
-fn amount(currency: &str, minor: i64) -> String {
+pub(super) fn amount(currency: &str, minor: i64) -> String {
     match Currency::from_code(currency) {
         Some(currency) => Money { minor, currency }.decimal(),
         None => minor.to_string(),

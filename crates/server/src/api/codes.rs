@@ -25,6 +25,7 @@ pub(super) enum Code {
     ConfirmationRequired,
     PreviewStale,
     Archived,
+    ArchiveMismatch,
     BodyTooLarge,
     UrlTooLong,
     UnsupportedMediaType,
@@ -37,7 +38,7 @@ pub(super) enum Code {
 impl Code {
     /// All of them, in the order of their statuses; the table of docs/errors.md.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 23] = [
+    pub(super) const ALL: [Self; 24] = [
         Self::InvalidRequest,
         Self::ValidationFailed,
         Self::TokenRequired,
@@ -54,6 +55,7 @@ impl Code {
         Self::ConfirmationRequired,
         Self::PreviewStale,
         Self::Archived,
+        Self::ArchiveMismatch,
         Self::BodyTooLarge,
         Self::UrlTooLong,
         Self::UnsupportedMediaType,
@@ -81,6 +83,7 @@ impl Code {
             Self::ConfirmationRequired => "confirmation_required",
             Self::PreviewStale => "preview_stale",
             Self::Archived => "archived",
+            Self::ArchiveMismatch => "archive_mismatch",
             Self::BodyTooLarge => "body_too_large",
             Self::UrlTooLong => "url_too_long",
             Self::UnsupportedMediaType => "unsupported_media_type",

@@ -49,6 +49,7 @@ const TOKEN: &str = "token";
         (name = "worklists", description = "Items that need a decision: payments and invoices in doubt, dead letters."),
         (name = "jobs", description = "Acts on many items: preview, confirm, follow, stop."),
         (name = "erasures", description = "Erase a person's data from items that have ended."),
+        (name = "archive", description = "Ended items by the day of their end: in the database, in files, restored."),
         (name = "accounts", description = "Control totals and the audit log."),
         (name = "service", description = "Health, metrics and this document."),
     ),

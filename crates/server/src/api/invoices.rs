@@ -171,6 +171,10 @@ pub(super) struct InvoiceResponse {
     attempts: Vec<AttemptResponse>,
     checks: Vec<CheckResponse>,
     timeline: Vec<timeline::Event>,
+    /// The day on which it ended, in UTC, if this answer comes from the archive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "2026-11-16")]
+    archived: Option<String>,
 }
 
 /// Result of the checks before a charge.
@@ -226,6 +230,7 @@ fn response(
         sends: view.sends(),
         checks: checks.map(check).collect(),
         attempts: attempts.map(|it| attempt(it, &Sight::WHOLE)).collect(),
+        archived: view.archived.as_ref().map(|from| from.day.to_string()),
         scheduled_time: view.finished_at.is_none().then_some(view.due),
         invoice_id: view.item.id,
         settled_by: kept.settled_by.map(Into::into),

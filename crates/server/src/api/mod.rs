@@ -5,6 +5,7 @@ mod access;
 mod accounts;
 mod acts;
 mod adjust;
+mod archive;
 mod ask_banks;
 mod audit;
 mod bank_ask;
@@ -65,6 +66,7 @@ mod picture;
 mod rate_limit;
 mod refusals;
 mod request_id;
+mod retention;
 mod rules;
 mod rules_body;
 mod shape;
@@ -87,16 +89,17 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use tollgate_core::id::LaneName;
 use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::ports::Store;
-use tollgate_dispatch::{Forecaster, Planner};
+use tollgate_dispatch::{Archiver, Forecaster, Planner};
 use tollgate_domains::invoices::{Billing, ChecksInForce};
 use tollgate_domains::notifications::Receiver;
 use tollgate_domains::payments::{Bank, DEFAULT_GATEWAY, Intake, Routes, RulesInForce};
 use tollgate_domains::status_checks::StatusCheckService;
 use utoipa_axum::router::OpenApiRouter;
 
+use crate::archive::{ExportUpkeep, Exports};
 use crate::asking::Asking;
 use crate::auth::Tokens;
-use crate::config::AskWhom;
+use crate::config::{AskWhom, TypeRetention};
 use crate::engines::Readiness;
 use crate::erasures::Outside;
 use crate::leadership::Nodes;
@@ -138,6 +141,8 @@ pub(crate) struct App {
     pub(crate) config_file: Option<PathBuf>,
     /// Who is asked about payments in doubt.
     pub(crate) ask: AskWhom,
+    /// How long items stay where, as configured.
+    pub(crate) retention: Arc<[TypeRetention]>,
     /// Whether a payment in doubt is resolved by two persons only.
     pub(crate) two_persons: bool,
     /// What an erasure does not reach.
@@ -146,6 +151,11 @@ pub(crate) struct App {
     pub(crate) lane: LaneName,
     pub(crate) pulse: Arc<Pulse>,
     pub(crate) totals: Arc<Totals>,
+    /// Days of the archive as files.
+    pub(crate) exports: Exports,
+    pub(crate) export_upkeep: ExportUpkeep,
+    /// Moves ended items when a person wants it now.
+    pub(crate) archiver: Arc<Archiver>,
     pub(crate) needs_you: Arc<NeedsYou>,
     /// Whether anything can be written.
     pub(crate) writes: Arc<WriteCheck>,
@@ -207,6 +217,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(nodes::router())
         .merge(calendars::router())
         .merge(item_types::router())
+        .merge(retention::router())
         .merge(needs_you::router())
         .merge(held::router())
         .merge(in_doubt::router())
@@ -218,6 +229,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(dead_letters::router())
         .merge(feeds::router())
         .merge(events::router())
+        .merge(archive::router())
         .merge(accounts::router())
         .merge(audit::router())
         .merge(certificate::router())

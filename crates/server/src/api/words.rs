@@ -2,6 +2,7 @@
 //! differ; the others are written out.
 
 use tollgate_core::actor::Kind;
+use tollgate_core::archive::DayState;
 use tollgate_core::erasure::ErasureStage;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::job::{JobAct, JobState};
@@ -63,6 +64,7 @@ pub(super) fn named() -> Vec<(&'static str, Object)> {
             "CheckPhase",
             one_of(CheckPhase::ALL.map(CheckPhase::as_str)),
         ),
+        ("ArchiveState", one_of(DayState::ALL.map(DayState::as_str))),
         ("NeedKind", one_of(Need::ALL.map(Need::as_str))),
         // Written out, since there is no list of them.
         ("Verdict", one_of(["continue", "skip", "fail", "postpone"])),
@@ -108,6 +110,7 @@ named! {
     resolved => "DoubtOutcome",
     bulk_state => "ImportState",
     actor_kind => "ActorKind",
+    archive_state => "ArchiveState",
     job_act => "JobAct",
     erasure_stage => "ErasureStage",
     job_state => "JobState",

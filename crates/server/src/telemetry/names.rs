@@ -2,7 +2,11 @@
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram};
 
-const COUNTERS: [(&str, &str); 27] = [
+const COUNTERS: [(&str, &str); 28] = [
+    (
+        "tollgate_archived_items_total",
+        "ended items that were moved into the archive, by item type",
+    ),
     (
         "tollgate_leader_changes_total",
         "times that this process began to lead",
@@ -104,7 +108,20 @@ const COUNTERS: [(&str, &str); 27] = [
     ),
 ];
 
-const GAUGES: [(&str, &str); 35] = [
+const GAUGES: [(&str, &str); 39] = [
+    (
+        "tollgate_archive_last_round_timestamp_seconds",
+        "when everything that was due for the archive was last moved",
+    ),
+    (
+        "tollgate_oldest_hot_item_seconds",
+        "age of the oldest item in the hot tables, by item type",
+    ),
+    (
+        "tollgate_store_bytes",
+        "size of the store, the archive included",
+    ),
+    ("tollgate_archive_bytes", "size of the archive in the store"),
     (
         "tollgate_needs_you",
         "what needs a person, by kind; 0 for what a person has marked as seen",

@@ -846,6 +846,36 @@ BEGIN
 END
 $$;
 
+-- Removes the partitions of days before this one on which nothing ended. Each is looked into under its lock: what is
+-- being moved into it is waited for, and keeps it.
+CREATE FUNCTION tg_archive_prune(of_type text, before_day bigint) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    prefix text := 'archived_' || lower(of_type) || '_';
+    part   text;
+    filled boolean;
+    pruned bigint := 0;
+BEGIN
+    FOR part IN
+        SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+        WHERE i.inhparent = CAST('archived_item' AS regclass)
+          AND starts_with(c.relname, prefix)
+          AND substr(c.relname, length(prefix) + 1) ~ '^[0-9]+$'
+          AND CAST(substr(c.relname, length(prefix) + 1) AS bigint) < before_day
+          AND NOT EXISTS (SELECT 1 FROM archived_day d WHERE d.item_type = of_type
+               AND d.day = CAST(substr(c.relname, length(prefix) + 1) AS bigint))
+    LOOP
+        EXECUTE format('LOCK TABLE %I IN ACCESS EXCLUSIVE MODE', part);
+        EXECUTE format('SELECT EXISTS (SELECT 1 FROM %I)', part) INTO filled;
+        IF NOT filled THEN
+            EXECUTE format('DROP TABLE %I', part);
+            pruned := pruned + 1;
+        END IF;
+    END LOOP;
+    RETURN pruned;
+END
+$$;
+
 CREATE FUNCTION tg_archive_drop(of_type text, of_day bigint) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE

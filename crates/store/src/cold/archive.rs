@@ -10,14 +10,15 @@ use tollgate_core::Timestamp;
 use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayExport, DayState, DayView};
 use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
 use tollgate_core::ports::{
-    Archive, ArchiveSizes, ItemView, Known, KnownAsked, MoveWanted, Moved, StoreError, StoreResult,
+    Archive, ArchiveSizes, ItemView, Known, KnownAsked, MoveWanted, Moved, Old, StoreError,
+    StoreResult,
 };
 
 use super::archive_lines::{ids_json, item_from, line_of, lines, packed, unpacked};
 use super::archive_move::{next, take_out, write_lines};
 use super::archive_sums::Accounting;
 use super::archive_turns::Turns;
-use super::{archive_days, known};
+use super::{archive_days, known, old};
 use crate::sql::{Dialogue, Row, Sql, Tx, params};
 use crate::store_on::{Database, StoreOn};
 use crate::urgency::Urgency;
@@ -33,7 +34,7 @@ impl<D: Database> Archive for StoreOn<D> {
         from: ArchiveDay,
         to: ArchiveDay,
     ) -> StoreResult<u64> {
-        const MAKE: &str = "SELECT tg_archive_make($1, $2) AS made";
+        const MAKE: Sql = Sql::each("", "SELECT tg_archive_make($1, $2) AS made");
         if D::ARCHIVE_APART {
             return Ok(0);
         }
@@ -80,7 +81,11 @@ impl<D: Database> Archive for StoreOn<D> {
     async fn close_days(&self, item_type: &ItemType, before: ArchiveDay) -> StoreResult<u64> {
         let item_type = item_type.clone();
         self.write(Urgency::Normal, move |tx| async move {
-            Ok(archive_days::close(&tx, &item_type, before).await)
+            let closed = archive_days::close(&tx, &item_type, before).await;
+            if !D::ARCHIVE_APART {
+                archive_days::prune(&tx, &item_type, before).await?;
+            }
+            Ok(closed)
         })
         .await
     }
@@ -247,10 +252,41 @@ impl<D: Database> Archive for StoreOn<D> {
         Ok(changed)
     }
 
-    async fn forget_known(&self, before: ArchiveDay, at_most: u32) -> StoreResult<u64> {
+    async fn forget_known(
+        &self,
+        item_type: &ItemType,
+        before: ArchiveDay,
+        at_most: u32,
+    ) -> StoreResult<u64> {
+        let item_type = item_type.clone();
         self.write(Urgency::Normal, move |tx| async move {
-            Ok(known::forget(&tx, before, at_most).await)
+            if !archive_days::any_before(&tx, &item_type, before).await {
+                return Ok(0);
+            }
+            let forgotten = known::forget(&tx, before, at_most).await;
+            if forgotten == 0 {
+                archive_days::forget(&tx, &item_type, before).await;
+            }
+            Ok(forgotten)
         })
+        .await
+    }
+
+    async fn forget_old(&self, what: Old, before: Timestamp, at_most: u32) -> StoreResult<u64> {
+        self.write(Urgency::Normal, move |tx| async move {
+            old::forget(&tx, what, before, at_most).await
+        })
+        .await
+    }
+
+    async fn give_back_space(&self) -> StoreResult<bool> {
+        if !D::ARCHIVE_APART {
+            return Ok(false);
+        }
+        self.write(
+            Urgency::Normal,
+            |tx| async move { old::give_back(&tx).await },
+        )
         .await
     }
 
@@ -370,10 +406,11 @@ impl<D: Database> StoreOn<D> {
 
     /// A few at a time, and the file goes with its last line.
     async fn delete_lines(&self, item_type: &ItemType, day: ArchiveDay) -> StoreResult<()> {
+        // PostgreSQL drops the whole partition.
         const DELETE: Sql = Sql::each(
             "DELETE FROM archived_item WHERE rowid IN (SELECT rowid FROM archived_item
                  WHERE item_type = $1 AND day = $2 LIMIT $3)",
-            "DELETE FROM archived_item WHERE item_type = $1 AND day = $2 AND $3 > 0",
+            "",
         );
         if !self.0.archive_months()?.contains(&day.month()) {
             return Ok(());
@@ -396,20 +433,15 @@ fn line_from(row: &Row) -> StoreResult<String> {
 /// Calls without an item have nothing but their turn.
 async fn move_calls(tx: &Tx, before: Timestamp, at_most: u32) -> StoreResult<u64> {
     const CALLS: &str = "SELECT attempt_id, lane, turn_at FROM attempt
-         WHERE item_type = '' AND item_id = '' ORDER BY attempt_id LIMIT $1";
+         WHERE item_type = '' AND item_id = '' AND turn_at < $1 LIMIT $2";
     const DELETE: &str = "DELETE FROM attempt WHERE attempt_id = $1";
     let mut turns = Turns::default();
     let mut moved = vec![];
-    for row in tx.rows(CALLS, params![at_most]).await {
+    for row in tx.rows(CALLS, params![before, at_most]).await {
         let at: Timestamp = row.get("turn_at")?;
-        if at < before {
-            turns.add(
-                &row.get::<LaneName>("lane")?,
-                at,
-                ArchiveDay::of(at).number(),
-            );
-            moved.push(params![row.get::<i64>("attempt_id")?]);
-        }
+        let day = ArchiveDay::of(at).number();
+        turns.add(&row.get::<LaneName>("lane")?, at, day);
+        moved.push(params![row.get::<i64>("attempt_id")?]);
     }
     turns.write(tx, &ItemType::new("")).await;
     Ok(tx.execute_each(DELETE, moved).await)
@@ -421,7 +453,7 @@ async fn drop_day(
     day: ArchiveDay,
     apart: bool,
 ) -> StoreResult<bool> {
-    const DROP: &str = "SELECT tg_archive_drop($1, $2) AS dropped";
+    const DROP: Sql = Sql::each("", "SELECT tg_archive_drop($1, $2) AS dropped");
     let state = archive_days::held(tx, item_type, day).await?;
     if !matches!(state, Some(DayState::Exported | DayState::Dropped)) {
         return Ok(false);

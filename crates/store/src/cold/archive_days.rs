@@ -25,6 +25,13 @@ pub(super) async fn close(tx: &Tx, item_type: &ItemType, before: ArchiveDay) -> 
     tx.execute(CLOSE, params![item_type, before.number()]).await
 }
 
+/// Removes partitions that were made for days on which nothing ended.
+pub(super) async fn prune(tx: &Tx, item_type: &ItemType, before: ArchiveDay) -> StoreResult<()> {
+    const PRUNE: Sql = Sql::each("", "SELECT tg_archive_prune($1, $2) AS pruned");
+    tx.one(PRUNE, params![item_type, before.number()]).await?;
+    Ok(())
+}
+
 pub(super) async fn view(
     tx: &Tx,
     item_type: &ItemType,
@@ -140,6 +147,26 @@ pub(super) async fn restored(
     let at = export.map(|export| export.at);
     let ended = params![item_type, day.number(), state.as_str(), file, digest, at];
     tx.execute(END, ended).await;
+}
+
+/// Whether there is anything to forget.
+pub(super) async fn any_before(tx: &Tx, item_type: &ItemType, before: ArchiveDay) -> bool {
+    const ANY: &str = "SELECT day FROM archived_day
+         WHERE item_type = $1 AND day < $2 AND state = 'DROPPED' LIMIT 1";
+    tx.row(ANY, params![item_type, before.number()])
+        .await
+        .is_some()
+}
+
+/// What was known of dropped days, once their ids are forgotten.
+pub(super) async fn forget(tx: &Tx, item_type: &ItemType, before: ArchiveDay) {
+    const SUMS: &str = "DELETE FROM archived_sum WHERE item_type = $1 AND day < $2";
+    const TURNS: &str = "DELETE FROM archived_turns WHERE item_type = $1 AND day < $2";
+    const DAYS: &str = "DELETE FROM archived_day
+         WHERE item_type = $1 AND day < $2 AND state = 'DROPPED'";
+    for sql in [SUMS, TURNS, DAYS] {
+        tx.execute(sql, params![item_type, before.number()]).await;
+    }
 }
 
 /// Sums and turns of a day, which are made anew from its lines.

@@ -158,6 +158,10 @@ async fn delete(tx: &Tx, item_type: &ItemType, items: &[ArchivedItem]) {
     const AUDIT: &str = "DELETE FROM audit_log WHERE audit_id = $1";
     const BODY: &str = "DELETE FROM item_body WHERE item_type = $1 AND item_id = $2";
     const ITEM: &str = "DELETE FROM item_queue WHERE item_type = $1 AND item_id = $2";
+    const FLOW: &str = "DELETE FROM flow WHERE flow_id = $1 AND state IN ('DONE', 'FAILED')";
+    let flows: BTreeSet<String> = items.iter().flat_map(flows_of).collect();
+    let flows = flows.into_iter().map(|flow| params![flow]).collect();
+    tx.execute_each(FLOW, flows).await;
     let attempts = items.iter().flat_map(|item| &item.attempts);
     let attempts = attempts
         .map(|attempt| params![attempt.attempt_id])
@@ -174,4 +178,12 @@ async fn delete(tx: &Tx, item_type: &ItemType, items: &[ArchivedItem]) {
     };
     tx.execute_each(BODY, keys()).await;
     tx.execute_each(ITEM, keys()).await;
+}
+
+/// The flows that have taken an item in and executed it. Some are shared with others that came or went with it: what
+/// has ended is not needed by them, either.
+fn flows_of(item: &ArchivedItem) -> Vec<String> {
+    let runs = (1..=item.run).map(|run| item.item().exec_flow(run).to_string());
+    let named = [Some(item.init_flow.clone()), item.exec_flow.clone()];
+    runs.chain(named.into_iter().flatten()).collect()
 }

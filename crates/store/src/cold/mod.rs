@@ -40,6 +40,7 @@ pub(crate) mod known;
 pub(crate) mod lanes;
 mod lists;
 mod needs_you;
+mod old;
 mod outbox;
 mod packing;
 pub(crate) mod requests;

@@ -160,7 +160,8 @@ pub(super) async fn lock(tx: &Tx, kind: SettingKind, name: &str) {
         | SettingKind::Customer
         | SettingKind::Checks
         | SettingKind::Schedule
-        | SettingKind::Description => {}
+        | SettingKind::Description
+        | SettingKind::Retention => {}
     }
 }
 

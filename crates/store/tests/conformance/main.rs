@@ -7,6 +7,7 @@
 
 mod postgres;
 mod sqlite;
+mod sqlite_archive;
 mod sqlite_plans;
 #[path = "../statements/mod.rs"]
 mod statements;

@@ -26,7 +26,27 @@ struct Allowed {
     why: &'static str,
 }
 
-const ALLOWED: [Allowed; 9] = [
+const ALLOWED: [Allowed; 14] = [
+    Allowed {
+        statement: "DELETE FROM known_item WHERE key IN (SELECT key FROM known_item WHERE day",
+        why: "ids are forgotten after years; it is asked for only when a day is that old",
+    },
+    Allowed {
+        statement: "DELETE FROM owner_total WHERE (item_type, owner, currency, quarter) IN",
+        why: "three days of totals, every ten minutes; an index would cost every payment",
+    },
+    Allowed {
+        statement: "DELETE FROM request WHERE (item_type, item_id) IN",
+        why: "what waits and what was refused lately, every ten minutes",
+    },
+    Allowed {
+        statement: "SELECT bulk_id FROM bulk WHERE state = 'DONE' AND ended_at",
+        why: "the imports of some weeks, every ten minutes",
+    },
+    Allowed {
+        statement: "SELECT EXISTS (SELECT 1 FROM archived_item)",
+        why: "stops at the first line",
+    },
     Allowed {
         statement: "UPDATE item_queue SET queue_status = 'READY', run = run + 1, claimed_at = NULL WHERE queue_status",
         why: "a new start releases all claims, on the index that holds nothing else",
@@ -127,6 +147,9 @@ fn plans() -> Vec<Planned> {
     let utf8 = FunctionFlags::SQLITE_UTF8;
     let told = connection.create_scalar_function("tg_now", 0, utf8, |_| Ok(0_i64));
     told.unwrap();
+    // Lines of the archive lie in files of their own.
+    let archive = include_str!("../../migrations/sqlite_archive/archive.sql");
+    connection.execute_batch(archive).unwrap();
     let statements = statements_of("sqlite");
     let planned = statements.into_iter().map(|statement| Planned {
         steps: explain(&connection, &statement),

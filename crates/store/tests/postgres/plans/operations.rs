@@ -17,7 +17,9 @@ use tollgate_core::ports::{
 use tollgate_store::postgres::PostgresStore;
 
 use super::fill::{self, RUNNING};
-use super::{accounts, bulks, erasures, feeds, jobs, lane_plans, outbox, people, status_checks};
+use super::{
+    accounts, archive, bulks, erasures, feeds, jobs, lane_plans, outbox, people, status_checks,
+};
 use crate::trouble::{claim, item, payments};
 
 pub(super) const HOUR: Duration = Duration::from_hours(1);
@@ -45,6 +47,7 @@ pub(super) async fn run_all(store: &PostgresStore) {
     jobs::run_all(store).await;
     erasures::run_all(store).await;
     outbox::run_all(store).await;
+    archive::run_all(store).await;
     let wider = LaneChange {
         window_size_secs: Some(5),
         ..LaneChange::default()

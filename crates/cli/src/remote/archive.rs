@@ -1,0 +1,176 @@
+//! `tollgate archive …`: days of ended items, in the database and in files.
+
+use std::fmt::Write as _;
+
+use clap::Subcommand;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::Shown;
+use super::client::{Client, quoted};
+use super::table::{cell, more, query, rows, table};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Do now what the service does by itself: move ended items, export closed days, drop days older than archive_days.
+    Run {
+        /// Reason, recorded in the audit log.
+        #[arg(long)]
+        reason: String,
+    },
+    /// List the days of the archive, oldest first.
+    List {
+        /// PAYMENT, INVOICE or NOTIFICATION. Default: all.
+        #[arg(long = "type", value_name = "TYPE")]
+        item_type: Option<String>,
+        /// Next page: days after this one.
+        #[arg(long, value_name = "DAY")]
+        after: Option<String>,
+        /// Page size in days. Default: 100, maximum: 1000.
+        #[arg(long)]
+        limit: Option<u32>,
+    },
+    /// Show a day: where it is, its totals, its files and their digests.
+    Show {
+        #[command(flatten)]
+        day: Day,
+    },
+    /// Read the files of a day whole and compare them with their manifests and with the database.
+    Verify {
+        #[command(flatten)]
+        day: Day,
+    },
+    /// Export a day to the folder retention.export_dir.
+    Export {
+        #[command(flatten)]
+        day: Day,
+        /// Reason, recorded in the audit log.
+        #[arg(long)]
+        reason: String,
+    },
+    /// Restore a day from its files into the database.
+    Restore {
+        #[command(flatten)]
+        day: Day,
+        /// Reason, recorded in the audit log.
+        #[arg(long)]
+        reason: String,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Day {
+    /// UTC day on which the items ended, such as 2026-11-18.
+    day: String,
+    /// PAYMENT, INVOICE or NOTIFICATION. Default: all.
+    #[arg(long = "type", value_name = "TYPE")]
+    item_type: Option<String>,
+}
+
+impl Day {
+    fn path(&self, act: &str) -> String {
+        let query = query(&[("itemType", self.item_type.clone())]);
+        format!("/admin/archive/{}{act}{query}", quoted(&self.day))
+    }
+}
+
+pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Run { reason } => {
+            let body = json!({"reason": reason});
+            let answer = client
+                .send(Method::POST, "/admin/archive/run", &body)
+                .await?;
+            shown.show(&answer, done);
+        }
+        Command::List {
+            item_type,
+            after,
+            limit,
+        } => {
+            let query = query(&[
+                ("itemType", item_type),
+                ("after", after),
+                ("limit", limit.map(|limit| limit.to_string())),
+            ]);
+            shown.show(&client.get(&format!("/admin/archive{query}")).await?, list);
+        }
+        Command::Show { day } => shown.show(&client.get(&day.path("")).await?, days),
+        Command::Verify { day } => {
+            let answer = client.send(Method::POST, &day.path("/verify"), &json!({}));
+            shown.show(&answer.await?, verified);
+        }
+        Command::Export { day, reason } => {
+            let body = json!({"reason": reason});
+            let answer = client.send(Method::POST, &day.path("/export"), &body);
+            shown.show(&answer.await?, days);
+        }
+        Command::Restore { day, reason } => {
+            let body = json!({"reason": reason});
+            let answer = client.send(Method::POST, &day.path("/restore"), &body);
+            shown.show(&answer.await?, days);
+        }
+    }
+    Ok(())
+}
+
+fn list(answer: &Value) -> String {
+    let named = ["day", "itemType", "state", "count", "file"];
+    let rows = rows(&answer["days"], &named);
+    if rows.is_empty() {
+        return "the archive is empty".to_owned();
+    }
+    let header = ["day", "type", "state", "items", "file"];
+    table(&header, &rows) + &more(&answer["next"])
+}
+
+fn days(answer: &Value) -> String {
+    let days = answer["days"].as_array().into_iter().flatten();
+    days.map(day).collect::<Vec<_>>().join("\n")
+}
+
+fn day(view: &Value) -> String {
+    let (day, item_type) = (cell(&view["day"]), cell(&view["itemType"]));
+    let (state, count) = (cell(&view["state"]), cell(&view["count"]));
+    let mut text = format!("{day} {item_type}: {count} items, {state}\n");
+    for (title, field) in [
+        ("file", "file"),
+        ("sha256", "sha256"),
+        ("exported", "exportedAt"),
+        ("dropped", "droppedAt"),
+    ] {
+        if !view[field].is_null() {
+            let _ = writeln!(text, "{title:<8}  {}", cell(&view[field]));
+        }
+    }
+    let named = ["status", "currency", "count", "amount"];
+    let header = ["status", "currency", "items", "amount"];
+    text + &table(&header, &rows(&view["totals"], &named))
+}
+
+fn verified(answer: &Value) -> String {
+    let files = answer["files"].as_array().into_iter().flatten();
+    let one = |file: &Value| {
+        let with = match file["comparedWithDatabase"].as_bool() {
+            Some(true) => "its manifest and the database",
+            Some(false) | None => "its manifest",
+        };
+        let (name, lines) = (cell(&file["file"]), cell(&file["lines"]));
+        format!("{name}: {lines} lines, equal to {with}")
+    };
+    files.map(one).collect::<Vec<_>>().join("\n")
+}
+
+fn done(answer: &Value) -> String {
+    let count = |field: &str| cell(&answer[field]);
+    let mut text = format!(
+        "{} items moved, {} days exported, {} days dropped\n",
+        count("moved"),
+        count("exported"),
+        count("dropped")
+    );
+    for trouble in answer["troubles"].as_array().into_iter().flatten() {
+        let _ = writeln!(text, "{}", cell(trouble));
+    }
+    text
+}

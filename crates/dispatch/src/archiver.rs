@@ -1,0 +1,197 @@
+//! Moves items that have ended long enough ago into the archive, a few at a time, and forgets what has an age of its own.
+//!
+//! Each step is a short transaction of its own with a rest after it, so gate and claims hardly notice. A crash between two
+//! steps loses nothing: the next round walks from the oldest item on. Several processes may do this at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics::{counter, gauge};
+use rust_decimal::prelude::ToPrimitive;
+use tokio::sync::watch;
+use tollgate_core::archive::ArchiveDay;
+use tollgate_core::id::ItemType;
+use tollgate_core::ports::{ListKey, MoveWanted, Old, Store, StoreResult};
+use tollgate_core::retention::Ages;
+use tollgate_core::{SignedDuration, Timestamp};
+
+use crate::every::Every;
+use crate::retention::ages_in_force;
+
+/// How often it looks.
+const PAUSE: Duration = Duration::from_mins(10);
+/// So many items are looked at in one step, and so long it rests after it.
+const BATCH: u32 = 50;
+const REST: Duration = Duration::from_millis(40);
+/// Room for days is made so many days before it is needed.
+const DAYS_AHEAD: u32 = 3;
+/// Rows that are not items are removed so many at a time.
+const ROWS: u32 = 500;
+/// Totals of owners are asked for within a day of any time zone.
+const OWNER_TOTALS_KEPT: SignedDuration = SignedDuration::from_hours(72);
+
+/// A type of items, and how it is archived.
+#[derive(Debug, Clone)]
+pub struct ArchivedType {
+    pub item_type: ItemType,
+    /// What the configuration says.
+    pub ages: Ages,
+    /// Whether its ids are never taken again.
+    pub remembered: bool,
+}
+
+/// How long what is not an item is kept, after its end.
+#[derive(Debug, Clone, Copy)]
+pub struct OldAges {
+    pub refused: Duration,
+    pub imports: Duration,
+    pub jobs: Duration,
+}
+
+pub struct Archiver {
+    store: Arc<dyn Store>,
+    types: Vec<ArchivedType>,
+    old: OldAges,
+}
+
+impl std::fmt::Debug for Archiver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Archiver")
+            .field("types", &self.types)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Archiver {
+    pub fn new(store: Arc<dyn Store>, types: Vec<ArchivedType>, old: OldAges) -> Self {
+        Self { store, types, old }
+    }
+
+    /// Once at the start, then every ten minutes, until told to stop.
+    pub async fn run(self, stop: watch::Receiver<bool>) {
+        let mut every = Every::new(PAUSE, stop);
+        while every.once(self.round_or_warn()).await {}
+    }
+
+    async fn round_or_warn(&self) {
+        match self.round(REST).await {
+            Ok(moved) => {
+                let now = self.store.now().await.unwrap_or(Timestamp::UNIX_EPOCH);
+                gauge!("tollgate_archive_last_round_timestamp_seconds")
+                    .set(now.as_second().to_f64().unwrap_or(0.0));
+                if moved > 0 {
+                    tracing::info!(moved, "ended items were archived");
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "ended items could not be archived; the next round goes on")
+            }
+        }
+    }
+
+    /// Everything that is due, with a rest after each step. Returns how many items were moved.
+    pub async fn round(&self, rest: Duration) -> StoreResult<u64> {
+        let mut moved = 0;
+        for of in &self.types {
+            moved += self.archive(of, rest).await?;
+        }
+        self.forget(rest).await?;
+        while moved > 0 && self.store.give_back_space().await? {
+            tokio::time::sleep(rest).await;
+        }
+        self.measure().await?;
+        Ok(moved)
+    }
+
+    async fn archive(&self, of: &ArchivedType, rest: Duration) -> StoreResult<u64> {
+        let (store, item_type) = (&self.store, &of.item_type);
+        let ages = ages_in_force(&**store, item_type, of.ages).await?.ages;
+        let now = store.now().await?;
+        // The first day that stays: what ended on it is not `hot_days` whole days old.
+        let first_hot = ArchiveDay::of(now).before(ages.hot_days);
+        let oldest = store.archive_sizes(std::slice::from_ref(item_type)).await?;
+        let oldest = oldest.oldest_hot.first().map(|(_, at)| ArchiveDay::of(*at));
+        let Some(oldest) = oldest.filter(|day| *day < first_hot) else {
+            store.close_days(item_type, first_hot).await?;
+            return Ok(0);
+        };
+        let room_until = first_hot.after(DAYS_AHEAD);
+        store.prepare_days(item_type, oldest, room_until).await?;
+        let (mut moved, mut after) = (0, None::<ListKey>);
+        loop {
+            let wanted = MoveWanted {
+                item_type: item_type.clone(),
+                ended_before: first_hot.start(),
+                after: after.take(),
+                at_most: BATCH,
+                remembered: of.remembered,
+            };
+            let said = store.move_ended(wanted).await?;
+            moved += said.moved;
+            counter!("tollgate_archived_items_total", "item_type" => item_type.to_string())
+                .increment(said.moved);
+            if said.next.is_none() {
+                break;
+            }
+            after = said.next;
+            tokio::time::sleep(rest).await;
+        }
+        store.close_days(item_type, first_hot).await?;
+        Ok(moved)
+    }
+
+    /// What is not an item.
+    async fn forget(&self, rest: Duration) -> StoreResult<()> {
+        let now = self.store.now().await?;
+        let hot = self
+            .types
+            .iter()
+            .map(|of| of.ages.hot_days)
+            .max()
+            .unwrap_or(1);
+        let calls_before = ArchiveDay::of(now).before(hot).start();
+        while self.store.move_calls(calls_before, ROWS).await? > 0 {
+            tokio::time::sleep(rest).await;
+        }
+        for what in Old::ALL {
+            let kept = match what {
+                Old::OwnerTotals => OWNER_TOTALS_KEPT,
+                Old::RefusedRequests => signed(self.old.refused),
+                Old::Imports => signed(self.old.imports),
+                Old::Jobs => signed(self.old.jobs),
+            };
+            let before = now.checked_sub(kept).unwrap_or(Timestamp::MIN);
+            while self.store.forget_old(what, before, ROWS).await? > 0 {
+                tokio::time::sleep(rest).await;
+            }
+        }
+        let longest = self.types.iter().map(|of| of.ages.known_days()).max();
+        let before = ArchiveDay::of(now).before(longest.unwrap_or(u32::MAX));
+        for of in &self.types {
+            while self.store.forget_known(&of.item_type, before, ROWS).await? > 0 {
+                tokio::time::sleep(rest).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn measure(&self) -> StoreResult<()> {
+        let types: Vec<ItemType> = self.types.iter().map(|of| of.item_type.clone()).collect();
+        let sizes = self.store.archive_sizes(&types).await?;
+        let now = self.store.now().await?;
+        let bytes = |count: u64| count.to_f64().unwrap_or(0.0);
+        gauge!("tollgate_store_bytes").set(bytes(sizes.store_bytes));
+        gauge!("tollgate_archive_bytes").set(bytes(sizes.archive_bytes));
+        for item_type in &types {
+            let oldest = sizes.oldest_hot.iter().find(|(name, _)| name == item_type);
+            let age = oldest.map_or(0.0, |(_, at)| now.duration_since(*at).as_secs_f64());
+            gauge!("tollgate_oldest_hot_item_seconds", "item_type" => item_type.to_string())
+                .set(age.max(0.0));
+        }
+        Ok(())
+    }
+}
+
+fn signed(time: Duration) -> SignedDuration {
+    SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX)
+}

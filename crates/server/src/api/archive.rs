@@ -1,0 +1,418 @@
+//! `/admin/archive`: days of ended items, in the database and in files.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Serialize};
+use tollgate_core::Timestamp;
+use tollgate_core::archive::{ArchiveDay, DaySum, DayView};
+use tollgate_core::id::ItemType;
+use tollgate_core::ports::Author;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::accounts::amount;
+use super::body::{Body, author, parse, wrong};
+use super::codes::Code;
+use super::error::ApiError;
+use super::extract::{Path, Query};
+use super::payment_changes::Because;
+use super::refusals::{Changes, Finds, Reads};
+use super::{App, words};
+use crate::archive::{ArchiveError, TypeDay};
+use crate::assemble::item_types;
+use crate::auth::Caller;
+
+const DEFAULT_DAYS: u32 = 100;
+const MAX_DAYS: u32 = 1000;
+/// After each step of a move that a person has asked for.
+const REST: Duration = Duration::from_millis(5);
+
+impl From<ArchiveError> for ApiError {
+    fn from(error: ArchiveError) -> Self {
+        match error {
+            ArchiveError::NotFound(why) => Self::not_found(why),
+            ArchiveError::Conflict(why) => Self::conflict(why),
+            ArchiveError::Mismatch(why) => Self::conflict(why).coded(Code::ArchiveMismatch),
+            // The disk is the operator's, and so is this address: the reason is told.
+            ArchiveError::Disk(why) => Self::new(StatusCode::SERVICE_UNAVAILABLE, why),
+            ArchiveError::Store(error) => error.into(),
+        }
+    }
+}
+
+/// The items of one type that ended on one day.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ArchivedDay)]
+struct DayResponse {
+    /// UTC day on which the items ended.
+    #[schema(example = "2026-10-16")]
+    day: String,
+    #[schema(value_type = String, example = "PAYMENT")]
+    item_type: ItemType,
+    #[schema(schema_with = words::archive_state)]
+    state: &'static str,
+    count: u64,
+    totals: Vec<TotalResponse>,
+    /// Name of the exported file, in the folder `retention.export_dir`.
+    #[schema(example = "PAYMENT-2026-10-16-3f9a1c0e5b7d.ndjson.gz")]
+    file: Option<String>,
+    /// SHA-256 of the exported file, in hex.
+    sha256: Option<String>,
+    exported_at: Option<Timestamp>,
+    /// When it was dropped from the database.
+    dropped_at: Option<Timestamp>,
+}
+
+/// Items of a day that ended with this status, in this currency.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ArchivedTotal)]
+struct TotalResponse {
+    #[schema(example = "PROCESSING")]
+    status: String,
+    #[schema(example = "USD")]
+    currency: String,
+    count: u64,
+    #[schema(example = "125.50")]
+    amount: String,
+}
+
+impl From<DaySum> for TotalResponse {
+    fn from(sum: DaySum) -> Self {
+        Self {
+            amount: amount(&sum.currency, sum.amount_minor),
+            status: sum.status,
+            currency: sum.currency,
+            count: sum.count,
+        }
+    }
+}
+
+impl From<DayView> for DayResponse {
+    fn from(view: DayView) -> Self {
+        let count = view.count();
+        let (file, sha256, exported_at) = match view.export {
+            Some(export) => (Some(export.file), Some(export.digest), Some(export.at)),
+            None => (None, None, None),
+        };
+        Self {
+            day: view.day.to_string(),
+            item_type: view.item_type,
+            state: view.state.as_str(),
+            count,
+            totals: view.sums.into_iter().map(TotalResponse::from).collect(),
+            file,
+            sha256,
+            exported_at,
+            dropped_at: view.dropped_at,
+        }
+    }
+}
+
+/// Days of the archive, oldest first.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ArchivedDayList)]
+struct DaysResponse {
+    days: Vec<DayResponse>,
+    /// Pass it as `after`. Null on the last page.
+    #[schema(example = "2026-10-16")]
+    next: Option<String>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ListQuery {
+    /// Only days of this item type.
+    #[param(example = "PAYMENT")]
+    item_type: Option<String>,
+    /// Only days after this one.
+    #[param(example = "2026-10-16")]
+    after: Option<String>,
+    /// Page size in days. Default: 100, maximum: 1000.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+}
+
+/// One item type, or all.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct TypeQuery {
+    /// Only this item type. Default: all.
+    #[param(example = "PAYMENT")]
+    item_type: Option<String>,
+}
+
+/// Lists the days of the archive, oldest first, with their totals and files.
+#[utoipa::path(
+    get, path = "/admin/archive", operation_id = "listArchive", tag = "archive",
+    params(ListQuery),
+    responses((status = 200, description = "One page.", body = DaysResponse), Reads),
+)]
+async fn list(
+    State(app): State<App>,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<DaysResponse>, ApiError> {
+    let limit = query.limit.unwrap_or(DEFAULT_DAYS);
+    if !(1..=MAX_DAYS).contains(&limit) {
+        return Err(wrong("limit", format!("must be between 1 and {MAX_DAYS}")));
+    }
+    let after = query
+        .after
+        .as_deref()
+        .map(|it| day("after", it))
+        .transpose()?;
+    let mut days = vec![];
+    for item_type in types(query.item_type)? {
+        days.extend(app.store.archived_days(&item_type, after, limit).await?);
+    }
+    days.sort_by(|one, other| (one.day, &one.item_type).cmp(&(other.day, &other.item_type)));
+    // Whole days: the next page begins after the last one.
+    let mut distinct: Vec<ArchiveDay> = days.iter().map(|view| view.day).collect();
+    distinct.dedup();
+    let most = usize::try_from(limit).unwrap_or(usize::MAX);
+    let last = distinct.get(most - 1).copied();
+    days.retain(|view| last.is_none_or(|last| view.day <= last));
+    Ok(Json(DaysResponse {
+        days: days.into_iter().map(DayResponse::from).collect(),
+        next: last.map(|last| last.to_string()),
+    }))
+}
+
+/// Shows one day of the archive, every item type of it.
+#[utoipa::path(
+    get, path = "/admin/archive/{day}", operation_id = "getArchivedDay", tag = "archive",
+    params(("day" = String, Path, description = "UTC day.", example = "2026-10-16"), TypeQuery),
+    responses((status = 200, description = "The day.", body = DaysResponse), Finds),
+)]
+async fn show(
+    State(app): State<App>,
+    Path(of): Path<String>,
+    Query(query): Query<TypeQuery>,
+) -> Result<Json<DaysResponse>, ApiError> {
+    app.day_shown(&type_days(&of, query)?).await
+}
+
+/// A file that was read whole, and is what it should be.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = VerifiedExport)]
+struct VerifiedResponse {
+    #[schema(value_type = String, example = "PAYMENT")]
+    item_type: ItemType,
+    #[schema(example = "PAYMENT-2026-10-16-3f9a1c0e5b7d.ndjson.gz")]
+    file: String,
+    sha256: String,
+    lines: u64,
+    /// Whether every line was compared with the database. False if the day is in files only.
+    compared_with_database: bool,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = VerifiedDay)]
+struct VerifiedDayResponse {
+    #[schema(example = "2026-10-16")]
+    day: String,
+    files: Vec<VerifiedResponse>,
+}
+
+/// Reads the exported files of a day whole and compares them with their manifests and with the database.
+///
+/// 409 (`archive_mismatch`) names the first difference. Changes nothing.
+#[utoipa::path(
+    post, path = "/admin/archive/{day}/verify", operation_id = "verifyArchivedDay", tag = "archive",
+    params(("day" = String, Path, description = "UTC day.", example = "2026-10-16"), TypeQuery),
+    responses((status = 200, description = "The files are what they should be.", body = VerifiedDayResponse), Changes),
+)]
+async fn verify(
+    State(app): State<App>,
+    Path(of): Path<String>,
+    Query(query): Query<TypeQuery>,
+) -> Result<Json<VerifiedDayResponse>, ApiError> {
+    let day = day("day", &of)?.to_string();
+    let mut files = vec![];
+    for of in app.present(type_days(&of, query)?).await? {
+        let verified = app.exports.verify(&of).await?;
+        files.push(VerifiedResponse {
+            item_type: of.item_type,
+            file: verified.manifest.file,
+            sha256: verified.manifest.sha256,
+            lines: verified.manifest.lines,
+            compared_with_database: verified.with_database,
+        });
+    }
+    Ok(Json(VerifiedDayResponse { day, files }))
+}
+
+/// Exports a day to the folder `retention.export_dir`: one compressed file and one manifest per item type.
+///
+/// The day must be closed. Each file is read back and compared with the database. Repeating it changes nothing.
+#[utoipa::path(
+    post, path = "/admin/archive/{day}/export", operation_id = "exportArchivedDay", tag = "archive",
+    params(("day" = String, Path, description = "UTC day.", example = "2026-10-16"), TypeQuery),
+    request_body = Because,
+    responses((status = 200, description = "The exported day.", body = DaysResponse), Changes),
+)]
+async fn export(
+    State(app): State<App>,
+    caller: Caller,
+    Path(of): Path<String>,
+    Query(query): Query<TypeQuery>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<DaysResponse>, ApiError> {
+    let by = because(&caller, &headers, body)?;
+    let all = app.present(type_days(&of, query)?).await?;
+    for of in &all {
+        app.exports.export(of, &by).await?;
+    }
+    app.acted(caller.name(), "archive exported", &of);
+    app.day_shown(&all).await
+}
+
+/// Restores a day that is in files only into the archive of the database, where all queries answer again.
+///
+/// All of a file is checked before its first line is written. 409 if the database has one of the ids with other
+/// content. The day stays for at least `retention.restored_days` days. Repeating it changes nothing.
+#[utoipa::path(
+    post, path = "/admin/archive/{day}/restore", operation_id = "restoreArchivedDay", tag = "archive",
+    params(("day" = String, Path, description = "UTC day.", example = "2026-10-16"), TypeQuery),
+    request_body = Because,
+    responses((status = 200, description = "The restored day.", body = DaysResponse), Changes),
+)]
+async fn restore(
+    State(app): State<App>,
+    caller: Caller,
+    Path(of): Path<String>,
+    Query(query): Query<TypeQuery>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<DaysResponse>, ApiError> {
+    let by = because(&caller, &headers, body)?;
+    let all = app.present(type_days(&of, query)?).await?;
+    for of in &all {
+        app.exports.restore(of, &by).await?;
+    }
+    app.acted(caller.name(), "archive restored", &of);
+    app.day_shown(&all).await
+}
+
+/// What one round over all days did.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ArchiveRound)]
+struct RoundResponse {
+    /// Number of items moved from the hot tables to the archive.
+    moved: u64,
+    /// Number of days exported.
+    exported: u64,
+    /// Number of days dropped from the database.
+    dropped: u64,
+    /// One sentence for each day that could not be exported or dropped.
+    troubles: Vec<String>,
+}
+
+/// Does now what the service does every ten minutes: moves ended items to the archive, exports closed days, and drops from the database days that are
+/// older than `archive_days`.
+///
+/// A day is dropped only after its file was read back and every line was equal to the database.
+#[utoipa::path(
+    post, path = "/admin/archive/run", operation_id = "runArchive", tag = "archive",
+    request_body = Because,
+    responses((status = 200, description = "What was done.", body = RoundResponse), Changes),
+)]
+async fn run(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<RoundResponse>, ApiError> {
+    let by = because(&caller, &headers, body)?;
+    let moved = app.archiver.round(REST).await?;
+    let round = app.export_upkeep.round(&by).await?;
+    app.acted(caller.name(), "archive run", "all days");
+    Ok(Json(RoundResponse {
+        moved,
+        exported: round.exported,
+        dropped: round.dropped,
+        troubles: round.troubles,
+    }))
+}
+
+impl App {
+    /// Those that the store or the folder knows. None is an error: a mistyped day must not look like a success.
+    async fn present(&self, all: Vec<TypeDay>) -> Result<Vec<TypeDay>, ApiError> {
+        let mut present = vec![];
+        let (mut day, single) = (String::new(), all.len() == 1);
+        for of in all {
+            day = of.day.to_string();
+            if single || self.exports.is_present(&of).await? {
+                present.push(of);
+            }
+        }
+        if present.is_empty() {
+            return Err(nothing_on(&day));
+        }
+        Ok(present)
+    }
+
+    async fn day_shown(&self, all: &[TypeDay]) -> Result<Json<DaysResponse>, ApiError> {
+        let mut days = vec![];
+        for of in all {
+            let found = self.store.archived_day(&of.item_type, of.day).await?;
+            days.extend(found.map(DayResponse::from));
+        }
+        if days.is_empty() {
+            let day = all.first().map(|of| of.day.to_string());
+            return Err(nothing_on(&day.unwrap_or_default()));
+        }
+        Ok(Json(DaysResponse { days, next: None }))
+    }
+}
+
+fn nothing_on(day: &str) -> ApiError {
+    ApiError::not_found(format!("the archive has no items that ended on {day}"))
+}
+
+fn because(caller: &Caller, headers: &HeaderMap, body: Body) -> Result<Author, ApiError> {
+    author(caller, parse::<Because>(headers, body)?.reason)
+}
+
+fn day(field: &str, text: &str) -> Result<ArchiveDay, ApiError> {
+    text.parse().map_err(|why: String| wrong(field, why))
+}
+
+fn types(asked: Option<String>) -> Result<Vec<ItemType>, ApiError> {
+    let all = item_types().map(|(item_type, _)| item_type);
+    let Some(asked) = asked else {
+        return Ok(all.to_vec());
+    };
+    let names: Vec<&str> = all.iter().map(ItemType::as_str).collect();
+    let what = format!("must be one of {}", names.join(", "));
+    let found = all.iter().find(|item_type| item_type.as_str() == asked);
+    Ok(vec![found.cloned().ok_or_else(|| wrong("itemType", what))?])
+}
+
+fn type_days(of: &str, query: TypeQuery) -> Result<Vec<TypeDay>, ApiError> {
+    let day = day("day", of)?;
+    let of = |item_type| TypeDay { item_type, day };
+    Ok(types(query.item_type)?.into_iter().map(of).collect())
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(show))
+        .routes(routes!(run))
+        .routes(routes!(verify))
+        .routes(routes!(export))
+        .routes(routes!(restore))
+}

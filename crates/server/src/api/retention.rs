@@ -1,0 +1,141 @@
+//! `/admin/item-types/{item_type}/retention`: how long ended items stay where, changed while running.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use serde::{Deserialize, Serialize};
+use tollgate_core::Timestamp;
+use tollgate_core::id::ItemType;
+use tollgate_core::retention::Ages;
+use tollgate_dispatch::{AgesInForce, ages_in_force, change_ages};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::App;
+use super::body::{Body, author, parse, wrong};
+use super::error::{ApiError, internal};
+use super::extract::Path;
+use super::refusals::{Changes, Finds};
+use crate::auth::Caller;
+use crate::config::TypeRetention;
+
+/// How long ended items of a type stay where.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Retention)]
+struct RetentionResponse {
+    #[schema(example = "PAYMENT")]
+    item_type: String,
+    /// Whole days (UTC) after its end for which an item stays in the hot tables.
+    #[schema(example = 30)]
+    hot_days: u32,
+    /// Days after its end for which it stays in the database.
+    #[schema(example = 400)]
+    archive_days: u32,
+    /// Years for which its id is known, so that it is never paid again.
+    #[schema(example = 10)]
+    known_years: u32,
+    /// 0 while the values are those of the configuration.
+    version: i64,
+    /// Time, actor and reason of the change. Null while the values are those of the configuration.
+    since: Option<Timestamp>,
+    actor: Option<String>,
+    reason: Option<String>,
+}
+
+impl RetentionResponse {
+    fn new(item_type: &ItemType, found: AgesInForce) -> Self {
+        let setting = found.setting.as_ref();
+        Self {
+            item_type: item_type.to_string(),
+            hot_days: found.ages.hot_days,
+            archive_days: found.ages.archive_days,
+            known_years: found.ages.known_years,
+            version: setting.map_or(0, |setting| setting.version),
+            since: setting.map(|setting| setting.created_at),
+            actor: setting.map(|setting| setting.author.actor.clone()),
+            reason: setting.map(|setting| setting.author.reason.clone()),
+        }
+    }
+}
+
+/// Fields that are not given keep their value.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = RetentionChange, example = json!({"hotDays": 60, "reason": "auditors look at the last two months"}))]
+struct ChangeRequest {
+    #[schema(minimum = 1, maximum = 36_500)]
+    hot_days: Option<u32>,
+    #[schema(minimum = 1, maximum = 36_500)]
+    archive_days: Option<u32>,
+    #[schema(minimum = 1, maximum = 100)]
+    known_years: Option<u32>,
+    #[schema(min_length = 1, max_length = 500)]
+    reason: String,
+}
+
+impl App {
+    fn retention_of(&self, item_type: &ItemType) -> Result<&TypeRetention, ApiError> {
+        let mut known = self.retention.iter();
+        let found = known.find(|of| of.archived.item_type == *item_type);
+        found.ok_or_else(|| internal(&format!("{item_type} has no retention")))
+    }
+}
+
+/// How long ended items of a type stay in the hot tables, in the database, and known.
+#[utoipa::path(
+    get, path = "/admin/item-types/{item_type}/retention", operation_id = "getRetention", tag = "item types",
+    params(("item_type" = String, Path, description = "Name of the item type.", example = "PAYMENT")),
+    responses((status = 200, description = "The current values.", body = RetentionResponse), Finds),
+)]
+async fn show(
+    State(app): State<App>,
+    Path(name): Path<String>,
+) -> Result<Json<RetentionResponse>, ApiError> {
+    let name = App::item_type_named(&name)?;
+    let configured = app.retention_of(&name)?.archived.ages;
+    let found = ages_in_force(&*app.store, &name, configured).await?;
+    Ok(Json(RetentionResponse::new(&name, found)))
+}
+
+/// Changes how long ended items of a type stay where. Takes effect within ten minutes.
+///
+/// 400 with the lowest possible value if something still looks at items that old: the keys of a bank, a rule about
+/// duplicates, notifications, the retry schedule of invoices.
+#[utoipa::path(
+    put, path = "/admin/item-types/{item_type}/retention", operation_id = "changeRetention", tag = "item types",
+    params(("item_type" = String, Path, description = "Name of the item type.", example = "PAYMENT")),
+    request_body = ChangeRequest,
+    responses((status = 200, description = "The current values.", body = RetentionResponse), Changes),
+)]
+async fn change(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<RetentionResponse>, ApiError> {
+    let name = App::item_type_named(&name)?;
+    let request: ChangeRequest = parse(&headers, body)?;
+    let author = author(&caller, request.reason)?;
+    let of = app.retention_of(&name)?;
+    let old = ages_in_force(&*app.store, &name, of.archived.ages)
+        .await?
+        .ages;
+    let ages = Ages {
+        hot_days: request.hot_days.unwrap_or(old.hot_days),
+        archive_days: request.archive_days.unwrap_or(old.archive_days),
+        known_years: request.known_years.unwrap_or(old.known_years),
+    };
+    if let Some((field, why)) = ages.problem(&of.floors) {
+        return Err(wrong(field, why));
+    }
+    let changed = change_ages(&*app.store, &name, ages, author).await?;
+    app.acted(caller.name(), "retention changed", name.as_str());
+    Ok(Json(RetentionResponse::new(&name, changed)))
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(show, change))
+}

@@ -1,0 +1,109 @@
+//! The folder of exports: which files are in it, and how one takes the place of another. A file counts only while a
+//! manifest names it, and a manifest is replaced in one step, so that a crash leaves the old export or the new one.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::draft::Draft;
+use super::edges::edge;
+use super::manifest::{Manifest, TypeDay};
+use super::reading::Reading;
+use super::trouble::{ArchiveError, ArchiveResult};
+
+/// One who works in the folder keeps others out, of this process and of others.
+const LOCK: &str = ".lock";
+
+#[derive(Debug, Clone)]
+pub(crate) struct Folder {
+    path: PathBuf,
+}
+
+/// Held while somebody works in the folder; the end of a process gives it back.
+#[derive(Debug)]
+pub(crate) struct Held {
+    _lock: File,
+}
+
+impl Folder {
+    pub(crate) fn at(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+        }
+    }
+
+    pub(crate) fn hold(&self) -> ArchiveResult<Held> {
+        let path = self.path.join(LOCK);
+        let lock = File::options().create(true).append(true).open(&path);
+        let lock = lock.map_err(|error| ArchiveError::writing(&path, &error))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Held { _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(ArchiveError::Conflict(
+                "another export, verification or restore is running; try again when it has ended"
+                    .to_owned(),
+            )),
+            Err(TryLockError::Error(error)) => Err(ArchiveError::writing(&path, &error)),
+        }
+    }
+
+    /// None if this day was never exported here.
+    pub(crate) fn manifest(&self, of: &TypeDay) -> ArchiveResult<Option<Manifest>> {
+        let path = self.path.join(of.manifest_name());
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(ArchiveError::reading(&path, &error)),
+        };
+        let read = Manifest::read(of, &text);
+        let told = |why| ArchiveError::Mismatch(format!("{} {why}", path.display()));
+        read.map(Some).map_err(told)
+    }
+
+    pub(crate) fn begin(&self, of: &TypeDay) -> ArchiveResult<Draft> {
+        Draft::begin(self.path.clone(), of.clone())
+    }
+
+    pub(crate) fn open(&self, file: &str) -> ArchiveResult<Reading> {
+        Reading::open(self.path.join(file))
+    }
+
+    pub(crate) fn shown(&self, file: &str) -> String {
+        self.path.join(file).display().to_string()
+    }
+
+    /// From this moment on the manifest's file is the export of its day. When this returns, it stays so.
+    pub(crate) fn publish(&self, of: &TypeDay, manifest: &Manifest) -> ArchiveResult<()> {
+        let part = self.path.join(of.part_name("manifest.json"));
+        let path = self.path.join(of.manifest_name());
+        let wrong = |error: io::Error| ArchiveError::writing(&path, &error);
+        let mut file = File::create(&part).map_err(wrong)?;
+        file.write_all(manifest.text().as_bytes()).map_err(wrong)?;
+        file.sync_all().map_err(wrong)?;
+        edge("export-manifest-written");
+        fs::rename(&part, &path).map_err(wrong)?;
+        sync_folder(&self.path)?;
+        edge("export-manifest-named");
+        Ok(())
+    }
+
+    /// Removes what earlier exports of this day and crashes have left.
+    pub(crate) fn remove_others(&self, of: &TypeDay, keep: &str) -> ArchiveResult<()> {
+        let wrong = |error: io::Error| ArchiveError::reading(&self.path, &error);
+        for entry in fs::read_dir(&self.path).map_err(wrong)? {
+            let name = entry.map_err(wrong)?.file_name();
+            let Some(name) = name.to_str() else { continue };
+            let is_part = ["ndjson.gz", "manifest.json"].map(|what| of.part_name(what));
+            if (of.has_file(name) && name != keep) || is_part.iter().any(|part| part == name) {
+                let path = self.path.join(name);
+                fs::remove_file(&path).map_err(|error| ArchiveError::writing(&path, &error))?;
+            }
+        }
+        sync_folder(&self.path)
+    }
+}
+
+/// A name is on the disk only when its folder is.
+pub(super) fn sync_folder(path: &Path) -> ArchiveResult<()> {
+    let synced = File::open(path).and_then(|folder| folder.sync_all());
+    synced.map_err(|error| ArchiveError::writing(path, &error))
+}

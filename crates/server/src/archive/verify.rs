@@ -1,0 +1,85 @@
+//! Whether the file of a day is what its manifest, the store and the database say.
+
+use tollgate_core::archive::{DayState, DayView};
+
+use super::Exports;
+use super::export::unknown;
+use super::folder::Folder;
+use super::manifest::{Manifest, TypeDay};
+use super::trouble::{ArchiveError, ArchiveResult};
+
+#[derive(Debug)]
+pub(crate) struct Verified {
+    pub(crate) manifest: Manifest,
+    /// Whether every line was compared with the database; false where the day is in files only.
+    pub(crate) with_database: bool,
+}
+
+impl Exports {
+    /// Reads all of a day's file. Changes nothing.
+    pub(crate) async fn verify(&self, of: &TypeDay) -> ArchiveResult<Verified> {
+        let (folder, _held) = self.hold().await?;
+        let manifest = self.exported_manifest(&folder, of).await?;
+        let day = self.day(of).await?;
+        let with_database = day.is_some_and(|day| day.state != DayState::Dropped);
+        if with_database {
+            self.compare(&folder, of, &manifest).await?;
+        } else {
+            self.read_all(&folder, &manifest, |_| Ok(())).await?;
+        }
+        Ok(Verified {
+            manifest,
+            with_database,
+        })
+    }
+
+    /// The manifest of a day that was exported. What the store knows of it must be the same.
+    pub(super) async fn exported_manifest(
+        &self,
+        folder: &Folder,
+        of: &TypeDay,
+    ) -> ArchiveResult<Manifest> {
+        let day = self.day(of).await?;
+        let found = self.manifest(folder, of).await?;
+        let manifest = match (found, &day) {
+            (Some(manifest), _) => manifest,
+            (None, Some(day)) => return Err(no_manifest(folder, of, day)),
+            (None, None) => return Err(unknown(of)),
+        };
+        if let Some(day) = &day {
+            fits(folder, of, &manifest, day)?;
+        }
+        Ok(manifest)
+    }
+}
+
+fn no_manifest(folder: &Folder, of: &TypeDay, day: &DayView) -> ArchiveError {
+    if day.export.is_none() {
+        return ArchiveError::Conflict(format!("{of} is not exported yet"));
+    }
+    let path = folder.shown(&of.manifest_name());
+    ArchiveError::Mismatch(format!("{path} is missing; bring it back from a copy"))
+}
+
+/// An edited manifest whose file was edited with it is found here: the store has the digest of the export.
+fn fits(folder: &Folder, of: &TypeDay, manifest: &Manifest, day: &DayView) -> ArchiveResult<()> {
+    let path = folder.shown(&of.manifest_name());
+    let wrong = |what: String| Err(ArchiveError::Mismatch(format!("{path} {what}")));
+    if let Some(export) = &day.export
+        && export.digest != manifest.sha256
+    {
+        return wrong(format!(
+            "has sha256 {}, and the store has recorded {} for this day; bring manifest and file back from a copy",
+            manifest.sha256, export.digest
+        ));
+    }
+    let mut sums = day.sums.clone();
+    sums.sort_by(|one, other| (&one.status, &one.currency).cmp(&(&other.status, &other.currency)));
+    if day.export.is_some() && sums != manifest.totals {
+        return wrong(
+            "has other totals than the store has recorded for this day; bring it back from a copy"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}

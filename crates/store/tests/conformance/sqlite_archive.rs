@@ -1,0 +1,176 @@
+//! What only an archive in files promises: a crash between copy and delete, and files that cannot be written.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use tollgate_core::archive::ArchiveDay;
+use tollgate_core::id::{BatchId, FlowId, Item, ItemId, ItemType, LaneName};
+use tollgate_core::lane::LaneChange;
+use tollgate_core::money::{Currency, Money};
+use tollgate_core::ports::{
+    Archive, Author, Claim, Lanes, MoveWanted, NewItem, NewRecord, Queue, Records, SharedClock,
+    StartRecord, Started, StatusMove, StoreError,
+};
+use tollgate_store::MovableTime;
+use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
+
+const DAY: Duration = Duration::from_hours(24);
+
+fn open(folder: &Path, time: &MovableTime) -> SqliteStore {
+    let options = SqliteOptions {
+        time: time.clone(),
+        ..SqliteOptions::at(folder.join("tollgate.db"))
+    };
+    SqliteStore::open(options).unwrap()
+}
+
+fn payments() -> ItemType {
+    ItemType::new("PAYMENT")
+}
+
+fn payment() -> Item {
+    Item::new(&payments(), &ItemId::new("p"))
+}
+
+/// A payment that has ended, on a day that is over.
+async fn with_one_ended(folder: &Path, time: &MovableTime) {
+    let store = open(folder, time);
+    let lane = LaneName::new("bank");
+    let author = Author::new("ops", "because");
+    store
+        .change_lane(&lane, LaneChange::default(), author)
+        .await
+        .unwrap();
+    let new = NewItem {
+        id: ItemId::new("p"),
+        lane: lane.clone(),
+        requested: None,
+        deadline: None,
+        hold_if_late: false,
+        record: NewRecord {
+            owner: "acme".into(),
+            by_owner: false,
+            status: "SCHEDULED".into(),
+            money: Money {
+                minor: 100,
+                currency: Currency::from_code("USD").unwrap(),
+            },
+            content_hash: "hash".into(),
+        },
+        guards: vec![],
+        body: "{}".into(),
+        init_flow: FlowId::new("init"),
+    };
+    store.admit(&payments(), vec![new]).await.unwrap();
+    let batch = BatchId::new("BATCH-1");
+    let claim = Claim {
+        item_type: payments(),
+        lane,
+        batch: batch.clone(),
+        ahead: DAY,
+        stale_after: DAY,
+        limit: 1,
+        credit_horizon: DAY,
+    };
+    let claimed = store.claim(claim).await.unwrap().remove(0);
+    let start = StartRecord {
+        id: claimed.id,
+        fence: claimed.fence,
+        flow: FlowId::new("exec"),
+        started: Started::New,
+    };
+    store
+        .record_starts(&payments(), &batch, vec![start], 3)
+        .await
+        .unwrap();
+    let done = StatusMove::new(&["SCHEDULED"], "PROCESSING");
+    assert!(store.finish(&payment(), 1, done).await.unwrap());
+    time.advance(DAY);
+}
+
+async fn move_all(store: &SqliteStore) -> Result<u64, StoreError> {
+    let wanted = MoveWanted {
+        item_type: payments(),
+        ended_before: ArchiveDay::of(store.now().await.unwrap()).start(),
+        after: None,
+        at_most: 10,
+        remembered: true,
+    };
+    store.move_ended(wanted).await.map(|said| said.moved)
+}
+
+fn archive_file(folder: &Path) -> std::path::PathBuf {
+    let files = fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let is_archive = |file: &std::path::PathBuf| file.to_string_lossy().contains("-archive-");
+    files.into_iter().find(is_archive).expect("an archive file")
+}
+
+#[tokio::test]
+async fn a_crash_between_copy_and_delete_leaves_one_item_and_the_next_run_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let time = MovableTime::default();
+    with_one_ended(folder.path(), &time).await;
+    let database = folder.path().join("tollgate.db");
+    let before = fs::read(&database).unwrap();
+    assert_eq!(move_all(&open(folder.path(), &time)).await.unwrap(), 1);
+    // The copy is on the disk, and what followed it never happened.
+    fs::write(&database, before).unwrap();
+    let store = open(folder.path(), &time);
+    let view = store.item(&payment()).await.unwrap().unwrap();
+    assert!(view.archived.is_none(), "the hot row is preferred");
+    assert_eq!(move_all(&store).await.unwrap(), 1);
+    let day = store
+        .archived_days(&payments(), None, 10)
+        .await
+        .unwrap()
+        .remove(0);
+    assert_eq!(day.count(), 1);
+    let lines = store
+        .archived_lines(&payments(), day.day, None, 10)
+        .await
+        .unwrap();
+    assert_eq!(lines.len(), 1);
+    assert!(
+        store
+            .item(&payment())
+            .await
+            .unwrap()
+            .unwrap()
+            .archived
+            .is_some()
+    );
+}
+
+#[tokio::test]
+async fn an_archive_file_that_cannot_be_written_is_named_and_nothing_moves() {
+    let folder = tempfile::tempdir().unwrap();
+    let time = MovableTime::default();
+    with_one_ended(folder.path(), &time).await;
+    let day = ArchiveDay::of(open(folder.path(), &time).now().await.unwrap()).before(1);
+    let file = folder
+        .path()
+        .join(format!("tollgate-archive-{}.db", day.month()));
+    fs::write(
+        &file,
+        b"this is a note and no database, and long enough to be looked at",
+    )
+    .unwrap();
+    let store = open(folder.path(), &time);
+    let why = move_all(&store).await.unwrap_err().to_string();
+    assert!(why.contains("tollgate-archive-"), "{why}");
+    assert!(
+        store
+            .item(&payment())
+            .await
+            .unwrap()
+            .unwrap()
+            .archived
+            .is_none()
+    );
+    fs::remove_file(&file).unwrap();
+    assert_eq!(move_all(&store).await.unwrap(), 1);
+    assert_eq!(archive_file(folder.path()), file);
+}
