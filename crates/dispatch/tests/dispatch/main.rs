@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics says so")]
 
+mod archiving;
 mod calls;
 mod clock_jumps;
 mod clock_money;

@@ -39,7 +39,15 @@ async fn with_one_ended(folder: &Path, time: &MovableTime) {
     let lane = LaneName::new("bank");
     let author = Author::new("ops", "because");
     store
-        .change_lane(&lane, LaneChange::default(), author)
+        .change_lane(
+            &lane,
+            LaneChange {
+                max_per_window: Some(100),
+                window_size_secs: Some(4),
+                ..LaneChange::default()
+            },
+            author,
+        )
         .await
         .unwrap();
     let new = NewItem {
