@@ -10,7 +10,7 @@ use tollgate_core::flow::Flow;
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{Engine, Store};
 use tollgate_dispatch::{
-    Archiver, CheckRetention, ChunkFlow, Eraser, Gate, ImportRunner, JobRunner, Planner,
+    Archiver, CheckRetention, ChunkFlow, Eraser, ExportedFiles, Gate, ImportRunner, JobRunner, Planner,
     Reconciler, Sweeper, Wake,
 };
 use tollgate_domains::erasure;
@@ -78,10 +78,19 @@ impl Services<'_> {
             Err(error) => tracing::error!(%error, "nothing is archived"),
         }
         running.spawn(self.job_runner().run(stopped.clone()));
-        let eraser = Eraser::new(Arc::clone(store), erasure::RULES, None);
-        running.spawn(eraser.run(stopped.clone()));
+        running.spawn(self.eraser().run(stopped.clone()));
         let (billing, pause) = (Arc::clone(&self.billing), every(config.invoices.sweep_secs));
         running.spawn(providers::run_sweep(billing, pause, stopped.clone()));
+    }
+
+    /// Erases personal data, in exported files, too.
+    fn eraser(&self) -> Eraser {
+        let exports = archive::exports(self.config, self.store);
+        let files: Option<Arc<dyn ExportedFiles>> = match exports.has_folder() {
+            true => Some(Arc::new(exports)),
+            false => None,
+        };
+        Eraser::new(Arc::clone(self.store), erasure::RULES, files)
     }
 
     /// Acts on many items, in the names of people who may still do so.
