@@ -10,8 +10,8 @@ use tollgate_core::flow::Flow;
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{Engine, Store};
 use tollgate_dispatch::{
-    Archiver, CheckRetention, ChunkFlow, Eraser, ExportedFiles, Gate, ImportRunner, JobRunner, Planner,
-    Reconciler, Sweeper, Wake,
+    Archiver, CheckRetention, ChunkFlow, Eraser, ExportedFiles, Gate, ImportRunner, JobRunner,
+    Planner, Reconciler, Sweeper, Wake,
 };
 use tollgate_domains::erasure;
 use tollgate_domains::invoices::{self, Billing, InvoiceBulkInitFlow};

@@ -10,7 +10,6 @@ mod news;
 pub(crate) mod search;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use axum::Json;
 use axum::body::Bytes;
@@ -42,12 +41,10 @@ use crate::api::items::foreseen::Foreseen;
 use crate::api::items::timeline;
 use crate::api::items::why::{Waits, waits, why_unplanned};
 use crate::api::request::extract::Path;
+use crate::api::request::prefer::wait;
 use crate::door::auth::Caller;
 use body::PaymentBody;
 
-/// How long a caller waits for an answer if it does not say.
-const DEFAULT_WAIT: Duration = Duration::from_secs(10);
-const MAX_WAIT: Duration = Duration::from_mins(1);
 /// At most this much of a bank's answer is told.
 const ANSWER_CHARS: usize = 500;
 /// At most this much of a payment's audit trail is part of its timeline, the newest.
@@ -182,24 +179,6 @@ fn unplanned(payment_id: ItemId, status: PaymentStatus, init_flow: FlowId) -> Cr
         init_workflow_id: init_flow,
         archived: None,
     }
-}
-
-/// `Prefer: respond-async` does not wait, `Prefer: wait=N` waits for up to N seconds.
-fn wait(headers: &HeaderMap) -> Duration {
-    let all = headers.get_all("prefer");
-    let mut preferences = all
-        .iter()
-        .filter_map(|v| v.to_str().ok())
-        .flat_map(|v| v.split(','));
-    let wait = preferences.find_map(|preference| match preference.trim() {
-        "respond-async" => Some(Duration::ZERO),
-        other => other
-            .strip_prefix("wait=")?
-            .parse()
-            .ok()
-            .map(Duration::from_secs),
-    });
-    wait.unwrap_or(DEFAULT_WAIT).min(MAX_WAIT)
 }
 
 /// A payment. `kind` says which of the three it is.

@@ -6,5 +6,6 @@ pub(crate) mod extract;
 pub(crate) mod limits;
 pub(crate) mod origin;
 pub(crate) mod page;
+pub(crate) mod prefer;
 pub(crate) mod request_id;
 mod shape;
