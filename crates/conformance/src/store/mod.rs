@@ -7,6 +7,7 @@ pub mod accounts;
 pub mod admit;
 pub mod amendments;
 pub mod archive;
+pub mod archive_days;
 pub mod attempts;
 pub mod bulks;
 pub mod calendars;
@@ -598,11 +599,13 @@ macro_rules! store_cases {
             an_id_that_is_moved_while_it_is_admitted_again_is_new_for_nobody
             totals_and_certificates_of_any_day_are_unchanged_by_archiving
             turns_of_calls_stay_in_the_certificate_when_they_are_old
-            a_day_is_closed_exported_dropped_and_restored_line_by_line
-            a_restore_changes_nothing_that_is_there
             what_is_erased_from_the_archive_is_known_as_erased
             an_item_of_a_lane_in_a_storm_or_of_a_dropped_day_stays_hot
             nothing_moves_that_a_sender_of_an_older_claim_still_works_on
+        }
+        $crate::store_case_module! { $new, archive_days,
+            a_day_is_closed_exported_dropped_and_restored_line_by_line
+            a_restore_changes_nothing_that_is_there
             forty_days_leave_the_hot_tables_flat_and_no_id_is_paid_again
             what_grows_with_each_payment_is_what_the_handbook_says
         }

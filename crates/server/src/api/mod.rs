@@ -63,6 +63,7 @@ mod payment_newest;
 mod payment_search;
 mod payments;
 mod picture;
+mod prefer;
 mod rate_limit;
 mod refusals;
 mod request_id;

@@ -1,7 +1,6 @@
 //! `POST /payments` and `GET /payments/{id}`.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use axum::Json;
 use axum::body::Bytes;
@@ -29,15 +28,13 @@ use super::error::{ApiError, json_body};
 use super::extract::Path;
 use super::foreseen::Foreseen;
 use super::payment_body::PaymentBody;
+use super::prefer::wait;
 use super::refusals::{Admits, Finds};
 use super::sight::{PartyResponse, Sight};
 use super::why::{Waits, waits, why_unplanned};
 use super::{news, timeline, words};
 use crate::auth::Caller;
 
-/// How long a caller waits for an answer if it does not say.
-const DEFAULT_WAIT: Duration = Duration::from_secs(10);
-const MAX_WAIT: Duration = Duration::from_mins(1);
 /// At most this much of a bank's answer is told.
 const ANSWER_CHARS: usize = 500;
 /// At most this much of a payment's audit trail is part of its timeline, the newest.
@@ -172,24 +169,6 @@ fn unplanned(payment_id: ItemId, status: PaymentStatus, init_flow: FlowId) -> Cr
         init_workflow_id: init_flow,
         archived: None,
     }
-}
-
-/// `Prefer: respond-async` does not wait, `Prefer: wait=N` waits for up to N seconds.
-fn wait(headers: &HeaderMap) -> Duration {
-    let all = headers.get_all("prefer");
-    let mut preferences = all
-        .iter()
-        .filter_map(|v| v.to_str().ok())
-        .flat_map(|v| v.split(','));
-    let wait = preferences.find_map(|preference| match preference.trim() {
-        "respond-async" => Some(Duration::ZERO),
-        other => other
-            .strip_prefix("wait=")?
-            .parse()
-            .ok()
-            .map(Duration::from_secs),
-    });
-    wait.unwrap_or(DEFAULT_WAIT).min(MAX_WAIT)
 }
 
 /// A payment. `kind` says which of the three it is.

@@ -27,6 +27,10 @@ pub(super) fn unpacked(packed: &[u8]) -> StoreResult<String> {
         .map_err(|e| StoreError::Bug(format!("a line of the archive is not text: {e}")))
 }
 
+pub(super) fn line_from(row: &Row) -> StoreResult<String> {
+    unpacked(&row.get::<Vec<u8>>("line")?)
+}
+
 pub(super) fn item_from(line: &str) -> StoreResult<ArchivedItem> {
     serde_json::from_str(line)
         .map_err(|e| StoreError::Bug(format!("a line of the archive cannot be read: {e}")))

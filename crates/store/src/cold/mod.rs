@@ -9,6 +9,8 @@ mod archive;
 mod archive_days;
 mod archive_lines;
 mod archive_move;
+mod archive_restore;
+mod archive_sizes;
 mod archive_sums;
 mod archive_turns;
 mod audit;
