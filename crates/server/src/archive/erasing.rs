@@ -24,22 +24,46 @@ impl ExportedFiles for Exports {
         is_sought: IsSought<'_>,
     ) -> Result<bool, FileTrouble> {
         let of = of(item_type, day);
-        patiently(async || self.any_line(&of, is_sought).await).await
+        let mut tries = Tries::default();
+        loop {
+            match self.any_line(&of, is_sought).await {
+                Ok(any) => return Ok(any),
+                Err(error) => tries.another_after(error).await?,
+            }
+        }
     }
 
     async fn restore(&self, item_type: &ItemType, day: ArchiveDay) -> Result<(), FileTrouble> {
         let of = of(item_type, day);
-        patiently(async || self.restore(&of, &by()).await).await
+        let mut tries = Tries::default();
+        loop {
+            match self.restore(&of, &by()).await {
+                Ok(()) => return Ok(()),
+                Err(error) => tries.another_after(error).await?,
+            }
+        }
     }
 
     async fn export(&self, item_type: &ItemType, day: ArchiveDay) -> Result<(), FileTrouble> {
         let of = of(item_type, day);
-        patiently(async || self.export(&of, &by()).await.map(drop)).await
+        let mut tries = Tries::default();
+        loop {
+            match self.export(&of, &by()).await.map(drop) {
+                Ok(()) => return Ok(()),
+                Err(error) => tries.another_after(error).await?,
+            }
+        }
     }
 
     async fn drop_day(&self, item_type: &ItemType, day: ArchiveDay) -> Result<(), FileTrouble> {
         let of = of(item_type, day);
-        patiently(async || self.drop_day(&of, &by()).await).await
+        let mut tries = Tries::default();
+        loop {
+            match self.drop_day(&of, &by()).await {
+                Ok(()) => return Ok(()),
+                Err(error) => tries.another_after(error).await?,
+            }
+        }
     }
 }
 
@@ -72,19 +96,24 @@ fn by() -> Author {
     Author::new(actor::TOLLGATE, "erasure")
 }
 
-async fn patiently<T>(act: impl AsyncFn() -> ArchiveResult<T>) -> Result<T, FileTrouble> {
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        match act().await {
-            Ok(done) => return Ok(done),
-            Err(ArchiveError::Conflict(_)) if tries < MOST_TRIES => {
+#[derive(Debug, Default)]
+struct Tries(u32);
+
+impl Tries {
+    /// Waits for the next try, or says why there is none.
+    async fn another_after(&mut self, error: ArchiveError) -> Result<(), FileTrouble> {
+        self.0 += 1;
+        match error {
+            ArchiveError::Conflict(_) if self.0 < MOST_TRIES => {
                 tokio::time::sleep(PAUSE).await;
+                Ok(())
             }
-            Err(error @ (ArchiveError::Store(_) | ArchiveError::Disk(_))) => {
-                return Err(FileTrouble::Passing(error.to_string()));
+            ArchiveError::Store(_) | ArchiveError::Disk(_) => {
+                Err(FileTrouble::Passing(error.to_string()))
             }
-            Err(error) => return Err(FileTrouble::Lasting(error.to_string())),
+            ArchiveError::Conflict(_) | ArchiveError::NotFound(_) | ArchiveError::Mismatch(_) => {
+                Err(FileTrouble::Lasting(error.to_string()))
+            }
         }
     }
 }
