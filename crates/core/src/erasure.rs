@@ -200,7 +200,8 @@ mod tests {
             item.refusal()
         };
         assert_eq!(with(|_| ()), None);
-        let table: [(fn(&mut Erasable), &str); 5] = [
+        type Change = fn(&mut Erasable);
+        let table: [(Change, &str); 5] = [
             (|it| it.has_ended = false, "is PROCESSING"),
             (|it| it.status = "IN_DOUBT".into(), "is IN_DOUBT"),
             (|it| it.status = "PENDING".into(), "is PENDING"),
