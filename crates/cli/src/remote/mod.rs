@@ -118,7 +118,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         args: Args,
         #[command(flatten)]
-        asked: check_status::Asked,
+        asked: check_status::CheckArgs,
     },
     /// List, release or cancel held items.
     ///
@@ -159,7 +159,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         args: Args,
         #[command(flatten)]
-        asked: audit::Asked,
+        asked: audit::AuditArgs,
     },
     /// Show the control totals of a day.
     ///

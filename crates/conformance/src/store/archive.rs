@@ -14,7 +14,7 @@ use tollgate_core::{SignedDuration, Timestamp};
 use super::fixture::{
     Fixture, bank, claim_all, given, new_item, ops, payment, payments, plan, send, settlement,
 };
-use super::interventions::{STATES, State, bring};
+use super::operator_actions::{STATES, State, bring};
 
 pub(super) const DAY: Duration = Duration::from_hours(24);
 

@@ -4,7 +4,7 @@ use tollgate_core::erasure::{ERASED_HASH, ErasureStage, ErasureWish};
 use tollgate_core::guard::{Guard, Limit};
 use tollgate_core::id::{ErasureId, Item, ItemType};
 use tollgate_core::ports::{
-    Admission, Author, ErasureProgress, ErasureView, Intervened, NewAudit, NewItem, Purged,
+    ActionResult, Admission, Author, ErasureProgress, ErasureView, NewAudit, NewItem, Purged,
     StatusMove,
 };
 
@@ -129,7 +129,7 @@ pub async fn an_erased_id_is_taken_for_good_and_never_sent_again(f: &dyn Fixture
         .reopen(&payment("a"), again, now, ops())
         .await
         .unwrap();
-    let Intervened::Refused(why) = reopened else {
+    let ActionResult::Refused(why) = reopened else {
         panic!("{reopened:?}");
     };
     assert!(why.contains("erased"), "{why}");

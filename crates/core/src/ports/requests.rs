@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{Admission, Author, Intervened, NewItem, StoreResult};
+use super::{ActionResult, Admission, Author, NewItem, StoreResult};
 use crate::Timestamp;
 use crate::details::Details;
 use crate::erasure::is_erased;
@@ -58,7 +58,7 @@ pub trait Requests: Send + Sync {
     async fn refuse(&self, item: &Item, refusal: Refusal) -> StoreResult<()>;
 
     /// Withdraws a request that waits. Its id stays used.
-    async fn withdraw(&self, item: &Item, author: Author) -> StoreResult<Intervened>;
+    async fn withdraw(&self, item: &Item, author: Author) -> StoreResult<ActionResult>;
 
     /// Gives a request that waits another time, as if it had been asked for: whichever try plans it, it is planned
     /// from there.
@@ -67,7 +67,7 @@ pub trait Requests: Send + Sync {
         item: &Item,
         to: Timestamp,
         author: Author,
-    ) -> StoreResult<Intervened>;
+    ) -> StoreResult<ActionResult>;
 
     /// Requests in the order of their ids; those that were refused are left out.
     async fn requests(&self, wanted: RequestsWanted) -> StoreResult<Vec<RequestView>>;

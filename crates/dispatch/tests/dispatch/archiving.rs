@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tollgate_core::archive::DayState;
-use tollgate_core::ports::{Author, Intervened, StatusMove};
+use tollgate_core::ports::{ActionResult, Author, StatusMove};
 use tollgate_core::retention::Ages;
 use tollgate_dispatch::{ArchivedType, Archiver, OldAges, change_ages};
 
@@ -37,7 +37,7 @@ async fn moved(town: &Town) -> u64 {
 async fn withdraw(town: &Town, id: &str) {
     let (status, author) = (StatusMove::new(&["SCHEDULED"], "CANCELLED"), ops());
     let done = town.store.cancel(&item(id), status, author).await.unwrap();
-    assert_eq!(done, Intervened::Yes);
+    assert_eq!(done, ActionResult::Yes);
 }
 
 fn ops() -> Author {

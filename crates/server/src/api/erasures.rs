@@ -14,14 +14,14 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::body::{Body, author, parse, wrong};
-use super::codes::Code;
-use super::error::ApiError;
-use super::extract::Path;
+use super::answer::codes::Code;
+use super::answer::error::ApiError;
+use super::contract::refusals::{Changes, Finds};
+use super::contract::words;
 use super::in_doubt::of_money;
-use super::refusals::{Changes, Finds};
-use super::words;
-use crate::auth::Caller;
+use super::request::body::{Body, author, parse, wrong};
+use super::request::extract::Path;
+use crate::door::auth::Caller;
 use crate::erasures::{self, Outside, Preview};
 
 const MOST_CHARS: usize = 200;

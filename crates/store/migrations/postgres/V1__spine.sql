@@ -446,7 +446,7 @@ CREATE INDEX bulk_digest ON bulk (item_type, digest, started_at, bulk_id)
 CREATE INDEX bulk_rejected ON bulk (item_type, rejected_at) WHERE rejected_at IS NOT NULL;
 
 -- The work list: a chunk that has ended is deleted. Its text lives for seconds and comes packed
--- (cold/packing.rs); packing it again would cost more time than writing it.
+-- (cold/imports/packing.rs); packing it again would cost more time than writing it.
 CREATE TABLE bulk_chunk (
     bulk_id    text   COLLATE "C" NOT NULL,
     chunk_no   bigint NOT NULL,

@@ -10,8 +10,8 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 use tollgate_core::ports::{StoreError, StoreResult};
 
-use super::error::{Failed, store_error};
-use super::open::create;
+use super::connection::error::{Failed, store_error};
+use super::connection::open::create;
 
 const SCHEMA: &str = include_str!("../../migrations/sqlite_archive/archive.sql");
 const BUSY: Duration = Duration::from_secs(5);

@@ -7,11 +7,11 @@ use tollgate_conformance::postgres::{self as cluster, Cluster};
 pub(super) fn id(n: u32) -> String {
     format!("p{}", 1_000_000 + n)
 }
-/// Whose payment it is, and what makes another its twin; each has a hundred and ten of a million.
+/// Whose payment it is, and what makes another its duplicate; each has a hundred and ten of a million.
 pub(super) fn debtor(n: u32) -> String {
     format!("debtor-{}", n % 10_000)
 }
-pub(super) fn twin(n: u32) -> String {
+pub(super) fn duplicate(n: u32) -> String {
     format!("twin-{}", n % 100_000)
 }
 /// The file that every second item around it came in.
