@@ -97,18 +97,19 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
         }
         Command::Show { day } => shown.show(&client.get(&day.path("")).await?, days),
         Command::Verify { day } => {
-            let answer = client.send(Method::POST, &day.path("/verify"), &json!({}));
-            shown.show(&answer.await?, verified);
+            let path = day.path("/verify");
+            let answer = client.send(Method::POST, &path, &json!({})).await?;
+            shown.show(&answer, verified);
         }
         Command::Export { day, reason } => {
-            let body = json!({"reason": reason});
-            let answer = client.send(Method::POST, &day.path("/export"), &body);
-            shown.show(&answer.await?, days);
+            let (path, body) = (day.path("/export"), json!({"reason": reason}));
+            let answer = client.send(Method::POST, &path, &body).await?;
+            shown.show(&answer, days);
         }
         Command::Restore { day, reason } => {
-            let body = json!({"reason": reason});
-            let answer = client.send(Method::POST, &day.path("/restore"), &body);
-            shown.show(&answer.await?, days);
+            let (path, body) = (day.path("/restore"), json!({"reason": reason}));
+            let answer = client.send(Method::POST, &path, &body).await?;
+            shown.show(&answer, days);
         }
     }
     Ok(())
