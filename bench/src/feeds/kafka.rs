@@ -21,7 +21,7 @@ impl Kafka {
         let usual = || here.join("../.dev/kafka/bin/python").into_os_string();
         let python = std::env::var_os("TGTEST_KAFKA_PYTHON").unwrap_or_else(usual);
         let mut child = Command::new(python)
-            .arg(here.join("../crates/cli/tests/cli/kafka.py"))
+            .arg(here.join("../crates/cli/tests/cli/fixture/kafka.py"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -16,7 +16,7 @@ use crate::arguments::Size;
 use crate::http;
 use crate::measure::http::{NO_BANK, import};
 use crate::payments::{self, Ids};
-use crate::process::Process;
+use crate::process::{PACE, Process};
 use crate::stopwatch::{Lap, day_ahead};
 use kafka::Kafka;
 
@@ -27,9 +27,11 @@ const PARTITIONS: u32 = 24;
 const STEADY_PARTITIONS: u32 = 4;
 const PER_SECOND: u32 = 1000;
 const TICKS_PER_SECOND: u32 = 10;
-/// How often a feed is looked at, and how long: some ten minutes.
+/// How often a feed is looked at whose clock is to begin: every look costs the server something, so while it is measured it is
+/// asked as often as about a file (`PACE`).
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-const MOST_LOOKS: u32 = 50_000;
+/// Some ten minutes of the latter.
+const MOST_LOOKS: u32 = 12_000;
 
 /// What one round came to.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +57,7 @@ pub(crate) fn count(size: Size) -> u32 {
 }
 
 pub(crate) fn steady_secs(size: Size) -> u32 {
-    size.pick(10, 120)
+    size.pick(10, 45)
 }
 
 /// Each on a store of its own, of the same kind.
@@ -90,7 +92,7 @@ fn reading(store: &str, kafka: &mut Kafka, partitions: u32) -> Result<Process> {
         "feeds.in.kind = \"kafka\"\nfeeds.in.brokers = [\"{broker}\"]\nfeeds.in.topic = \"{TOPIC}\"\n"
     );
     let server = Process::serve(store, NO_BANK, &feed)?;
-    until(&server, is_held)?;
+    until(&server, PACE, is_held)?;
     Ok(server)
 }
 
@@ -104,11 +106,11 @@ fn fed(store: &str, input: &Path, count: u32) -> Result<(f64, f64, f64)> {
     kafka.produce(TOPIC, input, count, PARTITIONS)?;
     let cpu = server.cpu_secs()?;
     http::post(server.address, "/admin/feeds/in/resume", &because)?;
-    let begun = until(&server, |feed| feed["records"] != 0)?;
+    let begun = until(&server, LOOK_EVERY, |feed| feed["records"] != 0)?;
     let lap = Lap::begin()?;
     let before = u32::try_from(begun["records"].as_u64().unwrap_or(0))?;
     let is_done = |feed: &Value| feed["records"] == count && is_planned(feed);
-    until(&server, is_done)?;
+    until(&server, PACE, is_done)?;
     let secs = lap.wall().as_secs_f64();
     let accepted = accepted(&server)?;
     ensure!(accepted == u64::from(count), "{accepted} were accepted");
@@ -155,13 +157,13 @@ fn feed(server: &Process) -> Result<Value> {
     Ok(feed.clone())
 }
 
-fn until(server: &Process, is_so: impl Fn(&Value) -> bool) -> Result<Value> {
+fn until(server: &Process, pace: Duration, is_so: impl Fn(&Value) -> bool) -> Result<Value> {
     for _ in 0..MOST_LOOKS {
         let feed = feed(server)?;
         if is_so(&feed) {
             return Ok(feed);
         }
-        sleep(LOOK_EVERY);
+        sleep(pace);
     }
     bail!("the feed does not get there: {}", feed(server)?)
 }

@@ -249,6 +249,14 @@ pub async fn count(url: &str, question: &str) -> i64 {
     count
 }
 
+/// Everything in a database, as text.
+pub fn dump(url: &str) -> String {
+    let dumped = tool("pg_dump").arg(url).output().unwrap();
+    let said = String::from_utf8_lossy(&dumped.stderr).into_owned();
+    assert!(dumped.status.success(), "{said}");
+    String::from_utf8_lossy(&dumped.stdout).into_owned()
+}
+
 /// One of PostgreSQL's own programs, as a user that the server accepts: it refuses root.
 fn tool(name: &str) -> Command {
     let path = newest_bin().join(name);

@@ -17,9 +17,14 @@ pub fn masked(account: &str) -> String {
     format!("{HIDDEN}{end}")
 }
 
-/// A text in which somebody else may have repeated the account: in other letters, in groups as people write it, or cut
-/// off at the end.
+/// A text in which somebody else may have repeated the account.
 pub fn masked_in(text: &str, account: &str) -> String {
+    replaced_in(text, account, &masked(account))
+}
+
+/// The text with something else in the account's place, where it is repeated: in other letters, in groups as people
+/// write it, or cut off at the end.
+pub fn replaced_in(text: &str, account: &str, with: &str) -> String {
     let wanted: Vec<char> = account.chars().filter(|c| !is_between(*c)).collect();
     if account.chars().count() < SHORTEST_IN_TEXT_CHARS || wanted.is_empty() {
         return text.to_owned();
@@ -28,7 +33,7 @@ pub fn masked_in(text: &str, account: &str) -> String {
     while let Some(next) = rest.chars().next() {
         match found(rest, &wanted, before) {
             Some(length) => {
-                shown.push_str(&masked(account));
+                shown.push_str(with);
                 before = rest[..length].chars().next_back();
                 rest = &rest[length..];
             }

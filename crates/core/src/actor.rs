@@ -25,7 +25,7 @@ pub const STATUS_CHECK: &str = "status-check";
 pub const STORM: &str = "storm";
 /// Finds invoices that are outstanding and not scheduled.
 pub const SWEEP: &str = "sweep";
-/// Finds items that are adrift or late.
+/// Finds items that are orphaned or late.
 pub const SWEEPER: &str = "sweeper";
 /// What a first start needs.
 pub const TOLLGATE: &str = "tollgate";

@@ -1,7 +1,7 @@
 //! The events of the audit log, by their names there.
 
 /// In their order, so that people find one.
-pub const ALL: [&str; 43] = [
+pub const ALL: [&str; 46] = [
     "ANSWER_DIFFERS",
     "ARCHIVE_DROPPED",
     "ARCHIVE_EXPORTED",
@@ -13,6 +13,9 @@ pub const ALL: [&str; 43] = [
     "DEAD",
     "DECLINED",
     "DISPATCH_FAILED",
+    "ERASED",
+    "ERASURE_ENDED",
+    "ERASURE_STARTED",
     "EVENTS_OFF",
     "EVENTS_ON",
     "EVIDENCE",

@@ -23,7 +23,7 @@ pub struct Group {
 
 /// When items would run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Outlook {
+pub struct Forecast {
     pub count: u64,
     pub first: Option<Timestamp>,
     pub last: Option<Timestamp>,
@@ -33,7 +33,7 @@ pub struct Outlook {
     pub never: u64,
 }
 
-impl Outlook {
+impl Forecast {
     fn add(&mut self, count: u64, first: Timestamp, last: Timestamp, missed: u64) {
         self.count += count;
         self.first = Some(self.first.map_or(first, |t| t.min(first)));
@@ -47,18 +47,18 @@ pub const MOST_VISITED: u32 = 2_000_000;
 
 /// Gives every item of every group its slot, in order, evenly spread. `None` if that would take
 /// too many windows.
-pub fn outlook(windows: &Windows, taken: &mut Taken, groups: &[Group]) -> Option<Outlook> {
-    outlook_until(windows, taken, groups, |_| false)
+pub fn forecast(windows: &Windows, taken: &mut Taken, groups: &[Group]) -> Option<Forecast> {
+    forecast_until(windows, taken, groups, |_| false)
 }
 
 /// The same, but no further than it takes to know.
-fn outlook_until(
+fn forecast_until(
     windows: &Windows,
     taken: &mut Taken,
     groups: &[Group],
-    is_known: impl Fn(&Outlook) -> bool,
-) -> Option<Outlook> {
-    let mut outlook = Outlook::default();
+    is_known: impl Fn(&Forecast) -> bool,
+) -> Option<Forecast> {
+    let mut forecast = Forecast::default();
     let mut visited = 0;
     for group in groups {
         let mut left = group.count;
@@ -68,17 +68,17 @@ fn outlook_until(
                 return None;
             }
             let Some(placed) = fill(windows, taken, group, left) else {
-                outlook.never += left;
+                forecast.never += left;
                 break;
             };
-            outlook.add(placed.count, placed.first, placed.last, placed.missed);
+            forecast.add(placed.count, placed.first, placed.last, placed.missed);
             left -= placed.count;
-            if is_known(&outlook) {
-                return Some(outlook);
+            if is_known(&forecast) {
+                return Some(forecast);
             }
         }
     }
-    Some(outlook)
+    Some(forecast)
 }
 
 struct Placed {
@@ -145,10 +145,10 @@ pub fn enough(
         wider.lane.max_per_second = rate.into();
         wider.lane.max_per_window = of(rate).max_per_window;
         // The first that is late decides: a rate that is far too low would fill windows for years.
-        let is_known = |outlook: &Outlook| outlook.missed > 0;
+        let is_known = |forecast: &Forecast| forecast.missed > 0;
         let windows = wider.windows(margin);
-        let outlook = outlook_until(&windows, &mut taken.clone(), groups, is_known);
-        outlook.is_some_and(|outlook| outlook.missed == 0 && outlook.never == 0)
+        let forecast = forecast_until(&windows, &mut taken.clone(), groups, is_known);
+        forecast.is_some_and(|forecast| forecast.missed == 0 && forecast.never == 0)
     };
     let (mut low, mut high) = (0, LARGEST_PER_SECOND);
     if !suffices(high) {
@@ -221,14 +221,14 @@ mod tests {
         let lane = lane(100, 4, 50, None);
         let windows = lane.windows(DEFAULT_MARGIN);
         let feed = [group(0, 500_000, Some(3_600_000))];
-        let outlook = outlook(&windows, &mut Taken::new(), &feed).unwrap();
-        assert_eq!(outlook.count, 500_000);
+        let forecast = forecast(&windows, &mut Taken::new(), &feed).unwrap();
+        assert_eq!(forecast.count, 500_000);
         assert_eq!(
-            outlook.last,
+            forecast.last,
             Some(at(19_999_960)),
             "5 h 33 min at 25 a second"
         );
-        assert_eq!(outlook.missed, 500_000 - 90_000 - 1);
+        assert_eq!(forecast.missed, 500_000 - 90_000 - 1);
         let enough = enough(&lane, DEFAULT_MARGIN, &Taken::new(), &feed).unwrap();
         assert_eq!(enough.max_per_second, 142, "500,000 / 3,600 / 0.98");
     }
@@ -251,7 +251,7 @@ mod tests {
             let windows = lane.windows(DEFAULT_MARGIN);
             let groups: Vec<Group> = groups.into_iter().map(|(ms, n, d)| group(ms, n, d)).collect();
             let mut counters = Taken::new();
-            let mut expected = Outlook::default();
+            let mut expected = Forecast::default();
             for group in &groups {
                 for _ in 0..group.count {
                     let Ok(place) = assign(&windows, Spread::Even, group.from, 0, &mut counters);
@@ -260,7 +260,7 @@ mod tests {
                 }
             }
             let mut taken = Taken::new();
-            prop_assert_eq!(outlook(&windows, &mut taken, &groups), Some(expected));
+            prop_assert_eq!(forecast(&windows, &mut taken, &groups), Some(expected));
             let used = |t: &Taken| t.iter().map(|(w, c)| (*w, c.used)).filter(|(_, n)| *n > 0).collect::<Vec<_>>();
             prop_assert_eq!(used(&taken), used(&counters));
         }

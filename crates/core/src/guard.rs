@@ -22,7 +22,7 @@ pub struct Guard {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Limit {
     /// No other item with this key was taken in within this time.
-    NoTwin { key: String, within_secs: u32 },
+    NoDuplicate { key: String, within_secs: u32 },
     /// The owner's amounts in the item's currency that were taken in on one day, this item's among
     /// them, are at most this much. The zone is one of the IANA's, checked by whoever wrote the rule.
     DailyTotal { zone: String, most_minor: i64 },
@@ -30,7 +30,7 @@ pub enum Limit {
 
 /// When was the last item with this key taken in?
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TwinQuestion {
+pub struct DuplicateQuestion {
     pub key: String,
     pub uncounted: Vec<String>,
 }
@@ -49,7 +49,7 @@ impl Guard {
     /// Two transactions that hold the same name must not judge at the same time.
     pub fn counted_under(&self, item: &NewItem) -> String {
         match &self.limit {
-            Limit::NoTwin { key, .. } => format!("twin/{key}"),
+            Limit::NoDuplicate { key, .. } => format!("twin/{key}"),
             Limit::DailyTotal { .. } => {
                 let record = &item.record;
                 format!("total/{}/{}", record.money.currency, record.owner)
@@ -60,7 +60,7 @@ impl Guard {
     fn question(&self, item: &NewItem, now: Timestamp) -> Question {
         let uncounted = self.uncounted.clone();
         match &self.limit {
-            Limit::NoTwin { key, .. } => Question::Twin(TwinQuestion {
+            Limit::NoDuplicate { key, .. } => Question::Duplicate(DuplicateQuestion {
                 key: key.clone(),
                 uncounted,
             }),
@@ -79,7 +79,7 @@ impl Guard {
 }
 
 enum Question {
-    Twin(TwinQuestion),
+    Duplicate(DuplicateQuestion),
     Total(TotalQuestion),
 }
 
@@ -110,7 +110,7 @@ pub fn quarter_of(now: Timestamp) -> Timestamp {
 #[derive(Debug)]
 pub struct Tally {
     now: Timestamp,
-    twins: BTreeMap<TwinQuestion, Option<Timestamp>>,
+    duplicates: BTreeMap<DuplicateQuestion, Option<Timestamp>>,
     totals: BTreeMap<TotalQuestion, i64>,
 }
 
@@ -119,13 +119,13 @@ impl Tally {
     pub fn new<'i>(items: impl IntoIterator<Item = &'i NewItem>, now: Timestamp) -> Self {
         let mut tally = Self {
             now,
-            twins: BTreeMap::new(),
+            duplicates: BTreeMap::new(),
             totals: BTreeMap::new(),
         };
         for item in items {
             for guard in &item.guards {
                 match guard.question(item, now) {
-                    Question::Twin(asked) => drop(tally.twins.insert(asked, None)),
+                    Question::Duplicate(asked) => drop(tally.duplicates.insert(asked, None)),
                     Question::Total(asked) => drop(tally.totals.insert(asked, 0)),
                 }
             }
@@ -133,8 +133,10 @@ impl Tally {
         tally
     }
 
-    pub fn twins_mut(&mut self) -> impl Iterator<Item = (&TwinQuestion, &mut Option<Timestamp>)> {
-        self.twins.iter_mut()
+    pub fn duplicates_mut(
+        &mut self,
+    ) -> impl Iterator<Item = (&DuplicateQuestion, &mut Option<Timestamp>)> {
+        self.duplicates.iter_mut()
     }
 
     /// In minor units.
@@ -150,9 +152,9 @@ impl Tally {
 
     fn is_against(&self, guard: &Guard, item: &NewItem) -> bool {
         match (&guard.limit, guard.question(item, self.now)) {
-            (Limit::NoTwin { within_secs, .. }, Question::Twin(asked)) => {
+            (Limit::NoDuplicate { within_secs, .. }, Question::Duplicate(asked)) => {
                 let since = self.now - SignedDuration::from_secs(i64::from(*within_secs));
-                let last = self.twins.get(&asked).copied().flatten();
+                let last = self.duplicates.get(&asked).copied().flatten();
                 last.is_some_and(|last| last > since)
             }
             (Limit::DailyTotal { most_minor, .. }, Question::Total(asked)) => {
@@ -161,8 +163,8 @@ impl Tally {
                 let with_this = total.checked_add(item.record.money.minor);
                 with_this.is_none_or(|with_this| with_this > *most_minor)
             }
-            (Limit::NoTwin { .. }, Question::Total(_))
-            | (Limit::DailyTotal { .. }, Question::Twin(_)) => true,
+            (Limit::NoDuplicate { .. }, Question::Total(_))
+            | (Limit::DailyTotal { .. }, Question::Duplicate(_)) => true,
         }
     }
 
@@ -172,7 +174,7 @@ impl Tally {
         let mut totals = BTreeSet::new();
         for guard in &item.guards {
             match guard.question(item, self.now) {
-                Question::Twin(asked) => drop(self.twins.insert(asked, Some(self.now))),
+                Question::Duplicate(asked) => drop(self.duplicates.insert(asked, Some(self.now))),
                 Question::Total(asked) => drop(totals.insert(asked)),
             }
         }

@@ -63,6 +63,10 @@ name!(
     /// One act on many items.
     JobId
 );
+name!(
+    /// One erasure of a person's data.
+    ErasureId
+);
 
 /// One item, wherever it is spoken of: the type is part of its name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

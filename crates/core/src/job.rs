@@ -9,7 +9,7 @@ use crate::Timestamp;
 use crate::id::{BulkId, ItemId, LaneName};
 use crate::item::QueueStatus;
 use crate::money::Money;
-use crate::ports::{Found, IN_DOUBT, RecordLine, StatusMove, cannot_replay};
+use crate::ports::{IN_DOUBT, ItemState, RecordLine, StatusMove, cannot_replay};
 
 /// A preview shows this many of its items.
 const FIRST_SHOWN: usize = 20;
@@ -67,7 +67,7 @@ impl JobAct {
     }
 
     /// Why it cannot be done to an item, by the rules of the same act on a single item.
-    pub fn refuses(self, found: &Found, moves: &JobMoves) -> Option<String> {
+    pub fn refuses(self, found: &ItemState, moves: &JobMoves) -> Option<String> {
         match self {
             Self::Cancel => found.refuses_cancel(),
             Self::Release => found.refuses_release(),
@@ -82,7 +82,7 @@ impl JobAct {
     }
 
     /// How an item has moved since it was previewed. What is in doubt moves all the time: its own flow asks, too.
-    pub fn moved(self, previewed: &JobItem, found: &Found) -> Option<String> {
+    pub fn moved(self, previewed: &JobItem, found: &ItemState) -> Option<String> {
         match self {
             Self::Ask => None,
             Self::Cancel | Self::Release | Self::Reschedule | Self::Replay | Self::Reopen => {
@@ -243,7 +243,7 @@ fn within(at: Timestamp, from: Option<Timestamp>, to: Option<Timestamp>) -> bool
 pub struct Candidate {
     pub id: ItemId,
     pub money: Money,
-    pub found: Found,
+    pub found: ItemState,
     pub due: Timestamp,
     pub deadline: Option<Timestamp>,
     pub created_at: Timestamp,
@@ -255,11 +255,12 @@ impl From<&RecordLine> for Candidate {
         Self {
             id: line.id.clone(),
             money: line.money,
-            found: Found {
+            found: ItemState {
                 queue_status: line.queue_status,
                 lane: line.lane.clone(),
                 run: line.run,
                 may_be_done: false,
+                is_erased: false,
                 has_ended: line.has_ended,
                 record_status: line.status.clone(),
             },
@@ -298,7 +299,7 @@ impl From<&Candidate> for JobItem {
 
 impl JobItem {
     /// How it has moved since; such an item is left out.
-    pub fn moved(&self, found: &Found) -> Option<String> {
+    pub fn moved(&self, found: &ItemState) -> Option<String> {
         let (was, is) = (self.was, found.queue_status);
         if was != is {
             return Some(format!(
@@ -401,11 +402,12 @@ mod tests {
                 minor: 100,
                 currency: Currency::from_code("USD").unwrap(),
             },
-            found: Found {
+            found: ItemState {
                 queue_status,
                 lane: LaneName::new("bank"),
                 run: 1,
                 may_be_done: false,
+                is_erased: false,
                 has_ended: false,
                 record_status: "SCHEDULED".into(),
             },
@@ -473,7 +475,7 @@ mod tests {
         let released = candidate("a", QueueStatus::Ready).found;
         let told = "changed since the preview: it was HELD, it is READY";
         assert_eq!(previewed.moved(&released).as_deref(), Some(told));
-        let again = Found {
+        let again = ItemState {
             run: 3,
             ..item.found
         };

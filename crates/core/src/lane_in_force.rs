@@ -36,7 +36,7 @@ pub struct LaneInForce {
 
 /// Whether a lane sends, and for how long that holds at least.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum LaneState {
     Open {
         until: Timestamp,
     },
@@ -47,10 +47,10 @@ pub enum Standing {
     },
 }
 
-impl Standing {
+impl LaneState {
     pub fn of(lane: Option<&LaneInForce>, name: &LaneName, now: Timestamp) -> Self {
         match lane {
-            Some(lane) => lane.standing(now),
+            Some(lane) => lane.state(now),
             None => Self::Closed {
                 why: no_such_lane(name),
                 until: None,
@@ -85,11 +85,11 @@ pub fn never_opens(name: &LaneName, from: Timestamp) -> String {
 }
 
 impl LaneInForce {
-    pub fn standing(&self, now: Timestamp) -> Standing {
+    pub fn state(&self, now: Timestamp) -> LaneState {
         let name = &self.name;
         if let Some(pause) = self.pause().filter(|p| p.holds_at(now)) {
             let (actor, reason) = (&pause.actor, &pause.reason);
-            return Standing::Closed {
+            return LaneState::Closed {
                 why: format!("lane \"{name}\" is paused by {actor}: {reason}"),
                 until: pause.until,
             };
@@ -99,12 +99,12 @@ impl LaneInForce {
                 Some(Author { actor, reason }) => format!("the {actor}: {reason}"),
                 None => "its downstream (Retry-After)".to_owned(),
             };
-            return Standing::Closed {
+            return LaneState::Closed {
                 why: format!("lane \"{name}\" is closed by {who}"),
                 until: Some(until),
             };
         }
-        let closed_by_calendar = |until| Standing::Closed {
+        let closed_by_calendar = |until| LaneState::Closed {
             why: match &self.lane.calendar {
                 Some(calendar) => format!("lane \"{name}\" is closed by calendar \"{calendar}\""),
                 None => format!("lane \"{name}\" never opens"),
@@ -119,7 +119,7 @@ impl LaneInForce {
                 let until = pause
                     .filter(|from| *from > now)
                     .map_or(open.to, |from| open.to.min(from));
-                Standing::Open { until }
+                LaneState::Open { until }
             }
         }
     }
@@ -198,12 +198,12 @@ mod tests {
         ];
         for (by, told) in table {
             lane.closed_by = by;
-            let closed = Standing::Closed {
+            let closed = LaneState::Closed {
                 why: format!("lane \"bank\" is closed by {told}"),
                 until: Some(until),
             };
-            assert_eq!(lane.standing(until - Duration::from_millis(1)), closed);
-            assert!(matches!(lane.standing(until), Standing::Open { .. }));
+            assert_eq!(lane.state(until - Duration::from_millis(1)), closed);
+            assert!(matches!(lane.state(until), LaneState::Open { .. }));
         }
     }
 }

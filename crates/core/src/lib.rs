@@ -11,6 +11,7 @@ pub mod calendar;
 pub mod call_turn;
 pub mod certificate;
 pub mod details;
+pub mod erasure;
 pub mod excerpt;
 pub mod flow;
 pub mod forecast;

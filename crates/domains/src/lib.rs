@@ -3,6 +3,7 @@
 
 pub mod archived;
 mod digest;
+pub mod erasure;
 mod fields;
 pub mod invoices;
 pub mod json;

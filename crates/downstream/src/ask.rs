@@ -15,7 +15,7 @@ const SHOWN_CHARS: usize = 4_000;
 
 /// What came back, and what it means by the description.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct AskResult {
     /// None if no whole answer came.
     pub status: Option<u16>,
     pub body: String,
@@ -36,7 +36,7 @@ impl HttpConnector {
         request: &Request,
         at: Timestamp,
         turn: Option<&dyn TakeTurn>,
-    ) -> Result<Asked, String> {
+    ) -> Result<AskResult, String> {
         let (endpoint, kind) = (&self.endpoint, AttemptKind::Probe);
         let within = endpoint.profile.timeout;
         for login in &endpoint.logins {
@@ -67,7 +67,7 @@ impl HttpConnector {
         };
         let (description, marker) = (&endpoint.description, &endpoint.profile.recognised_by);
         let judged = judge(description, marker, kind, exchange, request);
-        Ok(Asked {
+        Ok(AskResult {
             status,
             body: body.chars().take(SHOWN_CHARS).collect(),
             means: judged.means,

@@ -16,7 +16,7 @@ use rustix::net::{AddressFamily, SocketType, socket};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
-use tollgate_core::ports::{Missed, NoLine};
+use tollgate_core::ports::{Missed, NoConnection};
 
 use crate::access::Access;
 use crate::encrypted::{Encrypted, Raw};
@@ -65,17 +65,19 @@ impl Remote {
     }
 
     /// A connection on which a request can go out at once: with TLS, its handshake is over.
-    pub(crate) async fn connect(&self) -> Result<Connection, NoLine> {
+    pub(crate) async fn connect(&self) -> Result<Connection, NoConnection> {
         let deadline = Instant::now() + CONNECT_WITHIN;
         let opening = TcpStream::connect((self.host.as_str(), self.port));
         let stream = timeout_at(deadline, opening)
             .await
-            .map_err(|_| NoLine::Unreachable(format!("no connection within {CONNECT_WITHIN:?}")))?
+            .map_err(|_| {
+                NoConnection::Unreachable(format!("no connection within {CONNECT_WITHIN:?}"))
+            })?
             .map_err(|error| no_connection(&error))?;
         let socket = Socket::new(stream).map_err(|error| no_connection(&error))?;
         let first_write = Arc::clone(socket.first_write());
         let started = self.start_on(socket, deadline).await;
-        let (requests, watch) = started.map_err(NoLine::Unreachable)?;
+        let (requests, watch) = started.map_err(NoConnection::Unreachable)?;
         Ok(Connection {
             requests,
             watch,
@@ -157,7 +159,7 @@ impl Connection {
 }
 
 /// What this machine has run out of says nothing about the downstream.
-fn no_connection(error: &io::Error) -> NoLine {
+fn no_connection(error: &io::Error) -> NoConnection {
     let ours = [
         Errno::MFILE,
         Errno::NFILE,
@@ -169,11 +171,11 @@ fn no_connection(error: &io::Error) -> NoLine {
     let errno = Errno::from_io_error(error)
         .or_else(|| socket(AddressFamily::INET, SocketType::STREAM, None).err());
     match errno {
-        Some(errno) if ours.contains(&errno) => NoLine::Busy(format!(
+        Some(errno) if ours.contains(&errno) => NoConnection::Busy(format!(
             "this machine has no free sockets or file descriptors: {}",
             plain_io(&errno.into())
         )),
-        _ => NoLine::Unreachable(plain_io(error)),
+        _ => NoConnection::Unreachable(plain_io(error)),
     }
 }
 
@@ -259,13 +261,13 @@ mod tests {
         ];
         for errno in ours {
             let none = no_connection(&errno.into());
-            assert!(matches!(none, NoLine::Busy(_)), "{errno:?}: {none:?}");
+            assert!(matches!(none, NoConnection::Busy(_)), "{errno:?}: {none:?}");
         }
         let theirs = [Errno::CONNREFUSED, Errno::TIMEDOUT, Errno::HOSTUNREACH];
         let theirs = theirs.map(io::Error::from).into_iter();
         for error in theirs.chain([io::Error::other("no such host")]) {
             let none = no_connection(&error);
-            assert!(matches!(none, NoLine::Unreachable(_)), "{none:?}");
+            assert!(matches!(none, NoConnection::Unreachable(_)), "{none:?}");
         }
     }
 

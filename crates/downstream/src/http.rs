@@ -15,7 +15,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{LaneName, WatchId};
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
-    Connector, Health, Heard, Line, Missed, NoLine, Permit, Profile, Request,
+    Connection, Connector, ExchangeResult, Health, Missed, NoConnection, Permit, Profile, Request,
 };
 
 use crate::access::Access;
@@ -146,15 +146,15 @@ impl Connector for HttpConnector {
         composed.compose(AttemptKind::Send, request).err()
     }
 
-    async fn line(&self) -> Result<Box<dyn Line>, NoLine> {
+    async fn connection(&self) -> Result<Box<dyn Connection>, NoConnection> {
         for login in &self.endpoint.logins {
             let ready = login.ready().await;
-            ready.map_err(|why| NoLine::NoLogin(why).at(&self.endpoint.label))?;
+            ready.map_err(|why| NoConnection::NoLogin(why).at(&self.endpoint.label))?;
         }
-        // An exchange lasts no longer than the timeout, so a line should come free within it.
+        // An exchange lasts no longer than the timeout, so a connection should come free within it.
         let lease = self.pool.lease(self.endpoint.profile.timeout).await;
         let lease = lease.map_err(|none| none.at(&self.endpoint.label))?;
-        Ok(Box::new(HttpLine {
+        Ok(Box::new(HttpConnection {
             endpoint: Arc::clone(&self.endpoint),
             lease,
         }))
@@ -162,34 +162,42 @@ impl Connector for HttpConnector {
 }
 
 #[derive(Debug)]
-struct HttpLine {
+struct HttpConnection {
     endpoint: Arc<Endpoint>,
     lease: Lease,
 }
 
 #[async_trait]
-impl Line for HttpLine {
-    async fn connect_for(&mut self, turn: Instant) -> Result<(), NoLine> {
+impl Connection for HttpConnection {
+    async fn connect_for(&mut self, turn: Instant) -> Result<(), NoConnection> {
         let connected = self.lease.connect_for(turn.into()).await;
         connected.map_err(|none| none.at(&self.endpoint.label))
     }
 
-    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
+    async fn send(
+        self: Box<Self>,
+        permit: Permit,
+        request: &Request,
+    ) -> Result<ExchangeResult, Missed> {
         self.exchange(AttemptKind::Send, permit, request).await
     }
 
-    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
+    async fn probe(
+        self: Box<Self>,
+        permit: Permit,
+        request: &Request,
+    ) -> Result<ExchangeResult, Missed> {
         self.exchange(AttemptKind::Probe, permit, request).await
     }
 }
 
-impl HttpLine {
+impl HttpConnection {
     async fn exchange(
         self,
         kind: AttemptKind,
         permit: Permit,
         request: &Request,
-    ) -> Result<Heard, Missed> {
+    ) -> Result<ExchangeResult, Missed> {
         let Self { endpoint, lease } = self;
         let (at, use_by) = (permit.turn_at(), permit.use_by().into());
         let made = endpoint.made(kind, request, at, use_by).await;
@@ -221,7 +229,7 @@ impl HttpLine {
     }
 }
 
-/// All that a line must know of its downstream.
+/// All that a connection must know of its downstream.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) description: Description,
@@ -309,7 +317,7 @@ impl Endpoint {
 /// A payment of `tollgate bank try`: its attempt also says which row applied.
 const TRY: &str = "try-";
 
-fn with_row(judged: Judged, status: Option<u16>) -> Heard {
+fn with_row(judged: Judged, status: Option<u16>) -> ExchangeResult {
     let Judged {
         mut heard,
         line,
@@ -338,9 +346,9 @@ fn with_row(judged: Judged, status: Option<u16>) -> Heard {
 }
 
 /// Who does not know us has done nothing; the next turn shows a fresh token.
-fn token_was_refused(kind: AttemptKind) -> Heard {
+fn token_was_refused(kind: AttemptKind) -> ExchangeResult {
     let why = "status 401: the token was refused, and another one is fetched";
-    Heard {
+    ExchangeResult {
         outcome: match kind {
             AttemptKind::Send => Outcome::retry(why),
             AttemptKind::Probe => Outcome::Unknown(why.to_owned()),

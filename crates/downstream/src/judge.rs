@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tollgate_core::excerpt::excerpt;
 use tollgate_core::marker::Marker;
 use tollgate_core::outcome::{AttemptKind, Outcome, Quiet};
-use tollgate_core::ports::{Health, Heard, Request};
+use tollgate_core::ports::{ExchangeResult, Health, Request};
 use tollgate_expression::{Expression, Facts};
 
 use crate::description::{Description, LOST_ANSWERS, Meaning, Row, as_text};
@@ -61,7 +61,7 @@ impl Answer {
 /// What came of an exchange, and by which row of the description.
 #[derive(Debug)]
 pub(crate) struct Judged {
-    pub(crate) heard: Heard,
+    pub(crate) heard: ExchangeResult,
     /// Where the row is written that applied.
     pub(crate) line: Option<usize>,
     /// In the words of a description.
@@ -72,7 +72,7 @@ pub(crate) struct Judged {
 impl Judged {
     fn of(means: Meaning, outcome: Outcome, health: Health) -> Self {
         Self {
-            heard: Heard {
+            heard: ExchangeResult {
                 outcome,
                 health,
                 is_duplicate: means == Meaning::DoneBefore,

@@ -24,7 +24,7 @@ mod url;
 mod webhook;
 
 pub use access::Access;
-pub use ask::Asked;
+pub use ask::AskResult;
 pub use connection::MAX_ANSWER_BYTES;
 pub use description::{Checked, Description, Promises, SHIPPED, Subject, Wrong};
 pub use http::{HttpConnector, HttpOptions};

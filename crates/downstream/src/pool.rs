@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tollgate_core::gate::HORIZON;
-use tollgate_core::ports::{Missed, NoLine};
+use tollgate_core::ports::{Missed, NoConnection};
 
 use crate::connection::{Connection, OutRequest, Remote};
 use crate::judge::Exchange;
@@ -55,7 +55,7 @@ struct Idle {
 #[derive(Debug)]
 struct Failed {
     at: Instant,
-    why: NoLine,
+    why: NoConnection,
 }
 
 impl Pool {
@@ -73,7 +73,7 @@ impl Pool {
 
     /// A place for one exchange with a downstream that can be reached; waits at most `patience` for a
     /// free one.
-    pub(crate) async fn lease(self: &Arc<Self>, patience: Duration) -> Result<Lease, NoLine> {
+    pub(crate) async fn lease(self: &Arc<Self>, patience: Duration) -> Result<Lease, NoConnection> {
         let busy = || {
             format!(
                 "all {} connections were busy for {patience:?}",
@@ -82,7 +82,7 @@ impl Pool {
         };
         let permit = timeout(patience, Arc::clone(&self.free).acquire_owned())
             .await
-            .map_err(|_| NoLine::Busy(busy()))?
+            .map_err(|_| NoConnection::Busy(busy()))?
             .expect("the semaphore is never closed");
         self.reach().await?;
         Ok(Lease {
@@ -95,7 +95,7 @@ impl Pool {
     /// Returns when a connection is idle: a lone turn comes too soon to open one for it. Many who find
     /// none wait for one that is opened, and share its failure; while others are in use, the downstream
     /// is known to be there, and only the one that opens it waits.
-    async fn reach(self: &Arc<Self>) -> Result<(), NoLine> {
+    async fn reach(self: &Arc<Self>) -> Result<(), NoConnection> {
         let came = Instant::now();
         if self.has_idle() {
             return Ok(());
@@ -122,7 +122,7 @@ impl Pool {
     }
 
     /// An idle one if there is one, and else a new one.
-    async fn connection(&self) -> Result<Connection, NoLine> {
+    async fn connection(&self) -> Result<Connection, NoConnection> {
         while let Some(mut connection) = self.take_idle() {
             if connection.is_ready(READY_WITHIN).await && connection.is_silent() {
                 return Ok(connection);
@@ -131,7 +131,7 @@ impl Pool {
         self.open().await
     }
 
-    async fn open(&self) -> Result<Connection, NoLine> {
+    async fn open(&self) -> Result<Connection, NoConnection> {
         let began = Instant::now();
         let opened = self.remote.connect().await?;
         let mut takes = lock(&self.opening_takes);
@@ -240,7 +240,7 @@ impl Drop for Counted {
 
 impl Lease {
     /// Takes or renews the connection for a turn at this time.
-    pub(crate) async fn connect_for(&mut self, turn: Instant) -> Result<(), NoLine> {
+    pub(crate) async fn connect_for(&mut self, turn: Instant) -> Result<(), NoConnection> {
         if let Some(start) = turn.checked_sub(self.pool.lead()) {
             sleep_until(start).await;
         }
@@ -249,7 +249,7 @@ impl Lease {
     }
 
     /// What is held if it is still good, and else another one.
-    async fn renewed(&mut self) -> Result<Held, NoLine> {
+    async fn renewed(&mut self) -> Result<Held, NoConnection> {
         if let Some(held) = self.held.take()
             && held.connection.is_silent()
         {

@@ -30,8 +30,8 @@ pub(crate) fn found(answer: &Answer) -> Result<String, CallError> {
 pub(crate) fn worked(answer: &Answer) -> Result<(), CallError> {
     match answer.status {
         200..=299 => Ok(()),
-        500..=599 => Err(CallError::Failed(told(answer))),
-        _ => Err(CallError::Refused(told(answer))),
+        500..=599 => Err(CallError::Failed(reason(answer))),
+        _ => Err(CallError::Refused(reason(answer))),
     }
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn asked(answer: &Answer, payment_id: &str) -> Result<GatewayAnswer, 
 }
 
 /// The status, and the service's `error` and `code` if it gave them.
-fn told(answer: &Answer) -> String {
+fn reason(answer: &Answer) -> String {
     let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let status = answer.status;
     match (said["error"].as_str(), said["code"].as_str()) {

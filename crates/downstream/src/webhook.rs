@@ -13,7 +13,7 @@ use tollgate_core::id::LaneName;
 use tollgate_core::marker::Marker;
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{
-    Connector, Health, Heard, Line, Missed, NoLine, Permit, Profile, Request,
+    Connection, Connector, ExchangeResult, Health, Missed, NoConnection, Permit, Profile, Request,
 };
 
 use crate::access::Access;
@@ -105,10 +105,10 @@ impl Connector for WebhookConnector {
         &self.endpoint.profile
     }
 
-    async fn line(&self) -> Result<Box<dyn Line>, NoLine> {
+    async fn connection(&self) -> Result<Box<dyn Connection>, NoConnection> {
         let lease = self.pool.lease(TIMEOUT).await;
         let lease = lease.map_err(|none| none.at(&self.endpoint.place))?;
-        Ok(Box::new(WebhookLine {
+        Ok(Box::new(WebhookConnection {
             endpoint: Arc::clone(&self.endpoint),
             lease,
         }))
@@ -116,19 +116,23 @@ impl Connector for WebhookConnector {
 }
 
 #[derive(Debug)]
-struct WebhookLine {
+struct WebhookConnection {
     endpoint: Arc<Endpoint>,
     lease: Lease,
 }
 
 #[async_trait]
-impl Line for WebhookLine {
-    async fn connect_for(&mut self, turn: Instant) -> Result<(), NoLine> {
+impl Connection for WebhookConnection {
+    async fn connect_for(&mut self, turn: Instant) -> Result<(), NoConnection> {
         let connected = self.lease.connect_for(turn.into()).await;
         connected.map_err(|none| none.at(&self.endpoint.place))
     }
 
-    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
+    async fn send(
+        self: Box<Self>,
+        permit: Permit,
+        request: &Request,
+    ) -> Result<ExchangeResult, Missed> {
         let (at_secs, use_by) = (permit.turn_at().as_second(), permit.use_by().into());
         let exchange = match self.endpoint.post(request, at_secs) {
             Ok(out) => self.lease.exchange(out, use_by, TIMEOUT).await?,
@@ -144,7 +148,7 @@ impl Line for WebhookLine {
             | Outcome::Declined(_)
             | Outcome::Retry { .. } => Health::Answers,
         };
-        let heard = Heard {
+        let heard = ExchangeResult {
             outcome,
             health,
             is_duplicate: false,
@@ -159,8 +163,12 @@ impl Line for WebhookLine {
 
     /// Only after the clock was set is a repeat not allowed at once. A receiver cannot be asked, and
     /// need not be: it knows a repeat by its id, so that telling it again is always right.
-    async fn probe(self: Box<Self>, _permit: Permit, _request: &Request) -> Result<Heard, Missed> {
-        Ok(Heard {
+    async fn probe(
+        self: Box<Self>,
+        _permit: Permit,
+        _request: &Request,
+    ) -> Result<ExchangeResult, Missed> {
+        Ok(ExchangeResult {
             outcome: Outcome::retry(
                 "a receiver recognises a repeat by its id; the webhook is sent again",
             ),

@@ -16,7 +16,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{AttemptId, LaneName};
 use tollgate_core::marker::Marker;
 use tollgate_core::outcome::{Outcome, Quiet};
-use tollgate_core::ports::{Connector, Health, NoLine, Permit, Profile, Request};
+use tollgate_core::ports::{Connector, Health, NoConnection, Permit, Profile, Request};
 use tollgate_downstream::{Access, HttpConnector, HttpOptions, MAX_ANSWER_BYTES};
 
 const NAMED: &str = r#"{"paymentId":"pay_1"}"#;
@@ -179,13 +179,17 @@ fn request() -> Request {
 }
 
 async fn send(connector: &HttpConnector) -> Outcome {
-    let line = connector.line().await.unwrap();
-    line.send(permit(), &request()).await.unwrap().outcome
+    let connection = connector.connection().await.unwrap();
+    connection.send(permit(), &request()).await.unwrap().outcome
 }
 
 async fn probe(connector: &HttpConnector) -> Outcome {
-    let line = connector.line().await.unwrap();
-    line.probe(permit(), &request()).await.unwrap().outcome
+    let connection = connector.connection().await.unwrap();
+    connection
+        .probe(permit(), &request())
+        .await
+        .unwrap()
+        .outcome
 }
 
 #[track_caller]
@@ -260,8 +264,8 @@ async fn a_strangers_404_neither_refuses_nor_proves_and_a_send_stops_the_lane() 
     ])
     .await;
     let connector = bank.connector();
-    let line = connector.line().await.unwrap();
-    let sent = line.send(permit(), &request()).await.unwrap();
+    let connection = connector.connection().await.unwrap();
+    let sent = connection.send(permit(), &request()).await.unwrap();
     assert_unknown(&sent.outcome, "default backend - 404");
     let Health::TurnsUsAway { why } = sent.health else {
         panic!("{:?}", sent.health)
@@ -335,7 +339,7 @@ async fn a_connection_that_was_idle_for_long_is_not_trusted_again() {
 async fn a_line_dropped_unused_gives_its_connection_back() {
     let bank = Bank::open([Then::Answer(answer("200 OK", NAMED))]).await;
     let connector = bank.connector();
-    drop(connector.line().await.unwrap());
+    drop(connector.connection().await.unwrap());
     assert_eq!(send(&connector).await, Outcome::Done(NAMED.into()));
     assert_eq!(bank.connections(), 1);
 }
@@ -442,12 +446,12 @@ async fn an_answer_over_the_bound_is_unknown_and_its_connection_is_not_used_agai
 #[tokio::test]
 async fn a_key_that_is_no_header_is_not_sent() {
     let bank = Bank::open([]).await;
-    let line = bank.connector().line().await.unwrap();
+    let connection = bank.connector().connection().await.unwrap();
     let request = Request {
         idempotency_key: "a\r\nb".into(),
         ..request()
     };
-    let outcome = line.send(permit(), &request).await.unwrap().outcome;
+    let outcome = connection.send(permit(), &request).await.unwrap().outcome;
     assert!(matches!(outcome, Outcome::Retry { .. }), "{outcome:?}");
     assert!(bank.seen().is_empty());
 }
@@ -456,17 +460,17 @@ async fn a_key_that_is_no_header_is_not_sent() {
 async fn there_are_never_more_lines_than_allowed() {
     let bank = Bank::open([]).await;
     let connector = impatient(&bank.url);
-    let held = connector.line().await.unwrap();
-    let said = connector.line().await.err().unwrap();
+    let held = connector.connection().await.unwrap();
+    let said = connector.connection().await.err().unwrap();
     assert_eq!(
         said,
-        NoLine::Busy(format!(
+        NoConnection::Busy(format!(
             "bank {}: all 1 connections were busy for 100ms",
             bank.url
         ))
     );
     drop(held);
-    assert!(connector.line().await.is_ok());
+    assert!(connector.connection().await.is_ok());
     assert_eq!(bank.connections(), 1);
 }
 
@@ -475,9 +479,9 @@ async fn a_refused_connection_is_no_line() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let said = connector(&url, 1).line().await.err().unwrap();
+    let said = connector(&url, 1).connection().await.err().unwrap();
     let refused = format!("bank {url}: connection refused");
-    assert_eq!(said, NoLine::Unreachable(refused));
+    assert_eq!(said, NoConnection::Unreachable(refused));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a token endpoint can answer, and what becomes of it: there is a line, or there is none and nothing was sent.
+//! What a token endpoint can answer, and what becomes of it: there is a connection, or there is none and nothing was sent.
 
 #![expect(
     clippy::unwrap_used,
@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tollgate_core::id::LaneName;
 use tollgate_core::marker::Marker;
-use tollgate_core::ports::{Connector, NoLine, Profile};
+use tollgate_core::ports::{Connector, NoConnection, Profile};
 use tollgate_downstream::{
     Access, HttpConnector, HttpOptions, LoginOptions, OAuthOptions, SecretSource,
 };
@@ -80,15 +80,15 @@ fn bank(url: &str, expires_in: Option<Duration>) -> HttpConnector {
     HttpConnector::with_access(options, &access).unwrap()
 }
 
-/// Why there is no line, if there is none.
+/// Why there is no connection, if there is none.
 async fn why_not(said: &str, expires_in: Option<Duration>) -> Option<String> {
     let (url, asked) = endpoint(said.to_owned()).await;
-    let line = bank(&url, expires_in).line().await;
+    let connection = bank(&url, expires_in).connection().await;
     let asked = asked.lock().unwrap().clone();
     assert!(asked[0].starts_with("POST /token "), "{asked:?}");
-    match line {
+    match connection {
         Ok(_) => None,
-        Err(NoLine::NoLogin(why)) => {
+        Err(NoConnection::NoLogin(why)) => {
             assert_eq!(asked.len(), 1, "nothing but the token was asked for");
             assert!(!why.contains(SECRET) && !why.contains('\n'), "{why}");
             Some(why)
@@ -130,7 +130,7 @@ async fn whatever_is_no_token_is_one_sentence_and_nothing_is_sent() {
     ];
     for (said, why) in table {
         let told = why_not(&said, None).await;
-        let told = told.unwrap_or_else(|| panic!("{said}: a line"));
+        let told = told.unwrap_or_else(|| panic!("{said}: a connection"));
         assert!(told.contains(why), "{said}: {told}");
     }
 }

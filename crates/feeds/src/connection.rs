@@ -31,6 +31,9 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// The longest answer: a fetch is asked for a megabyte, but a single record may be as large as the broker takes.
 const MOST_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 
+/// How a length begins that is none, but an alert of TLS.
+const TLS_ALERT: usize = 0x1503;
+
 const SASL_HANDSHAKE: RangeInclusive<i16> = 1..=1;
 const SASL_AUTHENTICATE: RangeInclusive<i16> = 0..=2;
 
@@ -66,6 +69,32 @@ pub(crate) struct Connection {
     /// By API, what the broker knows.
     versions: HashMap<i16, RangeInclusive<i16>>,
     last_id: i32,
+    is_logged_in: bool,
+    is_cut: bool,
+}
+
+/// Asks on a kept connection, or on a new one that is kept then. Brokers close connections that were idle, which is no trouble: it is
+/// asked once more on a new one. Whatever is written twice that way is written at least once.
+pub(crate) async fn ask_kept<R: Request>(
+    place: &mut Option<Connection>,
+    opening: impl Future<Output = SourceResult<Connection>>,
+    request: &R,
+    ours: RangeInclusive<i16>,
+) -> SourceResult<R::Response> {
+    if let Some(mut kept) = place.take() {
+        match kept.ask(request, ours.clone()).await {
+            Ok(answer) => {
+                *place = Some(kept);
+                return Ok(answer);
+            }
+            Err(error) if !kept.is_cut => return Err(error),
+            Err(_) => {}
+        }
+    }
+    let mut connection = opening.await?;
+    let answer = connection.ask(request, ours).await?;
+    *place = Some(connection);
+    Ok(answer)
 }
 
 impl Connection {
@@ -97,10 +126,13 @@ impl Connection {
             client_id: StrBytes::from_string(access.client_id.clone()),
             versions: HashMap::new(),
             last_id: 0,
+            is_logged_in: false,
+            is_cut: false,
         };
         connection.learn_versions().await?;
         if let Some(credentials) = &access.credentials {
             connection.log_in(credentials).await?;
+            connection.is_logged_in = true;
         }
         Ok(connection)
     }
@@ -143,6 +175,11 @@ impl Connection {
     }
 
     async fn log_in(&mut self, credentials: &Credentials) -> SourceResult<()> {
+        if !self.versions.contains_key(&SaslHandshakeRequest::KEY) {
+            return Err(
+                self.broken("offers no login at this port; remove sasl or take another port")
+            );
+        }
         let mechanism = StrBytes::from_static_str(credentials.mechanism());
         let hello = SaslHandshakeRequest::default().with_mechanism(mechanism);
         let answer = self.ask(&hello, SASL_HANDSHAKE).await?;
@@ -162,7 +199,7 @@ impl Connection {
                 let why = answer.error_message.unwrap_or_default();
                 let dot = if why.is_empty() { "" } else { ": " };
                 return Err(self.broken(&format!(
-                    "refused the login{dot}{}; check the feed's login",
+                    "refused the login{dot}{}; check sasl",
                     why.as_str()
                 )));
             }
@@ -188,6 +225,9 @@ impl Connection {
             self.stream.read_u32().await
         };
         let length = sent.await.map_err(|error| self.cut(&error))? as usize;
+        if length >> 16 == TLS_ALERT {
+            return Err(self.broken("speaks TLS; set tls = true"));
+        }
         if length > MOST_ANSWER_BYTES {
             return Err(self.broken(&format!(
                 "gave an answer of {length} bytes; at most {MOST_ANSWER_BYTES} are read"
@@ -205,8 +245,15 @@ impl Connection {
         trouble(format!("broker {} {what}", self.broker))
     }
 
-    fn cut(&self, error: &std::io::Error) -> SourceError {
-        self.broken(&format!("closed the connection: {error}"))
+    /// Brokers give no reason. A first request is not answered by something else than a broker, a second one not without a login.
+    fn cut(&mut self, error: &std::io::Error) -> SourceError {
+        self.is_cut = true;
+        let hint = match self.last_id {
+            1 => "; check its port and tls",
+            2 if !self.is_logged_in => "; if it asks for a login, set sasl",
+            _ => "",
+        };
+        self.broken(&format!("closed the connection: {error}{hint}"))
     }
 }
 

@@ -1,4 +1,5 @@
-//! A topic of Kafka as the source of a feed: partitions, records from a position on, dead letters and answers.
+//! A topic of Kafka as the source of a feed: partitions, records from a position on, dead letters, answers, and a group that shows
+//! where we stand.
 
 use std::ops::RangeInclusive;
 
@@ -16,13 +17,15 @@ use tollgate_core::ports::{
 
 use crate::batches::{self, Aborted};
 use crate::connection::Access;
+use crate::group::Group;
 use crate::leaders::{Leaders, name_of};
 use crate::outgoing;
 use crate::produce::{Written, index, silent, too_large};
 use crate::words::{refusal, trouble};
 
-/// The newest that name topics, the oldest that leave out what is not committed.
-const FETCH: RangeInclusive<i16> = 4..=12;
+/// The oldest that leave out what is not committed, the newest without tagged fields: tansu 0.6 sends some that are not of the version
+/// it speaks, which the decoder takes for an error. The same holds for what is produced and committed.
+const FETCH: RangeInclusive<i16> = 4..=11;
 const LIST_OFFSETS: RangeInclusive<i16> = 2..=5;
 
 const READ_COMMITTED: i8 = 1;
@@ -37,18 +40,22 @@ pub struct KafkaTopics {
     pub records: String,
     pub dead_letters: String,
     pub answers: Option<String>,
+    /// The consumer group that shows our positions.
+    pub group: Option<String>,
 }
 
 #[derive(Debug)]
 pub struct KafkaFeed {
     topics: KafkaTopics,
     leaders: Leaders,
+    group: Option<Group>,
 }
 
 impl KafkaFeed {
     /// Connects to nobody yet.
     pub fn new(access: Access, topics: KafkaTopics) -> Self {
         Self {
+            group: topics.group.clone().map(Group::new),
             topics,
             leaders: Leaders::new(access),
         }
@@ -122,7 +129,8 @@ impl FeedSource for KafkaFeed {
             .await?;
         fetched(found, from).map_err(|why| {
             trouble(format!(
-                "partition {partition} of topic {topic} cannot be read from {from} on: {why}"
+                "partition {partition} of topic {topic} cannot be read from {from} on: {why}; \
+                 if it stays so, pause the feed and seek beyond these records"
             ))
         })
     }
@@ -163,6 +171,14 @@ impl FeedSource for KafkaFeed {
             Written::Done => Ok(()),
             Written::TooLarge => Err(too_large(topic)),
         }
+    }
+
+    async fn show_positions(&self, positions: &[(u32, i64)]) -> SourceResult<()> {
+        let Some(group) = &self.group else {
+            return Ok(());
+        };
+        let topic = &self.topics.records;
+        group.commit(&self.leaders, topic, positions).await
     }
 }
 

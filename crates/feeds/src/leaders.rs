@@ -1,8 +1,9 @@
-//! Connections to the leaders of partitions. Each partition has its own, so that a fetch that waits holds up nobody else.
+//! Connections to brokers, mostly to the leaders of partitions. Each partition has its own, so that a fetch that waits holds up nobody else.
 //! One that has failed is dropped; the next call asks anew who leads.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
@@ -12,7 +13,7 @@ use kafka_protocol::protocol::{Request, StrBytes};
 use tokio::sync::Mutex as AsyncMutex;
 use tollgate_core::ports::{SourceError, SourceResult, Topic};
 
-use crate::connection::{Access, Connection};
+use crate::connection::{Access, Connection, ask_kept};
 use crate::words::{refusal, trouble};
 
 /// From version 10 on with the topic's id.
@@ -23,6 +24,8 @@ type Place = Arc<AsyncMutex<Option<Connection>>>;
 #[derive(Debug)]
 pub(crate) struct Leaders {
     access: Access,
+    /// The configured broker that answered last: one that is away costs time once, not each time.
+    answers: AtomicUsize,
     places: Mutex<HashMap<(String, u32), Place>>,
 }
 
@@ -40,6 +43,7 @@ impl Leaders {
     pub(crate) fn new(access: Access) -> Self {
         Self {
             access,
+            answers: AtomicUsize::new(0),
             places: Mutex::default(),
         }
     }
@@ -70,13 +74,8 @@ impl Leaders {
     ) -> SourceResult<R::Response> {
         let place = self.place(topic, partition);
         let mut place = place.lock().await;
-        let mut connection = match place.take() {
-            Some(connection) => connection,
-            None => self.lead(topic, partition).await?,
-        };
-        let answer = connection.ask(request, versions).await?;
-        *place = Some(connection);
-        Ok(answer)
+        let opening = self.lead(topic, partition);
+        ask_kept(&mut place, opening, request, versions).await
     }
 
     /// The next call asks who leads.
@@ -106,23 +105,40 @@ impl Leaders {
             ))
         })?;
         let address = format!("{}:{}", broker.host.as_str(), broker.port);
-        Connection::open(&self.access, &address).await
+        self.open(&address).await
     }
 
-    /// From the first broker that answers.
+    pub(crate) async fn open(&self, address: &str) -> SourceResult<Connection> {
+        Connection::open(&self.access, address).await
+    }
+
     async fn metadata(&self, topic: &str) -> SourceResult<MetadataResponse> {
         let wanted = MetadataRequestTopic::default().with_name(Some(name_of(topic)));
         let request = MetadataRequest::default()
             .with_topics(Some(vec![wanted]))
             .with_allow_auto_topic_creation(false);
+        self.ask_any(&request, METADATA).await
+    }
+
+    /// Asks the first configured broker that answers.
+    pub(crate) async fn ask_any<R: Request>(
+        &self,
+        request: &R,
+        versions: RangeInclusive<i16>,
+    ) -> SourceResult<R::Response> {
         let mut last: SourceError = trouble("no broker is configured");
-        for broker in &self.access.brokers {
+        let brokers = self.access.brokers.iter().enumerate();
+        let first = self.answers.load(Ordering::Relaxed);
+        for (number, broker) in brokers.cycle().skip(first).take(self.access.brokers.len()) {
             let asked = async {
-                let mut connection = Connection::open(&self.access, broker).await?;
-                connection.ask(&request, METADATA).await
+                let mut connection = self.open(broker).await?;
+                connection.ask(request, versions.clone()).await
             };
             match asked.await {
-                Ok(metadata) => return Ok(metadata),
+                Ok(answer) => {
+                    self.answers.store(number, Ordering::Relaxed);
+                    return Ok(answer);
+                }
                 Err(error) => last = error,
             }
         }

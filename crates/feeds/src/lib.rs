@@ -1,10 +1,11 @@
 //! Sources of feeds and the sink of events: topics of Kafka, spoken to in Kafka's own protocol. Nothing is remembered here: the broker is
-//! asked for records from a position of ours, and belongs to no consumer group (docs/decisions/0049).
+//! asked for records from a position of ours, and we join no consumer group (docs/decisions/0049).
 
 mod batches;
 mod connection;
 mod credentials;
 mod events;
+mod group;
 mod kafka;
 mod leaders;
 mod outgoing;

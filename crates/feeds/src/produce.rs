@@ -12,7 +12,7 @@ use crate::leaders::{Leaders, name_of};
 use crate::outgoing;
 use crate::words::{is_too_large, refusal, trouble};
 
-const PRODUCE: RangeInclusive<i16> = 3..=9;
+const PRODUCE: RangeInclusive<i16> = 3..=8;
 /// A record counts as written when every replica in sync has it.
 const ALL_REPLICAS: i16 = -1;
 const PRODUCE_WITHIN_MS: i32 = 10_000;

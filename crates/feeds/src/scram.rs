@@ -40,6 +40,9 @@ impl<'a> Scram<'a> {
 
     pub(crate) fn next(&mut self, heard: &[u8]) -> Result<Option<Vec<u8>>, String> {
         let heard = std::str::from_utf8(heard).map_err(|_| unreadable())?;
+        if let Some(why) = field(heard, 'e') {
+            return Err(format!("refused the login: {why}; check sasl"));
+        }
         match self.expected.take() {
             None => self.prove(heard).map(Some),
             Some(expected) => {
@@ -156,5 +159,9 @@ mod tests {
         let mut scram = Scram::new(Hash::Sha512, "user", "pencil", "n".to_owned());
         scram.next(b"r=n1,s=AA==,i=1").unwrap();
         assert!(scram.next(b"v=AAAA").unwrap_err().contains("real broker"));
+        let mut scram = Scram::new(Hash::Sha512, "user", "pencil", "n".to_owned());
+        scram.next(b"r=n1,s=AA==,i=1").unwrap();
+        let refused = "refused the login: invalid-proof; check sasl".to_owned();
+        assert_eq!(scram.next(b"e=invalid-proof"), Err(refused));
     }
 }

@@ -15,7 +15,7 @@ pub(crate) fn refusal(code: i16, doing: &str, topic: &str) -> Result<(), SourceE
     Err(trouble(match error {
         ResponseError::TopicAuthorizationFailed | ResponseError::ClusterAuthorizationFailed => {
             let denied =
-                format!("{doing} topic {topic}: the broker denies it; grant this client the right");
+                format!("the broker denies {doing} topic {topic}; grant this client the right");
             return Err(SourceError::Denied(denied));
         }
         ResponseError::UnknownTopicOrPartition | ResponseError::UnknownTopicId => format!(

@@ -20,7 +20,7 @@ use crate::{
     fate::{Fate, FaultSource},
     faults::{Blow, Strike, When},
     ledger::Ledger,
-    request::{Asked, Complaint, Name, read_body},
+    request::{ClientRequest, Complaint, Name, read_body},
     services::Service,
 };
 
@@ -91,7 +91,7 @@ impl Counter {
         };
         let key = batch.or(key);
         let body_sha256 = body.as_deref().map(sha256_hex);
-        let fate = lot.fate(asked.as_ref().ok().map(Asked::payment_id));
+        let fate = lot.fate(asked.as_ref().ok().map(ClientRequest::payment_id));
         let blow = fate.blow.filter(|_| arrival.within_limit);
         self.ledger.amend(place, |entry| {
             entry.body_sha256 = body_sha256;
@@ -104,7 +104,7 @@ impl Counter {
             let said = self.speaks.say(Said::over_limit(), kind, "", None);
             return Ok(said.whole());
         }
-        let name = asked.as_ref().ok().map(Asked::name);
+        let name = asked.as_ref().ok().map(ClientRequest::name);
         let said = match blow {
             Some(Blow {
                 strike,
@@ -134,11 +134,13 @@ impl Counter {
     async fn work(
         self: &Arc<Self>,
         place: Place,
-        asked: Result<Asked, Complaint>,
+        asked: Result<ClientRequest, Complaint>,
         fate: Fate,
     ) -> Result<Said, HungUp> {
         match asked {
-            Ok(asked @ (Asked::Pay(_) | Asked::Charge(_))) if !fate.work.is_zero() => {
+            Ok(asked @ (ClientRequest::Pay(_) | ClientRequest::Charge(_)))
+                if !fate.work.is_zero() =>
+            {
                 self.pay_slowly(place, asked, fate).await
             }
             Ok(asked) => self.carry_out(place, &asked, fate),
@@ -154,19 +156,23 @@ impl Counter {
         }
     }
 
-    fn carry_out(&self, place: Place, asked: &Asked, fate: Fate) -> Result<Said, HungUp> {
+    fn carry_out(&self, place: Place, asked: &ClientRequest, fate: Fate) -> Result<Said, HungUp> {
         let terms = self.terms(fate);
         match asked {
-            Asked::Pay(order) => said(self.ledger.pay(place, order, &terms)),
-            Asked::Charge(charge) => said(self.ledger.charge(place, charge, &terms, fate.decline)),
-            Asked::Probe { .. } | Asked::AskCharge { .. } => Ok(self.tell(place, asked, false)),
+            ClientRequest::Pay(order) => said(self.ledger.pay(place, order, &terms)),
+            ClientRequest::Charge(charge) => {
+                said(self.ledger.charge(place, charge, &terms, fate.decline))
+            }
+            ClientRequest::Probe { .. } | ClientRequest::AskCharge { .. } => {
+                Ok(self.tell(place, asked, false))
+            }
         }
     }
 
     async fn pay_slowly(
         self: &Arc<Self>,
         place: Place,
-        asked: Asked,
+        asked: ClientRequest,
         fate: Fate,
     ) -> Result<Said, HungUp> {
         let heeds = self.honours_keys || self.speaks == Dialect::Paypal;
@@ -206,8 +212,8 @@ impl Counter {
     }
 
     /// `hide` denies what is in the books.
-    fn tell(&self, place: Place, asked: &Asked, hide: bool) -> Said {
-        if let Asked::AskCharge { key } = asked {
+    fn tell(&self, place: Place, asked: &ClientRequest, hide: bool) -> Said {
+        if let ClientRequest::AskCharge { key } = asked {
             return match self.ledger.probe_charge(place, key, hide) {
                 Some(answer) => Said::json(StatusCode::OK, answer),
                 None => Said::error(StatusCode::NOT_FOUND, "key", "nothing was charged under it"),
@@ -224,11 +230,14 @@ impl Counter {
     fn leave_undone(
         &self,
         place: Place,
-        asked: &Result<Asked, Complaint>,
+        asked: &Result<ClientRequest, Complaint>,
         kind: Kind,
         strike: Strike,
     ) -> Said {
-        let payment_id = asked.as_ref().map(Asked::payment_id).unwrap_or_default();
+        let payment_id = asked
+            .as_ref()
+            .map(ClientRequest::payment_id)
+            .unwrap_or_default();
         let effect = match strike {
             Strike::Status {
                 status: StatusCode::NOT_FOUND,
@@ -333,12 +342,12 @@ fn said(verdict: Verdict) -> Result<Said, HungUp> {
     }
 }
 
-fn describe(entry: &mut Entry, asked: Option<&Asked>) {
-    entry.payment_id = asked.map(Asked::ledger_name);
+fn describe(entry: &mut Entry, asked: Option<&ClientRequest>) {
+    entry.payment_id = asked.map(ClientRequest::ledger_name);
     let order = match asked {
-        Some(Asked::Pay(order)) => order,
-        Some(Asked::Charge(charge)) => &charge.order,
-        Some(Asked::Probe { .. } | Asked::AskCharge { .. }) | None => return,
+        Some(ClientRequest::Pay(order)) => order,
+        Some(ClientRequest::Charge(charge)) => &charge.order,
+        Some(ClientRequest::Probe { .. } | ClientRequest::AskCharge { .. }) | None => return,
     };
     entry.amount = Some(order.amount_text.clone());
     entry.currency = Some(order.currency.clone());

@@ -15,7 +15,7 @@ use crate::{
     answers::Said,
     entry::Kind,
     order::{Order, parse_amount},
-    request::{Asked, Complaint, percent_decode},
+    request::{ClientRequest, Complaint, percent_decode},
 };
 
 /// What a bank speaks.
@@ -147,19 +147,20 @@ impl Dialect {
         head: &Parts,
         body: Option<&[u8]>,
         key_needed: bool,
-    ) -> Result<(Asked, Option<String>), Complaint> {
+    ) -> Result<(ClientRequest, Option<String>), Complaint> {
         let asked = match (self, kind) {
             (Self::Contract, _) => {
-                return Asked::understand(kind, head, body, key_needed).map(|asked| (asked, None));
+                return ClientRequest::understand(kind, head, body, key_needed)
+                    .map(|asked| (asked, None));
             }
             (Self::Stripe, Kind::Probe) => head
                 .uri
                 .query()
                 .and_then(|query| field(query, "transfer_group"))
-                .map(|payment_id| (Asked::Probe { payment_id }, None)),
+                .map(|payment_id| (ClientRequest::Probe { payment_id }, None)),
             (Self::Stripe, _) => body
                 .and_then(transfer)
-                .map(|order| (Asked::Pay(order), None)),
+                .map(|order| (ClientRequest::Pay(order), None)),
             (Self::Paypal, _) => body.and_then(payout),
         };
         asked.ok_or_else(|| Complaint {
@@ -272,7 +273,7 @@ fn transfer(body: &[u8]) -> Option<Order> {
     })
 }
 
-fn payout(body: &[u8]) -> Option<(Asked, Option<String>)> {
+fn payout(body: &[u8]) -> Option<(ClientRequest, Option<String>)> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let [item] = body["items"].as_array()?.as_slice() else {
@@ -287,5 +288,5 @@ fn payout(body: &[u8]) -> Option<(Asked, Option<String>)> {
         currency: text(&item["amount"]["currency"])?,
     };
     let batch = text(&body["sender_batch_header"]["sender_batch_id"])?;
-    Some((Asked::Pay(order), Some(batch)))
+    Some((ClientRequest::Pay(order), Some(batch)))
 }

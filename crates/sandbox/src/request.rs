@@ -23,7 +23,7 @@ const BODY_DEADLINE: Duration = Duration::from_secs(30);
 
 /// What the client wants of us.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum ClientRequest {
     Pay(Order),
     Charge(Charge),
     Probe {
@@ -50,7 +50,7 @@ pub(crate) struct Complaint {
     pub(crate) reason: String,
 }
 
-impl Asked {
+impl ClientRequest {
     /// What faults call it: the id of the payment or invoice; of a question about a charge, its key.
     pub(crate) fn payment_id(&self) -> &str {
         match self {
@@ -101,9 +101,9 @@ impl Asked {
                 let too_large = || complaint(StatusCode::PAYLOAD_TOO_LARGE, "body", "is too large");
                 let body = body.ok_or_else(too_large)?;
                 let asked = if path == CHARGE {
-                    Charge::parse(body).map(Asked::Charge)
+                    Charge::parse(body).map(ClientRequest::Charge)
                 } else {
-                    Order::parse(body).map(Asked::Pay)
+                    Order::parse(body).map(ClientRequest::Pay)
                 };
                 asked.map_err(|malformed| Complaint {
                     status: StatusCode::BAD_REQUEST,
@@ -116,7 +116,7 @@ impl Asked {
                 let key = key.and_then(percent_decode);
                 let nameless = || complaint(StatusCode::NOT_FOUND, "path", "ask for /charge/{key}");
                 let key = key.ok_or_else(nameless)?;
-                Ok(Asked::AskCharge { key })
+                Ok(ClientRequest::AskCharge { key })
             }
             Kind::Probe | Kind::Webhook | Kind::Lookup | Kind::Notify | Kind::Check => {
                 let payment_id = path.strip_prefix("/payments/").filter(|id| !id.is_empty());
@@ -129,7 +129,7 @@ impl Asked {
                     )
                 };
                 let payment_id = payment_id.ok_or_else(nameless)?;
-                Ok(Asked::Probe { payment_id })
+                Ok(ClientRequest::Probe { payment_id })
             }
         }
     }

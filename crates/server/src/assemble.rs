@@ -27,25 +27,26 @@ use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::api;
 use crate::archive;
-use crate::asking::Asking;
-use crate::banks::Banks;
-use crate::check_services;
 use crate::config::{self, Config, EngineAt, Role, StoreAt};
 use crate::descriptors;
 use crate::door::Door;
-use crate::engines::{RunningEngine, Worlds};
-use crate::events::Events;
-use crate::feeds::Feeds;
+use crate::downstreams::asking::Asking;
+use crate::downstreams::banks::Banks;
+use crate::downstreams::check_services;
+use crate::downstreams::providers::Provider;
+use crate::downstreams::receivers::Receivers;
+use crate::engines::on_temporal;
+use crate::engines::{FlowServices, RunningEngine};
+use crate::erasures;
+use crate::lane_activity::Activity;
 use crate::lanes;
 use crate::leadership::{Basis, End, Leading};
 use crate::needs_you::{self, NeedsYou};
-use crate::on_temporal;
-use crate::providers::Provider;
-use crate::pulse::Pulse;
-use crate::receivers::Receivers;
 use crate::rules;
 use crate::services::Services;
 use crate::telemetry;
+use crate::topics::events::Events;
+use crate::topics::feeds::Feeds;
 use crate::totals::Totals;
 use crate::write_check::WriteCheck;
 
@@ -62,7 +63,7 @@ pub(crate) fn item_types() -> [(ItemType, ItemTypeConfig); 3] {
 }
 
 /// All flows and steps of all domains, on whichever engine.
-pub(crate) fn register(registrar: &mut impl Registrar, worlds: &Worlds) {
+pub(crate) fn register(registrar: &mut impl Registrar, worlds: &FlowServices) {
     payments::register(registrar, &worlds.payments);
     notifications::register(registrar, &worlds.notifications);
     status_checks::register(registrar, &worlds.status_checks);
@@ -80,7 +81,7 @@ pub struct Tollgate {
     closing: watch::Sender<bool>,
     /// To register everything once more, for a replay.
     #[cfg(test)]
-    pub(crate) worlds: Worlds,
+    pub(crate) worlds: FlowServices,
 }
 
 impl std::fmt::Debug for Tollgate {
@@ -242,7 +243,7 @@ impl Kept {
     }
 }
 
-impl Worlds {
+impl FlowServices {
     fn kept(&self) -> Kept {
         Kept {
             rules: Arc::clone(&self.payments.rules),
@@ -286,7 +287,7 @@ impl Downstreams {
         config: &Config,
         store: &Arc<dyn Store>,
         kept: Option<&Kept>,
-    ) -> anyhow::Result<Worlds> {
+    ) -> anyhow::Result<FlowServices> {
         let gate = Arc::new(Gate::new(Arc::clone(store), gate_options(config)));
         let routes = Arc::new(self.banks.routes(store, &gate).await?);
         let Kept {
@@ -298,7 +299,7 @@ impl Downstreams {
             None => Kept::new(config, store, &routes).await?,
         };
         let checks = check_services::world(self.services, config, store, &gate)?;
-        Ok(Worlds {
+        Ok(FlowServices {
             store: Arc::clone(store),
             payments: Arc::new(Payments {
                 store: Arc::clone(store),
@@ -324,7 +325,7 @@ impl Downstreams {
 /// What the API works with.
 fn app(
     config: &Config,
-    worlds: &Worlds,
+    worlds: &FlowServices,
     engine: &RunningEngine,
     billing: Arc<Billing>,
     uploads: api::Uploads,
@@ -356,8 +357,9 @@ fn app(
         config_file: config.file.clone(),
         ask: config.in_doubt.ask,
         two_persons: config.in_doubt.two_persons,
+        erasure_outside: erasures::outside(config).into(),
         lane: config.downstream.payments.lane.clone(),
-        pulse: Arc::new(Pulse::new(store, &forecaster)),
+        activity: Arc::new(Activity::new(store, &forecaster)),
         forecaster,
         totals: Arc::new(Totals::new(store)),
         exports: archive::exports(config, store),
@@ -400,7 +402,7 @@ fn start_background(
 fn start_roles(
     services: &Services<'_>,
     engine: &RunningEngine,
-    worlds: &Worlds,
+    worlds: &FlowServices,
     stopped: &watch::Receiver<bool>,
     background: &mut JoinSet<()>,
 ) {

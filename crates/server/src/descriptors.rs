@@ -4,8 +4,8 @@
 use anyhow::ensure;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::check_services;
 use crate::config::Config;
+use crate::downstreams::check_services;
 
 /// Files, the store's own, timers, and a few connections to each downstream.
 const BASE: u64 = 128;

@@ -10,20 +10,21 @@ use tollgate_core::flow::Flow;
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{Engine, Store};
 use tollgate_dispatch::{
-    Archiver, CheckRetention, ChunkFlow, Feeder, Gate, JobRunner, Planner, Reconciler, Sweeper,
-    Wake,
+    Archiver, CheckRetention, ChunkFlow, Eraser, ExportedFiles, Gate, ImportRunner, JobRunner,
+    Planner, Reconciler, Sweeper, Wake,
 };
+use tollgate_domains::erasure;
 use tollgate_domains::invoices::{self, Billing, InvoiceBulkInitFlow};
 use tollgate_domains::payments::bulk::PaymentBulkInitFlow;
 use tollgate_domains::payments::{self, Intake};
 
 use crate::archive;
-use crate::asking::Asking;
 use crate::assemble::item_types;
 use crate::config::Config;
+use crate::downstreams::asking::Asking;
+use crate::downstreams::providers;
+use crate::downstreams::questions::Questions;
 use crate::engines;
-use crate::providers;
-use crate::questions::Questions;
 use crate::retries;
 
 /// What is done for all processes: by the leader, or on Temporal by those with the role, where what each of
@@ -77,8 +78,19 @@ impl Services<'_> {
             Err(error) => tracing::error!(%error, "nothing is archived"),
         }
         running.spawn(self.job_runner().run(stopped.clone()));
+        running.spawn(self.eraser().run(stopped.clone()));
         let (billing, pause) = (Arc::clone(&self.billing), every(config.invoices.sweep_secs));
         running.spawn(providers::run_sweep(billing, pause, stopped.clone()));
+    }
+
+    /// Erases personal data, in exported files, too.
+    fn eraser(&self) -> Eraser {
+        let exports = archive::exports(self.config, self.store);
+        let files: Option<Arc<dyn ExportedFiles>> = match exports.has_folder() {
+            true => Some(Arc::new(exports)),
+            false => None,
+        };
+        Eraser::new(Arc::clone(self.store), erasure::RULES, files)
     }
 
     /// Acts on many items, in the names of people who may still do so.
@@ -94,11 +106,11 @@ impl Services<'_> {
 
     /// Takes in what was accepted: files, records of feeds, and payments whose first try failed.
     pub(crate) fn intake(&self, stopped: &watch::Receiver<bool>, running: &mut JoinSet<()>) {
-        let payments = self.feeder::<PaymentBulkInitFlow>(payments::item_type(), self.fed);
+        let payments = self.import_runner::<PaymentBulkInitFlow>(payments::item_type(), self.fed);
         running.spawn(payments.run(stopped.clone()));
         // Invoices come from feeds only, and are looked for every second.
         let wake = Wake::default();
-        let invoices = self.feeder::<InvoiceBulkInitFlow>(invoices::item_type(), &wake);
+        let invoices = self.import_runner::<InvoiceBulkInitFlow>(invoices::item_type(), &wake);
         running.spawn(invoices.run(stopped.clone()));
         let intake = Intake {
             store: Arc::clone(self.store),
@@ -108,12 +120,12 @@ impl Services<'_> {
     }
 
     /// Takes in the chunks of files and feeds, each by a flow.
-    fn feeder<F: Flow>(&self, item_type: ItemType, wake: &Wake) -> Feeder {
+    fn import_runner<F: Flow>(&self, item_type: ItemType, wake: &Wake) -> ImportRunner {
         let flow = ChunkFlow {
             name: F::NAME.to_owned(),
             task_queue: payments::INIT_TASK_QUEUE.to_owned(),
         };
         let (store, engine) = (Arc::clone(self.store), Arc::clone(&self.engine));
-        Feeder::new(item_type, flow, store, engine, wake.clone())
+        ImportRunner::new(item_type, flow, store, engine, wake.clone())
     }
 }

@@ -17,7 +17,7 @@ use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 use tokio::sync::watch;
 use tollgate_core::id::ItemType;
-use tollgate_core::lane_in_force::{LaneInForce, Standing};
+use tollgate_core::lane_in_force::{LaneInForce, LaneState};
 use tollgate_core::ports::{Store, StoreResult};
 use tollgate_core::{SignedDuration, Timestamp};
 use tollgate_dispatch::{Every, Forecaster};
@@ -154,7 +154,7 @@ async fn look_at_lane(looked: &Looked<'_>, lane: &LaneInForce, now: Timestamp) -
     let store = looked.store;
     let name = lane.name.to_string();
     let set = |gauge: &'static str, value: f64| gauge!(gauge, "lane" => name.clone()).set(value);
-    let is_open = matches!(lane.standing(now), Standing::Open { .. });
+    let is_open = matches!(lane.state(now), LaneState::Open { .. });
     set("tollgate_lane_open", f64::from(u8::from(is_open)));
     let in_storm = lane.storm.is_some();
     set("tollgate_lane_refusal_storm", f64::from(u8::from(in_storm)));

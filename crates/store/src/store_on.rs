@@ -4,7 +4,7 @@
 use std::ops::Deref;
 
 use rust_decimal::Decimal;
-use tollgate_core::ports::StoreResult;
+use tollgate_core::ports::{Purged, StoreResult};
 
 use crate::sql::{Dialogue, Tx};
 use crate::urgency::Urgency;
@@ -48,6 +48,9 @@ pub trait Database: Send + Sync + 'static {
         urgency: Urgency,
         use_case: Dialogue<T>,
     ) -> impl Future<Output = StoreResult<T>> + Send;
+
+    /// Overwrites what its files still hold of deleted rows, if it can.
+    fn purge(&self) -> impl Future<Output = StoreResult<Purged>> + Send;
 
     /// The share of a lane's hard limit that the gate keeps free.
     fn gate_margin(&self) -> Decimal;

@@ -19,8 +19,8 @@ use tollgate_core::id::FlowId;
 use tollgate_core::ports::{Engine, FlowView, Shown, Start, Started, Unreachable};
 
 use crate::link::Link;
-use crate::starts::{self, Asked};
-use crate::workflow::{Progress, ShowProgress, Told};
+use crate::starts::{self, StartRequest};
+use crate::workflow::{Progress, ProgressSignal, ShowProgress};
 
 type Handle = WorkflowHandle<Client, UntypedWorkflow>;
 
@@ -49,7 +49,7 @@ impl Engine for TemporalEngine {
     async fn start(&self, flows: Vec<Start>) -> Result<Vec<Started>, Unreachable> {
         let client = self.link.client()?;
         let starts = flows.into_iter().map(|flow| {
-            let asked = Asked {
+            let asked = StartRequest {
                 caller: &self.caller,
                 request_id: self.next_request_id(),
             };
@@ -93,7 +93,7 @@ impl Engine for TemporalEngine {
         let client = self.link.client()?;
         let flow = client.get_workflow_handle::<UntypedWorkflow>(id.as_str());
         let progress = serde_json::from_str(&shown.progress_json);
-        let told = Told {
+        let told = ProgressSignal {
             rank: shown.rank,
             progress: progress.map_err(|error| Unreachable(error.to_string()))?,
         };

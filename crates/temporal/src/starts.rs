@@ -18,7 +18,7 @@ use tollgate_core::ports::{Memo, Start, Started, Unreachable};
 
 /// Who asks for the start, and under which name: the server answers a repeated request id as if it
 /// were new, which is right for a lost reply and wrong for a second start.
-pub(crate) struct Asked<'a> {
+pub(crate) struct StartRequest<'a> {
     pub(crate) caller: &'a str,
     pub(crate) request_id: String,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Asked<'a> {
 pub(crate) async fn start(
     mut client: Client,
     flow: Start,
-    asked: Asked<'_>,
+    asked: StartRequest<'_>,
 ) -> Result<Started, Unreachable> {
     let request = match request(&client, flow, asked).await {
         Ok(request) => request,
@@ -44,7 +44,7 @@ pub(crate) async fn start(
 async fn request(
     client: &Client,
     flow: Start,
-    asked: Asked<'_>,
+    asked: StartRequest<'_>,
 ) -> anyhow::Result<StartWorkflowExecutionRequest> {
     let input: Value = serde_json::from_str(&flow.input_json)?;
     let delay = (!flow.delay.is_zero()).then(|| flow.delay.try_into());

@@ -86,14 +86,14 @@ impl ShowProgress {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Told {
+pub(super) struct ProgressSignal {
     pub(super) rank: u64,
     pub(super) progress: Value,
 }
 
 impl SignalDefinition for ShowProgress {
     type Workflow = UntypedWorkflow;
-    type Input = Told;
+    type Input = ProgressSignal;
 
     fn name(&self) -> &str {
         Self::NAME
@@ -177,7 +177,7 @@ impl<F: Flow> WorkflowImplementation for FlowWorkflow<F> {
         }
         let data = SerializationContextData::Workflow(WorkflowSerializationContext::new());
         let context = SerializationContext::new(&data, converter);
-        let told: Told = converter.from_payloads(&context, payloads.payloads)?;
+        let told: ProgressSignal = converter.from_payloads(&context, payloads.payloads)?;
         Ok(Some(Box::new(told)))
     }
 
@@ -186,7 +186,7 @@ impl<F: Flow> WorkflowImplementation for FlowWorkflow<F> {
         _: &str,
         told: Box<dyn Any>,
     ) -> LocalBoxFuture<'static, Result<(), WorkflowError>> {
-        if let Ok(told) = told.downcast::<Told>() {
+        if let Ok(told) = told.downcast::<ProgressSignal>() {
             ctx.state_mut(|state| {
                 // Two steps may overtake each other.
                 if told.rank > state.rank {

@@ -97,19 +97,16 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
         }
         Command::Show { day } => shown.show(&client.get(&day.path("")).await?, days),
         Command::Verify { day } => {
-            let path = day.path("/verify");
-            let answer = client.send(Method::POST, &path, &json!({})).await?;
-            shown.show(&answer, verified);
+            let (path, body) = (day.path("/verify"), json!({}));
+            shown.show(&client.send(Method::POST, &path, &body).await?, verified);
         }
         Command::Export { day, reason } => {
             let (path, body) = (day.path("/export"), json!({"reason": reason}));
-            let answer = client.send(Method::POST, &path, &body).await?;
-            shown.show(&answer, days);
+            shown.show(&client.send(Method::POST, &path, &body).await?, days);
         }
         Command::Restore { day, reason } => {
             let (path, body) = (day.path("/restore"), json!({"reason": reason}));
-            let answer = client.send(Method::POST, &path, &body).await?;
-            shown.show(&answer, days);
+            shown.show(&client.send(Method::POST, &path, &body).await?, days);
         }
     }
     Ok(())

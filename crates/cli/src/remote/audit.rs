@@ -7,7 +7,7 @@ use super::client::Client;
 use super::table::{more, query, rows, table};
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Asked {
+pub(crate) struct AuditArgs {
     /// Filter by item: TYPE/ID, or a payment id.
     #[arg(long)]
     item: Option<String>,
@@ -34,7 +34,7 @@ pub(crate) struct Asked {
     limit: Option<u32>,
 }
 
-impl Asked {
+impl AuditArgs {
     fn path(self) -> String {
         let item = self.item.map(|item| {
             if item.contains('/') {
@@ -57,7 +57,7 @@ impl Asked {
     }
 }
 
-pub(super) async fn run(client: &Client, shown: &Shown, asked: Asked) -> anyhow::Result<()> {
+pub(super) async fn run(client: &Client, shown: &Shown, asked: AuditArgs) -> anyhow::Result<()> {
     shown.show(&client.get(&asked.path()).await?, list);
     Ok(())
 }
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn an_id_alone_is_a_payments() {
-        let asked = |item: &str| Asked {
+        let asked = |item: &str| AuditArgs {
             item: Some(item.to_owned()),
             actor: Some("ann & bob".to_owned()),
             action: None,

@@ -22,7 +22,7 @@ const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 const FAILURES_SHOWN: usize = 20;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Asked {
+pub(crate) struct CheckArgs {
     /// Payment ids.
     #[arg(value_name = "ID", required_unless_present = "file")]
     ids: Vec<String>,
@@ -34,12 +34,12 @@ pub(crate) struct Asked {
     no_wait: bool,
 }
 
-pub(super) async fn run(args: &Args, asked: &Asked) -> ExitCode {
+pub(super) async fn run(args: &Args, asked: &CheckArgs) -> ExitCode {
     exit(check(args, asked).await.map(|failed| failed == 0))
 }
 
 /// How many payments could not be asked about.
-async fn check(args: &Args, asked: &Asked) -> anyhow::Result<usize> {
+async fn check(args: &Args, asked: &CheckArgs) -> anyhow::Result<usize> {
     let client = Client::new(args)?;
     let ids = match &asked.file {
         Some(file) => ids_in(file)?,

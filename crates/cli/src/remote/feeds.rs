@@ -14,7 +14,7 @@ use super::table::{cell, rows, table};
 pub(crate) enum Command {
     /// List all feeds with their positions and the records left to read.
     List,
-    /// Stop reading a feed. Payments that were imported go on.
+    /// Stop reading a feed. What was imported goes on.
     Pause {
         /// Name of the feed.
         name: String,
@@ -32,7 +32,7 @@ pub(crate) enum Command {
     },
     /// Move one partition of a paused feed.
     ///
-    /// Moving back reads records again, which is harmless: payments that are known count as duplicates. Moving forward
+    /// Moving back reads records again, which is harmless: records with a known id count as duplicates. Moving forward
     /// leaves a gap: the records in between are never read.
     Seek {
         /// Name of the feed.
@@ -96,6 +96,8 @@ fn feed(feed: &Value) -> String {
     let told = |field: &str| cell(&feed[field]);
     let state = if feed["paused"] == true {
         "paused"
+    } else if feed["trouble"].is_string() {
+        "in trouble"
     } else {
         "running"
     };
@@ -107,14 +109,16 @@ fn feed(feed: &Value) -> String {
         told("lag"),
         told("deadLetters"),
     );
-    for (field, by) in [("pausedWhy", "pausedBy"), ("trouble", "")] {
-        if feed[field].is_string() {
-            let by = feed[by]
-                .as_str()
-                .map_or(String::new(), |by| format!("{by}: "));
-            // Writing to a string does not fail.
-            let _ = writeln!(text, "  {by}{}", told(field));
-        }
+    // Writing to a string does not fail.
+    if feed["pausedWhy"].is_string() {
+        let (by, why) = (told("pausedBy"), told("pausedWhy"));
+        let _ = writeln!(text, "  paused by {by}: {why}");
+    }
+    if feed["trouble"].is_string() {
+        let _ = writeln!(text, "  {}. Tollgate keeps trying.", told("trouble"));
+    }
+    if feed["partitions"].as_array().is_none_or(Vec::is_empty) {
+        return text;
     }
     let header = ["  PARTITION", "POSITION", "END", "WAITING", "READ BY"];
     let fields = ["partition", "position", "logEnd", "waitingChunks", "owner"];

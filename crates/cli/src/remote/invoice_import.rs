@@ -21,7 +21,7 @@ struct Line<'t> {
 
 /// What the service said about the lines so far.
 #[derive(Default)]
-struct Told {
+struct Report {
     accepted: usize,
     known: usize,
     refused: Vec<(usize, String)>,
@@ -37,7 +37,7 @@ pub(super) async fn run(
     let text =
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let (firsts, repeats) = in_order(&text);
-    let mut told = Told::default();
+    let mut told = Report::default();
     told.take(client, firsts, AT_ONCE).await;
     // One after the other, behind the lines that were first with their ids.
     told.take(client, repeats, 1).await;
@@ -67,7 +67,7 @@ fn in_order(text: &str) -> (Vec<Line<'_>>, Vec<Line<'_>>) {
     })
 }
 
-impl Told {
+impl Report {
     async fn take(&mut self, client: &Client, lines: Vec<Line<'_>>, at_once: usize) {
         if self.lost.is_some() {
             return;

@@ -55,7 +55,7 @@ pub(super) fn lane(answer: &Value) -> String {
     )
 }
 
-pub(super) fn shift(answer: &Value) -> String {
+pub(super) fn replan_effect(answer: &Value) -> String {
     let named = [
         ("waiting", "waiting"),
         ("earlier", "earlier"),
@@ -94,7 +94,7 @@ pub(super) fn adjusted(answer: &Value) -> String {
     );
     text += &sentence("now", &answer["verdict"]);
     if answer["applied"] == true {
-        return text + &shift(&answer["effect"]);
+        return text + &replan_effect(&answer["effect"]);
     }
     text += &sentence("then", &answer["verdictAfter"]);
     let (until, digest) = (cell(&answer["expiresAt"]), cell(&answer["digest"]));

@@ -147,7 +147,7 @@ pub(crate) struct Adjusted {
 }
 
 impl Adjusted {
-    fn asked(self) -> Asked {
+    fn asked(self) -> LaneCall {
         let mut body = self.change.fields();
         match self.digest {
             None => drop(body.insert("dryRun".into(), json!(true))),
@@ -157,7 +157,7 @@ impl Adjusted {
                 body.insert("confirm".into(), json!(self.confirm));
             }
         }
-        Asked::Post(of(&self.name, "adjust"), body.into(), views::adjusted)
+        LaneCall::Post(of(&self.name, "adjust"), body.into(), views::adjusted)
     }
 }
 
@@ -216,7 +216,7 @@ fn calendar(name: &str) -> Value {
 }
 
 /// What to ask the service, and how to show its answer.
-enum Asked {
+enum LaneCall {
     Get(String, View),
     Post(String, Value, View),
     /// Shown as it comes.
@@ -227,19 +227,19 @@ type View = fn(&Value) -> String;
 
 pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> anyhow::Result<()> {
     match command.asked(shown.json) {
-        Asked::Get(path, view) => shown.show(&client.get(&path).await?, view),
-        Asked::Post(path, body, view) => {
+        LaneCall::Get(path, view) => shown.show(&client.get(&path).await?, view),
+        LaneCall::Post(path, body, view) => {
             shown.show(&client.send(Method::POST, &path, &body).await?, view);
         }
-        Asked::Text(path) => Shown::print(&client.get_text(&path).await?),
+        LaneCall::Text(path) => Shown::print(&client.get_text(&path).await?),
     }
     Ok(())
 }
 
 impl Command {
-    fn asked(self, json: bool) -> Asked {
+    fn asked(self, json: bool) -> LaneCall {
         match self {
-            Self::List => Asked::Get("/admin/rate-limit/config".into(), views::list),
+            Self::List => LaneCall::Get("/admin/rate-limit/config".into(), views::list),
             Self::Set {
                 name,
                 change,
@@ -253,15 +253,15 @@ impl Command {
                 until,
             } => {
                 let body = json!({"reason": reason, "from": from, "until": until});
-                Asked::Post(of(&name, "pause"), body, views::lane)
+                LaneCall::Post(of(&name, "pause"), body, views::lane)
             }
             Self::Resume { name, reason, at } => {
                 let body = json!({"reason": reason, "at": at});
-                Asked::Post(of(&name, "resume"), body, views::lane)
+                LaneCall::Post(of(&name, "resume"), body, views::lane)
             }
             Self::Storms { limit } => {
                 let query = query(&[("limit", limit.map(|limit| limit.to_string()))]);
-                Asked::Get(format!("/admin/storms{query}"), views::storms)
+                LaneCall::Get(format!("/admin/storms{query}"), views::storms)
             }
             Self::Replan {
                 name,
@@ -269,7 +269,7 @@ impl Command {
                 preview,
             } => {
                 let body = json!({"reason": reason.unwrap_or_default(), "preview": preview});
-                Asked::Post(of(&name, "replan"), body, views::shift)
+                LaneCall::Post(of(&name, "replan"), body, views::replan_effect)
             }
             Self::Adjust(adjusted) => adjusted.asked(),
             Self::Forecast(imagined) => imagined.asked(),
@@ -287,13 +287,13 @@ impl Command {
                 if svg || json {
                     picture(path, svg, |_| String::new())
                 } else {
-                    Asked::Text(format!("{path}&format=text"))
+                    LaneCall::Text(format!("{path}&format=text"))
                 }
             }
             Self::Reconcile { name } => {
-                Asked::Post(of(&name, "reconcile"), json!({}), views::recounted)
+                LaneCall::Post(of(&name, "reconcile"), json!({}), views::recounted)
             }
-            Self::History { name } => Asked::Get(of(&name, "history"), history),
+            Self::History { name } => LaneCall::Get(of(&name, "history"), history),
         }
     }
 }
@@ -302,24 +302,24 @@ fn of(lane: &str, what: &str) -> String {
     format!("/admin/lanes/{}/{what}", quoted(lane))
 }
 
-fn picture(path: String, svg: bool, view: View) -> Asked {
+fn picture(path: String, svg: bool, view: View) -> LaneCall {
     if svg {
-        Asked::Text(format!("{path}&format=svg"))
+        LaneCall::Text(format!("{path}&format=svg"))
     } else {
-        Asked::Get(path, view)
+        LaneCall::Get(path, view)
     }
 }
 
-fn set(name: &str, change: &Change, reason: &str, confirm: bool) -> Asked {
+fn set(name: &str, change: &Change, reason: &str, confirm: bool) -> LaneCall {
     let mut body = change.fields();
     body.insert("configName".into(), json!(name));
     body.insert("reason".into(), json!(reason));
     body.insert("confirm".into(), json!(confirm));
-    Asked::Post("/admin/rate-limit/config".into(), body.into(), views::lane)
+    LaneCall::Post("/admin/rate-limit/config".into(), body.into(), views::lane)
 }
 
 impl Imagined {
-    fn asked(self) -> Asked {
+    fn asked(self) -> LaneCall {
         let mut change = self.change.fields();
         if let Some(until) = self.pause_until {
             change.insert("pauseUntil".into(), json!(until));
@@ -328,6 +328,6 @@ impl Imagined {
             "configName": self.name, "count": self.count, "executeAt": self.at,
             "deadline": self.deadline, "change": change,
         });
-        Asked::Post("/admin/rate-limit/forecast".into(), body, views::forecast)
+        LaneCall::Post("/admin/rate-limit/forecast".into(), body, views::forecast)
     }
 }

@@ -8,6 +8,7 @@ mod check_status;
 mod client;
 mod customers;
 mod dead_letters;
+mod erase;
 mod events;
 mod feeds;
 mod file_body;
@@ -117,7 +118,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         args: Args,
         #[command(flatten)]
-        asked: check_status::Asked,
+        asked: check_status::CheckArgs,
     },
     /// List, release or cancel held items.
     ///
@@ -139,6 +140,16 @@ pub(crate) enum Command {
     DeadLetters(Group<dead_letters::Command>),
     /// Preview, start, follow or stop acts on many items.
     Jobs(Group<jobs::Command>),
+    /// Erase a person's data from items that have ended.
+    ///
+    /// Names, accounts, references, metadata, texts and content hashes go; ids, amounts, statuses and times stay. Shows a
+    /// preview first; erases with the preview's --digest.
+    Erase {
+        #[command(flatten)]
+        args: Args,
+        #[command(flatten)]
+        wish: erase::Wish,
+    },
     /// List, export, verify or restore the days of the archive.
     ///
     /// The archive has items that ended, by the day of their end.
@@ -148,7 +159,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         args: Args,
         #[command(flatten)]
-        asked: audit::Asked,
+        asked: audit::AuditArgs,
     },
     /// Show the control totals of a day.
     ///
@@ -252,6 +263,9 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Jobs(Group { args, command }) => {
             jobs::run(&Client::new(&args)?, &args.shown(), command).await?;
+        }
+        Command::Erase { args, wish } => {
+            erase::run(&Client::new(&args)?, &args.shown(), wish).await?;
         }
         Command::Archive(Group { args, command }) => {
             archive::run(&Client::new(&args)?, &args.shown(), command).await?;

@@ -43,7 +43,7 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
     match command {
         Command::Show => {
             let answer = client.get("/admin/rules").await?;
-            shown.show(&answer, told);
+            shown.show(&answer, summary);
         }
         Command::Reload { reason, confirm } => {
             let body = json!({"reason": reason, "confirm": confirm});
@@ -75,7 +75,7 @@ fn read_json(file: &std::path::Path) -> anyhow::Result<Value> {
     json::read(text.as_bytes()).with_context(|| file.display().to_string())
 }
 
-fn told(answer: &Value) -> String {
+fn summary(answer: &Value) -> String {
     let rules = answer["rules"].as_array().into_iter().flatten();
     let rules: Vec<Vec<String>> = rules
         .map(|rule| vec![cell(&rule["name"]), what(rule), cell(&rule["message"])])

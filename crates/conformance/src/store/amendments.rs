@@ -2,10 +2,10 @@
 
 use tollgate_core::id::{Item, LaneName};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{Amendment, Intervened, Turn, TurnsWanted};
+use tollgate_core::ports::{ActionResult, Amendment, Turn, TurnsWanted};
 
 use super::fixture::{Fixture, many, ops, payment, plan, send, usd, wanted};
-use super::interventions::{STATES, State as S, bring};
+use super::operator_actions::{STATES, State as S, bring};
 
 fn correction(was: &str, minor: i64) -> Amendment {
     Amendment {
@@ -18,7 +18,7 @@ fn correction(was: &str, minor: i64) -> Amendment {
     }
 }
 
-async fn correct(f: &dyn Fixture, item: &Item, minor: i64) -> Intervened {
+async fn correct(f: &dyn Fixture, item: &Item, minor: i64) -> ActionResult {
     let was = f.view(item).await.body.unwrap();
     let amended = f.store().amend(item, correction(&was, minor), ops()).await;
     amended.unwrap()
@@ -27,7 +27,7 @@ async fn correct(f: &dyn Fixture, item: &Item, minor: i64) -> Intervened {
 pub async fn only_what_was_surely_not_done_is_amended(f: &dyn Fixture) {
     let nobody = payment("nobody");
     let amended = f.store().amend(&nobody, correction("", 7), ops()).await;
-    assert_eq!(amended.unwrap(), Intervened::NoSuchItem);
+    assert_eq!(amended.unwrap(), ActionResult::NoSuchItem);
     for (n, state) in STATES.into_iter().enumerate() {
         if state == S::Nobody {
             continue;
@@ -42,11 +42,11 @@ pub async fn only_what_was_surely_not_done_is_amended(f: &dyn Fixture) {
             _ => None,
         };
         match (refusal, said) {
-            (Some(why), Intervened::Refused(said)) => {
+            (Some(why), ActionResult::Refused(said)) => {
                 assert!(said.contains(why), "{state:?}: {said}");
                 assert_eq!((after.money, after.run), (before.money, before.run));
             }
-            (None, Intervened::Yes) => {
+            (None, ActionResult::Yes) => {
                 assert_eq!(
                     (after.money, after.run),
                     (usd(7), before.run + 1),
@@ -64,7 +64,7 @@ pub async fn only_what_was_surely_not_done_is_amended(f: &dyn Fixture) {
 
 pub async fn an_amended_item_is_lost_to_the_run_that_was_about_to_send_it(f: &dyn Fixture) {
     let item = bring(f, S::Dispatched, "p").await;
-    assert_eq!(correct(f, &item, 7).await, Intervened::Yes);
+    assert_eq!(correct(f, &item, 7).await, ActionResult::Yes);
     let wanted = TurnsWanted {
         lane: LaneName::new("p"),
         ..wanted(vec![send(&item)])
@@ -91,14 +91,14 @@ pub async fn an_item_that_is_settled_has_ended_and_gives_its_room_back(f: &dyn F
         .amend(&item, settled.clone(), ops())
         .await
         .unwrap();
-    assert_eq!(said, Intervened::Yes);
+    assert_eq!(said, ActionResult::Yes);
     let view = f.view(&item).await;
     assert_eq!((view.status.as_str(), view.money), ("PAID", usd(100)));
     assert_eq!(view.queue_status, QueueStatus::Cancelled);
     assert!(view.finished_at.is_some());
     assert_eq!(f.windows().await[0].used, 2);
     let again = f.store().amend(&item, settled, ops()).await.unwrap();
-    assert!(matches!(again, Intervened::Refused(_)), "{again:?}");
+    assert!(matches!(again, ActionResult::Refused(_)), "{again:?}");
 }
 
 pub async fn of_two_amendments_of_one_document_the_second_is_refused(f: &dyn Fixture) {
@@ -108,8 +108,8 @@ pub async fn of_two_amendments_of_one_document_the_second_is_refused(f: &dyn Fix
         let amended = f.store().amend(&item, correction(&was, minor), ops()).await;
         amended.unwrap()
     };
-    assert_eq!(amend(7).await, Intervened::Yes);
+    assert_eq!(amend(7).await, ActionResult::Yes);
     let second = amend(8).await;
-    assert!(matches!(&second, Intervened::Refused(why) if why.contains("in the meantime")));
+    assert!(matches!(&second, ActionResult::Refused(why) if why.contains("in the meantime")));
     assert_eq!(f.view(&item).await.money, usd(7));
 }

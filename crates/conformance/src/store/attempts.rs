@@ -6,8 +6,8 @@ use tollgate_core::id::{AttemptId, Item};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
 use tollgate_core::ports::{
-    IN_DOUBT, Intervened, NewTurn, Resolution, Resolved, Settlement, StatusMove, StoreError, Then,
-    Turn,
+    ActionResult, IN_DOUBT, NewTurn, Resolution, Resolved, Settlement, StatusMove, StoreError,
+    Then, Turn,
 };
 
 use super::fixture::{
@@ -257,7 +257,7 @@ pub async fn that_it_was_done_is_written_even_when_it_was_disproved(f: &dyn Fixt
         record: StatusMove::new(&[IN_DOUBT], "SCHEDULED"),
     };
     let word = store.resolve(&item, not_done, ops()).await.unwrap();
-    assert_eq!(word, Intervened::Yes);
+    assert_eq!(word, ActionResult::Yes);
     let late = settlement(&item, attempt, Outcome::Done("ok".into()));
     assert!(!f.settle(late).await, "not its run's any more");
     let view = f.view(&item).await;
@@ -339,7 +339,7 @@ pub async fn evidence_is_written_even_when_the_run_no_longer_owns_the_item(f: &d
     for (n, then) in thens.into_iter().enumerate() {
         let item = f.dispatched(&[&format!("p{n}")]).await.remove(0);
         let (attempt, _) = f.sent(&item).await;
-        let gone = f.store().restart_adrift(&item, 1, "lost", HOUR, 9).await;
+        let gone = f.store().restart_orphaned(&item, 1, "lost", HOUR, 9).await;
         assert!(gone.unwrap());
         let late = Settlement {
             record: Some(to("ACCEPTED")),

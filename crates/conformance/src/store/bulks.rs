@@ -7,8 +7,8 @@ use futures::future::join_all;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{BulkId, ItemType, LaneName};
 use tollgate_core::ports::{
-    Bookmark, BulkOrigin, BulkState, BulkSum, BulkView, ChunkEnd, ChunkId, ChunkTurn, Closed,
-    Counted, HELD_BACK, KnownBulk, LineError, NewChunk, PageFrom, RETRIES,
+    BulkOrigin, BulkState, BulkSum, BulkView, ChunkEnd, ChunkId, ChunkTurn, Closed, Counted,
+    HELD_BACK, KnownBulk, LineError, NewChunk, PageFrom, PageToken, RETRIES,
 };
 
 use super::fixture::{Fixture, HOUR, MINUTE, SECOND, payments, there_and_back};
@@ -380,7 +380,7 @@ pub async fn bulks_are_told_page_by_page_the_newest_first(f: &dyn Fixture) {
     assert!(ended.unwrap());
 
     for limit in [1, 2, 3] {
-        let page = async |from: PageFrom<Bookmark>| {
+        let page = async |from: PageFrom<PageToken>| {
             let page = f.store().bulks(&kind, from, limit).await.unwrap();
             page.map(|line| line.bulk.to_string())
         };

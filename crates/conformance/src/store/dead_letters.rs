@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use tollgate_core::id::{Item, ItemType};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{Bookmark, Counted, Intervened, PageFrom, START_PAUSES, Started};
+use tollgate_core::ports::{ActionResult, Counted, PageFrom, PageToken, START_PAUSES, Started};
 
 use super::fixture::{
     Fixture, HOUR, MAX_RETRIES, TOLERANCE, claim_all, lost, new_item, ops, payment, payments, plan,
@@ -22,7 +22,7 @@ async fn dead(f: &dyn Fixture, ids: &[&str]) -> Vec<Item> {
     ids.iter().map(|id| payment(id)).collect()
 }
 
-async fn replay(f: &dyn Fixture, item: &Item) -> Intervened {
+async fn replay(f: &dyn Fixture, item: &Item) -> ActionResult {
     f.store().replay(item, ops()).await.unwrap()
 }
 
@@ -39,7 +39,7 @@ pub async fn what_is_dead_is_told_page_by_page_what_was_due_last_first(f: &dyn F
         .await;
     }
     for limit in [1, 2, 9] {
-        let page = async |from: PageFrom<Bookmark>| {
+        let page = async |from: PageFrom<PageToken>| {
             let page = f.store().dead_letters(&payments(), from, limit).await;
             page.unwrap().map(|letter| letter.id.to_string())
         };
@@ -77,7 +77,7 @@ pub async fn a_replayed_item_is_ready_at_once_as_its_next_run_with_all_its_retri
     f.damage("UPDATE item_queue SET failures = 9").await;
     f.advance(HOUR).await;
     let before = f.now().await;
-    assert_eq!(replay(f, &item).await, Intervened::Yes);
+    assert_eq!(replay(f, &item).await, ActionResult::Yes);
     let view = f.view(&item).await;
     assert_eq!((view.queue_status, view.run), (QueueStatus::Ready, 2));
     assert_eq!((view.retry_count, view.last_error), (0, None));
@@ -102,9 +102,12 @@ pub async fn a_replayed_item_is_ready_at_once_as_its_next_run_with_all_its_retri
 
 pub async fn only_what_is_dead_is_replayed(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
-    assert_eq!(replay(f, &payment("nobody")).await, Intervened::NoSuchItem);
+    assert_eq!(
+        replay(f, &payment("nobody")).await,
+        ActionResult::NoSuchItem
+    );
     f.place(vec![new_item("p")]).await;
-    let refused = |status: &str| Intervened::Refused(format!("it is {status}, not DEAD"));
+    let refused = |status: &str| ActionResult::Refused(format!("it is {status}, not DEAD"));
     assert_eq!(replay(f, &payment("p")).await, refused("READY"));
     f.dispatch_all().await;
     assert_eq!(replay(f, &payment("p")).await, refused("DISPATCHED"));
@@ -115,6 +118,6 @@ pub async fn an_item_replayed_by_many_at_once_is_replayed_once(f: &dyn Fixture) 
     f.lane(plan(100, 4)).await;
     let item = dead(f, &["p"]).await.remove(0);
     let answers = join_all((0..20).map(|_| replay(f, &item))).await;
-    let yes = answers.iter().filter(|a| **a == Intervened::Yes).count();
+    let yes = answers.iter().filter(|a| **a == ActionResult::Yes).count();
     assert_eq!((yes, f.view(&item).await.run), (1, 2));
 }

@@ -4,7 +4,7 @@ use tollgate_core::gate::HORIZON;
 use tollgate_core::id::{Item, ItemType};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::Outcome;
-use tollgate_core::ports::{Intervened, NewItem, NewTurn, Settlement, StatusMove, Then, Turn};
+use tollgate_core::ports::{ActionResult, NewItem, NewTurn, Settlement, StatusMove, Then, Turn};
 
 use super::fixture::{
     Fixture, HOUR, SECOND, claim_all, given, new_item, ops, payment, payments, plan, send,
@@ -166,7 +166,7 @@ pub async fn a_released_item_runs_late_now_and_is_not_held_again(f: &dyn Fixture
     assert_eq!(hold_late(f, 100).await, 1);
     f.advance(HOUR).await;
     let released = f.store().release_held(&item, ops()).await.unwrap();
-    assert_eq!(released, Intervened::Yes);
+    assert_eq!(released, ActionResult::Yes);
     let view = f.view(&item).await;
     assert_eq!(view.queue_status, QueueStatus::Ready);
     assert!(view.due <= f.now().await && view.last_error.is_none());

@@ -8,7 +8,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{AttemptId, Item};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
-use tollgate_core::ports::{Intervened, NewTurn, Settlement, StatusMove, Then, Turn};
+use tollgate_core::ports::{ActionResult, NewTurn, Settlement, StatusMove, Then, Turn};
 
 use super::fixture::{Fixture, HOUR, SECOND, lost, ops, payment, plan, send, settlement};
 use super::planning::secs;
@@ -82,7 +82,7 @@ pub async fn what_was_declined_may_be_given_another_time_although_it_was_in_doub
     let lost = Outcome::Unknown("lost".into());
     exchange(f, &item, 1, lost.clone(), after(SECOND)).await;
     let soon = f.now().await + secs(7200);
-    let Intervened::Refused(why) = f.reschedule("p", soon).await else {
+    let ActionResult::Refused(why) = f.reschedule("p", soon).await else {
         panic!("it may have been done")
     };
     assert!(why.contains("may have been executed"), "{why}");
@@ -90,7 +90,7 @@ pub async fn what_was_declined_may_be_given_another_time_although_it_was_in_doub
     f.advance(2 * SECOND).await;
     f.dispatch_all().await;
     exchange(f, &item, 2, declined(), after(DAY)).await;
-    assert_eq!(f.reschedule("p", soon).await, Intervened::Yes);
+    assert_eq!(f.reschedule("p", soon).await, ActionResult::Yes);
     let view = f.view(&item).await;
     assert_eq!(
         (view.queue_status, view.run, view.due),
@@ -104,7 +104,7 @@ pub async fn what_was_declined_may_be_given_another_time_although_it_was_in_doub
     exchange(f, &item, 4, lost, after(SECOND)).await;
     assert!(matches!(
         f.reschedule("p", soon).await,
-        Intervened::Refused(_)
+        ActionResult::Refused(_)
     ));
 }
 
@@ -118,15 +118,15 @@ pub async fn what_has_ended_and_was_declined_is_tried_again_as_its_next_run(f: &
         reopened.unwrap()
     };
     let now = f.now().await;
-    let refused = |answer: Intervened, what: &str| match answer {
-        Intervened::Refused(why) => assert!(why.contains(what), "{why}"),
+    let refused = |answer: ActionResult, what: &str| match answer {
+        ActionResult::Refused(why) => assert!(why.contains(what), "{why}"),
         other => panic!("{other:?} instead of {what}"),
     };
     refused(reopen(now).await, "it is SCHEDULED, not FAILED");
     assert!(f.store().finish(&item, 1, failed).await.unwrap());
 
     let later = now + secs(3600);
-    assert_eq!(reopen(later).await, Intervened::Yes);
+    assert_eq!(reopen(later).await, ActionResult::Yes);
     let view = f.view(&item).await;
     let seen = (view.queue_status, view.run, view.status.as_str());
     assert_eq!(seen, (QueueStatus::Ready, 2, "SCHEDULED"));
@@ -155,7 +155,7 @@ pub async fn what_may_have_been_done_is_never_tried_again_by_a_person(f: &dyn Fi
         assert!(f.store().finish(&item, 1, failed).await.unwrap());
         let now = f.now().await;
         let answer = f.store().reopen(&item, again(), now, ops()).await.unwrap();
-        assert_eq!(answer == Intervened::Yes, was_refused, "{answer:?}");
+        assert_eq!(answer == ActionResult::Yes, was_refused, "{answer:?}");
         let attempt = f.view(&item).await.attempts.remove(0);
         assert_eq!(attempt.makes_way(), was_refused, "{attempt:?}");
         let is_refused = attempt.state == AttemptState::Refused;
@@ -167,7 +167,7 @@ pub async fn what_may_have_been_done_is_never_tried_again_by_a_person(f: &dyn Fi
     let nobody = payment("nobody");
     let now = f.now().await;
     let answer = f.store().reopen(&nobody, again(), now, ops()).await;
-    assert_eq!(answer.unwrap(), Intervened::NoSuchItem);
+    assert_eq!(answer.unwrap(), ActionResult::NoSuchItem);
 }
 
 pub async fn what_was_disproved_and_then_refused_is_tried_again(f: &dyn Fixture) {
@@ -185,7 +185,7 @@ pub async fn what_was_disproved_and_then_refused_is_tried_again(f: &dyn Fixture)
     assert!(f.store().finish(&item, 3, failed).await.unwrap());
     let now = f.now().await;
     let answer = f.store().reopen(&item, again(), now, ops()).await;
-    assert_eq!(answer.unwrap(), Intervened::Yes);
+    assert_eq!(answer.unwrap(), ActionResult::Yes);
 }
 
 pub async fn a_proof_of_a_run_that_lost_the_item_is_written_and_proves_nothing_yet(

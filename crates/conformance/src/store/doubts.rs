@@ -7,8 +7,8 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
 use tollgate_core::ports::{
-    Author, Bookmark, ByTime, DoubtOrder, IN_DOUBT, Intervened, ItemView, LONGEST_SEND, NewItem,
-    NewTurn, PageFrom, Resolution, Resolved, Settlement, StatusMove, Then, Turn,
+    ActionResult, Author, ByTime, DoubtOrder, IN_DOUBT, ItemView, LONGEST_SEND, NewItem, NewTurn,
+    PageFrom, PageToken, Resolution, Resolved, Settlement, StatusMove, Then, Turn,
 };
 
 use super::fixture::{
@@ -38,7 +38,7 @@ pub(super) fn decision(resolved: Resolved) -> Resolution {
     }
 }
 
-async fn resolve(f: &dyn Fixture, item: &Item, resolved: Resolved) -> Intervened {
+async fn resolve(f: &dyn Fixture, item: &Item, resolved: Resolved) -> ActionResult {
     let answer = f.store().resolve(item, decision(resolved), auditor()).await;
     answer.unwrap()
 }
@@ -104,7 +104,7 @@ pub async fn what_is_in_doubt_is_told_page_by_page_in_the_order_of_its_ids(f: &d
 
 /// All ids in an order, some at a time.
 async fn in_order(f: &dyn Fixture, order: &DoubtOrder, at_once: u32) -> Vec<String> {
-    let (mut ids, mut after) = (vec![], None::<Bookmark>);
+    let (mut ids, mut after) = (vec![], None::<PageToken>);
     loop {
         let (store, kind) = (f.store(), payments());
         let page = store.in_doubt_by(&kind, order.clone(), after.into(), at_once);
@@ -154,7 +154,7 @@ pub async fn what_is_in_doubt_is_told_the_oldest_or_the_largest_first(f: &dyn Fi
             (&newest, &["c", "e", "a", "b", "d"]),
             (&largest("USD"), &["d", "c", "a", "e"]),
         ] {
-            let page = async |from: PageFrom<Bookmark>| {
+            let page = async |from: PageFrom<PageToken>| {
                 let (kind, order) = (payments(), order.clone());
                 let page = f.store().in_doubt_by(&kind, order, from, at_once).await;
                 page.unwrap().map(|id| id.to_string())
@@ -217,9 +217,12 @@ pub async fn only_what_is_in_doubt_is_resolved(f: &dyn Fixture) {
     let every = [Resolved::Done, Resolved::NotDone, Resolved::Failed];
     let item = f.dispatched_one().await;
     for resolved in every {
-        assert_eq!(resolve(f, &nobody, resolved).await, Intervened::NoSuchItem);
+        assert_eq!(
+            resolve(f, &nobody, resolved).await,
+            ActionResult::NoSuchItem
+        );
         let before = (seen(&f.view(&item).await), f.trail(&item).await);
-        let Intervened::Refused(why) = resolve(f, &item, resolved).await else {
+        let ActionResult::Refused(why) = resolve(f, &item, resolved).await else {
             panic!("{resolved:?} of what is not in doubt")
         };
         assert!(why.contains("SCHEDULED") && why.contains(IN_DOUBT), "{why}");
@@ -239,7 +242,7 @@ pub async fn nothing_is_resolved_while_an_answer_is_awaited(f: &dyn Fixture) {
     for resolved in [Resolved::Done, Resolved::NotDone, Resolved::Failed] {
         let answer = resolve(f, &item, resolved).await;
         assert!(
-            matches!(&answer, Intervened::Refused(why) if why.contains("awaited")),
+            matches!(&answer, ActionResult::Refused(why) if why.contains("awaited")),
             "{answer:?}"
         );
     }
@@ -250,7 +253,7 @@ pub async fn nothing_is_resolved_while_an_answer_is_awaited(f: &dyn Fixture) {
         ..settlement(&item, attempt, Outcome::Unknown("reset".into()))
     };
     assert!(f.settle(unknown).await);
-    assert_eq!(resolve(f, &item, Resolved::Done).await, Intervened::Yes);
+    assert_eq!(resolve(f, &item, Resolved::Done).await, ActionResult::Yes);
 }
 
 /// One sender was killed while it asked, and its lane stays closed: nobody else takes it over.
@@ -269,11 +272,14 @@ pub async fn what_a_dead_sender_left_open_keeps_people_waiting_no_longer_than_an
         f.advance(LONGEST_SEND).await;
         let early = resolve(f, &item, Resolved::NotDone).await;
         assert!(
-            matches!(&early, Intervened::Refused(why) if why.contains("awaited")),
+            matches!(&early, ActionResult::Refused(why) if why.contains("awaited")),
             "{early:?}"
         );
         f.advance(SECOND * 2).await;
-        assert_eq!(resolve(f, &item, Resolved::NotDone).await, Intervened::Yes);
+        assert_eq!(
+            resolve(f, &item, Resolved::NotDone).await,
+            ActionResult::Yes
+        );
         let view = f.view(&item).await;
         let states: Vec<_> = view.attempts.iter().map(|it| it.state).collect();
         assert_eq!(states, [AttemptState::Retry; 2], "none is open");
@@ -300,7 +306,7 @@ pub async fn a_persons_word_is_about_the_sends_they_looked_at(f: &dyn Fixture) {
     for resolved in Resolved::ALL {
         let answer = resolve(f, &item, resolved).await;
         assert!(
-            matches!(&answer, Intervened::Refused(why) if why.contains("check again")),
+            matches!(&answer, ActionResult::Refused(why) if why.contains("check again")),
             "{answer:?}"
         );
     }
@@ -311,7 +317,7 @@ pub async fn a_persons_word_is_about_the_sends_they_looked_at(f: &dyn Fixture) {
         ..decision(Resolved::NotDone)
     };
     let answer = f.store().resolve(&item, both, auditor()).await;
-    assert_eq!(answer.unwrap(), Intervened::Yes, "a question is no send");
+    assert_eq!(answer.unwrap(), ActionResult::Yes, "a question is no send");
 }
 
 /// Whether it waits or a flow is at work on it.
@@ -325,7 +331,7 @@ pub async fn what_a_person_has_ended_can_be_paid_by_nobody_any_more(f: &dyn Fixt
             if at_work {
                 f.dispatch_all().await;
             }
-            assert_eq!(resolve(f, &item, resolved).await, Intervened::Yes);
+            assert_eq!(resolve(f, &item, resolved).await, ActionResult::Yes);
             let view = f.view(&item).await;
             assert_eq!(view.status, status);
             assert!(view.finished_at.is_some(), "its life has ended");
@@ -337,14 +343,14 @@ pub async fn what_a_person_has_ended_can_be_paid_by_nobody_any_more(f: &dyn Fixt
                 }
                 let back = f.store().put_back(&item, run, SECOND, "zombie").await;
                 assert!(!back.unwrap(), "run {run} put it back");
-                let adrift = f.store().restart_adrift(&item, run, "?", SECOND, 9).await;
-                assert!(!adrift.unwrap(), "run {run} restarted it");
+                let orphaned = f.store().restart_orphaned(&item, run, "?", SECOND, 9).await;
+                assert!(!orphaned.unwrap(), "run {run} restarted it");
             }
             f.advance(SECOND * 300).await;
             assert_eq!(f.claim(claim_all()).await, []);
             assert_eq!(seen(&f.view(&item).await), seen(&view));
             let again = resolve(f, &item, Resolved::NotDone).await;
-            assert!(matches!(again, Intervened::Refused(_)), "decided already");
+            assert!(matches!(again, ActionResult::Refused(_)), "decided already");
         }
     }
 }
@@ -368,7 +374,7 @@ pub async fn what_the_downstream_has_said_is_done_is_nobodys_to_deny(f: &dyn Fix
     for resolved in [Resolved::NotDone, Resolved::Failed] {
         let answer = resolve(f, &item, resolved).await;
         assert!(
-            matches!(&answer, Intervened::Refused(why) if why.contains("confirmed it")),
+            matches!(&answer, ActionResult::Refused(why) if why.contains("confirmed it")),
             "{answer:?}"
         );
     }
@@ -386,7 +392,10 @@ pub async fn what_a_person_says_was_not_done_is_sent_again_at_once(f: &dyn Fixtu
         }
         f.advance(SECOND).await;
         let said = f.now().await;
-        assert_eq!(resolve(f, &item, Resolved::NotDone).await, Intervened::Yes);
+        assert_eq!(
+            resolve(f, &item, Resolved::NotDone).await,
+            ActionResult::Yes
+        );
         let view = f.view(&item).await;
         assert_eq!((view.status.as_str(), view.run), ("SCHEDULED", RUN + 1));
         assert_eq!(
@@ -410,7 +419,7 @@ pub async fn a_decision_is_on_record_with_who_and_why(f: &dyn Fixture) {
     let every = [Resolved::Done, Resolved::NotDone, Resolved::Failed];
     let items = in_doubt(f, &["a", "b", "c"]).await;
     for (item, resolved) in items.iter().zip(every) {
-        assert_eq!(resolve(f, item, resolved).await, Intervened::Yes);
+        assert_eq!(resolve(f, item, resolved).await, ActionResult::Yes);
         let entry = f.store().audit(Some(item), 1).await.unwrap().remove(0);
         let (action, actor) = (entry.action.as_str(), entry.actor.as_str());
         assert_eq!((action, actor), ("RESOLVED", "auditor"));
@@ -440,10 +449,10 @@ pub async fn an_item_is_decided_or_given_its_turn_and_never_both(f: &dyn Fixture
         let view = f.view(&item).await;
         let has_open = view.attempts.iter().any(|a| a.state == AttemptState::Open);
         match (&turn, &word) {
-            (Turn::At { .. }, Intervened::Refused(_)) => {
+            (Turn::At { .. }, ActionResult::Refused(_)) => {
                 assert_eq!((view.status.as_str(), has_open), (IN_DOUBT, true));
             }
-            (Turn::NotYours(_), Intervened::Yes) => {
+            (Turn::NotYours(_), ActionResult::Yes) => {
                 assert_eq!((view.status.as_str(), has_open), ("FAILED", false));
             }
             both => panic!("{both:?}"),
@@ -458,7 +467,7 @@ pub async fn one_decision_counts_whoever_decides_at_once(f: &dyn Fixture) {
     let every = [Resolved::Done, Resolved::NotDone, Resolved::Failed];
     let all = every.into_iter().cycle().take(12);
     let answers = join_all(all.map(|resolved| resolve(f, &item, resolved))).await;
-    let yes = answers.iter().filter(|a| **a == Intervened::Yes).count();
+    let yes = answers.iter().filter(|a| **a == ActionResult::Yes).count();
     assert_eq!(yes, 1, "{answers:?}");
     let trail = f.trail(&item).await;
     let told = trail.iter().filter(|action| *action == "RESOLVED").count();

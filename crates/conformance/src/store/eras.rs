@@ -5,10 +5,10 @@ use std::time::Duration;
 use tollgate_core::gate::LATEST_USE;
 use tollgate_core::id::FlowId;
 use tollgate_core::item::QueueStatus;
-use tollgate_core::lane_in_force::Standing;
+use tollgate_core::lane_in_force::LaneState;
 use tollgate_core::outcome::AttemptState;
 use tollgate_core::ports::{
-    Boot, Claim, Era, Intervened, ItemView, NewFlow, NewTurn, StatusMove, Turn, WAS_SET_BACK,
+    ActionResult, Boot, Claim, Era, ItemView, NewFlow, NewTurn, StatusMove, Turn, WAS_SET_BACK,
 };
 use tollgate_core::{SignedDuration, Timestamp};
 
@@ -76,7 +76,7 @@ pub async fn a_lane_that_was_closed_by_another_eras_clock_is_open(f: &dyn Fixtur
     f.lane(plan(100, 4)).await;
     let closed = async || {
         let lane = f.store().lane(&bank()).await.unwrap().unwrap();
-        matches!(lane.standing(f.now().await), Standing::Closed { .. })
+        matches!(lane.state(f.now().await), LaneState::Closed { .. })
     };
     f.store().close_lane(&bank(), HOUR, ops()).await.unwrap();
     assert!(closed().await);
@@ -166,7 +166,7 @@ pub async fn what_a_clock_that_was_ahead_has_dispatched_is_due_when_it_is_set_ba
     );
     let cancelled = StatusMove::new(&["SCHEDULED"], "CANCELLED");
     let done = f.store().cancel(&items[0], cancelled, ops()).await.unwrap();
-    assert_eq!(done, Intervened::Yes, "people may act");
+    assert_eq!(done, ActionResult::Yes, "people may act");
     assert_eq!(f.claim_ids(claim_all()).await, ["q"]);
     // Whoever still runs for the first time has lost it.
     let told = f.turn(send(&items[1])).await;
@@ -219,8 +219,8 @@ pub async fn what_has_had_its_turn_or_was_dispatched_by_this_clock_stays(f: &dyn
     }
     // Its flow may be lost as any other's.
     f.advance(2 * STALE).await;
-    let adrift = f.store().adrift(&payments(), STALE, 10).await.unwrap();
-    assert_eq!(adrift.len(), 2, "{adrift:?}");
+    let orphaned = f.store().orphaned(&payments(), STALE, 10).await.unwrap();
+    assert_eq!(orphaned.len(), 2, "{orphaned:?}");
 }
 
 pub async fn flows_that_a_clock_ahead_has_started_keep_their_delay_when_it_is_set_back(

@@ -2,7 +2,9 @@
 
 use tollgate_core::item::QueueStatus;
 use tollgate_core::outcome::{AttemptKind, AttemptState, Outcome};
-use tollgate_core::ports::{Author, IN_DOUBT, Intervened, Resolved, Settlement, StatusMove, Then};
+use tollgate_core::ports::{
+    ActionResult, Author, IN_DOUBT, Resolved, Settlement, StatusMove, Then,
+};
 
 use super::doubts::decision;
 use super::fixture::{Fixture, HOUR, TOLERANCE, claim_all, lost, payment, plan, settlement};
@@ -32,7 +34,7 @@ pub async fn evidence_is_an_answered_question_and_makes_the_item_due(f: &dyn Fix
     let item = lose_answer(f).await;
     let (sends, before) = (f.logged().await, f.view(&item).await);
     let noted = f.store().note_done(&item, evidence()).await.unwrap();
-    assert_eq!(noted, Intervened::Yes);
+    assert_eq!(noted, ActionResult::Yes);
     let view = f.view(&item).await;
     assert_eq!((view.status.as_str(), view.run), (IN_DOUBT, before.run));
     assert_eq!(view.queue_status, QueueStatus::Ready);
@@ -60,34 +62,34 @@ pub async fn evidence_is_an_answered_question_and_makes_the_item_due(f: &dyn Fix
     let done = |state| state == AttemptState::Done;
     assert!(history.unwrap().past.iter().any(|past| done(past.state)));
     let again = f.store().note_done(&item, evidence()).await.unwrap();
-    assert!(matches!(again, Intervened::Refused(_)), "once is enough");
+    assert!(matches!(again, ActionResult::Refused(_)), "once is enough");
 }
 
 pub async fn a_person_may_agree_with_evidence_and_not_decide_against_it(f: &dyn Fixture) {
     let (item, store) = (lose_answer(f).await, f.store());
     let noted = store.note_done(&item, evidence()).await.unwrap();
-    assert_eq!(noted, Intervened::Yes);
+    assert_eq!(noted, ActionResult::Yes);
     let person = || Author::new("operator", "the lane is paused");
     for resolved in [Resolved::NotDone, Resolved::Failed] {
         let against = store.resolve(&item, decision(resolved), person());
         let against = against.await.unwrap();
-        assert!(matches!(against, Intervened::Refused(_)), "{against:?}");
+        assert!(matches!(against, ActionResult::Refused(_)), "{against:?}");
     }
     let agreed = store.resolve(&item, decision(Resolved::Done), person());
-    assert_eq!(agreed.await.unwrap(), Intervened::Yes);
+    assert_eq!(agreed.await.unwrap(), ActionResult::Yes);
     assert!(f.view(&item).await.finished_at.is_some());
     assert_eq!(f.claim(claim_all()).await.len(), 0, "nobody pays it again");
 }
 
 pub async fn evidence_is_refused_for_what_is_not_in_doubt_or_being_asked_about(f: &dyn Fixture) {
     let noted = f.store().note_done(&payment("none"), evidence()).await;
-    assert_eq!(noted.unwrap(), Intervened::NoSuchItem);
+    assert_eq!(noted.unwrap(), ActionResult::NoSuchItem);
     f.lane(plan(100, 4)).await;
     let item = f.dispatched_one().await;
     let noted = f.store().note_done(&item, evidence()).await.unwrap();
-    assert!(matches!(noted, Intervened::Refused(_)), "{noted:?}");
+    assert!(matches!(noted, ActionResult::Refused(_)), "{noted:?}");
     f.sent(&item).await;
     let noted = f.store().note_done(&item, evidence()).await.unwrap();
-    assert!(matches!(noted, Intervened::Refused(_)), "{noted:?}");
+    assert!(matches!(noted, ActionResult::Refused(_)), "{noted:?}");
     assert_eq!(f.view(&item).await.attempts.len(), 1);
 }

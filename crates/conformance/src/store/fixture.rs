@@ -12,8 +12,8 @@ use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
-    Admission, Author, Bookmark, Claim, Claimed, IN_DOUBT, ItemView, NewItem, NewRecord, NewTurn,
-    Page, PageFrom, Placed, Settlement, StartRecord, Started, StatusMove, Store, Then, Turn,
+    Admission, Author, Claim, Claimed, IN_DOUBT, ItemView, NewItem, NewRecord, NewTurn, Page,
+    PageFrom, PageToken, Placed, Settlement, StartRecord, Started, StatusMove, Store, Then, Turn,
     TurnBlock, TurnsWanted, WindowUse,
 };
 use tollgate_core::{SignedDuration, Timestamp};
@@ -377,7 +377,7 @@ pub(super) fn wanted(attempts: Vec<NewTurn>) -> TurnsWanted {
 
 /// Goes through a list page by page to its end and back to its start: all of it in its order, both ways.
 pub(super) async fn there_and_back(
-    page: impl AsyncFn(PageFrom<Bookmark>) -> Page<String, Bookmark>,
+    page: impl AsyncFn(PageFrom<PageToken>) -> Page<String, PageToken>,
     expected: &[&str],
 ) {
     let (mut seen, mut from) = (vec![], PageFrom::Start);

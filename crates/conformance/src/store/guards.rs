@@ -4,7 +4,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::guard::{Guard, Limit};
 use tollgate_core::id::LaneName;
 use tollgate_core::money::{Currency, Money};
-use tollgate_core::ports::{Admission, Intervened, NewItem};
+use tollgate_core::ports::{ActionResult, Admission, NewItem};
 
 use super::fixture::{Fixture, HOUR, is_new, new_item, new_item_at, ops, payment, payments, plan};
 use super::planning::secs;
@@ -30,10 +30,10 @@ fn daily(id: &str, owner: &str, dollars: i64) -> NewItem {
     item
 }
 
-fn no_twin(id: &str, key: &str, within_secs: u32) -> NewItem {
+fn no_duplicate(id: &str, key: &str, within_secs: u32) -> NewItem {
     let key = key.into();
     NewItem {
-        guards: vec![guard("twin", Limit::NoTwin { key, within_secs })],
+        guards: vec![guard("twin", Limit::NoDuplicate { key, within_secs })],
         ..new_item(id)
     }
 }
@@ -143,36 +143,36 @@ pub async fn a_new_day_has_a_new_total(f: &dyn Fixture) {
 
 pub async fn what_was_withdrawn_does_not_count(f: &dyn Fixture) {
     open(f).await;
-    f.place(vec![daily("a", "ann", 1), no_twin("t", "key", 3600)])
+    f.place(vec![daily("a", "ann", 1), no_duplicate("t", "key", 3600)])
         .await;
     for id in ["a", "t"] {
-        assert_eq!(f.cancel(id).await, Intervened::Yes);
+        assert_eq!(f.cancel(id).await, ActionResult::Yes);
     }
     assert!(is_new(&f.admit_one(daily("b", "ann", 1)).await));
-    assert!(is_new(&f.admit_one(no_twin("u", "key", 3600)).await));
+    assert!(is_new(&f.admit_one(no_duplicate("u", "key", 3600)).await));
 }
 
-pub async fn a_twin_is_refused_within_its_time_and_taken_after_it(f: &dyn Fixture) {
+pub async fn a_duplicate_is_refused_within_its_time_and_taken_after_it(f: &dyn Fixture) {
     open(f).await;
     let batch = vec![
-        no_twin("a", "key", 3600),
-        no_twin("b", "key", 3600),
-        no_twin("c", "other key", 3600),
+        no_duplicate("a", "key", 3600),
+        no_duplicate("b", "key", 3600),
+        no_duplicate("c", "other key", 3600),
     ];
     assert_eq!(verdicts(&f.admit(batch).await), [None, Some("twin"), None]);
     f.advance(HOUR / 2).await;
-    let within = f.admit_one(no_twin("b", "key", 3600)).await;
+    let within = f.admit_one(no_duplicate("b", "key", 3600)).await;
     assert_eq!(refused_by(&within), Some("twin"));
-    let short = f.admit_one(no_twin("b", "key", 60)).await;
+    let short = f.admit_one(no_duplicate("b", "key", 60)).await;
     assert!(is_new(&short), "a shorter time: {short:?}");
     f.advance(HOUR * 2).await;
-    assert!(is_new(&f.admit_one(no_twin("d", "key", 3600)).await));
+    assert!(is_new(&f.admit_one(no_duplicate("d", "key", 3600)).await));
 }
 
 pub async fn an_item_that_is_known_gets_its_answer_whatever_its_guards_say(f: &dyn Fixture) {
     open(f).await;
     let mut both = daily("a", "ann", 1);
-    both.guards.extend(no_twin("a", "key", 3600).guards);
+    both.guards.extend(no_duplicate("a", "key", 3600).guards);
     assert!(is_new(&f.admit_one(both.clone()).await));
     let again = f.admit_one(both.clone()).await;
     assert!(matches!(again, Admission::Repeat(_)), "{again:?}");
@@ -226,12 +226,12 @@ pub async fn callers_at_once_never_pass_a_daily_total_and_leave_nothing_of_it(f:
     assert_eq!(taken, [FIT, FIT], "60 of each wanted to");
 }
 
-pub async fn of_twins_at_once_one_is_taken_in(f: &dyn Fixture) {
+pub async fn of_duplicates_at_once_one_is_taken_in(f: &dyn Fixture) {
     let other = open(f).await;
     for round in 0..5 {
         let tasks = (0..12).map(|n| {
             let key = format!("key-{round}");
-            let mut item = no_twin(&format!("t{round}-{n}"), &key, 3600);
+            let mut item = no_duplicate(&format!("t{round}-{n}"), &key, 3600);
             if n % 2 == 1 {
                 item.lane = other.clone();
             }

@@ -3,7 +3,7 @@
 use tollgate_core::calendar::{Calendar, CalendarText};
 use tollgate_core::gate::HORIZON;
 use tollgate_core::lane::LaneChange;
-use tollgate_core::ports::{Admission, Intervened, NewItem, Turn};
+use tollgate_core::ports::{ActionResult, Admission, NewItem, Turn};
 use tollgate_core::{SignedDuration, Timestamp};
 
 use super::fixture::{
@@ -192,7 +192,7 @@ pub async fn nobody_is_rescheduled_to_where_the_lane_never_opens(f: &dyn Fixture
     lane_by(f, closed(&[(end - secs(60), Timestamp::MAX)])).await;
     f.place(many("p", 1, hour)).await;
     let before = (f.view(&payment("p00000")).await.slot, f.windows().await);
-    let Intervened::Refused(why) = f.reschedule("p00000", end).await else {
+    let ActionResult::Refused(why) = f.reschedule("p00000", end).await else {
         panic!("there is no such time")
     };
     assert!(why.contains("never opens"), "{why}");

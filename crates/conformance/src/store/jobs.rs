@@ -9,15 +9,15 @@ use tollgate_core::item::QueueStatus;
 use tollgate_core::job::{Candidate, JobAct, JobItem, JobMoves, JobPlace, JobState, JobSummary};
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{
-    Author, Bookmark, CandidatesBy, CandidatesWanted, Counted, ITEMS_PER_CHUNK, Intervened,
-    JobResult, JobView, NewJob, PageFrom, ResultsWanted, Settlement, StatusMove, Then, Worked,
+    ActionResult, Author, CandidatesBy, CandidatesWanted, Counted, ITEMS_PER_CHUNK, JobResult,
+    JobView, NewJob, PageFrom, PageToken, ResultsWanted, Settlement, StatusMove, Then, Worked,
 };
 
 use super::fixture::{
     Fixture, HOUR, MINUTE, SECOND, bank, many, ops, payment, payments, plan, settlement,
     there_and_back,
 };
-use super::interventions::{State, bring};
+use super::operator_actions::{State, bring};
 
 fn moves() -> JobMoves {
     JobMoves {
@@ -187,12 +187,12 @@ pub async fn items_that_moved_since_the_preview_are_left_out(f: &dyn Fixture) {
     let store = f.store();
     assert_eq!(
         store.release_held(&items[1], ops()).await.unwrap(),
-        Intervened::Yes
+        ActionResult::Yes
     );
     // Held again: it is where it was, but not the same any more.
     assert_eq!(
         store.release_held(&items[2], ops()).await.unwrap(),
-        Intervened::Yes
+        ActionResult::Yes
     );
     f.damage("UPDATE item_queue SET queue_status = 'HELD' WHERE item_id = 'p00002'")
         .await;
@@ -399,7 +399,7 @@ pub async fn jobs_are_listed_newest_first_and_done_oldest_first(f: &dyn Fixture)
         f.advance(SECOND).await;
     }
     preview(f, wish("job-4", JobAct::Cancel), &found).await;
-    let page = async |from: PageFrom<Bookmark>| {
+    let page = async |from: PageFrom<PageToken>| {
         let page = f.store().jobs(from, 2).await.unwrap();
         page.map(|job| job.id.to_string())
     };

@@ -51,7 +51,7 @@ pub async fn items_are_listed_by_when_they_were_accepted_to_and_fro(f: &dyn Fixt
     let within = store.items_beside(within).await.unwrap();
     assert!(ids(&within).contains(&"a") && !ids(&within).contains(&"d"));
     assert!(!ids(&within).contains(&"c"));
-    let key = ListKey::at_bookmark(&all[0].bookmark());
+    let key = ListKey::at_page_token(&all[0].page_token());
     assert_eq!(key.as_ref(), Some(&all[0]));
     let items: Vec<Item> = ["b", "nobody", "a"].map(payment).to_vec();
     let mut lines = store.record_lines(&items).await.unwrap();

@@ -7,6 +7,7 @@ pub mod accounts;
 pub mod admit;
 pub mod amendments;
 pub mod archive;
+pub mod archive_days;
 pub mod attempts;
 pub mod bulks;
 pub mod calendars;
@@ -19,6 +20,7 @@ pub mod deadlines;
 pub mod declines;
 pub mod doubts;
 pub mod eras;
+pub mod erasures;
 pub mod evidence;
 pub mod failures;
 pub mod feeds;
@@ -27,13 +29,13 @@ pub mod flows;
 pub mod guards;
 pub mod health;
 pub mod hours;
-pub mod interventions;
 pub mod job_asks;
 pub mod jobs;
 pub mod lanes;
 pub mod lists;
 pub mod moves;
 pub mod needs_you;
+pub mod operator_actions;
 pub mod outbox;
 pub mod pauses;
 mod planning;
@@ -94,6 +96,13 @@ macro_rules! store_cases {
             a_preview_is_nothing_until_it_is_confirmed_and_is_forgotten_when_it_is_old
             candidates_come_page_by_page_from_the_index_that_serves_them
         }
+        $crate::store_case_module! { $new, erasures,
+            what_has_ended_is_erased_and_the_rest_is_named
+            an_erased_id_is_taken_for_good_and_never_sent_again
+            what_counted_for_an_owner_counts_for_nobody
+            a_text_that_names_the_account_is_found_wherever_it_is
+            an_erasure_that_has_ended_does_not_know_its_account
+        }
         $crate::store_case_module! { $new, outbox,
             every_move_of_an_item_is_an_event_and_nothing_else_is
             settings_of_the_publisher_are_kept_and_a_difference_for_a_while
@@ -137,11 +146,11 @@ macro_rules! store_cases {
             what_a_guard_refuses_leaves_nothing_behind_and_its_id_is_free
             a_new_day_has_a_new_total
             what_was_withdrawn_does_not_count
-            a_twin_is_refused_within_its_time_and_taken_after_it
+            a_duplicate_is_refused_within_its_time_and_taken_after_it
             an_item_that_is_known_gets_its_answer_whatever_its_guards_say
             what_its_lane_never_takes_does_not_count
             callers_at_once_never_pass_a_daily_total_and_leave_nothing_of_it
-            of_twins_at_once_one_is_taken_in
+            of_duplicates_at_once_one_is_taken_in
         }
         $crate::store_case_module! { $new, claim,
             only_what_is_due_within_reach_is_claimed
@@ -179,10 +188,10 @@ macro_rules! store_cases {
             finishing_by_another_run_changes_nothing
             a_record_moves_only_from_where_it_may
             a_flow_may_act_before_its_start_was_recorded
-            what_was_dispatched_long_ago_without_an_end_is_adrift
-            an_item_adrift_is_told_even_if_its_body_is_lost
-            an_item_adrift_is_restarted_as_its_next_run_after_a_pause
-            an_item_adrift_too_often_is_dead
+            what_was_dispatched_long_ago_without_an_end_is_orphaned
+            an_orphaned_item_is_told_even_if_its_body_is_lost
+            an_orphaned_item_is_restarted_as_its_next_run_after_a_pause
+            an_orphaned_item_too_often_is_dead
             an_item_that_may_not_be_restarted_is_dead_at_once_with_the_reason
             what_has_ended_is_not_restarted
             an_item_shows_all_that_is_known_of_it
@@ -299,7 +308,7 @@ macro_rules! store_cases {
             a_run_that_would_be_late_is_held_by_its_owner_only
             a_released_item_runs_late_now_and_is_not_held_again
         }
-        $crate::store_case_module! { $new, interventions,
+        $crate::store_case_module! { $new, operator_actions,
             only_what_has_not_ended_and_was_surely_not_done_is_cancelled
             only_what_has_not_ended_and_was_surely_not_done_is_rescheduled
             whoever_was_about_to_send_what_a_person_moves_is_given_no_turn
@@ -590,11 +599,13 @@ macro_rules! store_cases {
             an_id_that_is_moved_while_it_is_admitted_again_is_new_for_nobody
             totals_and_certificates_of_any_day_are_unchanged_by_archiving
             turns_of_calls_stay_in_the_certificate_when_they_are_old
-            a_day_is_closed_exported_dropped_and_restored_line_by_line
-            a_restore_changes_nothing_that_is_there
             what_is_erased_from_the_archive_is_known_as_erased
             an_item_of_a_lane_in_a_storm_or_of_a_dropped_day_stays_hot
             nothing_moves_that_a_sender_of_an_older_claim_still_works_on
+        }
+        $crate::store_case_module! { $new, archive_days,
+            a_day_is_closed_exported_dropped_and_restored_line_by_line
+            a_restore_changes_nothing_that_is_there
             forty_days_leave_the_hot_tables_flat_and_no_id_is_paid_again
             what_grows_with_each_payment_is_what_the_handbook_says
         }

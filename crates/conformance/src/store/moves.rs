@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate_core::id::{BatchId, Fence, Item, LaneName};
 use tollgate_core::item::{Event, QueueStatus};
 use tollgate_core::ports::{
-    Claim, IN_DOUBT, Intervened, NewItem, NewRecord, Resolution, Resolved, StartRecord, Started,
+    ActionResult, Claim, IN_DOUBT, NewItem, NewRecord, Resolution, Resolved, StartRecord, Started,
     StatusMove,
 };
 
@@ -52,7 +52,7 @@ pub(super) async fn bring(f: &dyn Fixture, id: &str, state: QueueStatus, event: 
         QueueStatus::Ready | QueueStatus::Claimed => {}
         QueueStatus::Dispatched => start(f, &item, fence, Started::New).await,
         QueueStatus::Dead => start(f, &item, fence, Started::Failed("no".into())).await,
-        QueueStatus::Cancelled => assert_eq!(f.cancel(id).await, Intervened::Yes),
+        QueueStatus::Cancelled => assert_eq!(f.cancel(id).await, ActionResult::Yes),
         QueueStatus::Held => assert!(store.hold(&item, 1).await.unwrap()),
     }
     if (state, event) == (QueueStatus::Dispatched, Event::Reopen) {
@@ -90,7 +90,7 @@ pub(super) async fn cause(f: &dyn Fixture, item: &Item, fence: Fence, event: Eve
         Event::GiveUp => {
             f.lose_body(item).await;
             claim(f, id).await;
-            let lost = store.restart_adrift(item, run, "lost", SECOND, 1).await;
+            let lost = store.restart_orphaned(item, run, "lost", SECOND, 1).await;
             lost.unwrap();
         }
         Event::Hold => {

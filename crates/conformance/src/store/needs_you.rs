@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use tollgate_core::id::{Item, ItemType};
 use tollgate_core::ports::{
-    Bookmark, BulkSum, ByTime, ChunkEnd, ChunkId, LineError, Need, NewAudit, NewChunk, NewRequest,
-    NewSeen, PageFrom, Pile, Worklists, WorklistsAsked,
+    BulkSum, ByTime, ChunkEnd, ChunkId, LineError, Need, NewAudit, NewChunk, NewRequest, NewSeen,
+    PageFrom, PageToken, Pile, Worklists, WorklistsAsked,
 };
 
 use super::fixture::{
     Fixture, MINUTE, SECOND, new_item, ops, payment, payments, plan, there_and_back, usd,
 };
-use super::interventions::{State, bring};
+use super::operator_actions::{State, bring};
 
 fn notifications() -> ItemType {
     ItemType::new("NOTIFICATION")
@@ -88,7 +88,7 @@ pub async fn what_is_held_is_told_page_by_page_by_when_it_was_due(f: &dyn Fixtur
         (ByTime::Oldest, ["c", "a", "b"]),
         (ByTime::Newest, ["b", "a", "c"]),
     ] {
-        let page = async |from: PageFrom<Bookmark>| {
+        let page = async |from: PageFrom<PageToken>| {
             let page = f.store().held(&payments(), order, from, 2).await.unwrap();
             page.map(|it| it.id.to_string())
         };

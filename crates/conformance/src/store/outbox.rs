@@ -6,12 +6,12 @@ use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::item::{Event, QueueStatus};
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{
-    Intervened, NewRequest, OutboxEvent, RelayHold, Settlement, StatusMove, Then, Turn, TurnedOff,
+    ActionResult, NewRequest, OutboxEvent, RelayHold, Settlement, StatusMove, Then, Turn, TurnedOff,
 };
 
 use super::fixture::{Fixture, many, new_item, ops, payment, plan, send, settlement};
-use super::interventions::{self, STATES, State};
 use super::moves::{bring, cause};
+use super::operator_actions::{self, STATES, State};
 
 const LEASE: Duration = Duration::from_secs(10);
 const LONGER: Duration = Duration::from_secs(11);
@@ -78,7 +78,7 @@ pub async fn every_move_of_an_item_is_an_event_and_nothing_else_is(f: &dyn Fixtu
 pub async fn an_item_has_its_events_in_the_order_of_its_moves(f: &dyn Fixture) {
     f.events_on().await;
     for state in STATES {
-        let item = interventions::bring(f, state, &format!("{state:?}")).await;
+        let item = operator_actions::bring(f, state, &format!("{state:?}")).await;
         let expected: &[&str] = match state {
             State::Nobody => &[],
             // There the answers of attempts leave the record as it is.
@@ -155,7 +155,7 @@ pub async fn a_request_that_is_withdrawn_before_it_is_planned_is_an_event(f: &dy
     f.store().accept(request).await.unwrap();
     assert_eq!(f.moves_of(&payment("r")).await, [""; 0], "not planned yet");
     let withdrawn = f.store().withdraw(&payment("r"), ops()).await.unwrap();
-    assert_eq!(withdrawn, Intervened::Yes);
+    assert_eq!(withdrawn, ActionResult::Yes);
     assert_eq!(f.moves_of(&payment("r")).await, ["CANCELLED"]);
 }
 

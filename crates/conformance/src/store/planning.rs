@@ -9,7 +9,8 @@ use tollgate_core::id::CalendarName;
 use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::ports::{
-    CalendarInForce, Intervened, NewItem, Replanned, Spot, StatusMove, Waiting, WindowUse,
+    ActionResult, CalendarInForce, NewItem, QueuePosition, Replanned, StatusMove, Waiting,
+    WindowUse,
 };
 use tollgate_core::window::Windows;
 use tollgate_core::{SignedDuration, Timestamp};
@@ -146,7 +147,7 @@ impl dyn Fixture + '_ {
     pub(super) async fn replan_some(
         &self,
         generation: i64,
-        after: Option<Spot>,
+        after: Option<QueuePosition>,
         limit: u32,
     ) -> Vec<Replanned> {
         self.store()
@@ -176,14 +177,14 @@ impl dyn Fixture + '_ {
         self.finish_replan(generation).await
     }
 
-    pub(super) async fn cancel(&self, id: &str) -> Intervened {
+    pub(super) async fn cancel(&self, id: &str) -> ActionResult {
         let item = payment(id);
         self.store()
             .cancel(&item, withdrawn(), ops())
             .await
             .unwrap()
     }
-    pub(super) async fn reschedule(&self, id: &str, to: Timestamp) -> Intervened {
+    pub(super) async fn reschedule(&self, id: &str, to: Timestamp) -> ActionResult {
         let item = payment(id);
         self.store().reschedule(&item, to, ops()).await.unwrap()
     }

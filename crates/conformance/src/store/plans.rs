@@ -7,7 +7,7 @@ use tollgate_core::gate::DEFAULT_MARGIN;
 use tollgate_core::id::{ItemType, LaneName};
 use tollgate_core::lane::{LaneChange, Spread};
 use tollgate_core::outcome::Outcome;
-use tollgate_core::ports::{Claim, Intervened, NewItem, Replanned, Settlement, Then, Waiting};
+use tollgate_core::ports::{ActionResult, Claim, NewItem, Replanned, Settlement, Then, Waiting};
 
 use super::fixture::{
     Fixture, SECOND, bank, claim_all, many, new_item, new_item_at, payment, payments, plan,
@@ -82,7 +82,7 @@ pub async fn only_what_is_ready_and_was_never_attempted_waits(f: &dyn Fixture) {
     let now = f.now().await;
     f.place(vec![new_item("cancelled"), new_item("waits")])
         .await;
-    assert_eq!(f.cancel("cancelled").await, Intervened::Yes);
+    assert_eq!(f.cancel("cancelled").await, ActionResult::Yes);
     assert_eq!(ids(&f.waiting().await), ["waits"]);
     let invoices = ItemType::new("INVOICE");
     f.store()
@@ -197,7 +197,7 @@ pub async fn a_replan_after_a_lowered_limit_overfills_nothing(f: &dyn Fixture) {
 pub async fn a_replan_closes_the_gaps_that_cancelled_items_left(f: &dyn Fixture) {
     let hour = sixty(f).await;
     for n in (0..60).step_by(2) {
-        assert_eq!(f.cancel(&format!("p{n:05}")).await, Intervened::Yes);
+        assert_eq!(f.cancel(&format!("p{n:05}")).await, ActionResult::Yes);
     }
     let dues = replan_and_check(f).await;
     assert_eq!(dues.len(), 30);
@@ -259,7 +259,7 @@ pub async fn what_is_under_way_or_was_attempted_stays_where_it_is(f: &dyn Fixtur
     let used: Vec<_> = f.windows_from(begun).await.iter().map(|w| w.used).collect();
     assert_eq!(used, [10, 10, 10, 10, 10], "13 under way and 37 that wait");
     assert_eq!(f.release(&claim_all()).await, 13);
-    assert_eq!(f.cancel(names[0]).await, Intervened::Yes);
+    assert_eq!(f.cancel(names[0]).await, ActionResult::Yes);
     let room = f.place(vec![new_item_at("q", hour)]).await.remove(0);
     assert!(room.scheduled < hour + secs(4), "its room came back");
     assert!(begun + signed(SECOND) < hour);

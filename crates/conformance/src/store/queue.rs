@@ -1,4 +1,4 @@
-//! `Queue` after the claim: starts, releases, ends, and what is adrift; and `Records::item`.
+//! `Queue` after the claim: starts, releases, ends, and what is orphaned; and `Records::item`.
 
 use std::time::Duration;
 
@@ -323,7 +323,7 @@ pub async fn a_flow_may_act_before_its_start_was_recorded(f: &dyn Fixture) {
     assert_eq!(f.view(&back).await.queue_status, QueueStatus::Ready);
 }
 
-pub async fn what_was_dispatched_long_ago_without_an_end_is_adrift(f: &dyn Fixture) {
+pub async fn what_was_dispatched_long_ago_without_an_end_is_orphaned(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     let old = f.dispatched(&["old", "ended"]).await;
     f.store().finish(&old[1], 1, accepted()).await.unwrap();
@@ -332,29 +332,29 @@ pub async fn what_was_dispatched_long_ago_without_an_end_is_adrift(f: &dyn Fixtu
     f.advance(2 * MINUTE).await;
     f.dispatched(&["young"]).await;
     let (store, payments) = (f.store(), payments());
-    let adrift = |limit| store.adrift(&payments, MINUTE, limit);
-    let found = adrift(10).await.unwrap();
+    let orphaned = |limit| store.orphaned(&payments, MINUTE, limit);
+    let found = orphaned(10).await.unwrap();
     let ids: Vec<_> = found.iter().map(|a| a.id.as_str()).collect();
-    assert_eq!(ids, ["old", "mid"], "the longest adrift first");
+    assert_eq!(ids, ["old", "mid"], "the longest orphaned first");
     assert_eq!((found[0].run, found[0].retry_count), (1, 0));
     assert_eq!(found[0].flow, payment("old").exec_flow(1));
-    assert_eq!(adrift(1).await.unwrap().len(), 1);
+    assert_eq!(orphaned(1).await.unwrap().len(), 1);
 }
 
-pub async fn an_item_adrift_is_told_even_if_its_body_is_lost(f: &dyn Fixture) {
+pub async fn an_orphaned_item_is_told_even_if_its_body_is_lost(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     let item = f.dispatched_one().await;
     f.lose_body(&item).await;
     f.advance(HOUR).await;
-    let found = f.store().adrift(&payments(), MINUTE, 10).await.unwrap();
+    let found = f.store().orphaned(&payments(), MINUTE, 10).await.unwrap();
     assert_eq!(found.len(), 1, "or it would never end");
 }
 
-pub async fn an_item_adrift_is_restarted_as_its_next_run_after_a_pause(f: &dyn Fixture) {
+pub async fn an_orphaned_item_is_restarted_as_its_next_run_after_a_pause(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     let item = f.dispatched_one().await;
     let store = f.store();
-    let restart = |run| store.restart_adrift(&item, run, "its flow failed", MINUTE, MAX_RETRIES);
+    let restart = |run| store.restart_orphaned(&item, run, "its flow failed", MINUTE, MAX_RETRIES);
     assert!(!restart(2).await.unwrap(), "another run");
     let before = f.now().await;
     assert!(restart(1).await.unwrap());
@@ -368,13 +368,13 @@ pub async fn an_item_adrift_is_restarted_as_its_next_run_after_a_pause(f: &dyn F
     assert_eq!(f.trail(&item).await.len(), 1);
 }
 
-pub async fn an_item_adrift_too_often_is_dead(f: &dyn Fixture) {
+pub async fn an_orphaned_item_too_often_is_dead(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     f.place(vec![new_item("p")]).await;
     let (item, store) = (payment("p"), f.store());
     for run in 1..=MAX_RETRIES {
         f.dispatch_all().await;
-        let restarted = store.restart_adrift(&item, run, "lost", MINUTE, MAX_RETRIES);
+        let restarted = store.restart_orphaned(&item, run, "lost", MINUTE, MAX_RETRIES);
         assert!(restarted.await.unwrap());
         f.advance(MINUTE).await;
     }
@@ -387,7 +387,7 @@ pub async fn an_item_that_may_not_be_restarted_is_dead_at_once_with_the_reason(f
     f.lane(plan(100, 4)).await;
     let item = f.dispatched_one().await;
     let store = f.store();
-    let given_up = store.restart_adrift(&item, 1, "enough", SECOND, 0);
+    let given_up = store.restart_orphaned(&item, 1, "enough", SECOND, 0);
     assert!(given_up.await.unwrap());
     let view = f.view(&item).await;
     assert_eq!(view.queue_status, QueueStatus::Dead);
@@ -401,7 +401,7 @@ pub async fn what_has_ended_is_not_restarted(f: &dyn Fixture) {
     let item = f.dispatched_one().await;
     let store = f.store();
     store.finish(&item, 1, accepted()).await.unwrap();
-    let restarted = store.restart_adrift(&item, 1, "lost", MINUTE, MAX_RETRIES);
+    let restarted = store.restart_orphaned(&item, 1, "lost", MINUTE, MAX_RETRIES);
     assert!(!restarted.await.unwrap());
     assert!(f.view(&item).await.finished_at.is_some());
 }
@@ -434,7 +434,7 @@ pub async fn an_item_moves_to_one_place_whoever_acts_at_once(f: &dyn Fixture) {
         let moved = tokio::join!(
             stores[0].finish(&item, 1, accepted()),
             stores[1].put_back(&item, 1, SECOND, "closed"),
-            stores[2].restart_adrift(&item, 1, "lost", SECOND, MAX_RETRIES),
+            stores[2].restart_orphaned(&item, 1, "lost", SECOND, MAX_RETRIES),
         );
         let moved = [moved.0.unwrap(), moved.1.unwrap(), moved.2.unwrap()];
         assert_eq!(moved.iter().filter(|m| **m).count(), 1, "{item}: {moved:?}");

@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{Claim, Intervened, Recounted, Turn};
+use tollgate_core::ports::{ActionResult, Claim, Recounted, Turn};
 
 use super::fixture::{Fixture, bank, claim_all, many, new_item_at, payment, payments, plan, send};
 use super::planning::{count_windows, secs, withdrawn};
@@ -24,7 +24,7 @@ pub async fn an_item_that_is_cancelled_as_it_is_claimed_is_never_sent(f: &dyn Fi
         });
         let (taken, cancelled) = (claim.await.unwrap(), cancel.await.unwrap());
         assert!(taken <= 1, "{taken}");
-        assert_eq!(cancelled, Intervened::Yes, "{id}");
+        assert_eq!(cancelled, ActionResult::Yes, "{id}");
         let status = f.view(&payment(&id)).await.queue_status;
         assert_eq!(status, QueueStatus::Cancelled);
         let turn = f.turn(send(&payment(&id))).await;
@@ -40,7 +40,7 @@ pub async fn an_item_cancelled_by_many_at_once_gives_its_room_back_once(f: &dyn 
     let items = ["p", "q", "r"].map(|id| new_item_at(id, hour));
     f.place(items.into()).await;
     let answers = join_all((0..10).map(|_| f.cancel("p"))).await;
-    let yes = answers.iter().filter(|a| **a == Intervened::Yes).count();
+    let yes = answers.iter().filter(|a| **a == ActionResult::Yes).count();
     assert_eq!(yes, 1, "{answers:?}");
     let used: u32 = f.windows().await.iter().map(|w| w.used).sum();
     assert_eq!(used, 2);
@@ -59,7 +59,10 @@ pub async fn rescheduling_and_admitting_at_once_overfill_no_window(f: &dyn Fixtu
         async move { f.place(vec![new]).await }
     }));
     let (answers, _) = futures::join!(moves, admits);
-    assert!(answers.iter().all(|a| *a == Intervened::Yes), "{answers:?}");
+    assert!(
+        answers.iter().all(|a| *a == ActionResult::Yes),
+        "{answers:?}"
+    );
     let used: Vec<_> = f.windows().await.iter().map(|w| w.used).collect();
     assert_eq!(used, [10, 10, 10, 10], "and the hour is empty");
     let waiting = f.store().waiting(&bank(), &payments(), None, 100).await;
@@ -93,7 +96,7 @@ pub async fn a_replan_beside_admissions_claims_and_cancels_loses_nothing(f: &dyn
     };
     let cancels = async {
         for n in 45..60 {
-            assert_eq!(f.cancel(&format!("p{n:05}")).await, Intervened::Yes);
+            assert_eq!(f.cancel(&format!("p{n:05}")).await, ActionResult::Yes);
         }
     };
     futures::join!(replans, admits, claims, cancels);

@@ -3,8 +3,8 @@
 use tollgate_core::id::{BulkId, ItemId, ItemType, LaneName};
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{
-    ChunkId, Intervened, MOST_LOOKED_AT, NewItem, NewTurn, OwnedWanted, RecordLine, RecordsWanted,
-    StatusMove, Turn,
+    ActionResult, ChunkId, MOST_LOOKED_AT, NewItem, NewTurn, OwnedWanted, RecordLine,
+    RecordsWanted, StatusMove, Turn,
 };
 
 use super::fixture::{Fixture, many, new_item, ops, payment, payments, plan, send, settlement};
@@ -190,7 +190,7 @@ pub async fn a_list_by_bulk_has_what_was_taken_in_with_it_and_nothing_else(f: &d
     assert_eq!(walk(f, on_other).await, ["b"]);
     let cancelled = StatusMove::new(&["SCHEDULED"], "CANCELLED");
     let done = f.store().cancel(&payment("d"), cancelled, ops()).await;
-    assert_eq!(done.unwrap(), Intervened::Yes);
+    assert_eq!(done.unwrap(), ActionResult::Yes);
     let of_status = async |status: &str| {
         let status = Some(status.to_owned());
         walk(

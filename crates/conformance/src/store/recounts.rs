@@ -3,7 +3,7 @@
 use tollgate_core::Timestamp;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::LaneChange;
-use tollgate_core::ports::{Claim, Intervened, Recounted};
+use tollgate_core::ports::{ActionResult, Claim, Recounted};
 
 use super::fixture::{
     Fixture, SECOND, bank, claim_all, many, new_item_at, payment, payments, plan,
@@ -128,7 +128,7 @@ pub async fn the_room_of_a_held_item_comes_back_once(f: &dyn Fixture) {
     assert_eq!(f.store().hold_late(&payments(), 10).await.unwrap(), 1);
     recount(f).await;
     f.place(vec![new_item_at("q", hour)]).await;
-    assert_eq!(f.cancel("late").await, Intervened::Yes);
+    assert_eq!(f.cancel("late").await, ActionResult::Yes);
     f.place(many("r", 2, hour)).await;
     let waiting = f.waiting().await;
     let windows = count_windows(waiting.iter().map(|w| w.window));
@@ -146,7 +146,7 @@ pub async fn a_held_item_that_is_rescheduled_is_not_held_again(f: &dyn Fixture) 
     f.advance(60 * SECOND).await;
     assert_eq!(f.store().hold_late(&payments(), 10).await.unwrap(), 1);
     let later = hour + secs(3600);
-    assert_eq!(f.reschedule("late", later).await, Intervened::Yes);
+    assert_eq!(f.reschedule("late", later).await, ActionResult::Yes);
     assert_eq!(f.store().hold_late(&payments(), 10).await.unwrap(), 0);
     let view = f.view(&payment("late")).await;
     assert_eq!((view.queue_status, view.slot), (QueueStatus::Ready, later));
@@ -158,7 +158,7 @@ pub async fn a_held_item_that_is_rescheduled_is_not_held_again(f: &dyn Fixture) 
 pub async fn a_changed_window_size_does_not_count_what_was_withdrawn(f: &dyn Fixture) {
     let hour = with(f, 20).await;
     for n in 0..10 {
-        assert_eq!(f.cancel(&format!("p{n:05}")).await, Intervened::Yes);
+        assert_eq!(f.cancel(&format!("p{n:05}")).await, ActionResult::Yes);
     }
     f.lane(plan(10, 8)).await;
     let windows = f.windows_from(hour).await;

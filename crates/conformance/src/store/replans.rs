@@ -6,7 +6,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::calendar::CalendarText;
 use tollgate_core::id::LaneName;
 use tollgate_core::lane::LaneChange;
-use tollgate_core::ports::{Claim, Intervened, Recounted, StoreError};
+use tollgate_core::ports::{ActionResult, Claim, Recounted, StoreError};
 
 use super::fixture::{Fixture, bank, claim_all, many, new_item_at, ops, payment, payments, plan};
 use super::planning::{always, by_calendar, count_windows, hours, paused, secs};
@@ -191,7 +191,7 @@ pub async fn others_go_on_between_the_steps_of_a_replan(f: &dyn Fixture) {
             2
         );
         // One that was placed already, and one that was not.
-        assert_eq!(f.cancel(last.item.id.as_str()).await, Intervened::Yes);
+        assert_eq!(f.cancel(last.item.id.as_str()).await, ActionResult::Yes);
         let late = format!("p{:05}", 59 - 2 * step);
         if f.view(&payment(&late)).await.queue_status.as_str() == "READY" {
             f.cancel(&late).await;

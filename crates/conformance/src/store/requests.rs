@@ -5,8 +5,8 @@ use tollgate_core::Timestamp;
 use tollgate_core::details::one;
 use tollgate_core::id::{FlowId, ItemId};
 use tollgate_core::ports::{
-    Acceptance, Admission, ChunkId, Intervened, LOOK_AFTER, NewItem, NewRequest, RETRIES, Refusal,
-    RequestState, RequestView, RequestsWanted, Total,
+    Acceptance, ActionResult, Admission, ChunkId, LOOK_AFTER, NewItem, NewRequest, RETRIES,
+    Refusal, RequestState, RequestView, RequestsWanted, Total,
 };
 
 use super::fixture::{
@@ -258,9 +258,9 @@ pub async fn a_request_can_be_withdrawn_until_it_is_planned(f: &dyn Fixture) {
         let store = f.store();
         async move { store.withdraw(&payment(id), ops()).await.unwrap() }
     };
-    assert_eq!(withdraw("a").await, Intervened::Yes);
-    assert!(matches!(withdraw("a").await, Intervened::Refused(_)));
-    assert_eq!(withdraw("b").await, Intervened::NoSuchItem);
+    assert_eq!(withdraw("a").await, ActionResult::Yes);
+    assert!(matches!(withdraw("a").await, ActionResult::Refused(_)));
+    assert_eq!(withdraw("b").await, ActionResult::NoSuchItem);
     assert_eq!(f.trail(&payment("a")).await, ["CANCELLED"]);
     assert_eq!(f.admit_one(new_item("a")).await, Admission::Cancelled);
     let other = f.admit_one(item_with_content("a", "other")).await;
@@ -273,7 +273,7 @@ pub async fn a_request_can_be_withdrawn_until_it_is_planned(f: &dyn Fixture) {
     ));
     f.accepted("c").await;
     f.admit_one(new_item("c")).await;
-    assert_eq!(withdraw("c").await, Intervened::NoSuchItem);
+    assert_eq!(withdraw("c").await, ActionResult::NoSuchItem);
 }
 
 pub async fn a_request_that_was_given_another_time_is_planned_from_it(f: &dyn Fixture) {
@@ -283,9 +283,9 @@ pub async fn a_request_that_was_given_another_time_is_planned_from_it(f: &dyn Fi
     let later = f.now().await + signed(HOUR);
     let store = f.store();
     let moved = async |id: &str| store.move_request(&payment(id), later, ops()).await;
-    assert_eq!(moved("p").await, Ok(Intervened::Yes));
-    assert_eq!(moved("p").await, Ok(Intervened::Yes), "twice");
-    assert_eq!(moved("nobody").await, Ok(Intervened::NoSuchItem));
+    assert_eq!(moved("p").await, Ok(ActionResult::Yes));
+    assert_eq!(moved("p").await, Ok(ActionResult::Yes), "twice");
+    assert_eq!(moved("nobody").await, Ok(ActionResult::NoSuchItem));
     assert_eq!(f.asked("p").await.unwrap().moved_to, Some(later));
     assert_eq!(f.trail(&payment("p")).await.len(), 2);
     f.place(vec![new_item("p"), new_item("q")]).await;
@@ -298,12 +298,12 @@ pub async fn a_request_that_was_given_another_time_is_planned_from_it(f: &dyn Fi
     );
     assert_eq!(
         moved("p").await,
-        Ok(Intervened::NoSuchItem),
+        Ok(ActionResult::NoSuchItem),
         "it is planned"
     );
     f.accepted("r").await;
     store.withdraw(&payment("r"), ops()).await.unwrap();
-    assert!(matches!(moved("r").await, Ok(Intervened::Refused(_))));
+    assert!(matches!(moved("r").await, Ok(ActionResult::Refused(_))));
 }
 
 pub async fn of_withdrawing_and_planning_at_once_one_happens(f: &dyn Fixture) {
@@ -319,9 +319,9 @@ pub async fn of_withdrawing_and_planning_at_once_one_happens(f: &dyn Fixture) {
         );
         let (withdrawn, admitted) = (withdrawn.unwrap(), admitted.unwrap().remove(0));
         match withdrawn {
-            Intervened::Yes => assert_eq!(admitted, Admission::Cancelled),
-            Intervened::NoSuchItem => assert!(is_new(&admitted), "{admitted:?}"),
-            Intervened::Refused(why) => panic!("{why}"),
+            ActionResult::Yes => assert_eq!(admitted, Admission::Cancelled),
+            ActionResult::NoSuchItem => assert!(is_new(&admitted), "{admitted:?}"),
+            ActionResult::Refused(why) => panic!("{why}"),
         }
     }
 }

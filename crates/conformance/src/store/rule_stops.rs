@@ -3,10 +3,10 @@
 use tollgate_core::actor;
 use tollgate_core::id::{Item, LaneName};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{Intervened, NewItem, RuleStop, StatusMove};
+use tollgate_core::ports::{ActionResult, NewItem, RuleStop, StatusMove};
 
 use super::fixture::{Fixture, SECOND, claim_all, new_item, ops, payment, payments, plan};
-use super::interventions::{STATES, State as S, bring, claim};
+use super::operator_actions::{STATES, State as S, bring, claim};
 use super::planning::secs;
 
 fn hold(rule: &str) -> RuleStop {
@@ -100,7 +100,7 @@ pub async fn a_release_passes_the_rules_that_held_an_item_and_keeps_its_deadline
         assert_eq!(f.claim(claim_all()).await.len(), 1);
         held(f, &item, rule).await;
         let released = f.store().release_held(&item, ops()).await.unwrap();
-        assert_eq!(released, Intervened::Yes);
+        assert_eq!(released, ActionResult::Yes);
         let view = f.view(&item).await;
         assert_eq!(view.passed_rules, ["r#1", "s#2"][..=n]);
         assert_eq!(
@@ -128,7 +128,7 @@ pub async fn an_item_that_rules_hold_is_judged_again_at_its_new_time(f: &dyn Fix
     f.claim(claim_all()).await;
     let item = payment("p");
     held(f, &item, "r#1").await;
-    assert_eq!(f.reschedule("p", hour).await, Intervened::Yes);
+    assert_eq!(f.reschedule("p", hour).await, ActionResult::Yes);
     let view = f.view(&item).await;
     assert_eq!(view.passed_rules, [""; 0]);
     assert!(view.hold_if_late, "nobody has said that it may be late");

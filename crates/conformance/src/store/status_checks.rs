@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{
-    Bookmark, CheckEnd, CheckPhase, CheckView, Counted, EndedParts, PageFrom, PartList,
+    CheckEnd, CheckPhase, CheckView, Counted, EndedParts, PageFrom, PageToken, PartList,
 };
 
 use super::fixture::{Fixture, HOUR, MINUTE, there_and_back};
@@ -194,7 +194,7 @@ pub async fn old_checks_are_forgotten_some_parts_at_a_time_the_oldest_first(f: &
 }
 
 pub async fn checks_are_told_page_by_page_the_newest_first(f: &dyn Fixture) {
-    let page = async |after: Option<Bookmark>, limit| {
+    let page = async |after: Option<PageToken>, limit| {
         let page = f.store().checks(after.into(), limit).await.unwrap();
         let names = page.items.iter().map(|line| line.check.to_string());
         (names.collect::<Vec<_>>(), page.next)
@@ -243,7 +243,7 @@ pub async fn checks_of_one_moment_are_all_on_some_page(f: &dyn Fixture) {
         f.open(name, &[]).await;
     }
     for limit in [1, 2, 9] {
-        let page = async |from: PageFrom<Bookmark>| {
+        let page = async |from: PageFrom<PageToken>| {
             let page = f.store().checks(from, limit).await.unwrap();
             page.map(|line| line.check.to_string())
         };

@@ -5,10 +5,10 @@ use std::time::Duration;
 use futures::future::join_all;
 use tollgate_core::id::{AttemptId, Item, StormId, WatchId};
 use tollgate_core::lane::LaneChange;
-use tollgate_core::lane_in_force::Standing;
+use tollgate_core::lane_in_force::LaneState;
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
-    Intervened, NewTurn, NewWatch, Page, RefusedItem, Settlement, StatusMove, Suspicion, Then,
+    ActionResult, NewTurn, NewWatch, Page, RefusedItem, Settlement, StatusMove, Suspicion, Then,
     Turn, TurnBlock, TurnsWanted,
 };
 use tollgate_core::storm::Limits;
@@ -101,9 +101,9 @@ fn done() -> Outcome {
 /// Why the lane is closed; nothing while it is open.
 async fn closed_because(f: &dyn Fixture) -> Option<String> {
     let lane = f.store().lane(&bank()).await.unwrap().unwrap();
-    match lane.standing(f.now().await) {
-        Standing::Open { .. } => None,
-        Standing::Closed { why, until } => {
+    match lane.state(f.now().await) {
+        LaneState::Open { .. } => None,
+        LaneState::Closed { why, until } => {
             assert_eq!(until, None, "until a person resumes it");
             Some(why)
         }
@@ -381,7 +381,7 @@ pub async fn what_a_storm_refused_is_told_until_it_is_reopened(f: &dyn Fixture) 
     let back = StatusMove::new(&["REJECTED"], "SCHEDULED");
     let now = f.now().await;
     let reopened = kept.reopen(&items[0], back, now, ops()).await.unwrap();
-    assert_eq!(reopened, Intervened::Yes);
+    assert_eq!(reopened, ActionResult::Yes);
     assert_eq!(f.view(&items[0]).await.status, "SCHEDULED");
     let left = refused_in(f, storm.id, None, 10).await;
     assert_eq!(left.items.len(), 4);

@@ -51,7 +51,7 @@ pub async fn a_node_that_was_taken_over_from_neither_sends_nor_moves_items(f: &d
     fenced("put back after a failure", back);
     fenced("held", store.hold(waits, 1).await);
     fenced("finished", store.finish(waits, 1, done).await);
-    let restarted = store.restart_adrift(waits, 1, "why", SECOND, 9).await;
+    let restarted = store.restart_orphaned(waits, 1, "why", SECOND, 9).await;
     fenced("restarted", restarted);
 
     let view = f.view(waits).await;

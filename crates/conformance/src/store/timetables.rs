@@ -1,7 +1,7 @@
 //! `Timetables`: what has not been sent, how close it is to its deadline, and the way from slot to turn.
 
 use tollgate_core::id::{BulkId, LaneName};
-use tollgate_core::ports::{ChunkId, Intervened, NewItem, RecordsWanted, UnsentOnLane};
+use tollgate_core::ports::{ActionResult, ChunkId, NewItem, RecordsWanted, UnsentOnLane};
 
 use super::fixture::{
     Fixture, HOUR, SECOND, bank, claim_all, many, new_item, new_item_at, ops, payment, payments,
@@ -69,7 +69,7 @@ pub async fn what_is_tight_is_told_by_the_time_it_has_left(f: &dyn Fixture) {
         Ok(vec![])
     );
     // What has gone is tight no more, and what is only under way still is.
-    assert_eq!(f.cancel("p3").await, Intervened::Yes);
+    assert_eq!(f.cancel("p3").await, ActionResult::Yes);
     assert_eq!((tight(0).await, with_deadline().await), (0, 2));
     f.advance_to(hour + secs(11)).await;
     f.dispatch_all().await;
@@ -105,7 +105,7 @@ pub async fn what_is_tight_in_a_file_is_told_apart_from_the_rest_of_its_lane(f: 
     both.sort();
     assert_eq!(both, [hour, hour + secs(20)]);
     // What has gone is tight no more, and what is only under way still is.
-    assert_eq!(f.cancel("p2").await, Intervened::Yes);
+    assert_eq!(f.cancel("p2").await, ActionResult::Yes);
     f.advance_to(hour + secs(1)).await;
     f.dispatch_all().await;
     assert_eq!(tight(&file, 1000).await, [hour]);
@@ -134,7 +134,7 @@ pub async fn whatever_has_a_slot_is_claimed_on_it_and_what_was_put_back_is_not(f
     );
     let later = f.now().await + signed(HOUR / 2);
     let moved = f.store().reschedule(&payment("p"), later, ops()).await;
-    assert_eq!(moved, Ok(Intervened::Yes));
+    assert_eq!(moved, Ok(ActionResult::Yes));
     let moved = f.claim(claim_all()).await.remove(0);
     assert!(moved.run > 2 && moved.on_slot, "{moved:?}");
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tollgate_core::Timestamp;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::{LaneChange, Spread};
-use tollgate_core::ports::{Claim, Claimed, Intervened, ItemView, Recounted};
+use tollgate_core::ports::{ActionResult, Claim, Claimed, ItemView, Recounted};
 use tollgate_core::window::Windows;
 
 use super::fixture::{Fixture, HOUR, bank, claim_all, new_item_at, payment, plan};
@@ -132,7 +132,7 @@ impl Walk<'_> {
     async fn cancel(&mut self) -> &'static str {
         let waiting = self.f.waiting().await;
         if let Some(item) = self.dice.one_of(&waiting) {
-            assert_eq!(self.f.cancel(item.id.as_str()).await, Intervened::Yes);
+            assert_eq!(self.f.cancel(item.id.as_str()).await, ActionResult::Yes);
             self.cancelled.insert(item.id.to_string());
         }
         "cancel"
@@ -144,7 +144,7 @@ impl Walk<'_> {
         if let Some(item) = self.dice.one_of(&waiting) {
             assert_eq!(
                 self.f.reschedule(item.id.as_str(), to).await,
-                Intervened::Yes
+                ActionResult::Yes
             );
             let slot = self.f.view(&payment(item.id.as_str())).await.slot;
             let windows = self.f.lane_windows().await;

@@ -45,7 +45,7 @@ const LONG_FILES: &[(&str, &str)] = &[
         "the one list of every case of every port",
     ),
     (
-        "crates/cli/tests/cli/access.rs",
+        "crates/cli/tests/cli/door/access.rs",
         "the one table of every address and every caller",
     ),
 ];
@@ -90,6 +90,25 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
         .filter_map(|rest| rest.split(['.', ' ', '=']).next())
         .map(str::to_owned)
         .collect()
+}
+
+/// The API's document has one schema per name: of two types with one name, the second would describe both.
+#[test]
+fn every_schema_has_a_name_of_its_own() {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (file, text) in files(".rs") {
+        if !file.starts_with("crates/server/src") {
+            continue;
+        }
+        for rest in text.split("#[schema(as = ").skip(1) {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap();
+            let name = rest[..end].to_owned();
+            places.entry(name).or_default().push(file.clone());
+        }
+    }
+    assert!(places.len() > 50, "few schemas were found");
+    places.retain(|_, files| files.len() > 1);
+    assert_eq!(places, BTreeMap::new());
 }
 
 #[test]
@@ -156,7 +175,7 @@ fn every_file_says_what_it_is_for_and_is_short() {
 fn permits_come_from_the_gate_alone() {
     for (name, text) in files(".rs") {
         let grants = text.contains("Permit::granted_by_the_gate(");
-        let home = name == "crates/dispatch/src/gate.rs";
+        let home = name == "crates/dispatch/src/gate/mod.rs";
         let test = name.contains("/tests/");
         assert!(!grants || home || test, "{name} makes a permit of its own");
         assert!(
@@ -251,7 +270,7 @@ const FORECASTS: [&str; 6] = [
     "crates/core/src/timetable/tests/mutants.rs",
     "crates/core/src/forecast.rs",
     "crates/core/src/turns.rs",
-    "crates/dispatch/src/forecaster.rs",
+    "crates/dispatch/src/planning/forecaster.rs",
 ];
 
 /// What a second forecast would be made of: a time held against a deadline, turns or windows counted ahead.

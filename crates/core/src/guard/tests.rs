@@ -1,4 +1,4 @@
-//! Guards, one table after another: days, twins, totals.
+//! Guards, one table after another: days, duplicates, totals.
 
 use super::*;
 use crate::id::{FlowId, ItemId, LaneName};
@@ -91,7 +91,7 @@ fn more_than_all_the_money_there_is_is_too_much() {
 }
 
 #[test]
-fn a_twin_is_one_only_within_its_time() {
+fn a_duplicate_is_one_only_within_its_time() {
     let now = at("2026-11-16T12:00:00Z");
     let key = "k".to_owned();
     let within = |within_secs| {
@@ -99,7 +99,7 @@ fn a_twin_is_one_only_within_its_time() {
         item(
             "a",
             1,
-            vec![guard("twin", Limit::NoTwin { key, within_secs })],
+            vec![guard("twin", Limit::NoDuplicate { key, within_secs })],
         )
     };
     let table = [
@@ -108,14 +108,14 @@ fn a_twin_is_one_only_within_its_time() {
         ("2026-11-16T11:00:00Z", 60, false),
         ("2026-11-16T13:00:00Z", 60, true), // The clock was set back.
     ];
-    for (last, within_secs, is_twin) in table {
+    for (last, within_secs, is_duplicate) in table {
         let item = within(within_secs);
         let mut tally = Tally::new([&item], now);
         assert!(tally.refusal(&item).is_none(), "nothing is counted yet");
-        for (_, answer) in tally.twins_mut() {
+        for (_, answer) in tally.duplicates_mut() {
             *answer = Some(at(last));
         }
-        assert_eq!(tally.refusal(&item).is_some(), is_twin, "{last}");
+        assert_eq!(tally.refusal(&item).is_some(), is_duplicate, "{last}");
     }
 }
 

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 
-use super::interventions::SENT;
-use super::{Author, Found, Intervened, StatusMove, StoreResult};
+use super::operator_actions::{GONE, SENT};
+use super::{ActionResult, Author, ItemState, StatusMove, StoreResult};
 use crate::id::Item;
 use crate::item::QueueStatus;
 
@@ -16,7 +16,7 @@ pub trait Amendments: Send + Sync {
         item: &Item,
         amendment: Amendment,
         author: Author,
-    ) -> StoreResult<Intervened>;
+    ) -> StoreResult<ActionResult>;
 }
 
 #[derive(Debug, Clone)]
@@ -36,10 +36,13 @@ pub struct Amendment {
 
 impl Amendment {
     /// Why an item is not changed.
-    pub fn refusal(&self, found: &Found) -> Option<String> {
+    pub fn refusal(&self, found: &ItemState) -> Option<String> {
         if !self.from.contains(&found.record_status) {
             let from = self.from.join(" or ");
             return Some(format!("it is {}, not {from}", found.record_status));
+        }
+        if found.is_erased {
+            return Some(GONE.to_owned());
         }
         found.may_be_done.then(|| SENT.to_owned())
     }
@@ -51,7 +54,7 @@ impl Amendment {
     }
 
     /// Where the item is then.
-    pub fn after(&self, found: &Found) -> QueueStatus {
+    pub fn after(&self, found: &ItemState) -> QueueStatus {
         match found.queue_status {
             status if found.has_ended => status,
             _ if self.ends_as.is_some() => QueueStatus::Cancelled,

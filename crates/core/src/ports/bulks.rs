@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{Bookmark, Page, PageFrom, StoreResult};
+use super::{Page, PageFrom, PageToken, StoreResult};
 use crate::details::Details;
 use crate::id::{BulkId, FlowId, ItemType, LaneName};
 use crate::{SignedDuration, Timestamp};
@@ -74,9 +74,9 @@ pub trait Bulks: Send + Sync {
     async fn bulks(
         &self,
         item_type: &ItemType,
-        from: PageFrom<Bookmark>,
+        from: PageFrom<PageToken>,
         limit: u32,
-    ) -> StoreResult<Page<BulkLine, Bookmark>>;
+    ) -> StoreResult<Page<BulkLine, PageToken>>;
 
     /// The rejected lines after a line, in their order.
     async fn bulk_errors(
@@ -361,8 +361,8 @@ pub struct BulkLine {
 }
 
 impl BulkLine {
-    pub fn bookmark(&self) -> Bookmark {
-        Bookmark::new(self.opened_at.as_microsecond(), &self.bulk)
+    pub fn page_token(&self) -> PageToken {
+        PageToken::new(self.opened_at.as_microsecond(), &self.bulk)
     }
 }
 

@@ -22,13 +22,13 @@ pub trait Connector: Send + Sync {
     }
     /// The right to one exchange, before any turn is taken: the downstream can be reached, and one of
     /// the connections that it may have is ours. Failing here has sent nothing and costs no turn.
-    async fn line(&self) -> Result<Box<dyn Line>, NoLine>;
+    async fn connection(&self) -> Result<Box<dyn Connection>, NoConnection>;
 }
 
-/// Why there is no line. Nothing was sent.
+/// Why there is no connection. Nothing was sent.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum NoLine {
-    /// All our own lines are in use, or this machine has no descriptor, memory or port left: this says
+pub enum NoConnection {
+    /// All our own connections are in use, or this machine has no descriptor, memory or port left: this says
     /// nothing about the downstream.
     #[error("{0}")]
     Busy(String),
@@ -39,7 +39,7 @@ pub enum NoLine {
     NoLogin(String),
 }
 
-impl NoLine {
+impl NoConnection {
     /// Says which downstream it is about.
     #[must_use]
     pub fn at(self, place: &str) -> Self {
@@ -53,7 +53,7 @@ impl NoLine {
 
 /// What came of an exchange: what it proves about the item, and what it tells about the downstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Heard {
+pub struct ExchangeResult {
     pub outcome: Outcome,
     pub health: Health,
     /// It is Done by the word that it is a duplicate: proof only of an earlier send under this key.
@@ -81,19 +81,27 @@ pub enum Health {
     },
 }
 
-/// The right to one exchange with a downstream. It has a connection only from shortly before its turn.
+/// The right to one exchange with a downstream. It has a socket only from shortly before its turn.
 #[async_trait]
-pub trait Line: Send + Sync {
-    /// Takes or renews the connection for a turn at this time of the node's clock. Called when the turn
-    /// is granted; a line that waits for one holds no connection that could die meanwhile.
-    async fn connect_for(&mut self, _turn: Instant) -> Result<(), NoLine> {
+pub trait Connection: Send + Sync {
+    /// Takes or renews the socket for a turn at this time of the node's clock. Called when the turn
+    /// is granted; one that waits holds no socket that could die meanwhile.
+    async fn connect_for(&mut self, _turn: Instant) -> Result<(), NoConnection> {
         Ok(())
     }
     /// Sends now, and judges the answer by the downstream's contract.
-    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed>;
+    async fn send(
+        self: Box<Self>,
+        permit: Permit,
+        request: &Request,
+    ) -> Result<ExchangeResult, Missed>;
     /// Asks now whether it was done: `Done`, `Declined`, `Retry` (the downstream knows nothing of
     /// it), or `Unknown`.
-    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed>;
+    async fn probe(
+        self: Box<Self>,
+        permit: Permit,
+        request: &Request,
+    ) -> Result<ExchangeResult, Missed>;
 }
 
 /// What goes out. Built by the domain; the connector knows where and how.

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Author, Bookmark, Intervened, Page, PageFrom, StoreResult};
+use super::{ActionResult, Author, Page, PageFrom, PageToken, StoreResult};
 use crate::Timestamp;
 use crate::id::{Item, ItemId, ItemType, LaneName};
 use crate::item::{Event, QueueStatus};
@@ -14,13 +14,13 @@ pub trait DeadLetters: Send + Sync {
     async fn dead_letters(
         &self,
         item_type: &ItemType,
-        from: PageFrom<Bookmark>,
+        from: PageFrom<PageToken>,
         limit: u32,
-    ) -> StoreResult<Page<DeadLetter, Bookmark>>;
+    ) -> StoreResult<Page<DeadLetter, PageToken>>;
 
     /// A person decides that a DEAD item is tried again: READY as its next run, at once, and with
     /// all its retries.
-    async fn replay(&self, item: &Item, author: Author) -> StoreResult<Intervened>;
+    async fn replay(&self, item: &Item, author: Author) -> StoreResult<ActionResult>;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Author, Bookmark, ByTime, History, Intervened, LONGEST_SEND, Page, PageFrom, Past, StatusMove,
-    StoreResult,
+    ActionResult, Author, ByTime, History, LONGEST_SEND, Page, PageFrom, PageToken, Past,
+    StatusMove, StoreResult,
 };
 use crate::Timestamp;
 use crate::gate::MAX_TOLERANCE;
@@ -27,16 +27,16 @@ pub trait Doubts: Send + Sync {
         &self,
         item_type: &ItemType,
         order: DoubtOrder,
-        from: PageFrom<Bookmark>,
+        from: PageFrom<PageToken>,
         limit: u32,
-    ) -> StoreResult<Page<ItemId, Bookmark>>;
+    ) -> StoreResult<Page<ItemId, PageToken>>;
 
     /// What is at risk, by currency.
     async fn at_risk(&self, item_type: &ItemType) -> StoreResult<Vec<AtRisk>>;
 
     /// Writes down evidence from elsewhere that an item in doubt was done, as a question that was
     /// answered, and makes the item due: its own flow ends it. Not while an answer is awaited.
-    async fn note_done(&self, item: &Item, evidence: Author) -> StoreResult<Intervened>;
+    async fn note_done(&self, item: &Item, evidence: Author) -> StoreResult<ActionResult>;
 
     /// A person decides what became of an item in doubt; recorded with who and why. Not while an
     /// answer is awaited, nor when it was sent since they looked. Whoever else works on the item
@@ -46,7 +46,7 @@ pub trait Doubts: Send + Sync {
         item: &Item,
         resolution: Resolution,
         author: Author,
-    ) -> StoreResult<Intervened>;
+    ) -> StoreResult<ActionResult>;
 }
 
 /// What comes first when people work through it.

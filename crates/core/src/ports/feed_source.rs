@@ -23,6 +23,9 @@ pub trait FeedSource: Send + Sync {
 
     /// Answers what was rejected; durable when this returns.
     async fn answer(&self, answers: &[RecordAnswer], now: Timestamp) -> SourceResult<()>;
+
+    /// Shows the broker's own tools where partitions stand, if that is configured. For people only: never read back.
+    async fn show_positions(&self, positions: &[(u32, i64)]) -> SourceResult<()>;
 }
 
 /// Turns records into the lines of a chunk, by the kind of item that they hold.

@@ -190,6 +190,8 @@ pub struct FeedTrouble {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionView {
     pub number: u32,
+    /// What its records are; none before the first one was taken in.
+    pub item_type: Option<ItemType>,
     pub position: Option<i64>,
     pub log_end: Option<i64>,
     /// The process that reads it.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{Author, Bookmark, Page, PageFrom, StoreResult};
+use super::{Author, Page, PageFrom, PageToken, StoreResult};
 use crate::Timestamp;
 use crate::id::{BulkId, ItemId, ItemType, JobId};
 use crate::job::{Candidate, JobAct, JobItem, JobMoves, JobPlace, JobState, JobSummary};
@@ -45,9 +45,9 @@ pub trait Jobs: Send + Sync {
     /// Jobs that were confirmed, newest first.
     async fn jobs(
         &self,
-        from: PageFrom<Bookmark>,
+        from: PageFrom<PageToken>,
         limit: u32,
-    ) -> StoreResult<Page<JobView, Bookmark>>;
+    ) -> StoreResult<Page<JobView, PageToken>>;
 
     /// The items of a job as they were previewed, one chunk.
     async fn previewed_items(&self, job: &JobId, chunk: u32) -> StoreResult<Vec<JobItem>>;

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use async_trait::async_trait;
 
-use super::{Bookmark, RecordLine, RequestState, RequestView, StoreResult};
+use super::{PageToken, RecordLine, RequestState, RequestView, StoreResult};
 use crate::Timestamp;
 use crate::id::{Item, ItemId, ItemType};
 
@@ -60,15 +60,15 @@ impl PartialOrd for ListKey {
 }
 
 impl ListKey {
-    pub fn bookmark(&self) -> Bookmark {
-        Bookmark::new(self.at.as_microsecond(), &self.id)
+    pub fn page_token(&self) -> PageToken {
+        PageToken::new(self.at.as_microsecond(), &self.id)
     }
 
     /// None if its time is beyond what clocks show.
-    pub fn at_bookmark(bookmark: &Bookmark) -> Option<Self> {
+    pub fn at_page_token(page_token: &PageToken) -> Option<Self> {
         Some(Self {
-            at: Timestamp::from_microsecond(bookmark.rank).ok()?,
-            id: ItemId::new(bookmark.id.as_str()),
+            at: Timestamp::from_microsecond(page_token.rank).ok()?,
+            id: ItemId::new(page_token.id.as_str()),
         })
     }
 }

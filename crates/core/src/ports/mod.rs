@@ -12,17 +12,18 @@ mod connector;
 mod dead_letters;
 mod doubts;
 mod engine;
+mod erasures;
 mod error;
 mod feed_source;
 mod feeds;
 mod flows;
 mod health;
-mod interventions;
 mod jobs;
 mod lanes;
 mod leadership;
 mod lists;
 mod needs_you;
+mod operator_actions;
 mod outbox;
 mod page;
 mod plans;
@@ -50,12 +51,15 @@ pub use bulks::{
 };
 pub use check_services::{CallError, CheckServices, GatewayAnswer, TakeTurn};
 pub use clock::{Boot, CLOCK_WAS_AHEAD, Era, Reading, SharedClock, WAS_SET_BACK};
-pub use connector::{Connector, Health, Heard, Line, Missed, NoLine, Permit, Profile, Request};
+pub use connector::{
+    Connection, Connector, ExchangeResult, Health, Missed, NoConnection, Permit, Profile, Request,
+};
 pub use dead_letters::{DeadLetter, DeadLetters, cannot_replay};
 pub use doubts::{
     AWAITED, AtRisk, DoubtOrder, Doubts, IN_DOUBT, ItemInDoubt, Resolution, Resolved, sent_since,
 };
 pub use engine::{Engine, FlowView, Memo, Shown, Start, Started, Unreachable};
+pub use erasures::{ErasureProgress, ErasureView, Erasures, Purged};
 pub use error::{StoreError, StoreResult};
 pub use feed_source::{
     DeadRecord, FeedRecord, FeedSource, Fetched, Log, RecordAnswer, RecordReader, SourceError,
@@ -67,7 +71,6 @@ pub use feeds::{
 };
 pub use flows::{DueFlow, DueFlows, FlowEnd, Flows, JournalEntry, NewFlow};
 pub use health::{StoreConnections, StoreHealth};
-pub use interventions::{Found, Intervened, Interventions, TOO_LATE, refuses_another_key};
 pub use jobs::{
     AskedItem, BankSaid, CandidatesBy, CandidatesWanted, ITEMS_PER_CHUNK, JobResult, JobView, Jobs,
     NewJob, ResultsWanted, Worked,
@@ -79,14 +82,17 @@ pub use needs_you::{
     Amount, HeldItem, MOST_COUNTED, MOST_LOOKED_UP, Need, NeedsYou, NewSeen, Pile, Seen, Worklists,
     WorklistsAsked,
 };
+pub use operator_actions::{
+    ActionResult, ItemState, OperatorActions, TOO_LATE, refuses_another_key,
+};
 pub use outbox::{
     EventRecord, EventSink, MOST_EVENTS_COUNTED, Outbox, OutboxEvent, OutboxTrouble, OutboxView,
     Published, RelayHold, SinkTrouble, TurnedOff,
 };
-pub use page::{Bookmark, MOST_LOOKED_AT, Page, PageFrom, rows_needed};
-pub use plans::{Plans, Recounted, Replanned, Spot, Waiting};
+pub use page::{MOST_LOOKED_AT, Page, PageFrom, PageToken, rows_needed};
+pub use plans::{Plans, QueuePosition, Recounted, Replanned, Waiting};
 pub use queue::{
-    Admission, Adrift, Claim, Claimed, DueLanes, NewItem, NewRecord, Placed, Queue, START_PAUSES,
+    Admission, Claim, Claimed, DueLanes, NewItem, NewRecord, Orphaned, Placed, Queue, START_PAUSES,
     StartRecord, ToExecute,
 };
 pub use records::{
@@ -110,8 +116,9 @@ pub use timetables::{Far, Tight, Timetables, Unsent, UnsentOnLane, cut_near};
 pub trait Store:
     SharedClock
     + Queue
-    + Interventions
+    + OperatorActions
     + Jobs
+    + Erasures
     + Amendments
     + Storms
     + Doubts
@@ -140,8 +147,9 @@ pub trait Store:
 impl<T> Store for T where
     T: SharedClock
         + Queue
-        + Interventions
+        + OperatorActions
         + Jobs
+        + Erasures
         + Amendments
         + Storms
         + Doubts

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Author, Bookmark, ByTime, Page, PageFrom, StoreResult};
+use super::{Author, ByTime, Page, PageFrom, PageToken, StoreResult};
 use crate::Timestamp;
 use crate::id::{ItemId, ItemType, LaneName};
 use crate::money::Money;
@@ -29,9 +29,9 @@ pub trait NeedsYou: Send + Sync {
         &self,
         item_type: &ItemType,
         order: ByTime,
-        from: PageFrom<Bookmark>,
+        from: PageFrom<PageToken>,
         limit: u32,
-    ) -> StoreResult<Page<HeldItem, Bookmark>>;
+    ) -> StoreResult<Page<HeldItem, PageToken>>;
 
     /// What is HELD of a type, by currency.
     async fn held_sum(&self, item_type: &ItemType) -> StoreResult<Pile>;

@@ -39,13 +39,13 @@ impl<K> PageFrom<K> {
     }
 }
 
-impl PageFrom<Bookmark> {
+impl PageFrom<PageToken> {
     /// Where the rows of a list by rank are read from, and whether upwards from there: `rises` is how the list goes.
-    pub fn bounds(self, rises: bool) -> (Bookmark, bool) {
+    pub fn bounds(self, rises: bool) -> (PageToken, bool) {
         let upwards = rises != self.is_back();
         let place = match self {
-            Self::Start if upwards => Bookmark::BELOW_ALL,
-            Self::Start => Bookmark::ABOVE_ALL,
+            Self::Start if upwards => PageToken::BELOW_ALL,
+            Self::Start => PageToken::ABOVE_ALL,
             Self::After(place) | Self::Before(place) => place,
         };
         (place, upwards)
@@ -147,12 +147,12 @@ impl<T, K> Page<T, K> {
 /// Where a list that is not in the order of its ids goes on: after what has this rank and this id. A
 /// client hands it back unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bookmark {
+pub struct PageToken {
     pub rank: i64,
     pub id: String,
 }
 
-impl Bookmark {
+impl PageToken {
     /// Before everything, where ranks fall.
     pub const ABOVE_ALL: Self = Self {
         rank: i64::MAX,
@@ -177,7 +177,7 @@ impl Bookmark {
     }
 }
 
-impl fmt::Display for Bookmark {
+impl fmt::Display for PageToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.rank, self.id)
     }
@@ -190,11 +190,11 @@ mod tests {
     #[test]
     fn a_bookmark_is_read_as_it_was_written_and_nothing_else_is_one() {
         for (rank, id) in [(0, "a"), (-7, "a.b:c-d"), (i64::MAX, "7")] {
-            let told = Bookmark::new(rank, id);
-            assert_eq!(Bookmark::parse(&told.to_string()), Some(told));
+            let told = PageToken::new(rank, id);
+            assert_eq!(PageToken::parse(&told.to_string()), Some(told));
         }
         for bad in ["", "7", "7.", ".a", "x.a", "7.\0", "99999999999999999999.a"] {
-            assert_eq!(Bookmark::parse(bad), None, "{bad:?}");
+            assert_eq!(PageToken::parse(bad), None, "{bad:?}");
         }
     }
 

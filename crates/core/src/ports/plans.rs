@@ -19,7 +19,7 @@ pub trait Plans: Send + Sync {
         &self,
         lane: &LaneName,
         item_type: &ItemType,
-        after: Option<Spot>,
+        after: Option<QueuePosition>,
         limit: u32,
     ) -> StoreResult<Vec<Waiting>>;
 
@@ -36,7 +36,7 @@ pub trait Plans: Send + Sync {
         lane: &LaneName,
         item_type: &ItemType,
         generation: i64,
-        after: Option<Spot>,
+        after: Option<QueuePosition>,
         limit: u32,
     ) -> StoreResult<Vec<Replanned>>;
 
@@ -59,7 +59,7 @@ pub trait Plans: Send + Sync {
 
 /// A place in the order of a lane's queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spot {
+pub struct QueuePosition {
     pub due: Timestamp,
     pub id: ItemId,
 }
@@ -77,8 +77,8 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    pub fn spot(&self) -> Spot {
-        Spot {
+    pub fn spot(&self) -> QueuePosition {
+        QueuePosition {
             due: self.due,
             id: self.id.clone(),
         }

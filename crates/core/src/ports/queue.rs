@@ -99,17 +99,17 @@ pub trait Queue: Send + Sync {
     async fn finish(&self, item: &Item, run: u32, status: StatusMove) -> StoreResult<bool>;
 
     /// DISPATCHED items without an end that were dispatched longer than `older_than` ago.
-    async fn adrift(
+    async fn orphaned(
         &self,
         item_type: &ItemType,
         older_than: Duration,
         limit: u32,
-    ) -> StoreResult<Vec<Adrift>>;
+    ) -> StoreResult<Vec<Orphaned>>;
 
     /// Puts an item whose flow ended without finishing it back to READY as its next run, after
     /// `pause`; DEAD once that has happened `max_retries` times, at once if that is 0. False if it
     /// has moved on.
-    async fn restart_adrift(
+    async fn restart_orphaned(
         &self,
         item: &Item,
         run: u32,
@@ -145,10 +145,10 @@ pub struct NewItem {
 }
 
 impl NewItem {
-    /// What makes another item its twin; kept only if somebody asks for it.
+    /// What makes another item its duplicate; kept only if somebody asks for it.
     pub fn duplicate_key(&self) -> Option<&str> {
         self.guards.iter().find_map(|guard| match &guard.limit {
-            Limit::NoTwin { key, .. } => Some(key.as_str()),
+            Limit::NoDuplicate { key, .. } => Some(key.as_str()),
             Limit::DailyTotal { .. } => None,
         })
     }
@@ -274,7 +274,7 @@ pub struct DueLanes {
 impl DueLanes {
     /// Adds a lane whose first work comes into reach at `first`.
     pub fn add(&mut self, lane: &LaneInForce, first: Option<Timestamp>, now: Timestamp) {
-        let Some(from) = first.and_then(|first| lane.standing(now).workable_from(first)) else {
+        let Some(from) = first.and_then(|first| lane.state(now).workable_from(first)) else {
             return;
         };
         if from <= now {
@@ -330,7 +330,7 @@ pub struct ToExecute {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Adrift {
+pub struct Orphaned {
     pub id: ItemId,
     pub run: u32,
     /// The flow that was started for it, perhaps with others.

@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use super::{AuditEntry, ChunkId, Page, Placed, StoreError, StoreResult, split_rules};
 use crate::Timestamp;
 use crate::archive::{ArchiveDay, ArchivedAttempt, ArchivedItem};
+use crate::erasure::is_erased;
 use crate::id::{BatchId, BulkId, FlowId, Item, ItemId, ItemType, LaneName};
 use crate::item::QueueStatus;
 use crate::money::Money;
@@ -151,6 +152,11 @@ impl ItemView {
     pub fn sends(&self) -> u32 {
         let sends = |attempt: &&AttemptView| attempt.kind == AttemptKind::Send;
         self.attempts.iter().filter(sends).fold(0, |sum, _| sum + 1)
+    }
+
+    /// Whether a person's data were erased from it; nobody can tell what it was taken in with.
+    pub fn is_erased(&self) -> bool {
+        is_erased(&self.content_hash) || self.archived.as_ref().is_some_and(|from| from.erased)
     }
 
     /// An item of the archive, as if it were hot.

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{Admission, Author, Intervened, NewItem, StoreResult};
+use super::{ActionResult, Admission, Author, NewItem, StoreResult};
 use crate::Timestamp;
 use crate::details::Details;
+use crate::erasure::is_erased;
 use crate::id::{FlowId, Item, ItemId, ItemType};
 use crate::money::Money;
 use crate::retry;
@@ -57,7 +58,7 @@ pub trait Requests: Send + Sync {
     async fn refuse(&self, item: &Item, refusal: Refusal) -> StoreResult<()>;
 
     /// Withdraws a request that waits. Its id stays used.
-    async fn withdraw(&self, item: &Item, author: Author) -> StoreResult<Intervened>;
+    async fn withdraw(&self, item: &Item, author: Author) -> StoreResult<ActionResult>;
 
     /// Gives a request that waits another time, as if it had been asked for: whichever try plans it, it is planned
     /// from there.
@@ -66,7 +67,7 @@ pub trait Requests: Send + Sync {
         item: &Item,
         to: Timestamp,
         author: Author,
-    ) -> StoreResult<Intervened>;
+    ) -> StoreResult<ActionResult>;
 
     /// Requests in the order of their ids; those that were refused are left out.
     async fn requests(&self, wanted: RequestsWanted) -> StoreResult<Vec<RequestView>>;
@@ -211,6 +212,9 @@ impl FoundRequest {
 
     /// The answer for an item that is not to be judged, because of this request.
     pub fn answer(&self, item: &NewItem) -> Option<Admission> {
+        if is_erased(&self.content_hash) {
+            return Some(Admission::Erased);
+        }
         let same = self.has_content_of(item);
         match self.state {
             RequestState::Waiting => (!same).then_some(Admission::Conflict),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{Bookmark, Page, PageFrom, StoreResult};
+use super::{Page, PageFrom, PageToken, StoreResult};
 use crate::Timestamp;
 use crate::id::FlowId;
 
@@ -53,9 +53,9 @@ pub trait StatusChecks: Send + Sync {
     /// All checks, the newest first.
     async fn checks(
         &self,
-        from: PageFrom<Bookmark>,
+        from: PageFrom<PageToken>,
         limit: u32,
-    ) -> StoreResult<Page<CheckLine, Bookmark>>;
+    ) -> StoreResult<Page<CheckLine, PageToken>>;
 
     /// How far a check is with each gateway that has chunks, by its number, after one of them.
     async fn check_gateways(
@@ -176,8 +176,8 @@ pub struct CheckLine {
 }
 
 impl CheckLine {
-    pub fn bookmark(&self) -> Bookmark {
-        Bookmark::new(self.opened_at.as_microsecond(), &self.check)
+    pub fn page_token(&self) -> PageToken {
+        PageToken::new(self.opened_at.as_microsecond(), &self.check)
     }
 }
 

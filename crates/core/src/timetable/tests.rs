@@ -9,7 +9,7 @@ use crate::calendar::{Calendar, CalendarText};
 use crate::gate::{DEFAULT_MARGIN, Moment, ask_again_in, give_turns};
 use crate::id::{LaneName, StormId};
 use crate::lane::{Lane, LaneChange, Pause};
-use crate::lane_in_force::Standing;
+use crate::lane_in_force::LaneState;
 use crate::ports::StormPause;
 
 /// A Monday, at noon in New York.
@@ -215,15 +215,15 @@ fn play(
         let Some(next_due) = order.first().map(|n| dues[*n].0) else {
             break;
         };
-        let closes_at = match outset.lane.standing(now) {
-            Standing::Open { until } => until,
-            Standing::Closed {
+        let closes_at = match outset.lane.state(now) {
+            LaneState::Open { until } => until,
+            LaneState::Closed {
                 until: Some(opens), ..
             } => {
                 now = opens;
                 continue;
             }
-            Standing::Closed { until: None, .. } => break,
+            LaneState::Closed { until: None, .. } => break,
         };
         if next_due > now {
             now = next_due.min(closes_at);
@@ -348,7 +348,7 @@ fn judge<S: Says>(
     for ((item, (due, _)), fate) in items.iter().zip(&dues).zip(&fates) {
         // What comes to the gate when the lane is about to close may slip through, or not.
         let soon = |from: Timestamp| from.max(at(0)) + Duration::from_millis(60) + spacing;
-        let closes = |from: Timestamp| matches!(lane.standing(from.max(at(0))), Standing::Open { until } if until < soon(from));
+        let closes = |from: Timestamp| matches!(lane.state(from.max(at(0))), LaneState::Open { until } if until < soon(from));
         let came = match fate {
             Fate::Sent(turn) => *turn,
             Fate::Held | Fate::Waits => *due,

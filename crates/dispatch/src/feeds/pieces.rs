@@ -24,6 +24,7 @@ impl Piece {
 }
 
 /// In their order. The last one ends where the fetch did, beyond what was not a record.
+/// A rest is a piece of its own: fetched again instead, it would come with the whole batch of its producer, which may be as large as a fetch.
 pub(super) fn cut(fetched: Fetched, partition: u32, reader: &dyn RecordReader) -> Vec<Piece> {
     let mut pieces = vec![];
     let mut piece = Piece::default();

@@ -19,6 +19,8 @@ const FETCH_BYTES: usize = 1024 * 1024;
 /// A partition with so many chunks that are not admitted yet is not read further.
 const MOST_WAITING: u64 = 8;
 const WAIT_FOR_ROOM: Duration = Duration::from_millis(100);
+/// At the log's end, while what was read last still waits, records are let come together: every chunk costs a flow.
+const GATHER: Duration = Duration::from_millis(50);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
@@ -54,6 +56,8 @@ struct Reading {
     /// None before it was looked at whether the log has it.
     position: Option<i64>,
     stored: Option<i64>,
+    /// The last fetch came to the end of the log.
+    is_at_end: bool,
     answered: Instant,
 }
 
@@ -65,6 +69,7 @@ impl FeedRunner {
             fence: held.fence,
             position: None,
             stored: held.position,
+            is_at_end: false,
             answered: Instant::now(),
         };
         let mut pause = FIRST_PAUSE;
@@ -92,12 +97,16 @@ impl FeedRunner {
         }
     }
 
-    async fn pause(&self, why: String) {
+    /// Says so once: it may be paused already.
+    pub(super) async fn pause(&self, why: String) {
         let feed = &self.options.name;
-        tracing::error!(feed, why, "the feed is paused");
-        let author = Author::new(actor::FEED, why);
-        if let Err(error) = self.store.pause_feed(feed, author).await {
-            tracing::warn!(feed, %error, "the feed could not be paused; it is looked at again");
+        let author = Author::new(actor::FEED, why.clone());
+        match self.store.pause_feed(feed, author).await {
+            Ok(true) => tracing::error!(feed, why, "the feed is paused"),
+            Ok(false) => {}
+            Err(error) => {
+                tracing::warn!(feed, %error, "the feed could not be paused; it is looked at again");
+            }
         }
     }
 
@@ -110,11 +119,15 @@ impl FeedRunner {
         };
         self.answer_now_and_then(&reading.partition, &mut reading.answered)
             .await;
-        if self.store.chunks_waiting(&reading.partition).await? >= MOST_WAITING {
+        let waiting = self.store.chunks_waiting(&reading.partition).await?;
+        if waiting >= MOST_WAITING {
             let log = self.source.log(number).await?;
             self.saw_end(number, log.end);
             tokio::time::sleep(WAIT_FOR_ROOM).await;
             return Ok(());
+        }
+        if waiting > 0 && reading.is_at_end {
+            tokio::time::sleep(GATHER).await;
         }
         let fetched = match self.source.fetch(number, from, FETCH_BYTES).await {
             Ok(fetched) => fetched,
@@ -126,6 +139,7 @@ impl FeedRunner {
             Err(error) => return Err(error.into()),
         };
         self.saw_end(number, fetched.log_end);
+        reading.is_at_end = fetched.next >= fetched.log_end;
         if fetched.next == from {
             return Ok(());
         }
@@ -213,8 +227,8 @@ fn in_log(partition: &PartitionId, position: i64, log: Log) -> Result<(), String
     let Log { first, end } = log;
     if position > end {
         return Err(format!(
-            "{partition} ends at {end}, but records up to {position} were read: the topic was created again or cut; \
-             seek to {first} to read it from its beginning, then resume"
+            "{partition} ends at {end}, but {position} is to be read next: the topic was created again or cut, or the position was \
+             moved too far; seek to {first} to read all that is there, then resume"
         ));
     }
     if position < first {
@@ -244,7 +258,7 @@ mod tests {
             (20, None),
             (
                 21,
-                Some("partition 2 of topic t ends at 20, but records up to 21"),
+                Some("partition 2 of topic t ends at 20, but 21 is to be read next"),
             ),
         ] {
             let found = in_log(&partition, position, log).err();

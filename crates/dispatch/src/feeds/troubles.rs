@@ -56,12 +56,14 @@ impl Troubles {
 
     async fn change(&self, change: impl FnOnce(&mut BTreeMap<About, String>)) {
         let say = match self.changed(change) {
-            None | Some(Said::Unknown) => return,
-            Some(Said::Fine) => {
-                tracing::info!(feed = self.feed, "the feed is read");
+            None | Some((_, Said::Unknown)) => return,
+            Some((before, Said::Fine)) => {
+                if let Said::Trouble(what) = before {
+                    tracing::info!(feed = self.feed, what, "the trouble with the feed is over");
+                }
                 None
             }
-            Some(Said::Trouble(what)) => {
+            Some((_, Said::Trouble(what))) => {
                 tracing::warn!(feed = self.feed, what, "the feed is in trouble");
                 Some(what)
             }
@@ -71,8 +73,8 @@ impl Troubles {
         }
     }
 
-    /// What to say now, if it is news.
-    fn changed(&self, change: impl FnOnce(&mut BTreeMap<About, String>)) -> Option<Said> {
+    /// What was said before and what to say now, if it is news.
+    fn changed(&self, change: impl FnOnce(&mut BTreeMap<About, String>)) -> Option<(Said, Said)> {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut now.met);
         let first = now.met.values().next().cloned();
@@ -80,7 +82,7 @@ impl Troubles {
         if now.said == say {
             return None;
         }
-        now.said = say.clone();
-        Some(say)
+        let before = std::mem::replace(&mut now.said, say.clone());
+        Some((before, say))
     }
 }

@@ -11,7 +11,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{BatchId, LaneName};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::outcome::AttemptKind;
-use tollgate_core::ports::{Claim, Heard, Line, Missed, Permit, Request, Store};
+use tollgate_core::ports::{Claim, Connection, ExchangeResult, Missed, Permit, Request, Store};
 use tollgate_dispatch::{Ask, Gate, GateOptions, NoTurn};
 
 use crate::town::{Town, item, item_type};
@@ -80,11 +80,11 @@ impl Nodes {
 pub(crate) struct Unconnected;
 
 #[async_trait]
-impl Line for Unconnected {
-    async fn send(self: Box<Self>, _: Permit, _: &Request) -> Result<Heard, Missed> {
+impl Connection for Unconnected {
+    async fn send(self: Box<Self>, _: Permit, _: &Request) -> Result<ExchangeResult, Missed> {
         unreachable!("only turns are taken")
     }
-    async fn probe(self: Box<Self>, _: Permit, _: &Request) -> Result<Heard, Missed> {
+    async fn probe(self: Box<Self>, _: Permit, _: &Request) -> Result<ExchangeResult, Missed> {
         unreachable!("only turns are taken")
     }
 }

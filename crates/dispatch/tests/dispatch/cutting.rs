@@ -9,7 +9,9 @@ use std::time::Instant;
 use async_trait::async_trait;
 use tokio::sync::Notify;
 use tollgate_core::id::LaneName;
-use tollgate_core::ports::{Connector, Heard, Line, Missed, NoLine, Permit, Profile, Request};
+use tollgate_core::ports::{
+    Connection, Connector, ExchangeResult, Missed, NoConnection, Permit, Profile, Request,
+};
 use tollgate_sandbox::Ledger;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +19,7 @@ pub(crate) enum Edge {
     Never,
     /// At this wait, counted from 0. Which one it is depends on how fast the others are.
     Wait(usize),
-    /// The line is there, no turn is taken.
+    /// The connection is there, no turn is taken.
     BeforeTurn,
     /// The turn is durable, no byte is out.
     BeforeSend,
@@ -86,31 +88,48 @@ impl Connector for Cutting {
     fn profile(&self) -> &Profile {
         self.inner.profile()
     }
-    async fn line(&self) -> Result<Box<dyn Line>, NoLine> {
-        let line = self.inner.line().await?;
+    async fn connection(&self) -> Result<Box<dyn Connection>, NoConnection> {
+        let connection = self.inner.connection().await?;
         self.die_at(Edge::BeforeTurn).await;
         let cutting = self.clone();
-        Ok(Box::new(CuttingLine { line, cutting }))
+        Ok(Box::new(CuttingConnection {
+            connection,
+            cutting,
+        }))
     }
 }
 
-struct CuttingLine {
-    line: Box<dyn Line>,
+struct CuttingConnection {
+    connection: Box<dyn Connection>,
     cutting: Cutting,
 }
 
 #[async_trait]
-impl Line for CuttingLine {
-    async fn connect_for(&mut self, turn: Instant) -> Result<(), NoLine> {
-        self.line.connect_for(turn).await
+impl Connection for CuttingConnection {
+    async fn connect_for(&mut self, turn: Instant) -> Result<(), NoConnection> {
+        self.connection.connect_for(turn).await
     }
-    async fn send(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
-        let Self { line, cutting } = *self;
-        cutting.exchange(line.send(permit, request)).await
+    async fn send(
+        self: Box<Self>,
+        permit: Permit,
+        request: &Request,
+    ) -> Result<ExchangeResult, Missed> {
+        let Self {
+            connection,
+            cutting,
+        } = *self;
+        cutting.exchange(connection.send(permit, request)).await
     }
-    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
-        let Self { line, cutting } = *self;
-        cutting.exchange(line.probe(permit, request)).await
+    async fn probe(
+        self: Box<Self>,
+        permit: Permit,
+        request: &Request,
+    ) -> Result<ExchangeResult, Missed> {
+        let Self {
+            connection,
+            cutting,
+        } = *self;
+        cutting.exchange(connection.probe(permit, request)).await
     }
 }
 

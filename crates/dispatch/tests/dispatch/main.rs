@@ -2,15 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics says so")]
 
+mod archiving;
 mod calls;
 mod clock_jumps;
 mod clock_money;
+mod connections;
 mod cutting;
 mod dispatching;
-mod feeding;
+mod erasing;
 mod fenced_gate;
 mod forecasting;
-mod lines;
+mod importing;
 mod log;
 mod logins;
 mod lost_claims;

@@ -28,11 +28,11 @@ pub(crate) enum Mutant {
 
 /// A small sender with one thing wrong. It ends when the answer is settled.
 pub(crate) async fn send_wrongly(street: &Street, mutant: Mutant, job: &Job) {
-    let line = street.connector().line().await.unwrap();
+    let connection = street.connector().connection().await.unwrap();
     if mutant == Mutant::LogsAfterwards {
         let permit = Permit::granted_by_the_gate(AttemptId(0), Timestamp::UNIX_EPOCH, 0, soon());
         // It dies here: the answer came, and the turn was never taken.
-        line.send(permit, &job.request).await.unwrap();
+        connection.send(permit, &job.request).await.unwrap();
         return;
     }
     let run = match mutant {
@@ -43,7 +43,7 @@ pub(crate) async fn send_wrongly(street: &Street, mutant: Mutant, job: &Job) {
         return;
     };
     let permit = Permit::granted_by_the_gate(attempt, at, 0, soon());
-    let outcome = line.send(permit, &job.request).await.unwrap().outcome;
+    let outcome = connection.send(permit, &job.request).await.unwrap().outcome;
     let (record, then) = match &outcome {
         Outcome::Done(_) => (job.moves.done.clone(), Then::Stay),
         other => {

@@ -1,8 +1,8 @@
 //! A feed on a real store, from a source that does what the test says: how far it reads, where it begins, and how often it
 //! tries in vain.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -29,6 +29,7 @@ struct Source {
     is_away: bool,
     fetches: AtomicUsize,
     looks: AtomicUsize,
+    shown: Mutex<Vec<Vec<(u32, i64)>>>,
 }
 
 #[async_trait]
@@ -73,6 +74,16 @@ impl FeedSource for Source {
     async fn answer(&self, _: &[RecordAnswer], _: Timestamp) -> SourceResult<()> {
         Ok(())
     }
+
+    /// In vain at first.
+    async fn show_positions(&self, positions: &[(u32, i64)]) -> SourceResult<()> {
+        let mut shown = self.shown.lock().unwrap();
+        shown.push(positions.to_vec());
+        if shown.len() == 1 {
+            return Err(SourceError::Denied("no right to the group".into()));
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug)]
@@ -103,6 +114,7 @@ impl Running {
             is_away,
             fetches: AtomicUsize::new(0),
             looks: AtomicUsize::new(0),
+            shown: Mutex::default(),
         });
         let options = FeedOptions {
             name: "in".into(),
@@ -214,5 +226,22 @@ async fn trouble_is_met_at_growing_intervals_and_moves_nothing() {
     assert_eq!(running.position().await, Some(0));
     let trouble = running.view().await.unwrap().trouble.unwrap();
     assert_eq!(trouble.what, "no broker");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn positions_are_shown_to_the_brokers_tools_and_a_refusal_stops_nothing() {
+    let running = Running::start(FeedStart::Latest, false);
+    let shown = async {
+        while running.source.shown.lock().unwrap().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let shown = tokio::time::timeout(Duration::from_hours(1), shown).await;
+    let view = running.view().await.unwrap();
+    assert!(shown.is_ok(), "it is not tried again: {view:?}");
+    let last = running.source.shown.lock().unwrap()[1].clone();
+    assert_eq!(last, [(0, END)]);
+    assert_eq!((view.paused, view.trouble), (None, None));
     running.stop().await;
 }

@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use tokio::task::JoinSet;
 use tollgate_core::id::LaneName;
 use tollgate_core::lane::{LaneChange, Pause};
-use tollgate_core::lane_in_force::Standing;
+use tollgate_core::lane_in_force::LaneState;
 use tollgate_core::outcome::Outcome;
 use tollgate_core::ports::{
-    Connector, Health, Heard, Line, Missed, NoLine, Permit, Profile, Request,
+    Connection, Connector, ExchangeResult, Health, Missed, NoConnection, Permit, Profile, Request,
 };
 use tollgate_dispatch::{Sender, Sent};
 
@@ -83,7 +83,7 @@ async fn a_bank_that_fails_opens_the_breaker_and_one_that_works_again_closes_it(
     send_all(&street, &sender, &ids).await;
     let closed = street.lane().await;
     let meanwhile = closed.closed_until.unwrap() - Duration::from_millis(1);
-    let Standing::Closed { why, until } = closed.standing(meanwhile) else {
+    let LaneState::Closed { why, until } = closed.state(meanwhile) else {
         panic!("{closed:?}")
     };
     let told = "lane \"default\" is closed by the breaker: 10 of the last 10 requests failed or were slow: ";
@@ -135,25 +135,29 @@ impl Connector for Mute {
     fn profile(&self) -> &Profile {
         &self.profile
     }
-    async fn line(&self) -> Result<Box<dyn Line>, NoLine> {
+    async fn connection(&self) -> Result<Box<dyn Connection>, NoConnection> {
         match *self.says.lock().unwrap() {
-            Says::Busy => Err(NoLine::Busy("all lines busy".into())),
-            Says::Unreachable => Err(NoLine::Unreachable("refused".into())),
+            Says::Busy => Err(NoConnection::Busy("all connections busy".into())),
+            Says::Unreachable => Err(NoConnection::Unreachable("refused".into())),
             Says::NotSent => Ok(Box::new(self.clone())),
         }
     }
 }
 
 #[async_trait]
-impl Line for Mute {
-    async fn send(self: Box<Self>, _: Permit, _: &Request) -> Result<Heard, Missed> {
-        Ok(Heard {
+impl Connection for Mute {
+    async fn send(self: Box<Self>, _: Permit, _: &Request) -> Result<ExchangeResult, Missed> {
+        Ok(ExchangeResult {
             outcome: Outcome::retry("the connection was closed"),
             health: Health::Untold,
             is_duplicate: false,
         })
     }
-    async fn probe(self: Box<Self>, permit: Permit, request: &Request) -> Result<Heard, Missed> {
+    async fn probe(
+        self: Box<Self>,
+        permit: Permit,
+        request: &Request,
+    ) -> Result<ExchangeResult, Missed> {
         self.send(permit, request).await
     }
 }

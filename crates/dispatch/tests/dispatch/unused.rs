@@ -6,7 +6,7 @@ use tollgate_core::id::LaneName;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
-use tollgate_core::ports::{Author, Intervened, Settlement};
+use tollgate_core::ports::{ActionResult, Author, Settlement};
 use tollgate_core::ports::{NewTurn, StatusMove, Then, Turn, TurnsWanted};
 use tollgate_dispatch::Sent;
 
@@ -84,7 +84,7 @@ async fn an_item_held_after_a_dropped_turn_can_be_cancelled() {
     let status = StatusMove::new(&["SCHEDULED"], "CANCELLED");
     let author = Author::new("ops", "too late");
     let cancelled = street.town.store.cancel(&item("a0"), status, author).await;
-    assert_eq!(cancelled.unwrap(), Intervened::Yes);
+    assert_eq!(cancelled.unwrap(), ActionResult::Yes);
     assert!(street.sends("a0").is_empty());
 }
 

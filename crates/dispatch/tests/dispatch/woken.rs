@@ -8,7 +8,7 @@ use tokio::sync::{Notify, Semaphore};
 use tollgate_conformance::postgres as cluster;
 use tollgate_core::gate::DEFAULT_TOLERANCE;
 use tollgate_core::id::LaneName;
-use tollgate_core::ports::{Connector, Line, NoLine, Profile};
+use tollgate_core::ports::{Connection, Connector, NoConnection, Profile};
 use tollgate_dispatch::Sent;
 
 use crate::cutting::Edge;
@@ -31,11 +31,11 @@ impl Connector for Stopping {
     fn profile(&self) -> &Profile {
         self.inner.profile()
     }
-    async fn line(&self) -> Result<Box<dyn Line>, NoLine> {
+    async fn connection(&self) -> Result<Box<dyn Connection>, NoConnection> {
         self.stopped.notify_one();
         // Closed when it is woken.
         let _ = self.woken.acquire().await;
-        self.inner.line().await
+        self.inner.connection().await
     }
 }
 

@@ -9,7 +9,7 @@ use tollgate_core::id::LaneName;
 use tollgate_core::lane::LaneChange;
 use tollgate_core::outcome::AttemptState;
 use tollgate_core::ports::{
-    Author, Interventions, ItemView, Lanes, SharedClock, StatusMove, StormPause,
+    Author, ItemView, Lanes, OperatorActions, SharedClock, StatusMove, StormPause,
 };
 
 use crate::node::{Node, WATCHED};

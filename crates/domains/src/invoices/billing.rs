@@ -144,7 +144,7 @@ impl Billing {
         invoice: &InvoiceRequest,
         known: &ItemView,
     ) -> Result<Taken, BillingError> {
-        if known.archived.as_ref().is_some_and(|from| from.erased) {
+        if known.is_erased() {
             return Err(BillingError::Erased(invoice.invoice_id.to_string()));
         }
         if known.content_hash != invoice.content_hash() {

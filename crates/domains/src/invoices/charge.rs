@@ -1,4 +1,4 @@
-//! The step that charges an invoice, on whatever rung of its ladder it stands.
+//! The step that charges an invoice, whichever of its retries it is.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use tollgate_core::ports::{AttemptView, ItemView, Request, Then};
 use tollgate_dispatch::{Executes, IfDeclined, IfDone, Job, Sent};
 
 use super::exec::{Billed, declined, finish, owned, put_back};
-use super::ladder::Rung;
 use super::request::Customer;
+use super::retry_schedule::Retry;
 use super::status::{failed, moves, paid, pending_again};
 use super::{Invoices, document};
 use crate::steps::SEND_STEP;
 
-const WAITS_FOR_RUNG: &str = "declined; it waits for the next retry";
+const WAITS_FOR_RETRY: &str = "declined; it waits for the next retry";
 
 /// Charges the customer, or finds out what became of an earlier charge.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -47,16 +47,16 @@ impl Step for ChargeInvoice {
         let customer_id = kept.customer_id;
         let customer = world.customers.get(&customer_id).await?;
         let now = world.store.now().await?;
-        match rung(world, &view, customer.as_ref(), now) {
-            Rung::Charge { number, then } => {
+        match retry(world, &view, customer.as_ref(), now) {
+            Retry::Charge { number, then } => {
                 let number = number.saturating_add(kept.corrections);
                 let request = charge(&view, &customer_id, number);
                 self.send(world, request, then).await
             }
-            Rung::Wait(pause) => {
-                put_back(world, &self.input, pause, WAITS_FOR_RUNG.to_owned()).await
+            Retry::Wait(pause) => {
+                put_back(world, &self.input, pause, WAITS_FOR_RETRY.to_owned()).await
             }
-            Rung::Exhausted => {
+            Retry::Exhausted => {
                 let why = "declined after all retries".to_owned();
                 finish(world, &self.input, failed(), Billed::Failed(why)).await
             }
@@ -69,7 +69,7 @@ impl ChargeInvoice {
         &self,
         world: &Invoices,
         request: Request,
-        next_rung: Option<Duration>,
+        next_retry: Option<Duration>,
     ) -> Result<Billed, StepError> {
         let job = Job {
             item: self.input.item.clone(),
@@ -80,12 +80,12 @@ impl ChargeInvoice {
             refused_then: Then::Finish,
             if_done: Some(IfDone::always(paid())),
         };
-        let if_declined = match next_rung {
+        let if_declined = match next_retry {
             Some(after) => IfDeclined {
                 record: pending_again(),
                 then: Then::Requeue {
                     after,
-                    why: WAITS_FOR_RUNG.to_owned(),
+                    why: WAITS_FOR_RETRY.to_owned(),
                 },
             },
             None => IfDeclined {
@@ -98,7 +98,7 @@ impl ChargeInvoice {
             Sent::Ended(_) => Billed::Paid,
             // By an earlier run, which did not own it any more.
             Sent::Done(_) => finish(world, &self.input, paid(), Billed::Paid).await?,
-            Sent::Declined(why) if next_rung.is_some() => Billed::Waits(why),
+            Sent::Declined(why) if next_retry.is_some() => Billed::Waits(why),
             Sent::Declined(why) | Sent::Refused(why) => Billed::Failed(why),
             Sent::Requeued(why) => Billed::Waits(why),
             Sent::Held => Billed::Waits("held".to_owned()),
@@ -125,10 +125,10 @@ fn charge(view: &ItemView, customer_id: &str, number: u32) -> Request {
     }
 }
 
-/// Where on its ladder the invoice stands. A charge in doubt is asked about whatever the ladder says.
-fn rung(world: &Invoices, view: &ItemView, customer: Option<&Customer>, now: Timestamp) -> Rung {
-    let ladder = customer.and_then(|customer| customer.ladder.as_ref());
-    let ladder = ladder.unwrap_or(&world.ladder);
+/// What the retry schedule says of the invoice. A charge in doubt is asked about whatever it says.
+fn retry(world: &Invoices, view: &ItemView, customer: Option<&Customer>, now: Timestamp) -> Retry {
+    let schedule = customer.and_then(|customer| customer.ladder.as_ref());
+    let schedule = schedule.unwrap_or(&world.retry_schedule);
     let declined: Vec<_> = declined(view)
         .map(|attempt| attempt.settled_at.unwrap_or(attempt.turn_at))
         .collect();
@@ -140,5 +140,5 @@ fn rung(world: &Invoices, view: &ItemView, customer: Option<&Customer>, now: Tim
         // It was begun, and is gone on with.
         Timestamp::MAX
     };
-    ladder.rung(&declined, wanted, now)
+    schedule.retry(&declined, wanted, now)
 }

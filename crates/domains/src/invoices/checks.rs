@@ -9,8 +9,8 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::check_item_id;
 use tollgate_core::money::{Currency, Money};
 
-use super::ladder::parse_pause;
 use super::request::Customer;
+use super::retry_schedule::parse_pause;
 use super::status::InvoiceStatus;
 use crate::expression::{Expression, Facts, Value, Vocabulary, map};
 

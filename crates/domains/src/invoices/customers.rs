@@ -56,7 +56,7 @@ impl Customers {
         if before.currency != customer.currency {
             let outstanding = self.outstanding(id).await?.len();
             if outstanding > 0 {
-                let (many, currency) = (told(outstanding), before.currency);
+                let (many, currency) = (outstanding_text(outstanding), before.currency);
                 return Err(BillingError::Conflict(format!(
                     "currency: customer {id} has {many} in {currency}; change it after they have ended"
                 )));
@@ -129,7 +129,7 @@ fn read(id: &str, setting: &Setting) -> Result<Customer, StoreError> {
 }
 
 /// "3 outstanding invoices", or how many at least.
-pub(super) fn told(outstanding: usize) -> String {
+pub(super) fn outstanding_text(outstanding: usize) -> String {
     let many = if outstanding >= MOST_COUNTED as usize {
         " or more"
     } else {
@@ -152,7 +152,7 @@ mod tests {
             (1000, "1000 or more outstanding invoices"),
         ];
         for (outstanding, expected) in table {
-            assert_eq!(told(outstanding), expected);
+            assert_eq!(outstanding_text(outstanding), expected);
         }
     }
 }

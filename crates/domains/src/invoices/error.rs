@@ -3,7 +3,7 @@
 use thiserror::Error;
 use tollgate_core::details::{self, Details, in_one_line};
 use tollgate_core::flow::StepError;
-use tollgate_core::ports::{Intervened, StoreError};
+use tollgate_core::ports::{ActionResult, StoreError};
 
 #[derive(Debug, Error)]
 pub enum BillingError {
@@ -56,11 +56,11 @@ impl From<BillingError> for StepError {
 }
 
 /// What became of a person's wish about an invoice.
-pub(super) fn intervened(id: &str, verb: &str, said: Intervened) -> Result<(), BillingError> {
+pub(super) fn intervened(id: &str, verb: &str, said: ActionResult) -> Result<(), BillingError> {
     match said {
-        Intervened::Yes => Ok(()),
-        Intervened::NoSuchItem => Err(BillingError::no_invoice(id)),
-        Intervened::Refused(why) => Err(BillingError::Conflict(format!(
+        ActionResult::Yes => Ok(()),
+        ActionResult::NoSuchItem => Err(BillingError::no_invoice(id)),
+        ActionResult::Refused(why) => Err(BillingError::Conflict(format!(
             "invoice {id} cannot be {verb}: {why}"
         ))),
     }

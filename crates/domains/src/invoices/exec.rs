@@ -1,5 +1,5 @@
 //! The exec flow of an invoice: look at it as it is now, then charge it once. What must wait, for a
-//! check, for the next rung or for an answer, has gone back to the queue before the flow ends.
+//! check, for the next retry or for an answer, has gone back to the queue before the flow ends.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ pub enum Billed {
     Paid,
     /// It has ended without being paid.
     Failed(String),
-    /// It comes back as its next run: with its schedule, with the next rung, or to be asked about.
+    /// It comes back as its next run: with its schedule, with the next retry, or to be asked about.
     Waits(String),
     /// Another run owns it.
     Superseded(String),

@@ -111,7 +111,9 @@ impl Billing {
                 other => one("invoiceId", other.to_string()),
             }));
         };
-        Ok(if known.content_hash != invoice.content_hash() {
+        Ok(if known.is_erased() {
+            Judged::Rejected(one("invoiceId", ERASED))
+        } else if known.content_hash != invoice.content_hash() {
             Judged::Conflict
         } else if known.init_flow == *flow {
             Judged::Accepted(known.placed())

@@ -11,9 +11,9 @@ mod cron;
 mod customers;
 mod error;
 mod exec;
-mod ladder;
 mod many;
 mod request;
+mod retry_schedule;
 mod schedule;
 mod schedules;
 mod status;
@@ -38,8 +38,8 @@ pub use cron::Cron;
 pub use customers::Customers;
 pub use error::BillingError;
 pub use exec::{Billed, CheckInvoice, Checked, InvoiceExecFlow};
-pub use ladder::Ladder;
 pub use request::{Customer, InvoiceDocument, InvoiceRequest};
+pub use retry_schedule::RetrySchedule;
 pub use schedule::{Schedule, ScheduleText};
 pub use schedules::{Level, ScheduleInForce, Schedules};
 pub use status::{InvoiceStatus, resolution};
@@ -70,7 +70,7 @@ pub struct Invoices {
     sender: Sender,
     checks: Arc<ChecksInForce>,
     /// Of customers without one of their own.
-    ladder: Ladder,
+    retry_schedule: RetrySchedule,
 }
 
 impl Invoices {
@@ -79,7 +79,7 @@ impl Invoices {
         lane: LaneName,
         sender: Sender,
         checks: Arc<ChecksInForce>,
-        ladder: Ladder,
+        retry_schedule: RetrySchedule,
     ) -> Self {
         Self {
             customers: Customers::new(Arc::clone(&store)),
@@ -89,7 +89,7 @@ impl Invoices {
             store,
             sender,
             checks,
-            ladder,
+            retry_schedule,
         }
     }
 }

@@ -9,7 +9,7 @@ use tollgate_core::id::ItemId;
 use tollgate_core::money::{Currency, Money};
 
 use super::corrections::SettledBy;
-use super::ladder::Ladder;
+use super::retry_schedule::RetrySchedule;
 use super::schedule::ScheduleText;
 use crate::digest;
 use crate::fields::Reader;
@@ -24,7 +24,7 @@ pub struct Customer {
     pub time_zone: String,
     /// When a declined charge is asked for again; as configured for all if not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ladder: Option<Ladder>,
+    pub ladder: Option<RetrySchedule>,
 }
 
 impl Customer {
@@ -39,7 +39,7 @@ impl Customer {
         let ladder = read.given("ladder").and_then(|given| {
             let ladder = serde_json::from_value::<Vec<String>>(given.clone())
                 .map_err(|_| "must be a list of times, such as [\"1d\", \"3d\"]".to_owned())
-                .and_then(Ladder::try_from);
+                .and_then(RetrySchedule::try_from);
             read.kept("ladder", ladder)
         });
         read.end(|| {

@@ -241,7 +241,7 @@ impl Schedules {
             Level::Customer(id) => {
                 let users = self.users_of_customers(id).await?;
                 (users > 0).then(|| {
-                    let users = customers::told(users);
+                    let users = customers::outstanding_text(users);
                     format!("it is in use by {users} of customer {id}; {REMEDY}")
                 })
             }

@@ -5,7 +5,7 @@ use tollgate_dispatch::Moves;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InvoiceStatus {
-    /// Outstanding: it waits for its time, or for the next rung of its ladder.
+    /// Outstanding: it waits for its time, or for the next retry.
     Pending,
     /// Its customer was charged, once.
     Paid,

@@ -30,7 +30,7 @@ pub struct NotificationExecFlow;
 impl Flow for NotificationExecFlow {
     const NAME: &'static str = "NotificationExecWorkflow";
     type In = ExecInput;
-    type Out = Told;
+    type Out = Delivery;
 
     async fn run<C: Ctx>(ctx: C, input: ExecInput) -> Result<End<Self>, FlowError> {
         Ok(End::Done(ctx.step(Deliver { input }).await?))
@@ -63,7 +63,7 @@ impl Executes for Notifications {
 
 /// What became of the notification for now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Told {
+pub enum Delivery {
     Delivered,
     /// The receiver wants no more of it; it has ended.
     Refused(String),
@@ -85,7 +85,7 @@ pub struct Deliver {
 
 impl Step for Deliver {
     const NAME: &'static str = "deliver";
-    type Out = Told;
+    type Out = Delivery;
     type World = Notifications;
 
     fn key(&self) -> String {
@@ -97,7 +97,7 @@ impl Step for Deliver {
     async fn after_cut_off(world: &Notifications) {
         world.settled().await;
     }
-    async fn run(&self, world: &Notifications, _: &Call) -> Result<Told, StepError> {
+    async fn run(&self, world: &Notifications, _: &Call) -> Result<Delivery, StepError> {
         let context: NewsContext = serde_json::from_str(&self.input.context_json)
             .map_err(|e| StepError::last(format!("the context cannot be read: {e}")))?;
         if let Some(payment) = &context.refused
@@ -123,7 +123,7 @@ impl Deliver {
         world: &Notifications,
         sender: &Sender,
         context: NewsContext,
-    ) -> Result<Told, StepError> {
+    ) -> Result<Delivery, StepError> {
         let (item, run) = (&self.input.item, self.input.run);
         let job = Job {
             item: item.clone(),
@@ -140,16 +140,16 @@ impl Deliver {
             if_done: Some(IfDone::always(moves().done)),
         };
         Ok(match sender.send(&job).await? {
-            Sent::Ended(_) => Told::Delivered,
+            Sent::Ended(_) => Delivery::Delivered,
             // By an earlier run, which did not own it any more.
             Sent::Done(_) => {
                 let finished = world.store.finish(item, run, moves().done);
-                if_ours(finished.await?, Told::Delivered)
+                if_ours(finished.await?, Delivery::Delivered)
             }
-            Sent::Refused(why) | Sent::Declined(why) => Told::Refused(why),
-            Sent::Requeued(why) => Told::Waits(why),
-            Sent::Held => Told::Waits("held".to_owned()),
-            Sent::Superseded(why) => Told::Superseded(why),
+            Sent::Refused(why) | Sent::Declined(why) => Delivery::Refused(why),
+            Sent::Requeued(why) => Delivery::Waits(why),
+            Sent::Held => Delivery::Waits("held".to_owned()),
+            Sent::Superseded(why) => Delivery::Superseded(why),
         })
     }
 
@@ -158,14 +158,14 @@ impl Deliver {
         &self,
         world: &Notifications,
         payment: &Item,
-    ) -> Result<Option<Told>, StepError> {
+    ) -> Result<Option<Delivery>, StepError> {
         let (item, run) = (&self.input.item, self.input.run);
         let view = world.store.item(payment).await?;
         if let Some(view) = view.filter(|view| view.status != Event::Rejected.status()) {
             let why = format!("the payment is {} now", view.status);
             let withdrawn = StatusMove::new(&[PENDING], WITHDRAWN);
             let finished = world.store.finish(item, run, withdrawn).await?;
-            return Ok(Some(if_ours(finished, Told::Withdrawn(why))));
+            return Ok(Some(if_ours(finished, Delivery::Withdrawn(why))));
         }
         let grown = PAUSES.pause_after(run);
         let (pause, why) = match world.store.suspicion(payment).await? {
@@ -174,7 +174,7 @@ impl Deliver {
             Suspicion::Storm => (grown.min(LONGEST_LOOK), STORM_LASTS),
         };
         let put_back = world.store.put_back(item, run, pause, why).await?;
-        Ok(Some(if_ours(put_back, Told::Waits(why.to_owned()))))
+        Ok(Some(if_ours(put_back, Delivery::Waits(why.to_owned()))))
     }
 
     /// The receiver may come back into the configuration; until then no other gets it.
@@ -182,12 +182,12 @@ impl Deliver {
         &self,
         world: &Notifications,
         place: &str,
-    ) -> Result<Told, StepError> {
+    ) -> Result<Delivery, StepError> {
         let why = format!("its receiver {place} is no longer in downstream.notifications.urls");
         let (item, run) = (&self.input.item, self.input.run);
         let pause = PAUSES.pause_after(run);
         let put_back = world.store.put_back(item, run, pause, &why).await?;
-        Ok(if_ours(put_back, Told::Waits(why)))
+        Ok(if_ours(put_back, Delivery::Waits(why)))
     }
 
     /// Why it is not tried any more.
@@ -211,15 +211,15 @@ impl Deliver {
             .then(|| format!("given up after three days of retries: {last}")))
     }
 
-    async fn give_up(&self, world: &Notifications, why: String) -> Result<Told, StepError> {
+    async fn give_up(&self, world: &Notifications, why: String) -> Result<Delivery, StepError> {
         /// It is not started again: DEAD at once, with the reason in its trail.
         const NO_MORE_RETRIES: u32 = 0;
         let (item, run) = (&self.input.item, self.input.run);
         let dead = world
             .store
-            .restart_adrift(item, run, &why, Duration::ZERO, NO_MORE_RETRIES);
+            .restart_orphaned(item, run, &why, Duration::ZERO, NO_MORE_RETRIES);
         if dead.await? {
-            return Ok(Told::GivenUp(why));
+            return Ok(Delivery::GivenUp(why));
         }
         let view = world.store.item(item).await?;
         match view {
@@ -241,10 +241,10 @@ fn moves() -> Moves {
     }
 }
 
-fn if_ours(owned: bool, told: Told) -> Told {
+fn if_ours(owned: bool, told: Delivery) -> Delivery {
     if owned { told } else { not_ours() }
 }
 
-fn not_ours() -> Told {
-    Told::Superseded("another run owns the item".to_owned())
+fn not_ours() -> Delivery {
+    Delivery::Superseded("another run owns the item".to_owned())
 }

@@ -17,7 +17,7 @@ use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::Store;
 use tollgate_dispatch::{Executes, Sender, register_batch};
 
-pub use exec::{Deliver, NotificationExecFlow, Told};
+pub use exec::{Deliver, Delivery, NotificationExecFlow};
 pub use moves::{FURTHER_EVENTS, FurtherNews};
 pub use news::{Event, News, news_id};
 pub use patience::{AT_LEAST_FOR, PAUSES};

@@ -38,7 +38,7 @@ pub fn dry_run(
         .iter()
         .map(|tried| {
             let payment = &tried.payment;
-            let find = |gateway: Option<&str>| routes.destination(gateway);
+            let find = |gateway: Option<&str>| routes.route(gateway);
             let chosen = if tried.is_new {
                 prepare::check(payment, now, book, find)?
             } else {

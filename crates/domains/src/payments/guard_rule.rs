@@ -1,4 +1,4 @@
-//! Rules that count what was taken in before: twins, and a debtor's total of a day. The store
+//! Rules that count what was taken in before: duplicates, and a debtor's total of a day. The store
 //! judges them while it writes; here is what they mean for one payment.
 
 use serde::{Deserialize, Serialize};
@@ -19,15 +19,22 @@ pub(super) struct GuardRule {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum GuardKind {
-    NoTwin { within_secs: u32 },
-    DailyTotal { most: Money, zone: String },
+    /// Under its old name in the journals of flows that are under way.
+    #[serde(rename = "NoTwin")]
+    NoDuplicate {
+        within_secs: u32,
+    },
+    DailyTotal {
+        most: Money,
+        zone: String,
+    },
 }
 
 impl GuardRule {
     /// None if the rule is not about this payment.
     pub(super) fn guard(&self, payment: &PaymentRequest) -> Option<Guard> {
         let limit = match &self.kind {
-            GuardKind::NoTwin { within_secs } => Limit::NoTwin {
+            GuardKind::NoDuplicate { within_secs } => Limit::NoDuplicate {
                 key: duplicate_key(payment),
                 within_secs: *within_secs,
             },

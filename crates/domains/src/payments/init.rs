@@ -146,7 +146,7 @@ impl Prepare {
             ..Checked::default()
         };
         for (place, payment) in self.payments.iter().enumerate() {
-            let find = |gateway: Option<&str>| world.routes.destination(gateway);
+            let find = |gateway: Option<&str>| world.routes.route(gateway);
             match prepare::check(payment, at, &book, find) {
                 Err(why) => {
                     count(&why);
@@ -216,9 +216,9 @@ impl Admit {
             }
             let chosen = self.checked.gateways.get(&place);
             let gateway = payment.gateway.as_ref().or(chosen);
-            match world.routes.destination(gateway.map(String::as_str)) {
-                Ok(destination) => items.push(
-                    prepare::build(payment, destination, &self.checked.guards, flow)
+            match world.routes.route(gateway.map(String::as_str)) {
+                Ok(route) => items.push(
+                    prepare::build(payment, route, &self.checked.guards, flow)
                         .map_err(|e| Trouble::lasting(e.to_string()))?,
                 ),
                 Err(why) => drop(not_taken.insert(place, why)),
@@ -256,7 +256,7 @@ async fn refused(
 ) -> StoreResult<Verdict> {
     let item = item(&payment.payment_id);
     if let Some(known) = world.store.item(&item).await? {
-        if known.archived.as_ref().is_some_and(|from| from.erased) {
+        if known.is_erased() {
             return Ok(Verdict::Erased);
         }
         if known.content_hash != payment.content_hash() {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 use tollgate_core::details::Details;
+use tollgate_core::erasure::is_erased;
 use tollgate_core::flow::Flow;
 use tollgate_core::id::{FlowId, ItemId};
 use tollgate_core::lane_in_force::no_such_lane;
@@ -136,8 +137,7 @@ impl Intake {
     async fn planned(&self, id: &ItemId, hash: &str) -> Result<Option<Accepted>, IntakeError> {
         let item = item(id);
         if let Some(view) = self.store.item(&item).await? {
-            let is_erased = view.archived.as_ref().is_some_and(|from| from.erased);
-            return Ok(Some(if is_erased {
+            return Ok(Some(if view.is_erased() {
                 Accepted::Erased
             } else if view.content_hash != hash {
                 Accepted::Conflict
@@ -188,8 +188,8 @@ impl Intake {
         hash: &str,
         wait: Duration,
     ) -> Result<Accepted, IntakeError> {
-        if request.content_hash != hash {
-            return Ok(Accepted::Conflict);
+        if let Some(other) = other_content(&request.content_hash, hash) {
+            return Ok(other);
         }
         let init_flow = init_flow(&request);
         match request.state {
@@ -259,8 +259,8 @@ impl Intake {
         let Some(request) = self.store.request(&item(id)).await? else {
             return Ok(Accepted::Initializing { init_flow });
         };
-        if request.content_hash != hash {
-            return Ok(Accepted::Conflict);
+        if let Some(other) = other_content(&request.content_hash, hash) {
+            return Ok(other);
         }
         Ok(match request.state {
             RequestState::Waiting => Accepted::Initializing { init_flow },
@@ -339,6 +339,14 @@ impl Intake {
             FlowView::Running { .. } | FlowView::NotFound => Ok(None),
         }
     }
+}
+
+/// The answer for a request that is known, unless its content is the same.
+fn other_content(known: &str, hash: &str) -> Option<Accepted> {
+    if is_erased(known) {
+        return Some(Accepted::Erased);
+    }
+    (known != hash).then_some(Accepted::Conflict)
 }
 
 fn answers(result_json: &str) -> Result<Vec<Answer>, IntakeError> {

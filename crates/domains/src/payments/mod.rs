@@ -89,12 +89,12 @@ pub fn new_item(
     init_flow: &FlowId,
 ) -> Result<NewItem, serde_json::Error> {
     let gateway = payment.gateway.as_deref().unwrap_or(DEFAULT_GATEWAY);
-    let destination = routes::Destination {
+    let route = routes::PaymentRoute {
         gateway: gateway.to_owned(),
         connector: None,
         lane: lane.clone(),
     };
-    prepare::build(payment, destination, &[], init_flow)
+    prepare::build(payment, route, &[], init_flow)
 }
 
 /// A payment as it was taken in.

@@ -9,7 +9,7 @@ use tollgate_core::{SignedDuration, Timestamp};
 
 use super::guard_rule::GuardRule;
 use super::request::{Party, PaymentRequest};
-use super::routes::Destination;
+use super::routes::PaymentRoute;
 use super::rulebook::{Refusal, Rulebook};
 use super::status::PaymentStatus;
 
@@ -97,8 +97,8 @@ pub(super) fn check(
     payment: &PaymentRequest,
     now: Timestamp,
     book: &Rulebook,
-    find: impl FnOnce(Option<&str>) -> Result<Destination, NotTaken>,
-) -> Result<Destination, NotTaken> {
+    find: impl FnOnce(Option<&str>) -> Result<PaymentRoute, NotTaken>,
+) -> Result<PaymentRoute, NotTaken> {
     validate(payment, now).map_err(NotTaken::Invalid)?;
     judge(payment, now, book, find)
 }
@@ -108,29 +108,29 @@ pub(super) fn judge(
     payment: &PaymentRequest,
     now: Timestamp,
     book: &Rulebook,
-    find: impl FnOnce(Option<&str>) -> Result<Destination, NotTaken>,
-) -> Result<Destination, NotTaken> {
+    find: impl FnOnce(Option<&str>) -> Result<PaymentRoute, NotTaken>,
+) -> Result<PaymentRoute, NotTaken> {
     let named = payment.gateway.as_deref();
-    let destination = find(named.or_else(|| book.gateway_of(payment)))?;
+    let route = find(named.or_else(|| book.gateway_of(payment)))?;
     distinct_accounts(payment)?;
-    match book.refusal(payment, &destination.gateway, &destination.lane, now) {
+    match book.refusal(payment, &route.gateway, &route.lane, now) {
         Some(refusal) => Err(refusal.into()),
-        None => Ok(destination),
+        None => Ok(route),
     }
 }
 
 /// Everything that is written for a payment that passed its checks.
 pub(super) fn build(
     payment: &PaymentRequest,
-    destination: Destination,
+    route: PaymentRoute,
     guards: &[GuardRule],
     init_flow: &FlowId,
 ) -> Result<NewItem, serde_json::Error> {
-    let Destination {
+    let PaymentRoute {
         gateway,
         connector,
         lane,
-    } = destination;
+    } = route;
     let route = Route { gateway, connector };
     Ok(NewItem {
         id: payment.payment_id.clone(),
@@ -215,11 +215,11 @@ mod tests {
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "the shape that check wants")]
-    fn to_the_bank(gateway: Option<&str>) -> Result<Destination, NotTaken> {
+    fn to_the_bank(gateway: Option<&str>) -> Result<PaymentRoute, NotTaken> {
         let gateway = gateway.unwrap_or("default").to_owned();
         let lane = LaneName::new(format!("lane of {gateway}"));
         let connector = None;
-        Ok(Destination {
+        Ok(PaymentRoute {
             gateway,
             connector,
             lane,
@@ -258,8 +258,8 @@ mod tests {
     fn the_chosen_gateway_is_kept_beside_the_payment_and_is_no_part_of_sameness() {
         let (flow, plain) = (FlowId::new("init"), payment(&json!({})));
         let item = |gateway: &str| {
-            let destination = to_the_bank(Some(gateway)).unwrap();
-            build(&plain, destination, &[], &flow).unwrap()
+            let route = to_the_bank(Some(gateway)).unwrap();
+            build(&plain, route, &[], &flow).unwrap()
         };
         let (one, other) = (item("acme"), item("sepa"));
         for (item, gateway) in [(&one, "acme"), (&other, "sepa")] {

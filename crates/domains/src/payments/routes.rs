@@ -29,7 +29,7 @@ pub struct Bank {
 /// Where one payment goes. The connector is kept in the payment's context: a payment that may
 /// have been sent must never be sent through another bank because the configuration has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Destination {
+pub(super) struct PaymentRoute {
     /// What the bank is told.
     pub(super) gateway: String,
     /// None for the default bank.
@@ -48,9 +48,9 @@ impl Routes<Bank> {
         all.map(|bank| &bank.lane)
     }
 
-    pub(super) fn destination(&self, gateway: Option<&str>) -> Result<Destination, NotTaken> {
+    pub(super) fn route(&self, gateway: Option<&str>) -> Result<PaymentRoute, NotTaken> {
         let (connector, bank) = self.pick(gateway)?;
-        Ok(Destination {
+        Ok(PaymentRoute {
             gateway: gateway.unwrap_or(DEFAULT_GATEWAY).to_owned(),
             connector: connector.map(str::to_owned),
             lane: bank.lane.clone(),

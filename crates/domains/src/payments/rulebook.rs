@@ -25,7 +25,7 @@ pub(super) use execution::Objection;
 const MOST_RULES: usize = 100;
 const MAX_NAME_CHARS: usize = 64;
 const MAX_MESSAGE_CHARS: usize = 500;
-/// Twins are looked for at most this far back.
+/// Duplicates are looked for at most this far back.
 const LONGEST_PERIOD_SECS: u32 = 90 * 24 * 3600;
 /// What is refused without any rule of anybody's.
 const BUILT_IN: [&str; 3] = ["distinct_accounts", "gateway", "lane"];
@@ -206,7 +206,7 @@ fn read_kind(rule: &RuleText) -> Result<Kind, String> {
                     "duplicate_within_secs must be from 1 to {LONGEST_PERIOD_SECS}"
                 ));
             }
-            Ok(Kind::Count(GuardKind::NoTwin { within_secs: secs }))
+            Ok(Kind::Count(GuardKind::NoDuplicate { within_secs: secs }))
         }
         (None, None, Some(amount)) => daily_total(rule, amount).map(Kind::Count),
         (Some(_), None, None) | (None, Some(_), None) => {

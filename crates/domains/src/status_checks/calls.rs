@@ -186,14 +186,14 @@ pub struct CallPgiGateway {
 
 /// That the call worked, and whether the answer is evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct CallResult {
     pub completed: bool,
     pub reference: Option<String>,
 }
 
 impl Step for CallPgiGateway {
     const NAME: &'static str = "callPgiGateway";
-    type Out = Asked;
+    type Out = CallResult;
     type World = World;
 
     fn key(&self) -> String {
@@ -202,7 +202,7 @@ impl Step for CallPgiGateway {
     fn policy(&self) -> Policy {
         self.config.policy()
     }
-    async fn run(&self, world: &World, call: &Call) -> Result<Asked, StepError> {
+    async fn run(&self, world: &World, call: &Call) -> Result<CallResult, StepError> {
         let turn = world.turn_of(&self.gateway);
         let within = self.config.call_timeout();
         let services = &world.services;
@@ -210,7 +210,7 @@ impl Step for CallPgiGateway {
             .ask(&self.gateway, &self.payment_id, within, &turn)
             .await;
         match asked {
-            Ok(answer) => Ok(Asked {
+            Ok(answer) => Ok(CallResult {
                 completed: answer.completed,
                 reference: answer.reference.map(|reference| kept(&reference)),
             }),

@@ -5,7 +5,7 @@ use serde_json::json;
 use tollgate_core::actor;
 use tollgate_core::flow::{Call, Policy, Step, StepError};
 use tollgate_core::id::{FlowId, ItemId};
-use tollgate_core::ports::{AWAITED, Author, Intervened};
+use tollgate_core::ports::{AWAITED, ActionResult, Author};
 
 use super::World;
 use super::rows::STORE_STEP;
@@ -42,11 +42,11 @@ impl Step for NoteDone {
         let item = payments::item(&ItemId::new(&self.payment_id));
         let evidence = Author::new(actor::STATUS_CHECK, evidence.to_string());
         match world.store.note_done(&item, evidence).await? {
-            Intervened::Yes => Ok(true),
-            Intervened::NoSuchItem => Ok(false),
+            ActionResult::Yes => Ok(true),
+            ActionResult::NoSuchItem => Ok(false),
             // It would be lost: nobody asks the gateway again by itself.
-            Intervened::Refused(why) if why == AWAITED => Err(StepError::retryable(why)),
-            Intervened::Refused(why) => {
+            ActionResult::Refused(why) if why == AWAITED => Err(StepError::retryable(why)),
+            ActionResult::Refused(why) => {
                 let (check, payment) = (&self.check, &self.payment_id);
                 tracing::info!(%check, payment, why, "evidence that changes nothing");
                 Ok(false)

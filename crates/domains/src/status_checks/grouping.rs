@@ -12,7 +12,7 @@ pub(super) const CALLS_PER_RUN: usize = 200;
 pub(super) const MAX_ERROR_CHARS: usize = 300;
 
 /// Each id once, at its first place.
-pub(super) fn without_twins(ids: Vec<String>) -> Vec<String> {
+pub(super) fn without_duplicates(ids: Vec<String>) -> Vec<String> {
     let mut seen = HashSet::new();
     let is_new = |id: &String| seen.insert(id.clone());
     ids.into_iter().filter(is_new).collect()

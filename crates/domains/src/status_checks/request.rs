@@ -10,7 +10,7 @@ const FIELD: &str = "paymentIds";
 /// At most this many wrong ids are named; the others are as wrong as these.
 const MAX_NAMED: usize = 20;
 
-/// The ids as they were sent, twins included.
+/// The ids as they were sent, duplicates included.
 pub fn payment_ids(body: &Value) -> Result<Vec<String>, Details> {
     let Value::Object(fields) = body else {
         return Err(one("body", "must be an object with paymentIds"));

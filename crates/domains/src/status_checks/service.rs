@@ -13,7 +13,7 @@ use tollgate_core::ports::{
     Store, StoreError, StoreResult,
 };
 
-use super::grouping::{CheckStatusResult, Chunk, ProgressInfo, parts, without_twins};
+use super::grouping::{CheckStatusResult, Chunk, ProgressInfo, parts, without_duplicates};
 use super::parent::{CheckInput, PaymentStatusCheckWorkflow, Place};
 use super::{TASK_QUEUE, WorkflowConfig};
 
@@ -99,7 +99,7 @@ impl StatusCheckService {
         payment_ids: Vec<String>,
         resolve: bool,
     ) -> Result<(), StartError> {
-        let ids = without_twins(payment_ids);
+        let ids = without_duplicates(payment_ids);
         let lookups = parts(&ids, self.config.batch()).map(serde_json::to_string);
         let lookups: Vec<String> = lookups
             .collect::<Result<_, _>>()
@@ -158,7 +158,7 @@ impl StatusCheckService {
             return Ok(None);
         };
         if view.end.is_some() {
-            return told(&view, None).map(Some);
+            return report(&view, None).map(Some);
         }
         let failed = match self.engine.view(check, Duration::ZERO).await {
             Ok(FlowView::Failed { error }) => Some(error),
@@ -166,11 +166,11 @@ impl StatusCheckService {
             // Its last write is there, or was not there yet when we looked.
             Ok(FlowView::Done { .. }) => {
                 let view = self.store.check(check).await?.unwrap_or(view);
-                return told(&view, None).map(Some);
+                return report(&view, None).map(Some);
             }
             Ok(FlowView::Running { .. }) | Err(_) => None,
         };
-        told(&view, failed).map(Some)
+        report(&view, failed).map(Some)
     }
 
     /// How far a check is with each gateway, after the one of this number; `None` if nobody knows the
@@ -213,7 +213,7 @@ fn gateway(view: &GatewayView) -> StoreResult<GatewayProgress> {
     })
 }
 
-fn told(view: &CheckView, failed: Option<String>) -> StoreResult<Report> {
+fn report(view: &CheckView, failed: Option<String>) -> StoreResult<Report> {
     let status = match (&view.end, failed) {
         (Some(CheckEnd::Completed { result_json }), _) => {
             let result = serde_json::from_str(result_json);

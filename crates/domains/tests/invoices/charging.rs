@@ -4,13 +4,13 @@
 use serde_json::json;
 use tollgate_core::id::ItemId;
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{Author, Intervened, Resolved};
+use tollgate_core::ports::{ActionResult, Author, Resolved};
 use tollgate_domains::invoices::{self, Billed, BillingError, CheckText};
 
 use crate::scene::{AwaitNow, BOTH, DAY, Footing, Plan, Town, test};
 
 #[test]
-fn each_rung_is_a_charge_of_its_own_and_after_the_last_the_invoice_has_failed() {
+fn each_retry_is_a_charge_of_its_own_and_after_the_last_the_invoice_has_failed() {
     for footing in BOTH {
         let town = Town::build(footing, &Plan::with_faults("sends: decline"));
         town.node.invoice("inv_1");
@@ -24,7 +24,7 @@ fn each_rung_is_a_charge_of_its_own_and_after_the_last_the_invoice_has_failed() 
         assert!(matches!(billed[..], [Billed::Failed(_)]), "{billed:?}");
         assert_eq!(town.node.status("inv_1"), "FAILED");
         let keys = ["invoice-inv_1-1", "invoice-inv_1-2", "invoice-inv_1-3"];
-        assert_eq!(town.keys(), keys, "each rung has a key of its own");
+        assert_eq!(town.keys(), keys, "each retry has a key of its own");
         assert_eq!(town.charged("inv_1"), 0);
 
         // A person has called the customer, and wants it tried again.
@@ -43,7 +43,7 @@ fn each_rung_is_a_charge_of_its_own_and_after_the_last_the_invoice_has_failed() 
 }
 
 #[test]
-fn a_customer_may_have_a_ladder_of_its_own() {
+fn a_customer_may_have_a_retry_schedule_of_its_own() {
     let town = Town::build(Footing::Sqlite, &Plan::with_faults("sends: decline"));
     town.node.customer(
         &json!({"customerId": "c_1", "currency": "DKK", "timeZone": "UTC", "ladder": ["2h"]}),
@@ -188,7 +188,7 @@ fn what_was_proved_not_to_be_charged_and_then_refused_can_be_tried_again() {
 }
 
 #[test]
-fn an_unknown_customer_or_a_wrong_currency_fails_without_a_ladder_and_can_be_tried_again() {
+fn an_unknown_customer_or_a_wrong_currency_fails_without_retries_and_can_be_tried_again() {
     for footing in BOTH {
         for status in [404, 409] {
             let town = Town::build(footing, &Plan::with_faults(&format!("sends: {status}")));
@@ -250,7 +250,7 @@ fn a_person_may_decide_what_became_of_an_invoice_in_doubt() {
                 .store
                 .resolve(&item, resolution, author)
                 .await_now();
-            assert_eq!(said.unwrap(), Intervened::Yes);
+            assert_eq!(said.unwrap(), ActionResult::Yes);
             assert_eq!(town.node.status("inv_1"), end);
             town.set_faults("");
             town.advance(DAY);

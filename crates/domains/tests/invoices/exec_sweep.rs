@@ -61,7 +61,7 @@ fn check_charged_once(case: &Case, town: &Town, ran: &Ran<Billed>) {
 }
 
 #[test]
-fn a_declined_invoice_waits_for_its_next_rung_whatever_happens_to_its_steps() {
+fn a_declined_invoice_waits_for_its_next_retry_whatever_happens_to_its_steps() {
     let plan = Plan::with_faults("sends: decline");
     assert_eq!(sweep(|| scene(&plan), check_waits), CASES);
 }

@@ -1,4 +1,4 @@
-//! Invoices on real stores and a real (sandbox) provider: every fault at every step, the ladder
+//! Invoices on real stores and a real (sandbox) provider: every fault at every step, the retry schedule
 //! through moved time, and the desired properties of the source document, each by its name.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics says so")]

@@ -20,7 +20,7 @@ use tollgate_core::ports::{
 use tollgate_dispatch::{Gate, GateOptions, Sender};
 use tollgate_domains::invoices::{
     self, Billed, Billing, CheckText, ChecksInForce, Customer, InvoiceExecFlow, InvoiceRequest,
-    Invoices, Ladder, Taken,
+    Invoices, RetrySchedule, Taken,
 };
 use tollgate_downstream::{Access, HttpConnector, HttpOptions};
 use tollgate_sandbox::{Bank, BankOptions};
@@ -242,7 +242,7 @@ impl Node {
     pub(crate) fn on(store: Arc<dyn Store>, bank: &Bank, plan: &Plan) -> Self {
         let gate = Arc::new(Gate::new(Arc::clone(&store), GateOptions::default()));
         let connector = Arc::new(provider(bank, plan.bank.honours_keys));
-        let ladder: Vec<_> = plan.ladder.iter().map(|&rung| rung.to_owned()).collect();
+        let ladder: Vec<_> = plan.ladder.iter().map(|&pause| pause.to_owned()).collect();
         let checks = ChecksInForce::new(Arc::clone(&store));
         RUNTIME.block_on(checks.put(&plan.checks, test())).unwrap();
         let checks = Arc::new(checks);
@@ -251,7 +251,7 @@ impl Node {
             LaneName::new(LANE),
             Sender::new(Arc::clone(&store), gate, connector),
             checks,
-            Ladder::try_from(ladder).unwrap(),
+            RetrySchedule::try_from(ladder).unwrap(),
         ));
         let mut memory = Memory::new(Work::Blocking(RUNTIME.handle().clone()));
         invoices::register(&mut memory, &world);

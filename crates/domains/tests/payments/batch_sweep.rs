@@ -4,7 +4,7 @@ use tollgate_conformance::memory::{Case, Fault, Ran, Scene, sweep};
 use tollgate_core::flow::{BatchEnd, BatchInput, BatchItem};
 use tollgate_core::id::{BatchId, FlowId, ItemId, LaneName};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{Interventions, Queue};
+use tollgate_core::ports::{OperatorActions, Queue};
 use tollgate_dispatch::ExecBatchFlow;
 use tollgate_domains::payments::{self, Payments};
 use tollgate_sandbox::BankOptions;

@@ -9,7 +9,7 @@ use tollgate_core::flow::ExecInput;
 use tollgate_core::id::LaneName;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{
-    Author, Intervened, Interventions, Queue, RuleStop, RuleStops, StatusMove,
+    ActionResult, Author, OperatorActions, Queue, RuleStop, RuleStops, StatusMove,
 };
 use tollgate_dispatch::Sent;
 use tollgate_domains::notifications::Event;
@@ -148,7 +148,7 @@ fn a_release_passes_the_rule_in_the_words_it_has_and_no_other_wording() {
     } = stopped("hold");
     let release = || {
         let released = town.store.release_held(&input.item, author());
-        assert_eq!(RUNTIME.block_on(released).unwrap(), Intervened::Yes);
+        assert_eq!(RUNTIME.block_on(released).unwrap(), ActionResult::Yes);
         claimed(&town)
     };
     assert_eq!(run(&memory, &input), Sent::Held);

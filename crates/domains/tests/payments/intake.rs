@@ -8,8 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tollgate_core::id::{BulkId, FlowId, ItemId, LaneName};
 use tollgate_core::ports::{
-    Author, ChunkId, Engine, FlowView, Interventions, LOOK_AFTER, Queue, Records, Requests, Start,
-    Started, Unreachable,
+    Author, ChunkId, Engine, FlowView, LOOK_AFTER, OperatorActions, Queue, Records, Requests,
+    Start, Started, Unreachable,
 };
 use tollgate_domains::payments::{
     self, Accepted, Answer, InitInput, Intake, PaymentRequest, Unrecorded, Verdict,

@@ -8,7 +8,7 @@ use tollgate_core::flow::ExecInput;
 use tollgate_core::id::{FlowId, ItemId};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{ItemView, Queue, Records, SharedClock};
-use tollgate_domains::notifications::{self, Event, News, NotificationExecFlow, Told};
+use tollgate_domains::notifications::{self, Delivery, Event, News, NotificationExecFlow};
 use tollgate_domains::payments;
 use tollgate_sandbox::{BankOptions, Received};
 
@@ -72,9 +72,9 @@ const CASES: usize = 1 + 5;
 
 #[test]
 fn a_notification_is_taken_once_whatever_happens_to_its_step() {
-    let check = |case: &Case, town: &Town, ran: &Ran<Told>| match &ran.result {
+    let check = |case: &Case, town: &Town, ran: &Ran<Delivery>| match &ran.result {
         Ok(end) => {
-            assert_eq!(end, &Told::Delivered);
+            assert_eq!(end, &Delivery::Delivered);
             let view = view(town);
             assert_eq!((taken(town), view.status.as_str()), (1, "DELIVERED"));
             assert!(view.finished_at.is_some());
@@ -86,11 +86,11 @@ fn a_notification_is_taken_once_whatever_happens_to_its_step() {
 }
 
 /// Whatever else happened, it waits for its next run and nobody calls it in doubt.
-fn check_waits(case: &Case, town: &Town, ran: &Ran<Told>) {
+fn check_waits(case: &Case, town: &Town, ran: &Ran<Delivery>) {
     if case.fault() == Some(Fault::FailForGood) {
         return;
     }
-    let waits = matches!(ran.result, Ok(Told::Waits(_) | Told::Superseded(_)));
+    let waits = matches!(ran.result, Ok(Delivery::Waits(_) | Delivery::Superseded(_)));
     assert!(waits, "{:?}", ran.result);
     let view = view(town);
     assert_eq!(
@@ -126,7 +126,7 @@ fn a_lost_answer_is_told_again_under_the_same_id_and_taken_once() {
         ran.unwrap().result
     };
     let first = run(&scene.input);
-    assert!(matches!(first, Ok(Told::Waits(_))), "{first:?}");
+    assert!(matches!(first, Ok(Delivery::Waits(_))), "{first:?}");
     // Moving the time is a jump of the clock, after which a doubt takes a question or two, and a second.
     town.time.advance(Duration::from_mins(1));
     let delivered = (0..1000).any(|_| {
@@ -135,7 +135,7 @@ fn a_lost_answer_is_told_again_under_the_same_id_and_taken_once() {
             std::thread::sleep(Duration::from_millis(20));
             return false;
         };
-        run(&again) == Ok(Told::Delivered)
+        run(&again) == Ok(Delivery::Delivered)
     });
     assert!(delivered);
     assert_eq!(
@@ -146,12 +146,12 @@ fn a_lost_answer_is_told_again_under_the_same_id_and_taken_once() {
 
 #[test]
 fn a_receiver_that_is_gone_ends_it() {
-    let check = |case: &Case, town: &Town, ran: &Ran<Told>| {
+    let check = |case: &Case, town: &Town, ran: &Ran<Delivery>| {
         if case.fault() == Some(Fault::FailForGood) {
             return;
         }
         assert!(
-            matches!(ran.result, Ok(Told::Refused(_))),
+            matches!(ran.result, Ok(Delivery::Refused(_))),
             "{:?}",
             ran.result
         );
@@ -170,7 +170,7 @@ fn a_receiver_that_left_the_configuration_is_waited_for_and_no_other_gets_it() {
         scene.input.context_json = scene.input.context_json.replace(place, "gone:80/");
         scene
     };
-    let check = |case: &Case, town: &Town, ran: &Ran<Told>| {
+    let check = |case: &Case, town: &Town, ran: &Ran<Delivery>| {
         check_waits(case, town, ran);
         assert_eq!(taken(town), 0);
     };
@@ -195,11 +195,14 @@ fn worn_out() -> Scene<NotificationExecFlow, Town> {
 
 #[test]
 fn after_days_in_vain_it_is_dead_with_the_reason() {
-    let check = |case: &Case, town: &Town, ran: &Ran<Told>| {
+    let check = |case: &Case, town: &Town, ran: &Ran<Delivery>| {
         if case.fault() == Some(Fault::FailForGood) {
             return;
         }
-        let ended = matches!(ran.result, Ok(Told::GivenUp(_) | Told::Superseded(_)));
+        let ended = matches!(
+            ran.result,
+            Ok(Delivery::GivenUp(_) | Delivery::Superseded(_))
+        );
         assert!(ended, "{:?}", ran.result);
         let view = view(town);
         assert_eq!((taken(town), view.queue_status), (0, QueueStatus::Dead));

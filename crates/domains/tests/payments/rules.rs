@@ -29,7 +29,7 @@ fn author() -> Author {
     Author::new("ops", "because")
 }
 
-/// 125.50 USD, and a reference that makes it no twin of another.
+/// 125.50 USD, and a reference that makes it no duplicate of another.
 fn own(id: &str) -> PaymentRequest {
     PaymentRequest {
         reference: Some(id.to_owned()),
@@ -46,11 +46,18 @@ fn scene() -> Scene<PaymentInitFlow, Town> {
         .expect("they are new");
     let mut yen = own("yen");
     yen.money.currency = "JPY".to_owned().try_into().unwrap();
-    let twin = PaymentRequest {
+    let duplicate = PaymentRequest {
         reference: Some("a".to_owned()),
         ..payment("twin")
     };
-    let payments = vec![own("a"), twin, yen, own("b"), own("too-much"), own("a")];
+    let payments = vec![
+        own("a"),
+        duplicate,
+        yen,
+        own("b"),
+        own("too-much"),
+        own("a"),
+    ];
     Scene {
         memory,
         id: FlowId::new("init-1"),

@@ -21,7 +21,7 @@ fn bank(means_not_done: &[u16]) -> Description {
     bank.promising_not_done(means_not_done).unwrap()
 }
 
-fn send(exchange: Exchange, means_not_done: &[u16]) -> Heard {
+fn send(exchange: Exchange, means_not_done: &[u16]) -> ExchangeResult {
     let (bank, kind) = (bank(means_not_done), AttemptKind::Send);
     judge(&bank, &Marker::Contract, kind, exchange, &request()).heard
 }
@@ -30,7 +30,7 @@ fn sent(exchange: Exchange, means_not_done: &[u16]) -> Outcome {
     send(exchange, means_not_done).outcome
 }
 
-fn probe(exchange: Exchange) -> Heard {
+fn probe(exchange: Exchange) -> ExchangeResult {
     let (bank, kind) = (Description::payments(), AttemptKind::Probe);
     judge(&bank, &Marker::Contract, kind, exchange, &request()).heard
 }
@@ -130,7 +130,7 @@ fn a_profile_that_promises_nothing_for_429_leaves_it_unknown() {
     assert!(is_unknown(&sent(answered(429, Some("3"), b""), &[])));
 }
 
-fn turned_away(heard: &Heard) -> bool {
+fn turned_away(heard: &ExchangeResult) -> bool {
     matches!(heard.health, Health::TurnsUsAway { .. })
 }
 

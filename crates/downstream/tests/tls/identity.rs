@@ -84,8 +84,8 @@ async fn a_certificate_that_is_replaced_is_shown_with_the_next_connection() {
     let first = issue(&ours, folder.path());
     let connector = member(&url, folder.path()).unwrap();
     let send = async || {
-        let line = connector.line().await.unwrap();
-        line.send(permit(), &request()).await.unwrap().outcome
+        let connection = connector.connection().await.unwrap();
+        connection.send(permit(), &request()).await.unwrap().outcome
     };
     assert!(matches!(send().await, Outcome::Done(_)));
     let second = issue(&ours, folder.path());

@@ -17,7 +17,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{AttemptId, LaneName};
 use tollgate_core::marker::Marker;
 use tollgate_core::outcome::Outcome;
-use tollgate_core::ports::{Connector, Line, Permit, Profile, Request};
+use tollgate_core::ports::{Connection, Connector, Permit, Profile, Request};
 use tollgate_downstream::{Access, HttpConnector, HttpOptions, MAX_ANSWER_BYTES};
 
 use crate::bank::{Bank, Then, authority, named};
@@ -78,15 +78,15 @@ fn request() -> Request {
 }
 
 async fn send(connector: &HttpConnector) -> Outcome {
-    let line = connector.line().await.unwrap();
-    line.send(permit(), &request()).await.unwrap().outcome
+    let connection = connector.connection().await.unwrap();
+    connection.send(permit(), &request()).await.unwrap().outcome
 }
 
-async fn connected(connector: &HttpConnector) -> Box<dyn Line> {
-    let mut line = connector.line().await.unwrap();
+async fn connected(connector: &HttpConnector) -> Box<dyn Connection> {
+    let mut connection = connector.connection().await.unwrap();
     let now = tokio::time::Instant::now().into_std();
-    line.connect_for(now).await.unwrap();
-    line
+    connection.connect_for(now).await.unwrap();
+    connection
 }
 
 fn done() -> Outcome {
@@ -109,9 +109,13 @@ async fn a_send_and_a_probe_carry_the_headers_that_let_us_in() {
     let connector = HttpConnector::with_access(options(&bank.url), &access).unwrap();
     assert!(!format!("{connector:?}").contains("secret"));
     assert_eq!(send(&connector).await, done());
-    let line = connector.line().await.unwrap();
+    let connection = connector.connection().await.unwrap();
     assert_eq!(
-        line.probe(permit(), &request()).await.unwrap().outcome,
+        connection
+            .probe(permit(), &request())
+            .await
+            .unwrap()
+            .outcome,
         done()
     );
 
@@ -148,7 +152,7 @@ async fn a_certificate_that_proves_nothing_is_no_line() {
     for (issuer, params, why) in cases {
         let bank = Bank::certified(issuer, params, []).await;
         let connector = trusting(&bank.url, &trusted.roots).unwrap();
-        let said = connector.line().await.err().unwrap().to_string();
+        let said = connector.connection().await.err().unwrap().to_string();
         let start = format!("bank {}: its certificate is not accepted: ", bank.url);
         assert!(said.starts_with(&start) && said.contains(why), "{said}");
         assert!(bank.seen().is_empty());
@@ -172,12 +176,12 @@ async fn a_server_without_tls_or_without_a_word_is_no_line() {
             .unwrap();
         stream
     };
-    let (line, _stream) = tokio::join!(connector.line(), rude);
-    let said = line.err().unwrap().to_string();
+    let (connection, _stream) = tokio::join!(connector.connection(), rude);
+    let said = connection.err().unwrap().to_string();
     assert!(said.contains("the TLS handshake failed: "), "{said}");
-    let (line, accepted) = tokio::join!(connector.line(), listener.accept());
+    let (connection, accepted) = tokio::join!(connector.connection(), listener.accept());
     accepted.unwrap();
-    let said = line.err().unwrap().to_string();
+    let said = connection.err().unwrap().to_string();
     assert!(said.contains("no TLS handshake within 3s"), "{said}");
 }
 
@@ -192,11 +196,11 @@ async fn tickets_and_new_keys_do_not_cost_a_connection() {
     assert_eq!(bank.connections(), 1);
     bank.opened.notified().await;
     for round in 0..ROUNDS / 2 {
-        let line = connector(&bank).line().await.unwrap();
+        let connection = connector(&bank).connection().await.unwrap();
         // The tickets are in the socket or on their way through.
         bank.opened.notified().await;
         assert_eq!(
-            line.send(permit(), &request()).await.unwrap().outcome,
+            connection.send(permit(), &request()).await.unwrap().outcome,
             done(),
             "{round}"
         );
@@ -220,11 +224,11 @@ async fn a_goodbye_or_a_hang_up_between_two_sends_costs_a_new_connection_and_not
 async fn a_goodbye_before_the_turn_costs_a_new_connection_and_not_the_turn() {
     let bank = Bank::open(vec![Then::Answer(ok()); ROUNDS]).await;
     for round in 0..ROUNDS {
-        let line = connected(&connector(&bank)).await;
+        let connection = connected(&connector(&bank)).await;
         bank.opened.notified().await;
         bank.dismissed.notify_one();
         bank.followed.notified().await;
-        let outcome = line.send(permit(), &request()).await.unwrap().outcome;
+        let outcome = connection.send(permit(), &request()).await.unwrap().outcome;
         assert_eq!(outcome, done(), "{round}");
         bank.opened.notified().await;
         bank.followed.notified().await;
@@ -241,11 +245,11 @@ async fn a_goodbye_before_the_turn_costs_a_new_connection_and_not_the_turn() {
 async fn after_the_right_to_send_has_ended_no_request_goes_out() {
     let bank = Bank::open([]).await;
     for _ in 0..ROUNDS {
-        let line = connected(&connector(&bank)).await;
+        let connection = connected(&connector(&bank)).await;
         let late = tokio::time::Instant::now() - Duration::from_millis(1);
         let (attempt, turn_at) = (AttemptId(1), Timestamp::UNIX_EPOCH);
         let late = Permit::granted_by_the_gate(attempt, turn_at, 1, late.into_std());
-        let missed = line.send(late, &request()).await.unwrap_err();
+        let missed = connection.send(late, &request()).await.unwrap_err();
         assert!(missed.0.contains("its permit had expired"), "{missed}");
         bank.ended(1).await;
     }

@@ -1,12 +1,17 @@
-//! A broker for one client at a time that knows a login and one topic without partitions; over TCP or TLS.
+//! A broker for one client at a time that knows a login, one topic without partitions and a group; over TCP or TLS. It closes
+//! a connection on which something was committed, as brokers do with those that are idle.
 
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
 use kafka_protocol::messages::api_versions_response::ApiVersion;
 use kafka_protocol::messages::metadata_response::MetadataResponseTopic;
+use kafka_protocol::messages::offset_commit_response::{
+    OffsetCommitResponsePartition, OffsetCommitResponseTopic,
+};
 use kafka_protocol::messages::{
-    ApiVersionsResponse, MetadataRequest, MetadataResponse, RequestHeader, ResponseHeader,
+    ApiVersionsResponse, FindCoordinatorRequest, FindCoordinatorResponse, MetadataRequest,
+    MetadataResponse, OffsetCommitRequest, OffsetCommitResponse, RequestHeader, ResponseHeader,
     SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse,
 };
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes};
@@ -19,6 +24,8 @@ const AUTHENTICATION_FAILED: i16 = 58;
 const UNSUPPORTED_MECHANISM: i16 = 33;
 const TOPIC_AUTHORIZATION_FAILED: i16 = 29;
 const UNKNOWN_TOPIC: i16 = 3;
+const UNKNOWN_MEMBER: i16 = 25;
+const GROUP_AUTHORIZATION_FAILED: i16 = 30;
 
 /// Starts it; returns its port.
 pub(crate) async fn start(tls: Option<Arc<ServerConfig>>) -> u16 {
@@ -28,10 +35,10 @@ pub(crate) async fn start(tls: Option<Arc<ServerConfig>>) -> u16 {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
             match &tls {
-                None => serve(stream).await,
+                None => serve(stream, port).await,
                 Some(config) => {
                     if let Ok(stream) = TlsAcceptor::from(Arc::clone(config)).accept(stream).await {
-                        serve(stream).await;
+                        serve(stream, port).await;
                     }
                 }
             }
@@ -41,7 +48,7 @@ pub(crate) async fn start(tls: Option<Arc<ServerConfig>>) -> u16 {
 }
 
 /// Until the client leaves, or is refused.
-async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, port: u16) {
     while let Ok(length) = stream.read_u32().await {
         let mut frame = vec![0; length as usize];
         stream.read_exact(&mut frame).await.unwrap();
@@ -59,6 +66,8 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
             MetadataRequest::KEY => metadata(frame, version, id),
             SaslHandshakeRequest::KEY => handshake(frame, version, id),
             SaslAuthenticateRequest::KEY => authenticate(frame, version, id),
+            FindCoordinatorRequest::KEY => coordinator(version, id, port),
+            OffsetCommitRequest::KEY => commit(frame, version, id),
             _ => versions(id),
         };
         stream
@@ -67,6 +76,9 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
             .unwrap();
         stream.write_all(&answer).await.unwrap();
         stream.flush().await.unwrap();
+        if key == OffsetCommitRequest::KEY {
+            return;
+        }
     }
 }
 
@@ -85,6 +97,8 @@ fn versions(id: i32) -> BytesMut {
         (MetadataRequest::KEY, 9),
         (SaslHandshakeRequest::KEY, 1),
         (SaslAuthenticateRequest::KEY, 2),
+        (FindCoordinatorRequest::KEY, 6),
+        (OffsetCommitRequest::KEY, 9),
     ];
     let known = known.map(|(key, newest)| {
         let known = ApiVersion::default().with_api_key(key);
@@ -123,6 +137,37 @@ fn authenticate(mut frame: Bytes, version: i16, id: i32) -> BytesMut {
             .with_error_code(AUTHENTICATION_FAILED)
             .with_error_message(Some(why))
     };
+    answer(&said, version, id)
+}
+
+fn coordinator(version: i16, id: i32, port: u16) -> BytesMut {
+    let found = FindCoordinatorResponse::default()
+        .with_host(StrBytes::from_static_str("localhost"))
+        .with_port(port.into());
+    answer(&found, version, id)
+}
+
+/// The group "members" has some; nobody has the right to the group "denied".
+fn commit(mut frame: Bytes, version: i16, id: i32) -> BytesMut {
+    let asked = OffsetCommitRequest::decode(&mut frame, version).unwrap();
+    assert_eq!(asked.generation_id_or_member_epoch, -1);
+    assert_eq!(asked.member_id.as_str(), "");
+    let code = match asked.group_id.as_str() {
+        "members" => UNKNOWN_MEMBER,
+        "denied" => GROUP_AUTHORIZATION_FAILED,
+        _ => 0,
+    };
+    let topics = asked.topics.iter().map(|topic| {
+        let partitions = topic.partitions.iter().map(|partition| {
+            let said = OffsetCommitResponsePartition::default();
+            said.with_partition_index(partition.partition_index)
+                .with_error_code(code)
+        });
+        OffsetCommitResponseTopic::default()
+            .with_name(topic.name.clone())
+            .with_partitions(partitions.collect())
+    });
+    let said = OffsetCommitResponse::default().with_topics(topics.collect());
     answer(&said, version, id)
 }
 

@@ -19,6 +19,7 @@ async fn asked(access: Access, topic: &str) -> String {
         records: topic.into(),
         dead_letters: "dead".into(),
         answers: None,
+        group: None,
     };
     match KafkaFeed::new(access, topics).topic().await {
         Ok(topic) => format!("{:?}", topic.partitions),
@@ -59,11 +60,11 @@ async fn a_login_is_taken_or_refused_with_one_sentence() {
         (bearer("right"), "[]".to_owned()),
         (
             plain("wrong"),
-            format!("{here} refused the login: Authentication failed; check the feed's login"),
+            format!("{here} refused the login: Authentication failed; check sasl"),
         ),
         (
             bearer("wrong"),
-            format!("{here} refused the login: Authentication failed; check the feed's login"),
+            format!("{here} refused the login: Authentication failed; check sasl"),
         ),
         (
             scram,
@@ -85,7 +86,7 @@ async fn a_topic_that_is_missing_or_denied_is_one_sentence() {
     let denied = asked(at(port, None), "denied").await;
     assert_eq!(
         denied,
-        "looking at topic denied: the broker denies it; grant this client the right"
+        "the broker denies looking at topic denied; grant this client the right"
     );
     // The first broker is away, the second answers.
     let mut access = at(port, None);
@@ -101,13 +102,13 @@ async fn a_topic_that_is_missing_or_denied_is_one_sentence() {
 /// What cannot be put aside is not passed: the caller gets the sentence and tries again.
 #[tokio::test]
 async fn a_topic_that_may_not_be_written_is_one_sentence() {
-    const DENIED: &str =
-        "looking at topic denied: the broker denies it; grant this client the right";
+    const DENIED: &str = "the broker denies looking at topic denied; grant this client the right";
     let port = broker::start(None).await;
     let topics = KafkaTopics {
         records: "topic".into(),
         dead_letters: "denied".into(),
         answers: None,
+        group: None,
     };
     let letter = DeadRecord {
         partition: 0,
@@ -127,6 +128,38 @@ async fn a_topic_that_may_not_be_written_is_one_sentence() {
     assert_eq!(published.trouble.unwrap().to_string(), DENIED);
 }
 
+/// Twice: the broker has closed the connection in between.
+#[tokio::test]
+async fn positions_are_committed_to_a_group_that_nothing_else_uses() {
+    let port = broker::start(None).await;
+    for (group, says) in [
+        ("free", None),
+        (
+            "members",
+            Some("group members has members; name a group that nothing else uses"),
+        ),
+        (
+            "denied",
+            Some(
+                "the broker denies committing to group denied; grant this client the right to read the group and the topic",
+            ),
+        ),
+    ] {
+        let topics = KafkaTopics {
+            records: "topic".into(),
+            dead_letters: "dead".into(),
+            answers: None,
+            group: Some(group.into()),
+        };
+        let feed = KafkaFeed::new(at(port, None), topics);
+        for _ in 0..2 {
+            let shown = feed.show_positions(&[(0, 7), (3, 0)]).await;
+            let said = shown.err().map(|error| error.to_string());
+            assert_eq!(said.as_deref(), says);
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_brokers_certificate_is_checked() {
     let CertifiedKey { cert, signing_key } =
@@ -143,6 +176,11 @@ async fn a_brokers_certificate_is_checked() {
     let folder = tempfile::tempdir().unwrap();
     let roots = folder.path().join("roots.pem");
     std::fs::write(&roots, cert.pem()).unwrap();
+    let plaintext = asked(at(port, None), "topic").await;
+    assert_eq!(
+        plaintext,
+        format!("broker localhost:{port} speaks TLS; set tls = true")
+    );
     let mut access = at(port, Some(plain("right")));
     access.tls = Some(tls(Some(&roots), None).unwrap());
     assert_eq!(asked(access.clone(), "topic").await, "[]");

@@ -15,11 +15,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::body::wrong;
-use super::error::ApiError;
-use super::extract::Query;
-use super::refusals::Reads;
-use super::words;
+use crate::api::answer::error::ApiError;
+use crate::api::contract::refusals::Reads;
+use crate::api::contract::words;
+use crate::api::request::body::wrong;
+use crate::api::request::extract::Query;
 
 /// A day in a zone; today and UTC unless said otherwise.
 #[derive(Debug, Deserialize, IntoParams)]

@@ -14,17 +14,18 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::App;
 use super::accounts::amount;
-use super::body::{Body, author, parse, wrong};
-use super::codes::Code;
-use super::error::ApiError;
-use super::extract::{Path, Query};
-use super::payment_changes::Because;
-use super::refusals::{Changes, Finds, Reads};
-use super::{App, words};
+use super::answer::codes::Code;
+use super::answer::error::ApiError;
+use super::contract::refusals::{Changes, Finds, Reads};
+use super::contract::words;
+use super::payments::changes::Because;
+use super::request::body::{Body, author, parse, wrong};
+use super::request::extract::{Path, Query};
 use crate::archive::{ArchiveError, TypeDay};
 use crate::assemble::item_types;
-use crate::auth::Caller;
+use crate::door::auth::Caller;
 
 const DEFAULT_DAYS: u32 = 100;
 const MAX_DAYS: u32 = 1000;

@@ -14,15 +14,17 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::body::wrong;
-use super::error::ApiError;
-use super::export::{Format, List, ROWS_AT_ONCE, rows};
-use super::extract::Query;
-use super::page::page_from;
-use super::refusals::Finds;
-use super::sight::Sights;
-use super::{App, page, words};
-use crate::auth::Caller;
+use super::App;
+use crate::api::answer::error::ApiError;
+use crate::api::answer::export::{Format, List, ROWS_AT_ONCE, rows};
+use crate::api::answer::sight::Sights;
+use crate::api::contract::refusals::Finds;
+use crate::api::contract::words;
+use crate::api::request::body::wrong;
+use crate::api::request::extract::Query;
+use crate::api::request::page;
+use crate::api::request::page::page_from;
+use crate::door::auth::Caller;
 
 /// A page looks so often for what no index serves, each time at a thousand entries.
 const MOST_LOOKS: u32 = 20;

@@ -5,19 +5,19 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use tollgate_core::id::{ItemId, check_item_id};
-use tollgate_core::lane_in_force::Standing;
+use tollgate_core::lane_in_force::LaneState;
 use tollgate_domains::payments;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::body::{Body, parse, wrong};
-use super::error::ApiError;
-use super::extract::Path;
-use super::refusals::Changes;
-use crate::asking::{BankAnswer, only_the_id};
-use crate::auth::Caller;
+use crate::api::answer::error::ApiError;
+use crate::api::contract::refusals::Changes;
+use crate::api::request::body::{Body, parse, wrong};
+use crate::api::request::extract::Path;
+use crate::door::auth::Caller;
+use crate::downstreams::asking::{BankAnswer, only_the_id};
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -38,7 +38,7 @@ struct AskRequest {
     request_body = AskRequest,
     responses(
         (status = 200, description = "The answer, and its meaning.", body = BankAnswer),
-        (status = 502, description = "Nothing was asked; the error says why.", body = super::error::ErrorBody),
+        (status = 502, description = "Nothing was asked; the error says why.", body = crate::api::answer::error::ErrorBody),
         Changes,
     ),
 )]
@@ -59,7 +59,7 @@ async fn ask(
     let now = app.store.now().await?;
     // At once, and not after the patience for a turn.
     let lane = app.store.lane(&bank.bank.lane).await?;
-    if let Some(Standing::Closed { why, .. }) = lane.map(|lane| lane.standing(now)) {
+    if let Some(LaneState::Closed { why, .. }) = lane.map(|lane| lane.state(now)) {
         let error = format!("nothing was asked: {why}");
         return Err(ApiError::conflict(error));
     }

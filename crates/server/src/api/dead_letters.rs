@@ -8,23 +8,24 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
 use tollgate_core::item::QueueStatus;
-use tollgate_core::ports::{Bookmark, Counted, DeadLetter, Intervened, Page};
+use tollgate_core::ports::{ActionResult, Counted, DeadLetter, Page, PageToken};
 use tollgate_domains::payments;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::body::{Body, author, parse};
-use super::error::ApiError;
-use super::export::{List, rows};
-use super::extract::{Path, Query};
-use super::page::Asked;
-use super::payment_changes::Because;
+use super::App;
 use super::payments::payment_id;
-use super::refusals::{Changes, Finds};
-use super::sight::Sights;
-use super::{App, words};
-use crate::auth::Caller;
+use crate::api::answer::error::ApiError;
+use crate::api::answer::export::{List, rows};
+use crate::api::answer::sight::Sights;
+use crate::api::contract::refusals::{Changes, Finds};
+use crate::api::contract::words;
+use crate::api::payments::changes::Because;
+use crate::api::request::body::{Body, author, parse};
+use crate::api::request::extract::{Path, Query};
+use crate::api::request::page::PageRequest;
+use crate::door::auth::Caller;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -35,10 +36,10 @@ struct ListQuery {
     #[param(example = "PAYMENT")]
     item_type: Option<String>,
     /// Page token: the `next` of a page.
-    #[param(schema_with = words::bookmark)]
+    #[param(schema_with = words::page_token)]
     after: Option<String>,
     /// Page token: the `previous` of a page.
-    #[param(schema_with = words::bookmark)]
+    #[param(schema_with = words::page_token)]
     before: Option<String>,
     /// Default: 100.
     #[param(minimum = 1, maximum = 1000)]
@@ -174,7 +175,7 @@ async fn list(
         })
         .into_response());
     };
-    let page = move |asked: Asked| {
+    let page = move |asked: PageRequest| {
         let (app, caller, item_type) = (app.clone(), caller.clone(), item_type.clone());
         async move {
             let page = app.letters(&caller, &item_type, &asked).await?;
@@ -185,9 +186,9 @@ async fn list(
 }
 
 impl ListQuery {
-    fn read(&self) -> Result<Asked, ApiError> {
+    fn read(&self) -> Result<PageRequest, ApiError> {
         let (after, before) = (self.after.as_deref(), self.before.as_deref());
-        Asked::read(after, before, self.limit, self.format.as_deref())
+        PageRequest::read(after, before, self.limit, self.format.as_deref())
     }
 }
 
@@ -196,8 +197,8 @@ impl App {
         &self,
         caller: &Caller,
         item_type: &ItemType,
-        asked: &Asked,
-    ) -> Result<Page<LetterResponse, Bookmark>, ApiError> {
+        asked: &PageRequest,
+    ) -> Result<Page<LetterResponse, PageToken>, ApiError> {
         let from = asked.from.clone();
         let page = self.store.dead_letters(item_type, from, asked.limit);
         let page = page.await?;
@@ -231,7 +232,7 @@ async fn replay(
     let item = Item::new(&item_type, &payment_id(&id)?);
     let missing = || ApiError::not_found(format!("there is no {item}"));
     match app.store.replay(&item, author).await? {
-        Intervened::Yes => {
+        ActionResult::Yes => {
             app.acted(caller.name(), "replayed", &item.to_string());
             let view = app.store.item(&item).await?.ok_or_else(missing)?;
             Ok(Json(ReplayResponse {
@@ -242,8 +243,8 @@ async fn replay(
                 run: view.run,
             }))
         }
-        Intervened::NoSuchItem => Err(missing()),
-        Intervened::Refused(why) => Err(ApiError::conflict(format!(
+        ActionResult::NoSuchItem => Err(missing()),
+        ActionResult::Refused(why) => Err(ApiError::conflict(format!(
             "{item} cannot be replayed: {why}"
         ))),
     }

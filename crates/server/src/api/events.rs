@@ -11,11 +11,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::body::{Body, author, parse};
-use super::error::ApiError;
-use super::payment_changes::Because;
-use super::refusals::{Changes, Reads};
-use crate::auth::Caller;
+use crate::api::answer::error::ApiError;
+use crate::api::contract::refusals::{Changes, Reads};
+use crate::api::payments::changes::Because;
+use crate::api::request::body::{Body, author, parse};
+use crate::door::auth::Caller;
 
 /// State of the events: every move of a payment or an invoice, published to a topic.
 #[derive(Debug, Serialize, ToSchema)]

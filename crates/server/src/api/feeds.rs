@@ -11,12 +11,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::body::{Body, author, parse};
-use super::error::ApiError;
-use super::extract::Path;
-use super::payment_changes::Because;
-use super::refusals::{Changes, Reads};
-use crate::auth::Caller;
+use crate::api::answer::error::ApiError;
+use crate::api::contract::refusals::{Changes, Reads};
+use crate::api::payments::changes::Because;
+use crate::api::request::body::{Body, author, parse};
+use crate::api::request::extract::Path;
+use crate::door::auth::Caller;
 
 /// All feeds that have run on this store.
 #[derive(Debug, Serialize, ToSchema)]
@@ -34,6 +34,9 @@ struct FeedResponse {
     #[schema(example = "payments")]
     name: String,
     topic: String,
+    /// `PAYMENT` or `INVOICE`. Null before the first record is imported.
+    #[schema(example = "PAYMENT")]
+    item_type: Option<String>,
     paused: bool,
     /// Reason for the pause.
     paused_why: Option<String>,
@@ -65,9 +68,9 @@ struct PartitionResponse {
     log_end: Option<i64>,
     /// Process that reads the partition.
     owner: Option<String>,
-    /// Imported chunks whose payments are not planned yet.
+    /// Imported chunks whose records are not planned yet.
     waiting_chunks: u64,
-    /// Import that has the partition's payments; its line numbers are offsets plus 1.
+    /// Import that has the partition's records; its line numbers are offsets plus 1.
     batch_id: String,
 }
 
@@ -103,7 +106,9 @@ impl From<FeedView> for FeedResponse {
     fn from(view: FeedView) -> Self {
         let partitions = &view.partitions;
         let (paused, trouble) = (view.paused, view.trouble);
+        let item_type = partitions.iter().find_map(|one| one.item_type.as_ref());
         Self {
+            item_type: item_type.map(ToString::to_string),
             paused: paused.is_some(),
             paused_at: paused.as_ref().map(|pause| pause.at),
             paused_by: paused.as_ref().map(|pause| pause.by.clone()),
@@ -158,7 +163,7 @@ async fn list(State(app): State<App>) -> Result<Json<ListResponse>, ApiError> {
     Ok(Json(ListResponse { feeds }))
 }
 
-/// Pauses a feed: no process reads it until it is resumed. Imported payments go on.
+/// Pauses a feed: no process reads it until it is resumed. What was imported goes on.
 #[utoipa::path(
     post, path = "/admin/feeds/{feed}/pause", operation_id = "pauseFeed", tag = "feeds",
     params(("feed" = String, Path, description = "Name of the feed.", example = "payments")),
@@ -210,7 +215,7 @@ async fn resume(
 
 /// Moves one partition of a paused feed to another offset.
 ///
-/// Back: records are read again, and payments that are known are duplicates. Forward: the records in between are
+/// Back: records are read again, and those with a known id are duplicates. Forward: the records in between are
 /// never read.
 #[utoipa::path(
     post, path = "/admin/feeds/{feed}/seek", operation_id = "seekFeed", tag = "feeds",
@@ -229,13 +234,16 @@ async fn seek(
     let author = author(&caller, seek.reason)?;
     let feed = found(&app, &name).await?;
     let partition = partition(&name, &feed.topic, seek.partition);
+    let mut known = feed.partitions.iter();
+    let end = known.find(|known| known.number == seek.partition);
+    let end = end.and_then(|known| known.log_end);
     let offset = i64::try_from(seek.offset).unwrap_or(i64::MAX - 1);
     match app.store.seek_feed(&partition, offset, author).await? {
         Sought::Moved(from) => {
             app.acted(caller.name(), "feed moved", &name);
             Ok(Json(SeekResponse {
                 feed: found(&app, &name).await?.into(),
-                effect: effect(from, offset),
+                effect: effect(from, offset, end),
             }))
         }
         Sought::Unknown => Err(ApiError::not_found(format!(
@@ -248,16 +256,26 @@ async fn seek(
     }
 }
 
-/// Repeats are harmless, gaps are not.
-fn effect(from: Option<i64>, to: i64) -> String {
+/// Repeats are harmless, gaps are not. The end is the one that was last seen.
+fn effect(from: Option<i64>, to: i64, end: Option<i64>) -> String {
+    let moved = moved(from, to);
+    match end.filter(|end| to > *end) {
+        Some(end) => format!(
+            "{moved} The partition ended at {end} when it was last read; a feed that is resumed beyond its end is paused again."
+        ),
+        None => moved,
+    }
+}
+
+fn moved(from: Option<i64>, to: i64) -> String {
     match from {
         None => format!("Reading starts at {to}."),
         Some(from) if to < from => format!(
-            "Records {to} to {} are read again; payments that are already known count as duplicates.",
+            "Records {to} to {} are read again; those with a known id count as duplicates.",
             from - 1
         ),
         Some(from) if to > from => format!(
-            "Records {from} to {} are never read: their payments are not imported.",
+            "Records {from} to {} are never read: what they hold is not imported.",
             to - 1
         ),
         Some(_) => "The position does not change.".to_owned(),
@@ -284,7 +302,10 @@ mod tests {
             (Some(3), 10, "Records 3 to 9 are never read"),
             (Some(3), 3, "does not change"),
         ] {
-            assert!(effect(from, to).contains(says), "{from:?} {to}");
+            assert!(effect(from, to, Some(10)).contains(says), "{from:?} {to}");
         }
+        let beyond = effect(Some(3), 11, Some(10));
+        let says = "Records 3 to 10 are never read: what they hold is not imported. The partition ended at 10 ";
+        assert!(beyond.starts_with(says), "{beyond}");
     }
 }

@@ -11,8 +11,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::error::ApiError;
-use super::refusals::{Door, Reads};
+use crate::api::answer::error::ApiError;
+use crate::api::contract::refusals::{Door, Reads};
 use crate::leadership::Role;
 use crate::telemetry;
 

@@ -9,24 +9,25 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::ports::{
-    Bookmark, ByTime, HeldItem, MOST_LOOKED_AT, Page, PageFrom, split_rules,
+    ByTime, HeldItem, MOST_LOOKED_AT, Page, PageFrom, PageToken, split_rules,
 };
 use tollgate_domains::payments::{self, Sought};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::body::wrong;
-use super::error::ApiError;
-use super::export::{List, rows};
-use super::extract::Query;
+use super::App;
 use super::needs_you::AmountResponse;
-use super::page::Asked;
-use super::payment_search::MOST_LOOKS;
-use super::refusals::Finds;
-use super::sight::Sights;
-use super::{App, words};
-use crate::auth::Caller;
+use crate::api::answer::error::ApiError;
+use crate::api::answer::export::{List, rows};
+use crate::api::answer::sight::Sights;
+use crate::api::contract::refusals::Finds;
+use crate::api::contract::words;
+use crate::api::payments::search::MOST_LOOKS;
+use crate::api::request::body::wrong;
+use crate::api::request::extract::Query;
+use crate::api::request::page::PageRequest;
+use crate::door::auth::Caller;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -43,10 +44,10 @@ struct HeldQuery {
     #[param(schema_with = words::held_order)]
     order: Option<String>,
     /// Page token: the `next` of a page.
-    #[param(schema_with = words::bookmark)]
+    #[param(schema_with = words::page_token)]
     after: Option<String>,
     /// Page token: the `previous` of a page.
-    #[param(schema_with = words::bookmark)]
+    #[param(schema_with = words::page_token)]
     before: Option<String>,
     /// Default: 100.
     #[param(minimum = 1, maximum = 1000)]
@@ -114,12 +115,12 @@ struct Wanted {
     item_type: ItemType,
     gateway: Option<String>,
     order: ByTime,
-    asked: Asked,
+    asked: PageRequest,
 }
 
 /// A page, and how far the search for it went if it stopped early.
-struct Found {
-    page: Page<HeldItem, Bookmark>,
+struct HeldPage {
+    page: Page<HeldItem, PageToken>,
     scanned_to: Option<Timestamp>,
 }
 
@@ -158,7 +159,7 @@ async fn list(
         };
         return HELD.whole(format, wanted, page).await;
     }
-    let Found { page, scanned_to } = app.held_page(&wanted).await?;
+    let HeldPage { page, scanned_to } = app.held_page(&wanted).await?;
     let sum = app.store.held_sum(&wanted.item_type).await?;
     Ok(Json(HeldResponse {
         count: sum.count,
@@ -195,22 +196,22 @@ impl HeldQuery {
             item_type,
             gateway: self.gateway.clone(),
             order,
-            asked: Asked::read(after, before, self.limit, self.format.as_deref())?,
+            asked: PageRequest::read(after, before, self.limit, self.format.as_deref())?,
         })
     }
 }
 
-fn place(held: &HeldItem) -> Bookmark {
-    Bookmark::new(held.due.as_microsecond(), &held.id)
+fn place(held: &HeldItem) -> PageToken {
+    PageToken::new(held.due.as_microsecond(), &held.id)
 }
 
 impl App {
-    async fn held_page(&self, wanted: &Wanted) -> Result<Found, ApiError> {
+    async fn held_page(&self, wanted: &Wanted) -> Result<HeldPage, ApiError> {
         let (kind, asked) = (&wanted.item_type, &wanted.asked);
         let Some(gateway) = &wanted.gateway else {
             let from = asked.from.clone();
             let page = self.store.held(kind, wanted.order, from, asked.limit);
-            return Ok(Found {
+            return Ok(HeldPage {
                 page: page.await?,
                 scanned_to: None,
             });
@@ -279,7 +280,7 @@ impl App {
 }
 
 /// The page of what was found, nearest first; `on` is where the search would go on.
-fn cut(mut found: Vec<HeldItem>, on: Option<PageFrom<Bookmark>>, asked: &Asked) -> Found {
+fn cut(mut found: Vec<HeldItem>, on: Option<PageFrom<PageToken>>, asked: &PageRequest) -> HeldPage {
     let most = asked.limit as usize;
     let on = on.and_then(|from| from.place().cloned());
     let is_full = found.len() > most;
@@ -298,7 +299,7 @@ fn cut(mut found: Vec<HeldItem>, on: Option<PageFrom<Bookmark>>, asked: &Asked) 
         next,
         previous: None,
     };
-    Found {
+    HeldPage {
         page: page.turned(&asked.from, place),
         scanned_to,
     }

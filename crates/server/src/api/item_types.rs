@@ -15,13 +15,13 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::body::{Body, author, parse, wrong};
-use super::error::{ApiError, unavailable};
-use super::extract::Path;
 use super::lanes::{VersionResponse, versions};
-use super::refusals::{Changes, Finds, Reads};
+use crate::api::answer::error::{ApiError, unavailable};
+use crate::api::contract::refusals::{Changes, Finds, Reads};
+use crate::api::request::body::{Body, author, parse, wrong};
+use crate::api::request::extract::Path;
 use crate::assemble::item_types;
-use crate::auth::Caller;
+use crate::door::auth::Caller;
 use crate::engines::QueueState;
 
 /// Dispatch settings of an item type.

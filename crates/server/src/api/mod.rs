@@ -1,83 +1,34 @@
-//! The HTTP API: a resource is a file, with its types, its handlers and its router. Types and handlers
-//! say what the document says of them.
+//! The HTTP API: a resource is a file or a folder, with its types, its handlers and its router. Types and handlers
+//! say what the document says of them. `request`, `answer` and `contract` are what resources share.
 
-mod access;
 mod accounts;
 mod acts;
-mod adjust;
+mod answer;
 mod archive;
-mod ask_banks;
 mod audit;
 mod bank_ask;
-mod billing_schedules;
-mod body;
-mod bulk;
-mod bulk_deadlines;
-mod bulk_errors;
-mod bulk_list;
-mod bulk_since;
-mod bulk_views;
-mod calendar_body;
 mod calendars;
-mod certificate;
-mod codes;
-mod customers;
+mod contract;
 mod dead_letters;
-mod document;
-mod error;
+mod erasures;
 mod events;
-mod export;
-mod extract;
 mod feeds;
-mod forecast;
-mod foreseen;
 mod health;
 mod held;
+mod imports;
 mod in_doubt;
-mod in_doubt_ask;
-mod in_doubt_list;
-mod invoice_changes;
-mod invoice_list;
-mod invoice_newest;
-mod invoice_occurrences;
 mod invoices;
 mod item_types;
-mod job_list;
-mod job_request;
-mod job_views;
+mod items;
 mod jobs;
 mod lanes;
-mod limits;
 mod needs_you;
-mod news;
 mod nodes;
-mod now;
-mod origin;
-mod page;
-mod payment_body;
-mod payment_changes;
-mod payment_export;
-mod payment_list;
-mod payment_newest;
-mod payment_search;
 mod payments;
-mod picture;
-mod rate_limit;
-mod refusals;
-mod request_id;
+mod request;
 mod retention;
 mod rules;
-mod rules_body;
-mod shape;
-mod shift;
-mod sight;
-mod status_check_list;
 mod status_checks;
-mod storms;
-mod timeline;
-mod webhooks;
-mod why;
-mod words;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -96,24 +47,25 @@ use tollgate_domains::status_checks::StatusCheckService;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::archive::{ExportUpkeep, Exports};
-use crate::asking::Asking;
-use crate::auth::Tokens;
 use crate::config::{AskWhom, TypeRetention};
+use crate::door::auth::Tokens;
+use crate::downstreams::asking::Asking;
 use crate::engines::Readiness;
+use crate::erasures::Outside;
+use crate::lane_activity::Activity;
 use crate::leadership::Nodes;
 use crate::needs_you::NeedsYou;
-use crate::pulse::Pulse;
 use crate::totals::Totals;
 use crate::write_check::WriteCheck;
-use error::ApiError;
+use answer::error::ApiError;
 
-pub(crate) use access::Vouched;
-pub use access::{Needs, ROUTES};
-pub(crate) use bulk::Uploads;
-pub(crate) use bulk_views::grouped;
-pub use document::openapi_json;
-pub(crate) use limits::{Bounds, bound};
-pub(crate) use origin::{from_another_site, strange_host};
+pub use contract::document::openapi_json;
+pub(crate) use imports::Uploads;
+pub(crate) use imports::views::grouped;
+pub(crate) use request::access::SessionCaller;
+pub use request::access::{Needs, ROUTES};
+pub(crate) use request::limits::{Bounds, bound};
+pub(crate) use request::origin::{from_another_site, strange_host};
 
 /// The largest body of a single request.
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -143,9 +95,11 @@ pub(crate) struct App {
     pub(crate) retention: Arc<[TypeRetention]>,
     /// Whether a payment in doubt is resolved by two persons only.
     pub(crate) two_persons: bool,
+    /// What an erasure does not reach.
+    pub(crate) erasure_outside: Arc<[Outside]>,
     /// The lane of the payments' bank.
     pub(crate) lane: LaneName,
-    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) activity: Arc<Activity>,
     pub(crate) totals: Arc<Totals>,
     /// Days of the archive as files.
     pub(crate) exports: Exports,
@@ -189,27 +143,13 @@ impl App {
 
 /// Every resource. What is not here is not served, and what is here is in the document.
 fn resources() -> OpenApiRouter<App> {
-    document::base()
+    contract::document::base()
         .merge(payments::router())
-        .merge(payment_list::router())
-        .merge(payment_changes::router())
-        .merge(bulk::router())
-        .merge(bulk_list::router())
+        .merge(imports::router())
         .merge(status_checks::router())
-        .merge(status_check_list::router())
-        .merge(customers::router())
         .merge(invoices::router())
-        .merge(invoice_list::router())
-        .merge(invoice_changes::router())
-        .merge(invoice_occurrences::router())
-        .merge(billing_schedules::router())
-        .merge(rate_limit::router())
-        .merge(forecast::router())
         .merge(lanes::router())
-        .merge(adjust::router())
-        .merge(storms::router())
         .merge(bank_ask::router())
-        .merge(now::router())
         .merge(nodes::router())
         .merge(calendars::router())
         .merge(item_types::router())
@@ -217,26 +157,24 @@ fn resources() -> OpenApiRouter<App> {
         .merge(needs_you::router())
         .merge(held::router())
         .merge(in_doubt::router())
-        .merge(in_doubt_list::router())
-        .merge(in_doubt_ask::router())
         .merge(rules::router())
         .merge(jobs::router())
+        .merge(erasures::router())
         .merge(dead_letters::router())
         .merge(feeds::router())
         .merge(events::router())
         .merge(archive::router())
         .merge(accounts::router())
         .merge(audit::router())
-        .merge(certificate::router())
         .merge(health::router())
-        .merge(document::router())
+        .merge(contract::document::router())
 }
 
-/// Everything the API has, each address for whom the table of `access.rs` says.
+/// Everything the API has, each address for whom the table of `request/access.rs` says.
 pub(crate) fn router(app: App, tokens: Arc<Tokens>, bounds: Bounds) -> Router {
     let (resources, _) = resources().split_for_parts();
     let resources = resources
-        .merge(document::page())
+        .merge(contract::document::page())
         .fallback(|| async { ApiError::not_found("no such path") });
     bounded(resources, app, tokens, bounds)
 }
@@ -252,8 +190,8 @@ fn bounded(routes: Router<App>, app: App, tokens: Arc<Tokens>, bounds: Bounds) -
     routes
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed(None) })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .layer(from_fn_with_state(tokens, access::admit))
-        .layer(from_fn_with_state(bounds, limits::bound))
-        .layer(from_fn(request_id::identify))
+        .layer(from_fn_with_state(tokens, request::access::admit))
+        .layer(from_fn_with_state(bounds, request::limits::bound))
+        .layer(from_fn(request::request_id::identify))
         .with_state(app)
 }

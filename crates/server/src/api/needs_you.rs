@@ -11,13 +11,14 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::body::{Body, author, parse};
-use super::bulk_views::grouped;
-use super::error::ApiError;
-use super::extract::Path;
-use super::refusals::{Changes, Reads};
-use super::{App, words};
-use crate::auth::Caller;
+use super::App;
+use crate::api::answer::error::ApiError;
+use crate::api::contract::refusals::{Changes, Reads};
+use crate::api::contract::words;
+use crate::api::imports::views::grouped;
+use crate::api::request::body::{Body, author, parse};
+use crate::api::request::extract::Path;
+use crate::door::auth::Caller;
 use crate::needs_you::{KillSwitch, Needed, Needs, advice};
 
 /// Everything that needs a person. At most two seconds old.

@@ -8,7 +8,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::refusals::Door;
+use crate::api::contract::refusals::Door;
 use crate::leadership::NodeView;
 
 #[derive(Debug, Serialize, ToSchema)]

@@ -13,12 +13,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::body::{Body, author, parse, wrong};
-use super::error::{ApiError, internal};
-use super::extract::Path;
-use super::refusals::{Changes, Finds};
-use crate::auth::Caller;
+use super::answer::error::{ApiError, internal};
+use super::contract::refusals::{Changes, Finds};
+use super::request::body::{Body, author, parse, wrong};
+use super::request::extract::Path;
 use crate::config::TypeRetention;
+use crate::door::auth::Caller;
 
 /// How long ended items of a type stay where.
 #[derive(Debug, Serialize, ToSchema)]

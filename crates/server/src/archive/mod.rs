@@ -5,6 +5,7 @@ mod compare;
 mod digested;
 mod draft;
 mod edges;
+mod erasing;
 mod export;
 mod folder;
 mod line;

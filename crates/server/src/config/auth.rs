@@ -6,7 +6,7 @@ use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 use tollgate_core::actor;
 
-use crate::auth::{self, Caller, Hash, Role, Tokens};
+use crate::door::auth::{self, Caller, Hash, Role, Tokens};
 
 /// Every request is compared with all of them.
 const MAX_TOKENS: usize = 1000;

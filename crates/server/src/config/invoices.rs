@@ -1,8 +1,8 @@
-//! How invoices are charged: the ladder of those who have none of their own, the checks, the sweep.
+//! How invoices are charged: the retry schedule of customers without one, the checks, the sweep.
 
 use anyhow::{Context, ensure};
 use serde::Deserialize;
-use tollgate_domains::invoices::{Chain, CheckText, Ladder};
+use tollgate_domains::invoices::{Chain, CheckText, RetrySchedule};
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -14,12 +14,12 @@ pub struct Invoices {
 }
 
 impl Invoices {
-    pub(crate) fn ladder(&self) -> anyhow::Result<Ladder> {
-        Ladder::try_from(self.ladder.clone()).map_err(|why| anyhow::anyhow!("{why}"))
+    pub(crate) fn retry_schedule(&self) -> anyhow::Result<RetrySchedule> {
+        RetrySchedule::try_from(self.ladder.clone()).map_err(|why| anyhow::anyhow!("{why}"))
     }
 
     pub(crate) fn validate(&self) -> anyhow::Result<()> {
-        self.ladder().context("invoices.ladder")?;
+        self.retry_schedule().context("invoices.ladder")?;
         ensure!(
             self.sweep_secs > 0,
             "invoices.sweep_secs must be at least 1"

@@ -1,7 +1,7 @@
 //! What a configuration may say about who is told, and what it may not.
 
 use super::tests::with;
-use crate::receivers::Receivers;
+use crate::downstreams::receivers::Receivers;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 

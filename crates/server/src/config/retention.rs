@@ -164,11 +164,11 @@ impl Config {
             key: "downstream.invoices.key_retention_secs".to_owned(),
             needed: Duration::from_secs(self.downstream.invoices.key_retention_secs),
         };
-        let ladder = Floor {
+        let retries = Floor {
             key: "the retry schedule invoices.ladder".to_owned(),
-            needed: self.invoices.ladder()?.length(),
+            needed: self.invoices.retry_schedule()?.length(),
         };
-        Ok(vec![key, ladder])
+        Ok(vec![key, retries])
     }
 }
 

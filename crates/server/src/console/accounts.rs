@@ -55,7 +55,7 @@ impl Trail {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Found {
+struct AuditAnswer {
     entries: Vec<Entry>,
     #[serde(flatten)]
     ends: Ends,
@@ -137,9 +137,9 @@ pub(super) async fn audit(
 ) -> Result<Response, Problem> {
     let shell = Shell::new(&session, "Audit", "Audit", "");
     if asked.is_open() {
-        let people: Found = console.get(&session, "/admin/audit?by=people").await?;
+        let people: AuditAnswer = console.get(&session, "/admin/audit?by=people").await?;
         let machine = format!("/admin/audit?by=machine&limit={SUMMED}");
-        let machine: Found = console.get(&session, &machine).await?;
+        let machine: AuditAnswer = console.get(&session, &machine).await?;
         let mut turns = LIST.turns(&[("by", "people")], &people.ends);
         turns.files = LIST.turns(&[], &people.ends).files;
         return Ok(drawn(&AuditPage {
@@ -155,7 +155,7 @@ pub(super) async fn audit(
     let places = [("after", &*asked.after), ("before", &*asked.before)];
     let wanted = query(&[&asked.conditions()[..], &places].concat());
     let address = format!("/admin/audit{wanted}");
-    let found: Found = console.get(&session, &address).await?;
+    let found: AuditAnswer = console.get(&session, &address).await?;
     let (people, machine) = parted(found.entries);
     Ok(drawn(&AuditPage {
         shell,

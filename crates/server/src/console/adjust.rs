@@ -16,7 +16,7 @@ use super::shell::{Shell, clock_or, grouped, page as drawn};
 /// The numbers that were asked for; none of them: those that would be enough.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     limit: String,
     plan: String,
     window: String,
@@ -24,7 +24,7 @@ pub(super) struct Asked {
     calendar: String,
 }
 
-impl Asked {
+impl PageQuery {
     fn fields(&self) -> Result<Map<String, Value>, Problem> {
         let mut fields = Map::new();
         if !self.limit.trim().is_empty() {
@@ -149,7 +149,7 @@ pub(super) async fn page(
     State(console): State<Console>,
     session: Session,
     Path(lane): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let mut wish = asked.fields()?;
     wish.insert("dryRun".into(), json!(true));
@@ -174,7 +174,7 @@ pub(super) struct Confirmed {
     digest: String,
     reason: String,
     #[serde(flatten)]
-    asked: Asked,
+    asked: PageQuery,
     #[serde(default)]
     confirm: String,
 }

@@ -17,13 +17,13 @@ use super::shell::{Shell, clock, clock_or, page as drawn, soft, status_word, tim
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     #[serde(rename = "type")]
     item_type: String,
     done: String,
 }
 
-impl Asked {
+impl PageQuery {
     fn item_type(&self) -> &str {
         match self.item_type.as_str() {
             "" => MONEY[0],
@@ -98,7 +98,7 @@ pub(super) async fn page(
     State(console): State<Console>,
     session: Session,
     Path(id): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let facts = console.doubtful(&session, asked.item_type(), &id).await?;
     Ok(drawn(&Page {
@@ -122,7 +122,7 @@ pub(super) struct Decision {
 pub(super) async fn resolve(
     State(console): State<Console>,
     Path(id): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PageQuery>,
     Act { session, form }: Act<Decision>,
 ) -> Result<Response, Problem> {
     let item_type = asked.item_type();

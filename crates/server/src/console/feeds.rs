@@ -10,12 +10,13 @@ use tollgate_core::Timestamp;
 
 use super::Console;
 use super::call::{Problem, part};
+use super::imports::items;
 use super::session::{Act, Session};
 use super::shell::{Shell, clock_or, grouped, page as drawn};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     done: String,
 }
 
@@ -29,6 +30,7 @@ struct Feeds {
 struct Feed {
     name: String,
     topic: String,
+    item_type: Option<String>,
     paused: bool,
     paused_why: Option<String>,
     paused_by: Option<String>,
@@ -55,6 +57,10 @@ impl Feed {
     fn act(&self) -> String {
         let what = if self.paused { "resume" } else { "pause" };
         format!("/console/feeds/{}/{what}", part(&self.name))
+    }
+
+    fn items(&self) -> &'static str {
+        self.item_type.as_deref().map_or("records", items)
     }
 }
 
@@ -91,7 +97,7 @@ struct FeedsPage {
 pub(super) async fn list(
     State(console): State<Console>,
     session: Session,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let Feeds { feeds } = console.get(&session, "/admin/feeds").await?;
     let events = console.get(&session, "/admin/events").await?;

@@ -74,7 +74,7 @@ impl Held {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     #[serde(rename = "type")]
     item_type: String,
     gateway: String,
@@ -84,7 +84,7 @@ pub(super) struct Asked {
     done: String,
 }
 
-impl Asked {
+impl PageQuery {
     /// The conditions, as the API has them.
     fn conditions(&self) -> [(&str, &str); 3] {
         [
@@ -127,7 +127,7 @@ struct ListPage {
     shell: Shell,
     tabs: Vec<Tab>,
     orders: Vec<Tab>,
-    asked: Asked,
+    asked: PageQuery,
     list: Worklist,
     turns: Turns,
     /// Whether all of them can be acted on at once: invoices cannot.
@@ -137,7 +137,7 @@ struct ListPage {
 pub(super) async fn list(
     State(console): State<Console>,
     session: Session,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let [of_type, gateway, order] = asked.conditions();
     let places = [("after", &*asked.after), ("before", &*asked.before)];

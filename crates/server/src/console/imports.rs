@@ -20,7 +20,7 @@ use crate::api::{Needs, from_another_site};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     batch: String,
     after: String,
     before: String,
@@ -80,7 +80,7 @@ struct ListPage {
 pub(super) async fn list(
     State(console): State<Console>,
     session: Session,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let batch = asked.batch.trim();
     if !batch.is_empty() {
@@ -192,6 +192,7 @@ struct Batch {
 #[serde(rename_all = "camelCase")]
 struct Import {
     batch_id: String,
+    item_type: String,
     file_name: Option<String>,
     actor: Option<String>,
     started_at: Option<Timestamp>,
@@ -257,7 +258,26 @@ impl Bucket {
     }
 }
 
+/// What items of a type are called.
+pub(super) fn items(item_type: &str) -> &'static str {
+    match item_type {
+        "INVOICE" => "invoices",
+        _ => "payments",
+    }
+}
+
 impl Import {
+    fn items(&self) -> &'static str {
+        items(&self.item_type)
+    }
+    /// One of them.
+    fn item(&self) -> &'static str {
+        self.items().trim_end_matches('s')
+    }
+    /// Whether there is a page that lists them.
+    fn is_listed(&self) -> bool {
+        self.items() == "payments"
+    }
     fn decided(&self) -> u64 {
         self.accepted + self.duplicate + self.rejected
     }
@@ -308,7 +328,7 @@ pub(super) async fn page(
     State(console): State<Console>,
     session: Session,
     Path(batch): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let at = format!("/payments/bulk/{}", part(&batch));
     let import: Import = console.get(&session, &format!("{at}?since=true")).await?;

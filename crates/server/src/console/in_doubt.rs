@@ -61,7 +61,7 @@ pub(super) fn address(item_type: &str, id: &str, done: &str) -> String {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     #[serde(rename = "type")]
     item_type: String,
     /// Empty is newest first.
@@ -79,7 +79,7 @@ const LIST: ListAt<'_> = ListAt {
     called: ("item in doubt", "items in doubt"),
 };
 
-impl Asked {
+impl PageQuery {
     /// The conditions, as the API has them.
     fn conditions(&self) -> [(&str, &str); 3] {
         [
@@ -126,7 +126,7 @@ struct ListPage {
 pub(super) async fn list(
     State(console): State<Console>,
     session: Session,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let Listed { list, ends } = console.get(&session, &asked.of_the_api()).await?;
     let turns = LIST.turns(&asked.conditions(), &ends);
@@ -143,7 +143,7 @@ pub(super) async fn list(
 }
 
 /// The newest, the oldest, or the largest of a currency.
-fn orders(asked: &Asked, at_risk: &[Risk]) -> Vec<Tab> {
+fn orders(asked: &PageQuery, at_risk: &[Risk]) -> Vec<Tab> {
     let by_time = [("newest first", ""), ("oldest first", "oldest")];
     let by_time = by_time.map(|(name, order)| asked.in_order(name.to_owned(), order, ""));
     let largest = at_risk.iter().map(|risk| {

@@ -29,7 +29,7 @@ pub(super) struct Search {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Found {
+struct InvoicesAnswer {
     invoices: Vec<Line>,
     scanned_to: Option<Timestamp>,
     #[serde(flatten)]
@@ -101,7 +101,7 @@ pub(super) async fn list(
         ];
         let places = [("after", &*search.after), ("before", &*search.before)];
         let wanted = query(&[asked, places].concat());
-        let page: Found = console.get(&session, &format!("/invoices{wanted}")).await?;
+        let page: InvoicesAnswer = console.get(&session, &format!("/invoices{wanted}")).await?;
         turns = LIST.turns(&asked, &page.ends);
         (found, scanned_to) = (page.invoices, page.scanned_to);
     }

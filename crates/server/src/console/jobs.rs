@@ -18,7 +18,7 @@ use super::turns::{Ends, ListAt, Turns};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     after: String,
     before: String,
     done: String,
@@ -100,7 +100,7 @@ struct ListPage {
 pub(super) async fn list(
     State(console): State<Console>,
     session: Session,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let wanted = query(&[("after", &asked.after), ("before", &asked.before)]);
     let found: List = console
@@ -280,7 +280,7 @@ pub(super) async fn page(
     State(console): State<Console>,
     session: Session,
     Path(job): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let api = format!("/admin/jobs/{}", part(&job));
     let found: Job = console.get(&session, &api).await?;

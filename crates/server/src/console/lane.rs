@@ -11,13 +11,13 @@ use tollgate_core::Timestamp;
 
 use super::Console;
 use super::call::{Problem, part, query};
-use super::now::{Gate, Lane, Told};
+use super::now::{Gate, Lane, NowAnswer};
 use super::session::{Act, Session};
 use super::shell::{Shell, clock, clock_or, grouped, page as drawn};
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     done: String,
     /// The day of the certificate; today if empty.
     date: String,
@@ -73,12 +73,12 @@ struct Storm {
 #[derive(Deserialize)]
 struct Forecast {
     verdict: String,
-    queue: Option<Shift>,
+    queue: Option<ReplanEffect>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Shift {
+struct ReplanEffect {
     waiting: u64,
     finish_before: Option<Timestamp>,
     finish_after: Option<Timestamp>,
@@ -91,7 +91,7 @@ struct Proposal {
     limit: String,
     reason: String,
     verdict: String,
-    shift: Option<Shift>,
+    shift: Option<ReplanEffect>,
 }
 
 #[derive(Template)]
@@ -100,7 +100,7 @@ struct Page {
     shell: Shell,
     gate: Gate,
     storm: Option<Storm>,
-    asked: Asked,
+    asked: PageQuery,
     answer: Option<String>,
     proposal: Option<Proposal>,
     history: Vec<Saved>,
@@ -110,7 +110,7 @@ pub(super) async fn page(
     State(console): State<Console>,
     session: Session,
     Path(name): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let gate = gate(&console, &session, &name).await?;
     let history = format!("/admin/lanes/{}/history", part(&name));
@@ -130,7 +130,7 @@ pub(super) async fn page(
 }
 
 async fn gate(console: &Console, session: &Session, name: &str) -> Result<Gate, Problem> {
-    let told: Told = console.get(session, "/admin/now").await?;
+    let told: NowAnswer = console.get(session, "/admin/now").await?;
     let (now, since) = (told.now, told.since);
     let mut lanes = told.lanes.into_iter();
     let found = lanes.find(|lane| lane.lane.config_name == name);
@@ -164,7 +164,7 @@ impl Console {
         &self,
         session: &Session,
         lane: &str,
-        asked: &Asked,
+        asked: &PageQuery,
     ) -> Result<Option<String>, Problem> {
         if asked.count.is_empty() {
             return Ok(None);
@@ -183,7 +183,7 @@ impl Console {
         &self,
         session: &Session,
         lane: &str,
-        asked: &Asked,
+        asked: &PageQuery,
     ) -> Result<Option<Proposal>, Problem> {
         if asked.what_if.is_empty() {
             return Ok(None);

@@ -39,8 +39,8 @@ use axum::routing::{any, get, post};
 use tokio::sync::watch;
 
 use crate::api::Bounds;
-use crate::auth::Tokens;
-use crate::sessions::Sessions;
+use crate::door::auth::Tokens;
+use crate::door::sessions::Sessions;
 use call::Problem;
 
 /// What pages work with.

@@ -17,7 +17,7 @@ use crate::api::Needs as May;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Told {
+pub(super) struct NeedsAnswer {
     pub(super) as_of: Timestamp,
     pub(super) needs: Vec<Need>,
     pub(super) seen: Vec<Need>,
@@ -94,7 +94,7 @@ impl Need {
     }
 }
 
-impl Told {
+impl NeedsAnswer {
     /// Which item types are off; a page that shows others is out of date.
     pub(super) fn switches(&self) -> String {
         names(&self.kill_switches)
@@ -135,7 +135,7 @@ impl Console {
         if !session.may(May::Read) {
             return Frame::default();
         }
-        let told: Result<Told, Problem> = self.get(session, "/admin/needs-you").await;
+        let told: Result<NeedsAnswer, Problem> = self.get(session, "/admin/needs-you").await;
         told.map_or_else(
             |_| Frame {
                 is_unknown: true,
@@ -152,7 +152,7 @@ impl Console {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     done: String,
 }
 
@@ -160,13 +160,13 @@ pub(super) struct Asked {
 #[template(path = "needs_you.html")]
 struct NeedsPage {
     shell: Shell,
-    list: Told,
+    list: NeedsAnswer,
 }
 
 pub(super) async fn page(
     State(console): State<Console>,
     session: Session,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let list = console.get(&session, "/admin/needs-you").await?;
     let shell = Shell::new(&session, "Needs you", "Needs you", &asked.done);

@@ -17,7 +17,7 @@ use super::shell::{Shell, clock, grouped, lasting, page as drawn};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Told {
+pub(super) struct NowAnswer {
     pub(super) now: Timestamp,
     pub(super) since: Timestamp,
     pub(super) lanes: Vec<LaneNow>,
@@ -173,14 +173,14 @@ impl Gate {
 struct Live {
     now: Timestamp,
     gates: Vec<Gate>,
-    needs: needs_you::Told,
+    needs: needs_you::NeedsAnswer,
     nodes: Vec<Node>,
     trouble: Option<String>,
 }
 
 /// The live part, as text.
 pub(super) async fn live(console: &Console, session: &Session) -> Result<String, Problem> {
-    let told: Told = console.get(session, "/admin/now").await?;
+    let told: NowAnswer = console.get(session, "/admin/now").await?;
     let nodes: Nodes = console.get(session, "/admin/nodes").await?;
     let ready = console.answer(session, ready()).await;
     let (now, since) = (told.now, told.since);

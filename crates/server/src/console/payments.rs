@@ -81,7 +81,7 @@ impl Search {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Found {
+struct PaymentsAnswer {
     payments: Vec<Line>,
     next: Option<String>,
     previous: Option<String>,
@@ -91,7 +91,7 @@ struct Found {
     at_least: bool,
 }
 
-impl Found {
+impl PaymentsAnswer {
     fn counted(&self) -> Option<String> {
         let count = self.count?;
         Some(match (self.at_least, count) {
@@ -156,7 +156,7 @@ pub(super) async fn list(
     let (mut scanned_to, mut counted) = (None, None);
     if lists {
         let asked = search.query(&search.after, &search.before);
-        let page: Found = console.get(&session, &format!("/payments{asked}")).await?;
+        let page: PaymentsAnswer = console.get(&session, &format!("/payments{asked}")).await?;
         counted = page.counted();
         let at =
             |after: &str, before: &str| format!("/console/payments{}", search.query(after, before));

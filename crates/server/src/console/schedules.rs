@@ -81,7 +81,7 @@ struct Schedule {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     #[serde(flatten)]
     whose: Whose,
     #[serde(flatten)]
@@ -115,9 +115,9 @@ fn version(schedule: Option<&Schedule>) -> i64 {
 pub(super) async fn page(
     State(console): State<Console>,
     session: Session,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
-    let Asked { whose, typed, done } = asked;
+    let PageQuery { whose, typed, done } = asked;
     let now = console.in_force(&session, &whose).await?;
     let then = if typed.cron.trim().is_empty() {
         None

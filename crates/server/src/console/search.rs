@@ -13,7 +13,7 @@ use crate::api::Needs;
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     q: String,
 }
 
@@ -30,7 +30,7 @@ const IDS: [(&str, &str); 5] = [
 pub(super) async fn find(
     State(console): State<Console>,
     session: Session,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let sought = asked.q.trim();
     if sought.is_empty() {
@@ -56,7 +56,7 @@ pub(super) async fn find(
     }
     for field in ["reference", "account"] {
         let wanted = query(&[(field, sought), ("limit", "1")]);
-        let found: Found = console.get(&session, &format!("/payments{wanted}")).await?;
+        let found: PaymentsAnswer = console.get(&session, &format!("/payments{wanted}")).await?;
         if !found.payments.is_empty() {
             return Ok(listed(field, sought));
         }
@@ -70,7 +70,7 @@ fn listed(field: &str, sought: &str) -> Response {
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct PaymentsAnswer {
     payments: Vec<serde_json::Value>,
 }
 

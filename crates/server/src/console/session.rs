@@ -20,10 +20,10 @@ use super::Console;
 use super::call::{Problem, query};
 use super::needs_you::Frame;
 use super::shell::{ErrorPage, SignInPage};
-use crate::api::{Needs, Vouched, from_another_site, strange_host};
-use crate::auth::{Caller, hash};
-use crate::places::{Full, Seat};
-use crate::sessions::{LASTS, Secret};
+use crate::api::{Needs, SessionCaller, from_another_site, strange_host};
+use crate::door::auth::{Caller, hash};
+use crate::door::places::{Full, Seat};
+use crate::door::sessions::{LASTS, Secret};
 
 pub(super) const SIGN_IN: &str = "/console/sign-in";
 /// The field of a form that proves that it is ours.
@@ -67,8 +67,8 @@ impl Session {
     }
 
     /// As whom the API is called.
-    pub(super) fn vouched(&self) -> Vouched {
-        Vouched(self.caller.clone())
+    pub(super) fn vouched(&self) -> SessionCaller {
+        SessionCaller(self.caller.clone())
     }
 }
 

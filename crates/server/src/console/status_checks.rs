@@ -22,7 +22,7 @@ const MOST_SHOWN: usize = 100;
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     id: String,
     after: String,
     before: String,
@@ -78,7 +78,7 @@ struct ListPage {
 pub(super) async fn list(
     State(console): State<Console>,
     session: Session,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let id = asked.id.trim();
     if !id.is_empty() {
@@ -230,7 +230,7 @@ pub(super) async fn page(
     State(console): State<Console>,
     session: Session,
     Path(id): Path<String>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let at = format!("/payments/check-status/{}", part(&id));
     let check: Check = console.get(&session, &at).await.map_err(|problem| {

@@ -19,7 +19,7 @@ const LETTERS: [&str; 3] = ["PAYMENT", "INVOICE", "NOTIFICATION"];
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     #[serde(rename = "type")]
     item_type: String,
     after: String,
@@ -76,7 +76,7 @@ struct LettersPage {
 pub(super) async fn dead_letters(
     State(console): State<Console>,
     session: Session,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let of_type = ("type", &*asked.item_type);
     let wanted = query(&[of_type, ("after", &asked.after), ("before", &asked.before)]);
@@ -134,7 +134,7 @@ struct TypesPage {
 pub(super) async fn item_types(
     State(console): State<Console>,
     session: Session,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let types: Vec<Kind> = console.get(&session, "/admin/item-types").await?;
     let shell = Shell::new(&session, "Item types", "Item types", &asked.done);

@@ -124,6 +124,7 @@ mod tests {
             trouble: None,
             partitions: vec![PartitionView {
                 number: 0,
+                item_type: None,
                 position: Some(1),
                 log_end: Some(1),
                 owner: None,

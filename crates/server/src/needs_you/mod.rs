@@ -1,7 +1,7 @@
 //! What needs a person, of every kind, for the API, the console and the gauges: read once for all who ask, and at
 //! most a second before it is told.
 
-mod advice;
+pub(crate) mod advice;
 mod feeds;
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 use tollgate_core::Timestamp;
 use tollgate_core::id::ItemType;
-use tollgate_core::lane_in_force::{LaneInForce, Standing};
+use tollgate_core::lane_in_force::{LaneInForce, LaneState};
 use tollgate_core::ports::{Need, Pile, Seen, Store, StoreResult, Worklists, WorklistsAsked};
 use tollgate_dispatch::{Every, Forecaster, SwitchedOff, switched_off};
 use tollgate_domains::{invoices, notifications, payments};
@@ -303,7 +303,7 @@ fn is_paused(lane: &LaneInForce, now: Timestamp) -> bool {
 
 /// Why a lane sends nothing, and since when, unless its calendar says that it opens again.
 fn stopped(lane: &LaneInForce, now: Timestamp) -> Option<(String, Option<Timestamp>)> {
-    let Standing::Closed { why, until } = lane.standing(now) else {
+    let LaneState::Closed { why, until } = lane.state(now) else {
         return None;
     };
     let pause = lane.pause().filter(|pause| pause.holds_at(now));

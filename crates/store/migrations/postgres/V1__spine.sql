@@ -446,7 +446,7 @@ CREATE INDEX bulk_digest ON bulk (item_type, digest, started_at, bulk_id)
 CREATE INDEX bulk_rejected ON bulk (item_type, rejected_at) WHERE rejected_at IS NOT NULL;
 
 -- The work list: a chunk that has ended is deleted. Its text lives for seconds and comes packed
--- (cold/packing.rs); packing it again would cost more time than writing it.
+-- (cold/imports/packing.rs); packing it again would cost more time than writing it.
 CREATE TABLE bulk_chunk (
     bulk_id    text   COLLATE "C" NOT NULL,
     chunk_no   bigint NOT NULL,
@@ -588,6 +588,31 @@ CREATE TABLE job_result (
     PRIMARY KEY (job_id, number)
 );
 CREATE INDEX job_result_left_out ON job_result (job_id, number) WHERE left_out IS NOT NULL;
+
+-- Erasures of personal data. The account is kept while one runs, so that it can go on after a crash, and not longer.
+CREATE TABLE erasure (
+    erasure_id     text   COLLATE "C" NOT NULL PRIMARY KEY,
+    -- One of both; no account once it has ended.
+    account        text,
+    item_type      text,
+    item_id        text,
+    -- How far it is, and where it goes on within that.
+    stage          text   COLLATE "C" NOT NULL,
+    place          text   NOT NULL,
+    actor          text   COLLATE "C" NOT NULL,
+    reason         text   NOT NULL,
+    items          bigint NOT NULL,
+    archived       bigint NOT NULL,
+    notifications  bigint NOT NULL,
+    texts          bigint NOT NULL,
+    files          bigint NOT NULL,
+    left_out       bigint NOT NULL,
+    first_left_out text   COLLATE "C" NOT NULL,
+    purged         text,
+    started_at     bigint NOT NULL,
+    ended_at       bigint
+) WITH (fillfactor = 50);
+CREATE INDEX erasure_running ON erasure (started_at, erasure_id) WHERE ended_at IS NULL;
 
 -- Feeds: topics whose records are taken in. A few rows.
 CREATE TABLE feed (

@@ -510,6 +510,31 @@ CREATE TABLE job_result (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX job_result_left_out ON job_result (job_id, number) WHERE left_out IS NOT NULL;
 
+-- Erasures of personal data. The account is kept while one runs, so that it can go on after a crash, and not longer.
+CREATE TABLE erasure (
+    erasure_id     TEXT    NOT NULL PRIMARY KEY,
+    -- One of both; no account once it has ended.
+    account        TEXT,
+    item_type      TEXT,
+    item_id        TEXT,
+    -- How far it is, and where it goes on within that.
+    stage          TEXT    NOT NULL,
+    place          TEXT    NOT NULL,
+    actor          TEXT    NOT NULL,
+    reason         TEXT    NOT NULL,
+    items          INTEGER NOT NULL,
+    archived       INTEGER NOT NULL,
+    notifications  INTEGER NOT NULL,
+    texts          INTEGER NOT NULL,
+    files          INTEGER NOT NULL,
+    left_out       INTEGER NOT NULL,
+    first_left_out TEXT    NOT NULL,
+    purged         TEXT,
+    started_at     INTEGER NOT NULL,
+    ended_at       INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX erasure_running ON erasure (started_at, erasure_id) WHERE ended_at IS NULL;
+
 -- Feeds: topics whose records are taken in. A few rows.
 CREATE TABLE feed (
     feed       TEXT    NOT NULL PRIMARY KEY,

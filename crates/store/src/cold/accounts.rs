@@ -9,9 +9,9 @@ use tollgate_core::ports::{
 };
 
 use super::audit::audit;
-use super::audit_log;
-use super::held::held_apart;
 use crate::audit::Entry;
+use crate::cold::audit::log;
+use crate::cold::items::held::held_apart;
 use crate::sql::{Row, Sql, params};
 use crate::store_on::{Database, StoreOn};
 use crate::urgency::Urgency;
@@ -70,9 +70,9 @@ impl<D: Database> Accounts for StoreOn<D> {
         let archived = archived.map(|from| from.audit).unwrap_or_default();
         self.read(move |tx| async move {
             let asked = rows_needed(wanted.limit, wanted.is_filtered());
-            let rows = audit_log::entries(&tx, &wanted, asked).await?;
+            let rows = log::entries(&tx, &wanted, asked).await?;
             let entries = rows.iter().map(entry_from).collect::<StoreResult<_>>()?;
-            let entries = audit_log::with_archived(&wanted, entries, archived, asked);
+            let entries = log::with_archived(&wanted, entries, archived, asked);
             Ok(wanted.page(entries, asked))
         })
         .await

@@ -8,18 +8,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use async_trait::async_trait;
 use tollgate_core::Timestamp;
 use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayExport, DayState, DayView};
-use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
+use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::ports::{
-    Archive, ArchiveSizes, ItemView, Known, KnownAsked, MoveWanted, Moved, Old, StoreError,
-    StoreResult,
+    Archive, ArchiveSizes, ItemView, Known, KnownAsked, MoveWanted, Moved, Old, StoreResult,
 };
 
-use super::archive_lines::{ids_json, item_from, line_of, lines, packed, unpacked};
+use super::archive_lines::{ids_json, item_from, line_from, lines};
 use super::archive_move::{next, take_out, write_lines};
+use super::archive_restore::{check_hot, check_page, put_lines, rewrite_lines};
+use super::archive_sizes::sizes;
 use super::archive_sums::Accounting;
-use super::archive_turns::Turns;
+use super::archive_turns::move_calls;
 use super::{archive_days, known, old};
-use crate::sql::{Dialogue, Row, Sql, Tx, params};
+use crate::sql::{Dialogue, Sql, Tx, params};
 use crate::store_on::{Database, StoreOn};
 use crate::urgency::Urgency;
 
@@ -426,27 +427,6 @@ impl<D: Database> StoreOn<D> {
     }
 }
 
-fn line_from(row: &Row) -> StoreResult<String> {
-    unpacked(&row.get::<Vec<u8>>("line")?)
-}
-
-/// Calls without an item have nothing but their turn.
-async fn move_calls(tx: &Tx, before: Timestamp, at_most: u32) -> StoreResult<u64> {
-    const CALLS: &str = "SELECT attempt_id, lane, turn_at FROM attempt
-         WHERE item_type = '' AND item_id = '' AND turn_at < $1 LIMIT $2";
-    const DELETE: &str = "DELETE FROM attempt WHERE attempt_id = $1";
-    let mut turns = Turns::default();
-    let mut moved = vec![];
-    for row in tx.rows(CALLS, params![before, at_most]).await {
-        let at: Timestamp = row.get("turn_at")?;
-        let day = ArchiveDay::of(at).number();
-        turns.add(&row.get::<LaneName>("lane")?, at, day);
-        moved.push(params![row.get::<i64>("attempt_id")?]);
-    }
-    turns.write(tx, &ItemType::new("")).await;
-    Ok(tx.execute_each(DELETE, moved).await)
-}
-
 async fn drop_day(
     tx: &Tx,
     item_type: &ItemType,
@@ -463,99 +443,4 @@ async fn drop_day(
         tx.one(DROP, params![item_type, day.number()]).await?;
     }
     Ok(true)
-}
-
-/// What a restore brings must be of the day that is restored.
-fn check_page(item_type: &ItemType, day: ArchiveDay, items: &[ArchivedItem]) -> StoreResult<()> {
-    for item in items {
-        if item.item_type != *item_type || item.day() != day {
-            let (name, its) = (item.item(), item.day());
-            return Err(StoreError::Invalid(format!(
-                "{name} ended on {its} and cannot be restored as a {item_type} of {day}"
-            )));
-        }
-    }
-    Ok(())
-}
-
-async fn check_hot(tx: &Tx, item_type: &ItemType, items: &[ArchivedItem]) -> StoreResult<()> {
-    const HOT: Sql = Sql::each(
-        "SELECT q.item_id FROM json_each($2) w
-         CROSS JOIN item_queue q ON q.item_type = $1 AND q.item_id = w.value LIMIT 1",
-        "SELECT q.item_id FROM item_queue q WHERE q.item_type = $1
-           AND q.item_id IN (SELECT json_array_elements_text(CAST(CAST($2 AS text) AS json)))
-         LIMIT 1",
-    );
-    let ids = ids_json(items.iter().map(|item| &item.id))?;
-    match tx.row(HOT, params![item_type, ids]).await {
-        None => Ok(()),
-        Some(row) => Err(StoreError::Invalid(format!(
-            "{item_type}/{} is in the store already and not archived; a restore changes nothing of it",
-            row.get::<ItemId>("item_id")?
-        ))),
-    }
-}
-
-/// What is there stays; another line under the same id is refused.
-async fn put_lines(tx: &Tx, items: &[ArchivedItem]) -> StoreResult<()> {
-    const PUT: &str = "INSERT INTO archived_item (item_type, day, item_id, line)
-         VALUES ($1, $2, $3, $4) ON CONFLICT (item_type, day, item_id) DO NOTHING";
-    const THERE: &str = "SELECT line FROM archived_item
-         WHERE item_type = $1 AND day = $2 AND item_id = $3";
-    for item in items {
-        let key = params![&item.item_type, item.day().number(), &item.id];
-        let Some(row) = tx.row(THERE, key).await else {
-            let day = item.day().number();
-            tx.execute(PUT, params![&item.item_type, day, &item.id, packed(item)?])
-                .await;
-            continue;
-        };
-        if line_from(&row)? != line_of(item)? {
-            let name = item.item();
-            return Err(StoreError::Invalid(format!(
-                "{name} is in the archive already, with another line; it stays as it is"
-            )));
-        }
-    }
-    Ok(())
-}
-
-async fn rewrite_lines(tx: &Tx, items: &[ArchivedItem]) -> StoreResult<u64> {
-    const REWRITE: &str = "UPDATE archived_item SET line = $4
-         WHERE item_type = $1 AND day = $2 AND item_id = $3";
-    let mut rows = vec![];
-    for item in items {
-        let day = item.day().number();
-        rows.push(params![&item.item_type, day, &item.id, packed(item)?]);
-    }
-    Ok(tx.execute_each(REWRITE, rows).await)
-}
-
-async fn sizes(tx: &Tx, item_types: &[ItemType]) -> StoreResult<ArchiveSizes> {
-    const BYTES: Sql = Sql::each(
-        "SELECT c.page_count * s.page_size AS store_bytes, 0 AS archive_bytes
-         FROM pragma_page_count() c, pragma_page_size() s",
-        "SELECT pg_database_size(current_database()) AS store_bytes,
-                coalesce((SELECT sum(pg_total_relation_size(inhrelid)) FROM pg_inherits
-                 WHERE inhparent = CAST('archived_item' AS regclass)), 0)::bigint AS archive_bytes",
-    );
-    const OLDEST: Sql = Sql::each(
-        "SELECT created_at FROM item_queue INDEXED BY item_queue_created
-         WHERE item_type = $1 ORDER BY created_at LIMIT 1",
-        "SELECT created_at FROM item_body WHERE item_type = $1 ORDER BY created_at LIMIT 1",
-    );
-    let bytes = tx.one(BYTES, params![]).await?;
-    let mut sizes = ArchiveSizes {
-        store_bytes: bytes.get("store_bytes")?,
-        archive_bytes: bytes.get("archive_bytes")?,
-        ..ArchiveSizes::default()
-    };
-    for item_type in item_types {
-        if let Some(row) = tx.row(OLDEST, params![item_type]).await {
-            sizes
-                .oldest_hot
-                .push((item_type.clone(), row.get("created_at")?));
-        }
-    }
-    Ok(sizes)
 }

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use tollgate_core::archive::{ArchivedAttempt, ArchivedAudit, ArchivedItem, LINE_SCHEMA};
+use tollgate_core::erasure::is_erased;
 use tollgate_core::id::{ItemId, ItemType};
 use tollgate_core::money::Currency;
 use tollgate_core::ports::{StoreError, StoreResult};
 
-use super::packing::{pack, unpack};
+use super::imports::packing::{pack, unpack};
 use crate::sql::{Row, Sql, Tx, params};
 
 /// The text of an item's line.
@@ -24,6 +25,10 @@ pub(super) fn packed(item: &ArchivedItem) -> StoreResult<Vec<u8>> {
 pub(super) fn unpacked(packed: &[u8]) -> StoreResult<String> {
     String::from_utf8(unpack(packed)?)
         .map_err(|e| StoreError::Bug(format!("a line of the archive is not text: {e}")))
+}
+
+pub(super) fn line_from(row: &Row) -> StoreResult<String> {
+    unpacked(&row.get::<Vec<u8>>("line")?)
 }
 
 pub(super) fn item_from(line: &str) -> StoreResult<ArchivedItem> {
@@ -108,6 +113,8 @@ pub(super) async fn lines(
         item.attempts.sort_by_key(|attempt| attempt.attempt_id);
         item.audit = audit.remove(&item.id).unwrap_or_default();
         item.audit.sort_by_key(|entry| entry.audit_id);
+        let erased = item.audit.iter().find(|entry| entry.action == "ERASED");
+        item.erased_at = erased.map(|entry| entry.at);
         items.push(item);
     }
     items.sort_by(|a, b| a.id.cmp(&b.id));
@@ -116,6 +123,7 @@ pub(super) async fn lines(
 
 fn item_of_row(row: &Row, item_type: &ItemType) -> StoreResult<ArchivedItem> {
     let init_flow: Option<String> = row.get("init_workflow_id")?;
+    let content_hash: Option<String> = row.get("content_hash")?;
     Ok(ArchivedItem {
         schema: LINE_SCHEMA,
         item_type: item_type.clone(),
@@ -150,7 +158,7 @@ fn item_of_row(row: &Row, item_type: &ItemType) -> StoreResult<ArchivedItem> {
         last_error: row.get("last_error")?,
         held_by: row.get("held_by")?,
         passed_rules: row.get("passed_rules")?,
-        content_hash: row.get("content_hash")?,
+        content_hash: content_hash.filter(|hash| !is_erased(hash)),
         body: row.get("body")?,
         init_flow: init_flow.unwrap_or_default(),
         bulk_id: row.get("bulk_id")?,

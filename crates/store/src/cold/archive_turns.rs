@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use tollgate_core::Timestamp;
+use tollgate_core::archive::ArchiveDay;
 use tollgate_core::id::{ItemType, LaneName};
 use tollgate_core::ports::{StoreError, StoreResult};
 
@@ -36,6 +37,23 @@ impl Turns {
         tx.execute_each(ADD, self.0.into_iter().map(row).collect())
             .await;
     }
+}
+
+/// Calls without an item have nothing but their turn.
+pub(super) async fn move_calls(tx: &Tx, before: Timestamp, at_most: u32) -> StoreResult<u64> {
+    const CALLS: &str = "SELECT attempt_id, lane, turn_at FROM attempt
+         WHERE item_type = '' AND item_id = '' AND turn_at < $1 LIMIT $2";
+    const DELETE: &str = "DELETE FROM attempt WHERE attempt_id = $1";
+    let mut turns = Turns::default();
+    let mut moved = vec![];
+    for row in tx.rows(CALLS, params![before, at_most]).await {
+        let at: Timestamp = row.get("turn_at")?;
+        let day = ArchiveDay::of(at).number();
+        turns.add(&row.get::<LaneName>("lane")?, at, day);
+        moved.push(params![row.get::<i64>("attempt_id")?]);
+    }
+    turns.write(tx, &ItemType::new("")).await;
+    Ok(tx.execute_each(DELETE, moved).await)
 }
 
 /// The hours of a stretch of time of which the archive has turns.

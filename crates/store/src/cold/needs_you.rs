@@ -4,8 +4,8 @@
 use async_trait::async_trait;
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{
-    Amount, Author, Bookmark, ByTime, HeldItem, MOST_COUNTED, MOST_LOOKED_UP, Need, NeedsYou,
-    NewSeen, Page, PageFrom, Pile, Seen, StoreResult, Worklists, WorklistsAsked, rows_needed,
+    Amount, Author, ByTime, HeldItem, MOST_COUNTED, MOST_LOOKED_UP, Need, NeedsYou, NewSeen, Page,
+    PageFrom, PageToken, Pile, Seen, StoreResult, Worklists, WorklistsAsked, rows_needed,
 };
 use tollgate_core::{SignedDuration, Timestamp};
 
@@ -66,9 +66,9 @@ impl<D: Database> NeedsYou for StoreOn<D> {
         &self,
         item_type: &ItemType,
         order: ByTime,
-        from: PageFrom<Bookmark>,
+        from: PageFrom<PageToken>,
         limit: u32,
-    ) -> StoreResult<Page<HeldItem, Bookmark>> {
+    ) -> StoreResult<Page<HeldItem, PageToken>> {
         let asked = rows_needed(limit, false);
         let (place, upwards) = from.clone().bounds(order == ByTime::Oldest);
         let sql = if upwards { DUE_LATER } else { DUE_EARLIER };
@@ -76,7 +76,7 @@ impl<D: Database> NeedsYou for StoreOn<D> {
         self.read(move |tx| async move {
             let rows = tx.rows(sql, page).await;
             let rows = rows.iter().map(held_from).collect::<StoreResult<_>>()?;
-            let place = |it: &HeldItem| Bookmark::new(it.due.as_microsecond(), &it.id);
+            let place = |it: &HeldItem| PageToken::new(it.due.as_microsecond(), &it.id);
             Ok(Page::beside(rows, asked, limit, &from, place))
         })
         .await

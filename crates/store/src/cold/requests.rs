@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::ports::{
-    Acceptance, Author, Intervened, LOOK_AFTER, NewRequest, RETRIES, Refusal, RequestState,
+    Acceptance, ActionResult, Author, LOOK_AFTER, NewRequest, RETRIES, Refusal, RequestState,
     RequestView, Requests, RequestsWanted, StoreError, StoreResult, Unplanned,
 };
 
@@ -82,7 +82,7 @@ impl<D: Database> Requests for StoreOn<D> {
         .await
     }
 
-    async fn withdraw(&self, item: &Item, author: Author) -> StoreResult<Intervened> {
+    async fn withdraw(&self, item: &Item, author: Author) -> StoreResult<ActionResult> {
         let item = item.clone();
         self.write(Urgency::Normal, move |tx| async move {
             withdraw(&tx, &item, &author).await
@@ -95,7 +95,7 @@ impl<D: Database> Requests for StoreOn<D> {
         item: &Item,
         to: Timestamp,
         author: Author,
-    ) -> StoreResult<Intervened> {
+    ) -> StoreResult<ActionResult> {
         let item = item.clone();
         self.write(Urgency::Normal, move |tx| async move {
             move_to(&tx, &item, to, &author).await
@@ -229,7 +229,7 @@ pub(crate) async fn refuse(tx: &Tx, item: &Item, refusal: &Refusal) -> StoreResu
     Ok(())
 }
 
-async fn withdraw(tx: &Tx, item: &Item, author: &Author) -> StoreResult<Intervened> {
+async fn withdraw(tx: &Tx, item: &Item, author: &Author) -> StoreResult<ActionResult> {
     const WITHDRAW: &str =
         "UPDATE request SET state = 'CANCELLED', document = '', last_error = NULL,
                 ended_at = tg_now()
@@ -239,10 +239,15 @@ async fn withdraw(tx: &Tx, item: &Item, author: &Author) -> StoreResult<Interven
     }
     tx.execute(WITHDRAW, key(item)).await;
     audit_move(tx, item, "CANCELLED", "INITIALIZING", "CANCELLED", author).await;
-    Ok(Intervened::Yes)
+    Ok(ActionResult::Yes)
 }
 
-async fn move_to(tx: &Tx, item: &Item, to: Timestamp, author: &Author) -> StoreResult<Intervened> {
+async fn move_to(
+    tx: &Tx,
+    item: &Item,
+    to: Timestamp,
+    author: &Author,
+) -> StoreResult<ActionResult> {
     const MOVE: &str = "UPDATE request SET moved_to = $3 WHERE item_type = $1 AND item_id = $2";
     if let Some(refused) = hold_waiting(tx, item).await? {
         return Ok(refused);
@@ -251,25 +256,25 @@ async fn move_to(tx: &Tx, item: &Item, to: Timestamp, author: &Author) -> StoreR
         .await;
     let (before, after) = ("INITIALIZING", "INITIALIZING");
     audit_move(tx, item, "RESCHEDULED", before, after, author).await;
-    Ok(Intervened::Yes)
+    Ok(ActionResult::Yes)
 }
 
 /// Holds a request; why it cannot be changed, if it does not wait.
-async fn hold_waiting(tx: &Tx, item: &Item) -> StoreResult<Option<Intervened>> {
+async fn hold_waiting(tx: &Tx, item: &Item) -> StoreResult<Option<ActionResult>> {
     const FOUND: &str = "SELECT state FROM request WHERE item_type = $1 AND item_id = $2";
     let Some(row) = tx.locked_row(FOUND, key(item)).await else {
-        return Ok(Some(Intervened::NoSuchItem));
+        return Ok(Some(ActionResult::NoSuchItem));
     };
     let state = row.word("state", RequestState::parse)?;
     Ok((state != RequestState::Waiting).then(|| not_waiting(state)))
 }
 
-fn not_waiting(state: RequestState) -> Intervened {
+fn not_waiting(state: RequestState) -> ActionResult {
     match state {
         // It was never taken in, and its id is free.
-        RequestState::Refused => Intervened::Refused("it was refused at intake".to_owned()),
+        RequestState::Refused => ActionResult::Refused("it was refused at intake".to_owned()),
         RequestState::Waiting | RequestState::Cancelled => {
-            Intervened::Refused(format!("it is {} already", state.as_str()))
+            ActionResult::Refused(format!("it is {} already", state.as_str()))
         }
     }
 }

@@ -3,9 +3,9 @@
 use deadpool_postgres::GenericClient;
 use tollgate_core::ports::StoreResult;
 
-use super::run::{Params, execute};
-use super::value::storable;
 use crate::audit::Entry;
+use crate::postgres::connection::run::{Params, execute};
+use crate::postgres::connection::value::storable;
 
 pub(super) async fn audit(c: &impl GenericClient, entry: &Entry<'_>) -> StoreResult<()> {
     const AUDIT: &str = "INSERT INTO audit_log (batch_id, item_type, item_id, action,

@@ -2,42 +2,13 @@
 //! transactions under row locks, with the database's clock read after the lock.
 
 mod accounts;
-mod admissions;
-mod admit;
-mod attempts;
-mod away;
-mod call_turns;
-mod calls;
-mod claim;
-mod connect;
-mod counters;
-mod eras;
-mod error;
-mod finish;
-mod flow_writes;
+mod admission;
+mod connection;
 mod flows;
-mod group;
-mod guards;
 mod lanes;
-mod leadership;
-mod migrate;
-mod open;
-mod open_attempts;
-mod perform;
-mod plans;
 mod queue;
 mod records;
-mod recount;
-mod replan;
-mod requests;
-mod run;
-mod set_back;
-mod settle;
-mod starts;
-mod storms;
-mod tls;
-mod turns;
-mod value;
+mod sends;
 
 use std::fmt;
 use std::sync::Arc;
@@ -57,15 +28,15 @@ use crate::clock::MovableTime;
 use crate::node::{self, Node};
 use crate::store_on::StoreOn;
 use crate::urgency::Urgency;
-use admissions::Admit;
-use attempts::LookAt;
-use calls::Calls;
-use finish::Finish;
-use flow_writes::FlowWrite;
+use admission::admissions::Admit;
+use connection::group::Group;
+use connection::run::{Runner, execute, one};
+use connection::value::Us;
 use flows::Handouts;
-use group::Group;
-use run::{Runner, execute, one};
-use value::Us;
+use flows::calls::Calls;
+use flows::writes::FlowWrite;
+use queue::finish::Finish;
+use sends::attempts::LookAt;
 
 /// What can be set about a PostgreSQL store.
 #[derive(Clone)]
@@ -149,7 +120,7 @@ impl PostgresStore {
     fn for_term(&self) -> Self {
         let node = Node::default();
         StoreOn(Postgres {
-            ends: open::finishing(&self.runner, &node),
+            ends: connection::open::finishing(&self.runner, &node),
             runner: self.runner.clone(),
             admissions: self.admissions.clone(),
             looks: self.looks.clone(),
@@ -215,7 +186,7 @@ impl SharedClock for PostgresStore {
     async fn vouch(&self, boot: Option<Boot>) -> StoreResult<()> {
         self.runner
             .in_transaction(Urgency::Urgent, move |tx| {
-                Box::pin(async move { eras::vouch(tx, boot.as_ref()).await })
+                Box::pin(async move { sends::eras::vouch(tx, boot.as_ref()).await })
             })
             .await
     }
@@ -223,7 +194,7 @@ impl SharedClock for PostgresStore {
     async fn open_era(&self, boot: Option<Boot>) -> StoreResult<()> {
         self.runner
             .in_transaction(Urgency::Urgent, move |tx| {
-                Box::pin(async move { eras::open(tx, boot.as_ref()).await })
+                Box::pin(async move { sends::eras::open(tx, boot.as_ref()).await })
             })
             .await
     }

@@ -13,8 +13,8 @@ use tollgate_core::ports::{
 };
 
 use super::PostgresStore;
-use super::run::{Params, all, execute};
-use super::value::{Count, Us, storable, word};
+use crate::postgres::connection::run::{Params, all, execute};
+use crate::postgres::connection::value::{Count, Us, storable, word};
 use crate::urgency::Urgency;
 
 /// One statement is one consistent read: a row per attempt, or one row without.

@@ -2,7 +2,9 @@
 //! microseconds since 1970.
 
 use tollgate_core::Timestamp;
-use tollgate_core::id::{BatchId, BulkId, CalendarName, FlowId, ItemId, ItemType, JobId, LaneName};
+use tollgate_core::id::{
+    BatchId, BulkId, CalendarName, ErasureId, FlowId, ItemId, ItemType, JobId, LaneName,
+};
 use tollgate_core::window::END_OF_TIME;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -189,6 +191,7 @@ names!(
     BatchId,
     BulkId,
     CalendarName,
+    ErasureId,
     FlowId,
     ItemId,
     ItemType,

@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, params};
 
-use super::value::Us;
 use crate::audit::Entry;
+use crate::sqlite::connection::value::Us;
 
 pub(super) fn audit(c: &Connection, now: Us, entry: &Entry<'_>) -> rusqlite::Result<()> {
     c.prepare_cached(

@@ -10,8 +10,8 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 use tollgate_core::ports::{StoreError, StoreResult};
 
-use super::error::{Failed, store_error};
-use super::open::create;
+use super::connection::error::{Failed, store_error};
+use super::connection::open::create;
 
 const SCHEMA: &str = include_str!("../../migrations/sqlite_archive/archive.sql");
 const BUSY: Duration = Duration::from_secs(5);
@@ -96,6 +96,28 @@ impl ArchiveFiles {
         .await
     }
 
+    /// Rewrites the files that are not larger than this, without what their free space holds. Whether none was larger.
+    pub(super) async fn purge(&self, largest_bytes: u64) -> StoreResult<bool> {
+        let months = self.months()?;
+        let files: Vec<PathBuf> = months.iter().map(|month| self.file(month)).collect();
+        let writing = Arc::clone(&self.writing);
+        on_a_thread(move || {
+            let mut are_small = true;
+            for file in files {
+                let _alone = writing.lock().unwrap_or_else(PoisonError::into_inner);
+                if fs::metadata(&file).map_or(0, |it| it.len()) > largest_bytes {
+                    are_small = false;
+                    continue;
+                }
+                let vacuum = |connection: Connection| Ok(connection.execute_batch("VACUUM")?);
+                let purged = open_to_write(&file).and_then(vacuum);
+                purged.map_err(|e| about(&file, e))?;
+            }
+            Ok(are_small)
+        })
+        .await
+    }
+
     pub(super) async fn give_back(&self, month: String) -> StoreResult<()> {
         let (file, writing) = (self.file(&month), Arc::clone(&self.writing));
         on_a_thread(move || {
@@ -143,6 +165,8 @@ fn open_to_write(file: &Path) -> Result<Connection, Failed> {
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     }
     connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")?;
+    // A line that was erased leaves nothing behind.
+    connection.execute_batch("PRAGMA secure_delete = ON;")?;
     connection.execute_batch(SCHEMA)?;
     Ok(connection)
 }

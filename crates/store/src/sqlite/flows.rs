@@ -8,8 +8,8 @@ use tollgate_core::ports::{
 };
 
 use super::SqliteStore;
-use super::error::Failed;
 use crate::node;
+use crate::sqlite::connection::error::Failed;
 use crate::urgency::Urgency;
 use crate::value::{micros, until};
 

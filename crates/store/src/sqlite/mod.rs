@@ -1,33 +1,15 @@
 //! The SQLite store: one writer thread with group commit, readers beside it, one process per file.
 
 mod accounts;
-mod admit;
+mod admission;
 mod archive_files;
-mod attempts;
-mod call_turns;
-mod claim;
-mod counters;
-mod eras;
-mod error;
-mod fault;
+mod connection;
 mod flows;
-mod guards;
 mod lanes;
-mod open;
-mod perform;
-mod plans;
+mod purge;
 mod queue;
-mod reader;
 mod records;
-mod recount;
-mod replan;
-mod requests;
-mod set_back;
-mod starts;
-mod storms;
-mod turns;
-mod value;
-mod writer;
+mod sends;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -44,11 +26,11 @@ use crate::node::{self, Node};
 use crate::store_on::StoreOn;
 use crate::urgency::Urgency;
 use archive_files::ArchiveFiles;
-use error::Failed;
-use fault::Fault;
-use reader::{READERS, Readers};
-use value::Us;
-use writer::Writer;
+use connection::error::Failed;
+use connection::fault::Fault;
+use connection::reader::{READERS, Readers};
+use connection::value::Us;
+use connection::writer::Writer;
 
 /// What can be set about a SQLite store.
 #[derive(Debug, Clone)]
@@ -130,13 +112,13 @@ impl SharedClock for SqliteStore {
 
     async fn vouch(&self, boot: Option<Boot>) -> StoreResult<()> {
         let clock = self.clock.clone();
-        let write = move |c: &Connection| eras::vouch(c, boot.as_ref(), Us(clock.now()));
+        let write = move |c: &Connection| sends::eras::vouch(c, boot.as_ref(), Us(clock.now()));
         self.writer.write(Urgency::Urgent, write).await
     }
 
     async fn open_era(&self, boot: Option<Boot>) -> StoreResult<()> {
         let clock = self.clock.clone();
-        let write = move |c: &Connection| eras::open(c, boot.as_ref(), Us(clock.now()));
+        let write = move |c: &Connection| sends::eras::open(c, boot.as_ref(), Us(clock.now()));
         self.writer.write(Urgency::Urgent, write).await
     }
 }

@@ -12,7 +12,7 @@ use tollgate_core::ports::{
 };
 
 use super::SqliteStore;
-use super::value::{Us, word};
+use crate::sqlite::connection::value::{Us, word};
 
 #[async_trait]
 impl Records for SqliteStore {

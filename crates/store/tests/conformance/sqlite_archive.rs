@@ -1,7 +1,7 @@
 //! What only an archive in files promises: a crash between copy and delete, and files that cannot be written.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tollgate_core::archive::ArchiveDay;
@@ -39,7 +39,15 @@ async fn with_one_ended(folder: &Path, time: &MovableTime) {
     let lane = LaneName::new("bank");
     let author = Author::new("ops", "because");
     store
-        .change_lane(&lane, LaneChange::default(), author)
+        .change_lane(
+            &lane,
+            LaneChange {
+                max_per_window: Some(100),
+                window_size_secs: Some(4),
+                ..LaneChange::default()
+            },
+            author,
+        )
         .await
         .unwrap();
     let new = NewItem {
@@ -100,12 +108,21 @@ async fn move_all(store: &SqliteStore) -> Result<u64, StoreError> {
     store.move_ended(wanted).await.map(|said| said.moved)
 }
 
-fn archive_file(folder: &Path) -> std::path::PathBuf {
+fn archive_file(folder: &Path) -> PathBuf {
     let files = fs::read_dir(folder)
         .unwrap()
         .map(|file| file.unwrap().path());
-    let is_archive = |file: &std::path::PathBuf| file.to_string_lossy().contains("-archive-");
+    let is_archive = |file: &PathBuf| file.to_string_lossy().contains("-archive-");
     files.into_iter().find(is_archive).expect("an archive file")
+}
+
+/// The database with its log, as they lie on the disk.
+fn database_files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let files = ["tollgate.db", "tollgate.db-wal"].map(|name| folder.join(name));
+    let there = files.into_iter().filter(|file| file.exists());
+    there
+        .map(|file| (file.clone(), fs::read(&file).unwrap()))
+        .collect()
 }
 
 #[tokio::test]
@@ -113,11 +130,15 @@ async fn a_crash_between_copy_and_delete_leaves_one_item_and_the_next_run_goes_o
     let folder = tempfile::tempdir().unwrap();
     let time = MovableTime::default();
     with_one_ended(folder.path(), &time).await;
-    let database = folder.path().join("tollgate.db");
-    let before = fs::read(&database).unwrap();
+    let before = database_files(folder.path());
     assert_eq!(move_all(&open(folder.path(), &time)).await.unwrap(), 1);
     // The copy is on the disk, and what followed it never happened.
-    fs::write(&database, before).unwrap();
+    for (file, _) in database_files(folder.path()) {
+        fs::remove_file(file).unwrap();
+    }
+    for (file, bytes) in before {
+        fs::write(file, bytes).unwrap();
+    }
     let store = open(folder.path(), &time);
     let view = store.item(&payment()).await.unwrap().unwrap();
     assert!(view.archived.is_none(), "the hot row is preferred");

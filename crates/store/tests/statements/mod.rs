@@ -8,10 +8,16 @@ use std::path::Path;
 pub(crate) fn statements_of(store: &str) -> BTreeSet<String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut statements = BTreeSet::new();
-    for folder in [store, "cold"] {
-        for file in std::fs::read_dir(source.join(folder)).unwrap() {
-            let code = std::fs::read_to_string(file.unwrap().path()).unwrap();
-            statements.extend(statements_in(&code, store));
+    let mut folders = vec![source.join(store), source.join("cold")];
+    while let Some(folder) = folders.pop() {
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let code = std::fs::read_to_string(path).unwrap();
+                statements.extend(statements_in(&code, store));
+            }
         }
     }
     let found = statements.len();

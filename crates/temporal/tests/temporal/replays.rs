@@ -1,5 +1,5 @@
 //! An incompatible change of a flow is noticed by its recorded history. That every flow has one, and
-//! still goes that way, is tested where all flows are known: `crates/server/src/replays.rs`.
+//! still goes that way, is tested where all flows are known: `crates/server/src/engines/replays.rs`.
 
 use std::path::Path;
 

@@ -167,7 +167,7 @@ fn rules_that_count_become_guards_of_the_payments_they_are_about() {
         "another currency has no total"
     );
     let same = limits(&payment("5.00", "EUR"));
-    assert_eq!(euros, same, "the id is no part of what makes a twin");
+    assert_eq!(euros, same, "the id is no part of what makes a duplicate");
     assert_ne!(euros[0], limits(&payment("5.01", "EUR"))[0]);
     assert_ne!(euros[0], limits(&payment("5", "USD"))[0]);
 }

@@ -17,7 +17,7 @@ fn found(pairs: &[(&str, Option<&str>)]) -> Vec<(String, Option<String>)> {
 }
 
 #[test]
-fn twins_are_dropped_and_the_first_place_is_kept() {
+fn duplicates_are_dropped_and_the_first_place_is_kept() {
     let table: [(&[&str], &[&str]); 4] = [
         (&[], &[]),
         (&["a"], &["a"]),
@@ -25,7 +25,7 @@ fn twins_are_dropped_and_the_first_place_is_kept() {
         (&["a", "a", "a"], &["a"]),
     ];
     for (given, kept) in table {
-        assert_eq!(without_twins(ids(given)), kept);
+        assert_eq!(without_duplicates(ids(given)), kept);
     }
 }
 

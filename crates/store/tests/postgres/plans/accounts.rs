@@ -3,7 +3,7 @@
 use tollgate_core::actor::Kind;
 use tollgate_core::id::{BulkId, Item, ItemType};
 use tollgate_core::ports::{
-    Accounts, AuditWanted, BesideWanted, Boot, ByTime, Counted, DeadLetters, FoundBy, Intervened,
+    Accounts, ActionResult, AuditWanted, BesideWanted, Boot, ByTime, Counted, DeadLetters, FoundBy,
     ListKey, Lists, Need, NeedsYou, NewAudit, NewSeen, OwnedWanted, PageFrom, Records,
     RecordsWanted, SharedClock, StoreHealth, WorklistsAsked,
 };
@@ -176,7 +176,7 @@ async fn lists(store: &PostgresStore) {
     assert_eq!(back.items, dead.items);
     let item = Item::new(&payments(), &dead.items[0].id);
     let replayed = store.replay(&item, author()).await.unwrap();
-    assert_eq!(replayed, Intervened::Yes);
+    assert_eq!(replayed, ActionResult::Yes);
 }
 
 async fn worklists(store: &PostgresStore) {

@@ -7,11 +7,11 @@ use tollgate_conformance::postgres::{self as cluster, Cluster};
 pub(super) fn id(n: u32) -> String {
     format!("p{}", 1_000_000 + n)
 }
-/// Whose payment it is, and what makes another its twin; each has a hundred and ten of a million.
+/// Whose payment it is, and what makes another its duplicate; each has a hundred and ten of a million.
 pub(super) fn debtor(n: u32) -> String {
     format!("debtor-{}", n % 10_000)
 }
-pub(super) fn twin(n: u32) -> String {
+pub(super) fn duplicate(n: u32) -> String {
     format!("twin-{}", n % 100_000)
 }
 /// The file that every second item around it came in.
@@ -192,6 +192,54 @@ const EVENTS: &str = "
     INSERT INTO outbox (item_type, item_id, status, currency, amount_minor)
     SELECT 'PAYMENT', 'p' || 1000000 + n, 'SCHEDULED', 'USD', n FROM generate_series(1, 50000) n";
 
+/// One row of each table that names an account, in its first page.
+const PLANTED: [&str; 9] = [
+    "INSERT INTO item_queue (item_type, item_id, lane, currency, amount_minor, created_at,
+            requested_time, window_start, scheduled_time, generation, owner, counted, by_owner,
+            queue_status, status, updated_at, scheduled_exec_time, run, fence, retry_count, finished_at)
+     SELECT kind, 'a-planted', 'bank', 'USD', 1, time_of(1), time_of(1), 0, time_of(1), 0,
+            'PLANTED-0123456789', kind = 'PAYMENT', kind = 'INVOICE', 'DISPATCHED', 'PROCESSING',
+            time_of(1), time_of(1), 1, 1, 0, time_of(1)
+     FROM unnest(ARRAY['PAYMENT', 'INVOICE', 'NOTIFICATION']) kind",
+    "INSERT INTO item_body (item_type, item_id, content_hash, body, init_workflow_id, created_at)
+     SELECT kind, 'a-planted', 'planted', body, 'init-bulk-none-1', time_of(1)
+     FROM (VALUES ('PAYMENT', '{\"debtor\":{\"account\":\"PLANTED-0123456789\"}}'), ('INVOICE', '{}'),
+           ('NOTIFICATION', '{\"body\":\"{\\\"data\\\":{\\\"paymentId\\\":\\\"a-planted\\\"}}\"}')) b (kind, body)",
+    "INSERT INTO request (item_type, item_id, state, content_hash, amount_minor, currency, document,
+            details, correction, tries, failed_try, accepted_at, due_at)
+     SELECT 'PAYMENT', id, state, 'planted', 1, 'USD', '', '{\"a\":\"PLANTED-0123456789\"}', 1, 1, 0, 1, 1
+     FROM (VALUES ('a-refused', 'REFUSED'), ('a-cancelled', 'CANCELLED'), ('a-told', 'REFUSED')) r (id, state)",
+    "INSERT INTO bulk (bulk_id, item_type, state, file_name, lines, chunks_left, accepted, duplicate,
+            rejected, opened_at, touched_at)
+     VALUES ('a', 'PAYMENT', 'DONE', 'PLANTED-0123456789.csv', 1, 0, 0, 0, 1, 1, 1);
+     INSERT INTO bulk_error (bulk_id, line_no, details, line_text)
+     VALUES ('a', 1, '{}', 'of PLANTED-0123456789')",
+    "INSERT INTO job (job_id, item_type, act, filter, state, digest, summary, actor, reason, total, done,
+            left_out, previewed_at, started_at, ended_at)
+     VALUES ('a', 'PAYMENT', 'cancel', '{\"account\":\"PLANTED-0123456789\"}', 'DONE', 'planted',
+             '{\"count\":1,\"amounts\":{},\"first\":[],\"excluded\":[]}', 'ops', '', 1, 1, 0, 1, 1, 1);
+     INSERT INTO job_result (job_id, number, item_id, answer) VALUES ('a', 1, 'a-planted', 'no')",
+    "INSERT INTO audit_log (audit_id, action, actor, detail, created_at) OVERRIDING SYSTEM VALUE
+     VALUES (-1, 'SEEN', 'ops', 'about PLANTED-0123456789', 1);
+     INSERT INTO attempt (attempt_id, item_type, item_id, run, kind, state, lane, idempotency_key,
+            turn_at, era, detail) OVERRIDING SYSTEM VALUE
+     VALUES (-1, 'PAYMENT', '', 1, 'SEND', 'RETRY', 'lane-1', 'planted', 1, 0, 'no PLANTED-0123456789')",
+    "INSERT INTO flow (flow_id, name, state, is_child, started_at, due_at, input, result)
+     VALUES ('a', 'sample', 'FAILED', false, 1, 1, '', 'no PLANTED-0123456789')",
+    "INSERT INTO status_check (check_id, phase, total, opened_at, ended_at, error)
+     VALUES ('a', 'ES_LOOKUP', 1, time_of(900000), time_of(900000), 'no PLANTED-0123456789');
+     INSERT INTO status_check_part (check_id, list_no, part_no, body, outcome)
+     VALUES ('a', 0, 0, '[]', 'no PLANTED-0123456789')",
+    "INSERT INTO storm (storm_id, lane, watch_id, reason, first_attempt, began_at, lifted_at)
+     OVERRIDING SYSTEM VALUE VALUES (-1, 'lane-1', 1, 'PLANTED-0123456789', 1, 1, 1);
+     INSERT INTO lane_cursor (lane, closed_why) VALUES ('a', 'PLANTED-0123456789');
+     INSERT INTO need_seen (kind, seen_count, mark, actor, reason, seen_at)
+     VALUES ('a', 0, 0, 'ops', 'PLANTED-0123456789', 1);
+     INSERT INTO feed (feed, topic, trouble) VALUES ('a', 'a', 'PLANTED-0123456789');
+     INSERT INTO setting (kind, name, version, body, actor, reason, created_at)
+     VALUES ('a', 'a', 1, '{}', 'ops', 'PLANTED-0123456789', 1)",
+];
+
 /// Two sessions, for two cores.
 pub(super) async fn fill(cluster: &Cluster, url: &str) {
     cluster.sql("ALTER SYSTEM SET autovacuum = off").await;
@@ -204,7 +252,8 @@ pub(super) async fn fill(cluster: &Cluster, url: &str) {
         .chain(CHECKS)
         .chain([CUSTOMERS])
         .chain(JOBS)
-        .chain([EVENTS]);
+        .chain([EVENTS])
+        .chain(PLANTED);
     tokio::join!(run(url, queue), run(url, others));
     cluster::sql(url, "ANALYZE").await;
 }

@@ -7,9 +7,9 @@ use tollgate_core::calendar::{Blackout, CalendarText};
 use tollgate_core::id::{BulkId, CalendarName, LaneName};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::ports::{
-    Admission, Bookmark, ByTime, DoubtOrder, Doubts, IN_DOUBT, Intervened, Interventions, Lanes,
-    NewItem, PageFrom, Plans, Queue, Resolution, Resolved, SharedClock, Spot, StatusMove,
-    Timetables, Waiting,
+    ActionResult, Admission, ByTime, DoubtOrder, Doubts, IN_DOUBT, Lanes, NewItem, OperatorActions,
+    PageFrom, PageToken, Plans, Queue, QueuePosition, Resolution, Resolved, SharedClock,
+    StatusMove, Timetables, Waiting,
 };
 use tollgate_core::{SignedDuration, Timestamp};
 use tollgate_store::postgres::PostgresStore;
@@ -26,7 +26,7 @@ const STEPS: u32 = 5;
 pub(super) async fn run_all(store: &PostgresStore) {
     calendars(store).await;
     never(store).await;
-    interventions(store).await;
+    operator_actions(store).await;
     waiting(store).await;
     late(store).await;
     replan(store).await;
@@ -57,7 +57,7 @@ async fn doubts(store: &PostgresStore) {
             let kind = payments();
             let page = store.in_doubt_by(&kind, order.clone(), from, 100);
             assert_eq!(page.await.unwrap().items.len(), 1);
-            let back = PageFrom::Before(Bookmark::BELOW_ALL);
+            let back = PageFrom::Before(PageToken::BELOW_ALL);
             let page = store.in_doubt_by(&kind, order, back, 100);
             page.await.unwrap();
         }
@@ -68,13 +68,13 @@ async fn doubts(store: &PostgresStore) {
             record,
         };
         let done = store.resolve(&item, resolution, author()).await.unwrap();
-        assert_eq!(done, Intervened::Yes);
+        assert_eq!(done, ActionResult::Yes);
     }
     let item = filled(601_953);
     let lost = StatusMove::new(&["SCHEDULED"], IN_DOUBT);
     assert!(store.finish(&item, 1, lost).await.unwrap());
     let noted = store.note_done(&item, author()).await.unwrap();
-    assert_eq!(noted, Intervened::Yes);
+    assert_eq!(noted, ActionResult::Yes);
 }
 
 async fn calendars(store: &PostgresStore) {
@@ -116,32 +116,32 @@ async fn never(store: &PostgresStore) {
     assert!(answers.iter().all(refused));
 }
 
-async fn interventions(store: &PostgresStore) {
+async fn operator_actions(store: &PostgresStore) {
     assert!(store.hold_late(&payments(), CHUNK).await.unwrap() > 200);
     assert!(store.hold(&filled(*RUNNING.end()), 1).await.unwrap());
     let held = filled(*HELD.start());
     let released = store.release_held(&held, author()).await.unwrap();
-    assert_eq!(released, Intervened::Yes);
+    assert_eq!(released, ActionResult::Yes);
     let now = store.now().await.unwrap();
     for n in 0..10 {
         let (one, other) = (filled(700_000 + 4 * n), filled(700_002 + 4 * n));
         let status = StatusMove::new(&["SCHEDULED"], "CANCELLED");
         let cancelled = store.cancel(&one, status, author()).await.unwrap();
-        assert_eq!(cancelled, Intervened::Yes);
+        assert_eq!(cancelled, ActionResult::Yes);
         let moved = store.reschedule(&other, now + HOUR, author()).await;
-        assert_eq!(moved.unwrap(), Intervened::Yes);
+        assert_eq!(moved.unwrap(), ActionResult::Yes);
     }
     let (ended, item) = (
         StatusMove::new(&["CANCELLED"], "SCHEDULED"),
         filled(700_000),
     );
     let reopened = store.reopen(&item, ended, now + HOUR, author());
-    assert_eq!(reopened.await.unwrap(), Intervened::Yes);
+    assert_eq!(reopened.await.unwrap(), ActionResult::Yes);
 }
 
 async fn waiting(store: &PostgresStore) {
     let now = store.now().await.unwrap();
-    let deep = Spot {
+    let deep = QueuePosition {
         due: now + 48 * HOUR,
         id: filled(1).id,
     };
@@ -191,7 +191,7 @@ async fn replan(store: &PostgresStore) {
     assert!(adjusted.unwrap().is_some());
     let generation = store.begin_replan(&bank, author()).await.unwrap();
     assert_eq!(store.open_replan(&bank).await.unwrap(), Some(generation));
-    let mut after: Option<Spot> = None;
+    let mut after: Option<QueuePosition> = None;
     for step in 0..STEPS {
         // The last begins anew, as after a cut: it passes what is placed already.
         let after_cut = after.take().filter(|_| step + 1 < STEPS);

@@ -17,7 +17,9 @@ use tollgate_core::ports::{
 use tollgate_store::postgres::PostgresStore;
 
 use super::fill::{self, RUNNING};
-use super::{accounts, archive, bulks, feeds, jobs, lane_plans, outbox, people, status_checks};
+use super::{
+    accounts, archive, bulks, erasures, feeds, jobs, lane_plans, outbox, people, status_checks,
+};
 use crate::trouble::{claim, item, payments};
 
 pub(super) const HOUR: Duration = Duration::from_hours(1);
@@ -43,6 +45,7 @@ pub(super) async fn run_all(store: &PostgresStore) {
     feeds::run_all(store).await;
     status_checks::run_all(store).await;
     jobs::run_all(store).await;
+    erasures::run_all(store).await;
     outbox::run_all(store).await;
     archive::run_all(store).await;
     let wider = LaneChange {
@@ -180,15 +183,15 @@ async fn guarded(store: &PostgresStore) {
     let items = (0..BATCH).map(|n| {
         let mut new = item(&format!("guarded-{n}"));
         new.record.owner = fill::debtor(n);
-        let twin = Limit::NoTwin {
-            key: fill::twin(n),
+        let duplicate = Limit::NoDuplicate {
+            key: fill::duplicate(n),
             within_secs: 1,
         };
         let total = Limit::DailyTotal {
             zone: zone_late_in_its_day(now),
             most_minor: i64::MAX,
         };
-        new.guards = vec![guard("twin", twin), guard("total", total)];
+        new.guards = vec![guard("twin", duplicate), guard("total", total)];
         new
     });
     let answers = store.admit(&payments(), items.collect()).await.unwrap();
@@ -247,13 +250,13 @@ async fn ends(store: &PostgresStore) {
         let status = StatusMove::new(&["SCHEDULED"], "PROCESSING");
         assert!(store.finish(&other, 1, status).await.unwrap());
     }
-    let adrift = store.adrift(&payments(), HOUR, BATCH).await.unwrap();
-    assert_eq!(adrift.len(), BATCH as usize);
-    let runs = adrift.iter().map(|it| (it.id.clone(), it.run)).collect();
+    let orphaned = store.orphaned(&payments(), HOUR, BATCH).await.unwrap();
+    assert_eq!(orphaned.len(), BATCH as usize);
+    let runs = orphaned.iter().map(|it| (it.id.clone(), it.run)).collect();
     let todo = store.to_execute(&payments(), runs).await.unwrap();
     assert_eq!(todo.len(), BATCH as usize);
-    let (lost, run) = (Item::new(&payments(), &adrift[0].id), adrift[0].run);
-    let restarted = store.restart_adrift(&lost, run, "lost", HOUR, 5).await;
+    let (lost, run) = (Item::new(&payments(), &orphaned[0].id), orphaned[0].run);
+    let restarted = store.restart_orphaned(&lost, run, "lost", HOUR, 5).await;
     assert!(restarted.unwrap());
 }
 

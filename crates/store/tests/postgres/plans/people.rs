@@ -8,9 +8,9 @@ use tollgate_core::id::{AttemptId, FlowId, Item, ItemId, WatchId};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::outcome::{AttemptKind, Outcome};
 use tollgate_core::ports::{
-    Acceptance, Amendment, Amendments, Attempts, Intervened, NewRequest, NewTurn, NewWatch, Queue,
-    Refusal, RequestState, Requests, RequestsWanted, RuleStop, RuleStops, Settlement, StatusMove,
-    Storms, Then, Turn, TurnsWanted,
+    Acceptance, ActionResult, Amendment, Amendments, Attempts, NewRequest, NewTurn, NewWatch,
+    Queue, Refusal, RequestState, Requests, RequestsWanted, RuleStop, RuleStops, Settlement,
+    StatusMove, Storms, Then, Turn, TurnsWanted,
 };
 use tollgate_core::storm::Limits;
 use tollgate_store::postgres::PostgresStore;
@@ -77,9 +77,9 @@ async fn requests(store: &PostgresStore) {
         .move_request(&asked(5), later, author())
         .await
         .unwrap();
-    assert_eq!(moved, Intervened::Yes);
+    assert_eq!(moved, ActionResult::Yes);
     let withdrawn = store.withdraw(&asked(3), author()).await.unwrap();
-    assert_eq!(withdrawn, Intervened::Yes);
+    assert_eq!(withdrawn, ActionResult::Yes);
     let wanted = RequestsWanted {
         item_type: payments(),
         state: Some(RequestState::Waiting),
@@ -123,7 +123,7 @@ async fn amendments(store: &PostgresStore) {
             ends_as,
         };
         let amended = store.amend(&filled(n), amendment, author()).await.unwrap();
-        assert_eq!(amended, Intervened::Yes);
+        assert_eq!(amended, ActionResult::Yes);
     }
 }
 

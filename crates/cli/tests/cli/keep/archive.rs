@@ -1,0 +1,497 @@
+//! Days of the archive as files: exported, verified, dropped, restored; killed with -9 at every edge; and bad days of the
+//! folder. The judge is every line of the day, as it was before anything was done with it.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tollgate_core::archive::{ArchiveDay, ArchivedItem};
+use tollgate_core::id::ItemType;
+use tollgate_core::ports::Store;
+use tollgate_sandbox::{Bank, BankOptions};
+use tollgate_store::postgres::{PostgresOptions, PostgresStore};
+use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
+
+use crate::fixture::footing::{LONG, database};
+use crate::fixture::http::{Response, get, post};
+use crate::fixture::pair::payment;
+use crate::fixture::served::{BINARY, Served, Setting, eventually, eventually_or};
+
+/// Older than any archive keeps in the database.
+const DAY: &str = "2024-02-29";
+/// More than one page.
+const COUNT: usize = 700;
+
+/// A store with one closed day, a folder for exports, and a bank that nobody asks.
+struct Scene {
+    setting: Setting,
+    folder: TempDir,
+    /// None on SQLite.
+    url: Option<String>,
+    runtime: tokio::runtime::Runtime,
+    _bank: Bank,
+}
+
+impl Scene {
+    /// Without a day.
+    fn empty(url: Option<String>, folder: TempDir) -> Self {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let bank = {
+            let _inside = runtime.enter();
+            Bank::start(BankOptions::default()).unwrap()
+        };
+        let exports = folder.path().display();
+        let extra = format!("retention.export_dir = \"{exports}\"\nretention.restored_days = 0\n");
+        let setting = match &url {
+            None => Setting::new(&bank, &extra),
+            Some(url) => Setting::on(url, &bank, &extra),
+        };
+        Self {
+            setting,
+            folder,
+            url,
+            runtime,
+            _bank: bank,
+        }
+    }
+
+    fn new(url: Option<String>) -> Self {
+        let scene = Self::empty(url, tempfile::tempdir().unwrap());
+        scene.in_store(async |store| {
+            let (items, of) = (items(), payments());
+            for page in items.chunks(500) {
+                let put = store.restore_items(&of, day(), page.to_vec(), true);
+                put.await.unwrap();
+            }
+            store.complete_day(&of, day(), None).await.unwrap();
+        });
+        scene
+    }
+
+    /// While no server runs.
+    fn in_store<T>(&self, act: impl AsyncFnOnce(&dyn Store) -> T) -> T {
+        self.runtime.block_on(async {
+            match &self.url {
+                None => {
+                    let file = self.setting.folder.path().join("t.db");
+                    let store = SqliteStore::open(SqliteOptions::at(file)).unwrap();
+                    act(&store).await
+                }
+                Some(url) => {
+                    let options = PostgresOptions::at(url.clone());
+                    act(&PostgresStore::open(options).await.unwrap()).await
+                }
+            }
+        })
+    }
+
+    /// Every line that the database has of the day.
+    fn lines(&self) -> Vec<String> {
+        self.in_store(async |store| {
+            let (of, mut lines, mut after) = (payments(), vec![], None);
+            loop {
+                let page = store.archived_lines(&of, day(), after.as_ref(), 300);
+                let page = page.await.unwrap();
+                let Some(last) = page.last() else { break };
+                let last: ArchivedItem = serde_json::from_str(last).unwrap();
+                after = Some(last.id);
+                lines.extend(page);
+            }
+            lines
+        })
+    }
+
+    fn config(&self, restored_days: u32) -> PathBuf {
+        let config = self.setting.config("127.0.0.1:0");
+        let text = std::fs::read_to_string(&config).unwrap();
+        let days = format!("restored_days = {restored_days}");
+        std::fs::write(&config, text.replace("restored_days = 0", &days)).unwrap();
+        config
+    }
+
+    fn start(&self, restored_days: u32) -> Served {
+        Served::start_with(&[], &self.config(restored_days))
+    }
+
+    /// The upkeep of a server that starts comes to this edge, and the process is killed there.
+    fn dies_at(&self, edge: &str) {
+        let mut serve = Command::new(BINARY);
+        serve.args(["serve", "--config"]).arg(self.config(0));
+        serve.env("TGTEST_DIE_AT", edge).stderr(Stdio::null());
+        let mut server = serve.spawn().unwrap();
+        let ended = eventually(edge, LONG, || server.try_wait().unwrap());
+        assert_eq!(ended.signal(), Some(9), "{edge}: {ended}");
+    }
+
+    /// What lies in the folder, but for the lock.
+    fn files(&self) -> Vec<String> {
+        let names = std::fs::read_dir(self.folder.path()).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|name| name != ".lock").collect();
+        names.sort();
+        names
+    }
+
+    /// As an operator reads it.
+    fn zcat(&self) -> Vec<String> {
+        let file = self.folder.path().join(&self.files()[0]);
+        let read = Command::new("zcat").arg(file).output().unwrap();
+        assert!(read.status.success(), "{read:?}");
+        let text = String::from_utf8(read.stdout).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn manifest(&self) -> PathBuf {
+        let name = format!("PAYMENT-{DAY}.manifest.json");
+        self.folder.path().join(name)
+    }
+}
+
+fn payments() -> ItemType {
+    ItemType::new("PAYMENT")
+}
+
+fn day() -> ArchiveDay {
+    DAY.parse().unwrap()
+}
+
+/// As a move would have written them.
+fn items() -> Vec<ArchivedItem> {
+    (0..COUNT).map(item).collect()
+}
+
+fn item(number: usize) -> ArchivedItem {
+    let id = format!("p{number:04}");
+    let at = format!("{DAY}T12:00:00.{number:06}Z");
+    let status = if number % 10 == 7 {
+        "REJECTED"
+    } else {
+        "PROCESSING"
+    };
+    let body = payment(&id).to_string();
+    let item = json!({
+        "schema": 1, "itemType": "PAYMENT", "id": id, "status": status, "queueStatus": "DISPATCHED",
+        "currency": "USD", "amountMinor": 12550, "lane": "default", "createdAt": at, "finishedAt": at,
+        "updatedAt": at, "requestedTime": at, "windowStart": at, "scheduledTime": at,
+        "scheduledExecTime": at, "generation": 0, "deadline": null, "holdAfter": null,
+        "duplicateKey": null, "owner": null, "counted": false, "byOwner": false, "run": 1,
+        "retryCount": 0, "failures": 0, "fence": 1, "claimedAt": at, "dispatchedAt": at,
+        "dispatchBatchId": null, "execFlow": null, "lastError": null, "heldBy": null,
+        "passedRules": null, "contentHash": format!("hash of {number}"), "body": body,
+        "initFlow": format!("init-payment-p{number:04}"), "bulkId": null, "attempts": [], "audit": [],
+    });
+    serde_json::from_value(item).unwrap()
+}
+
+fn view(server: &Served) -> Value {
+    let answer = get(server.address, &format!("/admin/archive/{DAY}")).unwrap();
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.body["days"][0].clone()
+}
+
+fn reaches(server: &Served, state: &str) -> Value {
+    eventually_or(state, LONG, || {
+        let view = view(server);
+        if view["state"] == state {
+            Ok(view)
+        } else {
+            Err(view.to_string())
+        }
+    })
+}
+
+fn act(server: &Served, what: &str) -> std::io::Result<Response> {
+    let because = json!({"reason": "a test"});
+    post(server.address, &format!("/admin/archive/{what}"), &because)
+}
+
+fn done(server: &Served, what: &str) -> Value {
+    let answer = act(server, what).unwrap();
+    assert_eq!(answer.status, 200, "{what}: {}", answer.text);
+    answer.body
+}
+
+/// What `tollgate archive …` prints.
+fn command(server: &Served, args: &[&str]) -> String {
+    let address = format!("http://{}", server.address);
+    let ran = Command::new(BINARY)
+        .arg("archive")
+        .args(args)
+        .args(["--server", &address])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(ran.stdout).unwrap();
+    let told = String::from_utf8(ran.stderr).unwrap();
+    assert!(ran.status.success(), "{args:?}: {told}");
+    said
+}
+
+#[test]
+fn a_day_is_exported_dropped_and_restored_line_by_line() {
+    a_day_goes_and_comes_back(None);
+}
+
+#[test]
+fn a_day_is_exported_dropped_and_restored_line_by_line_on_postgresql() {
+    a_day_goes_and_comes_back(Some(database()));
+}
+
+fn a_day_goes_and_comes_back(url: Option<String>) {
+    let scene = Scene::new(url);
+    let before = scene.lines();
+    assert_eq!(before.len(), COUNT);
+    let server = scene.start(0);
+    let exported = reaches(&server, "EXPORTED");
+    assert_eq!(exported["count"], COUNT);
+    let totals = json!([
+        {"status": "PROCESSING", "currency": "USD", "count": 630, "amount": "79065.00"},
+        {"status": "REJECTED", "currency": "USD", "count": 70, "amount": "8785.00"},
+    ]);
+    assert_eq!(exported["totals"], totals);
+    assert_eq!(
+        scene.zcat(),
+        before,
+        "the file has the lines of the database"
+    );
+    let verified = command(&server, &["verify", DAY]);
+    assert!(
+        verified.contains("700 lines, equal to its manifest and the database"),
+        "{verified}"
+    );
+    assert_eq!(done(&server, "run")["dropped"], 1);
+    let dropped = reaches(&server, "DROPPED");
+    assert_eq!(dropped["totals"], totals, "totals stay");
+    assert_eq!(dropped["file"], scene.files()[0]);
+    let verified = command(&server, &["verify", DAY]);
+    assert!(
+        verified.contains("700 lines, equal to its manifest\n"),
+        "{verified}"
+    );
+    let listed = command(&server, &["list", "--type", "PAYMENT"]);
+    assert!(listed.contains("DROPPED"), "{listed}");
+    let again = act(&server, &format!("{DAY}/export")).unwrap();
+    assert_eq!(again.status, 409, "{}", again.text);
+    let shown = command(&server, &["restore", DAY, "--reason", "a question"]);
+    assert!(
+        shown.starts_with(&format!("{DAY} PAYMENT: 700 items, EXPORTED")),
+        "{shown}"
+    );
+    assert!(command(&server, &["show", DAY]).contains("79065.00"));
+    let acts = get(server.address, "/admin/audit?limit=100").unwrap().text;
+    for action in ["ARCHIVE_EXPORTED", "ARCHIVE_DROPPED", "ARCHIVE_RESTORED"] {
+        assert!(acts.contains(action), "{action}: {acts}");
+    }
+    server.kill();
+    assert_eq!(scene.lines(), before, "restored line by line");
+
+    // Into another store that has nothing.
+    let folder = tempfile::tempdir().unwrap();
+    for name in scene.files() {
+        std::fs::copy(scene.folder.path().join(&name), folder.path().join(&name)).unwrap();
+    }
+    let other = Scene::empty(scene.url.as_ref().map(|_| database()), folder);
+    let server = other.start(0);
+    let view = done(&server, &format!("{DAY}/restore"))["days"][0].clone();
+    assert_eq!(view["totals"], totals);
+    server.kill();
+    assert_eq!(other.lines(), before, "restored into an empty store");
+}
+
+#[test]
+fn kill_9_at_each_edge_loses_nothing_and_the_next_start_goes_on() {
+    killed_at_each_edge(None);
+}
+
+#[test]
+fn kill_9_at_each_edge_loses_nothing_and_the_next_start_goes_on_on_postgresql() {
+    killed_at_each_edge(Some(database()));
+}
+
+fn killed_at_each_edge(url: Option<String>) {
+    let scene = Scene::new(url);
+    let before = scene.lines();
+    // Each start goes on where the one before was killed.
+    for edge in [
+        "export-page",
+        "export-written",
+        "export-named",
+        "export-compared",
+        "export-manifest-written",
+        "export-manifest-named",
+        "export-marked",
+        "drop-compared",
+    ] {
+        scene.dies_at(edge);
+        assert_eq!(scene.lines(), before, "killed at {edge}");
+    }
+    assert_eq!(scene.files().len(), 2, "{:?}", scene.files());
+    assert_eq!(scene.zcat(), before);
+    scene.dies_at("drop-done");
+    assert_eq!(scene.lines(), [""; 0], "it is in the file only");
+    assert_eq!(scene.zcat(), before);
+    for edge in ["restore-checked", "restore-page", "restore-done"] {
+        let environment = [("TGTEST_DIE_AT", edge)];
+        let server = Served::start_in(&environment, &scene.config(7));
+        let restored = act(&server, &format!("{DAY}/restore"));
+        assert!(restored.is_err(), "{edge}");
+        assert_eq!(server.ended().0, None, "{edge}");
+        assert_eq!(scene.zcat(), before, "{edge}");
+    }
+    assert_eq!(scene.lines(), before, "all of it is back");
+    let server = scene.start(7);
+    assert_eq!(reaches(&server, "EXPORTED")["count"], COUNT);
+    let verified = done(&server, &format!("{DAY}/verify"));
+    assert_eq!(verified["files"][0]["comparedWithDatabase"], true);
+}
+
+#[test]
+fn a_bad_day_of_the_folder_is_told_in_one_sentence_and_loses_nothing() {
+    let scene = Scene::new(None);
+    let before = scene.lines();
+    // The kernel's own full disk, under the name that is written first.
+    let part = scene
+        .folder
+        .path()
+        .join(format!(".PAYMENT-{DAY}.ndjson.gz.part"));
+    std::os::unix::fs::symlink("/dev/full", &part).unwrap();
+    let server = scene.start(7);
+    let refused = act(&server, &format!("{DAY}/export")).unwrap();
+    assert_eq!(refused.status, 503, "{}", refused.text);
+    says(
+        &refused,
+        &[
+            "No space left on device",
+            "free space in retention.export_dir",
+        ],
+    );
+    std::fs::remove_file(&part).unwrap();
+    done(&server, &format!("{DAY}/export"));
+    let file = scene.folder.path().join(&scene.files()[0]);
+    let (bytes, manifest) = (read(&file), read(&scene.manifest()));
+    let text = String::from_utf8(manifest.clone()).unwrap();
+
+    let edits = [
+        (
+            "\"count\": 630",
+            "\"count\": 631",
+            "other totals than the store",
+        ),
+        (
+            "\"lines\": 700",
+            "\"lines\": 699",
+            "lines 700 instead of 699",
+        ),
+        (
+            "\"schemaVersion\": 1",
+            "\"schemaVersion\": 9",
+            "schema version 9",
+        ),
+        ("\"sha256\": \"", "\"sha256\": \"0", "it was edited"),
+    ];
+    for (from, to, told) in edits {
+        std::fs::write(scene.manifest(), text.replacen(from, to, 1)).unwrap();
+        mismatch(&server, told);
+    }
+    std::fs::remove_file(scene.manifest()).unwrap();
+    mismatch(&server, "manifest.json is missing");
+    std::fs::write(scene.manifest(), &manifest).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    mismatch(&server, "is missing; bring it back from a copy");
+    std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+    mismatch(&server, "is damaged");
+    let mut longer = bytes.clone();
+    longer.push(0);
+    std::fs::write(&file, &longer).unwrap();
+    mismatch(&server, "differs from its manifest: sha256");
+
+    // The database has the day, so an export puts it right.
+    done(&server, &format!("{DAY}/export"));
+    assert_eq!(
+        (read(&file), read_text(&scene.manifest()).len()),
+        (bytes, text.len())
+    );
+    done(&server, &format!("{DAY}/verify"));
+    for (address, told) in [
+        ("2024-02-30/export", "YYYY-MM-DD"),
+        (
+            &*format!("{DAY}/export?itemType=NOTHING"),
+            "must be one of PAYMENT",
+        ),
+    ] {
+        let refused = act(&server, address).unwrap();
+        assert_eq!(refused.status, 400, "{}", refused.text);
+        assert!(refused.text.contains(told), "{}", refused.text);
+    }
+    let nothing = act(&server, "2024-03-01/restore").unwrap();
+    assert_eq!(nothing.status, 404, "{}", nothing.text);
+    server.kill();
+    assert_eq!(scene.lines(), before);
+    a_restore_into_a_store_that_has_an_id(&scene);
+}
+
+fn a_restore_into_a_store_that_has_an_id(scene: &Scene) {
+    let folder = tempfile::tempdir().unwrap();
+    for name in scene.files() {
+        std::fs::copy(scene.folder.path().join(&name), folder.path().join(&name)).unwrap();
+    }
+    let other = Scene::empty(None, folder);
+    let server = other.start(7);
+    let taken = post(server.address, "/payments", &payment("p0600")).unwrap();
+    assert_eq!(taken.status, 201, "{}", taken.text);
+    let refused = act(&server, &format!("{DAY}/restore")).unwrap();
+    assert_eq!(refused.status, 409, "{}", refused.text);
+    says(&refused, &["PAYMENT/p0600", "nothing was overwritten"]);
+    let shown = get(server.address, "/payments/p0600").unwrap();
+    assert_eq!(shown.status, 200, "{}", shown.text);
+}
+
+#[test]
+fn without_its_folder_a_server_does_not_start_and_without_a_setting_it_says_so() {
+    let scene = Scene::new(None);
+    let folder = scene.folder.path().display().to_string();
+    let config = scene.config(7);
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text.replace(&folder, "/nowhere/at/all")).unwrap();
+    let started = Command::new(BINARY)
+        .args(["serve", "--config"])
+        .arg(&config)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(started.stderr).unwrap();
+    assert_eq!(started.status.code(), Some(1));
+    assert!(
+        said.contains("retention.export_dir: /nowhere/at/all does not exist"),
+        "{said}"
+    );
+    std::fs::write(&config, text.replace(&folder, "")).unwrap();
+    let server = Served::start_with(&[], &config);
+    let refused = act(&server, &format!("{DAY}/export")).unwrap();
+    assert_eq!(refused.status, 409, "{}", refused.text);
+    says(&refused, &["retention.export_dir is not set"]);
+    assert_eq!(view(&server)["state"], "CLOSED");
+}
+
+fn says(answer: &Response, parts: &[&str]) {
+    let error = answer.body["error"].as_str().unwrap();
+    for part in parts {
+        assert!(error.contains(part), "{error}");
+    }
+    assert!(!error.contains('\n'), "one sentence: {error}");
+}
+
+fn mismatch(server: &Served, told: &str) {
+    let refused = act(server, &format!("{DAY}/verify")).unwrap();
+    assert_eq!(refused.status, 409, "{told}: {}", refused.text);
+    assert_eq!(refused.body["code"], "archive_mismatch", "{}", refused.text);
+    says(&refused, &[told]);
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap()
+}
+
+fn read_text(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap()
+}

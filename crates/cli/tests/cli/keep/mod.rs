@@ -1,0 +1,4 @@
+//! What is kept, archived and erased.
+
+mod archive;
+mod erase;

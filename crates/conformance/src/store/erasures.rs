@@ -1,0 +1,228 @@
+//! `Erasures`: what goes, what stays, and that each piece can be cut off and done again.
+
+use tollgate_core::erasure::{ERASED_HASH, ErasureStage, ErasureWish};
+use tollgate_core::guard::{Guard, Limit};
+use tollgate_core::id::{ErasureId, Item, ItemType};
+use tollgate_core::ports::{
+    ActionResult, Admission, Author, ErasureProgress, ErasureView, NewAudit, NewItem, Purged,
+    StatusMove,
+};
+
+use super::fixture::{Fixture, new_item, ops, payment, plan};
+
+const ACCOUNT: &str = "DE02120300000000202051";
+
+fn body(_: &ItemType, _: &str) -> String {
+    r#"{"body":"erased"}"#.to_owned()
+}
+
+fn of_account(id: &str, account: &str) -> NewItem {
+    let mut item = new_item(id);
+    item.body = format!(
+        r#"{{"debtor":{{"account":"{account}"}},"creditor":{{"account":"other"}},"reference":"{id}"}}"#
+    );
+    account.clone_into(&mut item.record.owner);
+    item.guards = vec![Guard {
+        rule: "daily".into(),
+        message: "enough".into(),
+        limit: Limit::DailyTotal {
+            zone: "UTC".into(),
+            most_minor: 1_000_000,
+        },
+        uncounted: vec![],
+    }];
+    item
+}
+
+/// Items of the account that have ended, as REJECTED, and one that has not.
+async fn some_ended(f: &dyn Fixture, ended: &[&str]) {
+    f.lane(plan(1000, 4)).await;
+    let items = ended.iter().map(|id| of_account(id, ACCOUNT)).collect();
+    f.place(items).await;
+    f.dispatch_all().await;
+    for id in ended {
+        let rejected = StatusMove::new(&["SCHEDULED"], "REJECTED");
+        let finished = f.store().finish(&payment(id), 1, rejected).await;
+        assert!(finished.unwrap());
+    }
+    f.place(vec![of_account("waits", ACCOUNT)]).await;
+    f.place(vec![of_account("other", "DE00")]).await;
+}
+
+fn wish() -> ErasureWish {
+    ErasureWish::Account(ACCOUNT.into())
+}
+
+async fn started(f: &dyn Fixture) -> ErasureId {
+    let id = ErasureId::new("erasure-1");
+    let author = Author::new("ann", "request 4711");
+    let (store, wish) = (f.store(), wish());
+    assert!(
+        store
+            .start_erasure(&id, wish.clone(), author.clone())
+            .await
+            .unwrap()
+    );
+    let again = store.start_erasure(&id, wish, author).await.unwrap();
+    assert!(!again, "the id is taken");
+    id
+}
+
+async fn seen(f: &dyn Fixture, id: &ErasureId) -> ErasureView {
+    f.store().erasure(id).await.unwrap().unwrap()
+}
+
+async fn candidates(f: &dyn Fixture) -> Vec<Item> {
+    let found = f.store().erasure_candidates(&wish(), None, 100).await;
+    found.unwrap()
+}
+
+async fn move_to(f: &dyn Fixture, id: &ErasureId, from: ErasureStage, to: ErasureStage) {
+    let progress = ErasureProgress::to(from, to);
+    f.store().note_erasure(id, progress).await.unwrap();
+}
+
+pub async fn what_has_ended_is_erased_and_the_rest_is_named(f: &dyn Fixture) {
+    some_ended(f, &["a", "b"]).await;
+    let found = candidates(f).await;
+    assert_eq!(found, ["a", "b", "waits"].map(payment));
+    let judged = f.store().erasable(found.clone()).await.unwrap();
+    let refused: Vec<bool> = judged.iter().map(|it| it.refusal().is_some()).collect();
+    assert_eq!(refused, [false, false, true]);
+    let before = f.view(&payment("a")).await;
+    let id = started(f).await;
+    f.store()
+        .erase_items(&id, found.clone(), body)
+        .await
+        .unwrap();
+    let view = seen(f, &id).await;
+    assert_eq!((view.items, view.left_out), (2, 1));
+    assert_eq!(view.first_left_out[0].item, payment("waits"));
+    let after = f.view(&payment("a")).await;
+    assert_eq!(after.content_hash, ERASED_HASH);
+    assert_eq!(after.body.as_deref(), Some(r#"{"body":"erased"}"#));
+    assert_eq!((after.money, after.status), (before.money, before.status));
+    assert_eq!(after.finished_at, before.finished_at);
+    assert_eq!(candidates(f).await, [payment("waits")]);
+    f.store().erase_items(&id, found, body).await.unwrap();
+    assert_eq!(
+        seen(f, &id).await.items,
+        2,
+        "a repeated piece erases nothing more"
+    );
+}
+
+pub async fn an_erased_id_is_taken_for_good_and_never_sent_again(f: &dyn Fixture) {
+    some_ended(f, &["a"]).await;
+    let id = started(f).await;
+    f.store()
+        .erase_items(&id, vec![payment("a")], body)
+        .await
+        .unwrap();
+    for item in [of_account("a", ACCOUNT), of_account("a", "DE00")] {
+        assert_eq!(f.admit_one(item).await, Admission::Erased);
+    }
+    let again = StatusMove::new(&["REJECTED"], "SCHEDULED");
+    let now = f.now().await;
+    let reopened = f
+        .store()
+        .reopen(&payment("a"), again, now, ops())
+        .await
+        .unwrap();
+    let ActionResult::Refused(why) = reopened else {
+        panic!("{reopened:?}");
+    };
+    assert!(why.contains("erased"), "{why}");
+}
+
+pub async fn what_counted_for_an_owner_counts_for_nobody(f: &dyn Fixture) {
+    some_ended(f, &["a", "b"]).await;
+    let owners = "SELECT owner, CAST(sum(amount_minor) AS bigint) AS n FROM owner_total GROUP BY owner ORDER BY owner";
+    let rows = |rows: Vec<Vec<Option<String>>>| {
+        let one = |row: Vec<Option<String>>| {
+            row.into_iter()
+                .map(Option::unwrap_or_default)
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        rows.into_iter().map(one).collect::<Vec<String>>()
+    };
+    let before = rows(f.typed(owners).await.unwrap());
+    assert_eq!(before, ["DE00 100", &format!("{ACCOUNT} 300")]);
+    let id = started(f).await;
+    let found = candidates(f).await;
+    f.store().erase_items(&id, found, body).await.unwrap();
+    let after = rows(f.typed(owners).await.unwrap());
+    assert_eq!(after, [" 200", "DE00 100", &format!("{ACCOUNT} 100")]);
+}
+
+pub async fn a_text_that_names_the_account_is_found_wherever_it_is(f: &dyn Fixture) {
+    some_ended(f, &["a"]).await;
+    let entry = NewAudit {
+        item: None,
+        action: "NOT_NOTIFIED".into(),
+        actor: "payments".into(),
+        detail: "DE02 1203 0000 0000 2020 51 was closed".into(),
+    };
+    f.store().write_audit(entry).await.unwrap();
+    let id = started(f).await;
+    f.store()
+        .erase_items(&id, vec![payment("a")], body)
+        .await
+        .unwrap();
+    let (items, texts) = (ErasureStage::Items, ErasureStage::Texts);
+    assert!(
+        !f.store().erase_texts(&id, 10).await.unwrap(),
+        "it is at the items"
+    );
+    move_to(f, &id, items, texts).await;
+    let mut pages = 0;
+    while f.store().erase_texts(&id, 2).await.unwrap() {
+        pages += 1;
+        assert!(pages < 1000, "it does not end");
+    }
+    assert_eq!(seen(f, &id).await.texts, 1);
+    let entries = f.store().audit(None, 100).await.unwrap();
+    let details: Vec<String> = entries.into_iter().map(|it| it.detail).collect();
+    assert!(
+        details.iter().any(|it| it == "[erased] was closed"),
+        "{details:?}"
+    );
+    assert!(!details.concat().contains("DE02"), "{details:?}");
+}
+
+pub async fn an_erasure_that_has_ended_does_not_know_its_account(f: &dyn Fixture) {
+    some_ended(f, &["a"]).await;
+    let id = started(f).await;
+    assert_eq!(f.store().erasure_to_do().await.unwrap().unwrap().id, id);
+    f.restart().await;
+    assert_eq!(
+        seen(f, &id).await.wish,
+        Some(wish()),
+        "after a crash it goes on"
+    );
+    move_to(f, &id, ErasureStage::Texts, ErasureStage::Purge).await;
+    assert_eq!(
+        seen(f, &id).await.stage,
+        ErasureStage::Items,
+        "it was not there"
+    );
+    move_to(f, &id, ErasureStage::Items, ErasureStage::Purge).await;
+    assert_eq!(seen(f, &id).await.wish, None);
+    f.store().purge().await.unwrap();
+    f.store().end_erasure(&id, Purged::Done).await.unwrap();
+    f.store().end_erasure(&id, Purged::Done).await.unwrap();
+    let ended = seen(f, &id).await;
+    assert_eq!(
+        (ended.stage, ended.purged),
+        (ErasureStage::Done, Some(Purged::Done))
+    );
+    assert_eq!(f.store().erasure_to_do().await.unwrap(), None);
+    let audit = f.store().audit(None, 100).await.unwrap();
+    let said = audit
+        .iter()
+        .map(|it| format!("{} {}", it.action, it.detail));
+    let said: Vec<String> = said.filter(|it| it.starts_with("ERASURE")).collect();
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(!said.concat().contains(ACCOUNT), "{said:?}");
+}

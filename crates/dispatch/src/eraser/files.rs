@@ -1,0 +1,145 @@
+//! Exported files: a day whose lines have changed is written again; one that is in a file only is brought back, erased,
+//! written and dropped again.
+
+use async_trait::async_trait;
+use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayState};
+use tollgate_core::erasure::{ErasureStage, LeftOut};
+use tollgate_core::id::{Item, ItemId, ItemType};
+use tollgate_core::ports::{ErasureProgress, ErasureView, StoreError, StoreResult};
+
+use super::Eraser;
+
+/// Which lines are to be erased.
+pub type IsSought<'a> = &'a (dyn Fn(&ArchivedItem) -> bool + Send + Sync);
+
+/// The folder of exports, as an erasure needs it. Each call leaves a complete export, the old one or the new.
+#[async_trait]
+pub trait ExportedFiles: Send + Sync {
+    /// Whether the file of this day has a line that is sought.
+    async fn has_any(
+        &self,
+        item_type: &ItemType,
+        day: ArchiveDay,
+        is_sought: IsSought<'_>,
+    ) -> Result<bool, FileTrouble>;
+
+    /// Brings a day that is in a file only back into the database.
+    async fn restore(&self, item_type: &ItemType, day: ArchiveDay) -> Result<(), FileTrouble>;
+
+    /// Writes the file of a day again, and removes the one from before.
+    async fn export(&self, item_type: &ItemType, day: ArchiveDay) -> Result<(), FileTrouble>;
+
+    /// Takes a day that was restored out of the database again.
+    async fn drop_day(&self, item_type: &ItemType, day: ArchiveDay) -> Result<(), FileTrouble>;
+}
+
+/// Why a file was not written again.
+#[derive(Debug)]
+pub enum FileTrouble {
+    /// To be tried again.
+    Passing(String),
+    /// A person has to put something right, such as a file that is missing.
+    Lasting(String),
+}
+
+/// How a day of the archive was left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// There is no file of it, or it has nothing that is sought.
+    No,
+    Again,
+}
+
+impl Eraser {
+    /// The file of a day whose lines may have changed in the database.
+    pub(super) async fn file_again(
+        &self,
+        erasure: &ErasureView,
+        item_type: &ItemType,
+        day: ArchiveDay,
+    ) -> StoreResult<Written> {
+        let view = self.store.archived_day(item_type, day).await?;
+        let is_exported = view.is_some_and(|it| it.state == DayState::Exported);
+        match &self.files {
+            Some(files) if is_exported => {
+                let written = files.export(item_type, day).await;
+                self.or_left_out(erasure, item_type, day, written).await
+            }
+            _ => Ok(Written::No),
+        }
+    }
+
+    /// A day that is in a file only: true if it was brought back, because a line of it is sought.
+    pub(super) async fn brought_back(
+        &self,
+        erasure: &ErasureView,
+        item_type: &ItemType,
+        day: ArchiveDay,
+        is_sought: IsSought<'_>,
+    ) -> StoreResult<bool> {
+        let Some(files) = &self.files else {
+            let why =
+                "this day is in an exported file only, and no folder of exports is configured";
+            self.leave_out(erasure, item_type, day, why.to_owned())
+                .await?;
+            return Ok(false);
+        };
+        let found = match files.has_any(item_type, day, is_sought).await {
+            Ok(false) => return Ok(false),
+            Ok(true) => files.restore(item_type, day).await,
+            Err(trouble) => Err(trouble),
+        };
+        let restored = self.or_left_out(erasure, item_type, day, found).await?;
+        Ok(restored == Written::Again)
+    }
+
+    /// After [`Eraser::brought_back`] and the erasure of its lines.
+    pub(super) async fn file_and_drop(
+        &self,
+        erasure: &ErasureView,
+        item_type: &ItemType,
+        day: ArchiveDay,
+    ) -> StoreResult<Written> {
+        let Some(files) = &self.files else {
+            return Ok(Written::No);
+        };
+        let written = match files.export(item_type, day).await {
+            Ok(()) => files.drop_day(item_type, day).await,
+            Err(trouble) => Err(trouble),
+        };
+        self.or_left_out(erasure, item_type, day, written).await
+    }
+
+    /// What passes is tried again with the whole piece; what lasts is named, and the erasure goes on.
+    async fn or_left_out(
+        &self,
+        erasure: &ErasureView,
+        item_type: &ItemType,
+        day: ArchiveDay,
+        written: Result<(), FileTrouble>,
+    ) -> StoreResult<Written> {
+        match written {
+            Ok(()) => Ok(Written::Again),
+            Err(FileTrouble::Passing(why)) => Err(StoreError::Unavailable(why)),
+            Err(FileTrouble::Lasting(why)) => {
+                self.leave_out(erasure, item_type, day, why).await?;
+                Ok(Written::No)
+            }
+        }
+    }
+
+    async fn leave_out(
+        &self,
+        erasure: &ErasureView,
+        item_type: &ItemType,
+        day: ArchiveDay,
+        reason: String,
+    ) -> StoreResult<()> {
+        let item = Item::new(item_type, &ItemId::new(day.to_string()));
+        let progress = ErasureProgress {
+            left_out: vec![LeftOut { item, reason }],
+            ..ErasureProgress::within(ErasureStage::Archive)
+        };
+        self.store.note_erasure(&erasure.id, progress).await
+    }
+}

@@ -1,0 +1,6 @@
+//! What answers share: errors and their codes, lists as files, and how much of an account is shown.
+
+pub(crate) mod codes;
+pub(crate) mod error;
+pub(crate) mod export;
+pub(crate) mod sight;

@@ -1,0 +1,160 @@
+//! What people put right about an invoice: cancel it, correct its amount, or note that it was paid
+//! elsewhere.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use serde::{Deserialize, Serialize};
+use tollgate_core::Timestamp;
+use tollgate_domains::invoices::SettledBy;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{Amount, InvoiceResponse, invoice_id, shown};
+use crate::api::App;
+use crate::api::answer::error::ApiError;
+use crate::api::contract::refusals::Changes;
+use crate::api::payments::changes::Because;
+use crate::api::request::body::{Body, author, parse, wrong};
+use crate::api::request::extract::Path;
+use crate::door::auth::Caller;
+
+const MAX_REFERENCE_CHARS: usize = 200;
+
+/// Cancels an invoice that has not been charged. It will never be charged.
+///
+/// 409 if the invoice has been charged, or while a charge is open or in doubt.
+#[utoipa::path(
+    post, path = "/invoices/{id}/cancel", operation_id = "cancelInvoice", tag = "invoices",
+    params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
+    request_body = Because,
+    responses((status = 200, description = "Cancelled.", body = InvoiceResponse), Changes),
+)]
+async fn cancel(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<InvoiceResponse>, ApiError> {
+    let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
+    app.billing.cancel(&invoice_id(&id)?, author).await?;
+    app.acted(caller.name(), "invoice cancelled", &id);
+    shown(&app, &id).await
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = InvoiceCorrection)]
+struct CorrectRequest {
+    /// ISO 4217 code. Must be the invoice's currency.
+    amount: Amount,
+    /// Reason, recorded in the audit log.
+    #[schema(min_length = 1, example = "a discount was forgotten")]
+    reason: String,
+}
+
+/// Changes the amount of an invoice.
+///
+/// The next charge uses a new idempotency key. Repeating the original `POST /invoices` still
+/// answers 200, with the corrected amount. 409 if the invoice has been charged, or while a charge
+/// is open or in doubt.
+#[utoipa::path(
+    post, path = "/invoices/{id}/correct", operation_id = "correctInvoice", tag = "invoices",
+    params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
+    request_body = CorrectRequest,
+    responses((status = 200, description = "The amount was changed.", body = InvoiceResponse), Changes),
+)]
+async fn correct(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<InvoiceResponse>, ApiError> {
+    let request: CorrectRequest = parse(&headers, body)?;
+    let money = request.amount.read()?;
+    let author = author(&caller, request.reason)?;
+    app.billing
+        .correct(&invoice_id(&id)?, money, author)
+        .await?;
+    app.acted(caller.name(), "invoice corrected", &id);
+    shown(&app, &id).await
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = InvoiceSettlement)]
+struct SettleRequest {
+    /// Reason, recorded in the audit log.
+    #[schema(min_length = 1, example = "paid by bank transfer")]
+    reason: String,
+    /// Reference of the external payment, such as a transfer number.
+    #[schema(min_length = 1, max_length = 200, example = "TRX-4711")]
+    reference: String,
+}
+
+/// Who marked an invoice as paid elsewhere.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SettledBy)]
+pub(super) struct SettledByResponse {
+    actor: String,
+    reason: String,
+    reference: String,
+    at: Timestamp,
+}
+
+impl From<SettledBy> for SettledByResponse {
+    fn from(by: SettledBy) -> Self {
+        let SettledBy {
+            actor,
+            reason,
+            reference,
+            at,
+        } = by;
+        Self {
+            actor,
+            reason,
+            reference,
+            at,
+        }
+    }
+}
+
+/// Marks an invoice that was paid elsewhere as PAID. The customer is not charged.
+///
+/// 409 if the invoice has been charged, or while a charge is open or in doubt. Resolve the doubt first.
+#[utoipa::path(
+    post, path = "/invoices/{id}/settle", operation_id = "settleInvoice", tag = "invoices",
+    params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
+    request_body = SettleRequest,
+    responses((status = 200, description = "The invoice is PAID.", body = InvoiceResponse), Changes),
+)]
+async fn settle(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<InvoiceResponse>, ApiError> {
+    let SettleRequest { reason, reference } = parse(&headers, body)?;
+    let is_said = !reference.trim().is_empty();
+    if !is_said || reference.chars().count() > MAX_REFERENCE_CHARS {
+        let why = format!("must have 1 to {MAX_REFERENCE_CHARS} characters");
+        return Err(wrong("reference", why));
+    }
+    let author = author(&caller, reason)?;
+    app.billing
+        .settle(&invoice_id(&id)?, reference, author)
+        .await?;
+    app.acted(caller.name(), "invoice settled", &id);
+    shown(&app, &id).await
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(cancel))
+        .routes(routes!(correct))
+        .routes(routes!(settle))
+}

@@ -1,0 +1,216 @@
+//! `/customers`: who invoices are for.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tollgate_core::id::{ItemId, check_item_id};
+use tollgate_core::ports::Author;
+use tollgate_domains::invoices::Customer;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::App;
+use crate::api::answer::error::{ApiError, json_body};
+use crate::api::contract::refusals::{Changes, Finds, Reads};
+use crate::api::contract::words;
+use crate::api::request::body::{Body, after_id, perhaps_because, wrong};
+use crate::api::request::extract::{Path, Query};
+use crate::api::request::page;
+use crate::door::auth::Caller;
+
+/// A customer: the party that invoices are charged to.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = Customer, example = json!({"customerId": "c_1", "currency": "DKK", "timeZone": "Europe/Copenhagen"}))]
+struct CustomerBody {
+    #[schema(schema_with = words::id)]
+    customer_id: String,
+    /// ISO 4217 code of the customer's invoices.
+    #[schema(pattern = "^[A-Z]{3}$")]
+    currency: String,
+    /// IANA time zone for schedules that name none.
+    time_zone: String,
+    /// Retry schedule: the delay after each decline, such as `1d` or `12h`. Default:
+    /// `invoices.ladder` of the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_items = 20)]
+    ladder: Option<Vec<String>>,
+}
+
+impl From<Customer> for CustomerBody {
+    fn from(customer: Customer) -> Self {
+        Self {
+            customer_id: customer.customer_id,
+            currency: customer.currency.code().to_owned(),
+            time_zone: customer.time_zone,
+            ladder: customer.ladder.map(Into::into),
+        }
+    }
+}
+
+/// Creates a customer. Repeating the same request changes nothing.
+#[utoipa::path(
+    post, path = "/customers", operation_id = "createCustomer", tag = "invoices",
+    request_body = CustomerBody,
+    responses(
+        (status = 201, description = "Created.", body = CustomerBody),
+        (status = 200, description = "Already exists with the same content.", body = CustomerBody),
+        Changes,
+    ),
+)]
+async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let body = json_body(&headers, body)?;
+    let customer = Customer::parse(&body).map_err(ApiError::invalid)?;
+    let author = Author::new(caller.name(), "a new customer");
+    let is_new = app.billing.customers().create(&customer, author).await?;
+    let status = if is_new {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    Ok((status, Json(CustomerBody::from(customer))).into_response())
+}
+
+/// New values of a customer; replaces all fields.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = CustomerChange, example = json!({"currency": "DKK", "timeZone": "Europe/Copenhagen", "ladder": ["1d", "3d"]}))]
+#[expect(dead_code, reason = "only its schema is used")]
+struct ChangeBody {
+    /// ISO 4217 code. Cannot change while the customer has outstanding invoices.
+    #[schema(pattern = "^[A-Z]{3}$")]
+    currency: String,
+    /// IANA time zone for schedules that name none.
+    time_zone: String,
+    /// Retry schedule: the delay after each decline. Default: `invoices.ladder` of the configuration.
+    #[schema(max_items = 20)]
+    ladder: Option<Vec<String>>,
+    /// Reason, recorded in the audit log.
+    #[schema(min_length = 1, max_length = 500)]
+    reason: Option<String>,
+}
+
+/// Changes a customer. Queued invoices keep their time.
+///
+/// 409 if the currency changes while the customer has outstanding invoices.
+#[utoipa::path(
+    put, path = "/customers/{id}", operation_id = "changeCustomer", tag = "invoices",
+    params(("id" = String, Path, description = "The customer's id.", example = "c_1")),
+    request_body = ChangeBody,
+    responses((status = 200, description = "The changed customer.", body = CustomerBody), Changes),
+)]
+async fn change(
+    State(app): State<App>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<CustomerBody>, ApiError> {
+    let (customer, reason) = changed(id, json_body(&headers, body)?)?;
+    let author = perhaps_because(&caller, reason)?;
+    app.billing.customers().change(&customer, author).await?;
+    app.acted(caller.name(), "customer changed", &customer.customer_id);
+    Ok(Json(customer.into()))
+}
+
+/// The id is the address's; the domain reads the rest field by field.
+fn changed(id: String, mut body: Value) -> Result<(Customer, Option<String>), ApiError> {
+    let mut reason = Value::Null;
+    if let Value::Object(fields) = &mut body {
+        reason = fields.remove("reason").unwrap_or_default();
+        if fields.contains_key("customerId") {
+            return Err(wrong(
+                "customerId",
+                "is part of the path and cannot be changed",
+            ));
+        }
+        check_item_id(&id).map_err(|_| missing(&id))?;
+        fields.insert("customerId".to_owned(), Value::String(id));
+    }
+    let customer = Customer::parse(&body);
+    match (customer, reason) {
+        (Ok(customer), Value::String(reason)) => Ok((customer, Some(reason))),
+        (Ok(customer), Value::Null) => Ok((customer, None)),
+        (Err(details), Value::String(_) | Value::Null) => Err(ApiError::invalid(details)),
+        (customer, _) => {
+            let mut details = customer.err().unwrap_or_default();
+            details.insert("reason".to_owned(), "must be a string".to_owned());
+            Err(ApiError::invalid(details))
+        }
+    }
+}
+
+fn missing(id: &str) -> ApiError {
+    ApiError::not_found(format!("there is no customer {id}"))
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ListQuery {
+    /// The next page: after this id.
+    #[param(schema_with = words::id)]
+    after: Option<String>,
+    /// Default: 100.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+}
+
+/// Customers, sorted by id.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CustomerList)]
+struct ListResponse {
+    customers: Vec<CustomerBody>,
+    /// Page token: pass it as `after`. Null on the last page.
+    next: Option<String>,
+}
+
+/// Lists customers, paged.
+#[utoipa::path(
+    get, path = "/customers", operation_id = "listCustomers", tag = "invoices",
+    params(ListQuery),
+    responses((status = 200, description = "One page, sorted by id.", body = ListResponse), Reads),
+)]
+async fn list(
+    State(app): State<App>,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<ListResponse>, ApiError> {
+    let after = query.after.map(after_id).transpose()?;
+    let after = after.as_ref().map(ItemId::as_str);
+    let limit = page::limit(query.limit)?;
+    let page = app.billing.customers().list(after, limit).await?;
+    Ok(Json(ListResponse {
+        customers: page.items.into_iter().map(CustomerBody::from).collect(),
+        next: page.next,
+    }))
+}
+
+/// One customer.
+#[utoipa::path(
+    get, path = "/customers/{id}", operation_id = "getCustomer", tag = "invoices",
+    params(("id" = String, Path, description = "The customer's id.", example = "c_1")),
+    responses((status = 200, description = "The customer.", body = CustomerBody), Finds),
+)]
+async fn show(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Json<CustomerBody>, ApiError> {
+    check_item_id(&id).map_err(|_| missing(&id))?;
+    let customer = app.billing.customers().get(&id).await?;
+    Ok(Json(customer.ok_or_else(|| missing(&id))?.into()))
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(create, list))
+        .routes(routes!(show, change))
+}

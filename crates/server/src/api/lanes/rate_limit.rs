@@ -1,0 +1,314 @@
+//! Lanes, by the API's name: `/admin/rate-limit/…`.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+use tollgate_core::Timestamp;
+use tollgate_core::id::{CalendarName, LaneName, check_item_id};
+use tollgate_core::lane::{LaneChange, Pause, Spread};
+use tollgate_core::lane_in_force::{LaneInForce, LaneState};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::picture;
+use crate::api::App;
+use crate::api::answer::error::ApiError;
+use crate::api::contract::refusals::{Changes, Door, Finds, Reads};
+use crate::api::contract::words;
+use crate::api::request::body::{Body, given, parse, perhaps_because, wrong};
+use crate::api::request::extract::Query;
+use crate::door::auth::Caller;
+
+/// A change of a lane, or a new lane. A new lane needs `maxPerWindow` and `windowSizeSecs`.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = LaneChange, example = json!({
+    "configName": "default", "maxPerWindow": 100, "windowSizeSecs": 4, "maxPerSecond": 50,
+    "reason": "the bank takes 50 a second"
+}))]
+struct ConfigRequest {
+    #[schema(schema_with = words::id)]
+    config_name: String,
+    #[serde(flatten)]
+    change: ChangeRequest,
+    #[schema(min_length = 1, max_length = 500)]
+    reason: Option<String>,
+    /// Required if the change would leave waiting items without a slot.
+    #[serde(default)]
+    confirm: bool,
+}
+
+/// Fields that are not given keep their value.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[schema(as = LaneNumbers)]
+#[serde(rename_all = "camelCase")]
+#[expect(
+    clippy::option_option,
+    reason = "left out, null and given are three things"
+)]
+pub(super) struct ChangeRequest {
+    /// Plan: maximum number of items per window.
+    #[schema(minimum = 1)]
+    pub(super) max_per_window: Option<u32>,
+    #[schema(minimum = 1, maximum = 86400)]
+    pub(super) window_size_secs: Option<u32>,
+    /// Hard limit of sends in any second. Default for a new lane: twice its planned rate.
+    #[schema(value_type = Option<f64>, maximum = 100_000)]
+    pub(super) max_per_second: Option<Decimal>,
+    #[schema(schema_with = words::spread_or_null)]
+    pub(super) spread: Option<Spread>,
+    /// `null` removes the calendar.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    pub(super) calendar: Option<Option<CalendarName>>,
+}
+
+impl From<ChangeRequest> for LaneChange {
+    fn from(request: ChangeRequest) -> Self {
+        Self {
+            max_per_window: request.max_per_window,
+            window_size_secs: request.window_size_secs,
+            max_per_second: request.max_per_second,
+            spread: request.spread,
+            calendar: request.calendar,
+            pause: None,
+        }
+    }
+}
+
+/// A lane with its current configuration and state.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Lane)]
+pub(super) struct ConfigResponse {
+    #[schema(value_type = String, example = "default")]
+    config_name: LaneName,
+    #[schema(example = 100)]
+    max_per_window: u32,
+    #[schema(example = 4)]
+    window_size_secs: u32,
+    #[schema(value_type = f64, example = 50.0)]
+    max_per_second: Decimal,
+    /// Capacity of a fully open window: `maxPerWindow`, or less if the hard limit is lower.
+    #[schema(example = 100)]
+    capacity_per_window: u32,
+    #[schema(schema_with = words::spread)]
+    spread: Spread,
+    #[schema(value_type = Option<String>)]
+    calendar: Option<CalendarName>,
+    pause: Option<PauseResponse>,
+    /// Number of the refusal storm that paused the lane; see `GET /admin/storms`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 1)]
+    storm: Option<i64>,
+    version: i64,
+    /// Time from which the configuration applies to every node.
+    effective_at: Timestamp,
+    /// Lane state: whether the lane sends now, and if not, why and until when.
+    open: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    closed_because: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    opens_at: Option<Timestamp>,
+}
+
+/// Pause of a lane: reason, start and end.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Pause)]
+struct PauseResponse {
+    actor: String,
+    reason: String,
+    /// Default: now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    from: Option<Timestamp>,
+    /// Default: until the lane is resumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    until: Option<Timestamp>,
+}
+
+impl From<Pause> for PauseResponse {
+    fn from(pause: Pause) -> Self {
+        Self {
+            actor: pause.actor,
+            reason: pause.reason,
+            from: pause.from,
+            until: pause.until,
+        }
+    }
+}
+
+impl ConfigResponse {
+    pub(super) fn new(lane: LaneInForce, now: Timestamp, margin: Decimal) -> Self {
+        let capacity = lane.lane.capacity(margin);
+        let (open, closed_because, opens_at) = match lane.state(now) {
+            LaneState::Open { .. } => (true, None, None),
+            LaneState::Closed { why, until } => (false, Some(why), until),
+        };
+        let pause = lane.pause();
+        Self {
+            config_name: lane.name,
+            max_per_window: lane.lane.max_per_window,
+            window_size_secs: lane.lane.window_size_secs,
+            max_per_second: lane.lane.max_per_second,
+            capacity_per_window: capacity,
+            spread: lane.lane.spread,
+            calendar: lane.lane.calendar,
+            pause: pause.map(PauseResponse::from),
+            storm: lane.storm.map(|storm| storm.id.0),
+            version: lane.version,
+            effective_at: lane.effective_at,
+            open,
+            closed_because,
+            opens_at,
+        }
+    }
+}
+
+/// All lanes with their limits and whether they are sending.
+#[utoipa::path(
+    get, path = "/admin/rate-limit/config", operation_id = "listLanes", tag = "lanes",
+    responses((status = 200, description = "Sorted by name.", body = [ConfigResponse]), Reads),
+)]
+async fn list(State(app): State<App>) -> Result<Json<Vec<ConfigResponse>>, ApiError> {
+    let now = app.store.now().await?;
+    let lanes = app.store.lanes().await?.into_iter();
+    let margin = app.planner.margin();
+    Ok(Json(
+        lanes
+            .map(|lane| ConfigResponse::new(lane, now, margin))
+            .collect(),
+    ))
+}
+
+/// Creates or changes a lane. The change applies to every node from `effectiveAt`.
+///
+/// A change that would leave waiting items without a slot is refused unless `confirm` is true.
+#[utoipa::path(
+    post, path = "/admin/rate-limit/config", operation_id = "changeLane", tag = "lanes",
+    request_body = ConfigRequest,
+    responses((status = 200, description = "The current lane.", body = ConfigResponse), Changes),
+)]
+async fn change(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<ConfigResponse>, ApiError> {
+    let request: ConfigRequest = parse(&headers, body)?;
+    check_item_id(&request.config_name).map_err(|why| wrong("configName", why))?;
+    let name = LaneName::new(request.config_name);
+    let change = LaneChange::from(request.change);
+    if !request.confirm
+        && let Some(why) = app.planner.strands(&name, change.clone()).await?
+    {
+        return Err(ApiError::unconfirmed(why));
+    }
+    let author = perhaps_because(&caller, request.reason)?;
+    let before = app.store.lane(&name).await?;
+    let lane = app.store.change_lane(&name, change, author).await?;
+    app.forecaster.forget();
+    log_change(caller.name(), before.as_ref(), &lane);
+    let (now, margin) = (app.store.now().await?, app.planner.margin());
+    Ok(Json(ConfigResponse::new(lane, now, margin)))
+}
+
+/// In the words that operators of rate limiters look for.
+fn log_change(actor: &str, before: Option<&LaneInForce>, now: &LaneInForce) {
+    let old = before.map_or_else(
+        || "none".to_owned(),
+        |before| before.lane.max_per_window.to_string(),
+    );
+    let (name, new) = (&now.name, now.lane.max_per_window);
+    tracing::info!(
+        lane = %name, version = now.version, actor,
+        "Config updated: {name} maxPerWindow={old}->{new}"
+    );
+}
+
+/// Does nothing: Tollgate does not cache lane configurations. Kept for compatibility.
+#[utoipa::path(
+    post, path = "/admin/rate-limit/cache/flush", operation_id = "flushLaneCache", tag = "lanes",
+    responses((status = 204, description = "Always answered."), Door),
+)]
+async fn flush() -> StatusCode {
+    StatusCode::NO_CONTENT
+}
+
+const DEFAULT_WINDOWS: u32 = 100;
+const MOST_WINDOWS: u32 = 10_000;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct WindowsQuery {
+    /// Lane name. Default: the lane of `downstream.payments`.
+    config_name: Option<String>,
+    /// Default: now.
+    from: Option<Timestamp>,
+    /// Default: 100, maximum: 10000.
+    limit: Option<u32>,
+    /// `json` (the default), or `svg` for a picture.
+    #[param(schema_with = words::json_or_svg)]
+    format: Option<String>,
+}
+
+/// A window and its use.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Window)]
+pub(super) struct WindowResponse {
+    pub(super) window_start: Timestamp,
+    pub(super) slot_count: u32,
+    /// Total capacity of the window.
+    pub(super) capacity: u32,
+}
+
+/// Windows of a lane that have slots, in order of time.
+#[utoipa::path(
+    get, path = "/admin/rate-limit/windows", operation_id = "listWindows", tag = "lanes",
+    params(WindowsQuery),
+    responses(
+        (status = 200, description = "As JSON or an SVG image.",
+            content((Vec<WindowResponse> = "application/json"), (String = "image/svg+xml"))),
+        Finds,
+    ),
+)]
+async fn windows(
+    State(app): State<App>,
+    Query(query): Query<WindowsQuery>,
+) -> Result<Response, ApiError> {
+    let lane = app.lane_named(query.config_name).await?;
+    let now = app.store.now().await?;
+    let plan = lane.windows(app.planner.margin());
+    let from = plan.start_of(query.from.unwrap_or(now));
+    let limit = query.limit.unwrap_or(DEFAULT_WINDOWS).min(MOST_WINDOWS);
+    let used = app.store.windows(&lane.name, from, limit).await?;
+    let windows: Vec<WindowResponse> = used
+        .into_iter()
+        .map(|window| WindowResponse {
+            window_start: window.start,
+            slot_count: window.used,
+            capacity: plan.capacity(window.start, window.start),
+        })
+        .collect();
+    match query.format.as_deref() {
+        None | Some("json") => Ok(Json(windows).into_response()),
+        Some("svg") => Ok(picture::svg(picture::occupancy(&lane.name, &windows))),
+        Some(_) => Err(wrong("format", "must be \"json\" or \"svg\"")),
+    }
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list, change))
+        .routes(routes!(flush))
+        .routes(routes!(windows))
+}

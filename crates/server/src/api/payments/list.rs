@@ -1,0 +1,417 @@
+//! `GET /payments`: page by page, the newest first or by id, by what an index serves, and narrowed by the rest.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use tollgate_core::Timestamp;
+use tollgate_core::id::{BulkId, ItemId, LaneName};
+use tollgate_core::item::QueueStatus;
+use tollgate_core::job::JobFilter;
+use tollgate_core::ports::{
+    ListKey, PageToken, RecordLine, RecordsWanted, RequestState, RequestView, RequestsWanted,
+};
+use tollgate_dispatch::{LaneForecast, foresee_line};
+use tollgate_domains::payments::{self, PaymentStatus};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::newest::Newest;
+use crate::api::App;
+use crate::api::answer::error::ApiError;
+use crate::api::answer::export::Format;
+use crate::api::contract::refusals::Finds;
+use crate::api::contract::words;
+use crate::api::imports::views;
+use crate::api::items::foreseen::Provisional;
+use crate::api::jobs::request::FilterRequest;
+use crate::api::request::body::{after_id, wrong};
+use crate::api::request::extract::Query;
+use crate::api::request::page;
+use crate::door::auth::Caller;
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// Only those with this status.
+    #[param(schema_with = words::payment_status)]
+    status: Option<String>,
+    /// Filter by lane.
+    #[param(example = "default")]
+    lane: Option<String>,
+    /// Filter by gateway: the one chosen when the payment was accepted.
+    #[param(max_length = 200)]
+    gateway: Option<String>,
+    /// Filter by import: its `batchId`.
+    batch: Option<String>,
+    /// Filter by currency.
+    #[param(pattern = "^[A-Z]{3}$", example = "USD")]
+    currency: Option<String>,
+    /// Smallest amount; needs `currency`.
+    #[param(example = "10.00")]
+    min_amount: Option<String>,
+    /// Largest amount; needs `currency`.
+    #[param(example = "1000.00")]
+    max_amount: Option<String>,
+    /// Accepted at this time or later, such as `2026-11-16T16:00:00Z`.
+    accepted_from: Option<String>,
+    /// Accepted before this time.
+    accepted_to: Option<String>,
+    /// Whether the deadline has passed before the payment ended.
+    late: Option<bool>,
+    /// Whether the payment is held.
+    held: Option<bool>,
+    /// Only payments that will miss their deadline as things stand. Not with `order=id`.
+    #[serde(default)]
+    at_risk: bool,
+    /// Account of the debtor or the creditor, complete.
+    #[param(max_length = 200)]
+    account: Option<String>,
+    /// Filter by reference.
+    #[param(max_length = 200)]
+    reference: Option<String>,
+    /// `newest` (default): newest first. `id`: sorted by id, the default with `batch`, `csv` and `ndjson`.
+    #[param(schema_with = words::list_order)]
+    order: Option<String>,
+    /// Page token: the `next` of a page.
+    #[param(schema_with = words::page_token_or_id)]
+    after: Option<String>,
+    /// Page token: the `previous` of a page. Not with `order=id`.
+    #[param(schema_with = words::page_token_or_id)]
+    before: Option<String>,
+    /// Default: 100.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+    /// `json`: one page. `csv` or `ndjson`: the whole list as a file, with accounts; `limit` does not apply.
+    #[param(schema_with = words::list_format)]
+    format: Option<String>,
+}
+
+pub(crate) const NEWEST: &str = "newest";
+pub(crate) const BY_ID: &str = "id";
+
+/// One page of payments.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PaymentList)]
+pub(crate) struct ListResponse {
+    pub(crate) payments: Vec<LineResponse>,
+    #[schema(schema_with = words::list_order)]
+    pub(crate) order: &'static str,
+    /// Page token: pass it as `after`. Null on the last page.
+    pub(crate) next: Option<String>,
+    /// Page token: pass it as `before`. Null on the first page and with `order=id`.
+    pub(crate) previous: Option<String>,
+    /// False if the search stopped before the page was full: continue with `next`.
+    pub(crate) complete: bool,
+    /// If the search stopped: payments accepted earlier, or with `order=id` those with a greater id, were not looked at.
+    pub(crate) scanned_to: Option<String>,
+    /// Number of payments in the whole list. Null if it would have to look at each of many.
+    pub(crate) count: Option<u64>,
+    /// Whether there are more than `count`.
+    pub(crate) at_least: bool,
+}
+
+/// Where a page by time begins.
+pub(super) struct Place {
+    pub(crate) key: ListKey,
+    /// The page lies before it, not behind it.
+    pub(crate) newer: bool,
+}
+
+/// One payment of a list.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PaymentLine)]
+pub(crate) struct LineResponse {
+    #[schema(value_type = String, example = "pay_001")]
+    pub(crate) payment_id: ItemId,
+    #[schema(schema_with = words::payment_status)]
+    status: String,
+    #[schema(example = "125.50")]
+    amount: String,
+    #[schema(example = "USD")]
+    currency: &'static str,
+    /// Null until the payment has a slot.
+    #[schema(value_type = Option<String>, example = "default")]
+    lane: Option<LaneName>,
+    /// Null until the payment has a slot.
+    #[schema(schema_with = words::queue_status_or_null)]
+    queue_status: Option<QueueStatus>,
+    /// 0 until the payment has a slot.
+    run: u32,
+    /// Slot: the planned time. Null until it is assigned.
+    scheduled_time: Option<Timestamp>,
+    deadline: Option<Timestamp>,
+    /// Whether the item meets, or met, its deadline. Null without a deadline or if `provisional` is set.
+    meets_deadline: Option<bool>,
+    /// For a payment with a deadline: why no estimate is available. Null if there is one, and after the send.
+    provisional: Option<Provisional>,
+    /// Time at which it was accepted.
+    created_at: Timestamp,
+    /// Has not ended, and will miss its deadline as things stand.
+    #[serde(skip)]
+    at_risk: bool,
+}
+
+/// What is foreseen for the lanes of a page.
+pub(crate) type Forecasts = HashMap<LaneName, Option<Arc<LaneForecast>>>;
+
+impl LineResponse {
+    pub(super) fn is_at_risk(&self) -> bool {
+        self.at_risk
+    }
+
+    pub(crate) fn new(record: RecordLine, forecasts: &Forecasts, now: Timestamp) -> Self {
+        let lane = forecasts.get(&record.lane).and_then(Option::as_deref);
+        let (foreseen, meets_deadline) = foresee_line(&record, &payments::item_type(), lane, now);
+        let foreseen = foreseen.filter(|_| record.deadline.is_some());
+        let untold = foreseen.and_then(|foreseen| foreseen.sent.err());
+        let may_run = matches!(
+            record.queue_status,
+            QueueStatus::Ready | QueueStatus::Claimed | QueueStatus::Dispatched
+        );
+        let at_risk = meets_deadline == Some(false) && may_run && !record.has_ended;
+        Self {
+            at_risk: at_risk && !record.was_sent,
+            payment_id: record.id,
+            status: record.status,
+            amount: record.money.decimal(),
+            currency: record.money.currency.code(),
+            lane: Some(record.lane),
+            queue_status: Some(record.queue_status),
+            run: record.run,
+            scheduled_time: Some(record.slot),
+            deadline: record.deadline,
+            meets_deadline,
+            provisional: untold.as_ref().map(Provisional::from),
+            created_at: record.created_at,
+        }
+    }
+}
+
+impl From<RequestView> for LineResponse {
+    fn from(request: RequestView) -> Self {
+        let status = match request.state {
+            RequestState::Waiting => PaymentStatus::Initializing,
+            RequestState::Cancelled => PaymentStatus::Cancelled,
+            RequestState::Refused => PaymentStatus::Rejected,
+        };
+        Self {
+            payment_id: request.id,
+            status: status.as_str().to_owned(),
+            amount: request.money.decimal(),
+            currency: request.money.currency.code(),
+            lane: None,
+            queue_status: None,
+            run: 0,
+            scheduled_time: None,
+            deadline: None,
+            meets_deadline: None,
+            provisional: None,
+            created_at: request.accepted_at,
+            at_risk: false,
+        }
+    }
+}
+
+/// Lists payments, newest first, including accepted payments without a slot yet. Or exports the whole list as a file.
+///
+/// Status, held, import, account, reference and time are found by an index; of up to 10,000 found the page is exact.
+/// Lane, gateway, amount, lateness and risk narrow the search, which stops after 20,000 payments: then `complete` is false
+/// and `next` continues it.
+#[utoipa::path(
+    get, path = "/payments", operation_id = "listPayments", tag = "payments",
+    params(ListQuery),
+    responses(
+        (status = 200, description = "One page, or the whole list.", content(
+            (ListResponse = "application/json"),
+            (String = "text/csv"),
+            (String = "application/x-ndjson"),
+        )),
+        Finds,
+    ),
+)]
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<ListQuery>,
+) -> Result<Response, ApiError> {
+    match Format::parse(query.format.as_deref())? {
+        Some(format) => app.export_payments(caller, query, format).await,
+        None => Ok(Json(app.payments(&query).await?).into_response()),
+    }
+}
+
+impl ListQuery {
+    /// None if the list is by id.
+    pub(super) async fn newest(&self, app: &App) -> Result<Option<Newest>, ApiError> {
+        let by_id = self.batch.is_some() || self.format.is_some();
+        let is_newest = match self.order.as_deref() {
+            None => !by_id,
+            Some(BY_ID) => false,
+            Some(NEWEST) if self.batch.is_some() => {
+                return Err(wrong("order", "must be id with batch"));
+            }
+            Some(NEWEST) => true,
+            Some(_) => return Err(wrong("order", "must be newest or id")),
+        };
+        if !is_newest {
+            let only = [("before", self.before.is_some()), ("atRisk", self.at_risk)];
+            return match only.into_iter().find(|(_, is_given)| *is_given) {
+                Some((field, _)) => Err(wrong(field, "is not allowed with order=id")),
+                None => Ok(None),
+            };
+        }
+        let status = match &self.status {
+            None if self.at_risk => Some(PaymentStatus::Scheduled.as_str().to_owned()),
+            status => status.clone(),
+        };
+        let wanted = RecordsWanted {
+            status: status.clone(),
+            after: None,
+            ..self.wanted(app).await?
+        };
+        let filter = JobFilter {
+            status,
+            lane: wanted.lane.clone(),
+            ..self.narrowed(app).await?.unwrap_or_default()
+        };
+        Ok(Some(Newest {
+            filter,
+            at_risk: self.at_risk,
+            place: self.place()?,
+            wanted,
+        }))
+    }
+
+    fn place(&self) -> Result<Option<Place>, ApiError> {
+        let (field, token, newer) = match (&self.after, &self.before) {
+            (None, None) => return Ok(None),
+            (Some(_), Some(_)) => return Err(wrong("before", "is not allowed with after")),
+            (Some(after), None) => ("after", after, false),
+            (None, Some(before)) => ("before", before, true),
+        };
+        let what = "must be a page token of the same list, unchanged";
+        let key = PageToken::parse(token).and_then(|it| ListKey::at_page_token(&it));
+        let key = key.ok_or_else(|| wrong(field, what))?;
+        Ok(Some(Place { key, newer }))
+    }
+
+    fn is_by_time(&self) -> bool {
+        match self.order.as_deref() {
+            None => self.batch.is_none() && self.format.is_none(),
+            Some(order) => order == NEWEST,
+        }
+    }
+
+    pub(crate) async fn wanted(&self, app: &App) -> Result<RecordsWanted, ApiError> {
+        if let Some(lane) = &self.lane {
+            app.lane_named(Some(lane.clone())).await?;
+        }
+        if let Some(batch) = &self.batch {
+            views::found(app, batch).await?;
+        }
+        Ok(RecordsWanted {
+            item_type: payments::item_type(),
+            status: self.status.clone().map(known).transpose()?,
+            lane: self.lane.clone().map(LaneName::new),
+            owner: None,
+            bulk: self.batch.clone().map(BulkId::new),
+            after: match &self.after {
+                Some(after) if !self.is_by_time() => Some(after_id(after.clone())?),
+                Some(_) | None => None,
+            },
+            limit: page::limit(self.limit)?,
+        })
+    }
+
+    /// What no index serves.
+    pub(super) async fn narrowed(&self, app: &App) -> Result<Option<JobFilter>, ApiError> {
+        let filter = FilterRequest {
+            currency: self.currency.clone(),
+            min_amount: self.min_amount.clone(),
+            max_amount: self.max_amount.clone(),
+            accepted_from: self.accepted_from.clone(),
+            accepted_to: self.accepted_to.clone(),
+            late: self.late,
+            held: self.held,
+            account: self.account.clone(),
+            reference: self.reference.clone(),
+            gateway: self.gateway.clone(),
+            ..FilterRequest::default()
+        };
+        let filter = filter.read(app, "").await?;
+        Ok((!filter.is_empty()).then_some(filter))
+    }
+
+    /// The same list, from another payment on.
+    pub(crate) fn from(self, after: String) -> Self {
+        Self {
+            after: Some(after),
+            ..self
+        }
+    }
+
+    pub(super) fn sized(self, limit: u32) -> Self {
+        Self {
+            limit: Some(limit),
+            ..self
+        }
+    }
+}
+
+/// Which requests belong to a list: of this state, or all that are shown.
+pub(super) enum RequestsOf {
+    None,
+    These(Option<RequestState>),
+}
+
+/// Payments that are not planned have no lane and no file yet.
+pub(super) fn requests_of(wanted: &RecordsWanted) -> RequestsOf {
+    if wanted.lane.is_some() || wanted.bulk.is_some() {
+        return RequestsOf::None;
+    }
+    let is = |status: PaymentStatus| wanted.status.as_deref() == Some(status.as_str());
+    if is(PaymentStatus::Initializing) {
+        RequestsOf::These(Some(RequestState::Waiting))
+    } else if is(PaymentStatus::Cancelled) {
+        RequestsOf::These(Some(RequestState::Cancelled))
+    } else if wanted.status.is_none() {
+        RequestsOf::These(None)
+    } else {
+        RequestsOf::None
+    }
+}
+
+pub(super) fn requests_wanted(wanted: &RecordsWanted) -> Option<RequestsWanted> {
+    let RequestsOf::These(state) = requests_of(wanted) else {
+        return None;
+    };
+    Some(RequestsWanted {
+        item_type: wanted.item_type.clone(),
+        state,
+        after: wanted.after.clone(),
+        limit: wanted.limit,
+    })
+}
+
+fn known(status: String) -> Result<String, ApiError> {
+    let all = PaymentStatus::ALL.map(PaymentStatus::as_str);
+    if all.contains(&status.as_str()) {
+        return Ok(status);
+    }
+    Err(wrong(
+        "status",
+        format!("must be one of {}", all.join(", ")),
+    ))
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list))
+}

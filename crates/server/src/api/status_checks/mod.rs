@@ -1,0 +1,265 @@
+//! Status checks: `POST /payments/check-status` and the state of one, as the contract writes them; `list.rs` lists them.
+
+pub(crate) mod list;
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use tollgate_core::id::FlowId;
+use tollgate_domains::status_checks::{
+    self as checks, FailedChunk, ProgressInfo, Report, ReportStatus, Stage, StartError,
+};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+use super::App;
+use crate::api::answer::error::{ApiError, BareBody, internal, json_body, unavailable};
+use crate::api::contract::refusals::{Reads, Starts};
+use crate::api::contract::words;
+use crate::api::request::body::Body;
+use crate::api::request::extract::Path;
+
+/// Ten thousand ids of the longest kind fit twice.
+const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
+const PREFIX: &str = "payment-check-";
+
+/// The payments to check.
+#[derive(Debug, ToSchema)]
+#[schema(as = CheckStatusRequest)]
+#[expect(
+    dead_code,
+    reason = "for the document; the domain reads the body itself"
+)]
+struct CheckStatusRequest {
+    /// Payment ids. Duplicates are checked once.
+    #[schema(min_items = 1, max_items = 10000, example = json!(["payment_001", "payment_002"]))]
+    #[serde(rename = "paymentIds")]
+    payment_ids: Vec<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = CheckStatusStart)]
+struct StartResponse {
+    #[schema(example = "payment-check-550e8400-e29b-41d4-a716-446655440000")]
+    workflow_id: String,
+    #[schema(example = "STARTED")]
+    status: &'static str,
+}
+
+/// Progress and result of a status check.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = CheckStatus)]
+struct QueryResponse {
+    workflow_id: String,
+    #[schema(schema_with = words::check_status)]
+    status: &'static str,
+    progress: Option<ProgressResponse>,
+    /// Null until the status check has completed.
+    result: Option<ResultResponse>,
+    /// Why the status check failed as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    error: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = CheckProgress)]
+struct ProgressResponse {
+    /// Number of distinct payments.
+    total_payments: u32,
+    gateways_identified: u32,
+    chunks_total: u32,
+    /// Finished chunks, successful or not.
+    chunks_completed: u32,
+    /// Chunks with at least one failure.
+    chunks_failed: u32,
+    #[schema(schema_with = words::check_phase)]
+    current_phase: &'static str,
+}
+
+impl From<ProgressInfo> for ProgressResponse {
+    fn from(progress: ProgressInfo) -> Self {
+        Self {
+            total_payments: progress.total_payments,
+            gateways_identified: progress.gateways_identified,
+            chunks_total: progress.chunks_total,
+            chunks_completed: progress.chunks_completed,
+            chunks_failed: progress.chunks_failed,
+            current_phase: progress.current_phase.as_str(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = CheckResult)]
+struct ResultResponse {
+    /// Payments by gateway whose calls succeeded. This does not prove that money moved.
+    successful: BTreeMap<String, Vec<String>>,
+    /// Failures by gateway.
+    failed: BTreeMap<String, Vec<FailedResponse>>,
+    /// Payments whose gateway could not be looked up.
+    gateway_lookup_failed: Vec<String>,
+}
+
+/// A failed chunk, or one failed payment of it.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = FailedChunk)]
+struct FailedResponse {
+    chunk_index: u32,
+    payment_ids: Vec<String>,
+    error: String,
+    #[schema(schema_with = words::check_stage)]
+    stage: &'static str,
+}
+
+impl From<FailedChunk> for FailedResponse {
+    fn from(failed: FailedChunk) -> Self {
+        Self {
+            chunk_index: failed.chunk_index,
+            payment_ids: failed.payment_ids,
+            error: failed.error,
+            stage: match failed.stage {
+                Stage::Idb => "IDB",
+                Stage::Pgi => "PGI",
+            },
+        }
+    }
+}
+
+impl From<checks::CheckStatusResult> for ResultResponse {
+    fn from(result: checks::CheckStatusResult) -> Self {
+        let failed = result.failed.into_iter().map(|(gateway, chunks)| {
+            let chunks = chunks.into_iter().map(FailedResponse::from).collect();
+            (gateway, chunks)
+        });
+        Self {
+            successful: result.successful,
+            failed: failed.collect(),
+            gateway_lookup_failed: result.gateway_lookup_failed,
+        }
+    }
+}
+
+impl QueryResponse {
+    fn of(workflow_id: String, report: Report) -> Self {
+        let (status, result, error) = match report.status {
+            ReportStatus::Running => ("RUNNING", None, None),
+            ReportStatus::Completed(result) => ("COMPLETED", Some(result.into()), None),
+            ReportStatus::Failed(error) => ("FAILED", None, Some(error)),
+        };
+        Self {
+            workflow_id,
+            status,
+            progress: Some(report.progress.into()),
+            result,
+            error,
+        }
+    }
+
+    fn not_found(workflow_id: String) -> Self {
+        Self {
+            workflow_id,
+            status: "NOT_FOUND",
+            progress: None,
+            result: None,
+            error: None,
+        }
+    }
+}
+
+/// Starts a status check of up to 10,000 payments in the background.
+///
+/// Tollgate looks up each payment, groups the payments by gateway, and notifies and queries each gateway.
+#[utoipa::path(
+    post, path = "/payments/check-status", operation_id = "startStatusCheck", tag = "status checks",
+    request_body = CheckStatusRequest,
+    responses((status = 202, description = "The status check has started.", body = StartResponse), Starts,
+        (status = 400, description = "The request is invalid; `details` names each field.", body = BareBody),
+    ),
+)]
+async fn start(
+    State(app): State<App>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let body = json_body(&headers, body).map_err(|error| error.with_limit("3 MiB").bare())?;
+    let ids = checks::payment_ids(&body).map_err(|details| ApiError::invalid(details).bare())?;
+    let workflow_id = new_id();
+    let started = app
+        .status_checks
+        .start(&FlowId::new(&workflow_id), ids)
+        .await;
+    started.map_err(|error| not_started(&workflow_id, error))?;
+    let status = "STARTED";
+    let answer = StartResponse {
+        workflow_id,
+        status,
+    };
+    Ok((StatusCode::ACCEPTED, Json(answer)).into_response())
+}
+
+/// Nobody has used it, and nobody can guess it.
+pub(super) fn new_id() -> String {
+    format!("{PREFIX}{}", Uuid::new_v4())
+}
+
+/// What is no id of a check is nobody's, without asking the store.
+pub(super) fn is_id(text: &str) -> bool {
+    let uuid = text.strip_prefix(PREFIX);
+    uuid.is_some_and(|uuid| Uuid::try_parse(uuid).is_ok())
+}
+
+pub(super) fn not_started(id: &str, error: StartError) -> ApiError {
+    match error {
+        StartError::Known => ApiError::conflict(format!("{id} exists already")),
+        StartError::Unavailable(why) => unavailable(&why),
+        StartError::Failed(why) => internal(&why),
+    }
+}
+
+/// Progress and result of a status check.
+#[utoipa::path(
+    get, path = "/payments/check-status/{workflow_id}", operation_id = "getStatusCheck", tag = "status checks",
+    params(("workflow_id" = String, Path, description = "The `workflowId` that the start returned.")),
+    responses(
+        (status = 200, description = "The status check.", body = QueryResponse),
+        (status = 404, description = "Unknown status check, or its retention has ended.", body = QueryResponse),
+        Reads,
+    ),
+)]
+async fn show(
+    State(app): State<App>,
+    Path(workflow_id): Path<String>,
+) -> Result<Response, ApiError> {
+    let report = if is_id(&workflow_id) {
+        app.status_checks.report(&FlowId::new(&workflow_id)).await?
+    } else {
+        None
+    };
+    Ok(match report {
+        Some(report) => Json(QueryResponse::of(workflow_id, report)).into_response(),
+        None => {
+            let answer = QueryResponse::not_found(workflow_id);
+            (StatusCode::NOT_FOUND, Json(answer)).into_response()
+        }
+    })
+}
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(start))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .routes(routes!(show))
+        .merge(list::router())
+}

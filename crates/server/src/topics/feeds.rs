@@ -1,0 +1,137 @@
+//! Feeds as configured: each is a source, a reader of its records, and a task in every process that takes things in.
+
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tollgate_core::ports::{EventSink, FeedSource, Store};
+use tollgate_dispatch::{FeedOptions, FeedRunner, FeedStart, Wake};
+use tollgate_domains::records::{JsonRecords, RecordFormat};
+use tollgate_domains::{invoices, payments};
+use tollgate_feeds::{Access, Credentials, Hash, KafkaEvents, KafkaFeed, KafkaTopics, tls};
+
+use crate::config::{
+    Config, FeedFormat, FeedItems, FeedKind, FeedText, KafkaAccess, Mechanism, Sasl, Start,
+};
+
+/// Every configured feed, connected to nobody yet.
+pub(crate) struct Feeds(Vec<Feed>);
+
+struct Feed {
+    name: String,
+    text: FeedText,
+    source: Arc<dyn FeedSource>,
+}
+
+impl Feeds {
+    /// Reads secrets and certificates, once.
+    pub(crate) fn connect(config: &Config) -> anyhow::Result<Self> {
+        let feeds = config.feeds.iter().map(|(name, text)| {
+            let source = source(name, text).map_err(|why| anyhow!("feeds.{name}: {why}"))?;
+            Ok(Feed {
+                name: name.clone(),
+                text: text.clone(),
+                source,
+            })
+        });
+        feeds.collect::<anyhow::Result<_>>().map(Self)
+    }
+
+    pub(crate) fn start(
+        self,
+        store: &Arc<dyn Store>,
+        fed: &Wake,
+        stopped: &watch::Receiver<bool>,
+        background: &mut JoinSet<()>,
+    ) {
+        let owner = uuid::Uuid::new_v4().simple().to_string();
+        for Feed { name, text, source } in self.0 {
+            let options = FeedOptions {
+                name,
+                topic: text.topic,
+                item_type: match text.item_type {
+                    FeedItems::Payments => payments::item_type(),
+                    FeedItems::Invoices => invoices::item_type(),
+                },
+                start: match text.start {
+                    Start::Earliest => FeedStart::Earliest,
+                    Start::Latest => FeedStart::Latest,
+                },
+                answers: text.results_topic.is_some(),
+                owner: owner.clone(),
+            };
+            let format = match text.format {
+                FeedFormat::Json => RecordFormat::Json,
+                FeedFormat::CloudEvents => RecordFormat::CloudEvents,
+            };
+            let reader = Arc::new(JsonRecords { format });
+            let store = Arc::clone(store);
+            let runner = FeedRunner::new(options, source, reader, store, fed.clone());
+            background.spawn(runner.run(stopped.clone()));
+        }
+    }
+}
+
+fn source(name: &str, text: &FeedText) -> Result<Arc<dyn FeedSource>, String> {
+    let FeedKind::Kafka = text.kind;
+    let client_id = text.group.clone().unwrap_or_else(|| name.to_owned());
+    let access = access(client_id, text.access())?;
+    let topics = KafkaTopics {
+        records: text.topic.clone(),
+        dead_letters: text.dead_letters(name),
+        answers: text.results_topic.clone(),
+        group: text.group.clone(),
+    };
+    Ok(Arc::new(KafkaFeed::new(access, topics)))
+}
+
+/// The topic of events, if one is configured.
+pub(crate) fn event_sink(config: &Config) -> anyhow::Result<Option<Arc<dyn EventSink>>> {
+    let Some(text) = &config.events else {
+        return Ok(None);
+    };
+    let FeedKind::Kafka = text.kind;
+    let access = access("tollgate-events".to_owned(), text.access());
+    let access = access.map_err(|why| anyhow!("events: {why}"))?;
+    let sink = KafkaEvents::new(access, text.topic.clone());
+    Ok(Some(Arc::new(sink)))
+}
+
+fn access(client_id: String, at: KafkaAccess<'_>) -> Result<Access, String> {
+    let identity = at.client_certificate.zip(at.client_key);
+    let tls = at.tls.then(|| tls(at.root_certificates, identity));
+    Ok(Access {
+        brokers: at.brokers.to_vec(),
+        client_id,
+        tls: tls.transpose()?,
+        credentials: at.sasl.map(credentials).transpose()?,
+    })
+}
+
+fn credentials(sasl: &Sasl) -> Result<Credentials, String> {
+    let user = sasl.user.clone();
+    let password = || {
+        let read = sasl.password.value();
+        read.map_err(|why| format!("sasl.password: {why}"))
+    };
+    let scram = |hash, password| Credentials::Scram {
+        hash,
+        user: user.clone(),
+        password,
+    };
+    Ok(match sasl.mechanism {
+        Mechanism::Plain => Credentials::Plain {
+            password: password()?,
+            user,
+        },
+        Mechanism::ScramSha256 => scram(Hash::Sha256, password()?),
+        Mechanism::ScramSha512 => scram(Hash::Sha512, password()?),
+        Mechanism::OauthBearer => Credentials::OauthBearer {
+            token: sasl
+                .token
+                .value()
+                .map_err(|why| format!("sasl.token: {why}"))?,
+        },
+    })
+}

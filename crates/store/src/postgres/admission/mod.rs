@@ -1,0 +1,6 @@
+//! Admission: items and their slots, guards and requests, many in one transaction.
+
+pub(crate) mod admissions;
+mod admit;
+mod guards;
+mod requests;

@@ -1,0 +1,135 @@
+//! Claims: due items and stale claims, each by one statement that its own index serves.
+
+use deadpool_postgres::Transaction;
+use rust_decimal::Decimal;
+use tokio_postgres::Row;
+use tollgate_core::id::{Fence, ItemId};
+use tollgate_core::ports::{Claim, Claimed, StoreResult};
+
+use crate::postgres::connection::run::{Params, all, lock_name, one};
+use crate::postgres::connection::value::Count;
+use crate::postgres::lanes;
+use crate::value::{micros, until};
+
+/// What could not be started before is not claimed ahead of its pause: only a try tells whether it
+/// can be started now. The materialised part is what keeps a claim within its limit: as a sub-select the planner may
+/// run it again and again, each time with other rows.
+const DUE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
+     due AS MATERIALIZED (
+         SELECT item_type, item_id FROM item_queue
+         WHERE item_type = $1 AND lane = $2 AND queue_part = 'R'
+           AND scheduled_exec_time <= (SELECT now FROM clock) + $3
+           AND (retry_count = 0 OR scheduled_exec_time <= (SELECT now FROM clock))
+         ORDER BY scheduled_exec_time LIMIT $4
+         FOR UPDATE SKIP LOCKED
+     ), moved AS (
+         UPDATE item_queue q SET
+             queue_status = CASE WHEN b.item_id IS NULL THEN 'DEAD' ELSE 'CLAIMED' END,
+             last_error = CASE WHEN b.item_id IS NULL THEN 'its body is missing'
+                               ELSE q.last_error END,
+             fence = q.fence + 1, claimed_at = (SELECT now FROM clock), dispatch_batch_id = $5
+         FROM due
+         LEFT JOIN item_body b ON b.item_type = due.item_type AND b.item_id = due.item_id
+         WHERE q.item_type = due.item_type AND q.item_id = due.item_id
+         RETURNING q.item_type, q.item_id, q.run, q.fence, q.scheduled_exec_time, q.scheduled_time,
+                   b.body
+     ), buried AS (
+         INSERT INTO audit_log (batch_id, item_type, item_id, action, status_after, actor, detail,
+                                created_at)
+         SELECT $5, item_type, item_id, 'DEAD', 'DEAD', 'dispatcher', 'its body is missing',
+                (SELECT now FROM clock)
+         FROM moved WHERE body IS NULL
+     )
+     SELECT item_id, run, fence, scheduled_exec_time, body, (SELECT now FROM clock),
+            scheduled_time = scheduled_exec_time
+     FROM moved WHERE body IS NOT NULL ORDER BY scheduled_exec_time";
+
+/// A stale claim may have a flow that nobody has heard of. The next run takes the item away from it.
+const STALE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
+     due AS MATERIALIZED (
+         SELECT item_type, item_id FROM item_queue
+         WHERE item_type = $1 AND lane = $2 AND queue_part = 'U' AND queue_status = 'CLAIMED'
+           AND claimed_at <= (SELECT now FROM clock) - $3
+         ORDER BY claimed_at LIMIT $4
+         FOR UPDATE SKIP LOCKED
+     ), moved AS (
+         UPDATE item_queue q SET
+             queue_status = CASE WHEN b.item_id IS NULL THEN 'DEAD' ELSE 'CLAIMED' END,
+             last_error = CASE WHEN b.item_id IS NULL THEN 'its body is missing'
+                               ELSE q.last_error END,
+             fence = q.fence + 1, run = q.run + 1, claimed_at = (SELECT now FROM clock), dispatch_batch_id = $5
+         FROM due
+         LEFT JOIN item_body b ON b.item_type = due.item_type AND b.item_id = due.item_id
+         WHERE q.item_type = due.item_type AND q.item_id = due.item_id
+         RETURNING q.item_type, q.item_id, q.run, q.fence, q.scheduled_exec_time, q.scheduled_time,
+                   b.body
+     ), buried AS (
+         INSERT INTO audit_log (batch_id, item_type, item_id, action, status_after, actor, detail,
+                                created_at)
+         SELECT $5, item_type, item_id, 'DEAD', 'DEAD', 'dispatcher', 'its body is missing',
+                (SELECT now FROM clock)
+         FROM moved WHERE body IS NULL
+     )
+     SELECT item_id, run, fence, scheduled_exec_time, body, (SELECT now FROM clock),
+            scheduled_time = scheduled_exec_time
+     FROM moved WHERE body IS NOT NULL ORDER BY scheduled_exec_time";
+
+/// What is claimed or dispatched on a lane, of whatever type, and has not had its turn. A lookup
+/// for each, since the planner takes the few that are under way for a good part of the table.
+const UNSENT: &str = "SELECT count(*) FROM item_queue q
+     LEFT JOIN LATERAL (SELECT a.run FROM attempt a
+          WHERE q.queue_status = 'DISPATCHED' AND a.item_type = q.item_type
+            AND a.item_id = q.item_id AND a.run = q.run
+          LIMIT 1) sent ON true
+     WHERE q.lane = $1 AND q.queue_part = 'U' AND sent.run IS NULL";
+
+/// Claims of one lane go one after the other, since each must see what the others have taken of
+/// its credit; `SKIP LOCKED` is for the rows that senders hold.
+pub(super) async fn claim(
+    tx: &Transaction<'_>,
+    claim: &Claim,
+    margin: Decimal,
+) -> StoreResult<Vec<Claimed>> {
+    lock_name(tx, &format!("tollgate/claim/{}", claim.lane)).await?;
+    let lane = claim.lane.as_str();
+    let key: Params<'_> = &[&lane];
+    let (in_force, unsent, stale) = futures::try_join!(
+        lanes::lane(tx, &claim.lane),
+        one(tx, UNSENT, key),
+        // Counted as unsent already, so the credit does not bind them.
+        take(tx, STALE, claim, micros(claim.stale_after), claim.limit),
+    )?;
+    let unsent = unsent.get::<_, Count>(0).0;
+    let credit = in_force.map_or(0, |lane| lane.credit(margin, claim.credit_horizon, unsent));
+    let mut claimed = stale;
+    let taken = u32::try_from(claimed.len()).unwrap_or(u32::MAX);
+    let limit = claim.limit.saturating_sub(taken).min(credit);
+    if limit > 0 {
+        claimed.extend(take(tx, DUE, claim, micros(claim.ahead), limit).await?);
+    }
+    Ok(claimed)
+}
+
+async fn take(
+    tx: &Transaction<'_>,
+    sql: &str,
+    claim: &Claim,
+    distance: i64,
+    limit: u32,
+) -> StoreResult<Vec<Claimed>> {
+    let (kind, lane) = (claim.item_type.as_str(), claim.lane.as_str());
+    let (batch, limit) = (claim.batch.as_str(), i64::from(limit));
+    let rows = all(tx, sql, &[&kind, &lane, &distance, &limit, &batch]).await?;
+    Ok(rows.iter().map(claimed_from).collect())
+}
+
+fn claimed_from(row: &Row) -> Claimed {
+    Claimed {
+        id: ItemId::new(row.get::<_, String>(0)),
+        run: row.get::<_, Count>(1).0,
+        fence: Fence(row.get(2)),
+        delay: until(row.get(5), row.get(3)),
+        on_slot: row.get(6),
+        context_json: row.get(4),
+    }
+}
