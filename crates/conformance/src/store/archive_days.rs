@@ -7,7 +7,10 @@ use tollgate_core::{SignedDuration, Timestamp};
 use super::archive::{DAY, all, ended, finished, line, moved, rows};
 use super::fixture::{Fixture, new_item, payment, payments, plan};
 
-#[expect(clippy::too_many_lines, reason = "one life of a day, in its order")]
+#[expect(
+    clippy::too_many_lines,
+    reason = "the whole life of one day, in its order"
+)]
 pub async fn a_day_is_closed_exported_dropped_and_restored_line_by_line(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     ended(f, &["a", "b", "c"]).await;
