@@ -192,6 +192,8 @@ mod tests {
         }
     }
 
+    type Change = fn(&mut Erasable);
+
     #[test]
     fn only_what_has_ended_is_erased_and_only_once() {
         let with = |change: fn(&mut Erasable)| {
@@ -200,7 +202,7 @@ mod tests {
             item.refusal()
         };
         assert_eq!(with(|_| ()), None);
-        let table: [(fn(&mut Erasable), &str); 5] = [
+        let table: [(Change, &str); 5] = [
             (|it| it.has_ended = false, "is PROCESSING"),
             (|it| it.status = "IN_DOUBT".into(), "is IN_DOUBT"),
             (|it| it.status = "PENDING".into(), "is PENDING"),

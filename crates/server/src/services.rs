@@ -86,10 +86,9 @@ impl Services<'_> {
     /// Erases personal data, in exported files, too.
     fn eraser(&self) -> Eraser {
         let exports = archive::exports(self.config, self.store);
-        let files: Option<Arc<dyn ExportedFiles>> = match exports.has_folder() {
-            true => Some(Arc::new(exports)),
-            false => None,
-        };
+        let has_folder = exports.has_folder();
+        let files: Arc<dyn ExportedFiles> = Arc::new(exports);
+        let files = has_folder.then_some(files);
         Eraser::new(Arc::clone(self.store), erasure::RULES, files)
     }
 

@@ -230,7 +230,7 @@ pub async fn an_id_that_is_moved_while_it_is_admitted_again_is_new_for_nobody(f:
         wanted.at_most = 3;
         loop {
             let said = f.store().move_ended(wanted.clone()).await.unwrap();
-            wanted.after = said.next.clone();
+            wanted.after.clone_from(&said.next);
             if said.next.is_none() {
                 break;
             }

@@ -7,6 +7,10 @@ use tollgate_core::{SignedDuration, Timestamp};
 use super::archive::{DAY, all, ended, finished, line, moved, rows};
 use super::fixture::{Fixture, new_item, payment, payments, plan};
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "the whole life of one day, in its order"
+)]
 pub async fn a_day_is_closed_exported_dropped_and_restored_line_by_line(f: &dyn Fixture) {
     f.lane(plan(100, 4)).await;
     ended(f, &["a", "b", "c"]).await;
@@ -224,7 +228,7 @@ pub async fn what_grows_with_each_payment_is_what_the_handbook_says(f: &dyn Fixt
         match expected {
             Some((_, each)) => assert_eq!(grown, each * 40, "{table}"),
             None if GROWS_BY_TIME.contains(&table.as_str()) => {
-                assert!(grown < 20, "{table}: {grown}")
+                assert!(grown < 20, "{table}: {grown}");
             }
             // Dispatching writes an entry for each batch.
             None if table == "audit_log" => assert!(grown < 3, "{grown}"),

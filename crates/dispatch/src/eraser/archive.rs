@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayState, DayView};
-use tollgate_core::erasure::{ErasureStage, ErasureWish, erase_archived};
+use tollgate_core::erasure::{Erasable, ErasureStage, ErasureWish, erase_archived};
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::ports::{
     AuditWanted, ErasureProgress, ErasureView, KnownAsked, KnownContent, NewAudit, StoreError,
@@ -38,7 +38,7 @@ impl Eraser {
             text => serde_json::from_str(text)
                 .map_err(|e| StoreError::Bug(format!("the place of {}: {e}", erasure.id)))?,
         };
-        for kind in place.kind..TYPES.len() {
+        for (kind, name) in TYPES.iter().enumerate().skip(place.kind) {
             if kind != place.kind {
                 place = Place {
                     kind,
@@ -46,8 +46,8 @@ impl Eraser {
                 };
             }
             match &erasure.wish {
-                Some(ErasureWish::Item(item)) if TYPES[kind] != NOTIFICATION => {
-                    if item.item_type.as_str() == TYPES[kind] {
+                Some(ErasureWish::Item(item)) if *name != NOTIFICATION => {
+                    if item.item_type.as_str() == *name {
                         self.archived_item(erasure, item).await?;
                     }
                 }
@@ -203,7 +203,7 @@ impl Eraser {
         let of = ItemType::new(PAYMENT);
         let items: Vec<Item> = ids.map(|id| Item::new(&of, &id)).collect();
         let hot = self.store.erasable(items.clone()).await?;
-        let hot = hot.into_iter().filter(|it| it.is_erased());
+        let hot = hot.into_iter().filter(Erasable::is_erased);
         let mut erased: HashSet<ItemId> = hot.map(|it| it.item.id).collect();
         let asked = items.iter().map(|item| KnownAsked {
             item: item.clone(),

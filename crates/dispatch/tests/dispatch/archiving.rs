@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_core::archive::DayState;
+use tollgate_core::archive::{DayState, DayView};
 use tollgate_core::ports::{ActionResult, Author, StatusMove};
 use tollgate_core::retention::Ages;
 use tollgate_dispatch::{ArchivedType, Archiver, OldAges, change_ages};
@@ -62,7 +62,7 @@ async fn items_move_when_they_have_ended_for_the_days_in_force_and_their_day_is_
     assert!(town.item("a8").await.archived.is_some());
     let days = town.store.archived_days(&item_type(), None, 10).await;
     let days = days.unwrap();
-    assert_eq!(days.iter().map(|day| day.count()).sum::<u64>(), 119);
+    assert_eq!(days.iter().map(DayView::count).sum::<u64>(), 119);
     assert!(days.iter().all(|day| day.state == DayState::Closed));
 }
 

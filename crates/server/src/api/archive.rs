@@ -36,7 +36,7 @@ impl From<ArchiveError> for ApiError {
     fn from(error: ArchiveError) -> Self {
         match error {
             ArchiveError::NotFound(why) => Self::not_found(why),
-            ArchiveError::Conflict(why) => Self::conflict(why),
+            ArchiveError::Conflict(why) | ArchiveError::Busy(why) => Self::conflict(why),
             ArchiveError::Mismatch(why) => Self::conflict(why).coded(Code::ArchiveMismatch),
             // The disk is the operator's, and so is this address: the reason is told.
             ArchiveError::Disk(why) => Self::new(StatusCode::SERVICE_UNAVAILABLE, why),

@@ -45,7 +45,7 @@ struct RetentionResponse {
 }
 
 impl RetentionResponse {
-    fn new(item_type: &ItemType, found: AgesInForce) -> Self {
+    fn new(item_type: &ItemType, found: &AgesInForce) -> Self {
         let setting = found.setting.as_ref();
         Self {
             item_type: item_type.to_string(),
@@ -96,7 +96,7 @@ async fn show(
     let name = App::item_type_named(&name)?;
     let configured = app.retention_of(&name)?.archived.ages;
     let found = ages_in_force(&*app.store, &name, configured).await?;
-    Ok(Json(RetentionResponse::new(&name, found)))
+    Ok(Json(RetentionResponse::new(&name, &found)))
 }
 
 /// Changes how long ended items of a type stay where. Takes effect within ten minutes.
@@ -133,7 +133,7 @@ async fn change(
     }
     let changed = change_ages(&*app.store, &name, ages, author).await?;
     app.acted(caller.name(), "retention changed", name.as_str());
-    Ok(Json(RetentionResponse::new(&name, changed)))
+    Ok(Json(RetentionResponse::new(&name, &changed)))
 }
 
 pub(super) fn router() -> OpenApiRouter<App> {

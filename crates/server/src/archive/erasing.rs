@@ -104,11 +104,11 @@ impl Tries {
     async fn another_after(&mut self, error: ArchiveError) -> Result<(), FileTrouble> {
         self.0 += 1;
         match error {
-            ArchiveError::Conflict(_) if self.0 < MOST_TRIES => {
+            ArchiveError::Busy(_) if self.0 < MOST_TRIES => {
                 tokio::time::sleep(PAUSE).await;
                 Ok(())
             }
-            ArchiveError::Store(_) | ArchiveError::Disk(_) => {
+            ArchiveError::Busy(_) | ArchiveError::Store(_) | ArchiveError::Disk(_) => {
                 Err(FileTrouble::Passing(error.to_string()))
             }
             ArchiveError::Conflict(_) | ArchiveError::NotFound(_) | ArchiveError::Mismatch(_) => {

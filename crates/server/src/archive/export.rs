@@ -132,7 +132,7 @@ pub(super) fn unknown(of: &TypeDay) -> ArchiveError {
 }
 
 fn still_open(of: &TypeDay) -> ArchiveError {
-    ArchiveError::Conflict(format!(
+    ArchiveError::Busy(format!(
         "{of}: items are still moved into this day; export it when it is closed"
     ))
 }

@@ -38,7 +38,7 @@ impl Folder {
         let lock = lock.map_err(|error| ArchiveError::writing(&path, &error))?;
         match lock.try_lock() {
             Ok(()) => Ok(Held { _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(ArchiveError::Conflict(
+            Err(TryLockError::WouldBlock) => Err(ArchiveError::Busy(
                 "another export, verification or restore is running; try again when it has ended"
                     .to_owned(),
             )),

@@ -144,7 +144,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 fn changed(of: &TypeDay) -> ArchiveError {
-    ArchiveError::Conflict(format!(
+    ArchiveError::Busy(format!(
         "{of}: items were moved into this day meanwhile; run it again, nothing was dropped"
     ))
 }

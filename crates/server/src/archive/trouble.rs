@@ -9,8 +9,10 @@ use tollgate_core::ports::StoreError;
 pub(crate) enum ArchiveError {
     /// Nothing is known of it.
     NotFound(String),
-    /// Not now, or not at all until a person has put something right.
+    /// Not at all, until a person has put something right.
     Conflict(String),
+    /// Not now: somebody else is at work.
+    Busy(String),
     /// A file is not what it should be. Nothing was changed.
     Mismatch(String),
     /// The disk does not take or give something. To be tried again.
@@ -23,9 +25,11 @@ pub(crate) type ArchiveResult<T> = Result<T, ArchiveError>;
 impl std::fmt::Display for ArchiveError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NotFound(why) | Self::Conflict(why) | Self::Mismatch(why) | Self::Disk(why) => {
-                f.write_str(why)
-            }
+            Self::NotFound(why)
+            | Self::Conflict(why)
+            | Self::Busy(why)
+            | Self::Mismatch(why)
+            | Self::Disk(why) => f.write_str(why),
             Self::Store(error) => error.fmt(f),
         }
     }

@@ -130,7 +130,9 @@ impl<D: Database> Erasures for StoreOn<D> {
     async fn erase_texts(&self, id: &ErasureId, limit: u32) -> StoreResult<bool> {
         let wanted = id.clone();
         let page = self.read(move |tx| async move {
-            let Some(erasure) = view(&tx, &wanted).await? else {
+            let erasure = view(&tx, &wanted).await?;
+            let is_there = |it: &ErasureView| it.stage == ErasureStage::Texts;
+            let Some(erasure) = erasure.filter(is_there) else {
                 return Ok(None);
             };
             erase_texts::page(&tx, &erasure, limit).await

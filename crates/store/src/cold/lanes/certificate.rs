@@ -61,7 +61,9 @@ async fn add_hour(
         }
     }
     turns.sort_unstable();
-    turns.into_iter().for_each(|at| certifier.add(at));
+    for at in turns {
+        certifier.add(at);
+    }
     Ok(())
 }
 
@@ -76,7 +78,9 @@ async fn add_hot(
     let mut after = (from, -1_i64);
     loop {
         let page = page(tx, name, &mut after, to).await?;
-        page.iter().for_each(|at| certifier.add(*at));
+        for at in &page {
+            certifier.add(*at);
+        }
         if page.len() < PAGE {
             return Ok(());
         }

@@ -108,7 +108,7 @@ async fn forgetting(store: &PostgresStore, today: ArchiveDay) {
             .unwrap();
     }
     // Imports and jobs of the fill, one of each.
-    for what in [Old::Imports, Old::Jobs, Old::Imports, Old::Jobs] {
+    for what in [Old::Imports, Old::Jobs] {
         let soon = today.after(9).start();
         assert!(store.forget_old(what, soon, 5000).await.unwrap() > 0);
     }
