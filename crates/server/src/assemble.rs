@@ -8,12 +8,10 @@ use anyhow::bail;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tollgate_core::actor;
 use tollgate_core::flow::Registrar;
-use tollgate_core::id::{ItemType, LaneName};
+use tollgate_core::id::ItemType;
 use tollgate_core::item_type::ItemTypeConfig;
-use tollgate_core::lane::LaneChange;
-use tollgate_core::ports::{Author, Leadership, SettingKind, Store, StoreError};
+use tollgate_core::ports::Store;
 use tollgate_dispatch::{
     FileOrder, Forecaster, Gate, GateOptions, LEAST_WAY, LEAST_WAY_ON_TEMPORAL, Planner, Wake,
 };
@@ -22,12 +20,10 @@ use tollgate_domains::notifications;
 use tollgate_domains::payments::{self, Bank, Intake, Payments, Routes, RulesInForce};
 use tollgate_domains::status_checks::{self, StatusCheckService};
 use tollgate_downstream::HttpCheckServices;
-use tollgate_store::postgres::{PostgresOptions, PostgresStore};
-use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 use crate::api;
 use crate::archive;
-use crate::config::{self, Config, EngineAt, Role, StoreAt};
+use crate::config::{self, Config, EngineAt, Role};
 use crate::descriptors;
 use crate::door::Door;
 use crate::downstreams::asking::Asking;
@@ -44,14 +40,12 @@ use crate::leadership::{Basis, End, Leading};
 use crate::needs_you::{self, NeedsYou};
 use crate::rules;
 use crate::services::Services;
+use crate::store;
 use crate::telemetry;
 use crate::topics::events::Events;
 use crate::topics::feeds::Feeds;
 use crate::totals::Totals;
 use crate::write_check::WriteCheck;
-
-/// The lane that exists from the start, with 100 items per 4 seconds.
-const DEFAULT_LANE: &str = "default";
 
 /// All that is executed through the queue, each with its configuration before anyone changes it.
 pub(crate) fn item_types() -> [(ItemType, ItemTypeConfig); 3] {
@@ -100,10 +94,10 @@ impl Tollgate {
         let door = Door::new(config)?;
         let downstreams = Downstreams::connect(config)?;
         let (feeds, events) = (Feeds::connect(config)?, Events::connect(config)?);
-        let (store, among) = open_store(config).await?;
+        let (store, among) = store::open(config).await?;
         events.turn_on(&*store).await?;
         lanes::create(config, &*store).await?;
-        seed_settings(&*store).await?;
+        store::seed_settings(&*store).await?;
         downstreams.look_after_lanes(&*store).await?;
         let billing = Arc::new(downstreams.billing(&store));
         let worlds = downstreams.worlds(config, &store, None).await?;
@@ -421,69 +415,11 @@ fn start_roles(
     }
 }
 
-/// The store, and what else it can do if several processes may open it.
-type Opened = (Arc<dyn Store>, Option<Arc<dyn Leadership>>);
-
-async fn open_store(config: &Config) -> anyhow::Result<Opened> {
-    let gate_margin = config.gate.margin;
-    Ok(match config.store.at()? {
-        StoreAt::Sqlite(path) => {
-            let options = SqliteOptions {
-                gate_margin,
-                ..SqliteOptions::at(path)
-            };
-            let store = SqliteStore::open(options).map_err(wrong_store)?;
-            (Arc::new(store), None)
-        }
-        StoreAt::Postgres(url) => {
-            let options = PostgresOptions {
-                gate_margin,
-                connections: config.store.connections,
-                ..PostgresOptions::at(url)
-            };
-            let opened = PostgresStore::open(options).await;
-            let store = Arc::new(opened.map_err(wrong_store)?);
-            (Arc::clone(&store) as _, Some(store as _))
-        }
-    })
-}
-
-fn wrong_store(error: StoreError) -> anyhow::Error {
-    match error {
-        StoreError::Unavailable(why) | StoreError::Invalid(why) => {
-            anyhow::anyhow!("store.url: {why}")
-        }
-        StoreError::Fenced(_) | StoreError::Bug(_) => anyhow::anyhow!("store.url: {error}"),
-    }
-}
-
 fn gate_options(config: &Config) -> GateOptions {
     GateOptions {
         tolerance: Duration::from_millis(config.gate.tolerance_ms),
         patience: Duration::from_secs(config.gate.patience_secs),
     }
-}
-
-/// What a new database needs before the first payment: the default lane and the item types.
-async fn seed_settings(store: &dyn Store) -> anyhow::Result<()> {
-    let author = || Author::new(actor::TOLLGATE, "first start");
-    let lane = LaneName::new(DEFAULT_LANE);
-    if store.lane(&lane).await?.is_none() {
-        let change = LaneChange {
-            max_per_window: Some(100),
-            window_size_secs: Some(4),
-            ..LaneChange::default()
-        };
-        store.change_lane(&lane, change, author()).await?;
-    }
-    for (item_type, config) in item_types() {
-        let (kind, name) = (SettingKind::ItemType, item_type.as_str());
-        if store.setting(kind, name).await?.is_none() {
-            let body = serde_json::to_string(&config)?;
-            store.put_setting(kind, name, body, author()).await?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod needs_you;
 mod retries;
 mod rules;
 mod services;
+mod store;
 mod telemetry;
 mod topics;
 mod totals;
