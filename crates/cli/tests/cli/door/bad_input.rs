@@ -304,7 +304,7 @@ fn an_empty_or_a_huge_reason_is_refused_alike_by_everything_that_takes_one() {
                 "configName": "default", "zone": "UTC", "cron": "0 0 1 * *", "outcome": "done", "sends": 1,
                 "executeAt": "2026-11-16T16:00:00Z", "currency": "USD", "timeZone": "UTC",
                 "amount": {"value": "1.00", "currency": "USD"}, "reference": "TRX-1",
-                "partition": 0, "offset": 0, "act": "reschedule", "filter": {"held": true},
+                "partition": 0, "offset": 0, "act": "reschedule", "filter": {"held": true}, "account": "DE1",
             });
             for field in &fields {
                 if let Some(value) = others.get(field) {

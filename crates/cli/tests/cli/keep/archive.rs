@@ -347,10 +347,7 @@ fn killed_at_each_edge(url: Option<String>) {
 }
 
 #[test]
-#[expect(
-    clippy::too_many_lines,
-    reason = "all that can be wrong with one folder"
-)]
+#[expect(clippy::too_many_lines, reason = "each bad day of a folder")]
 fn a_bad_day_of_the_folder_is_told_in_one_sentence_and_loses_nothing() {
     let scene = Scene::new(None);
     let before = scene.lines();
