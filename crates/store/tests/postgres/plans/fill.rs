@@ -234,8 +234,8 @@ const PLANTED: [&str; 9] = [
      OVERRIDING SYSTEM VALUE VALUES (-1, 'lane-1', 1, 'PLANTED-0123456789', 1, 1, 1);
      INSERT INTO lane_cursor (lane, closed_why) VALUES ('a', 'PLANTED-0123456789');
      INSERT INTO need_seen (kind, seen_count, mark, actor, reason, seen_at)
-     VALUES ('a', 0, 0, 'ops', 'PLANTED-0123456789', 1);
-     INSERT INTO feed (feed, topic, trouble) VALUES ('a', 'a', 'PLANTED-0123456789');
+     VALUES ('lanes-closed', 0, 0, 'ops', 'PLANTED-0123456789', 1);
+     INSERT INTO feed (feed, topic, trouble, trouble_at) VALUES ('a', 'a', 'PLANTED-0123456789', 1);
      INSERT INTO setting (kind, name, version, body, actor, reason, created_at)
      VALUES ('a', 'a', 1, '{}', 'ops', 'PLANTED-0123456789', 1)",
 ];
