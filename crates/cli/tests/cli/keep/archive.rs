@@ -262,7 +262,11 @@ fn a_day_goes_and_comes_back(url: Option<String>) {
         verified.contains("700 lines, equal to its manifest and the database"),
         "{verified}"
     );
+    // A file that was damaged meanwhile is written again from the database before the day goes.
+    let file = scene.folder.path().join(&scene.files()[0]);
+    std::fs::write(&file, &read(&file)[..100]).unwrap();
     assert_eq!(done(&server, "run")["dropped"], 1);
+    assert_eq!(scene.zcat(), before, "what was dropped is in the file");
     let dropped = reaches(&server, "DROPPED");
     assert_eq!(dropped["totals"], totals, "totals stay");
     assert_eq!(dropped["file"], scene.files()[0]);
