@@ -7,23 +7,17 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tollgate_core::archive::{ArchiveDay, ArchivedItem};
-use tollgate_core::id::ItemType;
+use tollgate_core::archive::ArchivedItem;
 use tollgate_core::ports::Store;
-use tollgate_domains::payments::PaymentRequest;
 use tollgate_sandbox::{Bank, BankOptions};
 use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
+use super::day::{COUNT, DAY, day, items, payments};
 use crate::fixture::footing::{LONG, database};
 use crate::fixture::http::{Response, get, post};
 use crate::fixture::pair::payment;
 use crate::fixture::served::{BINARY, Served, Setting, eventually, eventually_or};
-
-/// Older than any archive keeps in the database.
-const DAY: &str = "2024-02-29";
-/// More than one page.
-const COUNT: usize = 700;
 
 /// A store with one closed day, a folder for exports, and a bank that nobody asks.
 struct Scene {
@@ -148,43 +142,6 @@ impl Scene {
         let name = format!("PAYMENT-{DAY}.manifest.json");
         self.folder.path().join(name)
     }
-}
-
-fn payments() -> ItemType {
-    ItemType::new("PAYMENT")
-}
-
-fn day() -> ArchiveDay {
-    DAY.parse().unwrap()
-}
-
-/// As a move would have written them.
-fn items() -> Vec<ArchivedItem> {
-    (0..COUNT).map(item).collect()
-}
-
-fn item(number: usize) -> ArchivedItem {
-    let id = format!("p{number:04}");
-    let at = format!("{DAY}T12:00:00.{number:06}Z");
-    let status = if number % 10 == 7 {
-        "REJECTED"
-    } else {
-        "PROCESSING"
-    };
-    let body = PaymentRequest::parse(&payment(&id)).unwrap();
-    let body = serde_json::to_string(&body).unwrap();
-    let item = json!({
-        "schema": 1, "itemType": "PAYMENT", "id": id, "status": status, "queueStatus": "DISPATCHED",
-        "currency": "USD", "amountMinor": 12550, "lane": "default", "createdAt": at, "finishedAt": at,
-        "updatedAt": at, "requestedTime": at, "windowStart": at, "scheduledTime": at,
-        "scheduledExecTime": at, "generation": 0, "deadline": null, "holdAfter": null,
-        "duplicateKey": null, "owner": null, "counted": false, "byOwner": false, "run": 1,
-        "retryCount": 0, "failures": 0, "fence": 1, "claimedAt": at, "dispatchedAt": at,
-        "dispatchBatchId": null, "execFlow": null, "lastError": null, "heldBy": null,
-        "passedRules": null, "contentHash": format!("hash of {number}"), "body": body,
-        "initFlow": format!("init-payment-p{number:04}"), "bulkId": null, "attempts": [], "audit": [],
-    });
-    serde_json::from_value(item).unwrap()
 }
 
 fn view(server: &Served) -> Value {

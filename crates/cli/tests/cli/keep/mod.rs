@@ -1,4 +1,5 @@
 //! What is kept, archived and erased.
 
 mod archive;
+mod day;
 mod erase;

@@ -70,6 +70,10 @@ pub(super) async fn run_all(store: &PostgresStore) {
     let sought = store.seek_feed(&partition, 0, author()).await.unwrap();
     assert_eq!(sought, Sought::Moved(Some(2)));
     assert!(store.resume_feed("in", author()).await.unwrap());
-    assert_eq!(store.feeds().await.unwrap().len(), 2, "the planted one, too");
+    assert_eq!(
+        store.feeds().await.unwrap().len(),
+        2,
+        "the planted one, too"
+    );
     store.leave_feed("in", "a").await.unwrap();
 }
