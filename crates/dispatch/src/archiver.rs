@@ -69,16 +69,23 @@ impl Archiver {
 
     /// Once at the start, then every ten minutes, until told to stop.
     pub async fn run(self, stop: watch::Receiver<bool>) {
+        // The alert counts from here if not one round succeeds.
+        self.note_time().await;
         let mut every = Every::new(PAUSE, stop);
         while every.once(self.round_or_warn()).await {}
+    }
+
+    async fn note_time(&self) {
+        if let Ok(now) = self.store.now().await {
+            gauge!("tollgate_archive_last_round_timestamp_seconds")
+                .set(now.as_second().to_f64().unwrap_or(0.0));
+        }
     }
 
     async fn round_or_warn(&self) {
         match self.round(REST).await {
             Ok(moved) => {
-                let now = self.store.now().await.unwrap_or(Timestamp::UNIX_EPOCH);
-                gauge!("tollgate_archive_last_round_timestamp_seconds")
-                    .set(now.as_second().to_f64().unwrap_or(0.0));
+                self.note_time().await;
                 if moved > 0 {
                     tracing::info!(moved, "ended items were archived");
                 }

@@ -111,7 +111,7 @@ const COUNTERS: [(&str, &str); 28] = [
 const GAUGES: [(&str, &str); 39] = [
     (
         "tollgate_archive_last_round_timestamp_seconds",
-        "when everything that was due for the archive was last moved",
+        "when everything that was due for the archive was last moved, or this process began to archive",
     ),
     (
         "tollgate_oldest_hot_item_seconds",
