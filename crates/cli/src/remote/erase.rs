@@ -14,12 +14,8 @@ use super::table::{cell, fields, table};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Wish {
-    /// Account of a debtor or creditor, or id of a customer. `-` reads it from standard input.
-    #[arg(long, required_unless_present = "item", conflicts_with = "item")]
-    account: Option<String>,
-    /// Id of one payment; of one invoice with --type INVOICE.
-    #[arg(long, value_name = "ID")]
-    item: Option<String>,
+    #[command(flatten)]
+    whose: Whose,
     /// PAYMENT (default) or INVOICE.
     #[arg(long = "type", value_name = "TYPE", requires = "item")]
     item_type: Option<String>,
@@ -31,13 +27,24 @@ pub(crate) struct Wish {
     reason: Option<String>,
 }
 
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct Whose {
+    /// Account of a debtor or creditor, or id of a customer. `-` reads it from standard input.
+    #[arg(long)]
+    account: Option<String>,
+    /// Id of one payment; of one invoice with --type INVOICE.
+    #[arg(long, value_name = "ID")]
+    item: Option<String>,
+}
+
 impl Wish {
     fn body(&self) -> anyhow::Result<Value> {
-        if let Some(id) = &self.item {
+        if let Some(id) = &self.whose.item {
             let kind = self.item_type.as_deref().unwrap_or("PAYMENT");
             return Ok(json!({"item": {"type": kind, "id": id}}));
         }
-        let account = match self.account.as_deref() {
+        let account = match self.whose.account.as_deref() {
             Some("-") => {
                 let line = std::io::stdin().lock().lines().next();
                 let line = line.context("standard input is empty")?;
