@@ -24,6 +24,8 @@ const LATER_MS: f64 = 1.0;
 const DROPPED: f64 = 0.01;
 /// How long after the last line the payments are late, and so held.
 const HELD_AFTER: Duration = Duration::from_secs(10);
+/// Payments of the file that are certainly taken in, in a second.
+const TAKEN_IN_PER_SECOND: u64 = 5_000;
 
 /// One storm, and the job beside it if there was one.
 #[derive(Debug, Default)]
@@ -44,7 +46,7 @@ pub(crate) fn held(size: Size) -> u32 {
 /// Payments are held on the same server first; with the first arrival of the storm a job releases them.
 pub(crate) fn strike(size: Size, url: &str, scratch: &Path, with_job: bool) -> Result<Beside> {
     let mut job = None;
-    let seen = Storm::of(size, LIMITS[1]).strike(scratch, |bank| {
+    let seen = Storm::of(size, LIMITS[1]).brief().strike(scratch, |bank| {
         let server = Process::serve(url, bank, "sweep.interval_secs = 1")?;
         hold(server.address, held(size), scratch)?;
         let (door, bank) = (server.address, bank.to_owned());
@@ -66,7 +68,7 @@ fn joined(job: JoinHandle<Result<Beside>>) -> Result<Beside> {
 fn hold(door: SocketAddr, count: u32, scratch: &Path) -> Result<()> {
     let because = json!({"reason": "until they are late"});
     http::post(door, "/admin/lanes/default/pause", &because)?;
-    let taken_in = Duration::from_secs(u64::from(count) / 2_000);
+    let taken_in = Duration::from_secs(u64::from(count) / TAKEN_IN_PER_SECOND);
     let late = stopwatch::wall() + HELD_AFTER + taken_in;
     let input = scratch.join("held.ndjson");
     let mut file = BufWriter::new(File::create(&input)?);
@@ -138,12 +140,13 @@ pub(crate) fn section(size: Size, without: &[Beside], with: &[Beside]) -> String
     let small = size.pick(" A small run.", "");
     format!(
         "## W10 a job beside a storm\n\n\
-         A storm as in W3 under {limit} a second, without a job and with one that releases {held} held payments from the first arrival on, \
+         A storm as in W3 under {limit} a second, of {payments} payments, without a job and with one that releases {held} held payments from the first arrival on, \
          one after the other in each round. How late a turn is used is the gate's own measure. Lock waits are looked for every few \
          milliseconds on PostgreSQL; SQLite has none.{small}\n\n{table}\n\
          Medians: {later} ms later in the mean ({at_most}: at most {LATER_MS}), {dropped} of turns dropped ({below}: below 1 %), longest lock wait \
          {lock_wait} ms ({short}: at most 50).\n",
         limit = LIMITS[1],
+        payments = whole(f64::from(Storm::of(size, LIMITS[1]).brief().payments)),
         held = whole(f64::from(held(size))),
         table = markdown(head, &[row("none", without), row("release", with)]),
         later = two_digits(later),
