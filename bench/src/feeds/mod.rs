@@ -36,11 +36,18 @@ const MOST_LOOKS: u32 = 12_000;
 /// What one round came to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Round {
+    pub(crate) random: Pair,
+    pub(crate) ascending: Pair,
+    pub(crate) steady: Steady,
+}
+
+/// The same payments by both ways.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pair {
     pub(crate) file_per_second: f64,
     pub(crate) feed_per_second: f64,
     pub(crate) feed_cpu_secs: f64,
     pub(crate) feed_peak_mib: f64,
-    pub(crate) steady: Steady,
 }
 
 /// The worst lag of each half, and memory in the middle and at the end.
@@ -60,93 +67,115 @@ pub(crate) fn steady_secs(size: Size) -> u32 {
     size.pick(10, 45)
 }
 
-/// Each on a store of its own, of the same kind.
+/// Stores of the same kind: for the file and for the topic, with ids of both kinds.
 #[derive(Debug, Clone)]
 pub(crate) struct Stores {
-    pub(crate) file: String,
-    pub(crate) feed: String,
-    pub(crate) steady: String,
+    pub(crate) random: [String; 2],
+    pub(crate) ascending: [String; 2],
 }
 
+/// The steady stream goes to the server that has just taken in a topic: its caches are full by then, so that memory which
+/// grows is a leak.
 pub(crate) fn round(size: Size, stores: &Stores, folder: &Path) -> Result<Round> {
-    let (count, input) = (count(size), folder.join("payments.ndjson"));
-    payments::write_for(&input, count, Ids::Ascending, &day_ahead())?;
-    let file = import(&Process::serve(&stores.file, NO_BANK, "")?, &input, count)?;
-    let (feed_per_second, feed_cpu_secs, feed_peak_mib) = fed(&stores.feed, &input, count)?;
+    let (random, mut served) = pair(size, &stores.random, folder, Ids::Random)?;
+    let steady = served.steady(folder, steady_secs(size))?;
+    drop(served);
+    let (ascending, _) = pair(size, &stores.ascending, folder, Ids::Ascending)?;
     let round = Round {
-        file_per_second: file.per_second(),
-        feed_per_second,
-        feed_cpu_secs,
-        feed_peak_mib,
-        steady: steady(&stores.steady, folder, steady_secs(size))?,
+        random,
+        ascending,
+        steady,
     };
     writeln!(stderr(), "{round:?}")?;
     Ok(round)
 }
 
-/// A server that reads the topic, and has all of its partitions.
-fn reading(store: &str, kafka: &mut Kafka, partitions: u32) -> Result<Process> {
-    kafka.create(TOPIC, partitions)?;
-    let broker = &kafka.broker;
-    let feed = format!(
-        "feeds.in.kind = \"kafka\"\nfeeds.in.brokers = [\"{broker}\"]\nfeeds.in.topic = \"{TOPIC}\"\n"
-    );
-    let server = Process::serve(store, NO_BANK, &feed)?;
-    until(&server, PACE, is_held)?;
-    Ok(server)
+fn pair(size: Size, stores: &[String; 2], folder: &Path, ids: Ids) -> Result<(Pair, Served)> {
+    let (count, input) = (count(size), folder.join(format!("{ids:?}.ndjson")));
+    payments::write_for(&input, count, ids, &day_ahead())?;
+    let [file_store, feed_store] = stores;
+    let file = import(&Process::serve(file_store, NO_BANK, "")?, &input, count)?;
+    let mut served = Served::start(feed_store)?;
+    let pair = served.take_in(&input, count, file.per_second())?;
+    Ok((pair, served))
 }
 
-/// From the first look that finds records until every record has its slot: the rate of the rest, CPU seconds and the peak of
-/// memory. A feed that is resumed begins within two seconds, which is not its rate.
-fn fed(store: &str, input: &Path, count: u32) -> Result<(f64, f64, f64)> {
-    let mut kafka = Kafka::start()?;
-    let server = reading(store, &mut kafka, PARTITIONS)?;
-    let because = json!({"reason": "a benchmark"});
-    http::post(server.address, "/admin/feeds/in/pause", &because)?;
-    kafka.produce(TOPIC, input, count, PARTITIONS)?;
-    let cpu = server.cpu_secs()?;
-    http::post(server.address, "/admin/feeds/in/resume", &because)?;
-    let begun = until(&server, LOOK_EVERY, |feed| feed["records"] != 0)?;
-    let lap = Lap::begin()?;
-    let before = u32::try_from(begun["records"].as_u64().unwrap_or(0))?;
-    let is_done = |feed: &Value| feed["records"] == count && is_planned(feed);
-    until(&server, PACE, is_done)?;
-    let secs = lap.wall().as_secs_f64();
-    let accepted = accepted(&server)?;
-    ensure!(accepted == u64::from(count), "{accepted} were accepted");
-    Ok((
-        f64::from(count - before) / secs,
-        server.cpu_secs()? - cpu,
-        server.peak_mib()?,
-    ))
+/// A broker, and a server that reads its topic.
+struct Served {
+    kafka: Kafka,
+    server: Process,
 }
 
-fn steady(store: &str, folder: &Path, secs: u32) -> Result<Steady> {
-    let input = folder.join("steady.ndjson");
-    payments::write_for(&input, secs * PER_SECOND, Ids::Ascending, &day_ahead())?;
-    let mut kafka = Kafka::start()?;
-    let server = reading(store, &mut kafka, STEADY_PARTITIONS)?;
-    let (mut found, lap) = (Steady::default(), Lap::begin()?);
-    for tick in 1..=secs * TICKS_PER_SECOND {
-        let few = PER_SECOND / TICKS_PER_SECOND;
-        kafka.produce(TOPIC, &input, few, STEADY_PARTITIONS)?;
-        let due = Duration::from_secs(1) * tick / TICKS_PER_SECOND;
-        sleep(due.saturating_sub(lap.wall()));
-        if tick % TICKS_PER_SECOND != 0 {
-            continue;
-        }
-        let read = feed(&server)?["records"].as_u64().context("no records")?;
-        let lag = u64::from(tick * few).saturating_sub(read);
-        let lag = f64::from(u32::try_from(lag)?);
-        if tick <= secs * TICKS_PER_SECOND / 2 {
-            found.first_lag = found.first_lag.max(lag);
-            found.middle_mib = server.memory_mib()?;
-        } else {
-            found.second_lag = found.second_lag.max(lag);
-        }
+impl Served {
+    /// The server has all partitions of the topic.
+    fn start(store: &str) -> Result<Self> {
+        let mut kafka = Kafka::start()?;
+        kafka.create(TOPIC, PARTITIONS)?;
+        let broker = &kafka.broker;
+        let feed = format!(
+            "feeds.in.kind = \"kafka\"\nfeeds.in.brokers = [\"{broker}\"]\nfeeds.in.topic = \"{TOPIC}\"\n"
+        );
+        let server = Process::serve(store, NO_BANK, &feed)?;
+        until(&server, PACE, is_held)?;
+        Ok(Self { kafka, server })
     }
-    found.end_mib = server.memory_mib()?;
-    Ok(found)
+
+    /// From the first look that finds records until every record has its slot: the rate of the rest. A feed that is resumed
+    /// begins within two seconds, which is not its rate.
+    fn take_in(&mut self, input: &Path, count: u32, file_per_second: f64) -> Result<Pair> {
+        let server = &self.server;
+        let because = json!({"reason": "a benchmark"});
+        http::post(server.address, "/admin/feeds/in/pause", &because)?;
+        self.kafka.produce(TOPIC, input, count, PARTITIONS)?;
+        let cpu = server.cpu_secs()?;
+        http::post(server.address, "/admin/feeds/in/resume", &because)?;
+        let begun = until(server, LOOK_EVERY, |feed| feed["records"] != 0)?;
+        let lap = Lap::begin()?;
+        let before = u32::try_from(begun["records"].as_u64().unwrap_or(0))?;
+        let is_done = |feed: &Value| feed["records"] == count && is_planned(feed);
+        until(server, PACE, is_done)?;
+        let secs = lap.wall().as_secs_f64();
+        let accepted = accepted(server)?;
+        ensure!(accepted == u64::from(count), "{accepted} were accepted");
+        Ok(Pair {
+            file_per_second,
+            feed_per_second: f64::from(count - before) / secs,
+            feed_cpu_secs: server.cpu_secs()? - cpu,
+            feed_peak_mib: server.peak_mib()?,
+        })
+    }
+
+    fn steady(&mut self, folder: &Path, secs: u32) -> Result<Steady> {
+        let input = folder.join("steady.ndjson");
+        // Other ids than those that were taken in before, which are random.
+        payments::write_for(&input, secs * PER_SECOND, Ids::Ascending, &day_ahead())?;
+        let before = records(&self.server)?;
+        let (mut found, lap) = (Steady::default(), Lap::begin()?);
+        for tick in 1..=secs * TICKS_PER_SECOND {
+            let few = PER_SECOND / TICKS_PER_SECOND;
+            self.kafka.produce(TOPIC, &input, few, STEADY_PARTITIONS)?;
+            let due = Duration::from_secs(1) * tick / TICKS_PER_SECOND;
+            sleep(due.saturating_sub(lap.wall()));
+            if tick % TICKS_PER_SECOND != 0 {
+                continue;
+            }
+            let read = records(&self.server)? - before;
+            let lag = u64::from(tick * few).saturating_sub(read);
+            let lag = f64::from(u32::try_from(lag)?);
+            if tick <= secs * TICKS_PER_SECOND / 2 {
+                found.first_lag = found.first_lag.max(lag);
+                found.middle_mib = self.server.memory_mib()?;
+            } else {
+                found.second_lag = found.second_lag.max(lag);
+            }
+        }
+        found.end_mib = self.server.memory_mib()?;
+        Ok(found)
+    }
+}
+
+fn records(server: &Process) -> Result<u64> {
+    feed(server)?["records"].as_u64().context("no records")
 }
 
 fn feed(server: &Process) -> Result<Value> {

@@ -11,9 +11,8 @@ pub(super) fn section(plan: &Plan<'_>) -> Result<String> {
         let folder = plan.scratch.folder()?;
         let at = |name: &str| format!("sqlite:{}", folder.path().join(name).display());
         let stores = Stores {
-            file: at("file.db"),
-            feed: at("feed.db"),
-            steady: at("steady.db"),
+            random: [at("random-file.db"), at("random-feed.db")],
+            ascending: [at("file.db"), at("feed.db")],
         };
         rounds.push(round(plan.size, &stores, folder.path())?);
     }

@@ -9,14 +9,13 @@ pub(super) async fn section(plan: &Plan<'_>) -> Result<String> {
     let mut rounds = vec![];
     for _ in 0..plan.rounds {
         let stores = Stores {
-            file: plan.server.database().await,
-            feed: plan.server.database().await,
-            steady: plan.server.database().await,
+            random: [plan.server.database().await, plan.server.database().await],
+            ascending: [plan.server.database().await, plan.server.database().await],
         };
         let (size, folder, on) = (plan.size, plan.scratch.folder()?, stores.clone());
         let measured = tokio::task::spawn_blocking(move || round(size, &on, folder.path()));
         rounds.push(measured.await??);
-        for url in [stores.file, stores.feed, stores.steady] {
+        for url in stores.random.into_iter().chain(stores.ascending) {
             plan.server.drop_database(&url).await;
         }
     }

@@ -185,7 +185,7 @@ pub async fn partitions_take_turns_after_files(f: &dyn Fixture) {
     take(&held[1], 1).await;
     assert_eq!(
         order().await,
-        ["feed.in.t.0 1", "feed.in.t.1 1", "feed.in.t.1 2"]
+        ["feed.in.t.1 1", "feed.in.t.0 1", "feed.in.t.1 2"]
     );
     let file = BulkId::new("z");
     assert!(store.open_bulk(&file, &payments()).await.unwrap());

@@ -44,7 +44,7 @@ pub trait Bulks: Send + Sync {
     async fn sweep_uploads(&self, idle: Duration, most: u32) -> StoreResult<u64>;
 
     /// Chunks of closed bulks that have not ended and do not wait after a failure, the oldest bulk first; after the
-    /// files the partitions of feeds, the one that was read longest ago first. A chunk that fails holds back the later ones of its bulk ([`HELD_BACK`]), and no other bulk.
+    /// files the chunks of feeds, whatever their partition: the one that was read longest ago first. A chunk that fails holds back the later ones of its bulk ([`HELD_BACK`]), and no other bulk.
     async fn chunks_to_do(&self, item_type: &ItemType, limit: u32) -> StoreResult<Vec<ChunkToDo>>;
 
     /// Notes why a chunk could not be taken in, and that the next try follows after its pause

@@ -18,7 +18,9 @@ use super::{FeedRunner, FeedStart};
 const FETCH_BYTES: usize = 1024 * 1024;
 /// A partition with so many chunks that are not admitted yet is not read further.
 const MOST_WAITING: u64 = 8;
-const WAIT_FOR_ROOM: Duration = Duration::from_millis(100);
+const WAIT_FOR_ROOM: Duration = Duration::from_millis(250);
+/// How often the log's end is asked for meanwhile, which people see as the lag.
+const ASK_FOR_END: Duration = Duration::from_secs(1);
 /// At the log's end, while what was read last still waits, records are let come together: every chunk costs a flow.
 const GATHER: Duration = Duration::from_millis(50);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -58,6 +60,7 @@ struct Reading {
     stored: Option<i64>,
     /// The last fetch came to the end of the log.
     is_at_end: bool,
+    asked_for_end: Instant,
     answered: Instant,
 }
 
@@ -70,6 +73,7 @@ impl FeedRunner {
             position: None,
             stored: held.position,
             is_at_end: false,
+            asked_for_end: Instant::now(),
             answered: Instant::now(),
         };
         let mut pause = FIRST_PAUSE;
@@ -121,8 +125,11 @@ impl FeedRunner {
             .await;
         let waiting = self.store.chunks_waiting(&reading.partition).await?;
         if waiting >= MOST_WAITING {
-            let log = self.source.log(number).await?;
-            self.saw_end(number, log.end);
+            if reading.asked_for_end.elapsed() >= ASK_FOR_END {
+                let log = self.source.log(number).await?;
+                self.saw_end(number, log.end);
+                reading.asked_for_end = Instant::now();
+            }
             tokio::time::sleep(WAIT_FOR_ROOM).await;
             return Ok(());
         }

@@ -17,6 +17,10 @@ use crate::every::Every;
 
 /// One sweep looks at this many items at most, the longest dispatched first.
 const MAX_ITEMS: u32 = 1000;
+/// What is late is held by so many in a transaction, so that a turn never waits for long behind one; and one sweep holds
+/// no more than all of these. Thousands may share a deadline, and each is a person's matter from that moment on.
+const HELD_AT_ONCE: u32 = 200;
+const MOST_HELD: u64 = 100_000;
 /// At most this many flows are asked about at once: one that nobody works on may take seconds to answer.
 const AT_ONCE: usize = 16;
 
@@ -95,7 +99,6 @@ impl Sweeper {
             .await?;
         let mut sweep = Sweep {
             looked_at: orphaned.len() as u64,
-            held: self.store.hold_late(&self.item_type, MAX_ITEMS).await?,
             ..Sweep::default()
         };
         let looks = orphaned.into_iter().map(|item| self.look_at(&config, item));
@@ -106,7 +109,20 @@ impl Sweeper {
                 Found::Ended => sweep.restarted += 1,
             }
         }
+        sweep.held = self.hold_late().await?;
         Ok(sweep)
+    }
+
+    async fn hold_late(&self) -> StoreResult<u64> {
+        let mut held = 0;
+        while held < MOST_HELD {
+            let more = self.store.hold_late(&self.item_type, HELD_AT_ONCE).await?;
+            held += more;
+            if more < u64::from(HELD_AT_ONCE) {
+                break;
+            }
+        }
+        Ok(held)
     }
 
     /// What its flow has left behind. A flow of several items may have ended with a reason for this one.

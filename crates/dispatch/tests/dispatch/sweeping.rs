@@ -108,3 +108,28 @@ async fn a_flow_that_ended_without_ending_its_item_runs_again_and_is_dead_at_las
     }
     assert_eq!(town.item("a0").await.queue_status, QueueStatus::Dead);
 }
+
+#[tokio::test]
+async fn one_sweep_holds_everything_that_is_late_however_many_share_the_deadline() {
+    let town = Town::new(1).await;
+    let deadline = town.store.now().await.unwrap() + Duration::from_mins(1);
+    let ids = || (0..450).map(|n| format!("late{n}"));
+    for id in ids() {
+        town.admit_until(&id, "default", deadline).await;
+    }
+    town.time.advance(Duration::from_mins(2));
+    let sweeper = Sweeper::new(
+        item_type(),
+        town.store.clone(),
+        Scripted::new(Mood::Willing),
+    );
+    let held = |held| Sweep {
+        held,
+        ..Sweep::default()
+    };
+    assert_eq!(sweeper.sweep().await.unwrap(), held(450));
+    assert_eq!(sweeper.sweep().await.unwrap(), held(0));
+    for id in ids() {
+        assert_eq!(town.item(&id).await.queue_status, QueueStatus::Held);
+    }
+}

@@ -458,6 +458,8 @@ CREATE TABLE bulk_chunk (
     -- Since when it fails, and how often a try ended because an earlier chunk came first.
     failing_since bigint,
     holds      bigint NOT NULL DEFAULT 0,
+    -- Of a feed: when it was read. Only an order among partitions: nothing waits for this time.
+    added_at   bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (bulk_id, chunk_no)
 ) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_vacuum_cost_delay = 0);

@@ -380,6 +380,8 @@ CREATE TABLE bulk_chunk (
     -- Since when it fails, and how often a try ended because an earlier chunk came first.
     failing_since INTEGER,
     holds      INTEGER NOT NULL DEFAULT 0,
+    -- Of a feed: when it was read. Only an order among partitions: nothing waits for this time.
+    added_at   INTEGER NOT NULL DEFAULT 0,
     text       BLOB    NOT NULL,
     PRIMARY KEY (bulk_id, chunk_no)
 ) STRICT;

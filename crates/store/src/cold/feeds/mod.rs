@@ -367,12 +367,13 @@ async fn add_chunk(
              lines = bulk.lines + excluded.lines, chunks_left = bulk.chunks_left + 1,
              answers = excluded.answers, touched_at = excluded.touched_at,
              started_at = excluded.started_at, ended_at = NULL";
-    const ADD: &str = "INSERT INTO bulk_chunk (bulk_id, chunk_no, text) VALUES ($1, $2, $3)";
+    const ADD: &str =
+        "INSERT INTO bulk_chunk (bulk_id, chunk_no, added_at, text) VALUES ($1, $2, $3, $4)";
     let bulk = partition.bulk();
     let counted = params![&bulk, &batch.item_type, batch.lines, batch.answers, now];
     tx.execute(COUNT, counted).await;
     let text = pack(&batch.text)?;
-    tx.execute(ADD, params![&bulk, number, text]).await;
+    tx.execute(ADD, params![&bulk, number, now, text]).await;
     Ok(())
 }
 

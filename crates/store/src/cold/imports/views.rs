@@ -12,7 +12,8 @@ use crate::sql::{Row, Sql, Tx, params};
 use crate::value::micros;
 
 /// A bulk has thousands of chunks and few run, so each is asked for its first ones. Files come first; of the partitions
-/// of feeds the one that was read longest ago, so that none waits for another that is always full.
+/// of feeds the chunk that was read longest ago, so that no partition waits for another that is always full. Records
+/// that were produced at one time are taken in at one time, too: their ids are often neighbours in the indexes.
 pub(super) async fn to_do(
     tx: &Tx,
     item_type: &ItemType,
@@ -24,17 +25,17 @@ pub(super) async fn to_do(
          WHERE b.item_type = $1 AND b.state = 'RUNNING' AND k.due_at <= $3
            AND NOT coalesce((SELECT min(e.chunk_no) < k.chunk_no AND min(e.failing_since) >= $4
                              FROM bulk_chunk e WHERE e.bulk_id = k.bulk_id AND e.tries > 0), 0)
-         ORDER BY CASE WHEN b.bulk_id LIKE 'feed.%' THEN b.started_at ELSE 0 END,
+         ORDER BY CASE WHEN b.bulk_id LIKE 'feed.%' THEN k.added_at ELSE 0 END,
              b.bulk_id, k.chunk_no LIMIT $2",
         "SELECT k.bulk_id, k.chunk_no, k.tries + k.holds AS tries FROM bulk b
          CROSS JOIN LATERAL (SELECT min(chunk_no) AS by, min(failing_since) AS since
              FROM bulk_chunk WHERE bulk_id = b.bulk_id AND tries > 0) held
-         CROSS JOIN LATERAL (SELECT bulk_id, chunk_no, tries, holds FROM bulk_chunk
+         CROSS JOIN LATERAL (SELECT bulk_id, chunk_no, tries, holds, added_at FROM bulk_chunk
              WHERE bulk_id = b.bulk_id AND due_at <= $3
                AND (held.by IS NULL OR chunk_no <= held.by OR held.since < $4)
              ORDER BY chunk_no LIMIT $2) k
          WHERE b.item_type = $1 AND b.state = 'RUNNING'
-         ORDER BY CASE WHEN b.bulk_id LIKE 'feed.%' THEN b.started_at ELSE 0 END,
+         ORDER BY CASE WHEN b.bulk_id LIKE 'feed.%' THEN k.added_at ELSE 0 END,
              b.bulk_id, k.chunk_no LIMIT $2",
     );
     let now = tx.now().await?;
