@@ -128,10 +128,10 @@ pub(super) async fn release(
     batch: &BatchId,
 ) -> StoreResult<u64> {
     const RELEASE: &str = "WITH given AS MATERIALIZED (
-             SELECT q.item_type, q.item_id FROM item_queue q
-             WHERE q.item_type = $1 AND q.lane = $2 AND q.queue_part = 'U'
-               AND q.queue_status = 'CLAIMED'
-               AND q.dispatch_batch_id = $3
+             SELECT q.item_type, q.item_id FROM (
+                 SELECT item_id FROM under_way WHERE item_type = $1 AND lane = $2 AND batch_id = $3) u
+             JOIN item_queue q ON q.item_type = $1 AND q.item_id = u.item_id
+             WHERE q.queue_status = 'CLAIMED' AND q.dispatch_batch_id = $3
              ORDER BY q.item_id FOR UPDATE OF q
          )
          UPDATE item_queue q SET queue_status = 'READY', run = q.run + 1, claimed_at = NULL
