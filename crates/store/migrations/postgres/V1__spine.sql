@@ -313,6 +313,24 @@ CREATE INDEX item_queue_dead_due ON item_queue (item_type, scheduled_exec_time, 
 -- What is held, page by page.
 CREATE INDEX item_queue_held_page ON item_queue (item_type, item_id) WHERE queue_part = 'H';
 
+-- Writes down which claims were started; how many. One by one in the order that they are given in, which is that of
+-- their keys: to lock them all before they are written would log another record for each.
+CREATE FUNCTION tg_start(of_type text, ids text[], fences bigint[], flows text[]) RETURNS bigint
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    started bigint := 0;
+BEGIN
+    FOR n IN 1 .. cardinality(ids) LOOP
+        UPDATE item_queue SET queue_status = 'DISPATCHED', dispatched_at = tg_now(), exec_workflow_id = flows[n]
+        WHERE item_type = of_type AND item_id = ids[n] AND queue_status = 'CLAIMED' AND fence = fences[n];
+        IF FOUND THEN
+            started := started + 1;
+        END IF;
+    END LOOP;
+    RETURN started;
+END
+$$;
+
 -- What each claim has taken, so that no index has to tell what is under way. Written by the claim; the next claim of
 -- the lane deletes those of which nothing is under way any more. Many ids are packed, and stay in the row.
 CREATE TABLE batch (
