@@ -410,6 +410,7 @@ macro_rules! store_cases {
             items_are_listed_by_when_they_were_accepted_to_and_fro
             items_are_found_by_status_account_and_reference
             items_are_found_by_whom_they_belong_to
+            usual_ends_are_found_among_few_items_and_along_the_list_of_many
             requests_are_listed_by_time_among_the_items
         }
         $crate::store_case_module! { $new, replans,
