@@ -218,6 +218,9 @@ CREATE TABLE item_queue (
     item_id             text   COLLATE "C" NOT NULL,
     lane                text   COLLATE "C" NOT NULL,
     currency            text   COLLATE "C" NOT NULL,
+    -- Whether somebody looks for it by its owner; here, where they fill a gap.
+    counted             boolean NOT NULL DEFAULT false,
+    by_owner            boolean NOT NULL DEFAULT false,
     amount_minor        bigint NOT NULL,
     created_at          bigint NOT NULL,
     -- The slot: when it was asked for, and where it was placed.
@@ -232,8 +235,6 @@ CREATE TABLE item_queue (
     -- Only while somebody looks for it by them: a rule about twins, one about daily totals, or a list by owner.
     duplicate_key       text   COLLATE "C",
     owner               text,
-    counted             boolean NOT NULL DEFAULT false,
-    by_owner            boolean NOT NULL DEFAULT false,
     scheduled_exec_time bigint NOT NULL,
     run                 bigint NOT NULL,
     retry_count         bigint NOT NULL,
