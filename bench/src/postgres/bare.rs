@@ -9,7 +9,7 @@ use crate::stopwatch::Lap;
 
 const CLAIM: &str = "WITH due AS MATERIALIZED (
          SELECT item_type, item_id FROM item_queue
-         WHERE item_type = 'PAYMENT' AND lane = 'bench' AND queue_part = 'R'
+         WHERE item_type = 'PAYMENT' AND lane = 'bench' AND queue_part = 'O' AND queue_status = 'READY'
            AND scheduled_exec_time <= (SELECT tg_now())
          ORDER BY scheduled_exec_time LIMIT 500 FOR UPDATE SKIP LOCKED
      )

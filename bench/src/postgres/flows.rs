@@ -43,8 +43,7 @@ pub(super) async fn measure(url: &str, count: u32) -> Result<Sample> {
     let lap = Lap::begin()?;
     let dispatching = tokio::spawn(Arc::new(dispatcher).run(stopped));
     // Two ends of indexes that are empty when all is done, and never a count.
-    let left = "SELECT EXISTS (SELECT 1 FROM item_queue WHERE queue_part = 'R')
-                    OR EXISTS (SELECT 1 FROM item_queue WHERE queue_part = 'U' AND queue_status = 'CLAIMED')
+    let left = "SELECT EXISTS (SELECT 1 FROM item_queue WHERE queue_part = 'O' AND queue_status IN ('READY', 'CLAIMED'))
                     OR EXISTS (SELECT 1 FROM flow WHERE state = 'PENDING')
                     OR EXISTS (SELECT 1 FROM flow WHERE state = 'LIVE')";
     while looker.query_one(left, &[]).await?.get(0) {

@@ -232,6 +232,8 @@ pub async fn what_grows_with_each_payment_is_what_the_handbook_says(f: &dyn Fixt
             }
             // Dispatching writes an entry for each batch.
             None if table == "audit_log" => assert!(grown < 3, "{grown}"),
+            // The next claim deletes what the last one of a lane has left.
+            None if table == "batch" => assert!(grown < 2, "{grown}"),
             None => assert_eq!(grown, 0, "{table} grows, and nothing bounds it"),
         }
     }

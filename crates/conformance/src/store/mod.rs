@@ -9,6 +9,7 @@ pub mod amendments;
 pub mod archive;
 pub mod archive_days;
 pub mod attempts;
+pub mod batches;
 pub mod bulks;
 pub mod calendars;
 pub mod call_turns;
@@ -371,6 +372,13 @@ macro_rules! store_cases {
             an_owners_items_are_found_by_their_status_if_they_were_written_to_be
             bodies_come_in_the_order_of_the_items_that_were_asked_for
         }
+        $crate::store_case_module! { $new, batches,
+            what_is_under_way_is_what_items_say_after_every_event
+            an_item_that_is_claimed_again_is_under_way_once
+            stale_claims_are_found_in_every_batch_and_starts_are_not
+            a_takeover_releases_exactly_the_claims
+            a_backlog_beside_what_is_under_way_is_counted_exactly
+        }
         $crate::store_case_module! { $new, races,
             an_item_that_is_cancelled_as_it_is_claimed_is_never_sent
             an_item_cancelled_by_many_at_once_gives_its_room_back_once
@@ -402,6 +410,7 @@ macro_rules! store_cases {
             items_are_listed_by_when_they_were_accepted_to_and_fro
             items_are_found_by_status_account_and_reference
             items_are_found_by_whom_they_belong_to
+            usual_ends_are_found_among_few_items_and_along_the_list_of_many
             requests_are_listed_by_time_among_the_items
         }
         $crate::store_case_module! { $new, replans,

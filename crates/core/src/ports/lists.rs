@@ -24,13 +24,13 @@ pub trait Lists: Send + Sync {
         state: Option<RequestState>,
     ) -> StoreResult<Vec<RequestView>>;
 
-    /// The items that an index finds, in no order; at least `at_most` of them if there are more.
+    /// The items that an index finds, if there are no more than `at_most`.
     async fn items_found(
         &self,
         item_type: &ItemType,
         by: FoundBy,
         at_most: u32,
-    ) -> StoreResult<Vec<ListKey>>;
+    ) -> StoreResult<Found>;
 
     /// How many a list has, and no more than `at_most`.
     async fn counted(&self, list: Counted, at_most: u32) -> StoreResult<u64>;
@@ -91,6 +91,21 @@ pub enum ByTime {
     Newest,
     Oldest,
 }
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// All of them, in no order.
+    All(Vec<ListKey>),
+    /// More than were asked for.
+    TooMany,
+    /// They have one of the usual ends, which an index need not list, among more items than were asked for: a list by
+    /// time finds them.
+    Unlisted,
+}
+
+/// Statuses in which nearly all items end.
+pub const USUAL_ENDS: [&str; 2] = ["PROCESSING", "DELIVERED"];
 
 /// What an index serves.
 #[derive(Debug, Clone, PartialEq, Eq)]

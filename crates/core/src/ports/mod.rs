@@ -77,7 +77,9 @@ pub use jobs::{
 };
 pub use lanes::{CalendarInForce, Lanes, WindowUse};
 pub use leadership::{Call, Leadership, NodeLine, Nodes, Showing, Term};
-pub use lists::{BesideWanted, ByTime, Counted, FoundBy, ListKey, Lists, MOST_SORTED};
+pub use lists::{
+    BesideWanted, ByTime, Counted, Found, FoundBy, ListKey, Lists, MOST_SORTED, USUAL_ENDS,
+};
 pub use needs_you::{
     Amount, HeldItem, MOST_COUNTED, MOST_LOOKED_UP, Need, NeedsYou, NewSeen, Pile, Seen, Worklists,
     WorklistsAsked,

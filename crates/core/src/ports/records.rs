@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{AuditEntry, ChunkId, Page, Placed, StoreError, StoreResult, split_rules};
+use super::{AuditEntry, ChunkId, Page, Placed, StoreError, StoreResult, USUAL_ENDS, split_rules};
 use crate::Timestamp;
 use crate::archive::{ArchiveDay, ArchivedAttempt, ArchivedItem};
 use crate::erasure::is_erased;
@@ -21,7 +21,7 @@ pub trait Records: Send + Sync {
     async fn bodies(&self, items: &[Item]) -> StoreResult<Vec<Option<String>>>;
 
     /// Items in the order of their ids. The bulk, or else the owner, or else the status, is served by an
-    /// index; the rest is a filter.
+    /// index; the rest is a filter, and so may be a status in which nearly all items end ([`super::USUAL_ENDS`]).
     async fn records(&self, wanted: RecordsWanted) -> StoreResult<Page<RecordLine, ItemId>>;
 
     /// An owner's items with one of these statuses, in no order: of those that were written to be
@@ -66,7 +66,13 @@ impl RecordsWanted {
     /// Whether rows are read that are not wanted.
     pub fn is_filtered(&self) -> bool {
         let by_another = self.bulk.is_some() || self.owner.is_some();
-        self.lane.is_some() || (by_another && self.status.is_some())
+        self.lane.is_some() || (by_another && self.status.is_some()) || self.is_of_usual_end()
+    }
+
+    /// No index need list these.
+    pub fn is_of_usual_end(&self) -> bool {
+        let status = self.status.as_deref();
+        status.is_some_and(|status| USUAL_ENDS.contains(&status))
     }
 
     /// What of the rows belongs on the page.

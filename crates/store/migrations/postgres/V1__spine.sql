@@ -218,6 +218,9 @@ CREATE TABLE item_queue (
     item_id             text   COLLATE "C" NOT NULL,
     lane                text   COLLATE "C" NOT NULL,
     currency            text   COLLATE "C" NOT NULL,
+    -- Whether somebody looks for it by its owner; here, where they fill a gap.
+    counted             boolean NOT NULL DEFAULT false,
+    by_owner            boolean NOT NULL DEFAULT false,
     amount_minor        bigint NOT NULL,
     created_at          bigint NOT NULL,
     -- The slot: when it was asked for, and where it was placed.
@@ -232,8 +235,6 @@ CREATE TABLE item_queue (
     -- Only while somebody looks for it by them: a rule about twins, one about daily totals, or a list by owner.
     duplicate_key       text   COLLATE "C",
     owner               text,
-    counted             boolean NOT NULL DEFAULT false,
-    by_owner            boolean NOT NULL DEFAULT false,
     scheduled_exec_time bigint NOT NULL,
     run                 bigint NOT NULL,
     retry_count         bigint NOT NULL,
@@ -248,11 +249,11 @@ CREATE TABLE item_queue (
     queue_status        text   COLLATE "C" NOT NULL
         CONSTRAINT queue_status_known
         CHECK (queue_status IN ('READY', 'CLAIMED', 'DISPATCHED', 'DEAD', 'CANCELLED', 'HELD')),
-    -- What indexes know of the queue: (R)eady, (U)nder way, (H)eld, (D)ead; none once it has ended. No index names
-    -- queue_status, so a start changes no index (docs/decisions/0056).
+    -- What indexes know of the queue: (O)pen, (H)eld, (D)ead; none once it has ended. No index names queue_status,
+    -- so neither a claim nor a start changes an index (docs/decisions/0056, 0067). What is under way is in `batch`.
     queue_part          "char" GENERATED ALWAYS AS (CASE
-        WHEN queue_status = 'READY' THEN 'R'::"char"
-        WHEN queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL THEN 'U'::"char"
+        WHEN queue_status = 'READY' THEN 'O'::"char"
+        WHEN queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL THEN 'O'::"char"
         WHEN queue_status = 'HELD' THEN 'H'::"char"
         WHEN queue_status = 'DEAD' THEN 'D'::"char" END) STORED,
     status              text   COLLATE "C" NOT NULL,
@@ -267,8 +268,10 @@ CREATE TABLE item_queue (
 ) WITH (fillfactor = 40, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0.01,
         autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 
--- Lists by status, and the worklist of what nobody knows the outcome of.
-CREATE INDEX item_queue_status ON item_queue (item_type, status, item_id);
+-- Lists by status, and the worklist of what nobody knows the outcome of. Without the ends of nearly all items, so that
+-- an end costs no entry here; these are found along the time (docs/decisions/0067).
+CREATE INDEX item_queue_status ON item_queue (item_type, status, item_id)
+    WHERE status NOT IN ('PROCESSING', 'DELIVERED');
 -- The totals of a day read the pages of that day. Items come in the order of time, and such an index costs a move nothing.
 CREATE INDEX item_queue_created ON item_queue USING brin (created_at)
     WITH (pages_per_range = 16, autosummarize = on);
@@ -290,24 +293,21 @@ CREATE INDEX item_queue_owner_page ON item_queue (item_type, owner, item_id)
     WHERE by_owner;
 
 -- One partial index per question the dispatcher asks. The lane leads, since the types of a lane
--- share its credit.
-CREATE INDEX item_queue_ready ON item_queue (lane, item_type, scheduled_exec_time)
-    WHERE queue_part = 'R';
--- Claimed or dispatched: a few hundred, of which those that want one of both read all.
-CREATE INDEX item_queue_under_way ON item_queue (lane, item_type, claimed_at)
-    WHERE queue_part = 'U';
+-- share its credit. What looks for READY passes by what is under way, which is due before nearly all that waits.
+CREATE INDEX item_queue_open ON item_queue (lane, item_type, scheduled_exec_time)
+    WHERE queue_part = 'O';
 CREATE INDEX item_queue_hold ON item_queue (item_type, hold_after)
-    WHERE queue_part = 'R' AND hold_after IS NOT NULL;
+    WHERE queue_part = 'O' AND hold_after IS NOT NULL;
 CREATE INDEX item_queue_held ON item_queue (lane) WHERE queue_part = 'H';
 -- The worklist of what is held, and its sums: the longest due first.
 CREATE INDEX item_queue_held_due ON item_queue (item_type, scheduled_exec_time, item_id)
     INCLUDE (currency, amount_minor, created_at, status) WHERE queue_part = 'H';
 -- What was tried in vain more than twice and has not ended.
 CREATE INDEX item_queue_failing ON item_queue (item_type, created_at)
-    WHERE queue_part IN ('R', 'U') AND failures > 2;
+    WHERE queue_part = 'O' AND failures > 2;
 -- What may miss its deadline: by how much time it has between being due and being late.
 CREATE INDEX item_queue_tight ON item_queue (lane, (deadline - scheduled_exec_time))
-    WHERE deadline IS NOT NULL AND queue_part IN ('R', 'U');
+    WHERE deadline IS NOT NULL AND queue_part = 'O';
 CREATE INDEX item_queue_dead ON item_queue (item_type, item_id)
     INCLUDE (currency, amount_minor, scheduled_exec_time) WHERE queue_part = 'D';
 -- Dead letters as people go through them: what was due last first.
@@ -315,6 +315,49 @@ CREATE INDEX item_queue_dead_due ON item_queue (item_type, scheduled_exec_time, 
     WHERE queue_part = 'D';
 -- What is held, page by page.
 CREATE INDEX item_queue_held_page ON item_queue (item_type, item_id) WHERE queue_part = 'H';
+
+-- Writes down which claims were started; how many. One by one in the order that they are given in, which is that of
+-- their keys: to lock them all before they are written would log another record for each.
+CREATE FUNCTION tg_start(of_type text, ids text[], fences bigint[], flows text[]) RETURNS bigint
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    started bigint := 0;
+BEGIN
+    FOR n IN 1 .. cardinality(ids) LOOP
+        UPDATE item_queue SET queue_status = 'DISPATCHED', dispatched_at = tg_now(), exec_workflow_id = flows[n]
+        WHERE item_type = of_type AND item_id = ids[n] AND queue_status = 'CLAIMED' AND fence = fences[n];
+        IF FOUND THEN
+            started := started + 1;
+        END IF;
+    END LOOP;
+    RETURN started;
+END
+$$;
+
+-- What each claim has taken, so that no index has to tell what is under way. Written by the claim; the next claim of
+-- the lane deletes those of which nothing is under way any more. Many ids are packed, and stay in the row.
+CREATE TABLE batch (
+    lane       text   COLLATE "C" NOT NULL,
+    item_type  text   COLLATE "C" NOT NULL,
+    batch_id   text   COLLATE "C" NOT NULL,
+    -- Of its items, none was claimed before.
+    claimed_at bigint NOT NULL,
+    items      text[] COLLATE "C" NOT NULL,
+    PRIMARY KEY (lane, item_type, batch_id)
+) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0,
+        autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE batch ALTER COLUMN items SET STORAGE MAIN;
+
+-- Claimed or dispatched, and not ended: each item that a batch lists and that names this batch. Found by their keys,
+-- batch by batch, since the planner takes the few that are under way for a good part of the table; hence the OFFSET.
+CREATE VIEW under_way AS
+    SELECT b.lane, b.item_type, q.item_id, b.batch_id, b.claimed_at AS batch_claimed_at, q.queue_status, q.claimed_at,
+           q.dispatched_at, q.exec_workflow_id, q.run, q.retry_count, q.scheduled_exec_time, q.window_start,
+           q.generation, q.hold_after
+    FROM batch b
+    CROSS JOIN LATERAL (SELECT * FROM item_queue
+         WHERE item_type = b.item_type AND item_id = ANY (b.items) AND dispatch_batch_id = b.batch_id
+           AND queue_status IN ('CLAIMED', 'DISPATCHED') AND finished_at IS NULL OFFSET 0) q;
 
 -- A send: the intent before the first byte, its turn, and its outcome. A row without an item is a call, which has a
 -- turn and no outcome; one without a lane had no turn, as what a person or another service knows.

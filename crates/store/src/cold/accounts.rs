@@ -127,7 +127,8 @@ const TOTALS: Sql = Sql::each(
 );
 
 /// One partial index per line. PostgreSQL goes lane by lane, as the partial indexes do, which
-/// SQLite does by itself; the dead have one by type.
+/// SQLite does by itself; the dead have one by type. What is ready is counted in an index alone, as what is open without
+/// what is under way.
 const DEPTHS: Sql = Sql::each(
     "SELECT
          (SELECT count(*) FROM item_queue
@@ -141,21 +142,19 @@ const DEPTHS: Sql = Sql::each(
           WHERE item_type = $1 AND queue_status = 'HELD') AS held,
          (SELECT count(*) FROM item_queue
           WHERE item_type = $1 AND queue_status = 'DEAD') AS dead",
-    "SELECT sum(d.ready)::bigint AS ready, sum(d.claimed)::bigint AS claimed,
-            sum(d.dispatched)::bigint AS dispatched, sum(d.held)::bigint AS held,
+    "SELECT sum(d.open - u.claimed - u.dispatched)::bigint AS ready, sum(u.claimed)::bigint AS claimed,
+            sum(u.dispatched)::bigint AS dispatched, sum(d.held)::bigint AS held,
          (SELECT count(*) FROM item_queue
           WHERE item_type = $1 AND queue_part = 'D') AS dead
      FROM lane_plan p CROSS JOIN LATERAL (SELECT
          (SELECT count(*) FROM item_queue
-          WHERE lane = p.lane AND item_type = $1 AND queue_part = 'R') AS ready,
+          WHERE lane = p.lane AND item_type = $1 AND queue_part = 'O') AS open,
          (SELECT count(*) FROM item_queue
-          WHERE lane = p.lane AND item_type = $1 AND queue_part = 'U'
-            AND queue_status = 'CLAIMED') AS claimed,
-         (SELECT count(*) FROM item_queue
-          WHERE lane = p.lane AND item_type = $1 AND queue_part = 'U'
-            AND queue_status = 'DISPATCHED') AS dispatched,
-         (SELECT count(*) FROM item_queue
-          WHERE lane = p.lane AND item_type = $1 AND queue_part = 'H') AS held) d",
+          WHERE lane = p.lane AND item_type = $1 AND queue_part = 'H') AS held) d
+     CROSS JOIN LATERAL (SELECT
+         count(*) FILTER (WHERE queue_status = 'CLAIMED') AS claimed,
+         count(*) FILTER (WHERE queue_status = 'DISPATCHED') AS dispatched
+         FROM under_way WHERE lane = p.lane AND item_type = $1) u",
 );
 
 fn total_from(row: &Row) -> StoreResult<Total> {

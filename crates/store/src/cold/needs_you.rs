@@ -284,7 +284,7 @@ async fn failing(tx: &Tx, item_type: &ItemType) -> StoreResult<Pile> {
              ORDER BY created_at LIMIT $2)",
         "SELECT count(*) AS n, min(created_at) AS since FROM (
              SELECT created_at FROM item_queue
-             WHERE item_type = $1 AND queue_part IN ('R', 'U') AND failures > 2
+             WHERE item_type = $1 AND queue_part = 'O' AND failures > 2
              ORDER BY created_at LIMIT $2) t",
     );
     let asked = params![item_type, MOST_COUNTED + 1];

@@ -127,6 +127,7 @@ async fn lines(
              EXISTS (SELECT 1 FROM attempt a WHERE a.item_type = q.item_type
                      AND a.item_id = q.item_id AND a.run = q.run)
          FROM item_queue q WHERE item_type = $1 AND item_id > $2 AND status = $4
+           AND status NOT IN ('PROCESSING', 'DELIVERED')
          ORDER BY item_id LIMIT $3";
     // The page first, then each row by its key. As a plain join it was planned as a merge of whole tables, which read
     // all the rows before the page.
@@ -164,6 +165,7 @@ async fn lines(
             all(c, OF_BULK, &[&kind, &after, &asked, &&*bulk]).await
         }
         (None, None) => all(c, ALL, &[&kind, &after, &asked]).await,
+        (None, Some(_)) if wanted.is_of_usual_end() => all(c, ALL, &[&kind, &after, &asked]).await,
         (None, Some(status)) => {
             let status = storable(status);
             all(c, OF_STATUS, &[&kind, &after, &asked, &&*status]).await

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
+use tollgate_core::id::BatchId;
 use tollgate_core::ports::{Claim, Queue};
 use tollgate_store::postgres::PostgresOptions;
 
@@ -20,6 +21,8 @@ async fn sixty_four_claimers_never_share_an_item_nor_exceed_their_limit() {
     let options = PostgresOptions {
         wait_timeout: Duration::from_mins(1),
         lock_timeout: Duration::from_mins(1),
+        // All that was claimed is counted by each claim, and they wait for each other.
+        statement_timeout: Duration::from_mins(1),
         ..PostgresOptions::at(&url)
     };
     let nodes = [open(options.clone()).await, open(options).await];
@@ -41,6 +44,7 @@ async fn sixty_four_claimers_never_share_an_item_nor_exceed_their_limit() {
             let mut mine = vec![];
             loop {
                 let wish = Claim {
+                    batch: BatchId::new(format!("BATCH-{n}-{}", mine.len())),
                     limit: LIMIT,
                     credit_horizon: Duration::from_hours(24),
                     ..claim()

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId};
 use tollgate_core::ports::{
-    BesideWanted, FoundBy, ListKey, MOST_LOOKED_AT, MOST_SORTED, Page, PageFrom, RecordLine,
+    BesideWanted, Found, FoundBy, ListKey, MOST_LOOKED_AT, MOST_SORTED, Page, PageFrom, RecordLine,
     RecordsWanted,
 };
 
@@ -96,14 +96,13 @@ impl App {
     }
 
     async fn invoice_source(&self, newest: &Newest) -> Result<Source, ApiError> {
-        let (wanted, most) = (&newest.wanted, MOST_SORTED + 1);
+        let wanted = &newest.wanted;
         let owner = wanted.owner.clone().map(FoundBy::Owner);
         let status = wanted.status.clone().map(FoundBy::Status);
         for by in [owner, status].into_iter().flatten() {
             let is_of_owner = matches!(by, FoundBy::Owner(_));
             let kind = &wanted.item_type;
-            let mut keys = self.store.items_found(kind, by, most).await?;
-            if keys.len() <= MOST_SORTED as usize {
+            if let Found::All(mut keys) = self.store.items_found(kind, by, MOST_SORTED).await? {
                 keys.sort_unstable_by(|a, b| b.cmp(a));
                 return Ok(Source::Sorted(keys));
             }

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use tollgate_core::id::{Item, ItemId};
 use tollgate_core::job::JobFilter;
 use tollgate_core::ports::{
-    BesideWanted, FoundBy, ListKey, MOST_LOOKED_AT, MOST_SORTED, RecordLine, RecordsWanted,
+    BesideWanted, Found, FoundBy, ListKey, MOST_LOOKED_AT, MOST_SORTED, RecordLine, RecordsWanted,
     RequestView,
 };
 use tollgate_domains::payments;
@@ -109,12 +109,14 @@ impl App {
         let mut dense = false;
         for by in by.into_iter().flatten() {
             let kind = &newest.wanted.item_type;
-            let mut keys = self.store.items_found(kind, by, MOST_SORTED + 1).await?;
-            if keys.len() <= MOST_SORTED as usize {
-                keys.sort_unstable_by(|a, b| b.cmp(a));
-                return Ok((Source::Sorted(keys), dense));
+            match self.store.items_found(kind, by, MOST_SORTED).await? {
+                Found::All(mut keys) => {
+                    keys.sort_unstable_by(|a, b| b.cmp(a));
+                    return Ok((Source::Sorted(keys), dense));
+                }
+                Found::TooMany => dense = true,
+                Found::Unlisted => {}
             }
-            dense = true;
         }
         Ok((Source::All, dense))
     }

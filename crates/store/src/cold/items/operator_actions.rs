@@ -124,7 +124,8 @@ async fn hold_late(tx: &Tx, item_type: &ItemType, limit: u32) -> StoreResult<u64
          RETURNING item_id",
         "WITH late AS MATERIALIZED (
              SELECT item_type, item_id FROM item_queue
-             WHERE item_type = $1 AND queue_part = 'R' AND hold_after IS NOT NULL
+             WHERE item_type = $1 AND queue_part = 'O' AND queue_status = 'READY'
+               AND hold_after IS NOT NULL
                AND hold_after < (SELECT tg_now())
                AND NOT EXISTS (SELECT 1 FROM attempt a
                     WHERE a.item_type = item_queue.item_type

@@ -30,7 +30,7 @@ impl<D: Database> RuleStops for StoreOn<D> {
         after: Option<&ItemId>,
         limit: u32,
     ) -> StoreResult<Vec<Judged>> {
-        // On PostgreSQL the page first, then each body by its key, as in `records.rs`.
+        // On PostgreSQL the page first, then each body by its key, as in `records.rs`; no index lists the usual ends.
         const PAGE: Sql = Sql::each(
             "SELECT q.item_id, q.queue_status, q.finished_at IS NOT NULL AS has_ended, q.lane,
                     b.body, q.requested_time, q.scheduled_exec_time, q.passed_rules
@@ -40,8 +40,13 @@ impl<D: Database> RuleStops for StoreOn<D> {
              ORDER BY q.item_id LIMIT $4",
             "SELECT q.item_id, q.queue_status, q.finished_at IS NOT NULL AS has_ended, q.lane,
                     b.body, q.requested_time, q.scheduled_exec_time, q.passed_rules
-             FROM (SELECT * FROM item_queue WHERE item_type = $1 AND status = $2 AND item_id > $3
-                   ORDER BY item_id LIMIT $4) q
+             FROM ((SELECT * FROM item_queue WHERE item_type = $1 AND item_id > $3 AND status = $2
+                      AND status NOT IN ('PROCESSING', 'DELIVERED')
+                    ORDER BY item_id LIMIT $4)
+                   UNION ALL
+                   (SELECT * FROM item_queue WHERE $2 IN ('PROCESSING', 'DELIVERED')
+                      AND item_type = $1 AND item_id > $3 AND status = $2
+                    ORDER BY item_id LIMIT $4)) q
              LEFT JOIN LATERAL (SELECT body FROM item_body b
                    WHERE b.item_type = q.item_type AND b.item_id = q.item_id LIMIT 1) b ON true
              ORDER BY q.item_id",

@@ -58,6 +58,7 @@ const DEAD: Sql = Sql::each(
      ORDER BY q.item_id LIMIT $3",
 );
 
+/// On PostgreSQL no index lists the usual ends: they are looked for along the ids.
 const OF_STATUS: Sql = Sql::each(
     "SELECT q.item_id, q.amount_minor, q.currency, q.lane, q.queue_status, q.run, q.status,
             q.scheduled_exec_time, q.deadline, q.created_at, q.finished_at IS NOT NULL AS has_ended,
@@ -78,9 +79,14 @@ const OF_STATUS: Sql = Sql::each(
                            AND a.attempt_id > coalesce((SELECT max(d.attempt_id) FROM attempt d
                                 WHERE d.item_type = q.item_type AND d.item_id = q.item_id
                                   AND (d.state = 'DECLINED' OR d.reopened)), 0)))) AS may_be_done
-     FROM item_queue q
-     WHERE q.item_type = $1 AND q.item_id > $2 AND q.status = $4
-     ORDER BY q.item_id LIMIT $3",
+     FROM ((SELECT * FROM item_queue WHERE item_type = $1 AND item_id > $2 AND status = $4
+              AND status NOT IN ('PROCESSING', 'DELIVERED')
+            ORDER BY item_id LIMIT $3)
+           UNION ALL
+           (SELECT * FROM item_queue WHERE $4 IN ('PROCESSING', 'DELIVERED')
+              AND item_type = $1 AND item_id > $2 AND status = $4
+            ORDER BY item_id LIMIT $3)) q
+     ORDER BY q.item_id",
 );
 
 const OF_IMPORT: Sql = Sql::each(

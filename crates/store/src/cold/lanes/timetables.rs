@@ -119,7 +119,7 @@ const TIGHT: Sql = Sql::each(
           WHERE q.queue_status = 'DISPATCHED' AND a.item_type = q.item_type
             AND a.item_id = q.item_id AND a.run = q.run LIMIT 1) sent ON true
      WHERE q.lane = $1 AND q.deadline - q.scheduled_exec_time < $2
-       AND q.deadline IS NOT NULL AND q.queue_part IN ('R', 'U') AND sent.run IS NULL",
+       AND q.deadline IS NOT NULL AND q.queue_part = 'O' AND sent.run IS NULL",
 );
 
 /// By the items of the bulk, each looked up by its key: a lane may hold many more.
@@ -159,7 +159,7 @@ const WITH_DEADLINE: Sql = Sql::each(
           WHERE q.queue_status = 'DISPATCHED' AND a.item_type = q.item_type
             AND a.item_id = q.item_id AND a.run = q.run LIMIT 1) sent ON true
      WHERE q.lane = $1 AND q.deadline - q.scheduled_exec_time < 9223372036854775807
-       AND q.deadline IS NOT NULL AND q.queue_part IN ('R', 'U') AND sent.run IS NULL",
+       AND q.deadline IS NOT NULL AND q.queue_part = 'O' AND sent.run IS NULL",
 );
 
 struct UnsentQuery {
@@ -203,7 +203,7 @@ impl UnsentQuery {
              ORDER BY scheduled_exec_time LIMIT $3",
             "SELECT item_type, scheduled_exec_time, hold_after, 1 AS is_ready
              FROM item_queue
-             WHERE lane = $1 AND item_type = $2 AND queue_part = 'R'
+             WHERE lane = $1 AND item_type = $2 AND queue_part = 'O' AND queue_status = 'READY'
              ORDER BY scheduled_exec_time LIMIT $3",
         );
         let most = i64::from(self.near) + 1;
@@ -217,7 +217,7 @@ impl UnsentQuery {
         Ok(ready)
     }
 
-    /// The indexes hold only what is under way, so that reading all of one costs little.
+    /// The indexes, and on PostgreSQL the batches, hold only what is under way, so that reading all of one costs little.
     async fn under_way(&self, tx: &Tx) -> StoreResult<Vec<Unsent>> {
         const UNDER_WAY: Sql = Sql::each(
             "SELECT item_type, scheduled_exec_time, hold_after, 0 AS is_ready
@@ -229,20 +229,18 @@ impl UnsentQuery {
              WHERE q.lane = $1 AND q.queue_status = 'DISPATCHED' AND q.finished_at IS NULL
                AND NOT EXISTS (SELECT 1 FROM attempt a
                     WHERE a.item_type = q.item_type AND a.item_id = q.item_id AND a.run = q.run)",
-            "SELECT item_type, scheduled_exec_time, hold_after, 0 AS is_ready
-             FROM item_queue WHERE lane = $1 AND queue_part = 'U' AND queue_status = 'CLAIMED'
-             UNION ALL
-             SELECT q.item_type, q.scheduled_exec_time, q.hold_after, 0 FROM item_queue q
+            "SELECT q.item_type, q.scheduled_exec_time, q.hold_after, 0 AS is_ready
+             FROM under_way q
              LEFT JOIN LATERAL (SELECT a.run FROM attempt a
-                  WHERE a.item_type = q.item_type AND a.item_id = q.item_id AND a.run = q.run
-                  LIMIT 1) sent ON true
-             WHERE q.lane = $1 AND q.queue_part = 'U' AND q.queue_status = 'DISPATCHED'
-               AND sent.run IS NULL",
+                  WHERE q.queue_status = 'DISPATCHED' AND a.item_type = q.item_type
+                    AND a.item_id = q.item_id AND a.run = q.run LIMIT 1) sent ON true
+             WHERE q.lane = $1 AND sent.run IS NULL",
         );
         let rows = tx.rows(UNDER_WAY, params![&self.lane]).await;
         rows.iter().map(unsent_from).collect()
     }
 
+    /// On PostgreSQL what waits is what is open without what is under way: the former is counted in its index alone.
     async fn far(
         &self,
         tx: &Tx,
@@ -254,9 +252,12 @@ impl UnsentQuery {
             "SELECT count(*) AS n FROM item_queue
              WHERE lane = $1 AND item_type = $2 AND queue_status = 'READY'
                AND scheduled_exec_time >= $3 AND scheduled_exec_time < $4",
-            "SELECT count(*) AS n FROM item_queue
-             WHERE lane = $1 AND item_type = $2 AND queue_part = 'R'
-               AND scheduled_exec_time >= $3 AND scheduled_exec_time < $4",
+            "SELECT (SELECT count(*) FROM item_queue
+                     WHERE lane = $1 AND item_type = $2 AND queue_part = 'O'
+                       AND scheduled_exec_time >= $3 AND scheduled_exec_time < $4)
+                  - (SELECT count(*) FROM under_way
+                     WHERE lane = $1 AND item_type = $2
+                       AND scheduled_exec_time >= $3 AND scheduled_exec_time < $4) AS n",
         );
         const WINDOWS: &str = "SELECT window_start, used FROM lane_window
              WHERE lane = $1 AND window_start >= $2 AND used > 0

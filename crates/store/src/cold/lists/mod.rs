@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{
-    BesideWanted, Counted, FoundBy, ListKey, Lists, RecordLine, RequestState, RequestView,
-    StoreError, StoreResult,
+    BesideWanted, Counted, Found, FoundBy, ListKey, Lists, RecordLine, RequestState, RequestView,
+    StoreError, StoreResult, USUAL_ENDS,
 };
 use tollgate_core::{SignedDuration, Timestamp};
 
@@ -62,18 +62,20 @@ impl<D: Database> Lists for StoreOn<D> {
         item_type: &ItemType,
         by: FoundBy,
         at_most: u32,
-    ) -> StoreResult<Vec<ListKey>> {
+    ) -> StoreResult<Found> {
+        let most = at_most.saturating_add(1);
         let (sql, wanted) = match by {
-            FoundBy::Status(status) => (OF_STATUS, params![item_type, at_most, status]),
-            FoundBy::Held => (HELD, params![item_type, at_most]),
-            FoundBy::Account(account) => (OF_ACCOUNT, params![item_type, at_most, account]),
-            FoundBy::Reference(text) => (OF_REFERENCE, params![item_type, at_most, text]),
-            FoundBy::Owner(owner) => (OF_OWNER, params![item_type, at_most, owner]),
+            FoundBy::Status(status) if USUAL_ENDS.contains(&status.as_str()) => {
+                (OF_USUAL_END, params![item_type, most, status])
+            }
+            FoundBy::Status(status) => (OF_STATUS, params![item_type, most, status]),
+            FoundBy::Held => (HELD, params![item_type, most]),
+            FoundBy::Account(account) => (OF_ACCOUNT, params![item_type, most, account]),
+            FoundBy::Reference(text) => (OF_REFERENCE, params![item_type, most, text]),
+            FoundBy::Owner(owner) => (OF_OWNER, params![item_type, most, owner]),
         };
-        self.read(
-            move |tx| async move { tx.rows(sql, wanted).await.iter().map(key_from).collect() },
-        )
-        .await
+        self.read(move |tx| async move { found_in(&tx.rows(sql, wanted).await, at_most) })
+            .await
     }
 
     async fn counted(&self, list: Counted, at_most: u32) -> StoreResult<u64> {
@@ -95,20 +97,51 @@ impl<D: Database> Lists for StoreOn<D> {
     }
 }
 
+/// Rows that were looked at; unless all were, those that are wanted tell little.
+fn found_in(rows: &[Row], at_most: u32) -> StoreResult<Found> {
+    let mut keys = Vec::with_capacity(rows.len());
+    for row in rows {
+        if row.get("is_wanted")? {
+            keys.push(key_from(row)?);
+        }
+    }
+    let most = at_most as usize;
+    Ok(if keys.len() > most {
+        Found::TooMany
+    } else if rows.len() > most {
+        Found::Unlisted
+    } else {
+        Found::All(keys)
+    })
+}
+
 /// In the order of the index: for a status that most items have, PostgreSQL would rather read the table.
 const OF_STATUS: Sql = Sql::each(
-    "SELECT item_id, created_at FROM item_queue INDEXED BY item_queue_status
+    "SELECT item_id, created_at, true AS is_wanted FROM item_queue INDEXED BY item_queue_status
      WHERE item_type = $1 AND status = $3 LIMIT $2",
-    "SELECT b.item_id, b.created_at
-     FROM (SELECT item_id FROM item_queue WHERE item_type = $1 AND status = $3
+    "SELECT b.item_id, b.created_at, true AS is_wanted
+     FROM (SELECT item_id FROM item_queue
+           WHERE item_type = $1 AND status = $3 AND status NOT IN ('PROCESSING', 'DELIVERED')
            ORDER BY item_id LIMIT $2) q
-     JOIN item_body b ON b.item_type = $1 AND b.item_id = q.item_id",
+     CROSS JOIN LATERAL (SELECT item_id, created_at FROM item_body
+          WHERE item_type = $1 AND item_id = q.item_id LIMIT 1) b",
+);
+
+/// On PostgreSQL no index lists them (docs/decisions/0067): the newest items are looked at.
+const OF_USUAL_END: Sql = Sql::each(
+    "SELECT item_id, created_at, true AS is_wanted FROM item_queue INDEXED BY item_queue_status
+     WHERE item_type = $1 AND status = $3 LIMIT $2",
+    "SELECT b.item_id, b.created_at, q.status IS NOT NULL AS is_wanted
+     FROM (SELECT item_id, created_at FROM item_body WHERE item_type = $1
+           ORDER BY created_at DESC, item_id DESC LIMIT $2) b
+     LEFT JOIN LATERAL (SELECT status FROM item_queue
+          WHERE item_type = $1 AND item_id = b.item_id AND status = $3 LIMIT 1) q ON true",
 );
 
 const HELD: Sql = Sql::each(
-    "SELECT item_id, created_at FROM item_queue INDEXED BY item_queue_held_due
+    "SELECT item_id, created_at, true AS is_wanted FROM item_queue INDEXED BY item_queue_held_due
      WHERE item_type = $1 AND queue_status = 'HELD' LIMIT $2",
-    "SELECT b.item_id, b.created_at
+    "SELECT b.item_id, b.created_at, true AS is_wanted
      FROM (SELECT item_id FROM item_queue
            WHERE item_type = $1 AND queue_part = 'H' LIMIT $2) q
      JOIN item_body b ON b.item_type = $1 AND b.item_id = q.item_id",
@@ -116,7 +149,7 @@ const HELD: Sql = Sql::each(
 
 /// Each side is bounded for itself: an account may pay everything.
 const OF_ACCOUNT: Sql = Sql::each(
-    "SELECT q.item_id, q.created_at
+    "SELECT q.item_id, q.created_at, true AS is_wanted
      FROM (SELECT item_id AS found FROM (SELECT item_id FROM item_body INDEXED BY item_body_debtor
                WHERE item_type = 'PAYMENT' AND json_valid(body)
                  AND json_extract(body, '$.debtor.account') = $3 LIMIT $2)
@@ -125,7 +158,7 @@ const OF_ACCOUNT: Sql = Sql::each(
                WHERE item_type = 'PAYMENT' AND json_valid(body)
                  AND json_extract(body, '$.creditor.account') = $3 LIMIT $2))
      CROSS JOIN item_queue q ON q.item_type = $1 AND q.item_id = found",
-    "SELECT item_id, created_at
+    "SELECT item_id, created_at, true AS is_wanted
      FROM ((SELECT item_id, created_at FROM item_body
             WHERE item_type = $1 AND item_type = 'PAYMENT'
               AND tg_json(body) #>> '{debtor,account}' = $3 LIMIT $2)
@@ -136,20 +169,20 @@ const OF_ACCOUNT: Sql = Sql::each(
 );
 
 const OF_REFERENCE: Sql = Sql::each(
-    "SELECT q.item_id, q.created_at
+    "SELECT q.item_id, q.created_at, true AS is_wanted
      FROM (SELECT item_id AS found FROM item_body INDEXED BY item_body_reference
            WHERE item_type = 'PAYMENT' AND json_valid(body)
              AND json_extract(body, '$.reference') IS NOT NULL
              AND json_extract(body, '$.reference') = $3 LIMIT $2)
      CROSS JOIN item_queue q ON q.item_type = $1 AND q.item_id = found",
-    "SELECT item_id, created_at FROM item_body
+    "SELECT item_id, created_at, true AS is_wanted FROM item_body
      WHERE item_type = $1 AND item_type = 'PAYMENT' AND tg_json(body) ->> 'reference' = $3 LIMIT $2",
 );
 
 const OF_OWNER: Sql = Sql::each(
-    "SELECT item_id, created_at FROM item_queue INDEXED BY item_queue_owner_page
+    "SELECT item_id, created_at, true AS is_wanted FROM item_queue INDEXED BY item_queue_owner_page
      WHERE by_owner = 1 AND item_type = $1 AND owner = $3 LIMIT $2",
-    "SELECT b.item_id, b.created_at
+    "SELECT b.item_id, b.created_at, true AS is_wanted
      FROM (SELECT item_id FROM item_queue WHERE by_owner AND item_type = $1 AND owner = $3
            ORDER BY item_id LIMIT $2) q
      JOIN item_body b ON b.item_type = $1 AND b.item_id = q.item_id",

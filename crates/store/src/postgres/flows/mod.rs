@@ -106,8 +106,18 @@ pub(super) async fn release_all(tx: &Transaction<'_>) -> StoreResult<()> {
     let pending = "UPDATE flow SET state = 'PENDING', due_at = least(due_at, (SELECT tg_now()))
                    WHERE state = 'LIVE'";
     execute(tx, pending, &[]).await?;
-    let ready = "UPDATE item_queue SET queue_status = 'READY', run = run + 1, claimed_at = NULL
-                 WHERE queue_part = 'U' AND queue_status = 'CLAIMED'";
+    // Locked one by one in the order of their keys, as everywhere.
+    let ready = "WITH claimed AS MATERIALIZED (
+                     SELECT item_type, item_id FROM under_way WHERE queue_status = 'CLAIMED'
+                     ORDER BY item_type, item_id
+                 ), held AS MATERIALIZED (
+                     SELECT q.* FROM claimed CROSS JOIN LATERAL (SELECT item_type, item_id FROM item_queue
+                          WHERE item_type = claimed.item_type AND item_id = claimed.item_id
+                            AND queue_status = 'CLAIMED'
+                          LIMIT 1 FOR UPDATE) q
+                 )
+                 UPDATE item_queue q SET queue_status = 'READY', run = q.run + 1, claimed_at = NULL
+                 FROM held WHERE q.item_type = held.item_type AND q.item_id = held.item_id";
     execute(tx, ready, &[]).await.map(drop)
 }
 

@@ -35,19 +35,22 @@ impl Plans for PostgresStore {
     async fn backlog(&self, lane: &LaneName, before: Timestamp, at_most: u32) -> StoreResult<u64> {
         /// Type by type, since the index goes by type before it goes by time. In order and up to a number
         /// that the planner does not know: it takes what is due for a good part of the table, and would read all of it.
+        /// What is under way is open, too, and counted apart: so the index alone is read.
         const BACKLOG: &str = "WITH RECURSIVE kinds AS (
                  SELECT (SELECT min(item_type) FROM item_queue
-                         WHERE lane = $1 AND queue_part = 'R') AS kind
+                         WHERE lane = $1 AND queue_part = 'O') AS kind
                  UNION ALL
                  SELECT (SELECT min(item_type) FROM item_queue
-                         WHERE lane = $1 AND queue_part = 'R' AND item_type > kinds.kind)
+                         WHERE lane = $1 AND queue_part = 'O' AND item_type > kinds.kind)
                  FROM kinds WHERE kinds.kind IS NOT NULL
              )
-             SELECT least(coalesce(sum(due.n), 0), $3)::bigint FROM kinds
+             SELECT least(coalesce(sum(due.n - taken.n), 0), $3)::bigint FROM kinds
+             CROSS JOIN LATERAL (SELECT count(*) AS n FROM under_way
+                  WHERE lane = $1 AND item_type = kinds.kind AND scheduled_exec_time < $2) taken
              CROSS JOIN LATERAL (SELECT count(*) AS n FROM (SELECT 1 FROM item_queue
-                  WHERE lane = $1 AND queue_part = 'R' AND item_type = kinds.kind
+                  WHERE lane = $1 AND queue_part = 'O' AND item_type = kinds.kind
                     AND scheduled_exec_time < $2
-                  ORDER BY scheduled_exec_time LIMIT (SELECT $3::bigint)) few) due";
+                  ORDER BY scheduled_exec_time LIMIT (SELECT $3::bigint + taken.n)) few) due";
         let (lane, at_most) = (lane.clone(), i64::from(at_most));
         self.runner
             .autocommit(Urgency::Normal, move |c| {
@@ -155,7 +158,7 @@ pub(super) async fn waiting(
              SELECT item_type, item_id, scheduled_exec_time, window_start, requested_time, deadline,
                     hold_after, generation
              FROM item_queue
-             WHERE lane = $1 AND item_type = $2 AND queue_part = 'R'
+             WHERE lane = $1 AND item_type = $2 AND queue_part = 'O' AND queue_status = 'READY'
                AND scheduled_exec_time >= $3 AND (scheduled_exec_time, item_id) > ($3, $4)
              ORDER BY scheduled_exec_time, item_id LIMIT $6
          )

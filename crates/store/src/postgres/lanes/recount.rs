@@ -55,13 +55,10 @@ async fn differing(tx: &Transaction<'_>, lane: &LaneName) -> StoreResult<Vec<Row
          ), held AS (
              SELECT q.window_start, count(*) AS n
              FROM (SELECT window_start, generation FROM item_queue
-                   WHERE lane = $1 AND queue_part = 'R'
+                   WHERE lane = $1 AND queue_part = 'O'
                    UNION ALL
                    SELECT window_start, generation FROM item_queue
-                   WHERE lane = $1 AND queue_part = 'H'
-                   UNION ALL
-                   SELECT window_start, generation FROM item_queue
-                   WHERE lane = $1 AND queue_part = 'U') q
+                   WHERE lane = $1 AND queue_part = 'H') q
              JOIN plan ON q.generation = plan.generation AND q.window_start > plan.now
              GROUP BY q.window_start
          ), counted AS (

@@ -55,9 +55,7 @@ pub(super) async fn adopt(
     // A lookup for each, since the planner takes the few that are under way for many, and by their places, which
     // stay once they are locked. Locked one by one in the order of their keys, as everywhere.
     const ADOPT: &str = "WITH old AS MATERIALIZED (
-             SELECT item_type, item_id FROM (
-                 SELECT item_type, item_id FROM item_queue
-                 WHERE lane = $1 AND queue_part = 'U' AND generation < $2) q
+             SELECT item_type, item_id FROM under_way WHERE lane = $1 AND generation < $2
              ORDER BY item_type, item_id
          ), held AS MATERIALIZED (
              SELECT q.place FROM old CROSS JOIN LATERAL (SELECT ctid AS place FROM item_queue

@@ -1,4 +1,5 @@
-//! Claims: due items and stale claims, each by one statement that its own index serves.
+//! Claims: due items by their index, and stale claims by the batches that list them. A claim changes no index of an
+//! item: what it has taken is in the row of its batch (docs/decisions/0067).
 
 use deadpool_postgres::Transaction;
 use rust_decimal::Decimal;
@@ -17,7 +18,7 @@ use crate::value::{micros, until};
 const DUE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
      due AS MATERIALIZED (
          SELECT item_type, item_id FROM item_queue
-         WHERE item_type = $1 AND lane = $2 AND queue_part = 'R'
+         WHERE item_type = $1 AND lane = $2 AND queue_part = 'O' AND queue_status = 'READY'
            AND scheduled_exec_time <= (SELECT now FROM clock) + $3
            AND (retry_count = 0 OR scheduled_exec_time <= (SELECT now FROM clock))
          ORDER BY scheduled_exec_time LIMIT $4
@@ -39,6 +40,11 @@ const DUE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
          SELECT $5, item_type, item_id, 'DEAD', 'DEAD', 'dispatcher', 'its body is missing',
                 (SELECT now FROM clock)
          FROM moved WHERE body IS NULL
+     ), listed_as AS (
+         INSERT INTO batch AS b (lane, item_type, batch_id, claimed_at, items)
+         SELECT $2, $1, $5, (SELECT now FROM clock), array_agg(item_id)
+         FROM moved WHERE body IS NOT NULL HAVING count(*) > 0
+         ON CONFLICT (lane, item_type, batch_id) DO UPDATE SET items = b.items || excluded.items
      )
      SELECT item_id, run, fence, scheduled_exec_time, body, (SELECT now FROM clock),
             scheduled_time = scheduled_exec_time
@@ -46,12 +52,18 @@ const DUE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
 
 /// A stale claim may have a flow that nobody has heard of. The next run takes the item away from it.
 const STALE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
-     due AS MATERIALIZED (
-         SELECT item_type, item_id FROM item_queue
-         WHERE item_type = $1 AND lane = $2 AND queue_part = 'U' AND queue_status = 'CLAIMED'
-           AND claimed_at <= (SELECT now FROM clock) - $3
+     listed AS MATERIALIZED (
+         SELECT item_type, item_id FROM under_way
+         WHERE item_type = $1 AND lane = $2
+           AND batch_claimed_at <= (SELECT now FROM clock) - $3
+           AND queue_status = 'CLAIMED' AND claimed_at <= (SELECT now FROM clock) - $3
          ORDER BY claimed_at LIMIT $4
-         FOR UPDATE SKIP LOCKED
+     ), due AS MATERIALIZED (
+         SELECT q.item_type, q.item_id FROM listed CROSS JOIN LATERAL (
+             SELECT item_type, item_id FROM item_queue
+             WHERE item_type = listed.item_type AND item_id = listed.item_id
+               AND queue_status = 'CLAIMED' AND claimed_at <= (SELECT now FROM clock) - $3
+             LIMIT 1 FOR UPDATE SKIP LOCKED) q
      ), moved AS (
          UPDATE item_queue q SET
              queue_status = CASE WHEN b.item_id IS NULL THEN 'DEAD' ELSE 'CLAIMED' END,
@@ -69,19 +81,36 @@ const STALE: &str = "WITH clock AS MATERIALIZED (SELECT tg_now() AS now),
          SELECT $5, item_type, item_id, 'DEAD', 'DEAD', 'dispatcher', 'its body is missing',
                 (SELECT now FROM clock)
          FROM moved WHERE body IS NULL
+     ), listed_as AS (
+         INSERT INTO batch AS b (lane, item_type, batch_id, claimed_at, items)
+         SELECT $2, $1, $5, (SELECT now FROM clock), array_agg(item_id)
+         FROM moved WHERE body IS NOT NULL HAVING count(*) > 0
+         ON CONFLICT (lane, item_type, batch_id) DO UPDATE SET items = b.items || excluded.items
      )
      SELECT item_id, run, fence, scheduled_exec_time, body, (SELECT now FROM clock),
             scheduled_time = scheduled_exec_time
      FROM moved WHERE body IS NOT NULL ORDER BY scheduled_exec_time";
 
-/// What is claimed or dispatched on a lane, of whatever type, and has not had its turn. A lookup
-/// for each, since the planner takes the few that are under way for a good part of the table.
-const UNSENT: &str = "SELECT count(*) FROM item_queue q
-     LEFT JOIN LATERAL (SELECT a.run FROM attempt a
-          WHERE q.queue_status = 'DISPATCHED' AND a.item_type = q.item_type
-            AND a.item_id = q.item_id AND a.run = q.run
-          LIMIT 1) sent ON true
-     WHERE q.lane = $1 AND q.queue_part = 'U' AND sent.run IS NULL";
+/// What is claimed or dispatched on a lane, of whatever type, and has not had its turn; and batches of which nothing is
+/// under way any more are forgotten. Nobody else writes the batches of a lane while its claims are locked, and an item
+/// comes under way by a claim alone, so what is forgotten stays so.
+const UNSENT: &str = "WITH listed AS MATERIALIZED (
+         SELECT b.item_type, b.batch_id, l.under_way, l.unsent FROM batch b
+         CROSS JOIN LATERAL (
+             SELECT count(*) AS under_way, count(*) FILTER (WHERE sent.run IS NULL) AS unsent
+             FROM under_way u
+             LEFT JOIN LATERAL (SELECT a.run FROM attempt a
+                  WHERE u.queue_status = 'DISPATCHED' AND a.item_type = u.item_type
+                    AND a.item_id = u.item_id AND a.run = u.run
+                  LIMIT 1) sent ON true
+             WHERE u.lane = b.lane AND u.item_type = b.item_type AND u.batch_id = b.batch_id) l
+         WHERE b.lane = $1
+     ), forgotten AS (
+         DELETE FROM batch b USING listed
+         WHERE b.lane = $1 AND b.item_type = listed.item_type AND b.batch_id = listed.batch_id
+           AND listed.under_way = 0
+     )
+     SELECT coalesce(sum(unsent), 0)::bigint FROM listed";
 
 /// Claims of one lane go one after the other, since each must see what the others have taken of
 /// its credit; `SKIP LOCKED` is for the rows that senders hold.

@@ -45,14 +45,14 @@ impl Queue for PostgresStore {
         ahead: Duration,
         stale_after: Duration,
     ) -> StoreResult<DueLanes> {
-        /// Per lane, its newest version and the ends of two indexes.
+        /// Per lane, its newest version, the first that waits, and the oldest claim of its batches.
         const LANES: &str = "SELECT l.name, l.version, l.body, l.created_at, c.closed_until,
                     c.closed_by, c.closed_why, k.body, st.storm_id, st.reason, st.began_at,
                     (SELECT min(scheduled_exec_time) FROM item_queue
-                     WHERE item_type = $1 AND lane = l.name AND queue_part = 'R'),
-                    (SELECT min(claimed_at) FROM item_queue
-                     WHERE item_type = $1 AND lane = l.name AND queue_part = 'U'
-                       AND queue_status = 'CLAIMED'),
+                     WHERE item_type = $1 AND lane = l.name AND queue_part = 'O'
+                       AND queue_status = 'READY'),
+                    (SELECT min(claimed_at) FROM under_way
+                     WHERE item_type = $1 AND lane = l.name AND queue_status = 'CLAIMED'),
                     (SELECT tg_now())
              FROM lane_plan p
              CROSS JOIN LATERAL (SELECT name, version, body, created_at FROM setting
@@ -191,8 +191,8 @@ impl Queue for PostgresStore {
     ) -> StoreResult<Vec<Orphaned>> {
         const ADRIFT: &str = "SELECT q.item_id, q.run, q.retry_count,
                     coalesce(q.exec_workflow_id, '')
-             FROM item_queue q
-             WHERE q.item_type = $1 AND q.queue_part = 'U' AND q.queue_status = 'DISPATCHED'
+             FROM under_way q
+             WHERE q.item_type = $1 AND q.queue_status = 'DISPATCHED'
                AND q.dispatched_at < (SELECT tg_now()) - $2
              ORDER BY q.dispatched_at LIMIT $3";
         let (item_type, limit) = (item_type.clone(), i64::from(limit));

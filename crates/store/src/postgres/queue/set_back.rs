@@ -12,11 +12,8 @@ pub(crate) async fn make_due(tx: &Transaction<'_>) -> StoreResult<()> {
     // Whoever asked for a time is not sent before it; whoever asked for none was created at the
     // time that it asked for. Rows are locked in the order of their ids, as everywhere.
     const PUT_BACK: &str = "WITH taken AS MATERIALIZED (
-             SELECT item_type, item_id FROM item_queue
-             WHERE queue_part = 'U' AND queue_status = 'DISPATCHED' AND dispatched_at > $2
-             UNION ALL
-             SELECT item_type, item_id FROM item_queue
-             WHERE queue_part = 'U' AND queue_status = 'CLAIMED' AND claimed_at > $2
+             SELECT item_type, item_id FROM under_way
+             WHERE CASE queue_status WHEN 'CLAIMED' THEN claimed_at ELSE dispatched_at END > $2
          ), unsent AS MATERIALIZED (
              SELECT q.item_type, q.item_id, q.queue_status AS before,
                     greatest($1, nullif(q.requested_time, q.created_at)) AS due
@@ -35,18 +32,27 @@ pub(crate) async fn make_due(tx: &Transaction<'_>) -> StoreResult<()> {
                                 detail, created_at)
          SELECT item_type, item_id, 'PUT_BACK', before, 'READY', $4, $3, $1 FROM moved";
     // What has had its turn goes on; from now on it may be stale or orphaned.
-    const RESTAMP_STARTS: &str = "UPDATE item_queue SET dispatched_at = $1
-         WHERE queue_part = 'U' AND queue_status = 'DISPATCHED' AND dispatched_at > $2";
-    const RESTAMP_CLAIMS: &str = "UPDATE item_queue SET claimed_at = $1
-         WHERE queue_part = 'U' AND queue_status = 'CLAIMED' AND claimed_at > $2";
+    const RESTAMP: &str = "WITH taken AS MATERIALIZED (
+             SELECT item_type, item_id FROM under_way
+             WHERE CASE queue_status WHEN 'CLAIMED' THEN claimed_at ELSE dispatched_at END > $2
+         ), held AS MATERIALIZED (
+             SELECT q.item_type, q.item_id FROM taken JOIN item_queue q USING (item_type, item_id)
+             WHERE q.queue_status IN ('CLAIMED', 'DISPATCHED') AND q.finished_at IS NULL
+             ORDER BY q.item_type, q.item_id FOR UPDATE OF q
+         )
+         UPDATE item_queue q SET
+                claimed_at = CASE q.queue_status WHEN 'CLAIMED' THEN $1 ELSE q.claimed_at END,
+                dispatched_at = CASE q.queue_status WHEN 'DISPATCHED' THEN $1 ELSE q.dispatched_at END
+         FROM held WHERE q.item_type = held.item_type AND q.item_id = held.item_id";
+    const RESTAMP_BATCHES: &str = "UPDATE batch SET claimed_at = $1 WHERE claimed_at > $2";
     const FLOWS: &str = "UPDATE flow SET started_at = $1, due_at = $1 + (due_at - started_at)
          WHERE state = 'PENDING' AND due_at > $1 AND started_at > $2";
     let now = now(tx).await?.0.as_microsecond();
     let ahead = now + micros(CLOCK_WAS_AHEAD);
     let by = actor::TOLLGATE;
     execute(tx, PUT_BACK, &[&now, &ahead, &WAS_SET_BACK, &by]).await?;
-    execute(tx, RESTAMP_STARTS, &[&now, &ahead]).await?;
-    execute(tx, RESTAMP_CLAIMS, &[&now, &ahead]).await?;
+    execute(tx, RESTAMP, &[&now, &ahead]).await?;
+    execute(tx, RESTAMP_BATCHES, &[&now, &ahead]).await?;
     execute(tx, FLOWS, &[&now, &ahead]).await?;
     Ok(())
 }

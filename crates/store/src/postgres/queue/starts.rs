@@ -8,7 +8,7 @@ use tollgate_core::ports::{START_PAUSES, StartRecord, Started, StoreResult};
 
 use crate::audit::Entry;
 use crate::postgres::accounts::audit;
-use crate::postgres::connection::run::{Params, execute};
+use crate::postgres::connection::run::{Params, execute, one};
 use crate::postgres::connection::value::storable;
 use crate::value::micros;
 
@@ -49,23 +49,20 @@ async fn dispatch(
     item_type: &ItemType,
     going: &[&StartRecord],
 ) -> StoreResult<u64> {
-    const DISPATCH: &str = "WITH started AS MATERIALIZED (
-             SELECT q.item_type, q.item_id, s.flow
-             FROM unnest($2::text[], $3::bigint[], $4::text[]) AS s (item_id, fence, flow)
-             JOIN item_queue q ON q.item_type = $1 AND q.item_id = s.item_id
-             WHERE q.queue_status = 'CLAIMED' AND q.fence = s.fence
-             ORDER BY q.item_id FOR UPDATE OF q
-         )
-         UPDATE item_queue q SET queue_status = 'DISPATCHED', dispatched_at = (SELECT tg_now()),
-                exec_workflow_id = started.flow
-         FROM started WHERE q.item_type = started.item_type AND q.item_id = started.item_id";
+    const DISPATCH: &str = "SELECT tg_start($1, $2, $3, $4)";
     if going.is_empty() {
         return Ok(0);
     }
+    let mut going = going.to_vec();
+    going.sort_by(|a, b| a.id.cmp(&b.id));
     let ids: Vec<&str> = going.iter().map(|s| s.id.as_str()).collect();
     let fences: Vec<i64> = going.iter().map(|s| s.fence.0).collect();
     let flows: Vec<&str> = going.iter().map(|s| s.flow.as_str()).collect();
-    execute(tx, DISPATCH, &[&item_type.as_str(), &ids, &fences, &flows]).await
+    let params: Params<'_> = &[&item_type.as_str(), &ids, &fences, &flows];
+    Ok(one(tx, DISPATCH, params)
+        .await?
+        .get::<_, i64>(0)
+        .unsigned_abs())
 }
 
 async fn fail(
@@ -128,10 +125,10 @@ pub(super) async fn release(
     batch: &BatchId,
 ) -> StoreResult<u64> {
     const RELEASE: &str = "WITH given AS MATERIALIZED (
-             SELECT q.item_type, q.item_id FROM item_queue q
-             WHERE q.item_type = $1 AND q.lane = $2 AND q.queue_part = 'U'
-               AND q.queue_status = 'CLAIMED'
-               AND q.dispatch_batch_id = $3
+             SELECT q.item_type, q.item_id FROM (
+                 SELECT item_id FROM under_way WHERE item_type = $1 AND lane = $2 AND batch_id = $3) u
+             JOIN item_queue q ON q.item_type = $1 AND q.item_id = u.item_id
+             WHERE q.queue_status = 'CLAIMED' AND q.dispatch_batch_id = $3
              ORDER BY q.item_id FOR UPDATE OF q
          )
          UPDATE item_queue q SET queue_status = 'READY', run = q.run + 1, claimed_at = NULL

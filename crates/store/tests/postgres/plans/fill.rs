@@ -52,7 +52,8 @@ const QUEUE: &str = "
     INSERT INTO item_queue (item_type, item_id, lane, currency, amount_minor, created_at,
             requested_time, window_start, scheduled_time, generation, deadline, hold_after,
             duplicate_key, owner, counted, by_owner, queue_status, status, updated_at,
-            scheduled_exec_time, run, fence, retry_count, claimed_at, dispatched_at, finished_at)
+            scheduled_exec_time, run, fence, retry_count, claimed_at, dispatched_at, finished_at,
+            dispatch_batch_id)
     SELECT 'PAYMENT', 'p' || 1000000 + n, lane_of(n), 'USD', n, time_of(n - 400000), time_of(n),
            time_of(n) - time_of(n) % 4000000, time_of(n), 0,
            CASE WHEN n % 11 = 0 THEN time_of(n + CASE WHEN n % 77 = 0 THEN -1 ELSE 3600 END) END,
@@ -64,8 +65,15 @@ const QUEUE: &str = "
            CASE WHEN n <= 600000 THEN 'PROCESSING' WHEN n % 99 = 0 THEN 'CANCELLED'
                 ELSE 'SCHEDULED' END,
            time_of(n), time_of(n), 1, 1, 0, CASE WHEN n <= 602200 THEN time_of(n) END,
-           CASE WHEN n <= 602000 THEN time_of(n) END, CASE WHEN n <= 600000 THEN time_of(n) END
+           CASE WHEN n <= 602000 THEN time_of(n) END, CASE WHEN n <= 600000 THEN time_of(n) END,
+           CASE WHEN n <= 602200 THEN 'FILL-' || n / 500 END
     FROM generate_series(1, 1000000) n";
+
+/// What is under way; of each batch the half that goes through lane 'bank' is one row.
+const BATCHES: &str = "
+    INSERT INTO batch (lane, item_type, batch_id, claimed_at, items)
+    SELECT lane_of(n), 'PAYMENT', 'FILL-' || n / 500, min(time_of(n)), array_agg('p' || 1000000 + n)
+    FROM generate_series(600001, 602200) n GROUP BY 1, 3";
 
 const ATTEMPTS: [&str; 2] = [
     "INSERT INTO attempt (item_type, item_id, number, run, kind, state, lane, idempotency_key,
@@ -245,7 +253,7 @@ pub(super) async fn fill(cluster: &Cluster, url: &str) {
     cluster.sql("ALTER SYSTEM SET autovacuum = off").await;
     cluster.sql("SELECT pg_reload_conf()").await;
     cluster::sql(url, PREPARE).await;
-    let queue = [QUEUE].into_iter().chain(ATTEMPTS).chain([AUDIT]);
+    let queue = [QUEUE, BATCHES].into_iter().chain(ATTEMPTS).chain([AUDIT]);
     let others = BODIES.into_iter().chain(FLOWS).chain(LANES);
     let others = others
         .chain(BULKS)

@@ -25,6 +25,9 @@ pub(super) async fn run_all(store: &PostgresStore) {
     let waiting = CandidatesBy::Status("SCHEDULED".into());
     let waiting = candidates(store, waiting, Some(993_000)).await;
     assert_eq!(waiting.len(), PAGE as usize);
+    let ended = CandidatesBy::Status("PROCESSING".into());
+    let ended = candidates(store, ended, Some(300_000)).await;
+    assert_eq!(ended.len(), PAGE as usize);
     act(store, JobAct::Release, &held[..5]).await;
     act(store, JobAct::Replay, &dead[..5]).await;
     act(store, JobAct::Cancel, &waiting[..5]).await;

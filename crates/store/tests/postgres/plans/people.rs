@@ -110,6 +110,9 @@ async fn rules(store: &PostgresStore) {
     let (kind, after) = (payments(), filled(700_000).id);
     let judged = store.with_status(&kind, "SCHEDULED", Some(&after), 100);
     assert_eq!(judged.await.unwrap().len(), 100);
+    let after = filled(300_000).id;
+    let ended = store.with_status(&kind, "PROCESSING", Some(&after), 100);
+    assert_eq!(ended.await.unwrap().len(), 100);
 }
 
 async fn amendments(store: &PostgresStore) {
