@@ -11,6 +11,9 @@ use tollgate_core::{actor, audit_action};
 /// Who may use whom (ARCHITECTURE.md, "The crates"). Tests may use more.
 const USES: &[(&str, &[&str])] = &[
     ("core", &[]),
+    ("contract", &[]),
+    // Pages know the API's contract and nothing else (decision 0023).
+    ("console", &["contract"]),
     ("dispatch", &["core"]),
     ("expression", &["core"]),
     ("domains", &["core", "dispatch", "expression"]),
@@ -23,6 +26,8 @@ const USES: &[(&str, &[&str])] = &[
         "server",
         &[
             "core",
+            "contract",
+            "console",
             "dispatch",
             "domains",
             "store",
@@ -32,7 +37,7 @@ const USES: &[(&str, &[&str])] = &[
             "feeds",
         ],
     ),
-    ("cli", &["core", "domains", "server", "sandbox"]),
+    ("cli", &["core", "contract", "domains", "server", "sandbox"]),
     ("sandbox", &[]),
     ("conformance", &["core"]),
 ];

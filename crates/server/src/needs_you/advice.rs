@@ -138,3 +138,19 @@ fn handbook(kind: Need) -> &'static str {
         Need::NoStandby => "docs/operations.md#no-leader-or-no-standby",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tollgate_console::handbook_section;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_of_what_needs_a_person_has_its_section() {
+        for kind in Need::ALL {
+            let link = advice(kind).handbook;
+            let text = handbook_section(link).unwrap_or_else(|| panic!("{link}"));
+            assert!(text.len() > 100, "{link}: {text}");
+        }
+    }
+}

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate_server::ROUTES;
+use tollgate_contract::ROUTES;
 
 use crate::door::error_codes::assert_marked;
 use crate::fixture::http::{Response, send};

@@ -132,9 +132,9 @@ impl Sights {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tollgate_contract::Role;
 
     use super::*;
-    use crate::door::auth::Role;
 
     #[test]
     fn accounts_are_told_whole_to_those_who_operate_only() {

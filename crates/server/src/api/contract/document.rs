@@ -7,6 +7,7 @@ use axum::http::{HeaderValue, header};
 use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use tollgate_contract::{Needs, ROUTES};
 use utoipa::OpenApi;
 use utoipa::openapi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
@@ -18,7 +19,6 @@ use super::webhooks::{self, PaymentEvent};
 use super::words;
 use crate::api::App;
 use crate::api::answer::error::ErrorBody;
-use crate::api::request::access::{Needs, ROUTES};
 
 const AT: &str = "/openapi.json";
 /// What the document calls it.

@@ -10,10 +10,10 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tollgate_core::ports::StoreError;
 use tower::ServiceExt;
 
 use super::Console;
+use super::door::Away;
 use super::session::{SIGN_IN, Session};
 use super::shell::ErrorPage;
 
@@ -51,8 +51,8 @@ impl Problem {
     }
 
     /// Nobody can be known while the store is away.
-    pub(super) fn store_away(error: &StoreError) -> Self {
-        tracing::warn!(%error, "no session can be looked up");
+    pub(super) fn store_away(Away(error): &Away) -> Self {
+        tracing::warn!(error, "no session can be looked up");
         let error = "the store cannot be reached right now; try again";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, error)
     }
@@ -121,7 +121,7 @@ impl Console {
     ) -> Result<Response, Problem> {
         let headers = request.headers_mut();
         headers.insert(header::HOST, HeaderValue::from_static("localhost"));
-        request.extensions_mut().insert(session.vouched());
+        request.extensions_mut().insert(session.reader.clone());
         let Ok(answer) = self.api.clone().oneshot(request).await;
         if answer.status().is_success() {
             return Ok(answer);

@@ -6,16 +6,16 @@ use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
-use tollgate_core::Timestamp;
+use tollgate_contract::Needs;
 
 use super::Console;
 use super::call::{Problem, part, query};
 use super::session::{Act, Session};
 use super::shell::{Shell, clock, clock_or, grouped, page as drawn, soft};
 use super::turns::{Ends, ListAt, Turns};
-use crate::api::Needs;
 
 /// At most this many payments or failures of one kind are on a page; the API has all of them.
 const MOST_SHOWN: usize = 100;

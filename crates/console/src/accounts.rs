@@ -3,8 +3,9 @@
 use askama::Template;
 use axum::extract::{Query, State};
 use axum::response::Response;
+use jiff::Timestamp;
 use serde::Deserialize;
-use tollgate_core::{Timestamp, actor};
+use tollgate_contract::MACHINE_ACTORS;
 
 use super::Console;
 use super::call::{Problem, query};
@@ -119,7 +120,7 @@ fn summed(entries: Vec<Entry>) -> Vec<Repeated> {
 fn parted(entries: Vec<Entry>) -> (Vec<Entry>, Vec<Repeated>) {
     let (people, machine): (Vec<_>, Vec<_>) = entries
         .into_iter()
-        .partition(|entry| actor::is_person(&entry.actor));
+        .partition(|entry| !MACHINE_ACTORS.contains(&&*entry.actor));
     let mut repeated: Vec<Repeated> = vec![];
     for entry in machine {
         match repeated.last_mut() {

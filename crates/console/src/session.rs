@@ -1,7 +1,6 @@
 //! Who reads, and whether a form is ours. A browser shows the secret of its session in a cookie that no script and
 //! no other site can use; whose session it is, and whether it still is one, is looked up with every request.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Form;
@@ -13,17 +12,15 @@ use axum::middleware;
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-use tollgate_core::ports::StoreError;
+use tollgate_contract::Needs;
 
 use super::Console;
 use super::call::{Problem, query};
+use super::door::{Away, Reader};
 use super::needs_you::Frame;
 use super::shell::{ErrorPage, SignInPage};
-use crate::api::{Needs, SessionCaller, from_another_site, strange_host};
-use crate::door::auth::{Caller, hash};
-use crate::door::places::{Full, Seat};
-use crate::door::sessions::{LASTS, Secret};
 
 pub(super) const SIGN_IN: &str = "/console/sign-in";
 /// The field of a form that proves that it is ours.
@@ -31,14 +28,14 @@ pub(super) const PROOF: &str = "csrf";
 const COOKIE: &str = "tollgate_session";
 /// By TLS: browsers take a cookie of this name from this very host only, and never without TLS.
 const COOKIE_BY_TLS: &str = "__Host-tollgate_session";
-/// The longest token that is tried.
-const MAX_TOKEN_BYTES: usize = 512;
 
 /// The reader of a page.
 #[derive(Debug, Clone)]
 pub(super) struct Session {
-    secret: Option<Secret>,
-    caller: Caller,
+    /// What the browser shows; none where nobody signs in.
+    secret: Option<String>,
+    /// As whom the API is called.
+    pub(super) reader: Reader,
     /// Every form of this reader carries it.
     pub(super) csrf: String,
     /// What needs a person, for the page that this reader asks for.
@@ -47,14 +44,12 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn name(&self) -> &str {
-        self.caller.name()
+        &self.reader.name
     }
 
     pub(super) fn may(&self, needs: Needs) -> bool {
-        match &self.caller {
-            Caller::Local => true,
-            Caller::Token { role, .. } => needs.roles().contains(role),
-        }
+        let role = self.reader.role;
+        role.is_none_or(|role| needs.roles().contains(&role))
     }
 
     pub(super) fn has_token(&self) -> bool {
@@ -64,11 +59,6 @@ impl Session {
     /// Whether a form carries what ours do.
     pub(super) fn is_proof(&self, given: &[u8]) -> bool {
         same(given, &self.csrf)
-    }
-
-    /// As whom the API is called.
-    pub(super) fn vouched(&self) -> SessionCaller {
-        SessionCaller(self.caller.clone())
     }
 }
 
@@ -80,27 +70,23 @@ pub(super) fn secret() -> Arc<str> {
 impl Console {
     async fn session(&self, request: Shown<'_>) -> Result<Session, Refusal> {
         let session = self.known(request.headers).await?;
-        if let Some(seat) = request.extensions.get::<Seat>() {
-            let seated = seat.belongs_to(&session.caller);
-            seated.map_err(|Full| Refusal::Full)?;
-        }
-        Ok(session)
+        let has_room = self.door.has_room_for(&session.reader, request.extensions);
+        has_room.then_some(session).ok_or(Refusal::Full)
     }
 
     async fn known(&self, headers: &HeaderMap) -> Result<Session, Refusal> {
-        if !self.tokens.are_asked_for() {
-            return match strange_host(headers) {
-                None => Ok(self.session_of(None, Caller::Local)),
-                Some(_) => Err(Refusal::Stranger),
-            };
+        if !self.door.asks_for_tokens() {
+            let local = self.door.local_reader(headers);
+            let session = local.map(|reader| self.session_of(None, reader));
+            return session.ok_or(Refusal::Stranger);
         }
-        let Some(secret) = cookie(headers, cookie_name(self.bounds.by_tls)) else {
+        let Some(secret) = cookie(headers, cookie_name(self.by_tls)) else {
             return Err(Refusal::SignIn);
         };
-        match self.sessions.caller(&secret).await {
-            Ok(Some(caller)) => Ok(self.session_of(Some(secret), caller)),
+        match self.door.reader(&secret).await {
+            Ok(Some(reader)) => Ok(self.session_of(Some(secret), reader)),
             Ok(None) => Err(Refusal::SignIn),
-            Err(error) => Err(Refusal::Away(error)),
+            Err(away) => Err(Refusal::Away(away)),
         }
     }
 
@@ -109,16 +95,16 @@ impl Console {
         match &session.secret {
             None => false,
             // A store that is away says nothing about anybody.
-            Some(secret) => matches!(self.sessions.caller(secret).await, Ok(None)),
+            Some(secret) => matches!(self.door.reader(secret).await, Ok(None)),
         }
     }
 
-    fn session_of(&self, secret: Option<Secret>, caller: Caller) -> Session {
+    fn session_of(&self, secret: Option<String>, reader: Reader) -> Session {
         let seed = secret.as_deref().unwrap_or(&self.secret);
-        let proof = hash(format!("a form of the console for {seed}").as_bytes());
+        let proof = Sha256::digest(format!("a form of the console for {seed}").as_bytes());
         Session {
             secret,
-            caller,
+            reader,
             csrf: hex::encode(proof),
             frame: Frame::default(),
         }
@@ -158,7 +144,7 @@ enum Refusal {
     SignIn,
     /// There are too many callers at once.
     Full,
-    Away(StoreError),
+    Away(Away),
 }
 
 impl IntoResponse for Refusal {
@@ -170,7 +156,7 @@ impl IntoResponse for Refusal {
                 let error = "too many concurrent requests; try again";
                 Problem::new(StatusCode::SERVICE_UNAVAILABLE, error).into_response()
             }
-            Self::Away(error) => Problem::store_away(&error).into_response(),
+            Self::Away(away) => Problem::store_away(&away).into_response(),
         }
     }
 }
@@ -236,7 +222,7 @@ impl<T: DeserializeOwned> FromRequest<Console> for Act<T> {
     async fn from_request(request: Request, console: &Console) -> Result<Self, Response> {
         let (mut parts, body) = request.into_parts();
         let session = Session::from_request_parts(&mut parts, console).await?;
-        if from_another_site(&parts.headers) {
+        if console.door.is_from_another_site(&parts.headers) {
             return Err(Problem::not_ours().into_response());
         }
         let request = Request::from_parts(parts, body);
@@ -280,7 +266,7 @@ pub(super) struct Next {
 }
 
 pub(super) async fn ask(State(console): State<Console>, Query(next): Query<Next>) -> Response {
-    if !console.tokens.are_asked_for() {
+    if !console.door.asks_for_tokens() {
         return Redirect::to("/").into_response();
     }
     let said = match (&next.out, next.next.is_empty()) {
@@ -300,42 +286,23 @@ pub(super) struct SignIn {
 
 pub(super) async fn sign_in(
     State(console): State<Console>,
-    Connected(seat): Connected,
+    request: Extensions,
     headers: HeaderMap,
     Form(form): Form<SignIn>,
 ) -> Response {
-    if from_another_site(&headers) {
+    if console.door.is_from_another_site(&headers) {
         return Problem::not_ours().into_response();
     }
-    let token = form.token.trim();
-    let fits = token.len() <= MAX_TOKEN_BYTES && token.bytes().all(|b| b.is_ascii_graphic());
-    if !fits || console.tokens.caller(token.as_bytes()).is_none() {
-        metrics::counter!("tollgate_api_refused_total", "status" => "401").increment(1);
-        console
-            .tokens
-            .wrong
-            .note(seat.as_ref().map(Seat::from))
-            .await;
-        let page = SignInPage::new("Unknown token.", &form.next);
-        return (StatusCode::UNAUTHORIZED, page).into_response();
-    }
-    match console.sessions.begin(token).await {
-        Ok(secret) => {
-            let secs = LASTS.as_secs();
-            with_cookie(&console, &secret, secs, page_of_ours(&form.next))
+    match console.door.sign_in(form.token.trim(), &request).await {
+        Ok(Some(begun)) => {
+            let next = page_of_ours(&form.next);
+            with_cookie(&console, &begun.secret, begun.lasts_secs, next)
         }
-        Err(error) => Problem::store_away(&error).into_response(),
-    }
-}
-
-/// The place of the connection that a request came by.
-pub(super) struct Connected(Option<Seat>);
-
-impl FromRequestParts<Console> for Connected {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Console) -> Result<Self, Infallible> {
-        Ok(Self(parts.extensions.get::<Seat>().cloned()))
+        Ok(None) => {
+            let page = SignInPage::new("Unknown token.", &form.next);
+            (StatusCode::UNAUTHORIZED, page).into_response()
+        }
+        Err(away) => Problem::store_away(&away).into_response(),
     }
 }
 
@@ -352,9 +319,9 @@ fn page_of_ours(next: &str) -> &str {
 
 pub(super) async fn sign_out(State(console): State<Console>, act: Act<Nothing>) -> Response {
     if let Some(secret) = &act.session.secret
-        && let Err(error) = console.sessions.end(secret).await
+        && let Err(away) = console.door.sign_out(secret).await
     {
-        return Problem::store_away(&error).into_response();
+        return Problem::store_away(&away).into_response();
     }
     with_cookie(&console, "", 0, &format!("{SIGN_IN}?out=1"))
 }
@@ -363,7 +330,7 @@ pub(super) async fn sign_out(State(console): State<Console>, act: Act<Nothing>) 
 pub(super) struct Nothing {}
 
 fn with_cookie(console: &Console, secret: &str, secs: i64, next: &str) -> Response {
-    let cookie = cookie_text(console.bounds.by_tls, secret, secs);
+    let cookie = cookie_text(console.by_tls, secret, secs);
     let mut response = Redirect::to(next).into_response();
     if let Ok(mut cookie) = HeaderValue::from_str(&cookie) {
         cookie.set_sensitive(true);

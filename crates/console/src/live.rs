@@ -10,12 +10,12 @@ use axum::response::{IntoResponse, Response};
 use futures::stream::unfold;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::{Instant, MissedTickBehavior, interval};
+use tollgate_contract::Needs;
 
 use super::Console;
 use super::call::Problem;
 use super::now;
 use super::session::Session;
-use crate::api::Needs;
 
 const EVERY: Duration = Duration::from_secs(1);
 /// A drawing is good for so long.

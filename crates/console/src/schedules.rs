@@ -5,9 +5,9 @@ use askama::Template;
 use axum::extract::{Query, State};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tollgate_core::Timestamp;
 
 use super::Console;
 use super::call::{Problem, part, query};

@@ -4,16 +4,15 @@ use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::Method;
 use axum::response::{IntoResponse, Redirect, Response};
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
-use tollgate_core::Timestamp;
 
 use super::Console;
 use super::call::{Problem, part};
 use super::handbook;
 use super::session::{Act, Session};
 use super::shell::{Shell, clock, grouped, page as drawn};
-use crate::api::Needs as May;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -132,7 +131,7 @@ fn names(switches: &[Switch]) -> String {
 impl Console {
     /// For those who may read it.
     pub(super) async fn frame(&self, session: &Session) -> Frame {
-        if !session.may(May::Read) {
+        if !session.may(tollgate_contract::Needs::Read) {
             return Frame::default();
         }
         let told: Result<NeedsAnswer, Problem> = self.get(session, "/admin/needs-you").await;

@@ -1,11 +1,12 @@
-//! The operator's console: pages for people, drawn by the server. It knows nothing but the API: each page
-//! asks it within this process, with its reader's own token, so it can show and do what the reader may
-//! and nothing else.
+//! The operator's console: pages for people, drawn by the server. It knows nothing but the API's contract: each page
+//! asks the API within its process, in its reader's name, so it can show and do what the reader may and nothing else.
+//! Who reads is told by the [`Door`].
 
 mod accounts;
 mod adjust;
 mod call;
 mod chart;
+mod door;
 mod doubt;
 mod export;
 mod feeds;
@@ -38,49 +39,47 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{any, get, post};
 use tokio::sync::watch;
 
-use crate::api::Bounds;
-use crate::door::auth::Tokens;
-use crate::door::sessions::Sessions;
 use call::Problem;
+pub use door::{Away, Door, NewSession, Reader};
+pub use handbook::handbook_section;
 
 /// What pages work with.
 #[derive(Clone)]
-pub(crate) struct Console {
+pub struct Console {
     api: Router,
-    tokens: Arc<Tokens>,
-    sessions: Sessions,
+    door: Arc<dyn Door>,
     /// Proves that a form is ours where there are no tokens: new with every start.
     secret: Arc<str>,
-    bounds: Bounds,
+    /// Whether TLS protects what browsers send, be it ours or a proxy's.
+    by_tls: bool,
     live: Arc<live::Live>,
     /// True once the service is about to stop: live pages must not keep it.
     closing: watch::Receiver<bool>,
 }
 
 impl Console {
-    pub(crate) fn new(
+    /// `api`: the whole API, which pages ask. `closing` says that the service is about to end.
+    pub fn new(
         api: Router,
-        tokens: Arc<Tokens>,
-        sessions: Sessions,
-        bounds: Bounds,
+        door: Arc<dyn Door>,
+        by_tls: bool,
         closing: watch::Receiver<bool>,
     ) -> Self {
         Self {
             api,
-            tokens,
-            sessions,
+            door,
             secret: session::secret(),
-            bounds,
+            by_tls,
             live: Arc::default(),
             closing,
         }
     }
 
-    /// The API as it was, and the pages beside it, bounded in the same way.
-    pub(crate) fn beside_the_api(self) -> Router {
+    /// The pages, to be served beside the API.
+    pub fn pages(self) -> Router {
         // A file may be of any size; everything else is a form.
         let upload = post(imports::upload).layer(DefaultBodyLimit::disable());
-        let pages = Router::new()
+        Router::new()
             .route("/", get(now::page))
             .route("/console/live", get(live::stream))
             .route("/console/style.css", get(style))
@@ -140,9 +139,14 @@ impl Console {
             .merge(work())
             .layer(from_fn_with_state(self.clone(), session::with_menu))
             .layer(map_response(guarded))
-            .layer(from_fn_with_state(self.bounds, crate::api::bound))
-            .with_state(self.clone());
-        self.api.merge(pages)
+            .with_state(self)
+    }
+}
+
+impl std::fmt::Debug for Console {
+    /// Without its secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Console").finish_non_exhaustive()
     }
 }
 

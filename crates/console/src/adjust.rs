@@ -4,9 +4,9 @@ use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tollgate_core::Timestamp;
 
 use super::Console;
 use super::call::{Problem, part, query};

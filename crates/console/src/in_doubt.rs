@@ -3,8 +3,8 @@
 use askama::Template;
 use axum::extract::{Query, State};
 use axum::response::Response;
+use jiff::Timestamp;
 use serde::Deserialize;
-use tollgate_core::Timestamp;
 
 use super::Console;
 use super::call::{Problem, part, query};

@@ -4,10 +4,10 @@ use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::Method;
 use axum::response::{IntoResponse, Redirect, Response};
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
-use tollgate_core::Timestamp;
-use tollgate_domains::invoices::InvoiceStatus;
+use tollgate_contract::{INVOICE_STATUSES, Needs};
 
 use super::Console;
 use super::call::{Problem, part, query};
@@ -15,7 +15,6 @@ use super::payments::{Attempt, Event};
 use super::session::{Act, Session};
 use super::shell::{Shell, clock, clock_or, page as drawn, soft, times};
 use super::turns::{Ends, ListAt, Turns};
-use crate::api::Needs;
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -107,7 +106,7 @@ pub(super) async fn list(
     }
     Ok(drawn(&ListPage {
         shell: Shell::new(&session, "Invoices", "Invoices", ""),
-        statuses: InvoiceStatus::ALL.map(InvoiceStatus::as_str).to_vec(),
+        statuses: INVOICE_STATUSES.to_vec(),
         search,
         lists,
         found,
@@ -149,11 +148,11 @@ impl Invoice {
         address(&self.id)
     }
     fn has_failed(&self) -> bool {
-        self.status == InvoiceStatus::Failed.as_str()
+        self.status == "FAILED"
     }
     /// Whether a person can give it another time; the API has the last word.
     fn moves(&self) -> bool {
-        let waits = self.status == InvoiceStatus::Pending.as_str() && self.queue_status == "READY";
+        let waits = self.status == "PENDING" && self.queue_status == "READY";
         waits || self.has_failed()
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use jiff::Timestamp;
 use serde::Deserialize;
-use tollgate_core::Timestamp;
 
 use super::Console;
 use super::call::{Problem, part};
@@ -215,7 +215,7 @@ pub(super) async fn page(
     State(console): State<Console>,
     session: Session,
 ) -> Result<Response, Problem> {
-    if !session.may(crate::api::Needs::Read) {
+    if !session.may(tollgate_contract::Needs::Read) {
         // Whoever only hands payments in has no business with the lanes.
         return Ok(axum::response::IntoResponse::into_response(
             axum::response::Redirect::to("/console/payments"),

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use askama::Template;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
-use tollgate_core::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp};
+use tollgate_contract::Needs;
 
 use super::call::Problem;
 use super::needs_you::Frame;
 use super::session::Session;
-use crate::api::Needs;
 
 /// The page whose number is in the menu.
 const NEEDS_YOU: &str = "Needs you";
@@ -265,7 +265,15 @@ pub(super) fn clock_or(at: Option<&Timestamp>, otherwise: &str) -> String {
     reason = "templates hand over references"
 )]
 pub(super) fn grouped(number: &u64) -> String {
-    crate::api::grouped(*number)
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
 }
 
 /// How often: once, twice, 3 times.

@@ -5,9 +5,9 @@ use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::http::{Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tollgate_core::Timestamp;
 
 use super::Console;
 use super::call::{Problem, part, query};

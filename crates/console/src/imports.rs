@@ -8,15 +8,15 @@ use axum::extract::multipart::Field;
 use axum::extract::{Multipart, Path, Query, State};
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
+use jiff::Timestamp;
 use serde::Deserialize;
-use tollgate_core::Timestamp;
+use tollgate_contract::Needs;
 
 use super::Console;
 use super::call::{Problem, part, query};
 use super::session::{PROOF, Session};
 use super::shell::{Shell, clock, clock_or, grouped, live, page as drawn, status_word};
 use super::turns::{Ends, ListAt, Turns};
-use crate::api::{Needs, from_another_site};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -139,7 +139,7 @@ pub(super) async fn upload(
     headers: HeaderMap,
     mut form: Multipart,
 ) -> Result<Response, Problem> {
-    if from_another_site(&headers) || !is_proven(&mut form, &session).await? {
+    if console.door.is_from_another_site(&headers) || !is_proven(&mut form, &session).await? {
         return Err(Problem::not_ours());
     }
     let file = next_field(&mut form).await?;

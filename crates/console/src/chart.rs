@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tollgate_core::Timestamp;
+use jiff::Timestamp;
 
 pub(super) struct Rate<'a> {
     pub(super) from: Timestamp,

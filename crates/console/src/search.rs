@@ -5,11 +5,11 @@ use axum::extract::{Query, State};
 use axum::http::{Request, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
+use tollgate_contract::Needs;
 
 use super::Console;
 use super::call::{Problem, part, query};
 use super::session::Session;
-use crate::api::Needs;
 
 #[derive(Deserialize, Default)]
 #[serde(default)]

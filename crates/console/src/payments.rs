@@ -6,16 +6,15 @@ use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::Method;
 use axum::response::{IntoResponse, Redirect, Response};
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
-use tollgate_core::Timestamp;
-use tollgate_domains::payments::PaymentStatus;
+use tollgate_contract::{Needs, PAYMENT_STATUSES};
 
 use super::Console;
 use super::call::{Problem, part, query};
 use super::session::{Act, Session};
 use super::shell::{Shell, clock, clock_or, grouped, page as drawn, soft, status_word, times};
-use crate::api::Needs;
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -167,7 +166,7 @@ pub(super) async fn list(
     }
     Ok(drawn(&ListPage {
         shell: Shell::new(&session, "Payments", "Payments", ""),
-        statuses: PaymentStatus::ALL.map(PaymentStatus::as_str).to_vec(),
+        statuses: PAYMENT_STATUSES.to_vec(),
         search,
         lists,
         found,
@@ -275,7 +274,7 @@ impl Payment {
     }
     /// Whether it was accepted and has no time yet, so that a person can only stop it.
     fn is_initializing(&self) -> bool {
-        self.status == PaymentStatus::Initializing.as_str()
+        self.status == "INITIALIZING"
     }
     /// Whether nothing can have been paid yet, so that a person can stop or move it.
     fn waits(&self) -> bool {
