@@ -5,6 +5,7 @@ use axum::extract::{Query, State};
 use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
+use tollgate_contract as contract;
 use tollgate_contract::MACHINE_ACTORS;
 
 use super::Console;
@@ -12,7 +13,7 @@ use super::call::{Problem, query};
 use super::in_doubt::MONEY;
 use super::session::Session;
 use super::shell::{Shell, Tab, clock, grouped, page as drawn, soft, status_word, tabs};
-use super::turns::{Ends, ListAt, Turns};
+use super::turns::{ListAt, Paged, Turns};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -54,33 +55,12 @@ impl Trail {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct AuditAnswer {
-    entries: Vec<Entry>,
-    #[serde(flatten)]
-    ends: Ends,
-    scanned_to: Option<Timestamp>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Entry {
-    at: Timestamp,
-    item: Option<String>,
-    action: String,
-    status_before: Option<String>,
-    status_after: Option<String>,
-    actor: String,
-    detail: String,
-}
-
 #[derive(Template)]
 #[template(path = "audit.html")]
 struct AuditPage {
     shell: Shell,
     asked: Trail,
-    people: Vec<Entry>,
+    people: Vec<contract::AuditEntry>,
     machine: Vec<Repeated>,
     /// How many of the machine's last entries are summed up; none if they are in order.
     summed: usize,
@@ -92,22 +72,20 @@ struct AuditPage {
 /// Entries of Tollgate itself that say the same, one after the other.
 struct Repeated {
     /// The newest of them.
-    entry: Entry,
+    entry: contract::AuditEntry,
     times: u32,
 }
 
-impl Entry {
-    fn says_the_same(&self, other: &Self) -> bool {
-        let said = |it: &Self| (it.actor.clone(), it.action.clone(), it.status_after.clone());
-        said(self) == said(other)
-    }
+fn say_the_same(one: &contract::AuditEntry, other: &contract::AuditEntry) -> bool {
+    (&one.actor, &one.action, &one.status_after)
+        == (&other.actor, &other.action, &other.status_after)
 }
 
 /// The same, wherever they are among the others.
-fn summed(entries: Vec<Entry>) -> Vec<Repeated> {
+fn summed(entries: Vec<contract::AuditEntry>) -> Vec<Repeated> {
     let mut summed: Vec<Repeated> = vec![];
     for entry in entries {
-        let known = summed.iter_mut().find(|it| it.entry.says_the_same(&entry));
+        let known = summed.iter_mut().find(|it| say_the_same(&it.entry, &entry));
         match known {
             Some(known) => known.times += 1,
             None => summed.push(Repeated { entry, times: 1 }),
@@ -117,14 +95,14 @@ fn summed(entries: Vec<Entry>) -> Vec<Repeated> {
 }
 
 /// What people did, and what Tollgate did by itself.
-fn parted(entries: Vec<Entry>) -> (Vec<Entry>, Vec<Repeated>) {
+fn parted(entries: Vec<contract::AuditEntry>) -> (Vec<contract::AuditEntry>, Vec<Repeated>) {
     let (people, machine): (Vec<_>, Vec<_>) = entries
         .into_iter()
         .partition(|entry| !MACHINE_ACTORS.contains(&&*entry.actor));
     let mut repeated: Vec<Repeated> = vec![];
     for entry in machine {
         match repeated.last_mut() {
-            Some(last) if last.entry.says_the_same(&entry) => last.times += 1,
+            Some(last) if say_the_same(&last.entry, &entry) => last.times += 1,
             _ => repeated.push(Repeated { entry, times: 1 }),
         }
     }
@@ -138,11 +116,12 @@ pub(super) async fn audit(
 ) -> Result<Response, Problem> {
     let shell = Shell::new(&session, "Audit", "Audit", "");
     if asked.is_open() {
-        let people: AuditAnswer = console.get(&session, "/admin/audit?by=people").await?;
+        let people: contract::AuditLog = console.get(&session, "/admin/audit?by=people").await?;
         let machine = format!("/admin/audit?by=machine&limit={SUMMED}");
-        let machine: AuditAnswer = console.get(&session, &machine).await?;
-        let mut turns = LIST.turns(&[("by", "people")], &people.ends);
-        turns.files = LIST.turns(&[], &people.ends).files;
+        let machine: contract::AuditLog = console.get(&session, &machine).await?;
+        let ends = people.ends();
+        let mut turns = LIST.turns(&[("by", "people")], &ends);
+        turns.files = LIST.turns(&[], &ends).files;
         return Ok(drawn(&AuditPage {
             shell,
             turns,
@@ -156,11 +135,12 @@ pub(super) async fn audit(
     let places = [("after", &*asked.after), ("before", &*asked.before)];
     let wanted = query(&[&asked.conditions()[..], &places].concat());
     let address = format!("/admin/audit{wanted}");
-    let found: AuditAnswer = console.get(&session, &address).await?;
+    let found: contract::AuditLog = console.get(&session, &address).await?;
+    let ends = found.ends();
     let (people, machine) = parted(found.entries);
     Ok(drawn(&AuditPage {
         shell,
-        turns: LIST.turns(&asked.conditions(), &found.ends),
+        turns: LIST.turns(&asked.conditions(), &ends),
         scanned_to: found.scanned_to,
         people,
         machine,
@@ -178,48 +158,20 @@ pub(super) struct Day {
     zone: String,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Totals {
-    from: Timestamp,
-    to: Timestamp,
-    as_of: Timestamp,
-    payments: Vec<Bucket>,
-    payment_sums: Vec<Sum>,
-    invoices: Vec<Bucket>,
-    invoice_sums: Vec<Sum>,
-}
-
-/// What all statuses add up to.
-#[derive(Deserialize)]
-struct Sum {
-    currency: String,
-    count: u64,
-    amount: String,
-}
-
-#[derive(Deserialize)]
-struct Bucket {
-    status: String,
-    currency: String,
-    count: u64,
-    amount: String,
-}
-
 #[derive(Template)]
 #[template(path = "totals.html")]
 struct TotalsPage {
     shell: Shell,
     tabs: Vec<Tab>,
     asked: Day,
-    totals: Totals,
+    totals: contract::Totals,
 }
 
 impl TotalsPage {
     fn is_of_invoices(&self) -> bool {
         self.asked.item_type == MONEY[1]
     }
-    fn sums(&self) -> &[Sum] {
+    fn sums(&self) -> &[contract::TotalSum] {
         if self.is_of_invoices() {
             &self.totals.invoice_sums
         } else {
@@ -227,7 +179,7 @@ impl TotalsPage {
         }
     }
     /// The list of what a bucket counts. Held items are apart, unless they are in doubt.
-    fn list_of(&self, bucket: &Bucket) -> String {
+    fn list_of(&self, bucket: &contract::Bucket) -> String {
         if self.is_of_invoices() {
             let held = [("type", MONEY[1])];
             return match bucket.status.as_str() {
@@ -250,7 +202,7 @@ impl TotalsPage {
         ]);
         format!("/console/payments{wanted}")
     }
-    fn buckets(&self) -> &[Bucket] {
+    fn buckets(&self) -> &[contract::Bucket] {
         if self.is_of_invoices() {
             &self.totals.invoices
         } else {
@@ -271,7 +223,7 @@ pub(super) async fn totals(
         format!("/console/totals{asked}")
     };
     let tabs = tabs(&MONEY, &asked.item_type, by_type);
-    let totals: Totals = console
+    let totals: contract::Totals = console
         .get(&session, &format!("/admin/totals{wanted}"))
         .await?;
     Ok(drawn(&TotalsPage {
@@ -286,9 +238,11 @@ pub(super) async fn totals(
 mod tests {
     use super::*;
 
-    fn entry(actor: &str, action: &str) -> Entry {
-        Entry {
+    fn entry(actor: &str, action: &str) -> contract::AuditEntry {
+        contract::AuditEntry {
+            id: 1,
             at: Timestamp::UNIX_EPOCH,
+            batch_id: None,
             item: None,
             action: action.to_owned(),
             status_before: None,

@@ -4,9 +4,9 @@ use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tollgate_contract as contract;
 
 use super::Console;
 use super::call::{Problem, part, query};
@@ -58,57 +58,26 @@ fn number<T: std::str::FromStr>(text: &str, what: &str) -> Result<T, Problem> {
         .map_err(|_| Problem::new(StatusCode::BAD_REQUEST, error()))
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Preview {
-    lane: String,
-    before: Numbers,
-    after: Numbers,
-    binds: Option<String>,
-    enough: Option<Enough>,
-    verdict: String,
-    effect: Effect,
-    verdict_after: String,
-    strands: Option<String>,
-    digest: Option<String>,
+/// As the form names it.
+trait Named {
+    fn calendar(&self) -> &str;
 }
 
-#[derive(Deserialize, PartialEq)]
-#[serde(rename_all = "camelCase")]
-struct Numbers {
-    max_per_second: f64,
-    max_per_window: u32,
-    window_size_secs: u32,
-    calendar: Option<String>,
-}
-
-impl Numbers {
+impl Named for contract::LaneSettings {
     fn calendar(&self) -> &str {
         self.calendar.as_deref().unwrap_or(NO_CALENDAR)
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Enough {
-    max_per_second: u32,
-    max_per_window: u32,
+/// What the page says of a preview.
+trait OnPage {
+    fn lane_address(&self) -> String;
+    fn payments(&self) -> String;
+    fn binds(&self) -> &'static str;
+    fn changes(&self) -> bool;
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Effect {
-    waiting: u64,
-    earlier: u64,
-    later: u64,
-    finish_before: Option<Timestamp>,
-    finish_after: Option<Timestamp>,
-    deadlines_lost: u64,
-    missed_before: u64,
-    missed_after: u64,
-}
-
-impl Preview {
+impl OnPage for contract::LaneAdjusted {
     fn lane_address(&self) -> String {
         address(&self.lane)
     }
@@ -132,17 +101,12 @@ fn address(lane: &str) -> String {
     format!("/console/lanes/{}", part(lane))
 }
 
-#[derive(Deserialize)]
-struct Calendar {
-    name: String,
-}
-
 #[derive(Template)]
 #[template(path = "adjust.html")]
 struct Page {
     shell: Shell,
-    preview: Preview,
-    calendars: Vec<Calendar>,
+    preview: contract::LaneAdjusted,
+    calendars: Vec<contract::Calendar>,
 }
 
 pub(super) async fn page(
@@ -157,7 +121,7 @@ pub(super) async fn page(
     let told = console
         .act(&session, Method::POST, &at, &wish.into())
         .await?;
-    let preview: Preview = serde_json::from_value(told).map_err(|error| {
+    let preview: contract::LaneAdjusted = serde_json::from_value(told).map_err(|error| {
         tracing::error!(%error, "the console does not understand a preview");
         Problem::internal()
     })?;

@@ -7,9 +7,9 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tollgate_contract as contract;
 use tower::ServiceExt;
 
 use super::Console;
@@ -32,13 +32,6 @@ pub(super) struct Problem {
     pub(super) status: StatusCode,
     pub(super) error: String,
     pub(super) details: BTreeMap<String, String>,
-}
-
-#[derive(Deserialize)]
-struct ErrorBody {
-    error: String,
-    #[serde(default)]
-    details: BTreeMap<String, String>,
 }
 
 impl Problem {
@@ -64,7 +57,7 @@ impl Problem {
     }
 
     fn from_answer(status: StatusCode, body: &[u8]) -> Self {
-        match serde_json::from_slice::<ErrorBody>(body) {
+        match serde_json::from_slice::<contract::Error>(body) {
             Ok(body) => Self {
                 status,
                 error: body.error,

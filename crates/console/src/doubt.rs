@@ -6,12 +6,12 @@ use axum::http::Method;
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tollgate_contract as contract;
 
 use super::Console;
 use super::call::{Problem, part, query};
 use super::in_doubt::{MONEY, address};
-use super::invoices::Invoice;
-use super::payments::Payment;
+use super::payments::{Heard, Payment};
 use super::session::{Act, Session};
 use super::shell::{Shell, clock, clock_or, page as drawn, soft, status_word, times};
 
@@ -39,7 +39,7 @@ fn of(item_type: &str, id: &str) -> String {
 /// As the API tells it.
 enum Facts {
     Payment(Box<Payment>),
-    Invoice(Box<Invoice>),
+    Invoice(Box<contract::Invoice>),
 }
 
 impl Facts {
@@ -77,8 +77,8 @@ impl Console {
     ) -> Result<Facts, Problem> {
         let address = of(item_type, id);
         if item_type == MONEY[0] {
-            let payment = self.get(session, &address).await?;
-            return Ok(Facts::Payment(Box::new(payment)));
+            let payment: contract::Payment = self.get(session, &address).await?;
+            return Ok(Facts::Payment(Box::new(payment.into())));
         }
         let invoice = self.get(session, &address).await?;
         Ok(Facts::Invoice(Box::new(invoice)))
@@ -162,15 +162,6 @@ impl Question {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Questions {
-    /// Of banks; none if status checks were started.
-    asked: Option<usize>,
-    resolved: Option<usize>,
-    workflow_ids: Vec<String>,
-}
-
 /// What is heard is on the page of the status check.
 pub(super) async fn ask(
     State(console): State<Console>,
@@ -180,7 +171,7 @@ pub(super) async fn ask(
     let told = console
         .act(&session, Method::POST, what, &form.wish())
         .await?;
-    let told: Questions = serde_json::from_value(told).map_err(|error| {
+    let told: contract::InDoubtQuestions = serde_json::from_value(told).map_err(|error| {
         tracing::error!(%error, "the console does not understand what was asked");
         Problem::internal()
     })?;

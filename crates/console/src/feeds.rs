@@ -4,9 +4,9 @@ use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::Method;
 use axum::response::{IntoResponse, Redirect, Response};
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
+use tollgate_contract as contract;
 
 use super::Console;
 use super::call::{Problem, part};
@@ -20,40 +20,13 @@ pub(super) struct PageQuery {
     done: String,
 }
 
-#[derive(Deserialize)]
-struct Feeds {
-    feeds: Vec<Feed>,
+/// What a page does with a feed, and calls its records.
+trait OnPage {
+    fn act(&self) -> String;
+    fn items(&self) -> &'static str;
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Feed {
-    name: String,
-    topic: String,
-    item_type: Option<String>,
-    paused: bool,
-    paused_why: Option<String>,
-    paused_by: Option<String>,
-    trouble: Option<String>,
-    lag: u64,
-    records: u64,
-    dead_letters: u64,
-    last_record_at: Option<Timestamp>,
-    partitions: Vec<Partition>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Partition {
-    #[serde(rename = "partition")]
-    number: u32,
-    position: Option<i64>,
-    log_end: Option<i64>,
-    owner: Option<String>,
-    batch_id: String,
-}
-
-impl Feed {
+impl OnPage for contract::Feed {
     fn act(&self) -> String {
         let what = if self.paused { "resume" } else { "pause" };
         format!("/console/feeds/{}/{what}", part(&self.name))
@@ -64,34 +37,21 @@ impl Feed {
     }
 }
 
-impl Partition {
-    fn import(&self) -> String {
-        format!("/console/imports/{}", part(&self.batch_id))
-    }
+/// The import that has a partition's records.
+fn import(partition: &contract::FeedPartition) -> String {
+    format!("/console/imports/{}", part(&partition.batch_id))
 }
 
 fn offset(offset: Option<&i64>) -> String {
     offset.map_or_else(|| "–".to_owned(), ToString::to_string)
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Events {
-    on: bool,
-    backlog: u64,
-    oldest_at: Option<Timestamp>,
-    owner: Option<String>,
-    published: u64,
-    trouble: Option<String>,
-    difference: Option<String>,
-}
-
 #[derive(Template)]
 #[template(path = "feeds.html")]
 struct FeedsPage {
     shell: Shell,
-    feeds: Vec<Feed>,
-    events: Events,
+    feeds: Vec<contract::Feed>,
+    events: contract::Events,
 }
 
 pub(super) async fn list(
@@ -99,7 +59,7 @@ pub(super) async fn list(
     session: Session,
     Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
-    let Feeds { feeds } = console.get(&session, "/admin/feeds").await?;
+    let contract::FeedList { feeds } = console.get(&session, "/admin/feeds").await?;
     let events = console.get(&session, "/admin/events").await?;
     let shell = Shell::new(&session, "Feeds", "Feeds", &asked.done);
     Ok(drawn(&FeedsPage {

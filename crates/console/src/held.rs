@@ -4,57 +4,18 @@ use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
+use tollgate_contract as contract;
 
 use super::Console;
 use super::call::{Problem, part, query};
 use super::in_doubt::MONEY;
 use super::session::{Act, Session};
-use super::shell::{Shell, Tab, clock, clock_or, grouped, page as drawn, tabs};
-use super::turns::{Ends, ListAt, Turns};
+use super::shell::{HasPage, Shell, Tab, clock, clock_or, grouped, page as drawn, tabs};
+use super::turns::{ListAt, Paged, Turns};
 
-#[derive(Deserialize)]
-struct Listed {
-    #[serde(flatten)]
-    list: Worklist,
-    #[serde(flatten)]
-    ends: Ends,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Worklist {
-    count: u64,
-    at_least: bool,
-    amounts: Vec<Sum>,
-    items: Vec<Held>,
-    /// Where the search for a gateway stopped.
-    scanned_to: Option<Timestamp>,
-}
-
-#[derive(Deserialize)]
-struct Sum {
-    currency: String,
-    count: u64,
-    amount: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Held {
-    item_type: String,
-    id: String,
-    amount: String,
-    currency: String,
-    lane: String,
-    due: Timestamp,
-    deadline: Option<Timestamp>,
-    why: Option<String>,
-}
-
-impl Held {
+impl HasPage for contract::Held {
     fn address(&self) -> String {
         let of_type = if self.is_payment() {
             "payments"
@@ -63,7 +24,16 @@ impl Held {
         };
         format!("/console/{of_type}/{}", part(&self.id))
     }
+}
+
+/// What a person does with a held item here.
+trait Decided {
     /// Invoices are released and cancelled on their own pages.
+    fn is_payment(&self) -> bool;
+    fn act(&self) -> String;
+}
+
+impl Decided for contract::Held {
     fn is_payment(&self) -> bool {
         self.item_type == MONEY[0]
     }
@@ -128,7 +98,7 @@ struct ListPage {
     tabs: Vec<Tab>,
     orders: Vec<Tab>,
     asked: PageQuery,
-    list: Worklist,
+    list: contract::HeldList,
     turns: Turns,
     /// Whether all of them can be acted on at once: invoices cannot.
     acts: bool,
@@ -142,10 +112,10 @@ pub(super) async fn list(
     let [of_type, gateway, order] = asked.conditions();
     let places = [("after", &*asked.after), ("before", &*asked.before)];
     let wanted = query(&[of_type, gateway, order, places[0], places[1]]);
-    let Listed { list, ends } = console
+    let list: contract::HeldList = console
         .get(&session, &format!("/admin/held{wanted}"))
         .await?;
-    let turns = LIST.turns(&asked.conditions(), &ends);
+    let turns = LIST.turns(&asked.conditions(), &list.ends());
     let by_type = |name: &str| format!("/console/held{}", query(&[("type", name)]));
     let shell = Shell::new(&session, "Held", "Held", &asked.done);
     Ok(drawn(&ListPage {

@@ -1,22 +1,20 @@
 //! Files of payments: handing one in, and what happened to its lines and payments.
 
-use std::collections::BTreeMap;
-
 use askama::Template;
 use axum::body::Body;
 use axum::extract::multipart::Field;
 use axum::extract::{Multipart, Path, Query, State};
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
-use jiff::Timestamp;
 use serde::Deserialize;
+use tollgate_contract as contract;
 use tollgate_contract::Needs;
 
 use super::Console;
 use super::call::{Problem, part, query};
 use super::session::{PROOF, Session};
-use super::shell::{Shell, clock, clock_or, grouped, live, page as drawn, status_word};
-use super::turns::{Ends, ListAt, Turns};
+use super::shell::{HasPage, Shell, clock, clock_or, grouped, live, page as drawn, status_word};
+use super::turns::{ListAt, Paged, Turns};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -26,37 +24,31 @@ pub(super) struct PageQuery {
     before: String,
 }
 
-#[derive(Deserialize)]
-struct Imports {
-    batches: Vec<Line>,
-    #[serde(flatten)]
-    ends: Ends,
-}
-
 const LIST: ListAt<'_> = ListAt {
     page: "/console/imports",
     file: "/console/export/imports",
     called: ("import", "imports"),
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Line {
-    batch_id: String,
-    file_name: Option<String>,
-    actor: Option<String>,
-    state: String,
-    lines: u64,
-    accepted: u64,
-    duplicate: u64,
-    rejected: u64,
-    opened_at: Timestamp,
-}
-
-impl Line {
+impl HasPage for contract::BulkLine {
     fn address(&self) -> String {
         address(&self.batch_id)
     }
+}
+
+/// How far an import is.
+trait Progress {
+    /// Number of lines that are accepted, known or rejected.
+    fn decided(&self) -> u64;
+}
+
+impl Progress for contract::BulkLine {
+    fn decided(&self) -> u64 {
+        self.accepted + self.duplicate + self.rejected
+    }
+}
+
+impl Progress for contract::BulkState {
     fn decided(&self) -> u64 {
         self.accepted + self.duplicate + self.rejected
     }
@@ -73,7 +65,7 @@ struct ListPage {
     hands_in: bool,
     /// Whether the reader may look at all of them, or at single ones only.
     lists: bool,
-    imports: Vec<Line>,
+    imports: Vec<contract::BulkLine>,
     turns: Turns,
 }
 
@@ -91,8 +83,9 @@ pub(super) async fn list(
     if lists {
         let wanted = query(&[("after", &asked.after), ("before", &asked.before)]);
         let wanted = format!("/payments/bulk{wanted}");
-        let found: Imports = console.get(&session, &wanted).await?;
-        (imports, turns) = (found.batches, LIST.turns(&[], &found.ends));
+        let found: contract::BulkList = console.get(&session, &wanted).await?;
+        turns = LIST.turns(&[], &found.ends());
+        imports = found.batches;
     }
     Ok(drawn(&ListPage {
         shell: Shell::new(&session, "Imports", "Imports", ""),
@@ -172,7 +165,7 @@ pub(super) async fn upload(
     let request = request.map_err(|_| wrong("this cannot be requested"))?;
     let (answer, ()) = tokio::join!(console.answer(&session, request), feed);
     let bytes = axum::body::to_bytes(answer?.into_body(), 4096).await;
-    let told: Option<Batch> = bytes
+    let told: Option<contract::Bulk> = bytes
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let told = told.ok_or_else(|| {
@@ -182,80 +175,26 @@ pub(super) async fn upload(
     Ok(Redirect::to(&address(&told.batch_id)).into_response())
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Batch {
-    batch_id: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Import {
-    batch_id: String,
-    item_type: String,
-    file_name: Option<String>,
-    actor: Option<String>,
-    started_at: Option<Timestamp>,
-    state: String,
-    lines: u64,
-    accepted: u64,
-    duplicate: u64,
-    rejected: u64,
-    first_slot: Option<Timestamp>,
-    last_slot: Option<Timestamp>,
-    amounts: Vec<Sum>,
-    deadline: Option<Deadline>,
-    why_not_running: Option<String>,
-    since: Option<Since>,
-}
-
-/// What happened to its payments.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Since {
-    payments: Vec<Bucket>,
-    count: u64,
-    at_least: bool,
-    same_file: Option<SameFile>,
-}
-
-#[derive(Deserialize)]
-struct Bucket {
-    status: String,
-    currency: String,
-    count: u64,
-    amount: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SameFile {
-    batch_id: String,
-    imported_at: Timestamp,
-}
-
-impl SameFile {
+impl HasPage for contract::BulkSameFile {
     fn address(&self) -> String {
         address(&self.batch_id)
     }
 }
 
-impl Bucket {
-    /// The payments that it counts.
-    fn list_of(&self, import: &Import) -> String {
-        let (status, held) = match self.status.as_str() {
-            "HELD" => ("", "true"),
-            status @ "SCHEDULED" => (status, "false"),
-            status => (status, ""),
-        };
-        let wanted = query(&[
-            ("batch", &import.batch_id),
-            ("status", status),
-            ("held", held),
-            ("currency", &self.currency),
-        ]);
-        format!("/console/payments{wanted}")
-    }
+/// The payments of an import that a bucket counts.
+fn list_of(bucket: &contract::BulkBucket, import: &contract::BulkState) -> String {
+    let (status, held) = match bucket.status.as_str() {
+        "HELD" => ("", "true"),
+        status @ "SCHEDULED" => (status, "false"),
+        status => (status, ""),
+    };
+    let wanted = query(&[
+        ("batch", &import.batch_id),
+        ("status", status),
+        ("held", held),
+        ("currency", &bucket.currency),
+    ]);
+    format!("/console/payments{wanted}")
 }
 
 /// What items of a type are called.
@@ -266,10 +205,9 @@ pub(super) fn items(item_type: &str) -> &'static str {
     }
 }
 
-impl Import {
-    fn items(&self) -> &'static str {
-        items(&self.item_type)
-    }
+/// What the page of an import says of it.
+trait OnPage {
+    fn items(&self) -> &'static str;
     /// One of them.
     fn item(&self) -> &'static str {
         self.items().trim_end_matches('s')
@@ -278,49 +216,26 @@ impl Import {
     fn is_listed(&self) -> bool {
         self.items() == "payments"
     }
-    fn decided(&self) -> u64 {
-        self.accepted + self.duplicate + self.rejected
+    fn runs(&self) -> bool;
+}
+
+impl OnPage for contract::BulkState {
+    fn items(&self) -> &'static str {
+        items(&self.item_type)
     }
     fn runs(&self) -> bool {
         self.decided() < self.lines || self.state == "UPLOADING"
     }
 }
 
-#[derive(Deserialize)]
-struct Sum {
-    currency: String,
-    count: u64,
-    amount: String,
-}
-
-#[derive(Deserialize)]
-struct Deadline {
-    verdict: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Errors {
-    errors: Vec<LineError>,
-    next: Option<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct LineError {
-    line: u64,
-    payment_id: Option<String>,
-    details: BTreeMap<String, String>,
-}
-
 #[derive(Template)]
 #[template(path = "import.html")]
 struct Page {
     shell: Shell,
-    import: Import,
+    import: contract::BulkState,
     /// Whether the reader may look at all payments.
     lists: bool,
-    errors: Vec<LineError>,
+    errors: Vec<contract::BulkLineError>,
     next: Option<String>,
 }
 
@@ -331,9 +246,9 @@ pub(super) async fn page(
     Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let at = format!("/payments/bulk/{}", part(&batch));
-    let import: Import = console.get(&session, &format!("{at}?since=true")).await?;
+    let import: contract::BulkState = console.get(&session, &format!("{at}?since=true")).await?;
     let errors = format!("{at}/errors{}", query(&[("after", &asked.after)]));
-    let errors: Errors = console.get(&session, &errors).await?;
+    let errors: contract::BulkErrors = console.get(&session, &errors).await?;
     let next = errors.next.map(|after| {
         let asked = query(&[("after", &after.to_string())]);
         format!("{}{asked}", address(&batch))

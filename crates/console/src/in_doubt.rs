@@ -3,50 +3,19 @@
 use askama::Template;
 use axum::extract::{Query, State};
 use axum::response::Response;
-use jiff::Timestamp;
 use serde::Deserialize;
+use tollgate_contract as contract;
 
 use super::Console;
 use super::call::{Problem, part, query};
-use super::now::Risk;
 use super::session::Session;
-use super::shell::{Shell, Tab, clock, clock_or, grouped, page as drawn, soft, tabs};
-use super::turns::{Ends, ListAt, Turns};
+use super::shell::{HasPage, Shell, Tab, clock, clock_or, grouped, page as drawn, soft, tabs};
+use super::turns::{ListAt, Paged, Turns};
 
 /// What can be in doubt.
 pub(super) const MONEY: [&str; 2] = ["PAYMENT", "INVOICE"];
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Worklist {
-    at_risk: Vec<Risk>,
-    items: Vec<Doubt>,
-}
-
-#[derive(Deserialize)]
-struct Listed {
-    #[serde(flatten)]
-    list: Worklist,
-    #[serde(flatten)]
-    ends: Ends,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Doubt {
-    item_type: String,
-    id: String,
-    amount: String,
-    currency: String,
-    lane: String,
-    first_sent: Option<Timestamp>,
-    sends: usize,
-    questions: usize,
-    last_heard: Option<String>,
-    next_at: Timestamp,
-}
-
-impl Doubt {
+impl HasPage for contract::InDoubt {
     fn address(&self) -> String {
         address(&self.item_type, &self.id, "")
     }
@@ -117,7 +86,7 @@ struct ListPage {
     tabs: Vec<Tab>,
     /// What may come first.
     orders: Vec<Tab>,
-    list: Worklist,
+    list: contract::InDoubtList,
     turns: Turns,
     /// Whether their gateways can be asked: invoices have none.
     asks: bool,
@@ -128,8 +97,8 @@ pub(super) async fn list(
     session: Session,
     Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
-    let Listed { list, ends } = console.get(&session, &asked.of_the_api()).await?;
-    let turns = LIST.turns(&asked.conditions(), &ends);
+    let list: contract::InDoubtList = console.get(&session, &asked.of_the_api()).await?;
+    let turns = LIST.turns(&asked.conditions(), &list.ends());
     let by_type = |name: &str| format!("/console/in-doubt{}", query(&[("type", name)]));
     let shell = Shell::new(&session, "In doubt", "In doubt", &asked.done);
     Ok(drawn(&ListPage {
@@ -143,7 +112,7 @@ pub(super) async fn list(
 }
 
 /// The newest, the oldest, or the largest of a currency.
-fn orders(asked: &PageQuery, at_risk: &[Risk]) -> Vec<Tab> {
+fn orders(asked: &PageQuery, at_risk: &[contract::AtRisk]) -> Vec<Tab> {
     let by_time = [("newest first", ""), ("oldest first", "oldest")];
     let by_time = by_time.map(|(name, order)| asked.in_order(name.to_owned(), order, ""));
     let largest = at_risk.iter().map(|risk| {

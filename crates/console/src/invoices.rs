@@ -7,14 +7,15 @@ use axum::response::{IntoResponse, Redirect, Response};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
+use tollgate_contract as contract;
 use tollgate_contract::{INVOICE_STATUSES, Needs};
 
 use super::Console;
 use super::call::{Problem, part, query};
-use super::payments::{Attempt, Event};
+use super::payments::Heard;
 use super::session::{Act, Session};
-use super::shell::{Shell, clock, clock_or, page as drawn, soft, times};
-use super::turns::{Ends, ListAt, Turns};
+use super::shell::{HasPage, Shell, clock, clock_or, page as drawn, soft, times};
+use super::turns::{ListAt, Paged, Turns};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -26,40 +27,13 @@ pub(super) struct Search {
     before: String,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct InvoicesAnswer {
-    invoices: Vec<Line>,
-    scanned_to: Option<Timestamp>,
-    #[serde(flatten)]
-    ends: Ends,
-}
-
 const LIST: ListAt<'_> = ListAt {
     page: "/console/invoices",
     file: "/console/export/invoices",
     called: ("invoice", "invoices"),
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Line {
-    invoice_id: String,
-    status: String,
-    amount: Amount,
-    queue_status: String,
-    run: u32,
-    scheduled_time: Timestamp,
-    created_at: Timestamp,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Amount {
-    pub(super) value: String,
-    pub(super) currency: String,
-}
-
-impl Line {
+impl HasPage for contract::InvoiceLine {
     fn address(&self) -> String {
         address(&self.invoice_id)
     }
@@ -77,7 +51,7 @@ struct ListPage {
     statuses: Vec<&'static str>,
     /// Whether the reader may look at all of them, or at single ones only.
     lists: bool,
-    found: Vec<Line>,
+    found: Vec<contract::InvoiceLine>,
     scanned_to: Option<Timestamp>,
     turns: Turns,
 }
@@ -100,8 +74,9 @@ pub(super) async fn list(
         ];
         let places = [("after", &*search.after), ("before", &*search.before)];
         let wanted = query(&[asked, places].concat());
-        let page: InvoicesAnswer = console.get(&session, &format!("/invoices{wanted}")).await?;
-        turns = LIST.turns(&asked, &page.ends);
+        let page: contract::InvoiceList =
+            console.get(&session, &format!("/invoices{wanted}")).await?;
+        turns = LIST.turns(&asked, &page.ends());
         (found, scanned_to) = (page.invoices, page.scanned_to);
     }
     Ok(drawn(&ListPage {
@@ -115,52 +90,27 @@ pub(super) async fn list(
     }))
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Invoice {
-    #[serde(rename = "invoiceId")]
-    pub(super) id: String,
-    pub(super) customer_id: String,
-    pub(super) amount: Amount,
-    pub(super) status: String,
-    pub(super) scheduled_time: Option<Timestamp>,
-    pub(super) lane: String,
-    pub(super) queue_status: String,
-    pub(super) run: u32,
-    pub(super) sends: u32,
-    pub(super) why_not_running: Option<String>,
-    exec_workflow_id: Option<String>,
-    pub(super) attempts: Vec<Attempt>,
-    pub(super) checks: Vec<Judged>,
-    pub(super) timeline: Vec<Event>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Judged {
-    pub(super) at: Timestamp,
-    pub(super) check: String,
-    pub(super) verdict: String,
-    pub(super) reason: String,
-}
-
-impl Invoice {
+impl HasPage for contract::Invoice {
     fn address(&self) -> String {
-        address(&self.id)
+        address(&self.invoice_id)
     }
+}
+
+/// What a person can do with an invoice.
+trait Movable {
+    fn has_failed(&self) -> bool;
+    /// Whether a person can give it another time; the API has the last word.
+    fn moves(&self) -> bool;
+}
+
+impl Movable for contract::Invoice {
     fn has_failed(&self) -> bool {
         self.status == "FAILED"
     }
-    /// Whether a person can give it another time; the API has the last word.
     fn moves(&self) -> bool {
         let waits = self.status == "PENDING" && self.queue_status == "READY";
         waits || self.has_failed()
     }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Occurrences {
-    next_occurrences: Vec<Timestamp>,
 }
 
 #[derive(Deserialize)]
@@ -173,7 +123,7 @@ pub(super) struct Done {
 #[template(path = "invoice.html")]
 struct Page {
     shell: Shell,
-    invoice: Invoice,
+    invoice: contract::Invoice,
     next: Vec<Timestamp>,
     /// Whether the reader may look at schedules.
     reads: bool,
@@ -185,9 +135,9 @@ pub(super) async fn page(
     Path(id): Path<String>,
     Query(Done { done }): Query<Done>,
 ) -> Result<Response, Problem> {
-    let invoice: Invoice = console.get(&session, &of(&id)).await?;
+    let invoice: contract::Invoice = console.get(&session, &of(&id)).await?;
     let occurrences = format!("{}/occurrences", of(&id));
-    let occurrences: Occurrences = console.get(&session, &occurrences).await?;
+    let occurrences: contract::InvoiceOccurrences = console.get(&session, &occurrences).await?;
     Ok(drawn(&Page {
         shell: Shell::new(&session, format!("Invoice {id}"), "Invoices", &done),
         invoice,

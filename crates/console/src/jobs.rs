@@ -6,15 +6,15 @@ use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::Method;
 use axum::response::{IntoResponse, Redirect, Response};
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tollgate_contract as contract;
 
 use super::Console;
 use super::call::{Problem, part, query};
 use super::session::{Act, Session};
-use super::shell::{Shell, clock, clock_or, grouped, live, page as drawn, soft};
-use super::turns::{Ends, ListAt, Turns};
+use super::shell::{HasPage, Shell, clock, clock_or, grouped, live, page as drawn, soft};
+use super::turns::{ListAt, Paged, Turns};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -26,44 +26,28 @@ pub(super) struct PageQuery {
     stop: String,
 }
 
-#[derive(Deserialize)]
-struct List {
-    jobs: Vec<Job>,
-    #[serde(flatten)]
-    ends: Ends,
-}
-
 const LIST: ListAt<'_> = ListAt {
     page: "/console/jobs",
     file: "/console/export/jobs",
     called: ("job", "jobs"),
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Job {
-    #[serde(rename = "jobId")]
-    id: String,
-    act: String,
-    state: String,
-    filter: Map<String, Value>,
-    actor: String,
-    reason: String,
-    count: u64,
-    amounts: BTreeMap<String, String>,
-    done: u64,
-    left_out: u64,
-    left: u64,
-    rate: f64,
-    started_at: Option<Timestamp>,
-    ended_at: Option<Timestamp>,
-    stopped: Option<String>,
+impl HasPage for contract::Job {
+    fn address(&self) -> String {
+        address(&self.job_id)
+    }
 }
 
-impl Job {
-    fn address(&self) -> String {
-        address(&self.id)
-    }
+/// What a page says of a job.
+trait OnPage {
+    fn looked_at(&self) -> u64;
+    fn asks(&self) -> bool;
+    fn runs(&self) -> bool;
+    /// The conditions, as words.
+    fn conditions(&self) -> String;
+}
+
+impl OnPage for contract::Job {
     fn looked_at(&self) -> u64 {
         self.done + self.left_out
     }
@@ -73,7 +57,6 @@ impl Job {
     fn runs(&self) -> bool {
         self.state == "RUNNING"
     }
-    /// The conditions, as words.
     fn conditions(&self) -> String {
         let one = |(name, value): (&String, &Value)| match value {
             Value::Bool(true) => name.clone(),
@@ -93,7 +76,7 @@ fn address(job: &str) -> String {
 #[template(path = "jobs.html")]
 struct ListPage {
     shell: Shell,
-    jobs: Vec<Job>,
+    jobs: Vec<contract::Job>,
     turns: Turns,
 }
 
@@ -103,12 +86,12 @@ pub(super) async fn list(
     Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let wanted = query(&[("after", &asked.after), ("before", &asked.before)]);
-    let found: List = console
+    let found: contract::JobList = console
         .get(&session, &format!("/admin/jobs{wanted}"))
         .await?;
     Ok(drawn(&ListPage {
         shell: Shell::new(&session, "Jobs", "Jobs", &asked.done),
-        turns: LIST.turns(&[], &found.ends),
+        turns: LIST.turns(&[], &found.ends()),
         jobs: found.jobs,
     }))
 }
@@ -186,40 +169,12 @@ impl Wish {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Preview {
-    digest: String,
-    count: u64,
-    amounts: BTreeMap<String, String>,
-    first: Vec<Previewed>,
-    excluded: Vec<Excluded>,
-    expires_at: Timestamp,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Previewed {
-    id: String,
-    amount: String,
-    currency: String,
-    lane: String,
-    status: String,
-    queue_status: String,
-}
-
-#[derive(Deserialize)]
-struct Excluded {
-    reason: String,
-    count: u64,
-}
-
 #[derive(Template)]
 #[template(path = "job_preview.html")]
 struct PreviewPage<'a> {
     shell: Shell,
     act: &'a str,
-    preview: Preview,
+    preview: contract::JobPreview,
     repeated: Vec<(&'a str, String)>,
 }
 
@@ -251,28 +206,14 @@ pub(super) async fn begin(
     Ok(Redirect::to(&address(job)).into_response())
 }
 
-#[derive(Deserialize)]
-struct Items {
-    items: Vec<Item>,
-    next: Option<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Item {
-    id: String,
-    left_out: Option<String>,
-    answer: Option<String>,
-}
-
 #[derive(Template)]
 #[template(path = "job.html")]
 struct JobPage {
     shell: Shell,
-    job: Job,
+    job: contract::Job,
     stops: bool,
     /// What was left out; of a job that asks, every item with its answer.
-    items: Vec<Item>,
+    items: Vec<contract::JobItem>,
     next: Option<String>,
 }
 
@@ -283,10 +224,10 @@ pub(super) async fn page(
     Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let api = format!("/admin/jobs/{}", part(&job));
-    let found: Job = console.get(&session, &api).await?;
+    let found: contract::Job = console.get(&session, &api).await?;
     let left_out = if found.asks() { "" } else { "true" };
     let wanted = query(&[("leftOut", left_out), ("after", &asked.after)]);
-    let items: Items = console
+    let items: contract::JobItems = console
         .get(&session, &format!("{api}/items{wanted}"))
         .await?;
     let here = found.address();

@@ -5,15 +5,15 @@ use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::http::{Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tollgate_contract as contract;
 
 use super::Console;
 use super::call::{Problem, part, query};
-use super::now::{Gate, Lane, NowAnswer};
+use super::now::Gate;
 use super::session::{Act, Session};
-use super::shell::{Shell, clock, clock_or, grouped, page as drawn};
+use super::shell::{HasPage, Shell, clock, clock_or, grouped, page as drawn};
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
@@ -29,17 +29,13 @@ pub(super) struct PageQuery {
     reason: String,
 }
 
-#[derive(Deserialize)]
-struct Saved {
-    version: i64,
-    since: Timestamp,
-    actor: String,
-    reason: String,
-    body: Value,
+/// A version of a lane on its page.
+trait Said {
+    /// What it said, in few words.
+    fn said(&self) -> String;
 }
 
-impl Saved {
-    /// What it said, in few words.
+impl Said for contract::Version {
     fn said(&self) -> String {
         let number = |name: &str| self.body.get(name).map(Value::to_string);
         let rate = number("max_per_second").or_else(|| number("maxPerSecond"));
@@ -54,44 +50,12 @@ impl Saved {
     }
 }
 
-#[derive(Deserialize)]
-struct Storms {
-    storms: Vec<Storm>,
-}
-
-/// Why the lane has paused itself.
-#[derive(Deserialize)]
-struct Storm {
-    #[serde(rename = "storm")]
-    number: i64,
-    connector: String,
-    /// With the last answer.
-    reason: String,
-    since: Timestamp,
-}
-
-#[derive(Deserialize)]
-struct Forecast {
-    verdict: String,
-    queue: Option<ReplanEffect>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ReplanEffect {
-    waiting: u64,
-    finish_before: Option<Timestamp>,
-    finish_after: Option<Timestamp>,
-    missed_before: u64,
-    missed_after: u64,
-}
-
 /// A change that was asked for and not made yet.
 struct Proposal {
     limit: String,
     reason: String,
     verdict: String,
-    shift: Option<ReplanEffect>,
+    shift: Option<contract::Shift>,
 }
 
 #[derive(Template)]
@@ -99,11 +63,11 @@ struct Proposal {
 struct Page {
     shell: Shell,
     gate: Gate,
-    storm: Option<Storm>,
+    storm: Option<contract::Storm>,
     asked: PageQuery,
     answer: Option<String>,
     proposal: Option<Proposal>,
-    history: Vec<Saved>,
+    history: Vec<contract::Version>,
 }
 
 pub(super) async fn page(
@@ -130,7 +94,7 @@ pub(super) async fn page(
 }
 
 async fn gate(console: &Console, session: &Session, name: &str) -> Result<Gate, Problem> {
-    let told: NowAnswer = console.get(session, "/admin/now").await?;
+    let told: contract::LanesActivity = console.get(session, "/admin/now").await?;
     let (now, since) = (told.now, told.since);
     let mut lanes = told.lanes.into_iter();
     let found = lanes.find(|lane| lane.lane.config_name == name);
@@ -150,13 +114,17 @@ async fn gate(console: &Console, session: &Session, name: &str) -> Result<Gate, 
 
 impl Console {
     /// The refusal storm that has paused the lane.
-    async fn storm(&self, session: &Session, lane: &Lane) -> Result<Option<Storm>, Problem> {
+    async fn storm(
+        &self,
+        session: &Session,
+        lane: &contract::Lane,
+    ) -> Result<Option<contract::Storm>, Problem> {
         let Some(number) = lane.storm else {
             return Ok(None);
         };
-        let told: Storms = self.get(session, "/admin/storms").await?;
+        let told: contract::StormList = self.get(session, "/admin/storms").await?;
         let mut storms = told.storms.into_iter();
-        Ok(storms.find(|storm| storm.number == number))
+        Ok(storms.find(|storm| storm.storm == number))
     }
 
     /// The answer to "what if so many came?".
@@ -199,7 +167,11 @@ impl Console {
         }))
     }
 
-    async fn forecast(&self, session: &Session, wish: &Value) -> Result<Forecast, Problem> {
+    async fn forecast(
+        &self,
+        session: &Session,
+        wish: &Value,
+    ) -> Result<contract::Forecast, Problem> {
         let address = "/admin/rate-limit/forecast";
         let told = self.act(session, Method::POST, address, wish).await?;
         serde_json::from_value(told).map_err(|error| {
@@ -209,8 +181,8 @@ impl Console {
     }
 
     /// The current lane.
-    async fn lane(&self, session: &Session, name: &str) -> Result<Option<Lane>, Problem> {
-        let lanes: Vec<Lane> = self.get(session, "/admin/rate-limit/config").await?;
+    async fn lane(&self, session: &Session, name: &str) -> Result<Option<contract::Lane>, Problem> {
+        let lanes: Vec<contract::Lane> = self.get(session, "/admin/rate-limit/config").await?;
         Ok(lanes.into_iter().find(|lane| lane.config_name == name))
     }
 

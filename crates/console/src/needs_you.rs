@@ -4,9 +4,9 @@ use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::Method;
 use axum::response::{IntoResponse, Redirect, Response};
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
+use tollgate_contract as contract;
 
 use super::Console;
 use super::call::{Problem, part};
@@ -14,78 +14,47 @@ use super::handbook;
 use super::session::{Act, Session};
 use super::shell::{Shell, clock, grouped, page as drawn};
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct NeedsAnswer {
-    pub(super) as_of: Timestamp,
-    pub(super) needs: Vec<Need>,
-    pub(super) seen: Vec<Need>,
-    kill_switches: Vec<Switch>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Need {
-    pub(super) kind: String,
-    pub(super) title: String,
-    count: u64,
-    at_least: bool,
-    pub(super) amounts: Vec<Sum>,
-    pub(super) oldest: Option<Timestamp>,
-    pub(super) todo: String,
-    pub(super) console: String,
-    handbook: String,
-    pub(super) details: Vec<Detail>,
-    pub(super) seen: Option<Seen>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Sum {
-    pub(super) currency: String,
-    pub(super) amount: String,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Detail {
-    pub(super) what: String,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Seen {
-    pub(super) by: String,
-    pub(super) at: Timestamp,
-    pub(super) reason: String,
-}
-
-/// An item type that is switched off.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// An item type that is switched off, on every page.
+#[derive(Debug, Clone)]
 pub(super) struct Switch {
     pub(super) item_type: String,
     pub(super) by: String,
-    since: Timestamp,
+    pub(super) since: String,
     pub(super) reason: String,
 }
 
-impl Switch {
-    pub(super) fn since(&self) -> String {
-        clock(&self.since)
+impl From<contract::KillSwitch> for Switch {
+    fn from(switch: contract::KillSwitch) -> Self {
+        Self {
+            since: clock(&switch.since),
+            item_type: switch.item_type,
+            by: switch.by,
+            reason: switch.reason,
+        }
     }
 }
 
-impl Need {
-    pub(super) fn number(&self) -> String {
+/// What pages say of one kind.
+pub(super) trait OnPage {
+    fn number(&self) -> String;
+    /// What its time is.
+    fn since(&self) -> &'static str;
+    fn handbook(&self) -> String;
+    fn seen_at(&self) -> String;
+}
+
+impl OnPage for contract::Need {
+    fn number(&self) -> String {
         let more = if self.at_least { "at least " } else { "" };
         format!("{more}{}", grouped(&self.count))
     }
-    /// What its time is.
-    pub(super) fn since(&self) -> &'static str {
+    fn since(&self) -> &'static str {
         match self.kind.as_str() {
             "deadlines-at-risk" => "First deadline",
             _ => "The oldest since",
         }
     }
-    pub(super) fn handbook(&self) -> String {
+    fn handbook(&self) -> String {
         handbook::address(&self.handbook)
     }
     fn seen_at(&self) -> String {
@@ -93,11 +62,9 @@ impl Need {
     }
 }
 
-impl NeedsAnswer {
-    /// Which item types are off; a page that shows others is out of date.
-    pub(super) fn switches(&self) -> String {
-        names(&self.kill_switches)
-    }
+/// Which item types are off; a page that shows others is out of date.
+pub(super) fn switches(needs: &contract::NeedsYou) -> String {
+    names(needs.kill_switches.iter().map(|switch| &*switch.item_type))
 }
 
 /// What of it is on every page.
@@ -111,7 +78,7 @@ pub(super) struct Frame {
 
 impl Frame {
     pub(super) fn switches(&self) -> String {
-        names(&self.switches)
+        names(self.switches.iter().map(|switch| &*switch.item_type))
     }
     /// Beside the name of the page; empty if nothing needs a person.
     pub(super) fn number(&self) -> String {
@@ -123,18 +90,17 @@ impl Frame {
     }
 }
 
-fn names(switches: &[Switch]) -> String {
-    let names = switches.iter().map(|switch| switch.item_type.as_str());
-    names.collect::<Vec<_>>().join(" ")
+fn names<'a>(types: impl Iterator<Item = &'a str>) -> String {
+    types.collect::<Vec<_>>().join(" ")
 }
 
 impl Console {
     /// For those who may read it.
     pub(super) async fn frame(&self, session: &Session) -> Frame {
-        if !session.may(tollgate_contract::Needs::Read) {
+        if !session.may(contract::Needs::Read) {
             return Frame::default();
         }
-        let told: Result<NeedsAnswer, Problem> = self.get(session, "/admin/needs-you").await;
+        let told: Result<contract::NeedsYou, Problem> = self.get(session, "/admin/needs-you").await;
         told.map_or_else(
             |_| Frame {
                 is_unknown: true,
@@ -143,7 +109,7 @@ impl Console {
             |told| Frame {
                 needs: told.needs.len(),
                 is_unknown: false,
-                switches: told.kill_switches,
+                switches: told.kill_switches.into_iter().map(Switch::from).collect(),
             },
         )
     }
@@ -159,7 +125,7 @@ pub(super) struct PageQuery {
 #[template(path = "needs_you.html")]
 struct NeedsPage {
     shell: Shell,
-    list: NeedsAnswer,
+    list: contract::NeedsYou,
 }
 
 pub(super) async fn page(

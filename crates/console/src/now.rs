@@ -6,115 +6,36 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
-use serde::Deserialize;
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive;
+use tollgate_contract as contract;
 
 use super::Console;
 use super::call::{Problem, part};
 use super::chart::Rate;
-use super::needs_you;
+use super::needs_you::{OnPage, switches};
 use super::session::Session;
-use super::shell::{Shell, clock, grouped, lasting, page as drawn};
+use super::shell::{HasPage, Shell, clock, grouped, lasting, page as drawn};
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct NowAnswer {
-    pub(super) now: Timestamp,
-    pub(super) since: Timestamp,
-    pub(super) lanes: Vec<LaneNow>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct LaneNow {
-    pub(super) lane: Lane,
-    planned_per_second: f64,
-    pub(super) waiting: u64,
-    pub(super) overdue: u64,
-    late: u64,
-    untold: u64,
-    drained_at: Option<Timestamp>,
-    provisional: Option<Provisional>,
-    pub(super) slot_to_turn_ms: u64,
-    worst_second: u32,
-    seconds: Vec<Second>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Lane {
-    pub(super) config_name: String,
-    pub(super) max_per_window: u32,
-    pub(super) window_size_secs: u32,
-    pub(super) max_per_second: f64,
-    pub(super) calendar: Option<String>,
-    pub(super) pause: Option<Pause>,
-    /// The refusal storm that has paused it.
-    pub(super) storm: Option<i64>,
-    pub(super) version: i64,
-    pub(super) open: bool,
-    pub(super) closed_because: Option<String>,
-    pub(super) opens_at: Option<Timestamp>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Pause {
-    pub(super) actor: String,
-    pub(super) reason: String,
-}
-
-/// Why no estimate is available.
-#[derive(Deserialize)]
-struct Provisional {
-    reason: String,
-}
-
-#[derive(Deserialize)]
-struct Second {
-    at: Timestamp,
-    sends: u32,
-}
-
-impl Lane {
-    pub(super) fn address(&self) -> String {
+impl HasPage for contract::Lane {
+    fn address(&self) -> String {
         format!("/console/lanes/{}", part(&self.config_name))
     }
 }
 
-/// Amount in doubt in one currency.
-#[derive(Deserialize)]
-pub(super) struct Risk {
-    pub(super) currency: String,
-    pub(super) count: u64,
-    pub(super) amount: String,
-    pub(super) since: Timestamp,
+/// Nothing to tell of a process that is alone and leads.
+fn worth_telling(nodes: Vec<contract::Node>) -> Vec<contract::Node> {
+    let is_alone = nodes.len() < 2 && nodes.iter().all(|node| node.role == "leader");
+    if is_alone { vec![] } else { nodes }
 }
 
-/// The processes on the store.
-#[derive(Deserialize)]
-struct Nodes {
-    nodes: Vec<Node>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Node {
-    name: String,
-    role: String,
-    this: bool,
-    cannot_lead: Option<String>,
-}
-
-impl Nodes {
-    /// Nothing to tell of a process that is alone and leads.
-    fn worth_telling(self) -> Vec<Node> {
-        let is_alone = self.nodes.len() < 2 && self.nodes.iter().all(|node| node.role == "leader");
-        if is_alone { vec![] } else { self.nodes }
-    }
+fn per_second(rate: Decimal) -> f64 {
+    rate.to_f64().unwrap_or_default()
 }
 
 /// A lane as it is drawn.
 pub(super) struct Gate {
-    pub(super) now: LaneNow,
+    pub(super) now: contract::LaneNow,
     /// In the last whole second.
     last_second: u32,
     pub(super) drains: String,
@@ -122,7 +43,7 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    pub(super) fn new(lane: LaneNow, now: Timestamp, since: Timestamp) -> Self {
+    pub(super) fn new(lane: contract::LaneNow, now: Timestamp, since: Timestamp) -> Self {
         let seconds: Vec<_> = lane.seconds.iter().map(|s| (s.at, s.sends)).collect();
         let whole = now.as_second() - 1;
         let last = seconds.iter().find(|(at, _)| at.as_second() == whole);
@@ -130,8 +51,8 @@ impl Gate {
             from: since,
             to: now,
             seconds: &seconds,
-            limit: lane.lane.max_per_second,
-            plan: lane.planned_per_second,
+            limit: per_second(lane.lane.max_per_second),
+            plan: per_second(lane.planned_per_second),
         };
         let drains = match (lane.drained_at, &lane.provisional) {
             (Some(at), _) => format!("in {}, at {}", lasting(at.duration_since(now)), clock(&at)),
@@ -163,7 +84,7 @@ impl Gate {
     }
     /// Below one a second a single send is within the limit.
     fn is_over(&self) -> bool {
-        f64::from(self.now.worst_second) > self.now.lane.max_per_second.max(1.0)
+        f64::from(self.now.worst_second) > per_second(self.now.lane.max_per_second).max(1.0)
     }
 }
 
@@ -173,15 +94,15 @@ impl Gate {
 struct Live {
     now: Timestamp,
     gates: Vec<Gate>,
-    needs: needs_you::NeedsAnswer,
-    nodes: Vec<Node>,
+    needs: contract::NeedsYou,
+    nodes: Vec<contract::Node>,
     trouble: Option<String>,
 }
 
 /// The live part, as text.
 pub(super) async fn live(console: &Console, session: &Session) -> Result<String, Problem> {
-    let told: NowAnswer = console.get(session, "/admin/now").await?;
-    let nodes: Nodes = console.get(session, "/admin/nodes").await?;
+    let told: contract::LanesActivity = console.get(session, "/admin/now").await?;
+    let nodes: contract::Nodes = console.get(session, "/admin/nodes").await?;
     let ready = console.answer(session, ready()).await;
     let (now, since) = (told.now, told.since);
     let gate = |lane| Gate::new(lane, now, since);
@@ -189,7 +110,7 @@ pub(super) async fn live(console: &Console, session: &Session) -> Result<String,
         now,
         gates: told.lanes.into_iter().map(gate).collect(),
         needs: console.get(session, "/admin/needs-you").await?,
-        nodes: nodes.worth_telling(),
+        nodes: worth_telling(nodes.nodes),
         trouble: ready.err().map(|problem| problem.error),
     };
     live.render().map_err(|error| {
@@ -215,7 +136,7 @@ pub(super) async fn page(
     State(console): State<Console>,
     session: Session,
 ) -> Result<Response, Problem> {
-    if !session.may(tollgate_contract::Needs::Read) {
+    if !session.may(contract::Needs::Read) {
         // Whoever only hands payments in has no business with the lanes.
         return Ok(axum::response::IntoResponse::into_response(
             axum::response::Redirect::to("/console/payments"),

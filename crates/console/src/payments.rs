@@ -9,12 +9,15 @@ use axum::response::{IntoResponse, Redirect, Response};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
+use tollgate_contract as contract;
 use tollgate_contract::{Needs, PAYMENT_STATUSES};
 
 use super::Console;
 use super::call::{Problem, part, query};
 use super::session::{Act, Session};
-use super::shell::{Shell, clock, clock_or, grouped, page as drawn, soft, status_word, times};
+use super::shell::{
+    HasPage, Shell, clock, clock_or, grouped, page as drawn, soft, status_word, times,
+};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -78,45 +81,16 @@ impl Search {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PaymentsAnswer {
-    payments: Vec<Line>,
-    next: Option<String>,
-    previous: Option<String>,
-    /// Where the search stopped before the page was full.
-    scanned_to: Option<String>,
-    count: Option<u64>,
-    at_least: bool,
+fn counted(list: &contract::PaymentList) -> Option<String> {
+    let count = list.count?;
+    Some(match (list.at_least, count) {
+        (true, _) => format!("More than {} payments", grouped(&count)),
+        (false, 1) => "1 payment".to_owned(),
+        (false, _) => format!("{} payments", grouped(&count)),
+    })
 }
 
-impl PaymentsAnswer {
-    fn counted(&self) -> Option<String> {
-        let count = self.count?;
-        Some(match (self.at_least, count) {
-            (true, _) => format!("More than {} payments", grouped(&count)),
-            (false, 1) => "1 payment".to_owned(),
-            (false, _) => format!("{} payments", grouped(&count)),
-        })
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Line {
-    payment_id: String,
-    status: String,
-    amount: String,
-    currency: String,
-    /// None of these before it is planned.
-    lane: Option<String>,
-    queue_status: Option<String>,
-    scheduled_time: Option<Timestamp>,
-    meets_deadline: Option<bool>,
-    created_at: Timestamp,
-}
-
-impl Line {
+impl HasPage for contract::PaymentLine {
     fn address(&self) -> String {
         address(&self.payment_id)
     }
@@ -134,7 +108,7 @@ struct ListPage {
     statuses: Vec<&'static str>,
     /// Whether the reader may look at all of them, or at single ones only.
     lists: bool,
-    found: Vec<Line>,
+    found: Vec<contract::PaymentLine>,
     next: Option<String>,
     previous: Option<String>,
     scanned_to: Option<String>,
@@ -155,8 +129,9 @@ pub(super) async fn list(
     let (mut scanned_to, mut counted) = (None, None);
     if lists {
         let asked = search.query(&search.after, &search.before);
-        let page: PaymentsAnswer = console.get(&session, &format!("/payments{asked}")).await?;
-        counted = page.counted();
+        let page: contract::PaymentList =
+            console.get(&session, &format!("/payments{asked}")).await?;
+        counted = self::counted(&page);
         let at =
             |after: &str, before: &str| format!("/console/payments{}", search.query(after, before));
         next = page.next.map(|after| at(&after, ""));
@@ -177,89 +152,106 @@ pub(super) async fn list(
     }))
 }
 
-/// A payment as the API tells it; one that is being taken in has only its id and status, one that was not
-/// taken in tells why.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// A payment of any kind, as a page shows it; one that has no slot yet has little but its id and status, one that was
+/// refused tells why.
+#[derive(Default)]
 pub(super) struct Payment {
-    #[serde(rename = "paymentId")]
     pub(super) id: String,
     pub(super) status: String,
-    #[serde(default)]
     pub(super) details: BTreeMap<String, String>,
-    #[serde(default)]
     pub(super) amount: String,
-    #[serde(default)]
     pub(super) currency: String,
-    pub(super) debtor: Option<Party>,
-    pub(super) creditor: Option<Party>,
+    pub(super) debtor: Option<contract::PaymentParty>,
+    pub(super) creditor: Option<contract::PaymentParty>,
     pub(super) reference: Option<String>,
     pub(super) gateway: Option<String>,
     pub(super) execute_at: Option<Timestamp>,
     pub(super) batch_id: Option<String>,
-    #[serde(default)]
     pub(super) lane: String,
-    #[serde(default)]
     pub(super) queue_status: String,
-    #[serde(default)]
     pub(super) run: u32,
-    #[serde(default)]
     pub(super) sends: u32,
     pub(super) scheduled_time: Option<Timestamp>,
     pub(super) estimate: Option<Timestamp>,
     pub(super) tolerance_ms: Option<u64>,
-    pub(super) provisional: Option<Provisional>,
+    pub(super) provisional: Option<contract::Provisional>,
     pub(super) deadline: Option<String>,
     pub(super) meets_deadline: Option<bool>,
     pub(super) why_not_running: Option<String>,
     pub(super) init_workflow_id: Option<String>,
     pub(super) exec_workflow_id: Option<String>,
-    #[serde(default)]
-    pub(super) attempts: Vec<Attempt>,
-    #[serde(default)]
-    pub(super) timeline: Vec<Event>,
+    pub(super) attempts: Vec<contract::Attempt>,
+    pub(super) timeline: Vec<contract::Event>,
 }
 
-/// Why no estimate is available.
-#[derive(Deserialize)]
-pub(super) struct Provisional {
-    pub(super) reason: String,
+impl From<contract::Payment> for Payment {
+    fn from(payment: contract::Payment) -> Self {
+        match payment {
+            contract::Payment::Known(planned) => Self::planned(*planned),
+            contract::Payment::Initializing(pending) => Self {
+                id: pending.payment_id,
+                status: pending.status,
+                amount: pending.amount,
+                currency: pending.currency,
+                why_not_running: Some(pending.why_not_running),
+                init_workflow_id: Some(pending.init_workflow_id),
+                ..Self::default()
+            },
+            contract::Payment::NotTaken(refused) => Self {
+                id: refused.payment_id,
+                status: refused.status,
+                details: refused.details,
+                ..Self::default()
+            },
+        }
+    }
 }
 
-/// With its account as the reader may see it.
-#[derive(Deserialize)]
-pub(super) struct Party {
-    pub(super) account: String,
-    pub(super) name: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Attempt {
-    pub(super) kind: String,
-    pub(super) outcome: String,
-    pub(super) run: u32,
-    pub(super) idempotency_key: String,
-    pub(super) sent_at: Timestamp,
-    pub(super) answered_at: Option<Timestamp>,
-    answer: Option<String>,
-    reason: Option<String>,
-}
-
-impl Attempt {
+/// What an attempt has brought.
+pub(super) trait Heard {
     /// The answer, or why there is none.
-    pub(super) fn heard(&self) -> Option<&str> {
+    fn heard(&self) -> Option<&str>;
+}
+
+impl Heard for contract::Attempt {
+    fn heard(&self) -> Option<&str> {
         self.answer.as_deref().or(self.reason.as_deref())
     }
 }
 
-#[derive(Deserialize)]
-pub(super) struct Event {
-    pub(super) at: Timestamp,
-    pub(super) what: String,
-}
-
 impl Payment {
+    fn planned(payment: contract::PlannedPayment) -> Self {
+        let foreseen = payment.foreseen;
+        Self {
+            id: payment.payment_id,
+            status: payment.status,
+            details: BTreeMap::new(),
+            amount: payment.amount,
+            currency: payment.currency,
+            debtor: Some(payment.debtor),
+            creditor: Some(payment.creditor),
+            reference: payment.reference,
+            gateway: payment.gateway,
+            execute_at: payment.execute_at,
+            batch_id: payment.batch_id,
+            lane: payment.lane,
+            queue_status: payment.queue_status,
+            run: payment.run,
+            sends: payment.sends,
+            scheduled_time: Some(payment.scheduled_time),
+            estimate: foreseen.estimate,
+            tolerance_ms: foreseen.tolerance_ms,
+            provisional: foreseen.provisional,
+            deadline: payment.deadline,
+            meets_deadline: foreseen.meets_deadline,
+            why_not_running: payment.why_not_running,
+            init_workflow_id: Some(payment.init_workflow_id),
+            exec_workflow_id: payment.exec_workflow_id,
+            attempts: payment.attempts,
+            timeline: payment.timeline,
+        }
+    }
+
     /// None if it lies behind what clocks can show.
     pub(super) fn deadline_time(&self) -> Option<Timestamp> {
         self.deadline.as_deref()?.parse().ok()
@@ -278,7 +270,7 @@ impl Payment {
     }
     /// Whether nothing can have been paid yet, so that a person can stop or move it.
     fn waits(&self) -> bool {
-        let not_paid = |attempt: &Attempt| attempt.outcome == "RETRY";
+        let not_paid = |attempt: &contract::Attempt| attempt.outcome == "RETRY";
         self.status == "SCHEDULED" && self.attempts.iter().all(not_paid)
     }
 }
@@ -302,7 +294,8 @@ pub(super) async fn page(
     Path(id): Path<String>,
     Query(Done { done }): Query<Done>,
 ) -> Result<Response, Problem> {
-    let payment: Payment = console.get(&session, &of(&id)).await?;
+    let payment: contract::Payment = console.get(&session, &of(&id)).await?;
+    let payment = Payment::from(payment);
     let shell = Shell::new(&session, format!("Payment {id}"), "Payments", &done);
     Ok(drawn(&Page { shell, payment }))
 }

@@ -5,9 +5,9 @@ use askama::Template;
 use axum::extract::{Query, State};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tollgate_contract as contract;
 
 use super::Console;
 use super::call::{Problem, part, query};
@@ -65,20 +65,6 @@ impl Typed {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Schedule {
-    cron: String,
-    time_zone: Option<String>,
-    calendar: Option<String>,
-    next_occurrences: Vec<Timestamp>,
-    warning: Option<String>,
-    version: Option<i64>,
-    since: Option<Timestamp>,
-    actor: Option<String>,
-    reason: Option<String>,
-}
-
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct PageQuery {
@@ -95,10 +81,10 @@ struct Page {
     shell: Shell,
     whose: Whose,
     /// What is in force for whom it was asked; the next more general one counts if there is none.
-    now: Option<Schedule>,
+    now: Option<contract::ScheduleInForce>,
     typed: Typed,
     /// What the typed one would mean.
-    then: Option<Schedule>,
+    then: Option<contract::ScheduleInForce>,
 }
 
 impl Page {
@@ -108,7 +94,7 @@ impl Page {
     }
 }
 
-fn version(schedule: Option<&Schedule>) -> i64 {
+fn version(schedule: Option<&contract::ScheduleInForce>) -> i64 {
     schedule.and_then(|it| it.version).unwrap_or(0)
 }
 
@@ -138,7 +124,7 @@ impl Console {
         &self,
         session: &Session,
         whose: &Whose,
-    ) -> Result<Option<Schedule>, Problem> {
+    ) -> Result<Option<contract::ScheduleInForce>, Problem> {
         match self.get(session, &whose.of_the_api()).await {
             Ok(schedule) => Ok(Some(schedule)),
             Err(problem) if problem.status == StatusCode::NOT_FOUND => {
@@ -159,7 +145,11 @@ impl Console {
         self.get::<Value>(session, &address).await.map(drop)
     }
 
-    async fn meaning(&self, session: &Session, typed: &Typed) -> Result<Schedule, Problem> {
+    async fn meaning(
+        &self,
+        session: &Session,
+        typed: &Typed,
+    ) -> Result<contract::ScheduleInForce, Problem> {
         let address = "/billing/schedules/preview";
         let wish = typed.wish();
         let told = self.act(session, Method::POST, address, &wish).await?;

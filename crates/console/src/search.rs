@@ -56,7 +56,8 @@ pub(super) async fn find(
     }
     for field in ["reference", "account"] {
         let wanted = query(&[(field, sought), ("limit", "1")]);
-        let found: PaymentsAnswer = console.get(&session, &format!("/payments{wanted}")).await?;
+        let found: tollgate_contract::PaymentList =
+            console.get(&session, &format!("/payments{wanted}")).await?;
         if !found.payments.is_empty() {
             return Ok(listed(field, sought));
         }
@@ -67,11 +68,6 @@ pub(super) async fn find(
 fn listed(field: &str, sought: &str) -> Response {
     let wanted = query(&[(field, sought)]);
     Redirect::to(&format!("/console/payments{wanted}")).into_response()
-}
-
-#[derive(Deserialize)]
-struct PaymentsAnswer {
-    payments: Vec<serde_json::Value>,
 }
 
 impl Console {

@@ -35,6 +35,11 @@ const MENU: [(&str, &str, Needs); 15] = [
     ("API", "/docs/", Needs::Nothing),
 ];
 
+/// What has a page of its own.
+pub(super) trait HasPage {
+    fn address(&self) -> String;
+}
+
 /// One of a few pages beside each other, such as one per item type.
 pub(super) struct Tab {
     pub(super) name: String,

@@ -1,21 +1,19 @@
 //! Status checks: all that are kept, and one with its gateways and what came of it; beginning another.
 
-use std::collections::BTreeMap;
-
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
+use tollgate_contract as contract;
 use tollgate_contract::Needs;
 
 use super::Console;
 use super::call::{Problem, part, query};
 use super::session::{Act, Session};
-use super::shell::{Shell, clock, clock_or, grouped, page as drawn, soft};
-use super::turns::{Ends, ListAt, Turns};
+use super::shell::{self, HasPage, Shell, clock, clock_or, page as drawn, soft};
+use super::turns::{ListAt, Paged, Turns};
 
 /// At most this many payments or failures of one kind are on a page; the API has all of them.
 const MOST_SHOWN: usize = 100;
@@ -29,32 +27,13 @@ pub(super) struct PageQuery {
     done: String,
 }
 
-#[derive(Deserialize)]
-struct Checks {
-    checks: Vec<Line>,
-    #[serde(flatten)]
-    ends: Ends,
-}
-
 const LIST: ListAt<'_> = ListAt {
     page: "/console/status-checks",
     file: "/console/export/status-checks",
     called: ("status check", "status checks"),
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Line {
-    workflow_id: String,
-    status: String,
-    current_phase: String,
-    total_payments: u64,
-    gateways_identified: u64,
-    started_at: Timestamp,
-    ended_at: Option<Timestamp>,
-}
-
-impl Line {
+impl HasPage for contract::CheckLine {
     fn address(&self) -> String {
         address(&self.workflow_id)
     }
@@ -71,7 +50,7 @@ struct ListPage {
     /// Whether the reader may look at all of them, and may begin one.
     lists: bool,
     begins: bool,
-    checks: Vec<Line>,
+    checks: Vec<contract::CheckLine>,
     turns: Turns,
 }
 
@@ -89,8 +68,9 @@ pub(super) async fn list(
     if lists {
         let wanted = query(&[("after", &asked.after), ("before", &asked.before)]);
         let wanted = format!("/payments/check-status{wanted}");
-        let found: Checks = console.get(&session, &wanted).await?;
-        (checks, turns) = (found.checks, LIST.turns(&[], &found.ends));
+        let found: contract::CheckList = console.get(&session, &wanted).await?;
+        turns = LIST.turns(&[], &found.ends());
+        checks = found.checks;
     }
     Ok(drawn(&ListPage {
         shell: Shell::new(&session, "Status checks", "Status checks", &asked.done),
@@ -106,12 +86,6 @@ pub(super) struct Wish {
     ids: String,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Started {
-    workflow_id: String,
-}
-
 pub(super) async fn begin(
     State(console): State<Console>,
     Act { session, form }: Act<Wish>,
@@ -119,7 +93,7 @@ pub(super) async fn begin(
     let wish = json!({"paymentIds": pasted(&form.ids)});
     let what = "/payments/check-status";
     let told = console.act(&session, Method::POST, what, &wish).await?;
-    let told: Started = serde_json::from_value(told).map_err(|error| {
+    let told: contract::CheckStatusStart = serde_json::from_value(told).map_err(|error| {
         tracing::error!(%error, "the console does not understand the start of a check");
         Problem::internal()
     })?;
@@ -133,57 +107,36 @@ fn pasted(text: &str) -> Vec<&str> {
     ids.filter(|id| !id.is_empty()).collect()
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Check {
-    workflow_id: String,
-    status: String,
-    progress: Progress,
-    result: Option<Outcome>,
-    error: Option<String>,
+/// As much of a result as fits a page.
+trait OnPage {
+    fn asked(&self) -> Vec<(&String, &Vec<String>)>;
+    /// The first of all gateways' failures.
+    fn failures(&self) -> Vec<(&String, &contract::FailedChunk)>;
+    fn failures_left(&self) -> u32;
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Progress {
-    total_payments: u64,
-    gateways_identified: u64,
-    chunks_total: u64,
-    chunks_completed: u64,
-    chunks_failed: u64,
-    current_phase: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Outcome {
-    successful: BTreeMap<String, Vec<String>>,
-    failed: BTreeMap<String, Vec<Failure>>,
-    gateway_lookup_failed: Vec<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Failure {
-    chunk_index: u32,
-    payment_ids: Vec<String>,
-    error: String,
-    stage: String,
-}
-
-impl Outcome {
+impl OnPage for contract::CheckResult {
     fn asked(&self) -> Vec<(&String, &Vec<String>)> {
         self.successful.iter().take(MOST_SHOWN).collect()
     }
-    /// The first of all gateways' failures.
-    fn failures(&self) -> Vec<(&String, &Failure)> {
+    fn failures(&self) -> Vec<(&String, &contract::FailedChunk)> {
         let all = self.failed.iter();
         let all = all.flat_map(|(gateway, some)| some.iter().map(move |one| (gateway, one)));
         all.take(MOST_SHOWN).collect()
     }
-    fn failures_left(&self) -> u64 {
-        left(self.failed.values().map(Vec::len).sum())
+    fn failures_left(&self) -> u32 {
+        let left = left(self.failed.values().map(Vec::len).sum());
+        u32::try_from(left).unwrap_or(u32::MAX)
     }
+}
+
+/// Numbers of this page are not that large.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "templates hand over references"
+)]
+fn grouped(number: &u32) -> String {
+    shell::grouped(&u64::from(*number))
 }
 
 /// The first of them, between commas, and how many there are beside these.
@@ -193,7 +146,7 @@ fn some(ids: &[String]) -> String {
         0 => shown,
         left => format!(
             "{shown} … and {} more; the API lists all of them",
-            grouped(&left)
+            shell::grouped(&left)
         ),
     }
 }
@@ -202,27 +155,13 @@ fn left(count: usize) -> u64 {
     count.saturating_sub(MOST_SHOWN) as u64
 }
 
-#[derive(Deserialize)]
-struct Gateways {
-    gateways: Vec<GatewayLine>,
-    next: Option<u32>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct GatewayLine {
-    gateway: String,
-    chunks_total: u64,
-    chunks_completed: u64,
-    chunks_failed: u64,
-}
-
 #[derive(Template)]
 #[template(path = "status_check.html")]
 struct Page {
     shell: Shell,
-    check: Check,
-    gateways: Vec<GatewayLine>,
+    check: contract::CheckStatus,
+    progress: contract::CheckProgress,
+    gateways: Vec<contract::CheckGateway>,
     next: Option<String>,
 }
 
@@ -233,7 +172,7 @@ pub(super) async fn page(
     Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let at = format!("/payments/check-status/{}", part(&id));
-    let check: Check = console.get(&session, &at).await.map_err(|problem| {
+    let mut check: contract::CheckStatus = console.get(&session, &at).await.map_err(|problem| {
         // The contract tells an unknown check like a known one, which is no error to show.
         if problem.status != StatusCode::NOT_FOUND {
             return problem;
@@ -241,13 +180,18 @@ pub(super) async fn page(
         let error = format!("there is no status check {id}; its retention may have ended");
         Problem::new(StatusCode::NOT_FOUND, error)
     })?;
+    let progress = check.progress.take().ok_or_else(|| {
+        tracing::error!("the API does not tell the progress of a status check");
+        Problem::internal()
+    })?;
     let wanted = format!("{at}/gateways{}", query(&[("after", &asked.after)]));
-    let gateways: Gateways = console.get(&session, &wanted).await?;
+    let gateways: contract::CheckGateways = console.get(&session, &wanted).await?;
     let next = gateways.next.map(|after| after.to_string());
     Ok(drawn(&Page {
         shell: Shell::new(&session, "A status check", "Status checks", &asked.done),
         next: next.map(|after| format!("{}{}", address(&id), query(&[("after", &after)]))),
         check,
+        progress,
         gateways: gateways.gateways,
     }))
 }

@@ -1,22 +1,58 @@
 //! Where a list goes on and back, how long it is, and the whole of it as a file.
 
-use serde::Deserialize;
-use serde_json::Value;
+use tollgate_contract as contract;
 
 use super::call::query;
 use super::shell::grouped;
 
 /// What every list of the API says about its page.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct Ends {
-    next: Option<Value>,
-    #[serde(default)]
-    previous: Option<Value>,
-    #[serde(default)]
+    next: Option<String>,
+    previous: Option<String>,
     count: Option<u64>,
-    #[serde(default)]
     at_least: bool,
+}
+
+/// A list of the API that is read page by page.
+pub(super) trait Paged {
+    fn ends(&self) -> Ends;
+}
+
+macro_rules! paged {
+    ($($list:ident),+) => {
+        $(impl Paged for contract::$list {
+            fn ends(&self) -> Ends {
+                Ends {
+                    next: self.next.as_ref().map(ToString::to_string),
+                    previous: self.previous.as_ref().map(ToString::to_string),
+                    count: self.count.into(),
+                    at_least: self.at_least,
+                }
+            }
+        })+
+    };
+}
+
+paged!(
+    AuditLog,
+    BulkList,
+    CheckList,
+    DeadLetterList,
+    HeldList,
+    InvoiceList,
+    JobList
+);
+
+/// Items in doubt are all counted.
+impl Paged for contract::InDoubtList {
+    fn ends(&self) -> Ends {
+        Ends {
+            next: self.next.clone(),
+            previous: self.previous.clone(),
+            count: Some(self.count),
+            at_least: false,
+        }
+    }
 }
 
 /// A list of the console: its page, its files, and what one and several of it are called.
@@ -44,17 +80,11 @@ impl ListAt<'_> {
             pairs.push((name, value));
             query(&pairs)
         };
-        let page = |way: &'static str, token: &Value| {
-            let token = match token {
-                Value::String(token) => token.clone(),
-                token => token.to_string(),
-            };
-            format!("{}{}", self.page, with(way, &token))
-        };
+        let page = |way: &'static str, token: &str| format!("{}{}", self.page, with(way, token));
         let file = |format: &str| format!("{}{}", self.file, with("format", format));
         Turns {
-            previous: ends.previous.as_ref().map(|token| page("before", token)),
-            next: ends.next.as_ref().map(|token| page("after", token)),
+            previous: ends.previous.as_deref().map(|token| page("before", token)),
+            next: ends.next.as_deref().map(|token| page("after", token)),
             counted: self.counted(ends),
             files: vec![("CSV", file("csv")), ("NDJSON", file("ndjson"))],
         }
@@ -73,8 +103,6 @@ impl ListAt<'_> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     const JOBS: ListAt<'_> = ListAt {
@@ -83,14 +111,18 @@ mod tests {
         called: ("job", "jobs"),
     };
 
-    fn turns(answer: Value) -> Turns {
-        let ends: Ends = serde_json::from_value(answer).unwrap();
-        JOBS.turns(&[("by", "ann & bob"), ("lane", "")], &ends)
+    fn turns(ends: &Ends) -> Turns {
+        JOBS.turns(&[("by", "ann & bob"), ("lane", "")], ends)
     }
 
     #[test]
     fn a_list_keeps_its_conditions_from_page_to_page_and_in_its_files() {
-        let middle = turns(json!({"next": "7.a", "previous": 9, "count": 3, "atLeast": false}));
+        let middle = turns(&Ends {
+            next: Some("7.a".to_owned()),
+            previous: Some("9".to_owned()),
+            count: Some(3),
+            at_least: false,
+        });
         let next = "/console/jobs?by=ann%20%26%20bob&after=7.a";
         assert_eq!(middle.next.as_deref(), Some(next));
         let previous = "/console/jobs?by=ann%20%26%20bob&before=9";
@@ -101,13 +133,19 @@ mod tests {
 
     #[test]
     fn a_list_says_how_long_it_is_as_people_do() {
-        let counted = |count: Value, at_least: bool| {
-            turns(json!({"next": null, "count": count, "atLeast": at_least})).counted
+        let counted = |count: Option<u64>, at_least: bool| {
+            let ends = Ends {
+                next: None,
+                previous: None,
+                count,
+                at_least,
+            };
+            turns(&ends).counted
         };
-        assert_eq!(counted(json!(1), false), "1 job");
-        assert_eq!(counted(json!(1414), false), "1,414 jobs");
-        assert_eq!(counted(json!(10_000), true), "More than 10,000 jobs");
-        assert_eq!(counted(json!(0), false), "");
-        assert_eq!(counted(json!(null), false), "");
+        assert_eq!(counted(Some(1), false), "1 job");
+        assert_eq!(counted(Some(1414), false), "1,414 jobs");
+        assert_eq!(counted(Some(10_000), true), "More than 10,000 jobs");
+        assert_eq!(counted(Some(0), false), "");
+        assert_eq!(counted(None, false), "");
     }
 }

@@ -4,15 +4,15 @@ use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::Method;
 use axum::response::{IntoResponse, Redirect, Response};
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
+use tollgate_contract as contract;
 
 use super::Console;
 use super::call::{Problem, part, query};
 use super::session::{Act, Session};
 use super::shell::{Shell, Tab, clock, page as drawn, tabs};
-use super::turns::{Ends, ListAt, Turns};
+use super::turns::{ListAt, Paged, Turns};
 
 /// What can be given up.
 const LETTERS: [&str; 3] = ["PAYMENT", "INVOICE", "NOTIFICATION"];
@@ -27,36 +27,18 @@ pub(super) struct PageQuery {
     done: String,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Letters {
-    dead_letters: Vec<Letter>,
-    #[serde(flatten)]
-    ends: Ends,
-}
-
 const LIST: ListAt<'_> = ListAt {
     page: "/console/dead-letters",
     file: "/console/export/dead-letters",
     called: ("dead letter", "dead letters"),
 };
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Letter {
-    item_type: String,
-    id: String,
-    status: String,
-    amount: String,
-    currency: String,
-    lane: String,
-    run: u32,
-    retry_count: u32,
-    last_error: Option<String>,
-    due: Timestamp,
+/// What can be done about a dead letter.
+trait Replayable {
+    fn replay(&self) -> String;
 }
 
-impl Letter {
+impl Replayable for contract::DeadLetter {
     fn replay(&self) -> String {
         let (item_type, id) = (part(&self.item_type), part(&self.id));
         format!("/console/dead-letters/{item_type}/{id}/replay")
@@ -68,7 +50,7 @@ impl Letter {
 struct LettersPage {
     shell: Shell,
     tabs: Vec<Tab>,
-    letters: Vec<Letter>,
+    letters: Vec<contract::DeadLetter>,
     of_type: String,
     turns: Turns,
 }
@@ -81,8 +63,8 @@ pub(super) async fn dead_letters(
     let of_type = ("type", &*asked.item_type);
     let wanted = query(&[of_type, ("after", &asked.after), ("before", &asked.before)]);
     let address = format!("/admin/dead-letters{wanted}");
-    let found: Letters = console.get(&session, &address).await?;
-    let turns = LIST.turns(&[of_type], &found.ends);
+    let found: contract::DeadLetterList = console.get(&session, &address).await?;
+    let turns = LIST.turns(&[of_type], &found.ends());
     let by_type = |name: &str| format!("/console/dead-letters{}", query(&[("type", name)]));
     Ok(drawn(&LettersPage {
         shell: Shell::new(&session, "Dead letters", "Dead letters", &asked.done),
@@ -111,24 +93,11 @@ pub(super) async fn replay(
     Ok(Redirect::to(&format!("/console/dead-letters{asked}")).into_response())
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Kind {
-    item_type: String,
-    enabled: bool,
-    batch_size: u32,
-    exec_workflow_type: String,
-    version: i64,
-    since: Timestamp,
-    actor: String,
-    reason: String,
-}
-
 #[derive(Template)]
 #[template(path = "item_types.html")]
 struct TypesPage {
     shell: Shell,
-    types: Vec<Kind>,
+    types: Vec<contract::ItemType>,
 }
 
 pub(super) async fn item_types(
@@ -136,7 +105,7 @@ pub(super) async fn item_types(
     session: Session,
     Query(asked): Query<PageQuery>,
 ) -> Result<Response, Problem> {
-    let types: Vec<Kind> = console.get(&session, "/admin/item-types").await?;
+    let types: Vec<contract::ItemType> = console.get(&session, "/admin/item-types").await?;
     let shell = Shell::new(&session, "Item types", "Item types", &asked.done);
     Ok(drawn(&TypesPage { shell, types }))
 }

@@ -6,10 +6,50 @@
 
 #![deny(missing_docs)]
 
+mod accounts;
+mod audit;
+mod calendars;
+mod dead_letters;
+mod error;
+mod events;
+mod feeds;
+mod forecasts;
+mod held;
+mod imports;
+mod in_doubt;
+mod invoices;
+mod item_types;
+mod items;
+mod jobs;
+mod lanes;
+mod needs_you;
+mod nodes;
+mod payments;
 mod routes;
+mod status_checks;
 pub mod words;
 
+pub use accounts::*;
+pub use audit::*;
+pub use calendars::*;
+pub use dead_letters::*;
+pub use error::*;
+pub use events::*;
+pub use feeds::*;
+pub use forecasts::*;
+pub use held::*;
+pub use imports::*;
+pub use in_doubt::*;
+pub use invoices::*;
+pub use item_types::*;
+pub use items::*;
+pub use jobs::*;
+pub use lanes::*;
+pub use needs_you::*;
+pub use nodes::*;
+pub use payments::*;
 pub use routes::{Needs, ROUTES, Role};
+pub use status_checks::*;
 
 /// Every status of a payment.
 pub const PAYMENT_STATUSES: [&str; 8] = [

@@ -52,6 +52,7 @@ named! {
     list_order => "ListOrder",
     spread => "Spread",
     need => "NeedKind",
+    error_code => "ErrorCode",
 }
 
 /// One of the words of `QueueStatus`, or null.

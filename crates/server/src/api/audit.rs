@@ -3,20 +3,22 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use tollgate_contract as contract;
 use tollgate_core::Timestamp;
 use tollgate_core::actor::Kind;
 use tollgate_core::audit_action;
-use tollgate_core::id::{BatchId, Item, ItemId, check_item_id};
+use tollgate_core::id::{Item, ItemId, check_item_id};
 use tollgate_core::ports::{AuditEntry, AuditWanted, Counted, Page, PageFrom};
 use tollgate_domains::payments;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
 use crate::api::answer::error::ApiError;
 use crate::api::answer::export::{Format, List, ROWS_AT_ONCE, rows};
+use crate::api::answer::of::Of;
 use crate::api::answer::sight::Sights;
 use crate::api::contract::refusals::Finds;
 use crate::api::contract::words;
@@ -62,55 +64,13 @@ struct AuditQuery {
     format: Option<String>,
 }
 
-/// Entries, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = AuditLog)]
-struct AuditResponse {
-    entries: Vec<EntryResponse>,
-    /// Page token: pass it as `after`. Null on the last page.
-    next: Option<i64>,
-    /// Page token: pass it as `before`. Null on the first page.
-    previous: Option<i64>,
-    /// Number of entries in the whole list, counted up to 10,000. Null if it would have to look at each of many.
-    count: Option<u64>,
-    /// Whether there are more than `count`.
-    at_least: bool,
-    /// False if the search stopped before the page was full: continue with `next`.
-    complete: bool,
-    /// If the search stopped: entries older than this, or newer with `before`, were not looked at.
-    scanned_to: Option<Timestamp>,
-}
-
-/// One entry of the audit log: actor, event, item and reason.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = AuditEntry)]
-struct EntryResponse {
-    id: i64,
-    at: Timestamp,
-    /// The dispatcher's batch, if the entry is about one.
-    #[schema(value_type = Option<String>, example = "BATCH-0f3a9c5e7d214b68")]
-    batch_id: Option<BatchId>,
-    /// `TYPE/ID`, if the entry is about one item.
-    #[schema(example = "PAYMENT/pay_001")]
-    item: Option<String>,
-    #[schema(example = "CANCELLED")]
-    action: String,
-    status_before: Option<String>,
-    status_after: Option<String>,
-    actor: String,
-    /// Free text. Account numbers are complete for the role `operate` only.
-    detail: String,
-}
-
-impl EntryResponse {
-    fn new(entry: AuditEntry, sights: &Sights) -> Self {
+impl Of<(AuditEntry, &Sights)> for contract::AuditEntry {
+    fn of((entry, sights): (AuditEntry, &Sights)) -> Self {
         Self {
             detail: sights.text(entry.item.as_ref(), entry.detail),
             id: entry.id,
             at: entry.at,
-            batch_id: entry.batch,
+            batch_id: entry.batch.map(|batch| batch.to_string()),
             item: entry.item.map(|item| item.to_string()),
             action: entry.action,
             status_before: entry.status_before,
@@ -144,7 +104,7 @@ const AUDIT: List = List {
     params(AuditQuery),
     responses(
         (status = 200, description = "One page, or all entries.", content(
-            (AuditResponse = "application/json"),
+            (contract::AuditLog = "application/json"),
             (String = "text/csv"),
             (String = "application/x-ndjson"),
         )),
@@ -222,7 +182,7 @@ impl App {
         &self,
         caller: &Caller,
         wanted: AuditWanted,
-    ) -> Result<AuditResponse, ApiError> {
+    ) -> Result<contract::AuditLog, ApiError> {
         let length = match wanted.counted() {
             Some(list) => Some(self.length(list).await?),
             None => None,
@@ -236,7 +196,7 @@ impl App {
             Some(entry) if !complete => self.audit_time(entry).await?,
             Some(_) | None => None,
         };
-        Ok(AuditResponse {
+        Ok(contract::AuditLog {
             entries: self.entries_told(caller, page.items).await?,
             next: page.next,
             previous: page.previous,
@@ -251,10 +211,10 @@ impl App {
         &self,
         caller: &Caller,
         entries: Vec<AuditEntry>,
-    ) -> Result<Vec<EntryResponse>, ApiError> {
+    ) -> Result<Vec<contract::AuditEntry>, ApiError> {
         let items = entries.iter().filter_map(|entry| entry.item.as_ref());
         let sights = Sights::of(self, caller, items).await?;
-        let told = |entry| EntryResponse::new(entry, &sights);
+        let told = |entry| contract::AuditEntry::of((entry, &sights));
         Ok(entries.into_iter().map(told).collect())
     }
 

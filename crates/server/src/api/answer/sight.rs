@@ -3,29 +3,17 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde::Serialize;
 use serde_json::{Map, Value};
+use tollgate_contract as contract;
 use tollgate_core::account::{masked, without_accounts};
 use tollgate_core::erasure::ERASED;
 use tollgate_core::id::Item;
 use tollgate_core::ports::ItemView;
 use tollgate_domains::payments::{self, Party, PaymentRequest};
-use utoipa::ToSchema;
 
 use super::error::ApiError;
 use crate::api::App;
 use crate::door::auth::Caller;
-
-/// Debtor or creditor.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = PaymentParty)]
-pub(crate) struct PartyResponse {
-    /// Account number. Complete for the role `operate`; other roles see only its last characters.
-    #[schema(example = "****2051")]
-    account: String,
-    #[schema(example = "Acme")]
-    name: String,
-}
 
 #[derive(Debug)]
 pub(crate) struct Sight {
@@ -64,9 +52,9 @@ impl Sight {
         }
     }
 
-    pub(crate) fn party(&self, party: &Party) -> PartyResponse {
+    pub(crate) fn party(&self, party: &Party) -> contract::PaymentParty {
         let (account, name) = (self.account(party), party.name.clone());
-        PartyResponse { account, name }
+        contract::PaymentParty { account, name }
     }
 
     pub(crate) fn account(&self, party: &Party) -> String {

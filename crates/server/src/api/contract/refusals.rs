@@ -7,8 +7,6 @@ use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::{Ref, RefOr, Response, ResponseBuilder, Type, schema::ObjectBuilder};
 use utoipa::{IntoResponses, ToSchema};
 
-use crate::api::answer::error::ErrorBody;
-
 /// Of an operation that answers everybody who is let in.
 pub(crate) struct Door;
 /// Of an operation that reads.
@@ -73,7 +71,7 @@ fn refusals(statuses: &[u16]) -> Refusals {
 }
 
 fn refusal(status: u16) -> Response {
-    let schema = Ref::from_schema_name(ErrorBody::name());
+    let schema = Ref::from_schema_name(tollgate_contract::Error::name());
     let content = ContentBuilder::new().schema(Some(schema)).build();
     let response = ResponseBuilder::new()
         .description(meaning(status))

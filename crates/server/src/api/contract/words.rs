@@ -6,6 +6,7 @@ use tollgate_core::archive::DayState;
 use tollgate_core::erasure::ErasureStage;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::job::{JobAct, JobState};
+use tollgate_core::lane::Spread;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{BulkState, CheckPhase, Need, Resolved};
 use tollgate_core::timetable::UntoldCode;
@@ -61,6 +62,7 @@ pub(crate) fn named() -> Vec<(&'static str, Object)> {
         ),
         ("ArchiveState", one_of(DayState::ALL.map(DayState::as_str))),
         ("NeedKind", one_of(Need::ALL.map(Need::as_str))),
+        ("Spread", one_of(Spread::ALL.map(Spread::as_str))),
         // Written out, since there is no list of them.
         ("Verdict", one_of(["continue", "skip", "fail", "postpone"])),
         ("DoubtOrder", one_of(["newest", "oldest", "largest", "id"])),
@@ -79,7 +81,6 @@ pub(crate) fn named() -> Vec<(&'static str, Object)> {
         ("ListFormat", one_of(["json", "csv", "ndjson"])),
         ("RejectedFormat", one_of(["json", "csv", "ndjson", "lines"])),
         ("ListOrder", one_of(["newest", "id"])),
-        ("Spread", one_of(["even", "jitter"])),
         ("BindingLimit", one_of(["plan", "hardLimit"])),
     ]
 }

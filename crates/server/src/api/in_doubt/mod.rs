@@ -9,8 +9,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
+use tollgate_contract as contract;
 use tollgate_core::id::{Item, ItemType};
 use tollgate_core::ports::{ActionResult, Author, IN_DOUBT, Resolved, SettingKind, sent_since};
 use tollgate_domains::{invoices as bills, payments};
@@ -19,8 +20,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::invoices::{self, InvoiceResponse};
-use super::payments::{PaymentResponse, payment_id, shown};
+use super::invoices;
+use super::payments::{payment_id, shown};
 use crate::api::answer::error::ApiError;
 use crate::api::contract::refusals::{Changes, Finds};
 use crate::api::contract::words;
@@ -35,23 +36,14 @@ use crate::door::auth::Caller;
         ("item_type" = String, Path, description = "`PAYMENT` or `INVOICE`.", example = "PAYMENT"),
         ("id" = String, Path, description = "The item's id.", example = "pay_001"),
     ),
-    responses((status = 200, description = "The item and its current state.", body = DoubtfulResponse), Finds),
+    responses((status = 200, description = "The item and its current state.", body = contract::Doubtful), Finds),
 )]
 async fn show(
     State(app): State<App>,
     caller: Caller,
     Path((item_type, id)): Path<(String, String)>,
-) -> Result<Json<DoubtfulResponse>, ApiError> {
+) -> Result<Json<contract::Doubtful>, ApiError> {
     as_it_is(&app, &caller, &of_money(&item_type)?, &id).await
-}
-
-/// An item that is or was in doubt, in its current state.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-#[schema(as = Doubtful)]
-enum DoubtfulResponse {
-    Payment(Box<PaymentResponse>),
-    Invoice(Box<InvoiceResponse>),
 }
 
 async fn as_it_is(
@@ -59,13 +51,13 @@ async fn as_it_is(
     caller: &Caller,
     item_type: &ItemType,
     id: &str,
-) -> Result<Json<DoubtfulResponse>, ApiError> {
+) -> Result<Json<contract::Doubtful>, ApiError> {
     Ok(Json(if *item_type == bills::item_type() {
         let Json(invoice) = invoices::shown(app, id).await?;
-        DoubtfulResponse::Invoice(Box::new(invoice))
+        contract::Doubtful::Invoice(Box::new(invoice))
     } else {
         let Json(payment) = shown(app, caller, id).await?;
-        DoubtfulResponse::Payment(Box::new(payment))
+        contract::Doubtful::Payment(Box::new(payment))
     }))
 }
 
@@ -96,24 +88,6 @@ struct ResolveRequest {
     actor: Option<String>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Proposed)]
-struct ProposedResponse {
-    #[schema(example = "PROPOSED")]
-    status: &'static str,
-    needs: &'static str,
-}
-
-/// The resolved item, or the proposal that a second person must confirm.
-#[derive(ToSchema)]
-#[schema(as = ResolutionResult)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "only its schema is used")]
-enum ResolveResponse {
-    Resolved(DoubtfulResponse),
-    Proposed(ProposedResponse),
-}
-
 /// Resolves an item in doubt. Ask the bank first.
 #[utoipa::path(
     post, path = "/admin/in-doubt/{item_type}/{id}/resolve", operation_id = "resolveInDoubt", tag = "worklists",
@@ -123,8 +97,8 @@ enum ResolveResponse {
     ),
     request_body = ResolveRequest,
     responses(
-        (status = 200, description = "The item and its current state.", body = ResolveResponse),
-        (status = 202, description = "Recorded as a proposal. A second person must confirm it.", body = ResolveResponse),
+        (status = 200, description = "The item and its current state.", body = contract::ResolutionResult),
+        (status = 202, description = "Recorded as a proposal. A second person must confirm it.", body = contract::ResolutionResult),
         Changes,
     ),
 )]
@@ -145,9 +119,9 @@ async fn resolve(
     if app.two_persons {
         match app.second_person(&item, &request, &author).await? {
             None => {
-                let body = ProposedResponse {
-                    status: "PROPOSED",
-                    needs: "a second person, with another actor and the same outcome",
+                let body = contract::Proposed {
+                    status: "PROPOSED".to_owned(),
+                    needs: "a second person, with another actor and the same outcome".to_owned(),
                 };
                 return Ok((StatusCode::ACCEPTED, Json(body)).into_response());
             }

@@ -3,21 +3,20 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
-use tollgate_core::Timestamp;
-use tollgate_core::id::{ItemId, check_item_id};
-use tollgate_core::item::QueueStatus;
+use serde::Deserialize;
+use tollgate_contract as contract;
+use tollgate_core::id::check_item_id;
 use tollgate_core::ports::{ListKey, PageFrom, RecordLine, RecordsWanted};
 use tollgate_domains::invoices::{self, InvoiceStatus};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::Amount;
 use super::newest::Newest;
 use crate::api::App;
 use crate::api::answer::error::ApiError;
 use crate::api::answer::export::{Format, List, ROWS_AT_ONCE, rows};
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::Finds;
 use crate::api::contract::words;
 use crate::api::payments::list::{BY_ID, NEWEST};
@@ -53,54 +52,13 @@ struct ListQuery {
     format: Option<String>,
 }
 
-/// One page of invoices.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = InvoiceList)]
-struct ListResponse {
-    invoices: Vec<LineResponse>,
-    #[schema(schema_with = words::list_order)]
-    order: &'static str,
-    /// Page token: pass it as `after`. Null on the last page.
-    next: Option<String>,
-    /// Page token: pass it as `before`. Null on the first page and with `order=id`.
-    previous: Option<String>,
-    /// False if the search stopped before the page was full: continue with `next`.
-    complete: bool,
-    /// If the search stopped: invoices accepted earlier, or with `before` later, were not looked at.
-    scanned_to: Option<Timestamp>,
-    /// Number of invoices in the whole list. Null if it would have to look at each of many, and with `order=id`.
-    count: Option<u64>,
-    /// Whether there are more than `count`.
-    at_least: bool,
-}
-
-/// One invoice of a list.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = InvoiceLine)]
-struct LineResponse {
-    #[schema(value_type = String, example = "inv_1")]
-    invoice_id: ItemId,
-    #[schema(schema_with = words::invoice_status)]
-    status: String,
-    amount: Amount,
-    #[schema(schema_with = words::queue_status)]
-    queue_status: QueueStatus,
-    run: u32,
-    /// Slot: the planned time.
-    scheduled_time: Timestamp,
-    /// Time at which it was accepted.
-    created_at: Timestamp,
-}
-
-impl From<RecordLine> for LineResponse {
-    fn from(line: RecordLine) -> Self {
+impl Of<RecordLine> for contract::InvoiceLine {
+    fn of(line: RecordLine) -> Self {
         Self {
-            invoice_id: line.id,
+            invoice_id: line.id.to_string(),
             status: line.status,
-            amount: line.money.into(),
-            queue_status: line.queue_status,
+            amount: contract::Amount::of(line.money),
+            queue_status: line.queue_status.to_string(),
             run: line.run,
             scheduled_time: line.slot,
             created_at: line.created_at,
@@ -132,7 +90,7 @@ const INVOICES: List = List {
     params(ListQuery),
     responses(
         (status = 200, description = "One page, or the whole list.", content(
-            (ListResponse = "application/json"),
+            (contract::InvoiceList = "application/json"),
             (String = "text/csv"),
             (String = "application/x-ndjson"),
         )),
@@ -154,7 +112,7 @@ async fn list(
             let app = app.clone();
             async move {
                 let page = app.store.records(wanted.clone()).await?;
-                let page = page.map(LineResponse::from);
+                let page = page.map(contract::InvoiceLine::of);
                 let after = page.next;
                 let next = after.is_some().then_some(RecordsWanted { after, ..wanted });
                 Ok((rows(&page.items)?, next))
@@ -171,11 +129,18 @@ async fn list(
 }
 
 impl App {
-    async fn invoices_by_id(&self, wanted: RecordsWanted) -> Result<ListResponse, ApiError> {
+    async fn invoices_by_id(
+        &self,
+        wanted: RecordsWanted,
+    ) -> Result<contract::InvoiceList, ApiError> {
         let page = self.store.records(wanted).await?;
-        Ok(ListResponse {
-            invoices: page.items.into_iter().map(LineResponse::from).collect(),
-            order: BY_ID,
+        Ok(contract::InvoiceList {
+            invoices: page
+                .items
+                .into_iter()
+                .map(contract::InvoiceLine::of)
+                .collect(),
+            order: BY_ID.to_owned(),
             next: page.next.map(|next| next.to_string()),
             previous: None,
             complete: true,
@@ -189,13 +154,13 @@ impl App {
         &self,
         wanted: RecordsWanted,
         from: PageFrom<ListKey>,
-    ) -> Result<ListResponse, ApiError> {
+    ) -> Result<contract::InvoiceList, ApiError> {
         let found = self.newest_invoices(&Newest { wanted, from }).await?;
         let token = |key: ListKey| key.page_token().to_string();
-        let lines = found.page.items.into_iter().map(LineResponse::from);
-        Ok(ListResponse {
+        let lines = found.page.items.into_iter().map(contract::InvoiceLine::of);
+        Ok(contract::InvoiceList {
             invoices: lines.collect(),
-            order: NEWEST,
+            order: NEWEST.to_owned(),
             next: found.page.next.map(token),
             previous: found.page.previous.map(token),
             complete: found.scanned_to.is_none(),

@@ -4,8 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use jiff::tz::TimeZone;
-use serde::{Deserialize, Serialize};
-use tollgate_core::Timestamp;
+use serde::Deserialize;
+use tollgate_contract as contract;
 use tollgate_core::id::check_item_id;
 use tollgate_domains::invoices::{Level, ScheduleInForce, ScheduleText};
 use utoipa::{IntoParams, ToSchema};
@@ -14,6 +14,7 @@ use utoipa_axum::routes;
 
 use crate::api::App;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::{Changes, Finds, Takes};
 use crate::api::request::body::{Body, parse, perhaps_because};
 use crate::api::request::extract::{Path, Query};
@@ -61,29 +62,8 @@ impl PutRequest {
     }
 }
 
-/// A schedule with its next times.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = ScheduleInForce)]
-struct ScheduleResponse {
-    cron: String,
-    time_zone: Option<String>,
-    calendar: Option<String>,
-    /// The next five times, in the given time zone, or else the customer's; UTC for the global schedule.
-    next_occurrences: Vec<Timestamp>,
-    /// Warnings.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    warning: Option<String>,
-    /// Null if the schedule is not stored.
-    version: Option<i64>,
-    since: Option<Timestamp>,
-    actor: Option<String>,
-    reason: Option<String>,
-}
-
-impl From<ScheduleInForce> for ScheduleResponse {
-    fn from(told: ScheduleInForce) -> Self {
+impl Of<ScheduleInForce> for contract::ScheduleInForce {
+    fn of(told: ScheduleInForce) -> Self {
         let setting = told.setting;
         Self {
             cron: told.text.cron,
@@ -111,11 +91,11 @@ struct Deletion {
     force: Option<bool>,
 }
 
-type ScheduleResult = Result<Json<ScheduleResponse>, ApiError>;
+type ScheduleResult = Result<Json<contract::ScheduleInForce>, ApiError>;
 
 async fn get(app: &App, level: Level) -> ScheduleResult {
     let told = app.billing.schedules().get(&level).await?;
-    Ok(Json(told.into()))
+    Ok(Json(contract::ScheduleInForce::of(told)))
 }
 
 async fn put(
@@ -129,7 +109,7 @@ async fn put(
     let author = perhaps_because(caller, reason)?;
     let told = app.billing.schedules().put(&level, text, author).await?;
     app.acted(caller.name(), "schedule written", "schedule");
-    Ok(Json(told.into()))
+    Ok(Json(contract::ScheduleInForce::of(told)))
 }
 
 async fn delete(
@@ -159,7 +139,7 @@ fn invoice(id: &str) -> Result<Level, ApiError> {
 /// The global schedule, for customers and invoices without their own. Default: the first of the month.
 #[utoipa::path(
     get, path = "/billing/schedules/global", operation_id = "getGlobalSchedule", tag = "invoices",
-    responses((status = 200, description = "The schedule in force.", body = ScheduleResponse), Finds),
+    responses((status = 200, description = "The schedule in force.", body = contract::ScheduleInForce), Finds),
 )]
 async fn get_global(State(app): State<App>) -> ScheduleResult {
     get(&app, Level::Global).await
@@ -169,7 +149,7 @@ async fn get_global(State(app): State<App>) -> ScheduleResult {
 #[utoipa::path(
     put, path = "/billing/schedules/global", operation_id = "putGlobalSchedule", tag = "invoices",
     request_body = PutRequest,
-    responses((status = 200, description = "The schedule now in force, with its next five times.", body = ScheduleResponse), Changes),
+    responses((status = 200, description = "The schedule now in force, with its next five times.", body = contract::ScheduleInForce), Changes),
 )]
 async fn put_global(
     State(app): State<App>,
@@ -198,7 +178,7 @@ async fn delete_global(
 #[utoipa::path(
     get, path = "/billing/schedules/customer/{id}", operation_id = "getCustomerSchedule", tag = "invoices",
     params(("id" = String, Path, description = "The customer's id.", example = "c_1")),
-    responses((status = 200, description = "The schedule in force.", body = ScheduleResponse), Finds),
+    responses((status = 200, description = "The schedule in force.", body = contract::ScheduleInForce), Finds),
 )]
 async fn get_customer(State(app): State<App>, Path(id): Path<String>) -> ScheduleResult {
     get(&app, customer(&id)?).await
@@ -209,7 +189,7 @@ async fn get_customer(State(app): State<App>, Path(id): Path<String>) -> Schedul
     put, path = "/billing/schedules/customer/{id}", operation_id = "putCustomerSchedule", tag = "invoices",
     params(("id" = String, Path, description = "The customer's id.", example = "c_1")),
     request_body = PutRequest,
-    responses((status = 200, description = "The schedule now in force, with its next five times.", body = ScheduleResponse), Changes),
+    responses((status = 200, description = "The schedule now in force, with its next five times.", body = contract::ScheduleInForce), Changes),
 )]
 async fn put_customer(
     State(app): State<App>,
@@ -242,7 +222,7 @@ async fn delete_customer(
 #[utoipa::path(
     get, path = "/billing/schedules/invoice/{id}", operation_id = "getInvoiceSchedule", tag = "invoices",
     params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
-    responses((status = 200, description = "The schedule in force.", body = ScheduleResponse), Finds),
+    responses((status = 200, description = "The schedule in force.", body = contract::ScheduleInForce), Finds),
 )]
 async fn get_invoice(State(app): State<App>, Path(id): Path<String>) -> ScheduleResult {
     get(&app, invoice(&id)?).await
@@ -254,7 +234,7 @@ async fn get_invoice(State(app): State<App>, Path(id): Path<String>) -> Schedule
     put, path = "/billing/schedules/invoice/{id}", operation_id = "putInvoiceSchedule", tag = "invoices",
     params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
     request_body = PutRequest,
-    responses((status = 200, description = "The schedule now in force, with its next five times.", body = ScheduleResponse), Changes),
+    responses((status = 200, description = "The schedule now in force, with its next five times.", body = contract::ScheduleInForce), Changes),
 )]
 async fn put_invoice(
     State(app): State<App>,
@@ -287,7 +267,7 @@ async fn delete_invoice(
 #[utoipa::path(
     post, path = "/billing/schedules/preview", operation_id = "previewSchedule", tag = "invoices",
     request_body = ScheduleBody,
-    responses((status = 200, description = "The next five times.", body = ScheduleResponse), Takes),
+    responses((status = 200, description = "The next five times.", body = contract::ScheduleInForce), Takes),
 )]
 async fn preview(State(app): State<App>, headers: HeaderMap, body: Body) -> ScheduleResult {
     let body: ScheduleBody = parse(&headers, body)?;
@@ -301,7 +281,7 @@ async fn preview(State(app): State<App>, headers: HeaderMap, body: Body) -> Sche
         .schedules()
         .preview(text, &TimeZone::UTC)
         .await?;
-    Ok(Json(told.into()))
+    Ok(Json(contract::ScheduleInForce::of(told)))
 }
 
 pub(super) fn router() -> OpenApiRouter<App> {

@@ -5,7 +5,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use rust_decimal::Decimal;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use tollgate_contract as contract;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{CalendarName, LaneName, check_item_id};
 use tollgate_core::lane::{LaneChange, Pause, Spread};
@@ -17,6 +18,7 @@ use utoipa_axum::routes;
 use super::picture;
 use crate::api::App;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::{Changes, Door, Finds, Reads};
 use crate::api::contract::words;
 use crate::api::request::body::{Body, given, parse, perhaps_because, wrong};
@@ -80,62 +82,8 @@ impl From<ChangeRequest> for LaneChange {
     }
 }
 
-/// A lane with its current configuration and state.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Lane)]
-pub(super) struct ConfigResponse {
-    #[schema(value_type = String, example = "default")]
-    config_name: LaneName,
-    #[schema(example = 100)]
-    max_per_window: u32,
-    #[schema(example = 4)]
-    window_size_secs: u32,
-    #[schema(value_type = f64, example = 50.0)]
-    max_per_second: Decimal,
-    /// Capacity of a fully open window: `maxPerWindow`, or less if the hard limit is lower.
-    #[schema(example = 100)]
-    capacity_per_window: u32,
-    #[schema(schema_with = words::spread)]
-    spread: Spread,
-    #[schema(value_type = Option<String>)]
-    calendar: Option<CalendarName>,
-    pause: Option<PauseResponse>,
-    /// Number of the refusal storm that paused the lane; see `GET /admin/storms`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = 1)]
-    storm: Option<i64>,
-    version: i64,
-    /// Time from which the configuration applies to every node.
-    effective_at: Timestamp,
-    /// Lane state: whether the lane sends now, and if not, why and until when.
-    open: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    closed_because: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    opens_at: Option<Timestamp>,
-}
-
-/// Pause of a lane: reason, start and end.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Pause)]
-struct PauseResponse {
-    actor: String,
-    reason: String,
-    /// Default: now.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    from: Option<Timestamp>,
-    /// Default: until the lane is resumed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    until: Option<Timestamp>,
-}
-
-impl From<Pause> for PauseResponse {
-    fn from(pause: Pause) -> Self {
+impl Of<Pause> for contract::Pause {
+    fn of(pause: Pause) -> Self {
         Self {
             actor: pause.actor,
             reason: pause.reason,
@@ -145,8 +93,9 @@ impl From<Pause> for PauseResponse {
     }
 }
 
-impl ConfigResponse {
-    pub(super) fn new(lane: LaneInForce, now: Timestamp, margin: Decimal) -> Self {
+/// The lane, the present time, and the gate's margin.
+impl Of<(LaneInForce, Timestamp, Decimal)> for contract::Lane {
+    fn of((lane, now, margin): (LaneInForce, Timestamp, Decimal)) -> Self {
         let capacity = lane.lane.capacity(margin);
         let (open, closed_because, opens_at) = match lane.state(now) {
             LaneState::Open { .. } => (true, None, None),
@@ -154,14 +103,14 @@ impl ConfigResponse {
         };
         let pause = lane.pause();
         Self {
-            config_name: lane.name,
+            config_name: lane.name.to_string(),
             max_per_window: lane.lane.max_per_window,
             window_size_secs: lane.lane.window_size_secs,
             max_per_second: lane.lane.max_per_second,
             capacity_per_window: capacity,
-            spread: lane.lane.spread,
-            calendar: lane.lane.calendar,
-            pause: pause.map(PauseResponse::from),
+            spread: lane.lane.spread.as_str().to_owned(),
+            calendar: lane.lane.calendar.map(|name| name.to_string()),
+            pause: pause.map(contract::Pause::of),
             storm: lane.storm.map(|storm| storm.id.0),
             version: lane.version,
             effective_at: lane.effective_at,
@@ -175,15 +124,15 @@ impl ConfigResponse {
 /// All lanes with their limits and whether they are sending.
 #[utoipa::path(
     get, path = "/admin/rate-limit/config", operation_id = "listLanes", tag = "lanes",
-    responses((status = 200, description = "Sorted by name.", body = [ConfigResponse]), Reads),
+    responses((status = 200, description = "Sorted by name.", body = [contract::Lane]), Reads),
 )]
-async fn list(State(app): State<App>) -> Result<Json<Vec<ConfigResponse>>, ApiError> {
+async fn list(State(app): State<App>) -> Result<Json<Vec<contract::Lane>>, ApiError> {
     let now = app.store.now().await?;
     let lanes = app.store.lanes().await?.into_iter();
     let margin = app.planner.margin();
     Ok(Json(
         lanes
-            .map(|lane| ConfigResponse::new(lane, now, margin))
+            .map(|lane| contract::Lane::of((lane, now, margin)))
             .collect(),
     ))
 }
@@ -194,14 +143,14 @@ async fn list(State(app): State<App>) -> Result<Json<Vec<ConfigResponse>>, ApiEr
 #[utoipa::path(
     post, path = "/admin/rate-limit/config", operation_id = "changeLane", tag = "lanes",
     request_body = ConfigRequest,
-    responses((status = 200, description = "The current lane.", body = ConfigResponse), Changes),
+    responses((status = 200, description = "The current lane.", body = contract::Lane), Changes),
 )]
 async fn change(
     State(app): State<App>,
     caller: Caller,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<ConfigResponse>, ApiError> {
+) -> Result<Json<contract::Lane>, ApiError> {
     let request: ConfigRequest = parse(&headers, body)?;
     check_item_id(&request.config_name).map_err(|why| wrong("configName", why))?;
     let name = LaneName::new(request.config_name);
@@ -217,7 +166,7 @@ async fn change(
     app.forecaster.forget();
     log_change(caller.name(), before.as_ref(), &lane);
     let (now, margin) = (app.store.now().await?, app.planner.margin());
-    Ok(Json(ConfigResponse::new(lane, now, margin)))
+    Ok(Json(contract::Lane::of((lane, now, margin))))
 }
 
 /// In the words that operators of rate limiters look for.
@@ -260,24 +209,13 @@ struct WindowsQuery {
     format: Option<String>,
 }
 
-/// A window and its use.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Window)]
-pub(super) struct WindowResponse {
-    pub(super) window_start: Timestamp,
-    pub(super) slot_count: u32,
-    /// Total capacity of the window.
-    pub(super) capacity: u32,
-}
-
 /// Windows of a lane that have slots, in order of time.
 #[utoipa::path(
     get, path = "/admin/rate-limit/windows", operation_id = "listWindows", tag = "lanes",
     params(WindowsQuery),
     responses(
         (status = 200, description = "As JSON or an SVG image.",
-            content((Vec<WindowResponse> = "application/json"), (String = "image/svg+xml"))),
+            content((Vec<contract::Window> = "application/json"), (String = "image/svg+xml"))),
         Finds,
     ),
 )]
@@ -291,9 +229,9 @@ async fn windows(
     let from = plan.start_of(query.from.unwrap_or(now));
     let limit = query.limit.unwrap_or(DEFAULT_WINDOWS).min(MOST_WINDOWS);
     let used = app.store.windows(&lane.name, from, limit).await?;
-    let windows: Vec<WindowResponse> = used
+    let windows: Vec<contract::Window> = used
         .into_iter()
-        .map(|window| WindowResponse {
+        .map(|window| contract::Window {
             window_start: window.start,
             slot_count: window.used,
             capacity: plan.capacity(window.start, window.start),

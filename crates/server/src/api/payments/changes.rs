@@ -5,6 +5,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::Deserialize;
+use tollgate_contract as contract;
 use tollgate_core::Timestamp;
 use tollgate_core::id::Item;
 use tollgate_core::ports::{ActionResult, Author, StoreResult};
@@ -14,7 +15,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{PaymentResponse, no_payment, payment_id, shown};
+use super::{no_payment, payment_id, shown};
 use crate::api::App;
 use crate::api::answer::codes::Code;
 use crate::api::answer::error::ApiError;
@@ -39,7 +40,7 @@ pub(crate) struct Because {
     post, path = "/payments/{id}/cancel", operation_id = "cancelPayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
     request_body = Because,
-    responses((status = 200, description = "Cancelled.", body = PaymentResponse), Changes),
+    responses((status = 200, description = "Cancelled.", body = contract::Payment), Changes),
 )]
 async fn cancel(
     State(app): State<App>,
@@ -47,7 +48,7 @@ async fn cancel(
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<PaymentResponse>, ApiError> {
+) -> Result<Json<contract::Payment>, ApiError> {
     let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
     let item = payments::item(&payment_id(&id)?);
     let done = withdraw(&app, &item, author).await?;
@@ -73,7 +74,7 @@ async fn withdraw(app: &App, item: &Item, author: Author) -> StoreResult<ActionR
     post, path = "/payments/{id}/release", operation_id = "releasePayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
     request_body = Because,
-    responses((status = 200, description = "Released; the payment runs now.", body = PaymentResponse), Changes),
+    responses((status = 200, description = "Released; the payment runs now.", body = contract::Payment), Changes),
 )]
 async fn release(
     State(app): State<App>,
@@ -81,7 +82,7 @@ async fn release(
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<PaymentResponse>, ApiError> {
+) -> Result<Json<contract::Payment>, ApiError> {
     let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
     let item = payments::item(&payment_id(&id)?);
     let done = app.store.release_held(&item, author).await?;
@@ -108,7 +109,7 @@ struct RescheduleRequest {
     post, path = "/payments/{id}/reschedule", operation_id = "reschedulePayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
     request_body = RescheduleRequest,
-    responses((status = 200, description = "Rescheduled, with a new slot.", body = PaymentResponse), Changes),
+    responses((status = 200, description = "Rescheduled, with a new slot.", body = contract::Payment), Changes),
 )]
 async fn reschedule(
     State(app): State<App>,
@@ -116,7 +117,7 @@ async fn reschedule(
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<PaymentResponse>, ApiError> {
+) -> Result<Json<contract::Payment>, ApiError> {
     let request: RescheduleRequest = parse(&headers, body)?;
     let author = author(&caller, request.reason)?;
     let at = payments::parse_time(&request.execute_at).ok_or_else(|| {
@@ -159,7 +160,7 @@ async fn move_to(
     post, path = "/payments/{id}/reopen", operation_id = "reopenPayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
     request_body = Because,
-    responses((status = 200, description = "Rescheduled, with a new slot.", body = PaymentResponse), Changes),
+    responses((status = 200, description = "Rescheduled, with a new slot.", body = contract::Payment), Changes),
 )]
 async fn reopen(
     State(app): State<App>,
@@ -167,7 +168,7 @@ async fn reopen(
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<PaymentResponse>, ApiError> {
+) -> Result<Json<contract::Payment>, ApiError> {
     let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
     let item = payments::item(&payment_id(&id)?);
     let view = app.store.item(&item).await?;
@@ -193,7 +194,7 @@ async fn answer(
     id: &str,
     verb: &'static str,
     done: ActionResult,
-) -> Result<Json<PaymentResponse>, ApiError> {
+) -> Result<Json<contract::Payment>, ApiError> {
     match done {
         ActionResult::Yes => {
             app.acted(caller.name(), verb, id);

@@ -2,10 +2,11 @@
 
 use axum::response::Response;
 use serde_json::json;
-use tollgate_core::id::Item;
+use tollgate_contract as contract;
+use tollgate_core::id::{Item, ItemId};
 use tollgate_domains::payments::{self, PaymentRequest};
 
-use super::list::{LineResponse, ListQuery};
+use super::list::ListQuery;
 use crate::api::App;
 use crate::api::answer::error::ApiError;
 use crate::api::answer::export::{self, Format, List, ROWS_AT_ONCE, Row};
@@ -55,9 +56,9 @@ impl App {
     async fn payment_rows(
         &self,
         caller: &Caller,
-        lines: Vec<LineResponse>,
+        lines: Vec<contract::PaymentLine>,
     ) -> Result<Vec<Row>, ApiError> {
-        let item = |line: &LineResponse| payments::item(&line.payment_id);
+        let item = |line: &contract::PaymentLine| payments::item(&ItemId::new(&line.payment_id));
         let items: Vec<Item> = lines.iter().map(item).collect();
         let bodies = self.store.bodies(&items).await?;
         let mut rows = vec![];
@@ -72,7 +73,7 @@ impl App {
     }
 }
 
-fn row(line: &LineResponse, body: Option<&str>, caller: &Caller) -> Result<Row, ApiError> {
+fn row(line: &contract::PaymentLine, body: Option<&str>, caller: &Caller) -> Result<Row, ApiError> {
     let mut row = export::row(line)?;
     let payment = body.and_then(|body| serde_json::from_str::<PaymentRequest>(body).ok());
     if let Some(payment) = payment {

@@ -222,9 +222,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response> {
         let caller = parts.extensions.get::<Self>().cloned();
-        caller.ok_or_else(|| {
-            internal("a request came past the table of api/request/access.rs").into_response()
-        })
+        caller.ok_or_else(|| internal("a request came past api/request/access.rs").into_response())
     }
 }
 

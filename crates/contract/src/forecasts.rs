@@ -1,0 +1,127 @@
+//! Forecasts and rate certificates of lanes.
+
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::words;
+use crate::{Provisional, Shift};
+
+/// Forecast of a lane.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Forecast {
+    /// Time of the forecast.
+    pub now: Timestamp,
+    /// Forecast for the hypothetical items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub feed: Option<ForecastFeed>,
+    /// Forecast for the real queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub queue: Option<Shift>,
+    /// What keeps items that would be late from running earlier: `plan` or `hardLimit`; null if none would be late.
+    #[schema(schema_with = words::binds)]
+    pub binds: Option<String>,
+    /// The lowest limit that would meet every deadline, with its plan. Null if every deadline is
+    /// met already or no limit would suffice.
+    pub enough: Option<Enough>,
+    /// Why no estimate is available.
+    pub provisional: Option<Provisional>,
+    /// The forecast as one sentence.
+    pub verdict: String,
+}
+
+/// Forecast for hypothetical items.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ForecastFeed {
+    /// Number of items.
+    pub count: u64,
+    /// Time of the first send.
+    pub first: Option<Timestamp>,
+    /// Time of the last send.
+    pub finish: Option<Timestamp>,
+    /// Number of items that would miss the deadline.
+    pub missed: u64,
+    /// Number of items for which the lane never opens.
+    pub never: u64,
+}
+
+/// The lowest limit that would meet every deadline, with its plan.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Enough {
+    /// Hard limit of sends in any second.
+    pub max_per_second: u32,
+    /// Plan: maximum number of items per window.
+    pub max_per_window: u32,
+}
+
+/// Rate certificate of a lane, computed from its send log.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Certificate {
+    /// Name of the lane.
+    pub lane: String,
+    /// Start of the day.
+    pub from: Timestamp,
+    /// End of the day.
+    pub to: Timestamp,
+    /// Time of the computation if the day was not over; later sends are not included. Null for a
+    /// complete day.
+    pub as_of: Option<Timestamp>,
+    /// True if no sliding second has more sends than its limit.
+    pub holds: bool,
+    /// Number of sends.
+    pub sends: u64,
+    /// Time of the first send.
+    pub first_send: Option<Timestamp>,
+    /// Time of the last send.
+    pub last_send: Option<Timestamp>,
+    /// The sliding second with the most sends against its limit.
+    pub worst_second: Option<Peak>,
+    /// The window with the most sends against its plan.
+    pub worst_window: Option<Peak>,
+    /// Number of sends at the end of a sliding second that exceeded its limit.
+    pub sends_above_limit: u64,
+    /// Sends as a share of what the limits allowed between the first and the last send.
+    pub utilisation: Option<f64>,
+    /// Lane versions that applied, oldest first.
+    pub limits: Vec<Limit>,
+}
+
+/// The busiest second or window.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct Peak {
+    /// Number of sends.
+    pub sends: u32,
+    /// Time of the first send of that second, or start of that window.
+    pub from: Timestamp,
+    /// Highest hard limit in force in that second, or plan of that window.
+    #[schema(value_type = f64)]
+    pub limit: Decimal,
+}
+
+/// A version of a lane that applied.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Limit {
+    /// Number of the version.
+    pub version: i64,
+    /// Time from which it applies.
+    pub since: Timestamp,
+    /// Hard limit of sends in any second.
+    #[schema(value_type = f64)]
+    pub max_per_second: Decimal,
+    /// Plan: maximum number of items per window.
+    pub max_per_window: u32,
+    /// Length of a window.
+    pub window_size_secs: u32,
+    /// Who set it.
+    pub actor: String,
+    /// Reason that the actor gave.
+    pub reason: String,
+}
