@@ -68,3 +68,19 @@ pub struct Blackout {
     #[schema(max_length = 500)]
     pub reason: String,
 }
+
+/// A new calendar.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CalendarChange {
+    /// The opening hours.
+    #[serde(flatten)]
+    pub text: CalendarText,
+    /// Reason, recorded in the audit log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 500)]
+    pub reason: Option<String>,
+    /// Required if the change would leave waiting items without a slot.
+    #[serde(default)]
+    pub confirm: bool,
+}

@@ -75,3 +75,22 @@ pub struct FeedSought {
     /// What the seek means, in one sentence.
     pub effect: String,
 }
+
+/// Where a feed reads on.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FeedSeek {
+    /// Number of the partition.
+    #[schema(minimum = 0)]
+    pub partition: u32,
+    /// Offset of the next record to read.
+    #[schema(minimum = 0, maximum = 9_223_372_036_854_775_806_i64)]
+    pub offset: u64,
+    /// Reason, recorded in the audit log.
+    #[schema(
+        min_length = 1,
+        max_length = 500,
+        example = "the topic was created again"
+    )]
+    pub reason: String,
+}

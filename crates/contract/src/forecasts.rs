@@ -5,6 +5,8 @@ use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::LaneNumbers;
+
 use crate::words;
 use crate::{Provisional, Shift};
 
@@ -124,4 +126,41 @@ pub struct Limit {
     pub actor: String,
     /// Reason that the actor gave.
     pub reason: String,
+}
+
+/// What is to be forecast.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(example = json!({
+    "count": 500_000, "executeAt": "2026-11-16T16:00:00Z", "deadline": "2026-11-16T17:00:00Z"
+}))]
+pub struct ForecastRequest {
+    /// Lane name. Default: the lane of `downstream.payments`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config_name: Option<String>,
+    /// Number of hypothetical items. Without it, the forecast is for the waiting items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 10_000_000)]
+    pub count: Option<u64>,
+    /// Time at which the hypothetical items are due. Default: now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execute_at: Option<Timestamp>,
+    /// Deadline of the hypothetical items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    /// Hypothetical lane configuration.
+    #[serde(default)]
+    pub change: WhatIf,
+}
+
+/// A hypothetical lane configuration.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WhatIf {
+    /// Numbers that differ from the lane's.
+    #[serde(flatten)]
+    pub lane: LaneNumbers,
+    /// Hypothetical pause of the lane from now until this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause_until: Option<Timestamp>,
 }

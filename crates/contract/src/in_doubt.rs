@@ -4,6 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::words;
+
 use crate::{Invoice, Payment};
 
 /// Items in doubt, and their total amounts.
@@ -111,4 +113,39 @@ pub struct InDoubtQuestions {
     pub left: Vec<String>,
     /// Started status checks. See `GET /payments/check-status/{workflowId}` for their progress.
     pub workflow_ids: Vec<String>,
+}
+
+/// Payments to check: the listed ones, or those last sent on a given day.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct InDoubtQuestion {
+    /// Ids of the payments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payment_ids: Option<Vec<String>>,
+    /// Default: today, if `paymentIds` is not given either.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "2026-11-16")]
+    pub date: Option<String>,
+    /// IANA time zone of the day. Default: UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "Europe/Berlin")]
+    pub zone: Option<String>,
+}
+
+/// A person's decision about an item in doubt.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Resolution {
+    /// `done`: the bank executed it. `not_done`: it did not, and Tollgate sends it again. `failed`:
+    /// give it up.
+    #[schema(schema_with = words::resolved)]
+    pub outcome: String,
+    /// Number of sends when you looked at the item. The request is refused if it was sent again since.
+    pub sends: u32,
+    /// Evidence for the decision, recorded in the audit log.
+    #[schema(min_length = 1, max_length = 500)]
+    pub reason: String,
+    /// Name of the person who decides. Required if `in_doubt.two_persons` is on and no tokens are configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
 }

@@ -200,3 +200,97 @@ pub struct ScheduleInForce {
     /// Reason that the actor gave.
     pub reason: Option<String>,
 }
+
+/// An invoice to charge.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(example = json!({
+    "invoiceId": "inv_1", "customerId": "c_1",
+    "amount": {"value": "100.00", "currency": "DKK"}, "schedule": null
+}))]
+pub struct NewInvoice {
+    /// Invoice id, chosen by the client.
+    #[schema(schema_with = words::id)]
+    pub invoice_id: String,
+    /// Id of the customer.
+    #[schema(schema_with = words::id)]
+    pub customer_id: String,
+    /// Amount to charge.
+    pub amount: Amount,
+    /// When to charge the invoice. Default: the customer's schedule, or else the global one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
+}
+
+/// The new time of an invoice.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InvoiceReschedule {
+    /// Earliest time. Default: the next time of its schedule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "2026-11-16T16:00:00-07:00")]
+    pub at: Option<String>,
+    /// Reason, recorded in the audit log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 500)]
+    pub reason: Option<String>,
+}
+
+/// The new amount of an invoice.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InvoiceCorrection {
+    /// ISO 4217 code. Must be the invoice's currency.
+    pub amount: Amount,
+    /// Reason, recorded in the audit log.
+    #[schema(min_length = 1, example = "a discount was forgotten")]
+    pub reason: String,
+}
+
+/// That an invoice was paid elsewhere.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InvoiceSettlement {
+    /// Reason, recorded in the audit log.
+    #[schema(min_length = 1, example = "paid by bank transfer")]
+    pub reason: String,
+    /// Reference of the external payment, such as a transfer number.
+    #[schema(min_length = 1, max_length = 200, example = "TRX-4711")]
+    pub reference: String,
+}
+
+/// Schedule of invoice charges.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Schedule {
+    /// Five fields (minute, hour, day, month, weekday), or six with the second first; `?` is `*`.
+    #[schema(example = "0 0 1 * *", max_length = 200)]
+    pub cron: String,
+    /// IANA time zone. Default: the customer's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "Europe/Copenhagen")]
+    pub time_zone: Option<String>,
+    /// Charges that fall into closed time of this calendar move to its next opening.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calendar: Option<String>,
+}
+
+/// A new schedule of invoice charges.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(example = json!({"cron": "0 0 1 * *", "timeZone": "UTC", "calendar": null}))]
+pub struct ScheduleChange {
+    /// Five fields (minute, hour, day, month, weekday), or six with the second first; `?` is `*`.
+    #[schema(max_length = 200)]
+    pub cron: String,
+    /// IANA time zone. Default: the customer's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
+    /// Charges that fall into closed time of this calendar move to its next opening.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calendar: Option<String>,
+    /// Reason, recorded in the audit log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 500)]
+    pub reason: Option<String>,
+}

@@ -179,3 +179,97 @@ pub struct JobItems {
     /// Number of results in the whole list.
     pub count: u64,
 }
+
+/// One act on many items, or its preview.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct JobRequest {
+    /// What to do to each item.
+    #[schema(schema_with = words::job_act)]
+    pub act: String,
+    /// Which items.
+    pub filter: JobFilter,
+    /// For `reschedule`: the earliest time, with an offset or with a time zone in brackets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "2026-11-16T16:00:00-07:00")]
+    pub execute_at: Option<String>,
+    /// Reason, recorded in the audit log. Required to start the job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 500, example = "the customer called")]
+    pub reason: Option<String>,
+    /// Only preview the job.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// The `digest` of the preview to start. Act and filter must be the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 64, max_length = 64)]
+    pub digest: Option<String>,
+}
+
+/// Which items. All conditions must hold; at least one is required.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct JobFilter {
+    /// Set to true to select every item that the act applies to, with no other condition.
+    pub all: bool,
+    /// `PAYMENT` (default). `replay` also takes `INVOICE` and `NOTIFICATION`.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    #[schema(example = "PAYMENT")]
+    pub item_type: Option<String>,
+    /// Default: `SCHEDULED` to cancel or reschedule, `REJECTED` to reopen, `IN_DOUBT` to ask.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::payment_status, required = false)]
+    pub status: Option<String>,
+    /// Lane of the items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "default")]
+    pub lane: Option<String>,
+    /// The gateway chosen when the payment was accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<String>,
+    /// Import: its `batchId`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub import: Option<String>,
+    /// Accepted at this time or later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted_from: Option<String>,
+    /// Accepted before this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted_to: Option<String>,
+    /// Due at this time or later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub due_from: Option<String>,
+    /// Due before this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub due_to: Option<String>,
+    /// Smallest amount; needs `currency`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "10.00")]
+    pub min_amount: Option<String>,
+    /// Largest amount; needs `currency`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "1000.00")]
+    pub max_amount: Option<String>,
+    /// ISO 4217 code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
+    pub currency: Option<String>,
+    /// Account of the debtor or the creditor, complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 200)]
+    pub account: Option<String>,
+    /// Reference of the payments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 200)]
+    pub reference: Option<String>,
+    /// Whether the deadline has passed before the payment ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late: Option<bool>,
+    /// Whether the item is held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<bool>,
+    /// Number of a refusal storm: payments that were refused in it. Only with `reopen`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = 1)]
+    pub storm: Option<i64>,
+}

@@ -1,5 +1,5 @@
 //! The contract of Tollgate's API, for the server that keeps it and for every client: the addresses with the role that
-//! each needs ([`ROUTES`]), and what the answers contain. Types are named as the OpenAPI document names them.
+//! each needs ([`ROUTES`]), and the bodies of requests and answers. Types are named as the OpenAPI document names them.
 //!
 //! Words such as statuses are strings here, so that an older client reads the answers of a newer server; the document
 //! lists them. The crate reads and writes nothing itself, and depends on no other crate of Tollgate.
@@ -21,6 +21,7 @@ mod invoices;
 mod item_types;
 mod items;
 mod jobs;
+mod lane_requests;
 mod lanes;
 mod needs_you;
 mod nodes;
@@ -44,6 +45,7 @@ pub use invoices::*;
 pub use item_types::*;
 pub use items::*;
 pub use jobs::*;
+pub use lane_requests::*;
 pub use lanes::*;
 pub use needs_you::*;
 pub use nodes::*;

@@ -105,3 +105,20 @@ pub struct KillSwitch {
     /// Reason that the actor gave.
     pub reason: String,
 }
+
+/// That a person has seen what needs one.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NeedSeenRequest {
+    /// Why nothing needs to be done now. Recorded in the audit log.
+    #[schema(
+        min_length = 1,
+        max_length = 500,
+        example = "the bank clears it tomorrow"
+    )]
+    pub reason: String,
+    /// The count that you saw. 409 if there are more by now. Default: the current count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub count: Option<u64>,
+}

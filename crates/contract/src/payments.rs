@@ -279,3 +279,85 @@ pub struct PaymentLine {
     /// Time at which it was accepted.
     pub created_at: Timestamp,
 }
+
+/// Why something is done.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Because {
+    /// Reason, recorded in the audit log.
+    #[schema(min_length = 1, max_length = 500, example = "the customer called")]
+    pub reason: String,
+}
+
+/// The new time of a payment.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RescheduleRequest {
+    /// Earliest time, with an offset or with a time zone in brackets.
+    #[schema(example = "2026-11-16T16:00:00-07:00")]
+    pub execute_at: String,
+    /// Reason, recorded in the audit log.
+    #[schema(min_length = 1, max_length = 500)]
+    pub reason: String,
+}
+
+/// A payment to send.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(example = json!({
+    "paymentId": "pay_001", "amount": "125.50", "currency": "USD",
+    "debtor": {"account": "DE02120300000000202051", "name": "Acme"},
+    "creditor": {"account": "DE02500105170137075030", "name": "Bolt"},
+    "executeAt": "2026-11-16T16:00:00-07:00", "deadline": "2026-11-17T00:00:00Z",
+    "onMissedDeadline": "run", "reference": "invoice 42", "metadata": {"order": "42"}
+}))]
+pub struct NewPayment {
+    /// Payment id, chosen by the client. `bulk` and `check-status` are reserved.
+    #[schema(schema_with = words::id)]
+    pub payment_id: String,
+    /// Decimal number with at most as many fraction digits as the currency has.
+    #[schema(pattern = r"^[0-9]+(\.[0-9]+)?$")]
+    pub amount: String,
+    /// ISO 4217 code.
+    #[schema(pattern = "^[A-Z]{3}$")]
+    pub currency: String,
+    /// Who pays.
+    pub debtor: Party,
+    /// Who is paid.
+    pub creditor: Party,
+    /// Time with an offset, or with a time zone in brackets. Default: now. A time up to 24 hours in
+    /// the past means now. A local time skipped by a clock change means the end of the gap.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execute_at: Option<String>,
+    /// Latest time at which the payment may be sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<String>,
+    /// `run` runs it late; `hold` waits for a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::run_or_hold)]
+    pub on_missed_deadline: Option<String>,
+    /// Gateway (bank). Default: chosen by the routes, or else `default`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 64)]
+    pub gateway: Option<String>,
+    /// Reference for the parties.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 140)]
+    pub reference: Option<String>,
+    /// Free JSON object of the client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::metadata)]
+    pub metadata: Option<Map<String, Value>>,
+}
+
+/// Debtor or creditor.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Party {
+    /// Account number.
+    #[schema(min_length = 1, max_length = 64)]
+    pub account: String,
+    /// Name of the party.
+    #[schema(min_length = 1, max_length = 140)]
+    pub name: String,
+}

@@ -147,3 +147,12 @@ pub struct CheckGateway {
     /// Chunks with at least one failure.
     pub chunks_failed: u32,
 }
+
+/// The payments to check.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct CheckStatusRequest {
+    /// Payment ids. Duplicates are checked once.
+    #[schema(min_items = 1, max_items = 10000, example = json!(["payment_001", "payment_002"]))]
+    #[serde(rename = "paymentIds")]
+    pub payment_ids: Vec<String>,
+}

@@ -3,10 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde::Deserialize;
 use tollgate_contract as contract;
 use tollgate_core::ports::{FeedView, PartitionId, PartitionView, Sought};
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -18,24 +16,6 @@ use crate::api::payments::changes::Because;
 use crate::api::request::body::{Body, author, parse};
 use crate::api::request::extract::Path;
 use crate::door::auth::Caller;
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = FeedSeek)]
-struct SeekBody {
-    #[schema(minimum = 0)]
-    partition: u32,
-    /// Offset of the next record to read.
-    #[schema(minimum = 0, maximum = 9_223_372_036_854_775_806_i64)]
-    offset: u64,
-    /// Reason, recorded in the audit log.
-    #[schema(
-        min_length = 1,
-        max_length = 500,
-        example = "the topic was created again"
-    )]
-    reason: String,
-}
 
 impl Of<FeedView> for contract::Feed {
     fn of(view: FeedView) -> Self {
@@ -155,7 +135,7 @@ async fn resume(
 #[utoipa::path(
     post, path = "/admin/feeds/{feed}/seek", operation_id = "seekFeed", tag = "feeds",
     params(("feed" = String, Path, description = "Name of the feed.", example = "payments")),
-    request_body = SeekBody,
+    request_body = contract::FeedSeek,
     responses((status = 200, description = "The partition was moved.", body = contract::FeedSought), Changes),
 )]
 async fn seek(
@@ -165,7 +145,7 @@ async fn seek(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<contract::FeedSought>, ApiError> {
-    let seek = parse::<SeekBody>(&headers, body)?;
+    let seek = parse::<contract::FeedSeek>(&headers, body)?;
     let author = author(&caller, seek.reason)?;
     let feed = found(&app, &name).await?;
     let partition = partition(&name, &feed.topic, seek.partition);

@@ -3,14 +3,11 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use rust_decimal::Decimal;
-use serde::Deserialize;
 use tollgate_contract as contract;
 use tollgate_core::id::ItemType;
 use tollgate_core::item_type::{ItemTypeChange, is_queue_name};
 use tollgate_core::ports::SettingKind;
 use tollgate_dispatch::{ItemTypeInForce, change_item_type, item_type};
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -46,36 +43,6 @@ impl Of<(&ItemType, ItemTypeInForce)> for contract::ItemType {
             reason: setting.author.reason,
         }
     }
-}
-
-/// Fields that are not given keep their value.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = ItemTypeChange, example = json!({"enabled": false, "reason": "the bank is down"}))]
-struct ChangeRequest {
-    enabled: Option<bool>,
-    #[schema(minimum = 1, maximum = 10_000)]
-    batch_size: Option<u32>,
-    /// At most `batchSize`. Binds with the next claim: flows that run keep their items.
-    #[schema(minimum = 1, maximum = 500)]
-    items_per_flow: Option<u32>,
-    #[schema(minimum = 1, maximum = 3600)]
-    dispatch_interval_secs: Option<u32>,
-    #[schema(minimum = 0, maximum = 3_600_000)]
-    jitter_window_ms: Option<u32>,
-    #[schema(value_type = Option<f64>, minimum = 0, maximum = 60)]
-    pre_start_buffer_mins: Option<Decimal>,
-    #[schema(minimum = 1, maximum = 1000)]
-    max_dispatch_retries: Option<u32>,
-    #[schema(value_type = Option<f64>, maximum = 1440)]
-    stale_claim_threshold_mins: Option<Decimal>,
-    /// Temporal only. A process must already poll this task queue
-    /// (`engine.temporal.exec_task_queues`). Other processes follow within ten seconds. Flows that
-    /// have started stay on their task queue.
-    #[schema(min_length = 1, max_length = 200)]
-    exec_task_queue: Option<String>,
-    #[schema(min_length = 1, max_length = 500)]
-    reason: String,
 }
 
 impl App {
@@ -148,7 +115,7 @@ async fn show(
 #[utoipa::path(
     put, path = "/admin/item-types/{item_type}", operation_id = "changeItemType", tag = "item types",
     params(("item_type" = String, Path, description = "Name of the item type.", example = "PAYMENT")),
-    request_body = ChangeRequest,
+    request_body = contract::ItemTypeChange,
     responses((status = 200, description = "The current item type.", body = contract::ItemType), Changes),
 )]
 async fn change(
@@ -159,7 +126,7 @@ async fn change(
     body: Body,
 ) -> Result<Json<contract::ItemType>, ApiError> {
     let name = App::item_type_named(&name)?;
-    let request: ChangeRequest = parse(&headers, body)?;
+    let request: contract::ItemTypeChange = parse(&headers, body)?;
     let change = ItemTypeChange {
         enabled: request.enabled,
         batch_size: request.batch_size,

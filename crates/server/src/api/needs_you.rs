@@ -3,11 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde::Deserialize;
 use tollgate_contract as contract;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::ports::{Amount, Need, NewSeen, Seen};
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -109,27 +107,11 @@ async fn list(State(app): State<App>) -> Result<Json<contract::NeedsYou>, ApiErr
     Ok(Json(contract::NeedsYou::of(&*needs)))
 }
 
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = NeedSeenRequest)]
-struct SeenRequest {
-    /// Why nothing needs to be done now. Recorded in the audit log.
-    #[schema(
-        min_length = 1,
-        max_length = 500,
-        example = "the bank clears it tomorrow"
-    )]
-    reason: String,
-    /// The count that you saw. 409 if there are more by now. Default: the current count.
-    #[schema(minimum = 1)]
-    count: Option<u64>,
-}
-
 /// Marks a kind as seen: it leaves the list until its count grows.
 #[utoipa::path(
     post, path = "/admin/needs-you/{kind}/seen", operation_id = "markSeen", tag = "worklists",
     params(("kind" = String, Path, description = "One of the kinds of `GET /admin/needs-you`.", example = "held")),
-    request_body = SeenRequest,
+    request_body = contract::NeedSeenRequest,
     responses((status = 200, description = "What needs a person now.", body = contract::NeedsYou), Changes),
 )]
 async fn mark_seen(
@@ -139,7 +121,7 @@ async fn mark_seen(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<contract::NeedsYou>, ApiError> {
-    let request: SeenRequest = parse(&headers, body)?;
+    let request: contract::NeedSeenRequest = parse(&headers, body)?;
     let author = author(&caller, request.reason)?;
     let kind = Need::parse(&kind).ok_or_else(|| {
         let known = Need::ALL.map(Need::as_str).join(", ");

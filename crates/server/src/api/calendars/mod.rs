@@ -13,7 +13,7 @@ use tollgate_core::id::{CalendarName, LaneName, check_item_id};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::open_time::OpenTime;
 use tollgate_core::ports::{CalendarInForce, SettingKind};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -29,19 +29,6 @@ use crate::door::auth::Caller;
 /// At most this many openings are shown, and none later than this.
 const OPENINGS_SHOWN: usize = 10;
 const SHOWN_AHEAD: SignedDuration = SignedDuration::from_hours(24 * 366);
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = CalendarChange)]
-struct PutRequest {
-    #[serde(flatten)]
-    text: contract::CalendarText,
-    #[schema(min_length = 1, max_length = 500)]
-    reason: Option<String>,
-    /// Required if the change would leave waiting items without a slot.
-    #[serde(default)]
-    confirm: bool,
-}
 
 impl App {
     async fn calendar(&self, name: &str) -> Result<CalendarInForce, ApiError> {
@@ -143,7 +130,7 @@ async fn show(
 #[utoipa::path(
     put, path = "/admin/calendars/{name}", operation_id = "putCalendar", tag = "calendars",
     params(("name" = String, Path, description = "The calendar's name.", example = "berlin")),
-    request_body = PutRequest,
+    request_body = contract::CalendarChange,
     responses((status = 200, description = "The current calendar.", body = contract::Calendar), Changes),
 )]
 async fn write(
@@ -154,7 +141,7 @@ async fn write(
     body: Body,
 ) -> Result<Json<contract::Calendar>, ApiError> {
     check_item_id(&name).map_err(|why| wrong("name", why))?;
-    let request: PutRequest = parse(&headers, body)?;
+    let request: contract::CalendarChange = parse(&headers, body)?;
     let name = CalendarName::new(name);
     let text = body::read(request.text);
     app.write_calendar(&caller, name, text, request.reason, request.confirm)

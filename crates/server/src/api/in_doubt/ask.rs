@@ -5,7 +5,6 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
 use serde_json::json;
 use tollgate_contract as contract;
 use tollgate_core::Timestamp;
@@ -14,7 +13,6 @@ use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{ItemView, NewAudit};
 use tollgate_domains::payments;
 use tollgate_domains::status_checks::{MAX_PAYMENTS, payment_ids};
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -32,27 +30,13 @@ use crate::door::auth::Caller;
 const PAGE: u32 = 100;
 const MOST: usize = 5 * MAX_PAYMENTS;
 
-/// Payments to check: the listed ones, or those last sent on a given day.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schema(as = InDoubtQuestion)]
-struct AskRequest {
-    payment_ids: Option<Vec<String>>,
-    /// Default: today, if `paymentIds` is not given either.
-    #[schema(example = "2026-11-16")]
-    date: Option<String>,
-    /// IANA time zone of the day. Default: UTC.
-    #[schema(example = "Europe/Berlin")]
-    zone: Option<String>,
-}
-
 /// Asks the banks about payments in doubt. With `in_doubt.ask = "services"`, starts status checks instead.
 ///
 /// Each question takes a turn in the bank's lane. If the bank has executed the payment, it is no longer in doubt. Any
 /// other answer changes nothing. 502 if no payment could be asked about; the error says why.
 #[utoipa::path(
     post, path = "/admin/in-doubt/ask", operation_id = "askInDoubt", tag = "worklists",
-    request_body = AskRequest,
+    request_body = contract::InDoubtQuestion,
     responses(
         (status = 200, description = "The banks were asked, or no payment of that day is in doubt.", body = contract::InDoubtQuestions),
         (status = 202, description = "The status checks have started.", body = contract::InDoubtQuestions),
@@ -66,7 +50,7 @@ async fn ask(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let request: AskRequest = parse(&headers, body)?;
+    let request: contract::InDoubtQuestion = parse(&headers, body)?;
     let ids = match (request.payment_ids, &request.date) {
         (Some(_), Some(_)) => return Err(wrong("date", "give payments or a day, not both")),
         (Some(ids), None) => payment_ids(&json!({"paymentIds": ids})).map_err(ApiError::invalid)?,

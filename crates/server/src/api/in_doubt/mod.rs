@@ -9,13 +9,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
 use serde_json::json;
 use tollgate_contract as contract;
 use tollgate_core::id::{Item, ItemType};
 use tollgate_core::ports::{ActionResult, Author, IN_DOUBT, Resolved, SettingKind, sent_since};
 use tollgate_domains::{invoices as bills, payments};
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -24,7 +22,6 @@ use super::invoices;
 use super::payments::{payment_id, shown};
 use crate::api::answer::error::ApiError;
 use crate::api::contract::refusals::{Changes, Finds};
-use crate::api::contract::words;
 use crate::api::request::body::{Body, author, parse, wrong};
 use crate::api::request::extract::Path;
 use crate::door::auth::Caller;
@@ -71,21 +68,10 @@ pub(super) fn of_money(name: &str) -> Result<ItemType, ApiError> {
     Err(ApiError::not_found(error))
 }
 
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = Resolution)]
-struct ResolveRequest {
-    /// `done`: the bank executed it. `not_done`: it did not, and Tollgate sends it again. `failed`:
-    /// give it up.
-    #[schema(schema_with = words::resolved)]
-    outcome: Resolved,
-    /// Number of sends when you looked at the item. The request is refused if it was sent again since.
-    sends: u32,
-    /// Evidence for the decision, recorded in the audit log.
-    #[schema(min_length = 1, max_length = 500)]
-    reason: String,
-    /// Name of the person who decides. Required if `in_doubt.two_persons` is on and no tokens are configured.
-    actor: Option<String>,
+fn outcome(request: &contract::Resolution) -> Result<Resolved, ApiError> {
+    let mut all = Resolved::ALL.into_iter();
+    let found = all.find(|word| word.as_str() == request.outcome);
+    found.ok_or_else(|| wrong("outcome", "must be done, not_done or failed"))
 }
 
 /// Resolves an item in doubt. Ask the bank first.
@@ -95,7 +81,7 @@ struct ResolveRequest {
         ("item_type" = String, Path, description = "`PAYMENT` or `INVOICE`.", example = "PAYMENT"),
         ("id" = String, Path, description = "The item's id.", example = "pay_001"),
     ),
-    request_body = ResolveRequest,
+    request_body = contract::Resolution,
     responses(
         (status = 200, description = "The item and its current state.", body = contract::ResolutionResult),
         (status = 202, description = "Recorded as a proposal. A second person must confirm it.", body = contract::ResolutionResult),
@@ -110,7 +96,8 @@ async fn resolve(
     body: Body,
 ) -> Result<Response, ApiError> {
     let item_type = of_money(&item_type)?;
-    let request: ResolveRequest = parse(&headers, body)?;
+    let request: contract::Resolution = parse(&headers, body)?;
+    let outcome = outcome(&request)?;
     let mut author = author(&caller, request.reason.clone())?;
     author.actor = actor(&caller, request.actor.as_deref(), app.two_persons)?;
     let no_item = || ApiError::not_found(format!("there is no {item_type} {id}"));
@@ -132,9 +119,9 @@ async fn resolve(
         }
     }
     let resolution = if item_type == bills::item_type() {
-        bills::resolution(request.outcome, request.sends)
+        bills::resolution(outcome, request.sends)
     } else {
-        payments::resolution(request.outcome, request.sends)
+        payments::resolution(outcome, request.sends)
     };
     let actor = author.actor.clone();
     match app.store.resolve(&item, resolution, author).await? {
@@ -175,7 +162,7 @@ impl App {
     async fn second_person(
         &self,
         item: &Item,
-        request: &ResolveRequest,
+        request: &contract::Resolution,
         author: &Author,
     ) -> Result<Option<Author>, ApiError> {
         let view = self.store.item(item).await?;

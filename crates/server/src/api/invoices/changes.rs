@@ -4,10 +4,8 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde::Deserialize;
 use tollgate_contract as contract;
 use tollgate_domains::invoices::SettledBy;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -45,17 +43,6 @@ async fn cancel(
     shown(&app, &id).await
 }
 
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = InvoiceCorrection)]
-struct CorrectRequest {
-    /// ISO 4217 code. Must be the invoice's currency.
-    amount: contract::Amount,
-    /// Reason, recorded in the audit log.
-    #[schema(min_length = 1, example = "a discount was forgotten")]
-    reason: String,
-}
-
 /// Changes the amount of an invoice.
 ///
 /// The next charge uses a new idempotency key. Repeating the original `POST /invoices` still
@@ -64,7 +51,7 @@ struct CorrectRequest {
 #[utoipa::path(
     post, path = "/invoices/{id}/correct", operation_id = "correctInvoice", tag = "invoices",
     params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
-    request_body = CorrectRequest,
+    request_body = contract::InvoiceCorrection,
     responses((status = 200, description = "The amount was changed.", body = contract::Invoice), Changes),
 )]
 async fn correct(
@@ -74,7 +61,7 @@ async fn correct(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<contract::Invoice>, ApiError> {
-    let request: CorrectRequest = parse(&headers, body)?;
+    let request: contract::InvoiceCorrection = parse(&headers, body)?;
     let money = read_amount(&request.amount)?;
     let author = author(&caller, request.reason)?;
     app.billing
@@ -82,18 +69,6 @@ async fn correct(
         .await?;
     app.acted(caller.name(), "invoice corrected", &id);
     shown(&app, &id).await
-}
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = InvoiceSettlement)]
-struct SettleRequest {
-    /// Reason, recorded in the audit log.
-    #[schema(min_length = 1, example = "paid by bank transfer")]
-    reason: String,
-    /// Reference of the external payment, such as a transfer number.
-    #[schema(min_length = 1, max_length = 200, example = "TRX-4711")]
-    reference: String,
 }
 
 impl Of<SettledBy> for contract::SettledBy {
@@ -119,7 +94,7 @@ impl Of<SettledBy> for contract::SettledBy {
 #[utoipa::path(
     post, path = "/invoices/{id}/settle", operation_id = "settleInvoice", tag = "invoices",
     params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
-    request_body = SettleRequest,
+    request_body = contract::InvoiceSettlement,
     responses((status = 200, description = "The invoice is PAID.", body = contract::Invoice), Changes),
 )]
 async fn settle(
@@ -129,7 +104,7 @@ async fn settle(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<contract::Invoice>, ApiError> {
-    let SettleRequest { reason, reference } = parse(&headers, body)?;
+    let contract::InvoiceSettlement { reason, reference } = parse(&headers, body)?;
     let is_said = !reference.trim().is_empty();
     if !is_said || reference.chars().count() > MAX_REFERENCE_CHARS {
         let why = format!("must have 1 to {MAX_REFERENCE_CHARS} characters");

@@ -11,14 +11,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
 use tollgate_contract as contract;
 use tollgate_core::id::{ItemId, check_item_id};
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::ports::{AuditEntry, ItemView};
 use tollgate_domains::invoices::{self, CHECKED, InvoiceRequest};
 use tollgate_domains::payments::parse_time;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -28,34 +26,14 @@ use crate::api::answer::error::{ApiError, internal, json_body};
 use crate::api::answer::of::Of;
 use crate::api::answer::sight::Sight;
 use crate::api::contract::refusals::{Admits, Changes, Finds};
-use crate::api::contract::words;
 use crate::api::items::timeline;
 use crate::api::items::why::{Waits, waits};
 use crate::api::request::body::{Body, parse, perhaps_because, wrong};
 use crate::api::request::extract::Path;
 use crate::door::auth::Caller;
-use schedules::ScheduleBody;
 
 /// At most this much of an invoice's audit trail is part of its timeline, the newest.
 const MOST_AUDITED: u32 = 200;
-
-/// An invoice to charge.
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = NewInvoice, example = json!({
-    "invoiceId": "inv_1", "customerId": "c_1",
-    "amount": {"value": "100.00", "currency": "DKK"}, "schedule": null
-}))]
-#[expect(dead_code, reason = "only its schema is used")]
-struct InvoiceBody {
-    #[schema(schema_with = words::id)]
-    invoice_id: String,
-    #[schema(schema_with = words::id)]
-    customer_id: String,
-    amount: contract::Amount,
-    /// When to charge the invoice. Default: the customer's schedule, or else the global one.
-    schedule: Option<ScheduleBody>,
-}
 
 fn read_amount(amount: &contract::Amount) -> Result<Money, ApiError> {
     let unknown = || wrong("amount.currency", "must be an ISO 4217 currency code");
@@ -78,7 +56,7 @@ impl Of<Money> for contract::Amount {
 /// Requests are compared by content: `100.0` equals `100.00`.
 #[utoipa::path(
     post, path = "/invoices", operation_id = "createInvoice", tag = "invoices",
-    request_body = InvoiceBody,
+    request_body = contract::NewInvoice,
     responses(
         (status = 201, description = "Created and scheduled.", body = contract::AcceptedInvoice),
         (status = 200, description = "Already exists with the same content.", body = contract::AcceptedInvoice),
@@ -177,23 +155,11 @@ fn check(entry: &AuditEntry) -> contract::CheckVerdict {
     }
 }
 
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = InvoiceReschedule)]
-struct RescheduleRequest {
-    /// Earliest time. Default: the next time of its schedule.
-    #[schema(example = "2026-11-16T16:00:00-07:00")]
-    at: Option<String>,
-    /// Reason, recorded in the audit log.
-    #[schema(min_length = 1, max_length = 500)]
-    reason: Option<String>,
-}
-
 /// Reschedules a waiting invoice. A FAILED invoice is charged again.
 #[utoipa::path(
     post, path = "/invoices/{id}/reschedule", operation_id = "rescheduleInvoice", tag = "invoices",
     params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
-    request_body = RescheduleRequest,
+    request_body = contract::InvoiceReschedule,
     responses(
         (status = 200, description = "Rescheduled, with a new slot.", body = contract::Invoice),
         (status = 422, description = "Its schedule has no next time.", body = tollgate_contract::Error),
@@ -207,7 +173,7 @@ async fn reschedule(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<contract::Invoice>, ApiError> {
-    let request: RescheduleRequest = parse(&headers, body)?;
+    let request: contract::InvoiceReschedule = parse(&headers, body)?;
     let at = request.at.map(|text| {
         let example = "must be a time such as \"2026-11-16T16:00:00-07:00\"";
         parse_time(&text).ok_or_else(|| wrong("at", example))

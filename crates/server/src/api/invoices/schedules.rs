@@ -8,7 +8,7 @@ use serde::Deserialize;
 use tollgate_contract as contract;
 use tollgate_core::id::check_item_id;
 use tollgate_domains::invoices::{Level, ScheduleInForce, ScheduleText};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -20,46 +20,13 @@ use crate::api::request::body::{Body, parse, perhaps_because};
 use crate::api::request::extract::{Path, Query};
 use crate::door::auth::Caller;
 
-/// Schedule of invoice charges.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = Schedule)]
-pub(super) struct ScheduleBody {
-    /// Five fields (minute, hour, day, month, weekday), or six with the second first; `?` is `*`.
-    #[schema(example = "0 0 1 * *", max_length = 200)]
-    cron: String,
-    /// IANA time zone. Default: the customer's.
-    #[schema(example = "Europe/Copenhagen")]
-    time_zone: Option<String>,
-    /// Charges that fall into closed time of this calendar move to its next opening.
-    calendar: Option<String>,
-}
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = ScheduleChange, example = json!({"cron": "0 0 1 * *", "timeZone": "UTC", "calendar": null}))]
-struct PutRequest {
-    /// Five fields (minute, hour, day, month, weekday), or six with the second first; `?` is `*`.
-    #[schema(max_length = 200)]
-    cron: String,
-    /// IANA time zone. Default: the customer's.
-    time_zone: Option<String>,
-    /// Charges that fall into closed time of this calendar move to its next opening.
-    calendar: Option<String>,
-    /// Reason, recorded in the audit log.
-    #[schema(min_length = 1, max_length = 500)]
-    reason: Option<String>,
-}
-
-impl PutRequest {
-    fn read(self) -> (ScheduleText, Option<String>) {
-        let text = ScheduleText {
-            cron: self.cron,
-            time_zone: self.time_zone,
-            calendar: self.calendar,
-        };
-        (text, self.reason)
-    }
+fn read(change: contract::ScheduleChange) -> (ScheduleText, Option<String>) {
+    let text = ScheduleText {
+        cron: change.cron,
+        time_zone: change.time_zone,
+        calendar: change.calendar,
+    };
+    (text, change.reason)
 }
 
 impl Of<ScheduleInForce> for contract::ScheduleInForce {
@@ -105,7 +72,7 @@ async fn put(
     headers: &HeaderMap,
     body: Body,
 ) -> ScheduleResult {
-    let (text, reason) = parse::<PutRequest>(headers, body)?.read();
+    let (text, reason) = read(parse(headers, body)?);
     let author = perhaps_because(caller, reason)?;
     let told = app.billing.schedules().put(&level, text, author).await?;
     app.acted(caller.name(), "schedule written", "schedule");
@@ -148,7 +115,7 @@ async fn get_global(State(app): State<App>) -> ScheduleResult {
 /// Changes the global schedule. Queued invoices keep their time.
 #[utoipa::path(
     put, path = "/billing/schedules/global", operation_id = "putGlobalSchedule", tag = "invoices",
-    request_body = PutRequest,
+    request_body = contract::ScheduleChange,
     responses((status = 200, description = "The schedule now in force, with its next five times.", body = contract::ScheduleInForce), Changes),
 )]
 async fn put_global(
@@ -188,7 +155,7 @@ async fn get_customer(State(app): State<App>, Path(id): Path<String>) -> Schedul
 #[utoipa::path(
     put, path = "/billing/schedules/customer/{id}", operation_id = "putCustomerSchedule", tag = "invoices",
     params(("id" = String, Path, description = "The customer's id.", example = "c_1")),
-    request_body = PutRequest,
+    request_body = contract::ScheduleChange,
     responses((status = 200, description = "The schedule now in force, with its next five times.", body = contract::ScheduleInForce), Changes),
 )]
 async fn put_customer(
@@ -233,7 +200,7 @@ async fn get_invoice(State(app): State<App>, Path(id): Path<String>) -> Schedule
 #[utoipa::path(
     put, path = "/billing/schedules/invoice/{id}", operation_id = "putInvoiceSchedule", tag = "invoices",
     params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
-    request_body = PutRequest,
+    request_body = contract::ScheduleChange,
     responses((status = 200, description = "The schedule now in force, with its next five times.", body = contract::ScheduleInForce), Changes),
 )]
 async fn put_invoice(
@@ -266,11 +233,11 @@ async fn delete_invoice(
 /// Previews the next five times of a schedule. Nothing is stored. Default time zone: UTC.
 #[utoipa::path(
     post, path = "/billing/schedules/preview", operation_id = "previewSchedule", tag = "invoices",
-    request_body = ScheduleBody,
+    request_body = contract::Schedule,
     responses((status = 200, description = "The next five times.", body = contract::ScheduleInForce), Takes),
 )]
 async fn preview(State(app): State<App>, headers: HeaderMap, body: Body) -> ScheduleResult {
-    let body: ScheduleBody = parse(&headers, body)?;
+    let body: contract::Schedule = parse(&headers, body)?;
     let text = ScheduleText {
         cron: body.cron,
         time_zone: body.time_zone,

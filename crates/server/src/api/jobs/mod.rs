@@ -24,7 +24,7 @@ use crate::api::request::body::{Body, author, parse, wrong};
 use crate::api::request::extract::Path;
 use crate::door::auth::Caller;
 use crate::jobs::{self, Confirmed, JobError};
-use request::JobRequest;
+use request::wish;
 
 impl From<JobError> for ApiError {
     fn from(error: JobError) -> Self {
@@ -50,7 +50,7 @@ impl From<JobError> for ApiError {
 /// `ask` asks the banks about payments in doubt, each with a turn in its lane; the result of each item has the answer.
 #[utoipa::path(
     post, path = "/admin/jobs", operation_id = "startJob", tag = "jobs",
-    request_body = JobRequest,
+    request_body = contract::JobRequest,
     responses(
         (status = 200, description = "The preview; nothing is changed.", body = contract::JobOrPreview),
         (status = 202, description = "The job runs.", body = contract::JobOrPreview),
@@ -63,10 +63,10 @@ async fn start(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let request: JobRequest = parse(&headers, body)?;
+    let request: contract::JobRequest = parse(&headers, body)?;
     let because = request.reason.clone();
     let author = because.map(|reason| author(&caller, reason)).transpose()?;
-    let wish = request.wish(&app).await?;
+    let wish = wish(&request, &app).await?;
     let digest = match (request.dry_run, request.digest) {
         (true, _) => {
             let job = jobs::preview(&app.store, &wish, caller.name()).await?;

@@ -4,19 +4,17 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use tollgate_contract as contract;
 use tollgate_core::lane::{Lane, LaneChange};
 use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::{SignedDuration, Timestamp};
 use tollgate_dispatch::LEAST_WAY;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::forecast;
-use super::rate_limit::ChangeRequest;
+use super::rate_limit::lane_change;
 use crate::api::App;
 use crate::api::answer::codes::Code;
 use crate::api::answer::error::ApiError;
@@ -30,26 +28,6 @@ use crate::door::auth::Caller;
 const PREVIEW_LASTS: SignedDuration = SignedDuration::from_mins(15);
 /// A preview is stale if more deadlines would be missed than it showed, by more than one in a hundred.
 const WORSE_PERCENT: u64 = 1;
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = LaneAdjustment, example = json!({"dryRun": true, "maxPerSecond": 50, "maxPerWindow": 200}))]
-struct AdjustRequest {
-    /// Without any number: those that would meet every deadline.
-    #[serde(flatten)]
-    change: ChangeRequest,
-    /// Reason, recorded in the audit log. Required unless `dryRun` is true.
-    #[schema(min_length = 1, max_length = 500)]
-    reason: Option<String>,
-    /// Preview only; change nothing.
-    #[serde(default)]
-    dry_run: bool,
-    /// The `digest` of the preview. Required unless `dryRun` is true.
-    digest: Option<String>,
-    /// Required if the change would leave waiting items without a slot.
-    #[serde(default)]
-    confirm: bool,
-}
 
 impl Of<&Lane> for contract::LaneSettings {
     fn of(lane: &Lane) -> Self {
@@ -71,7 +49,7 @@ impl Of<&Lane> for contract::LaneSettings {
 #[utoipa::path(
     post, path = "/admin/lanes/{lane}/adjust", operation_id = "adjustLane", tag = "lanes",
     params(("lane" = String, Path, description = "The lane's name.", example = "default")),
-    request_body = AdjustRequest,
+    request_body = contract::LaneAdjustment,
     responses((status = 200, description = "The preview, or what was done.", body = contract::LaneAdjusted), Changes),
 )]
 async fn adjust(
@@ -81,9 +59,9 @@ async fn adjust(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<contract::LaneAdjusted>, ApiError> {
-    let request: AdjustRequest = parse(&headers, body)?;
+    let request: contract::LaneAdjustment = parse(&headers, body)?;
     let lane = app.lane_named(Some(lane)).await?;
-    let change = LaneChange::from(request.change);
+    let change = lane_change(request.change)?;
     if request.dry_run {
         return Ok(Json(app.previewed(&lane, change).await?.shown));
     }

@@ -5,7 +5,6 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use rust_decimal::Decimal;
-use serde::Deserialize;
 use tollgate_contract as contract;
 use tollgate_core::forecast::Enough;
 use tollgate_core::lane::{Lane, LaneChange, Pause};
@@ -13,11 +12,10 @@ use tollgate_core::lane_in_force::{LaneInForce, no_such_lane};
 use tollgate_core::{SignedDuration, Timestamp};
 use tollgate_dispatch::{ImaginedLoad, LaneForecast};
 use tollgate_domains::payments;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::rate_limit::ChangeRequest;
+use super::rate_limit::lane_change;
 use crate::api::App;
 use crate::api::answer::error::ApiError;
 use crate::api::answer::of::Of;
@@ -26,34 +24,6 @@ use crate::api::request::body::{Body, parse, wrong};
 
 /// More than any day brings; a larger question would only keep its caller waiting.
 const MOST_IMAGINED: u64 = 10_000_000;
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = ForecastRequest, example = json!({
-    "count": 500_000, "executeAt": "2026-11-16T16:00:00Z", "deadline": "2026-11-16T17:00:00Z"
-}))]
-struct Request {
-    /// Lane name. Default: the lane of `downstream.payments`.
-    config_name: Option<String>,
-    /// Number of hypothetical items. Without it, the forecast is for the waiting items.
-    #[schema(minimum = 1, maximum = 10_000_000)]
-    count: Option<u64>,
-    /// Time at which the hypothetical items are due. Default: now.
-    execute_at: Option<Timestamp>,
-    deadline: Option<Timestamp>,
-    /// Hypothetical lane configuration.
-    #[serde(default)]
-    change: WhatIf,
-}
-
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct WhatIf {
-    #[serde(flatten)]
-    lane: ChangeRequest,
-    /// Hypothetical pause of the lane from now until this time.
-    pause_until: Option<Timestamp>,
-}
 
 impl Of<Enough> for contract::Enough {
     fn of(enough: Enough) -> Self {
@@ -68,7 +38,7 @@ impl Of<Enough> for contract::Enough {
 /// would respond to a change.
 #[utoipa::path(
     post, path = "/admin/rate-limit/forecast", operation_id = "forecast", tag = "lanes",
-    request_body = Request,
+    request_body = contract::ForecastRequest,
     responses((status = 200, description = "The forecast. Nothing is stored.", body = contract::Forecast), Takes),
 )]
 async fn forecast(
@@ -76,7 +46,7 @@ async fn forecast(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<contract::Forecast>, ApiError> {
-    let request: Request = parse(&headers, body)?;
+    let request: contract::ForecastRequest = parse(&headers, body)?;
     let now = app.store.now().await?;
     let name = app.lane_named(request.config_name).await?.name;
     let change = LaneChange {
@@ -87,7 +57,7 @@ async fn forecast(
                 ..Pause::now("forecast", "what if")
             })
         }),
-        ..request.change.lane.into()
+        ..lane_change(request.change.lane)?
     };
     let lane = app.planner.lane(&name, change).await?;
     let imagined = app.forecaster.imagined(&lane).await?;

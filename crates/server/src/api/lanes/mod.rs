@@ -13,13 +13,10 @@ mod storms;
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde::Deserialize;
 use tollgate_contract as contract;
-use tollgate_core::Timestamp;
 use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::ports::{Author, SettingKind};
 use tollgate_dispatch::LEAST_WAY;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -31,22 +28,11 @@ use crate::api::request::body::{Body, author, parse, wrong};
 use crate::api::request::extract::Path;
 use crate::door::auth::Caller;
 
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct PauseRequest {
-    #[schema(min_length = 1, max_length = 500, example = "the bank asked for quiet")]
-    reason: String,
-    /// Default: now.
-    from: Option<Timestamp>,
-    /// Default: until the lane is resumed.
-    until: Option<Timestamp>,
-}
-
 /// Pauses a lane, now or at a given time, until a given time or until it is resumed.
 #[utoipa::path(
     post, path = "/admin/lanes/{lane}/pause", operation_id = "pauseLane", tag = "lanes",
     params(("lane" = String, Path, description = "The lane's name.", example = "default")),
-    request_body = PauseRequest,
+    request_body = contract::PauseRequest,
     responses((status = 200, description = "The current lane.", body = contract::Lane), Changes),
 )]
 async fn pause(
@@ -56,7 +42,7 @@ async fn pause(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<contract::Lane>, ApiError> {
-    let request: PauseRequest = parse(&headers, body)?;
+    let request: contract::PauseRequest = parse(&headers, body)?;
     let author = author(&caller, request.reason)?;
     let now = app.store.now().await?;
     if request.until.is_some_and(|until| until <= now) {
@@ -70,20 +56,11 @@ async fn pause(
     change(&app, lane, Some(pause), author).await
 }
 
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct ResumeRequest {
-    #[schema(min_length = 1, max_length = 500, example = "the bank asked for quiet")]
-    reason: String,
-    /// Default: now.
-    at: Option<Timestamp>,
-}
-
 /// Resumes a paused lane, now or at a given time.
 #[utoipa::path(
     post, path = "/admin/lanes/{lane}/resume", operation_id = "resumeLane", tag = "lanes",
     params(("lane" = String, Path, description = "The lane's name.", example = "default")),
-    request_body = ResumeRequest,
+    request_body = contract::ResumeRequest,
     responses((status = 200, description = "The current lane.", body = contract::Lane), Changes),
 )]
 async fn resume(
@@ -93,7 +70,7 @@ async fn resume(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<contract::Lane>, ApiError> {
-    let request: ResumeRequest = parse(&headers, body)?;
+    let request: contract::ResumeRequest = parse(&headers, body)?;
     let author = author(&caller, request.reason)?;
     let now = app.store.now().await?;
     let lane_now = app.lane_named(Some(lane.clone())).await?;
@@ -139,23 +116,11 @@ async fn change(
     ))))
 }
 
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct ReplanRequest {
-    /// Reason, recorded in the audit log. Required unless `preview` is true.
-    #[serde(default)]
-    #[schema(max_length = 500)]
-    reason: String,
-    /// Preview only; change nothing.
-    #[serde(default)]
-    preview: bool,
-}
-
 /// Assigns new slots to all waiting items of a lane, or previews the effect.
 #[utoipa::path(
     post, path = "/admin/lanes/{lane}/replan", operation_id = "replanLane", tag = "lanes",
     params(("lane" = String, Path, description = "The lane's name.", example = "default")),
-    request_body = ReplanRequest,
+    request_body = contract::ReplanRequest,
     responses((status = 200, description = "The items that moved, or would move.", body = contract::Replan), Changes),
 )]
 async fn replan(
@@ -165,7 +130,7 @@ async fn replan(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<contract::Replan>, ApiError> {
-    let request: ReplanRequest = parse(&headers, body)?;
+    let request: contract::ReplanRequest = parse(&headers, body)?;
     let lane = app.lane_named(Some(lane)).await?;
     let foreseen = app.forecaster.lane_as_in(&lane).await?;
     let way = foreseen.map_or(LEAST_WAY, |foreseen| foreseen.table.way);

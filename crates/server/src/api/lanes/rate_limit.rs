@@ -11,7 +11,7 @@ use tollgate_core::Timestamp;
 use tollgate_core::id::{CalendarName, LaneName, check_item_id};
 use tollgate_core::lane::{LaneChange, Pause, Spread};
 use tollgate_core::lane_in_force::{LaneInForce, LaneState};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -21,65 +21,24 @@ use crate::api::answer::error::ApiError;
 use crate::api::answer::of::Of;
 use crate::api::contract::refusals::{Changes, Door, Finds, Reads};
 use crate::api::contract::words;
-use crate::api::request::body::{Body, given, parse, perhaps_because, wrong};
+use crate::api::request::body::{Body, parse, perhaps_because, wrong};
 use crate::api::request::extract::Query;
 use crate::door::auth::Caller;
 
-/// A change of a lane, or a new lane. A new lane needs `maxPerWindow` and `windowSizeSecs`.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = LaneChange, example = json!({
-    "configName": "default", "maxPerWindow": 100, "windowSizeSecs": 4, "maxPerSecond": 50,
-    "reason": "the bank takes 50 a second"
-}))]
-struct ConfigRequest {
-    #[schema(schema_with = words::id)]
-    config_name: String,
-    #[serde(flatten)]
-    change: ChangeRequest,
-    #[schema(min_length = 1, max_length = 500)]
-    reason: Option<String>,
-    /// Required if the change would leave waiting items without a slot.
-    #[serde(default)]
-    confirm: bool,
-}
-
-/// Fields that are not given keep their value.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[schema(as = LaneNumbers)]
-#[serde(rename_all = "camelCase")]
-#[expect(
-    clippy::option_option,
-    reason = "left out, null and given are three things"
-)]
-pub(super) struct ChangeRequest {
-    /// Plan: maximum number of items per window.
-    #[schema(minimum = 1)]
-    pub(super) max_per_window: Option<u32>,
-    #[schema(minimum = 1, maximum = 86400)]
-    pub(super) window_size_secs: Option<u32>,
-    /// Hard limit of sends in any second. Default for a new lane: twice its planned rate.
-    #[schema(value_type = Option<f64>, maximum = 100_000)]
-    pub(super) max_per_second: Option<Decimal>,
-    #[schema(schema_with = words::spread_or_null)]
-    pub(super) spread: Option<Spread>,
-    /// `null` removes the calendar.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<String>)]
-    pub(super) calendar: Option<Option<CalendarName>>,
-}
-
-impl From<ChangeRequest> for LaneChange {
-    fn from(request: ChangeRequest) -> Self {
-        Self {
-            max_per_window: request.max_per_window,
-            window_size_secs: request.window_size_secs,
-            max_per_second: request.max_per_second,
-            spread: request.spread,
-            calendar: request.calendar,
-            pause: None,
-        }
-    }
+/// The numbers as the rest of the code knows them.
+pub(super) fn lane_change(numbers: contract::LaneNumbers) -> Result<LaneChange, ApiError> {
+    let spread = |word: String| {
+        let known = Spread::ALL.into_iter().find(|it| it.as_str() == word);
+        known.ok_or_else(|| wrong("spread", "must be even or jitter"))
+    };
+    Ok(LaneChange {
+        max_per_window: numbers.max_per_window,
+        window_size_secs: numbers.window_size_secs,
+        max_per_second: numbers.max_per_second,
+        spread: numbers.spread.map(spread).transpose()?,
+        calendar: numbers.calendar.map(|name| name.map(CalendarName::new)),
+        pause: None,
+    })
 }
 
 impl Of<Pause> for contract::Pause {
@@ -142,7 +101,7 @@ async fn list(State(app): State<App>) -> Result<Json<Vec<contract::Lane>>, ApiEr
 /// A change that would leave waiting items without a slot is refused unless `confirm` is true.
 #[utoipa::path(
     post, path = "/admin/rate-limit/config", operation_id = "changeLane", tag = "lanes",
-    request_body = ConfigRequest,
+    request_body = contract::LaneChange,
     responses((status = 200, description = "The current lane.", body = contract::Lane), Changes),
 )]
 async fn change(
@@ -151,10 +110,10 @@ async fn change(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<contract::Lane>, ApiError> {
-    let request: ConfigRequest = parse(&headers, body)?;
+    let request: contract::LaneChange = parse(&headers, body)?;
     check_item_id(&request.config_name).map_err(|why| wrong("configName", why))?;
     let name = LaneName::new(request.config_name);
-    let change = LaneChange::from(request.change);
+    let change = lane_change(request.change)?;
     if !request.confirm
         && let Some(why) = app.planner.strands(&name, change.clone()).await?
     {

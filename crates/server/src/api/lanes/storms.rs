@@ -12,7 +12,7 @@ use tollgate_core::id::{ItemId, StormId};
 use tollgate_core::money::Money;
 use tollgate_core::ports::{ActionResult, Author, RefusedItem, Storm};
 use tollgate_domains::payments;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -70,24 +70,13 @@ async fn list(
     }))
 }
 
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct ReopenRequest {
-    /// Reason, recorded in the audit log. Required unless `preview` is true.
-    #[serde(default)]
-    reason: String,
-    /// Only report which payments would be reopened.
-    #[serde(default)]
-    preview: bool,
-}
-
 /// Reopens the rejected payments of a refusal storm, each with a new slot.
 ///
 /// Reopens only payments whose attempts were all definitely refused. They wait while the lane is paused.
 #[utoipa::path(
     post, path = "/admin/storms/{storm}/reopen", operation_id = "reopenStorm", tag = "lanes",
     params(("storm" = i64, Path, description = "Number of the refusal storm.", example = 1)),
-    request_body = ReopenRequest,
+    request_body = contract::ReopenRequest,
     responses((status = 200, description = "The payments that were reopened, or would be.", body = contract::ReopenedStorm), Changes),
 )]
 async fn reopen(
@@ -97,7 +86,7 @@ async fn reopen(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<contract::ReopenedStorm>, ApiError> {
-    let request: ReopenRequest = parse(&headers, body)?;
+    let request: contract::ReopenRequest = parse(&headers, body)?;
     let author = if request.preview {
         None
     } else {

@@ -4,14 +4,12 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde::Deserialize;
 use tollgate_contract as contract;
 use tollgate_core::Timestamp;
 use tollgate_core::id::Item;
 use tollgate_core::ports::{ActionResult, Author, StoreResult};
 use tollgate_domains::archived::{archived, cannot_act};
 use tollgate_domains::payments;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -24,13 +22,7 @@ use crate::api::request::body::{Body, author, parse, wrong};
 use crate::api::request::extract::Path;
 use crate::door::auth::Caller;
 
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Because {
-    /// Reason, recorded in the audit log.
-    #[schema(min_length = 1, max_length = 500, example = "the customer called")]
-    pub(crate) reason: String,
-}
+pub(crate) use tollgate_contract::Because;
 
 /// Cancels a payment that has not been paid.
 ///
@@ -39,7 +31,7 @@ pub(crate) struct Because {
 #[utoipa::path(
     post, path = "/payments/{id}/cancel", operation_id = "cancelPayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
-    request_body = Because,
+    request_body = contract::Because,
     responses((status = 200, description = "Cancelled.", body = contract::Payment), Changes),
 )]
 async fn cancel(
@@ -49,7 +41,7 @@ async fn cancel(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<contract::Payment>, ApiError> {
-    let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
+    let author = author(&caller, parse::<contract::Because>(&headers, body)?.reason)?;
     let item = payments::item(&payment_id(&id)?);
     let done = withdraw(&app, &item, author).await?;
     answer(&app, &caller, &id, "cancelled", done).await
@@ -73,7 +65,7 @@ async fn withdraw(app: &App, item: &Item, author: Author) -> StoreResult<ActionR
 #[utoipa::path(
     post, path = "/payments/{id}/release", operation_id = "releasePayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
-    request_body = Because,
+    request_body = contract::Because,
     responses((status = 200, description = "Released; the payment runs now.", body = contract::Payment), Changes),
 )]
 async fn release(
@@ -83,20 +75,10 @@ async fn release(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<contract::Payment>, ApiError> {
-    let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
+    let author = author(&caller, parse::<contract::Because>(&headers, body)?.reason)?;
     let item = payments::item(&payment_id(&id)?);
     let done = app.store.release_held(&item, author).await?;
     answer(&app, &caller, &id, "released", done).await
-}
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RescheduleRequest {
-    /// Earliest time, with an offset or with a time zone in brackets.
-    #[schema(example = "2026-11-16T16:00:00-07:00")]
-    execute_at: String,
-    #[schema(min_length = 1, max_length = 500)]
-    reason: String,
 }
 
 /// Reschedules a payment that has not been paid. The bounds are those of `executeAt`. A payment
@@ -108,7 +90,7 @@ struct RescheduleRequest {
 #[utoipa::path(
     post, path = "/payments/{id}/reschedule", operation_id = "reschedulePayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
-    request_body = RescheduleRequest,
+    request_body = contract::RescheduleRequest,
     responses((status = 200, description = "Rescheduled, with a new slot.", body = contract::Payment), Changes),
 )]
 async fn reschedule(
@@ -118,7 +100,7 @@ async fn reschedule(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<contract::Payment>, ApiError> {
-    let request: RescheduleRequest = parse(&headers, body)?;
+    let request: contract::RescheduleRequest = parse(&headers, body)?;
     let author = author(&caller, request.reason)?;
     let at = payments::parse_time(&request.execute_at).ok_or_else(|| {
         wrong(
@@ -159,7 +141,7 @@ async fn move_to(
 #[utoipa::path(
     post, path = "/payments/{id}/reopen", operation_id = "reopenPayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
-    request_body = Because,
+    request_body = contract::Because,
     responses((status = 200, description = "Rescheduled, with a new slot.", body = contract::Payment), Changes),
 )]
 async fn reopen(
@@ -169,7 +151,7 @@ async fn reopen(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<contract::Payment>, ApiError> {
-    let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
+    let author = author(&caller, parse::<contract::Because>(&headers, body)?.reason)?;
     let item = payments::item(&payment_id(&id)?);
     let view = app.store.item(&item).await?;
     let view = view.ok_or_else(|| no_payment(&id))?;

@@ -29,7 +29,7 @@ use crate::api::answer::of::Of;
 use crate::api::contract::refusals::Finds;
 use crate::api::contract::words;
 use crate::api::imports::views;
-use crate::api::jobs::request::FilterRequest;
+use crate::api::jobs::request;
 use crate::api::request::body::{after_id, wrong};
 use crate::api::request::extract::Query;
 use crate::api::request::page;
@@ -284,7 +284,7 @@ impl ListQuery {
 
     /// What no index serves.
     pub(super) async fn narrowed(&self, app: &App) -> Result<Option<JobFilter>, ApiError> {
-        let filter = FilterRequest {
+        let filter = contract::JobFilter {
             currency: self.currency.clone(),
             min_amount: self.min_amount.clone(),
             max_amount: self.max_amount.clone(),
@@ -295,9 +295,9 @@ impl ListQuery {
             account: self.account.clone(),
             reference: self.reference.clone(),
             gateway: self.gateway.clone(),
-            ..FilterRequest::default()
+            ..contract::JobFilter::default()
         };
-        let filter = filter.read(app, "").await?;
+        let filter = request::read(&filter, app, "").await?;
         Ok((!filter.is_empty()).then_some(filter))
     }
 

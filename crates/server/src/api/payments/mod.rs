@@ -1,7 +1,8 @@
 //! Payments: `POST /payments` and `GET /payments/{id}` are here; beside them the list and how a page of it is found, what
 //! people change about a payment, and exports.
 
-pub(crate) mod body;
+#[cfg(test)]
+mod body_tests;
 pub(crate) mod changes;
 mod export;
 pub(crate) mod list;
@@ -30,7 +31,6 @@ use crate::api::answer::error::{ApiError, json_body};
 use crate::api::answer::of::Of;
 use crate::api::contract::refusals::Admits;
 use crate::api::request::prefer::wait;
-use body::PaymentBody;
 
 pub(super) use payment::{attempt, no_payment, payment_id, shown};
 
@@ -45,7 +45,7 @@ pub(super) use payment::{attempt, no_payment, payment_id, shown};
     params(("Prefer" = Option<String>, Header,
         description = "`respond-async` to return at once, `wait=N` to wait up to N seconds (default 10, maximum 60)",
         example = "wait=5")),
-    request_body = PaymentBody,
+    request_body = contract::NewPayment,
     responses(
         (status = 201, description = "Accepted, with a slot.", body = contract::AcceptedPayment),
         (status = 202, description = "Accepted and durable. The slot was not assigned within the wait.", body = contract::AcceptedPayment),

@@ -24,7 +24,6 @@ use utoipa_axum::routes;
 use super::App;
 use crate::api::answer::error::ApiError;
 use crate::api::contract::refusals::{Changes, Reads, Takes};
-use crate::api::payments::body::PaymentBody;
 use crate::api::request::body::{Body, author, parse, wrong};
 use crate::config::Config;
 use crate::door::auth::Caller;
@@ -202,7 +201,7 @@ struct DryRunRequest {
     #[schema(value_type = Option<Vec<Route>>)]
     routes: Option<Vec<RouteText>>,
     /// As for `POST /payments`.
-    #[schema(value_type = Option<Vec<PaymentBody>>)]
+    #[schema(value_type = Option<Vec<tollgate_contract::NewPayment>>)]
     payments: Option<Vec<Value>>,
     /// Instead of `payments`: test this many waiting payments.
     waiting: Option<u32>,

@@ -11,7 +11,6 @@ use tollgate_core::id::FlowId;
 use tollgate_domains::status_checks::{
     self as checks, FailedChunk, ProgressInfo, Report, ReportStatus, Stage, StartError,
 };
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
@@ -26,20 +25,6 @@ use crate::api::request::extract::Path;
 /// Ten thousand ids of the longest kind fit twice.
 const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
 const PREFIX: &str = "payment-check-";
-
-/// The payments to check.
-#[derive(Debug, ToSchema)]
-#[schema(as = CheckStatusRequest)]
-#[expect(
-    dead_code,
-    reason = "for the document; the domain reads the body itself"
-)]
-struct CheckStatusRequest {
-    /// Payment ids. Duplicates are checked once.
-    #[schema(min_items = 1, max_items = 10000, example = json!(["payment_001", "payment_002"]))]
-    #[serde(rename = "paymentIds")]
-    payment_ids: Vec<String>,
-}
 
 impl Of<ProgressInfo> for contract::CheckProgress {
     fn of(progress: ProgressInfo) -> Self {
@@ -114,7 +99,7 @@ fn not_found(workflow_id: String) -> contract::CheckStatus {
 /// Tollgate looks up each payment, groups the payments by gateway, and notifies and queries each gateway.
 #[utoipa::path(
     post, path = "/payments/check-status", operation_id = "startStatusCheck", tag = "status checks",
-    request_body = CheckStatusRequest,
+    request_body = contract::CheckStatusRequest,
     responses((status = 202, description = "The status check has started.", body = contract::CheckStatusStart), Starts,
         (status = 400, description = "The request is invalid; `details` names each field.", body = contract::CheckStatusError),
     ),
