@@ -119,7 +119,14 @@ fn list(answer: &Value) -> String {
         return "the archive is empty".to_owned();
     }
     let header = ["day", "type", "state", "items", "file"];
-    table(&header, &rows) + &more(&answer["next"])
+    table(&header, &rows) + &troubles(&answer["days"]) + &more(&answer["next"])
+}
+
+/// A line for each day that is not in order.
+fn troubles(days: &Value) -> String {
+    let days = days.as_array().into_iter().flatten();
+    let troubled = days.filter_map(|day| day["trouble"].as_str());
+    troubled.fold(String::new(), |text, why| format!("{text}{why}\n"))
 }
 
 fn days(answer: &Value) -> String {
@@ -136,6 +143,7 @@ fn day(view: &Value) -> String {
         ("sha256", "sha256"),
         ("exported", "exportedAt"),
         ("dropped", "droppedAt"),
+        ("trouble", "trouble"),
     ] {
         if !view[field].is_null() {
             let _ = writeln!(text, "{title:<8}  {}", cell(&view[field]));

@@ -15,6 +15,7 @@ pub mod call_turns;
 pub mod certificate;
 pub mod claim;
 pub mod clock;
+pub mod day_troubles;
 pub mod dead_letters;
 pub mod deadlines;
 pub mod declines;
@@ -608,6 +609,9 @@ macro_rules! store_cases {
             a_restore_changes_nothing_that_is_there
             forty_days_leave_the_hot_tables_flat_and_no_id_is_paid_again
             what_grows_with_each_payment_is_what_the_handbook_says
+        }
+        $crate::store_case_module! { $new, day_troubles,
+            a_trouble_stays_through_a_restart_until_the_step_goes_well
         }
         $crate::store_case_module! { $new, seed_views,
             the_queue_is_read_as_payment_exec_queue

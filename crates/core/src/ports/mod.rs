@@ -9,6 +9,7 @@ mod bulks;
 mod check_services;
 mod clock;
 mod connector;
+mod day_troubles;
 mod dead_letters;
 mod doubts;
 mod engine;
@@ -54,6 +55,7 @@ pub use clock::{Boot, CLOCK_WAS_AHEAD, Era, Reading, SharedClock, WAS_SET_BACK};
 pub use connector::{
     Connection, Connector, ExchangeResult, Health, Missed, NoConnection, Permit, Profile, Request,
 };
+pub use day_troubles::DayTroubles;
 pub use dead_letters::{DeadLetter, DeadLetters, cannot_replay};
 pub use doubts::{
     AWAITED, AtRisk, DoubtOrder, Doubts, IN_DOUBT, ItemInDoubt, Resolution, Resolved, sent_since,
@@ -141,6 +143,7 @@ pub trait Store:
     + Sessions
     + Accounts
     + Archive
+    + DayTroubles
     + StoreHealth
 {
 }
@@ -172,6 +175,7 @@ impl<T> Store for T where
         + Sessions
         + Accounts
         + Archive
+        + DayTroubles
         + StoreHealth
 {
 }

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
-use tollgate_core::archive::{ArchiveDay, DaySum, DayView};
+use tollgate_core::archive::{ArchiveDay, DayStep, DaySum, DayTrouble, DayView};
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::Author;
 use utoipa::{IntoParams, ToSchema};
@@ -29,6 +29,8 @@ use crate::door::auth::Caller;
 
 const DEFAULT_DAYS: u32 = 100;
 const MAX_DAYS: u32 = 1000;
+/// Days in trouble that are looked at.
+const MOST_TROUBLES: u32 = 1000;
 /// After each step of a move that a person has asked for.
 const REST: Duration = Duration::from_millis(5);
 
@@ -67,6 +69,11 @@ struct DayResponse {
     exported_at: Option<Timestamp>,
     /// When it was dropped from the database.
     dropped_at: Option<Timestamp>,
+    /// What is wrong with it, since when, and what to do. Null if it is in order.
+    #[schema(
+        example = "2026-11-18T00:10:00Z: PAYMENT of 2026-10-16 could not be exported: /archive/.lock cannot be written: No space left on device; free space in retention.export_dir and run it again, nothing was dropped"
+    )]
+    trouble: Option<String>,
 }
 
 /// Items of a day that ended with this status, in this currency.
@@ -111,6 +118,19 @@ impl From<DayView> for DayResponse {
             sha256,
             exported_at,
             dropped_at: view.dropped_at,
+            trouble: None,
+        }
+    }
+}
+
+impl DayResponse {
+    fn new(view: DayView, troubles: &[DayTrouble]) -> Self {
+        let is_this = |it: &&DayTrouble| it.item_type == view.item_type && it.day == view.day;
+        let told = |it: &DayTrouble| format!("{}: {}", it.since, it.sentence());
+        let troubles: Vec<String> = troubles.iter().filter(is_this).map(told).collect();
+        Self {
+            trouble: (!troubles.is_empty()).then(|| troubles.join("; ")),
+            ..Self::from(view)
         }
     }
 }
@@ -181,8 +201,10 @@ async fn list(
     let most = usize::try_from(limit).unwrap_or(usize::MAX);
     let last = distinct.get(most - 1).copied();
     days.retain(|view| last.is_none_or(|last| view.day <= last));
+    let troubles = app.store.day_troubles(MOST_TROUBLES).await?;
+    let told = |view| DayResponse::new(view, &troubles);
     Ok(Json(DaysResponse {
-        days: days.into_iter().map(DayResponse::from).collect(),
+        days: days.into_iter().map(told).collect(),
         next: last.map(|last| last.to_string()),
     }))
 }
@@ -241,7 +263,10 @@ async fn verify(
     let day = day("day", &of)?.to_string();
     let mut files = vec![];
     for of in app.present(type_days(&of, query)?).await? {
-        let verified = app.exports.verify(&of).await?;
+        let verified = app.exports.verify(&of).await;
+        let verified = app.exports.noted(&of, DayStep::Verify, verified).await;
+        app.needs_you.forget();
+        let verified = verified?;
         files.push(VerifiedResponse {
             item_type: of.item_type,
             file: verified.manifest.file,
@@ -273,7 +298,10 @@ async fn export(
     let by = because(&caller, &headers, body)?;
     let all = app.present(type_days(&of, query)?).await?;
     for of in &all {
-        app.exports.export(of, &by).await?;
+        let exported = app.exports.export(of, &by).await;
+        let exported = app.exports.noted(of, DayStep::Export, exported).await;
+        app.needs_you.forget();
+        exported?;
     }
     app.acted(caller.name(), "archive exported", &of);
     app.day_shown(&all).await
@@ -300,7 +328,11 @@ async fn restore(
     let by = because(&caller, &headers, body)?;
     let all = app.present(type_days(&of, query)?).await?;
     for of in &all {
-        app.exports.restore(of, &by).await?;
+        // It reads the file whole before it writes the first line.
+        let restored = app.exports.restore(of, &by).await;
+        let restored = app.exports.noted(of, DayStep::Verify, restored).await;
+        app.needs_you.forget();
+        restored?;
     }
     app.acted(caller.name(), "archive restored", &of);
     app.day_shown(&all).await
@@ -317,7 +349,7 @@ struct RoundResponse {
     exported: u64,
     /// Number of days dropped from the database.
     dropped: u64,
-    /// One sentence for each day that could not be exported or dropped.
+    /// One sentence for each day that could not be exported, verified or dropped.
     troubles: Vec<String>,
 }
 
@@ -367,9 +399,10 @@ impl App {
 
     async fn day_shown(&self, all: &[TypeDay]) -> Result<Json<DaysResponse>, ApiError> {
         let mut days = vec![];
+        let troubles = self.store.day_troubles(MOST_TROUBLES).await?;
         for of in all {
             let found = self.store.archived_day(&of.item_type, of.day).await?;
-            days.extend(found.map(DayResponse::from));
+            days.extend(found.map(|view| DayResponse::new(view, &troubles)));
         }
         if days.is_empty() {
             let day = all.first().map(|of| of.day.to_string());

@@ -789,6 +789,18 @@ CREATE TABLE archived_day (
     PRIMARY KEY (item_type, day)
 );
 
+-- Days that could not be filled, exported, verified or dropped, and why; a row goes when the step goes well.
+CREATE TABLE archive_trouble (
+    item_type text   COLLATE "C" NOT NULL,
+    day       bigint NOT NULL,
+    step      text   COLLATE "C" NOT NULL
+        CONSTRAINT archive_trouble_step_known
+        CHECK (step IN ('MOVE', 'EXPORT', 'VERIFY', 'DROP')),
+    why       text   NOT NULL,
+    since     bigint NOT NULL,
+    PRIMARY KEY (item_type, day, step)
+);
+
 -- What was moved, by the quarter of an hour of its acceptance: the totals of any date in any zone are what is hot and
 -- what was moved. Kept when a day is dropped.
 CREATE TABLE archived_sum (

@@ -164,7 +164,8 @@ pub(super) async fn forget(tx: &Tx, item_type: &ItemType, before: ArchiveDay) {
     const TURNS: &str = "DELETE FROM archived_turns WHERE item_type = $1 AND day < $2";
     const DAYS: &str = "DELETE FROM archived_day
          WHERE item_type = $1 AND day < $2 AND state = 'DROPPED'";
-    for sql in [SUMS, TURNS, DAYS] {
+    const TROUBLES: &str = "DELETE FROM archive_trouble WHERE item_type = $1 AND day < $2";
+    for sql in [SUMS, TURNS, DAYS, TROUBLES] {
         tx.execute(sql, params![item_type, before.number()]).await;
     }
 }

@@ -10,6 +10,7 @@ mod archive_move;
 mod archive_restore;
 mod archive_sizes;
 mod archive_sums;
+mod archive_troubles;
 mod archive_turns;
 mod audit;
 mod erase_items;

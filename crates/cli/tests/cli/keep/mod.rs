@@ -3,3 +3,4 @@
 mod archive;
 mod day;
 mod erase;
+mod trouble;

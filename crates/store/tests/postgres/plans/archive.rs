@@ -1,8 +1,10 @@
 //! The operations of the archive, beside a million items of which half have ended.
 
-use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayExport};
+use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayExport, DayStep};
 use tollgate_core::id::{Item, ItemId};
-use tollgate_core::ports::{Archive, KnownAsked, Lanes, MoveWanted, Old, Records, SharedClock};
+use tollgate_core::ports::{
+    Archive, DayTroubles, KnownAsked, Lanes, MoveWanted, Old, Records, SharedClock,
+};
 use tollgate_store::postgres::PostgresStore;
 
 use super::operations::bank;
@@ -97,6 +99,11 @@ async fn days(store: &PostgresStore, day: ArchiveDay, line: &ArchivedItem) {
 
 async fn forgetting(store: &PostgresStore, today: ArchiveDay) {
     let kind = payments();
+    let noted = store.note_trouble(&kind, today, DayStep::Export, "full");
+    noted.await.unwrap();
+    assert_eq!(store.day_troubles(10).await.unwrap().len(), 1);
+    let ended = store.end_trouble(&kind, today, DayStep::Drop);
+    assert!(ended.await.unwrap());
     let mut left = 1;
     while left > 0 {
         left = store.forget_known(&kind, today, 500).await.unwrap();
