@@ -612,6 +612,7 @@ macro_rules! store_cases {
         }
         $crate::store_case_module! { $new, day_troubles,
             a_trouble_stays_through_a_restart_until_the_step_goes_well
+            a_table_made_by_hand_is_named_and_keeps_only_its_own_day
         }
         $crate::store_case_module! { $new, seed_views,
             the_queue_is_read_as_payment_exec_queue

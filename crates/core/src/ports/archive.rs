@@ -11,7 +11,8 @@ use crate::id::{Item, ItemId, ItemType};
 #[async_trait]
 pub trait Archive: Send + Sync {
     /// Makes room for items of this type that end on these days (partitions on PostgreSQL, nothing on SQLite).
-    /// Returns how many days were made. Repeating it changes nothing.
+    /// Returns how many days were made. Repeating it changes nothing. `Invalid` if something that a person has made is in
+    /// the way.
     async fn prepare_days(
         &self,
         item_type: &ItemType,
@@ -19,11 +20,14 @@ pub trait Archive: Send + Sync {
         to: ArchiveDay,
     ) -> StoreResult<u64>;
 
+    /// How many days from this one on have room, without a gap; counted up to a month. None where none is needed.
+    async fn days_ready(&self, item_type: &ItemType, from: ArchiveDay) -> StoreResult<Option<u32>>;
+
     /// Looks at the next items that were accepted before `wanted.ended_before`, oldest first, and moves those that
     /// ended before it into the archive: each is in the hot tables or in the archive, never in neither. Left where
     /// they are: what has not ended, is in doubt, held or dead; what has an open attempt or a flow that runs; what
     /// was refused in a storm that goes on; what another transaction is working on; what ended on a day that was
-    /// dropped. On SQLite, a crash leaves at most copies in the archive file, which the next call writes again.
+    /// dropped, or has no room ([`crate::archive::DayStep::Move`] is noted of it). On SQLite, a crash leaves at most copies in the archive file, which the next call writes again.
     async fn move_ended(&self, wanted: MoveWanted) -> StoreResult<Moved>;
 
     /// Moves turns of calls that belong to no item and are older than this into the send log of the archive. Returns

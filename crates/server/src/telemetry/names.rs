@@ -108,7 +108,7 @@ const COUNTERS: [(&str, &str); 28] = [
     ),
 ];
 
-const GAUGES: [(&str, &str); 40] = [
+const GAUGES: [(&str, &str); 41] = [
     (
         "tollgate_archive_last_round_timestamp_seconds",
         "when everything that was due for the archive was last moved, or this process began to archive",
@@ -122,6 +122,10 @@ const GAUGES: [(&str, &str); 40] = [
         "size of the store, the archive included",
     ),
     ("tollgate_archive_bytes", "size of the archive in the store"),
+    (
+        "tollgate_archive_days_ready",
+        "on PostgreSQL: days from the first hot one on that have a partition, by item type",
+    ),
     (
         "tollgate_archive_days_in_trouble",
         "days of the archive that could not be filled, exported, verified or dropped, also if a person has seen it",

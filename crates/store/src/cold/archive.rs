@@ -27,6 +27,16 @@ use crate::urgency::Urgency;
 /// Lines of a day that are looked at together.
 const PAGE: u32 = 500;
 
+/// Days up to the first without a partition.
+const READY: Sql = Sql::each(
+    "",
+    "SELECT coalesce(min(d.day), CAST($2 AS bigint) + 31) - CAST($2 AS bigint) AS ready
+     FROM generate_series(CAST($2 AS bigint), CAST($2 AS bigint) + 30) AS d (day)
+     WHERE NOT EXISTS (SELECT 1 FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+          WHERE i.inhparent = CAST('archived_item' AS regclass)
+            AND c.relname = 'archived_' || lower(CAST($1 AS text)) || '_' || d.day)",
+);
+
 #[async_trait]
 impl<D: Database> Archive for StoreOn<D> {
     async fn prepare_days(
@@ -49,6 +59,15 @@ impl<D: Database> Archive for StoreOn<D> {
             made += u64::from(is_new.await?);
         }
         Ok(made)
+    }
+
+    async fn days_ready(&self, item_type: &ItemType, from: ArchiveDay) -> StoreResult<Option<u32>> {
+        if D::ARCHIVE_APART {
+            return Ok(None);
+        }
+        let wanted = params![item_type, from.number()];
+        let ready = self.read(move |tx| async move { tx.one(READY, wanted).await?.get("ready") });
+        Ok(Some(ready.await?))
     }
 
     async fn move_ended(&self, wanted: MoveWanted) -> StoreResult<Moved> {

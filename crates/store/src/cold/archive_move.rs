@@ -62,6 +62,8 @@ const MAY_GO: Sql = Sql::each(
             WHERE c.lane = q.lane AND c.storm_id IS NOT NULL)
        AND NOT EXISTS (SELECT 1 FROM archived_day d WHERE d.item_type = q.item_type
             AND d.day = q.finished_at / 86400000000 AND d.state = 'DROPPED')
+       AND NOT EXISTS (SELECT 1 FROM archive_trouble t WHERE t.item_type = q.item_type
+            AND t.day = q.finished_at / 86400000000 AND t.step = 'MOVE')
      FOR UPDATE OF q SKIP LOCKED",
 );
 

@@ -6,12 +6,15 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tollgate_core::ports::Archive;
+use tollgate_conformance::postgres::sql;
+use tollgate_core::archive::ArchiveDay;
+use tollgate_core::ports::{Archive, SharedClock};
 use tollgate_sandbox::{Bank, BankOptions};
+use tollgate_store::postgres::{PostgresOptions, PostgresStore};
 use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 
 use super::day::{DAY, day, items, payments};
-use crate::fixture::footing::LONG;
+use crate::fixture::footing::{LONG, database};
 use crate::fixture::http::{get, post};
 use crate::fixture::served::{BINARY, Served, Setting, eventually_or};
 
@@ -101,16 +104,15 @@ fn status(server: &Served) -> (Option<i32>, String) {
     (run.status.code(), String::from_utf8(run.stdout).unwrap())
 }
 
-fn days_in_trouble(server: &Served) -> String {
-    let metrics = get(server.address, "/metrics").unwrap().text;
-    let mut lines = metrics.lines();
-    let found = lines.find_map(|line| line.strip_prefix("tollgate_archive_days_in_trouble "));
-    found.unwrap_or("absent").to_owned()
-}
+const IN_TROUBLE: &str = "tollgate_archive_days_in_trouble";
+const READY: &str = "tollgate_archive_days_ready{item_type=\"PAYMENT\"}";
 
-fn comes_to_count(server: &Served, days: &str) {
-    eventually_or("the metric", LONG, || {
-        let found = days_in_trouble(server);
+fn comes_to_count(server: &Served, metric: &str, days: &str) {
+    eventually_or(metric, LONG, || {
+        let metrics = get(server.address, "/metrics").unwrap().text;
+        let mut lines = metrics.lines();
+        let found = lines.find_map(|line| line.strip_prefix(metric));
+        let found = found.map_or("absent", str::trim).to_owned();
         if found == days { Ok(()) } else { Err(found) }
     });
 }
@@ -138,7 +140,7 @@ fn a_day_in_trouble_needs_a_person_through_restarts_until_the_next_round_succeed
     let (code, said) = status(&server);
     assert_eq!(code, Some(3), "{said}");
     assert!(said.contains(&sentence) && said.contains(KIND), "{said}");
-    comes_to_count(&server, "1");
+    comes_to_count(&server, IN_TROUBLE, "1");
     let view = asked(&server, &format!("/admin/archive/{DAY}"))["days"][0].clone();
     assert_eq!(view["state"], "CLOSED");
     assert!(
@@ -158,14 +160,14 @@ fn a_day_in_trouble_needs_a_person_through_restarts_until_the_next_round_succeed
     assert_eq!(told(&server).as_ref(), Some(&sentence));
     assert_eq!(run(&server)["exported"], 0);
     assert_eq!(told(&server), Some(sentence));
-    comes_to_count(&server, "1");
+    comes_to_count(&server, IN_TROUBLE, "1");
     drop(lock);
 
     std::fs::remove_file(shelf.part()).unwrap();
     assert_eq!(run(&server)["exported"], 1);
     assert_eq!(told(&server), None);
     assert_eq!(status(&server).0, Some(0));
-    comes_to_count(&server, "0");
+    comes_to_count(&server, IN_TROUBLE, "0");
 
     // Nothing is to be done with the day for a week, and an edit is found by the next round.
     let manifest = std::fs::read_to_string(shelf.manifest()).unwrap();
@@ -177,4 +179,29 @@ fn a_day_in_trouble_needs_a_person_through_restarts_until_the_next_round_succeed
     std::fs::write(shelf.manifest(), manifest).unwrap();
     assert_eq!(run(&server)["troubles"], json!([]));
     assert_eq!(told(&server), None);
+}
+
+#[test]
+fn a_table_made_by_hand_where_a_partition_is_wanted_needs_a_person_and_loses_nothing() {
+    let (url, runtime) = (database(), tokio::runtime::Runtime::new().unwrap());
+    let bank = {
+        let _inside = runtime.enter();
+        Bank::start(BankOptions::default()).unwrap()
+    };
+    // One of the days that are made ahead: the second that is hot.
+    let day = runtime.block_on(async {
+        let store = PostgresStore::open(PostgresOptions::at(url.clone())).await;
+        ArchiveDay::of(store.unwrap().now().await.unwrap()).before(29)
+    });
+    let table = format!("archived_payment_{}", day.number());
+    let by_hand = format!("CREATE TABLE {table} (by_hand integer)");
+    runtime.block_on(sql(&url, &by_hand));
+    let server = Setting::on(&url, &bank, "").start("127.0.0.1:0");
+    let parts = [&*day.to_string(), "could not be filled", &table, "drop it"];
+    comes_to_be_told(&server, &parts);
+    comes_to_count(&server, READY, "1");
+    runtime.block_on(sql(&url, &format!("DROP TABLE {table}")));
+    run(&server);
+    assert_eq!(told(&server), None);
+    comes_to_count(&server, READY, "4");
 }

@@ -99,6 +99,8 @@ async fn days(store: &PostgresStore, day: ArchiveDay, line: &ArchivedItem) {
 
 async fn forgetting(store: &PostgresStore, today: ArchiveDay) {
     let kind = payments();
+    let ready = store.days_ready(&kind, today.before(1)).await.unwrap();
+    assert_eq!(ready, Some(2), "yesterday and today");
     let noted = store.note_trouble(&kind, today, DayStep::Export, "full");
     noted.await.unwrap();
     assert_eq!(store.day_troubles(10).await.unwrap().len(), 1);
