@@ -270,6 +270,8 @@ pub struct DayView {
     /// Where it was exported to.
     pub export: Option<DayExport>,
     pub dropped_at: Option<Timestamp>,
+    /// When it came back from its file; none once it was dropped again.
+    pub restored_at: Option<Timestamp>,
 }
 
 impl DayView {

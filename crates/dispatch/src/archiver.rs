@@ -10,7 +10,7 @@ use std::time::Duration;
 use metrics::{counter, gauge};
 use rust_decimal::prelude::ToPrimitive;
 use tokio::sync::watch;
-use tollgate_core::archive::{ArchiveDay, DayStep};
+use tollgate_core::archive::{ArchiveDay, DayState, DayStep};
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{ListKey, MoveWanted, Old, Store, StoreResult};
 use tollgate_core::retention::Ages;
@@ -232,9 +232,9 @@ impl Archiver {
         let types: Vec<ItemType> = self.types.iter().map(|of| of.item_type.clone()).collect();
         let sizes = self.store.archive_sizes(&types).await?;
         let now = self.store.now().await?;
-        let bytes = |count: u64| count.to_f64().unwrap_or(0.0);
-        gauge!("tollgate_store_bytes").set(bytes(sizes.store_bytes));
-        gauge!("tollgate_archive_bytes").set(bytes(sizes.archive_bytes));
+        let number = |count: u64| count.to_f64().unwrap_or(0.0);
+        gauge!("tollgate_store_bytes").set(number(sizes.store_bytes));
+        gauge!("tollgate_archive_bytes").set(number(sizes.archive_bytes));
         for item_type in &types {
             let oldest = sizes.oldest_hot.iter().find(|(name, _)| name == item_type);
             let age = oldest.map_or(0.0, |(_, at)| now.duration_since(*at).as_secs_f64());
@@ -244,6 +244,10 @@ impl Archiver {
         for of in &self.types {
             let first_hot = self.first_hot(of).await?;
             let ready = self.store.days_ready(&of.item_type, first_hot).await?;
+            let states = self.store.day_states(&of.item_type).await?;
+            let closed = states.iter().find(|(state, ..)| *state == DayState::Closed);
+            gauge!("tollgate_archive_days_without_a_file", "item_type" => of.item_type.to_string())
+                .set(closed.map_or(0.0, |(_, days, _)| number(*days)));
             if let Some(days) = ready {
                 gauge!("tollgate_archive_days_ready", "item_type" => of.item_type.to_string())
                     .set(f64::from(days));

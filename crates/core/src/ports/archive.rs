@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use super::{ListKey, StoreResult};
 use crate::Timestamp;
 use crate::archive::{ArchiveDay, ArchivedItem, DayExport, DayState, DayView};
-use crate::id::{Item, ItemId, ItemType};
+use crate::id::{Item, ItemId, ItemType, LaneName};
 
 #[async_trait]
 pub trait Archive: Send + Sync {
@@ -70,6 +70,23 @@ pub trait Archive: Send + Sync {
         limit: u32,
     ) -> StoreResult<Vec<String>>;
 
+    /// Where items of a type are that were accepted in `[from, to)`; without a bound, at any time. Exact to a quarter of an
+    /// hour for the archive.
+    async fn found_in(
+        &self,
+        item_type: &ItemType,
+        from: Option<Timestamp>,
+        to: Option<Timestamp>,
+    ) -> StoreResult<FoundIn>;
+
+    /// Where the turns of a lane in `[from, to)` are. Exact to an hour for the archive.
+    async fn turns_in(
+        &self,
+        lane: &LaneName,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> StoreResult<FoundIn>;
+
     /// Says that a closed day is in a file. False if it is not closed or exported: something was moved into it, or it
     /// was dropped.
     async fn mark_exported(
@@ -124,6 +141,15 @@ pub trait Archive: Send + Sync {
     /// Gives some space of deleted rows back to the disk (SQLite; PostgreSQL reuses it). False if there is no more.
     async fn give_back_space(&self) -> StoreResult<bool>;
 
+    /// How many days of a type are in each state that has any, and the oldest of them.
+    async fn day_states(
+        &self,
+        item_type: &ItemType,
+    ) -> StoreResult<Vec<(DayState, u64, ArchiveDay)>>;
+
+    /// What takes up space, the largest first: tables with their indexes on PostgreSQL, files on SQLite. Cheap.
+    async fn store_parts(&self) -> StoreResult<Vec<(String, u64)>>;
+
     /// How large things are, for the metrics.
     async fn archive_sizes(&self, item_types: &[ItemType]) -> StoreResult<ArchiveSizes>;
 }
@@ -176,6 +202,16 @@ pub enum KnownContent {
     Other,
     /// What it was taken in with was erased.
     Erased,
+}
+
+/// Where an answer would come from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FoundIn {
+    /// The hot tables have some of it.
+    pub hot: bool,
+    /// A first and a last day of the archive with some of it, by acceptance: those that ended on other days may be among
+    /// them.
+    pub archive: Option<(ArchiveDay, ArchiveDay)>,
 }
 
 /// What has an age of its own beside items.

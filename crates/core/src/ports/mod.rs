@@ -40,7 +40,9 @@ mod timetables;
 
 pub use accounts::{Accounts, AuditEntry, AuditWanted, NewAudit, Total};
 pub use amendments::{Amendment, Amendments, CHANGED_MEANWHILE};
-pub use archive::{Archive, ArchiveSizes, Known, KnownAsked, KnownContent, MoveWanted, Moved, Old};
+pub use archive::{
+    Archive, ArchiveSizes, FoundIn, Known, KnownAsked, KnownContent, MoveWanted, Moved, Old,
+};
 pub use attempts::{
     Attempts, CallGiven, CallTurn, CallWanted, History, LONGEST_SEND, NewTurn, Past, Settlement,
     StatusMove, Then, Turn, TurnBlock, TurnsWanted, busy_for, disproof,

@@ -10,12 +10,14 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::ports::Total;
+use tollgate_domains::{invoices, payments};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::source::Source;
 use crate::api::contract::refusals::Reads;
 use crate::api::contract::words;
 use crate::api::request::body::wrong;
@@ -75,6 +77,8 @@ struct TotalsResponse {
     invoices: Vec<Bucket>,
     /// All invoices of the day, by currency: the sums of `invoices`.
     invoice_sums: Vec<Sum>,
+    /// Where they were summed up from. Archiving and dropping a day do not change its totals.
+    source: Source,
 }
 
 /// What all statuses of a currency add up to.
@@ -144,6 +148,11 @@ async fn totals(
 ) -> Result<Json<TotalsResponse>, ApiError> {
     let (from, to) = day.range(app.store.now().await?)?;
     let day = app.totals.of(from, to).await?;
+    let mut found = vec![];
+    for item_type in [payments::item_type(), invoices::item_type()] {
+        let of = app.store.found_in(&item_type, Some(from), Some(to));
+        found.push(of.await?);
+    }
     Ok(Json(TotalsResponse {
         from,
         to,
@@ -152,6 +161,7 @@ async fn totals(
         payment_sums: sums(&day.payments),
         invoice_sums: sums(&day.invoices),
         invoices: day.invoices.iter().map(Bucket::from).collect(),
+        source: Source::of(&found),
     }))
 }
 

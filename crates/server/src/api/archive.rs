@@ -1,5 +1,8 @@
 //! `/admin/archive`: days of ended items, in the database and in files.
 
+mod items;
+mod status;
+
 use std::time::Duration;
 
 use axum::Json;
@@ -69,6 +72,8 @@ struct DayResponse {
     exported_at: Option<Timestamp>,
     /// When it was dropped from the database.
     dropped_at: Option<Timestamp>,
+    /// When it was restored from its file. Null once it is dropped again.
+    restored_at: Option<Timestamp>,
     /// What is wrong with it, since when, and what to do. Null if it is in order.
     #[schema(
         example = "2026-11-18T00:10:00Z: PAYMENT of 2026-10-16 could not be exported: /archive/.lock cannot be written: No space left on device; free space in retention.export_dir and run it again, nothing was dropped"
@@ -118,6 +123,7 @@ impl From<DayView> for DayResponse {
             sha256,
             exported_at,
             dropped_at: view.dropped_at,
+            restored_at: view.restored_at,
             trouble: None,
         }
     }
@@ -449,4 +455,6 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(verify))
         .routes(routes!(export))
         .routes(routes!(restore))
+        .merge(items::router())
+        .merge(status::router())
 }

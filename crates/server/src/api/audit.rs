@@ -6,9 +6,11 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::actor::Kind;
+use tollgate_core::archive::{ArchiveDay, DayState};
 use tollgate_core::audit_action;
 use tollgate_core::id::{BatchId, Item, ItemId, check_item_id};
 use tollgate_core::ports::{AuditEntry, AuditWanted, Counted, Page, PageFrom};
+use tollgate_domains::archived::{archived, in_a_file as in_a_file_only};
 use tollgate_domains::payments;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -18,12 +20,14 @@ use super::App;
 use crate::api::answer::error::ApiError;
 use crate::api::answer::export::{Format, List, ROWS_AT_ONCE, rows};
 use crate::api::answer::sight::Sights;
+use crate::api::answer::source::{ArchivedPart, Source};
 use crate::api::contract::refusals::Finds;
 use crate::api::contract::words;
 use crate::api::request::body::wrong;
 use crate::api::request::extract::Query;
 use crate::api::request::page;
 use crate::api::request::page::page_from;
+use crate::assemble::item_types;
 use crate::door::auth::Caller;
 
 /// A page looks so often for what no index serves, each time at a thousand entries.
@@ -80,13 +84,17 @@ struct AuditResponse {
     complete: bool,
     /// If the search stopped: entries older than this, or newer with `before`, were not looked at.
     scanned_to: Option<Timestamp>,
+    /// Where the entries of this page come from.
+    source: Source,
+    /// Entries about archived items are kept with the items and are not in this list. Null if there are none.
+    archived: Option<ArchivedPart>,
 }
 
 /// One entry of the audit log: actor, event, item and reason.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AuditEntry)]
-struct EntryResponse {
+pub(super) struct EntryResponse {
     id: i64,
     at: Timestamp,
     /// The dispatcher's batch, if the entry is about one.
@@ -105,7 +113,7 @@ struct EntryResponse {
 }
 
 impl EntryResponse {
-    fn new(entry: AuditEntry, sights: &Sights) -> Self {
+    pub(super) fn new(entry: AuditEntry, sights: &Sights) -> Self {
         Self {
             detail: sights.text(entry.item.as_ref(), entry.detail),
             id: entry.id,
@@ -160,7 +168,12 @@ async fn audit(
     let wanted = query.wanted()?;
     app.known_action(wanted.action.as_deref()).await?;
     match format {
-        Some(format) => app.export_audit(caller, wanted, format).await,
+        Some(format) => {
+            let (_, archived) = app.audit_source(&wanted).await?;
+            let mut response = app.export_audit(caller, wanted, format).await?;
+            ArchivedPart::mark(archived.as_ref(), &mut response);
+            Ok(response)
+        }
         None => Ok(Json(app.audit_told(&caller, wanted).await?).into_response()),
     }
 }
@@ -227,6 +240,7 @@ impl App {
             Some(list) => Some(self.length(list).await?),
             None => None,
         };
+        let (source, archived) = self.audit_source(&wanted).await?;
         let is_back = wanted.before.is_some();
         let limit = wanted.limit as usize;
         let page = self.audit_page(wanted).await?;
@@ -244,7 +258,51 @@ impl App {
             at_least: length.is_some_and(|length| length.at_least),
             complete,
             scanned_to,
+            source,
+            archived,
         })
+    }
+
+    /// The trail of an archived item is told with what the log has of it; a list of all entries has those of the log only.
+    async fn audit_source(
+        &self,
+        wanted: &AuditWanted,
+    ) -> Result<(Source, Option<ArchivedPart>), ApiError> {
+        if let Some(item) = &wanted.item {
+            let view = self.store.item(item).await?;
+            if view.is_some_and(|view| view.archived.is_some()) {
+                return Ok((Source::BOTH, None));
+            }
+            let known = archived(&*self.store, item, "").await?;
+            let in_a_file = known.filter(|known| known.state == DayState::Dropped);
+            let part = in_a_file.map(|known| {
+                let kind = item.item_type.as_str().to_lowercase();
+                ArchivedPart::of_days(
+                    known.day,
+                    known.day,
+                    in_a_file_only(&kind, &item.id, &known),
+                )
+            });
+            return Ok((Source::HOT, part));
+        }
+        let mut days = vec![];
+        for (item_type, _) in item_types() {
+            let found = self.store.found_in(&item_type, None, wanted.to).await?;
+            days.extend(found.archive);
+        }
+        // An entry is written while its item is at work, on the day of its end at the latest.
+        let is_asked = |last: &ArchiveDay| wanted.from.is_none_or(|from| from < last.end());
+        let first = days.iter().map(|(first, _)| *first).min();
+        let last = days.iter().map(|(_, last)| *last).max().filter(is_asked);
+        let part = first.zip(last);
+        let part = part.map(|(first, last)| {
+            let days = format!("{first} to {last}");
+            let what = format!(
+                "Entries about archived items are not in this list: items that ended from {days}. Pass item=TYPE/ID, or list a day with tollgate archive audit DAY or GET /admin/archive/{{day}}/audit."
+            );
+            ArchivedPart::of_days(first, last, what)
+        });
+        Ok((Source::HOT, part))
     }
 
     async fn entries_told(

@@ -76,7 +76,7 @@ struct ChangeRequest {
 }
 
 impl App {
-    fn retention_of(&self, item_type: &ItemType) -> Result<&TypeRetention, ApiError> {
+    pub(super) fn retention_of(&self, item_type: &ItemType) -> Result<&TypeRetention, ApiError> {
         let mut known = self.retention.iter();
         let found = known.find(|of| of.archived.item_type == *item_type);
         found.ok_or_else(|| internal(&format!("{item_type} has no retention")))

@@ -283,6 +283,7 @@ mod tests {
                     at: at(time),
                 }),
                 dropped_at: None,
+                restored_at: None,
             };
             let kept = Kept {
                 archive_days: 400,

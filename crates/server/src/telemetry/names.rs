@@ -108,7 +108,7 @@ const COUNTERS: [(&str, &str); 28] = [
     ),
 ];
 
-const GAUGES: [(&str, &str); 41] = [
+const GAUGES: [(&str, &str); 42] = [
     (
         "tollgate_archive_last_round_timestamp_seconds",
         "when everything that was due for the archive was last moved, or this process began to archive",
@@ -122,6 +122,10 @@ const GAUGES: [(&str, &str); 41] = [
         "size of the store, the archive included",
     ),
     ("tollgate_archive_bytes", "size of the archive in the store"),
+    (
+        "tollgate_archive_days_without_a_file",
+        "closed days of the archive that are not exported, by item type; all of them without retention.export_dir",
+    ),
     (
         "tollgate_archive_days_ready",
         "on PostgreSQL: days from the first hot one on that have a partition, by item type",

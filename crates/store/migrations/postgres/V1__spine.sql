@@ -786,6 +786,7 @@ CREATE TABLE archived_day (
     digest      text,
     exported_at bigint,
     dropped_at  bigint,
+    restored_at bigint,
     PRIMARY KEY (item_type, day)
 );
 

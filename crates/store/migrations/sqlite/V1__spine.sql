@@ -623,6 +623,7 @@ CREATE TABLE archived_day (
     digest      TEXT,
     exported_at INTEGER,
     dropped_at  INTEGER,
+    restored_at INTEGER,
     PRIMARY KEY (item_type, day)
 ) STRICT, WITHOUT ROWID;
 

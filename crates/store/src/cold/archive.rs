@@ -8,18 +8,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use async_trait::async_trait;
 use tollgate_core::Timestamp;
 use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayExport, DayState, DayView};
-use tollgate_core::id::{Item, ItemId, ItemType};
+use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
 use tollgate_core::ports::{
-    Archive, ArchiveSizes, ItemView, Known, KnownAsked, MoveWanted, Moved, Old, StoreResult,
+    Archive, ArchiveSizes, FoundIn, ItemView, Known, KnownAsked, MoveWanted, Moved, Old,
+    StoreResult,
 };
 
 use super::archive_lines::{ids_json, item_from, line_from, lines};
 use super::archive_move::{next, take_out, write_lines};
 use super::archive_restore::{check_hot, check_page, put_lines, rewrite_lines};
-use super::archive_sizes::sizes;
+use super::archive_sizes::{parts, sizes};
 use super::archive_sums::Accounting;
 use super::archive_turns::move_calls;
-use super::{archive_days, known, old};
+use super::{archive_days, archive_found, known, old};
 use crate::sql::{Dialogue, Sql, Tx, params};
 use crate::store_on::{Database, StoreOn};
 use crate::urgency::Urgency;
@@ -167,6 +168,28 @@ impl<D: Database> Archive for StoreOn<D> {
         Ok(read.await?.unwrap_or_default())
     }
 
+    async fn found_in(
+        &self,
+        item_type: &ItemType,
+        from: Option<Timestamp>,
+        to: Option<Timestamp>,
+    ) -> StoreResult<FoundIn> {
+        let item_type = item_type.clone();
+        self.read(move |tx| async move { archive_found::items(&tx, &item_type, from, to).await })
+            .await
+    }
+
+    async fn turns_in(
+        &self,
+        lane: &LaneName,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> StoreResult<FoundIn> {
+        let lane = lane.clone();
+        self.read(move |tx| async move { archive_found::turns(&tx, &lane, from, to).await })
+            .await
+    }
+
     async fn mark_exported(
         &self,
         item_type: &ItemType,
@@ -308,6 +331,25 @@ impl<D: Database> Archive for StoreOn<D> {
             |tx| async move { old::give_back(&tx).await },
         )
         .await
+    }
+
+    async fn day_states(
+        &self,
+        item_type: &ItemType,
+    ) -> StoreResult<Vec<(DayState, u64, ArchiveDay)>> {
+        let item_type = item_type.clone();
+        self.read(move |tx| async move { archive_days::states(&tx, &item_type).await })
+            .await
+    }
+
+    async fn store_parts(&self) -> StoreResult<Vec<(String, u64)>> {
+        let read = self.read(|tx| async move { parts(&tx).await });
+        let mut parts = read.await?;
+        if let Some(apart) = self.0.archive_bytes()? {
+            parts.push(("archive files".to_owned(), apart));
+        }
+        parts.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+        Ok(parts)
     }
 
     async fn archive_sizes(&self, item_types: &[ItemType]) -> StoreResult<ArchiveSizes> {

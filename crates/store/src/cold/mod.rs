@@ -5,6 +5,7 @@
 mod accounts;
 mod archive;
 mod archive_days;
+mod archive_found;
 mod archive_lines;
 mod archive_move;
 mod archive_restore;

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tollgate_core::account::{masked, without_accounts};
+use tollgate_core::archive::ArchivedItem;
 use tollgate_core::erasure::ERASED;
 use tollgate_core::id::Item;
 use tollgate_core::ports::ItemView;
@@ -113,11 +114,27 @@ impl Sights {
         let items: HashSet<Item> = items.filter(|it| it.item_type == kind).cloned().collect();
         let items: Vec<Item> = items.into_iter().collect();
         let bodies = app.store.bodies(&items).await?;
-        let sights = items.into_iter().zip(bodies).map(|(item, body)| {
-            let body = body.unwrap_or_default();
-            (item, Sight::on_document(caller, &body))
-        });
-        Ok(Self(sights.collect()))
+        let mut sights = HashMap::new();
+        for (item, body) in items.into_iter().zip(bodies) {
+            // What is not hot may be in the archive, and its texts name the same accounts.
+            let body = match body {
+                Some(body) => Some(body),
+                None => (app.store.item(&item).await?).and_then(|view| view.body),
+            };
+            let sight = Sight::on_document(caller, &body.unwrap_or_default());
+            sights.insert(item, sight);
+        }
+        Ok(Self(sights))
+    }
+
+    /// Of items of the archive, which are at hand.
+    pub(crate) fn of_archived(caller: &Caller, items: &[ArchivedItem]) -> Self {
+        let sight = |item: &ArchivedItem| {
+            let body = item.body.as_deref().unwrap_or_default();
+            (item.item(), Sight::on_document(caller, body))
+        };
+        let is_payment = |item: &&ArchivedItem| item.item_type == payments::item_type();
+        Self(items.iter().filter(is_payment).map(sight).collect())
     }
 
     /// What is said about an item.

@@ -2,7 +2,7 @@
 //! differ; the others are written out.
 
 use tollgate_core::actor::Kind;
-use tollgate_core::archive::DayState;
+use tollgate_core::archive::{DayState, DayStep};
 use tollgate_core::erasure::ErasureStage;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::job::{JobAct, JobState};
@@ -17,6 +17,8 @@ use utoipa::openapi::schema::{
     AdditionalProperties, Array, ArrayBuilder, Object, ObjectBuilder, OneOfBuilder, Schema,
     SchemaType,
 };
+
+use crate::api::answer::source::FROM;
 
 /// What an id or a name that a caller chooses looks like.
 pub(super) const ID_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$";
@@ -65,6 +67,7 @@ pub(crate) fn named() -> Vec<(&'static str, Object)> {
             one_of(CheckPhase::ALL.map(CheckPhase::as_str)),
         ),
         ("ArchiveState", one_of(DayState::ALL.map(DayState::as_str))),
+        ("ArchiveStep", one_of(DayStep::ALL.map(DayStep::as_str))),
         ("NeedKind", one_of(Need::ALL.map(Need::as_str))),
         // Written out, since there is no list of them.
         ("Verdict", one_of(["continue", "skip", "fail", "postpone"])),
@@ -84,6 +87,7 @@ pub(crate) fn named() -> Vec<(&'static str, Object)> {
         ("ListFormat", one_of(["json", "csv", "ndjson"])),
         ("RejectedFormat", one_of(["json", "csv", "ndjson", "lines"])),
         ("ListOrder", one_of(["newest", "id"])),
+        ("AnswerFrom", one_of(FROM)),
         ("Spread", one_of(["even", "jitter"])),
         ("BindingLimit", one_of(["plan", "hardLimit"])),
     ]
@@ -98,6 +102,8 @@ macro_rules! named {
 }
 
 named! {
+    answer_from => "AnswerFrom",
+    archive_step => "ArchiveStep",
     payment_status => "PaymentStatus",
     pending => "PendingStatus",
     rejected => "RefusedStatus",

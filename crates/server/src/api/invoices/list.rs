@@ -18,6 +18,7 @@ use super::newest::Newest;
 use crate::api::App;
 use crate::api::answer::error::ApiError;
 use crate::api::answer::export::{Format, List, ROWS_AT_ONCE, rows};
+use crate::api::answer::source::{ArchivedPart, Source, may_have_ended};
 use crate::api::contract::refusals::Finds;
 use crate::api::contract::words;
 use crate::api::payments::list::{BY_ID, NEWEST};
@@ -73,6 +74,10 @@ struct ListResponse {
     count: Option<u64>,
     /// Whether there are more than `count`.
     at_least: bool,
+    /// Where the invoices of this page come from.
+    source: Source,
+    /// Archived invoices that are not in this list. Null if there are none.
+    archived: Option<ArchivedPart>,
 }
 
 /// One invoice of a list.
@@ -126,7 +131,7 @@ const INVOICES: List = List {
 ///
 /// Status and customer are found by an index; of up to 10,000 found the page is exact. A status of more invoices narrows
 /// the search, which stops after 20,000: then `complete` is false and `next` continues it. A customer with more needs
-/// `order=id`.
+/// `order=id`. Archived invoices are not listed here; `archived`, or the header `tollgate-archived` of a file, says so.
 #[utoipa::path(
     get, path = "/invoices", operation_id = "listInvoices", tag = "invoices",
     params(ListQuery),
@@ -145,6 +150,12 @@ async fn list(
 ) -> Result<Response, ApiError> {
     let format = Format::parse(query.format.as_deref())?;
     let wanted = query.wanted(&app).await?;
+    let archived = if may_have_ended(wanted.status.as_deref()) {
+        let of = (&invoices::item_type(), "invoices");
+        app.archived_part(of, None, None).await?
+    } else {
+        None
+    };
     if let Some(format) = format {
         let first = RecordsWanted {
             limit: ROWS_AT_ONCE,
@@ -160,14 +171,16 @@ async fn list(
                 Ok((rows(&page.items)?, next))
             }
         };
-        return INVOICES.whole(format, first, page).await;
+        let mut response = INVOICES.whole(format, first, page).await?;
+        ArchivedPart::mark(archived.as_ref(), &mut response);
+        return Ok(response);
     }
     let answer = if query.is_by_id() {
         app.invoices_by_id(wanted).await?
     } else {
         app.invoices_by_time(wanted, query.place()?).await?
     };
-    Ok(Json(answer).into_response())
+    Ok(Json(ListResponse { archived, ..answer }).into_response())
 }
 
 impl App {
@@ -182,6 +195,8 @@ impl App {
             scanned_to: None,
             count: None,
             at_least: false,
+            source: Source::HOT,
+            archived: None,
         })
     }
 
@@ -202,6 +217,8 @@ impl App {
             scanned_to: found.scanned_to,
             count: found.length.map(|length| length.count),
             at_least: found.length.is_some_and(|length| length.at_least),
+            source: Source::HOT,
+            archived: None,
         })
     }
 }

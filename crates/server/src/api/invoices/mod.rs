@@ -27,6 +27,7 @@ use super::App;
 use super::payments::{AttemptResponse, attempt};
 use crate::api::answer::error::{ApiError, internal, json_body};
 use crate::api::answer::sight::Sight;
+use crate::api::answer::source::Source;
 use crate::api::contract::refusals::{Admits, Changes, Finds};
 use crate::api::contract::words;
 use crate::api::items::foreseen::Foreseen;
@@ -180,6 +181,7 @@ pub(super) struct InvoiceResponse {
     attempts: Vec<AttemptResponse>,
     checks: Vec<CheckResponse>,
     timeline: Vec<timeline::Event>,
+    source: Source,
     /// The day on which it ended, in UTC, if this answer comes from the archive.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "2026-11-16")]
@@ -223,13 +225,15 @@ pub(super) async fn shown(app: &App, id: &str) -> Result<Json<InvoiceResponse>, 
     let view = app.billing.invoice(&invoice_id(id)?).await?;
     let waits = waits(app, &view).await?;
     let audit = app.store.audit(Some(&view.item), MOST_AUDITED).await?;
-    response(view, &audit, waits).map(Json)
+    let source = app.source_of(&view).await?;
+    response(view, &audit, waits, source).map(Json)
 }
 
 fn response(
     view: ItemView,
     audit: &[AuditEntry],
     waits: Waits,
+    source: Source,
 ) -> Result<InvoiceResponse, ApiError> {
     let kept = invoices::document(&view).map_err(|error| internal(&error.to_string()))?;
     let attempts = view.attempts.iter();
@@ -239,6 +243,7 @@ fn response(
         sends: view.sends(),
         checks: checks.map(check).collect(),
         attempts: attempts.map(|it| attempt(it, &Sight::WHOLE)).collect(),
+        source,
         archived: view.archived.as_ref().map(|from| from.day.to_string()),
         scheduled_time: view.finished_at.is_none().then_some(view.due),
         invoice_id: view.item.id,

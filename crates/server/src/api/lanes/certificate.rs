@@ -15,6 +15,7 @@ use super::picture;
 use crate::api::App;
 use crate::api::accounts::Day;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::source::Source;
 use crate::api::contract::refusals::Finds;
 use crate::api::contract::words;
 use crate::api::request::body::wrong;
@@ -61,6 +62,8 @@ struct CertificateResponse {
     utilisation: Option<f64>,
     /// Lane versions that applied, oldest first.
     limits: Vec<LimitResponse>,
+    /// Where the send log was read from. Archiving and dropping a day do not change its certificate.
+    source: Source,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -88,9 +91,10 @@ struct LimitResponse {
     reason: String,
 }
 
-impl From<Certificate> for CertificateResponse {
-    fn from(it: Certificate) -> Self {
+impl CertificateResponse {
+    fn new(it: Certificate, source: Source) -> Self {
         Self {
+            source,
             lane: it.lane,
             from: it.from,
             to: it.to,
@@ -158,12 +162,24 @@ async fn certificate(
     let lane = app.lane_named(query.lane).await?.name;
     let certificate = app.store.certificate(&lane, from, to).await?;
     let certificate = certificate.drawn_up_at(now);
+    let source = Source::of(&[app.store.turns_in(&lane, from, to).await?]);
     match query.format.as_deref() {
-        None | Some("json") => Ok(Json(CertificateResponse::from(certificate)).into_response()),
-        Some("text") => Ok(certificate.to_string().into_response()),
+        None | Some("json") => {
+            Ok(Json(CertificateResponse::new(certificate, source)).into_response())
+        }
+        Some("text") => Ok(in_words(&certificate, source).into_response()),
         Some("svg") => Ok(picture::svg(picture::rate(&certificate))),
         Some(_) => Err(wrong("format", "must be \"json\", \"text\" or \"svg\"")),
     }
+}
+
+fn in_words(certificate: &Certificate, source: Source) -> String {
+    let from = match source.name() {
+        "hot" => return certificate.to_string(),
+        "both" => "the send log and its archive",
+        _ => "the archive of the send log",
+    };
+    format!("{}\nread from {from}\n", certificate.to_string().trim_end())
 }
 
 pub(super) fn router() -> OpenApiRouter<App> {

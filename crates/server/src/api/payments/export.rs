@@ -10,6 +10,7 @@ use crate::api::App;
 use crate::api::answer::error::ApiError;
 use crate::api::answer::export::{self, Format, List, ROWS_AT_ONCE, Row};
 use crate::api::answer::sight::Sight;
+use crate::api::answer::source::ArchivedPart;
 use crate::door::auth::Caller;
 
 const PAYMENTS: List = List {
@@ -40,6 +41,7 @@ impl App {
         query: ListQuery,
         format: Format,
     ) -> Result<Response, ApiError> {
+        let archived = query.archived(&self).await?;
         let first = query.sized(ROWS_AT_ONCE);
         let page = move |query: ListQuery| {
             let (app, caller) = (self.clone(), caller.clone());
@@ -49,7 +51,9 @@ impl App {
                 Ok((rows, page.next.map(|after| query.from(after))))
             }
         };
-        PAYMENTS.whole(format, first, page).await
+        let mut response = PAYMENTS.whole(format, first, page).await?;
+        ArchivedPart::mark(archived.as_ref(), &mut response);
+        Ok(response)
     }
 
     async fn payment_rows(

@@ -24,6 +24,7 @@ use super::newest::Newest;
 use crate::api::App;
 use crate::api::answer::error::ApiError;
 use crate::api::answer::export::Format;
+use crate::api::answer::source::{ArchivedPart, Source, may_have_ended};
 use crate::api::contract::refusals::Finds;
 use crate::api::contract::words;
 use crate::api::imports::views;
@@ -115,6 +116,10 @@ pub(crate) struct ListResponse {
     pub(crate) count: Option<u64>,
     /// Whether there are more than `count`.
     pub(crate) at_least: bool,
+    /// Where the payments of this page come from.
+    pub(crate) source: Source,
+    /// Archived payments that are not in this list. Null if there are none.
+    pub(crate) archived: Option<ArchivedPart>,
 }
 
 /// Where a page by time begins.
@@ -224,7 +229,8 @@ impl From<RequestView> for LineResponse {
 ///
 /// Status, held, import, account, reference and time are found by an index; of up to 10,000 found the page is exact.
 /// Lane, gateway, amount, lateness and risk narrow the search, which stops after 20,000 payments: then `complete` is false
-/// and `next` continues it.
+/// and `next` continues it. Archived payments are not listed here; `archived`, or the header `tollgate-archived` of a file,
+/// says so.
 #[utoipa::path(
     get, path = "/payments", operation_id = "listPayments", tag = "payments",
     params(ListQuery),
@@ -244,7 +250,11 @@ async fn list(
 ) -> Result<Response, ApiError> {
     match Format::parse(query.format.as_deref())? {
         Some(format) => app.export_payments(caller, query, format).await,
-        None => Ok(Json(app.payments(&query).await?).into_response()),
+        None => {
+            let page = app.payments(&query).await?;
+            let archived = query.archived(&app).await?;
+            Ok(Json(ListResponse { archived, ..page }).into_response())
+        }
     }
 }
 
@@ -329,6 +339,19 @@ impl ListQuery {
             },
             limit: page::limit(self.limit)?,
         })
+    }
+
+    /// What the archive has of this list. Accounts and references are not looked for there.
+    pub(super) async fn archived(&self, app: &App) -> Result<Option<ArchivedPart>, ApiError> {
+        let may_be_there =
+            may_have_ended(self.status.as_deref()) && self.held != Some(true) && !self.at_risk;
+        if !may_be_there {
+            return Ok(None);
+        }
+        let times = self.narrowed(app).await?.unwrap_or_default();
+        let of = (&payments::item_type(), "payments");
+        app.archived_part(of, times.accepted_from, times.accepted_to)
+            .await
     }
 
     /// What no index serves.

@@ -15,6 +15,7 @@ use super::list::{Forecasts, LineResponse, ListResponse, NEWEST, Place, Requests
 use super::search::MOST_LOOKS;
 use crate::api::App;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::source;
 
 /// What a page of this order is made from.
 pub(super) struct Newest {
@@ -94,6 +95,8 @@ impl App {
             scanned_to: ahead.filter(|_| !complete).map(|key| key.at.to_string()),
             count,
             at_least,
+            source: source::Source::HOT,
+            archived: None,
         })
     }
 

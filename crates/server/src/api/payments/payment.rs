@@ -19,6 +19,7 @@ use super::news;
 use crate::api::App;
 use crate::api::answer::error::ApiError;
 use crate::api::answer::sight::{PartyResponse, Sight};
+use crate::api::answer::source::Source;
 use crate::api::contract::refusals::Finds;
 use crate::api::contract::words;
 use crate::api::items::foreseen::Foreseen;
@@ -142,6 +143,7 @@ pub(crate) struct KnownPayment {
     dispatch_batch_id: Option<BatchId>,
     attempts: Vec<AttemptResponse>,
     timeline: Vec<timeline::Event>,
+    source: Source,
     /// The day on which it ended, in UTC, if this answer comes from the archive.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "2026-11-16")]
@@ -208,12 +210,14 @@ pub(crate) async fn shown(
         return unrecorded(app, caller, item_id).await.map(Json);
     };
     let Waits { foreseen, why } = waits(app, &view).await?;
+    let source = app.source_of(&view).await?;
     let audit = app.store.audit(Some(&view.item), MOST_AUDITED).await?;
     let news = news::told_of(app, &view).await?;
     let payment = payments::document(&view)?;
     let sight = Sight::of(caller, &payment);
     let mut known = response(view, payment, &audit, &sight);
     known.foreseen = foreseen;
+    known.source = source;
     known.why_not_running = why.map(|why| sight.text(&why));
     timeline::add(&mut known.timeline, news);
     for event in &mut known.timeline {
@@ -322,6 +326,7 @@ fn response(
         exec_workflow_id: view.exec_flow,
         dispatch_batch_id: view.dispatch_batch,
         attempts: view.attempts.iter().map(|it| attempt(it, sight)).collect(),
+        source: Source::HOT,
         archived: view.archived.map(|from| from.day.to_string()),
     }
 }

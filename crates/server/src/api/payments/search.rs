@@ -11,6 +11,7 @@ use tollgate_domains::payments::{self, Sought};
 use super::list::{BY_ID, Forecasts, LineResponse, ListQuery, ListResponse, requests_wanted};
 use crate::api::App;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::source::Source;
 
 /// A page looks so often for what no index serves, each time at a thousand payments.
 pub(crate) const MOST_LOOKS: u32 = 20;
@@ -53,6 +54,8 @@ impl App {
             complete,
             count: None,
             at_least: false,
+            source: Source::HOT,
+            archived: None,
         })
     }
 
@@ -152,6 +155,8 @@ fn merged(
         scanned_to: None,
         count: None,
         at_least: false,
+        source: Source::HOT,
+        archived: None,
     }
 }
 

@@ -63,6 +63,10 @@ pub(super) async fn run_all(store: &PostgresStore) {
         .await
         .unwrap();
     assert!(proof.sends > 0);
+    let found = store.turns_in(&bank(), day.start(), day.end()).await;
+    assert!(found.unwrap().archive.is_some());
+    let found = store.found_in(&kind, Some(day.start()), Some(now)).await;
+    assert!(found.as_ref().unwrap().hot && found.unwrap().archive.is_some());
     days(store, day, &line).await;
     forgetting(store, today).await;
 }
@@ -99,6 +103,10 @@ async fn days(store: &PostgresStore, day: ArchiveDay, line: &ArchivedItem) {
 
 async fn forgetting(store: &PostgresStore, today: ArchiveDay) {
     let kind = payments();
+    let states = store.day_states(&kind).await.unwrap();
+    assert!(!states.is_empty());
+    let parts = store.store_parts().await.unwrap();
+    assert!(parts.iter().any(|(name, _)| name == "item_queue"));
     let ready = store.days_ready(&kind, today.before(1)).await.unwrap();
     assert_eq!(ready, Some(2), "yesterday and today");
     let noted = store.note_trouble(&kind, today, DayStep::Export, "full");
