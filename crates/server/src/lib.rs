@@ -1,5 +1,6 @@
 //! Where domains, engine and store meet. Read `assemble.rs` first.
 
+mod ages;
 mod api;
 mod archive;
 mod assemble;

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use tollgate_core::{Timestamp, actor};
 
 use super::Console;
+use super::archive::AnswerSource;
 use super::call::{Problem, query};
 use super::in_doubt::MONEY;
 use super::session::Session;
@@ -187,6 +188,7 @@ struct Totals {
     payment_sums: Vec<Sum>,
     invoices: Vec<Bucket>,
     invoice_sums: Vec<Sum>,
+    source: AnswerSource,
 }
 
 /// What all statuses add up to.

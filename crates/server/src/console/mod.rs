@@ -4,6 +4,7 @@
 
 mod accounts;
 mod adjust;
+mod archive;
 mod call;
 mod chart;
 mod doubt;
@@ -132,6 +133,8 @@ impl Console {
             .route("/console/item-types/{item_type}", post(worklists::switch))
             .route("/console/search", get(search::find))
             .route("/console/export/{list}", get(export::file))
+            .route("/console/archive", get(archive::page))
+            .route("/console/archive/{day}", get(archive::day))
             .route("/console/audit", get(accounts::audit))
             .route("/console/totals", get(accounts::totals))
             .route("/console", get(start))

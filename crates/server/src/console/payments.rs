@@ -12,9 +12,11 @@ use tollgate_core::Timestamp;
 use tollgate_domains::payments::PaymentStatus;
 
 use super::Console;
+use super::archive::AnswerSource;
 use super::call::{Problem, part, query};
 use super::session::{Act, Session};
 use super::shell::{Shell, clock, clock_or, grouped, page as drawn, soft, status_word, times};
+use super::turns::ArchivedPart;
 use crate::api::Needs;
 
 #[derive(Deserialize, Default)]
@@ -89,6 +91,7 @@ struct PaymentsAnswer {
     scanned_to: Option<String>,
     count: Option<u64>,
     at_least: bool,
+    archived: Option<ArchivedPart>,
 }
 
 impl PaymentsAnswer {
@@ -140,6 +143,7 @@ struct ListPage {
     previous: Option<String>,
     scanned_to: Option<String>,
     counted: Option<String>,
+    archived: Option<ArchivedPart>,
 }
 
 pub(super) async fn list(
@@ -153,7 +157,7 @@ pub(super) async fn list(
     }
     let lists = session.may(Needs::Read);
     let (mut found, mut next, mut previous) = (vec![], None, None);
-    let (mut scanned_to, mut counted) = (None, None);
+    let (mut scanned_to, mut counted, mut archived) = (None, None, None);
     if lists {
         let asked = search.query(&search.after, &search.before);
         let page: PaymentsAnswer = console.get(&session, &format!("/payments{asked}")).await?;
@@ -163,7 +167,7 @@ pub(super) async fn list(
         next = page.next.map(|after| at(&after, ""));
         previous = page.previous.map(|before| at("", &before));
         found = page.payments;
-        scanned_to = page.scanned_to;
+        (scanned_to, archived) = (page.scanned_to, page.archived);
     }
     Ok(drawn(&ListPage {
         shell: Shell::new(&session, "Payments", "Payments", ""),
@@ -175,6 +179,7 @@ pub(super) async fn list(
         previous,
         scanned_to,
         counted,
+        archived,
     }))
 }
 
@@ -219,6 +224,9 @@ pub(super) struct Payment {
     pub(super) attempts: Vec<Attempt>,
     #[serde(default)]
     pub(super) timeline: Vec<Event>,
+    /// The day of its end, if it is in the archive.
+    pub(super) archived: Option<String>,
+    pub(super) source: Option<AnswerSource>,
 }
 
 /// Why no estimate is available.

@@ -17,7 +17,7 @@ use crate::api::Needs;
 const NEEDS_YOU: &str = "Needs you";
 
 /// A page in the menu, and whom it is for.
-const MENU: [(&str, &str, Needs); 15] = [
+const MENU: [(&str, &str, Needs); 16] = [
     ("Now", "/", Needs::Read),
     (NEEDS_YOU, "/console/needs-you", Needs::Read),
     ("Payments", "/console/payments", Needs::AnyRole),
@@ -32,6 +32,7 @@ const MENU: [(&str, &str, Needs); 15] = [
     ("Item types", "/console/item-types", Needs::Read),
     ("Totals", "/console/totals", Needs::Read),
     ("Audit", "/console/audit", Needs::Read),
+    ("Archive", "/console/archive", Needs::Read),
     ("API", "/docs/", Needs::Nothing),
 ];
 

@@ -17,6 +17,14 @@ pub(super) struct Ends {
     count: Option<u64>,
     #[serde(default)]
     at_least: bool,
+    #[serde(default)]
+    archived: Option<ArchivedPart>,
+}
+
+/// What a list does not have because it is in the archive.
+#[derive(Deserialize)]
+pub(super) struct ArchivedPart {
+    pub(super) what: String,
 }
 
 /// A list of the console: its page, its files, and what one and several of it are called.
@@ -34,6 +42,8 @@ pub(super) struct Turns {
     /// Empty if it is not known.
     pub(super) counted: String,
     pub(super) files: Vec<(&'static str, String)>,
+    /// What is in the archive and not in the list; empty if nothing is.
+    pub(super) archived: String,
 }
 
 impl ListAt<'_> {
@@ -57,6 +67,7 @@ impl ListAt<'_> {
             next: ends.next.as_ref().map(|token| page("after", token)),
             counted: self.counted(ends),
             files: vec![("CSV", file("csv")), ("NDJSON", file("ndjson"))],
+            archived: (ends.archived.as_ref()).map_or_else(String::new, |it| it.what.clone()),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What is kept, archived and erased.
 
+mod ages;
 mod archive;
 mod day;
 mod erase;

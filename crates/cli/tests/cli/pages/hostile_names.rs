@@ -80,6 +80,9 @@ fn hostile_names_stay_text_and_pages_stay_whole() {
         "/console/needs-you".to_owned(),
         "/console/held".to_owned(),
         "/console/audit".to_owned(),
+        "/console/archive".to_owned(),
+        format!("/console/archive?before={asked}"),
+        format!("/console/archive/2026-10-16?type=PAYMENT&account={asked}"),
         format!("/console/audit?actor={asked}&item={asked}"),
         format!("/console/totals?zone={asked}"),
     ];
