@@ -196,7 +196,7 @@ async fn of_day(f: &dyn Fixture, from: Timestamp) -> Vec<Total> {
 }
 
 /// The tables that grow with each payment, and by how many rows once it is archived. The handbook has the same list
-/// (docs/operations.md, Data growth).
+/// (docs/archive.md, What grows).
 const GROWS: [(&str, u64); 2] = [("known_item", 1), ("archived_item", 1)];
 /// Those that have some rows for each day, lane or window, however many payments there are.
 const GROWS_BY_TIME: [&str; 5] = [

@@ -11,3 +11,4 @@ mod sqlite_archive;
 mod sqlite_plans;
 #[path = "../statements/mod.rs"]
 mod statements;
+mod what_grows;

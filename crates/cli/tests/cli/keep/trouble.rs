@@ -1,5 +1,5 @@
 //! A day of the archive that is not in order is told to people, wherever they look, until it is in order: by the API, by
-//! `tollgate status`, by the metrics, through restarts. And what the archive answers.
+//! `tollgate status`, by the metrics, through restarts.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -17,6 +17,7 @@ use super::day::{DAY, day, items, payments};
 use crate::fixture::footing::{LONG, database};
 use crate::fixture::http::{get, post};
 use crate::fixture::served::{BINARY, Served, Setting, eventually_or};
+use crate::pages::console::Reader;
 
 const KIND: &str = "archive-troubled";
 
@@ -60,6 +61,14 @@ impl Shelf {
         self.setting.start("127.0.0.1:0")
     }
 
+    /// A day that is old enough is dropped as soon as it is exported.
+    pub(super) fn start_without_grace(&self) -> Served {
+        let config = self.setting.config("127.0.0.1:0");
+        let text = std::fs::read_to_string(&config).unwrap();
+        std::fs::write(&config, format!("{text}retention.restored_days = 0\n")).unwrap();
+        Served::start_with(&[], &config)
+    }
+
     fn part(&self) -> PathBuf {
         let name = format!(".PAYMENT-{DAY}.ndjson.gz.part");
         self.folder.path().join(name)
@@ -71,7 +80,7 @@ impl Shelf {
     }
 }
 
-fn asked(server: &Served, path: &str) -> Value {
+pub(super) fn asked(server: &Served, path: &str) -> Value {
     let answer = get(server.address, path).unwrap();
     assert_eq!(answer.status, 200, "{path}: {}", answer.text);
     answer.body
@@ -117,7 +126,7 @@ fn comes_to_count(server: &Served, metric: &str, days: &str) {
     });
 }
 
-fn run(server: &Served) -> Value {
+pub(super) fn run(server: &Served) -> Value {
     let because = json!({"reason": "a test"});
     let answer = post(server.address, "/admin/archive/run", &because).unwrap();
     assert_eq!(answer.status, 200, "{}", answer.text);
@@ -143,6 +152,8 @@ fn a_day_in_trouble_needs_a_person_through_restarts_until_the_next_round_succeed
     comes_to_count(&server, IN_TROUBLE, "1");
     let view = asked(&server, &format!("/admin/archive/{DAY}"))["days"][0].clone();
     assert_eq!(view["state"], "CLOSED");
+    let page = Reader::local(server.address).page("/console/archive");
+    assert!(page.text.contains("could not be exported"), "{}", page.text);
     assert!(
         view["trouble"].as_str().unwrap().contains(&sentence),
         "{view}"
