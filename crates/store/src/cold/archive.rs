@@ -3,30 +3,27 @@
 //! Where the lines lie is a matter of the database: a table with a partition for each day on PostgreSQL, a file for each
 //! month on SQLite. The statements about them are the same.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use tollgate_core::Timestamp;
 use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayExport, DayState, DayView};
 use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
 use tollgate_core::ports::{
-    Archive, ArchiveSizes, FoundIn, ItemView, Known, KnownAsked, MoveWanted, Moved, Old,
-    StoreResult,
+    Archive, ArchiveSizes, FoundIn, Known, KnownAsked, MoveWanted, Moved, Old, StoreResult,
 };
 
-use super::archive_lines::{ids_json, item_from, line_from, lines};
-use super::archive_move::{next, take_out, write_lines};
+use super::archive_lines::{item_from, line_from};
+use super::archive_move::{next, take_out};
+use super::archive_places::PAGE;
 use super::archive_restore::{check_hot, check_page, put_lines, rewrite_lines};
 use super::archive_sizes::{parts, sizes};
 use super::archive_sums::Accounting;
 use super::archive_turns::move_calls;
 use super::{archive_days, archive_found, known, old};
-use crate::sql::{Dialogue, Sql, Tx, params};
+use crate::sql::{Sql, Tx, params};
 use crate::store_on::{Database, StoreOn};
 use crate::urgency::Urgency;
-
-/// Lines of a day that are looked at together.
-const PAGE: u32 = 500;
 
 /// Days up to the first without a partition.
 const READY: Sql = Sql::each(
@@ -361,130 +358,6 @@ impl<D: Database> Archive for StoreOn<D> {
             sizes.store_bytes += apart;
         }
         Ok(sizes)
-    }
-}
-
-impl<D: Database> StoreOn<D> {
-    /// None if there is nothing of that month.
-    async fn read_archive<T, F>(
-        &self,
-        day: ArchiveDay,
-        use_case: impl FnOnce(Tx) -> F,
-    ) -> StoreResult<Option<T>>
-    where
-        T: Send + 'static,
-        F: Future<Output = StoreResult<T>> + Send + 'static,
-    {
-        self.0
-            .read_archive(day.month(), Dialogue::with(use_case))
-            .await
-    }
-
-    async fn write_archive<T, F>(
-        &self,
-        day: ArchiveDay,
-        use_case: impl FnOnce(Tx) -> F,
-    ) -> StoreResult<T>
-    where
-        T: Send + 'static,
-        F: Future<Output = StoreResult<T>> + Send + 'static,
-    {
-        self.0
-            .write_archive(day.month(), Dialogue::with(use_case))
-            .await
-    }
-
-    /// Copies items into the files of their months. They stay where they are.
-    async fn copy_apart(
-        &self,
-        item_type: &ItemType,
-        ids: &[ItemId],
-    ) -> StoreResult<Vec<ArchivedItem>> {
-        let (kind, ids) = (item_type.clone(), ids_json(ids.iter())?);
-        let read = self.read(move |tx| async move { lines(&tx, &kind, &ids).await });
-        let items = read.await?;
-        let days: BTreeSet<ArchiveDay> = items.iter().map(ArchivedItem::day).collect();
-        for day in days {
-            let of_day = items.iter().filter(|item| item.day() == day);
-            let of_day: Vec<ArchivedItem> = of_day.cloned().collect();
-            let copy = move |tx: Tx| async move { write_lines(&tx, &of_day).await };
-            self.write_archive(day, copy).await?;
-        }
-        Ok(items)
-    }
-
-    /// An item of the archive whose id is remembered.
-    pub(crate) async fn remembered(&self, item: &Item) -> StoreResult<Option<ItemView>> {
-        let Some(day) = self.day_of(item).await? else {
-            return Ok(None);
-        };
-        let Some(line) = self.line_on(item, day).await? else {
-            return Ok(None);
-        };
-        item_from(&line).and_then(ItemView::of_archived).map(Some)
-    }
-
-    async fn day_of(&self, item: &Item) -> StoreResult<Option<ArchiveDay>> {
-        let asked = KnownAsked {
-            item: item.clone(),
-            content_hash: String::new(),
-        };
-        let known = self.known(vec![asked]).await?.into_iter().next().flatten();
-        Ok(known.map(|known| known.day))
-    }
-
-    async fn line_on(&self, item: &Item, day: ArchiveDay) -> StoreResult<Option<String>> {
-        const LINE: &str = "SELECT line FROM archived_item
-             WHERE item_type = $1 AND day = $2 AND item_id = $3";
-        let wanted = params![&item.item_type, day.number(), &item.id];
-        let read = self.read_archive(day, move |tx| async move {
-            tx.row(LINE, wanted)
-                .await
-                .as_ref()
-                .map(line_from)
-                .transpose()
-        });
-        Ok(read.await?.flatten())
-    }
-
-    /// For types of which no row stays: day by day, the newest first.
-    async fn line_somewhere(&self, item: &Item) -> StoreResult<Option<String>> {
-        const DAYS: &str = "SELECT day FROM archived_day
-             WHERE item_type = $1 AND state <> 'DROPPED' ORDER BY day DESC";
-        let wanted = params![&item.item_type];
-        let days = self.read(move |tx| async move {
-            let rows = tx.rows(DAYS, wanted).await;
-            rows.iter()
-                .map(|row| known::day_from(row, "day"))
-                .collect::<StoreResult<Vec<_>>>()
-        });
-        for day in days.await? {
-            if let Some(line) = self.line_on(item, day).await? {
-                return Ok(Some(line));
-            }
-        }
-        Ok(None)
-    }
-
-    /// A few at a time, and the file goes with its last line.
-    async fn delete_lines(&self, item_type: &ItemType, day: ArchiveDay) -> StoreResult<()> {
-        // PostgreSQL drops the whole partition.
-        const DELETE: Sql = Sql::each(
-            "DELETE FROM archived_item WHERE rowid IN (SELECT rowid FROM archived_item
-                 WHERE item_type = $1 AND day = $2 LIMIT $3)",
-            "",
-        );
-        if !self.0.archive_months()?.contains(&day.month()) {
-            return Ok(());
-        }
-        loop {
-            let wanted = params![item_type, day.number(), PAGE];
-            let delete = move |tx: Tx| async move { Ok(tx.execute(DELETE, wanted).await) };
-            if self.write_archive(day, delete).await? < u64::from(PAGE) {
-                break;
-            }
-        }
-        self.0.give_back_archive(day.month()).await
     }
 }
 

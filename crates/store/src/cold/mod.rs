@@ -8,6 +8,7 @@ mod archive_days;
 mod archive_found;
 mod archive_lines;
 mod archive_move;
+mod archive_places;
 mod archive_restore;
 mod archive_sizes;
 mod archive_sums;
