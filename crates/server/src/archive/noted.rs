@@ -21,10 +21,12 @@ impl Exports {
             Ok(_) => {
                 store.end_trouble(item_type, day, step).await?;
             }
-            // Of a day that the store does not know, no round would ever see the end.
-            Err(error) if error.is_of_the_day() && self.day(of).await?.is_some() => {
+            Err(error) if error.is_of_the_day() => {
                 let why = error.to_string();
-                store.note_trouble(item_type, day, step, &why).await?;
+                // Of a day that the store does not know, no round would ever see the end.
+                if self.day(of).await?.is_some() {
+                    store.note_trouble(item_type, day, step, &why).await?;
+                }
             }
             Err(_) => {}
         }

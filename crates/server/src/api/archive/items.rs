@@ -164,7 +164,10 @@ async fn items(
 }
 
 impl ItemsQuery {
-    fn wanted(self, item_type: &ItemType) -> Result<impl Fn(&ArchivedItem) -> bool, ApiError> {
+    fn wanted(
+        self,
+        item_type: &ItemType,
+    ) -> Result<impl Fn(&ArchivedItem) -> bool + use<>, ApiError> {
         let asks_documents = self.account.is_some() || self.reference.is_some();
         if asks_documents && *item_type != payments::item_type() {
             let field = if self.account.is_some() {
