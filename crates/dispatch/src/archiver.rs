@@ -178,14 +178,14 @@ impl Archiver {
         for day in due.chain(noted.clone()).collect::<BTreeSet<_>>() {
             match store.prepare_days(item_type, day, day).await {
                 Ok(_) if noted.contains(&day) => {
-                    store.end_trouble(item_type, day, DayStep::Move).await?;
+                    store.end_day_trouble(item_type, day, DayStep::Move).await?;
                 }
                 Ok(_) => {}
                 Err(error) if error.may_pass() => return Err(error),
                 Err(error) => {
                     tracing::warn!(%error, %item_type, %day, "a day of the archive has no room");
                     let why = error.to_string();
-                    let noted = store.note_trouble(item_type, day, DayStep::Move, &why);
+                    let noted = store.note_day_trouble(item_type, day, DayStep::Move, &why);
                     noted.await?;
                 }
             }

@@ -20,10 +20,13 @@ async fn noted(f: &dyn Fixture) -> Vec<(DayStep, String)> {
 pub async fn a_trouble_stays_through_a_restart_until_the_step_goes_well(f: &dyn Fixture) {
     let (kind, day) = (payments(), ArchiveDay::of(f.now().await));
     let note = async |step, why: &str| {
-        let noted = f.store().note_trouble(&payments(), day, step, why).await;
+        let noted = f
+            .store()
+            .note_day_trouble(&payments(), day, step, why)
+            .await;
         noted.unwrap();
     };
-    let end = async |step| f.store().end_trouble(&kind, day, step).await.unwrap();
+    let end = async |step| f.store().end_day_trouble(&kind, day, step).await.unwrap();
     note(DayStep::Export, "full").await;
     let since = f.store().day_troubles(10).await.unwrap()[0].since;
     f.advance(Duration::from_mins(10)).await;
@@ -70,7 +73,7 @@ pub async fn a_table_made_by_hand_is_named_and_keeps_only_its_own_day(f: &dyn Fi
         Ok(_) => false,
         Err(StoreError::Invalid(why)) => {
             assert!(why.contains(&table) && why.contains("drop it"), "{why}");
-            let noted = store.note_trouble(&kind, first, DayStep::Move, &why);
+            let noted = store.note_day_trouble(&kind, first, DayStep::Move, &why);
             noted.await.unwrap();
             true
         }
@@ -90,7 +93,7 @@ pub async fn a_table_made_by_hand_is_named_and_keeps_only_its_own_day(f: &dyn Fi
     assert_eq!(ready, is_in_the_way.then_some(0));
     f.damage(&format!("DROP TABLE {table}")).await;
     store.prepare_days(&kind, first, first).await.unwrap();
-    let ended = store.end_trouble(&kind, first, DayStep::Move).await;
+    let ended = store.end_day_trouble(&kind, first, DayStep::Move).await;
     assert_eq!(ended.unwrap(), is_in_the_way);
     let ready = store.days_ready(&kind, first).await.unwrap();
     assert_eq!(ready, is_in_the_way.then_some(2));

@@ -10,7 +10,7 @@ use crate::id::ItemType;
 pub trait DayTroubles: Send + Sync {
     /// A step failed. Repeated, it keeps the time of its first failure and takes the new reason. A failure of a step with
     /// the file of a day takes the place of an earlier one ([`DayStep::ends`]).
-    async fn note_trouble(
+    async fn note_day_trouble(
         &self,
         item_type: &ItemType,
         day: ArchiveDay,
@@ -19,7 +19,7 @@ pub trait DayTroubles: Send + Sync {
     ) -> StoreResult<()>;
 
     /// A step went well: what was noted of it, and of the steps that it ends, is over. Returns whether there was any.
-    async fn end_trouble(
+    async fn end_day_trouble(
         &self,
         item_type: &ItemType,
         day: ArchiveDay,

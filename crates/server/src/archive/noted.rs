@@ -19,13 +19,13 @@ impl Exports {
         let (store, item_type, day) = (&self.store, &of.item_type, of.day);
         match &done {
             Ok(_) => {
-                store.end_trouble(item_type, day, step).await?;
+                store.end_day_trouble(item_type, day, step).await?;
             }
             Err(error) if error.is_of_the_day() => {
                 let why = error.to_string();
                 // Of a day that the store does not know, no round would ever see the end.
                 if self.day(of).await?.is_some() {
-                    store.note_trouble(item_type, day, step, &why).await?;
+                    store.note_day_trouble(item_type, day, step, &why).await?;
                 }
             }
             Err(_) => {}
@@ -53,7 +53,7 @@ impl Exports {
                 .await?
                 .is_some_and(|it| it.dropped_at.is_some());
             if !is_in_files {
-                let ended = self.store.end_trouble(item_type, day, DayStep::Export);
+                let ended = self.store.end_day_trouble(item_type, day, DayStep::Export);
                 ended.await?;
             }
         }

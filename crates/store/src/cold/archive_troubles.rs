@@ -12,7 +12,7 @@ use crate::urgency::Urgency;
 
 #[async_trait]
 impl<D: Database> DayTroubles for StoreOn<D> {
-    async fn note_trouble(
+    async fn note_day_trouble(
         &self,
         item_type: &ItemType,
         day: ArchiveDay,
@@ -33,7 +33,7 @@ impl<D: Database> DayTroubles for StoreOn<D> {
         .await
     }
 
-    async fn end_trouble(
+    async fn end_day_trouble(
         &self,
         item_type: &ItemType,
         day: ArchiveDay,

@@ -109,10 +109,10 @@ async fn forgetting(store: &PostgresStore, today: ArchiveDay) {
     assert!(parts.iter().any(|(name, _)| name == "item_queue"));
     let ready = store.days_ready(&kind, today.before(1)).await.unwrap();
     assert_eq!(ready, Some(2), "yesterday and today");
-    let noted = store.note_trouble(&kind, today, DayStep::Export, "full");
+    let noted = store.note_day_trouble(&kind, today, DayStep::Export, "full");
     noted.await.unwrap();
     assert_eq!(store.day_troubles(10).await.unwrap().len(), 1);
-    let ended = store.end_trouble(&kind, today, DayStep::Drop);
+    let ended = store.end_day_trouble(&kind, today, DayStep::Drop);
     assert!(ended.await.unwrap());
     let mut left = 1;
     while left > 0 {
