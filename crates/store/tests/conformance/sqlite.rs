@@ -63,6 +63,9 @@ impl Fixture for SqliteFixture {
         drop(old.expect("a case holds no store while it restarts"));
         *store = Some(Arc::new(open_with(self.dir.path(), &self.time)));
     }
+    async fn another(&self) -> Box<dyn Fixture> {
+        Box::new(fixture().await)
+    }
     async fn damage(&self, sql: &str) {
         let file = Connection::open(self.dir.path().join("tollgate.db")).unwrap();
         assert_eq!(file.execute(sql, []).unwrap(), 1);
