@@ -20,6 +20,7 @@ use super::archive_sizes::sizes;
 use super::archive_sums::Accounting;
 use super::archive_turns::move_calls;
 use super::{archive_days, known, old};
+use crate::edges::edge;
 use crate::sql::{Dialogue, Sql, Tx, params};
 use crate::store_on::{Database, StoreOn};
 use crate::urgency::Urgency;
@@ -61,7 +62,9 @@ impl<D: Database> Archive for StoreOn<D> {
             return Ok(said);
         }
         let copied = if D::ARCHIVE_APART {
-            Some(self.copy_apart(&wanted.item_type, &ids).await?)
+            let copied = self.copy_apart(&wanted.item_type, &ids).await?;
+            edge("move-copied");
+            Some(copied)
         } else {
             None
         };
@@ -69,6 +72,7 @@ impl<D: Database> Archive for StoreOn<D> {
             take_out(&tx, &wanted, &ids, copied.as_deref()).await
         });
         said.moved = taken.await?;
+        edge("move-committed");
         Ok(said)
     }
 

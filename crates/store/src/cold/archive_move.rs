@@ -14,6 +14,7 @@ use super::archive_days::opened;
 use super::archive_lines::{ids_json, lines, packed};
 use super::archive_sums::Accounting;
 use super::known::remember;
+use crate::edges::edge;
 use crate::sql::{Row, Sql, Tx, params};
 
 /// The next items by their acceptance, and whether each may go. The oldest in the hot tables are the first that may, so
@@ -135,6 +136,7 @@ pub(super) async fn take_out(
         remember(tx, &items).await;
     }
     delete(tx, item_type, &items).await;
+    edge("move-taken");
     Ok(u64::try_from(items.len()).unwrap_or(u64::MAX))
 }
 
@@ -149,6 +151,7 @@ pub(super) async fn write_lines(tx: &Tx, items: &[ArchivedItem]) -> StoreResult<
         rows.push(params![&item.item_type, day, &item.id, packed(item)?]);
     }
     tx.execute_each(WRITE, rows).await;
+    edge("move-lines");
     Ok(())
 }
 

@@ -5,3 +5,4 @@ mod bad_days;
 mod day;
 mod erase;
 mod erase_files;
+mod moving;
