@@ -22,13 +22,13 @@ const LOOKS: u32 = 1200;
 pub(super) async fn beside(url: &str, claims: u32) -> Result<Sample> {
     let before = moved(url).await?;
     let (stop, stopped) = watch::channel(false);
-    let mover = tokio::spawn(archiver(url).await?.run(stopped));
+    let service = tokio::spawn(archiver(url).await?.run(stopped));
     begun(url, before).await?;
     let from = moved(url).await?;
     let sample = claims::measure(url, false, claims).await?;
     let moved = moved(url).await? - from;
     stop.send(true)?;
-    mover.await?;
+    service.await?;
     ensure!(moved > 0, "nothing was moved meanwhile");
     Ok(Sample {
         moved: Some(u32::try_from(moved)?),

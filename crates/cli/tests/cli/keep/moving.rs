@@ -143,18 +143,17 @@ impl Fixture {
             "finished_at",
         ]);
         let attempts = shifted(&["turn_at", "settled_at"]);
-        let mut change = format!(
+        let change = format!(
             "UPDATE item_queue SET {items} WHERE finished_at IS NOT NULL;
              UPDATE attempt SET {attempts};"
         );
         match &self.url {
             None => self.file().execute_batch(&change).unwrap(),
             Some(url) => {
-                change.push_str(&format!(
-                    "UPDATE item_body SET {} WHERE item_id <> 'later'",
-                    shifted(&["created_at"])
-                ));
+                let bodies = shifted(&["created_at"]);
+                let bodies = format!("UPDATE item_body SET {bodies} WHERE item_id <> 'later'");
                 self.runtime.block_on(sql(url, &change));
+                self.runtime.block_on(sql(url, &bodies));
             }
         }
     }
