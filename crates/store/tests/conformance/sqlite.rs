@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rusqlite::Connection;
-use rusqlite::types::Value;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tollgate_conformance::store::Fixture;
@@ -73,24 +72,8 @@ impl Fixture for SqliteFixture {
     async fn typed(&self, sql: &str) -> Result<Vec<Vec<Option<String>>>, String> {
         let shell = Connection::open(self.dir.path().join("tollgate.db")).unwrap();
         shell.busy_timeout(Duration::from_secs(5)).unwrap();
-        shown(&shell, sql).map_err(|e| e.to_string())
+        crate::sqlite_shell::shown(&shell, sql).map_err(|e| e.to_string())
     }
-}
-
-fn shown(shell: &Connection, sql: &str) -> rusqlite::Result<Vec<Vec<Option<String>>>> {
-    let mut statement = shell.prepare(sql)?;
-    let columns = statement.column_count();
-    let text = |row: &rusqlite::Row<'_>, n| {
-        Ok(match row.get(n)? {
-            Value::Null => None,
-            Value::Integer(number) => Some(number.to_string()),
-            Value::Real(number) => Some(number.to_string()),
-            Value::Text(text) => Some(text),
-            Value::Blob(bytes) => Some(format!("{} bytes", bytes.len())),
-        })
-    };
-    let rows = statement.query_map([], |row| (0..columns).map(|n| text(row, n)).collect())?;
-    rows.collect()
 }
 
 struct File {
