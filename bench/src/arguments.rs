@@ -6,8 +6,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::postgres::{self, Phase};
 use crate::task::Task;
+pub(crate) use crate::workload::{Store, Workload};
 
-const USAGE: &str = "usage: tollgate-bench [sqlite|postgres|temporal] [w1|w2|w3|w4|w5|w6|w7|w8|w9|w10|feeds|starts|consoles|all] \
+const USAGE: &str = "usage: tollgate-bench [sqlite|postgres|temporal] [w1|w2|w3|w4|w5|w6|w6-archive|w7|w8|w9|\
+                     w10|w10-job|w10-archive|known|feeds|starts|consoles|all] \
                      [--size small|full] [--rounds N] [--out FILE]";
 
 #[derive(Debug)]
@@ -39,36 +41,6 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Store {
-    Sqlite,
-    Postgres,
-    /// Not a store: Temporal's own database, beside PostgreSQL.
-    Temporal,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Workload {
-    W1,
-    W2,
-    W3,
-    W4,
-    W5,
-    W6,
-    W7,
-    W8,
-    /// What one payment costs.
-    W9,
-    /// A job over many items beside a storm.
-    W10,
-    /// Records of a topic beside the same payments as a file, and a steady stream of them.
-    Feeds,
-    /// How much of Temporal's rate of starts is left when the dispatcher makes them.
-    Starts,
-    /// What open consoles cost, and how long their pages take.
-    Consoles,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Size {
     Small,
     Full,
@@ -79,83 +51,6 @@ impl Size {
         match self {
             Self::Small => small,
             Self::Full => full,
-        }
-    }
-}
-
-impl Store {
-    /// Those that are measured on it.
-    fn workloads(self) -> &'static [Workload] {
-        match self {
-            Self::Sqlite => &[
-                Workload::W1,
-                Workload::W3,
-                Workload::W4,
-                Workload::W5,
-                Workload::W8,
-                Workload::W9,
-                Workload::W10,
-                Workload::Feeds,
-                Workload::Consoles,
-            ],
-            Self::Postgres => &[
-                Workload::W1,
-                Workload::W2,
-                Workload::W3,
-                Workload::W4,
-                Workload::W6,
-                Workload::W9,
-                Workload::W10,
-                Workload::Feeds,
-            ],
-            Self::Temporal => &[Workload::W7, Workload::Starts],
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Sqlite => "sqlite",
-            Self::Postgres => "postgres",
-            Self::Temporal => "temporal",
-        }
-    }
-}
-
-impl Workload {
-    fn from_word(word: &str) -> Option<Self> {
-        Some(match word {
-            "w1" => Self::W1,
-            "w2" => Self::W2,
-            "w3" => Self::W3,
-            "w4" => Self::W4,
-            "w5" => Self::W5,
-            "w6" => Self::W6,
-            "w7" => Self::W7,
-            "w8" => Self::W8,
-            "w9" => Self::W9,
-            "w10" => Self::W10,
-            "feeds" => Self::Feeds,
-            "starts" => Self::Starts,
-            "consoles" => Self::Consoles,
-            _ => return None,
-        })
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::W1 => "w1",
-            Self::W2 => "w2",
-            Self::W3 => "w3",
-            Self::W4 => "w4",
-            Self::W5 => "w5",
-            Self::W6 => "w6",
-            Self::W7 => "w7",
-            Self::W8 => "w8",
-            Self::W9 => "w9",
-            Self::W10 => "w10",
-            Self::Feeds => "feeds",
-            Self::Starts => "starts",
-            Self::Consoles => "consoles",
         }
     }
 }
@@ -226,8 +121,7 @@ impl Arguments {
             bail!("--rounds must be at least 1, and 3 for a figure that counts");
         }
         if let Some(only) = self.only {
-            self.stores
-                .retain(|store| store.workloads().contains(&only));
+            self.stores.retain(|store| store.measures(only));
         }
         if self.stores.is_empty() {
             bail!("this workload is not measured on this store\n{USAGE}");
@@ -239,9 +133,10 @@ impl Arguments {
     }
 
     pub(crate) fn workloads(&self, store: Store) -> Vec<Workload> {
-        let all = store.workloads().iter().copied();
-        all.filter(|workload| self.only.is_none_or(|only| only == *workload))
-            .collect()
+        match self.only {
+            Some(only) => vec![only],
+            None => store.workloads().to_vec(),
+        }
     }
 
     /// A part or a small run never overwrites the whole table.
@@ -268,8 +163,8 @@ mod tests {
         let arguments = parse("").unwrap();
         let all = [Store::Sqlite, Store::Postgres, Store::Temporal];
         assert_eq!(arguments.stores, all);
-        assert_eq!(arguments.workloads(Store::Sqlite).len(), 9);
-        assert_eq!(arguments.workloads(Store::Postgres).len(), 8);
+        assert_eq!(arguments.workloads(Store::Sqlite).len(), 10);
+        assert_eq!(arguments.workloads(Store::Postgres).len(), 10);
         assert_eq!((arguments.size, arguments.rounds), (Size::Full, 3));
         assert!(arguments.out(Store::Sqlite).ends_with("results/sqlite.md"));
         assert!(
@@ -286,6 +181,9 @@ mod tests {
         assert_eq!(arguments.rounds, 5);
         let out = arguments.out(Store::Sqlite);
         assert!(out.ends_with("results/sqlite-w4-small.md"));
+        let arguments = parse("postgres w10-archive").unwrap();
+        let out = arguments.out(Store::Postgres);
+        assert!(out.ends_with("results/postgres-w10-archive.md"));
     }
 
     #[test]
@@ -293,6 +191,22 @@ mod tests {
         assert_eq!(parse("w2").unwrap().stores, [Store::Postgres]);
         assert_eq!(parse("w5 all sqlite").unwrap().stores, [Store::Sqlite]);
         assert_eq!(parse("w7").unwrap().stores, [Store::Temporal]);
+        assert_eq!(parse("w6-archive").unwrap().stores, [Store::Postgres]);
+        let both = [Store::Sqlite, Store::Postgres];
+        let part = parse("w10-archive").unwrap();
+        assert_eq!(part.stores, both);
+        assert_eq!(part.workloads(Store::Sqlite), [Workload::W10Archive]);
+        assert_eq!(parse("known").unwrap().stores, both);
+    }
+
+    #[test]
+    fn every_word_is_in_the_usage() {
+        let words = USAGE.split(['[', ']', '|', ' ']).collect::<Vec<_>>();
+        for store in [Store::Sqlite, Store::Postgres, Store::Temporal] {
+            for workload in store.workloads() {
+                assert!(words.contains(&workload.word()), "{workload:?}");
+            }
+        }
     }
 
     #[test]

@@ -6,8 +6,10 @@
 
 mod arguments;
 mod cost;
+mod ended;
 mod feeds;
 mod http;
+mod known;
 mod measure;
 mod payments;
 mod postgres;
@@ -20,6 +22,7 @@ mod stopwatch;
 mod storm;
 mod task;
 mod temporal;
+mod workload;
 
 use std::fs;
 use std::io::{Write, stdout};

@@ -37,22 +37,31 @@ pub(crate) fn write_due(path: &Path, count: u32, instant: Timestamp) -> Result<(
     write_at(path, count, Ids::Ascending, |_| instant.to_string())
 }
 
+/// One of them, as it is taken in.
+pub(crate) fn one() -> Result<NewItem> {
+    let text = line(0, Ids::Ascending, |_| "2040-06-01T00:00:00Z".to_owned());
+    parse(&text, &LaneName::new("default"), &FlowId::new("init-bench"))
+}
+
 fn write_at(path: &Path, count: u32, ids: Ids, at: impl Fn(u64) -> String) -> Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
     for number in 0..count {
-        let mixed = mix(u64::from(number));
-        let id = match ids {
-            Ids::Ascending => format!("pay-{number:016}"),
-            Ids::Random => format!("pay-{mixed:016x}"),
-        };
-        let (units, cents, at) = (1 + mixed % 9_000, mixed % 100, at(mixed));
-        writeln!(
-            file,
-            r#"{{"paymentId":"{id}","amount":"{units}.{cents:02}","currency":"EUR","debtor":{{"account":"DE89{mixed:020}","name":"Bakery at the Mill"}},"creditor":{{"account":"FR14{number:020}","name":"Flour and Sons"}},"executeAt":"{at}","gateway":"sepa","reference":"invoice {number:08}"}}"#
-        )?;
+        writeln!(file, "{}", line(number, ids, &at))?;
     }
     file.flush()?;
     Ok(())
+}
+
+fn line(number: u32, ids: Ids, at: impl Fn(u64) -> String) -> String {
+    let mixed = mix(u64::from(number));
+    let id = match ids {
+        Ids::Ascending => format!("pay-{number:016}"),
+        Ids::Random => format!("pay-{mixed:016x}"),
+    };
+    let (units, cents, at) = (1 + mixed % 9_000, mixed % 100, at(mixed));
+    format!(
+        r#"{{"paymentId":"{id}","amount":"{units}.{cents:02}","currency":"EUR","debtor":{{"account":"DE89{mixed:020}","name":"Bakery at the Mill"}},"creditor":{{"account":"FR14{number:020}","name":"Flour and Sons"}},"executeAt":"{at}","gateway":"sepa","reference":"invoice {number:08}"}}"#
+    )
 }
 
 /// How large a file is.

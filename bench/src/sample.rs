@@ -23,6 +23,8 @@ pub(crate) struct Sample {
     pub(crate) acknowledged_secs: Option<f64>,
     /// The longest single step.
     pub(crate) longest_ms: Option<f64>,
+    /// Items that were moved into the archive meanwhile.
+    pub(crate) moved: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -8,6 +8,12 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Task {
     /// W1: a file of payments through parsing and `admit`.
     Intake { input: PathBuf, count: u32 },
+    /// The same on a copy of a database.
+    IntakeFrom {
+        start: PathBuf,
+        input: PathBuf,
+        count: u32,
+    },
     /// W1 as its users meet it: the same file through the server's HTTP, until all of it is admitted.
     IntakeHttp { input: PathBuf, count: u32 },
     /// The limit of W1: the same rows by plain statements in one transaction.

@@ -27,6 +27,14 @@ pub(crate) const STEPS: u32 = flows::STEPS;
 pub(crate) async fn perform(task: &Task, dir: &Path) -> Result<Sample> {
     match task {
         Task::Intake { input, count } => intake::measure(dir, input.clone(), *count).await,
+        Task::IntakeFrom {
+            start,
+            input,
+            count,
+        } => {
+            std::fs::copy(start, target::file(dir))?;
+            intake::measure(dir, input.clone(), *count).await
+        }
         Task::IntakeHttp { input, count } => http::measure(dir, input, *count),
         Task::IntakeRows { input, count } => {
             let batch = usize::try_from(BATCH)?;

@@ -83,6 +83,7 @@ fn sample(mut took: Vec<Duration>, claims: u32) -> Sample {
     };
     Sample {
         count: claims,
+        longest_ms: Some(at(100)),
         wall_secs: took.iter().sum::<Duration>().as_secs_f64(),
         latency: Some(Latency {
             p50_ms: at(50),

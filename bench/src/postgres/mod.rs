@@ -7,6 +7,8 @@ mod copy;
 mod drain;
 pub(crate) mod fill;
 mod flows;
+mod lock_waits;
+mod mover;
 mod peers;
 mod report;
 mod rounds;
@@ -53,6 +55,11 @@ async fn prepare(task: &Task, url: &str) -> Result<()> {
         Task::Claims { queued, .. } => {
             target::open_wide(url).await?;
             fill::tomorrow(url, *queued).await
+        }
+        Task::ClaimsBeside { queued, ended, .. } => {
+            target::open_wide(url).await?;
+            fill::tomorrow(url, *queued).await?;
+            crate::ended::fill_postgres(url, *ended).await
         }
         Task::Peer { .. } => unreachable!("peers have programs of their own"),
     }
@@ -101,6 +108,8 @@ async fn measure(task: &Task, url: &str) -> Result<Sample> {
         Task::Flows { count } => flows::measure(url, *count).await,
         Task::Bare { count } => bare::measure(url, *count).await,
         Task::Claims { due, claims, .. } => claims::measure(url, *due, *claims).await,
+        Task::ClaimsBeside { moving, claims, .. } if *moving => mover::beside(url, *claims).await,
+        Task::ClaimsBeside { claims, .. } => claims::measure(url, false, *claims).await,
         Task::Peer { .. } => unreachable!("peers have programs of their own"),
     }
 }

@@ -1,5 +1,6 @@
 //! The one server of a run, as durable as a careful operator would have it, and what it counts.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -60,6 +61,22 @@ impl Server {
         self.cluster.database().await
     }
 
+    /// The URL of a copy of a database that nobody uses any more.
+    pub(super) async fn copy_of(&self, url: &str) -> String {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let (from, number) = (name_of(url), NEXT.fetch_add(1, Ordering::SeqCst));
+        let name = format!("copy_{number}");
+        // Files are copied as they are: by default every page goes through the log.
+        let copy = format!("CREATE DATABASE {name} TEMPLATE {from} STRATEGY FILE_COPY");
+        self.cluster.sql(&copy).await;
+        self.cluster.url("postgres", &name)
+    }
+
+    /// Of a database that nothing is measured in.
+    pub(super) fn own_url(&self) -> String {
+        self.cluster.url("postgres", "postgres")
+    }
+
     pub(crate) async fn drop_database(&self, url: &str) {
         let name = name_of(url);
         self.cluster.sql(&format!("DROP DATABASE {name}")).await;
@@ -87,7 +104,7 @@ impl Server {
                 (SELECT xact_commit FROM pg_stat_database WHERE datname = $1)";
         const SESSIONS: &str = "SELECT count(*) FROM pg_stat_activity
              WHERE datname = $1 AND backend_type = 'client backend'";
-        let client = connect(&self.cluster.url("postgres", "postgres")).await?;
+        let client = connect(&self.own_url()).await?;
         let name = name_of(url);
         while client.query_one(SESSIONS, &[&name]).await?.get::<_, i64>(0) > 0 {
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -31,6 +31,13 @@ pub(crate) enum Task {
     Bare { count: u32 },
     /// W6: single claims, timed, on a queue of so many rows.
     Claims { queued: u32, due: bool, claims: u32 },
+    /// The same beside so many payments that ended long ago, while they are moved into the archive or while they stay.
+    ClaimsBeside {
+        queued: u32,
+        ended: u32,
+        moving: bool,
+        claims: u32,
+    },
     /// W1 and W2 on another queue.
     Peer {
         peer: Peer,

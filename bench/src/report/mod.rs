@@ -2,6 +2,7 @@
 
 mod consoles;
 mod feeds;
+mod known;
 pub(crate) mod machine;
 pub(crate) mod table;
 mod w1;
@@ -41,10 +42,13 @@ pub(crate) fn run(arguments: &Arguments, workloads: &[Workload]) -> Result<Strin
             Workload::W5 => w5::section(&plan)?,
             Workload::W8 => w8::section(&plan)?,
             Workload::W9 => w9::section(&plan)?,
-            Workload::W10 => w10::section(&plan)?,
+            Workload::W10 | Workload::W10Job | Workload::W10Archive => {
+                w10::section(&plan, *workload)?
+            }
+            Workload::Known => known::section(&plan)?,
             Workload::Feeds => feeds::section(&plan)?,
             Workload::Consoles => consoles::section(&plan)?,
-            Workload::W2 | Workload::W6 | Workload::W7 | Workload::Starts => {
+            Workload::W2 | Workload::W6 | Workload::W6Archive | Workload::W7 | Workload::Starts => {
                 unreachable!("not among SQLite's workloads")
             }
         });

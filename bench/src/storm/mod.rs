@@ -78,7 +78,8 @@ impl Storm {
         let instant = stopwatch::wall() + self.lead;
         let input = scratch.join("storm.ndjson");
         payments::write_due(&input, self.payments, instant)?;
-        let view = judged(door, &upload(door, &input)?)?;
+        let file = upload(door, &input)?;
+        let view = judged(door, &file)?;
         ensure!(view["accepted"] == self.payments, "not all: {view}");
         let early = until(instant);
         ensure!(!early.is_zero(), "not all were taken in before the instant");
@@ -86,7 +87,7 @@ impl Storm {
         let before = memory(&nodes)?;
         sleep(until(instant + self.watched));
         let after = memory(&nodes)?;
-        let mut seen = Seen::by(bank.address, Some(door), self.limit)?;
+        let mut seen = Seen::by(bank.address, Some((door, &file)), self.limit)?;
         seen.memory = [before, after, peak(&nodes)?];
         Ok(seen)
     }

@@ -6,7 +6,8 @@ use anyhow::Context;
 use clap::Subcommand;
 use rand::TryRng;
 use rand::rngs::SysRng;
-use tollgate_server::{Role, Token};
+use tollgate_contract::Role;
+use tollgate_server::Token;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

@@ -3,6 +3,8 @@
 //! The same line is kept in the archive, written to an exported file and read by a restore, so "equal item by item"
 //! is equality of lines. Days are days of the end of items, in UTC.
 
+mod trouble;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -12,6 +14,8 @@ use crate::Timestamp;
 use crate::id::{BatchId, Item, ItemId, ItemType, LaneName};
 use crate::money::Currency;
 use crate::ports::AuditEntry;
+
+pub use trouble::{DayStep, DayTrouble};
 
 /// Of the lines that this release writes. A change that older readers would misread gets another number.
 pub const LINE_SCHEMA: u32 = 1;
@@ -266,6 +270,8 @@ pub struct DayView {
     /// Where it was exported to.
     pub export: Option<DayExport>,
     pub dropped_at: Option<Timestamp>,
+    /// When it came back from its file; none once it was dropped again.
+    pub restored_at: Option<Timestamp>,
 }
 
 impl DayView {

@@ -25,6 +25,17 @@ pub enum Spread {
     Jitter,
 }
 
+impl Spread {
+    pub const ALL: [Self; 2] = [Self::Even, Self::Jitter];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Even => "even",
+            Self::Jitter => "jitter",
+        }
+    }
+}
+
 /// Who stops a lane, and why. Its sends stop; its slots keep being given, after the end of the
 /// pause if that is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

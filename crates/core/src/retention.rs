@@ -32,7 +32,8 @@ pub struct Floor {
 }
 
 impl Floor {
-    fn days(&self) -> u32 {
+    /// Whole days.
+    pub fn days(&self) -> u32 {
         let days = self.needed.as_secs().div_ceil(DAY.as_secs());
         u32::try_from(days).unwrap_or(u32::MAX)
     }

@@ -3,13 +3,14 @@
 //! Each step is a short transaction of its own with a rest after it, so gate and claims hardly notice. A crash between two
 //! steps loses nothing: the next round walks from the oldest item on. Several processes may do this at once.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use metrics::{counter, gauge};
 use rust_decimal::prelude::ToPrimitive;
 use tokio::sync::watch;
-use tollgate_core::archive::ArchiveDay;
+use tollgate_core::archive::{ArchiveDay, DayState, DayStep};
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{ListKey, MoveWanted, Old, Store, StoreResult};
 use tollgate_core::retention::Ages;
@@ -25,6 +26,8 @@ const BATCH: u32 = 50;
 const REST: Duration = Duration::from_millis(40);
 /// Room for days is made so many days before it is needed.
 const DAYS_AHEAD: u32 = 3;
+/// More days without room than anybody looks at.
+const MOST_TROUBLES: u32 = 1000;
 /// Rows that are not items are removed so many at a time.
 const ROWS: u32 = 500;
 /// Totals of owners are asked for within a day of any time zone.
@@ -98,6 +101,13 @@ impl Archiver {
 
     /// Everything that is due, with a rest after each step. Returns how many items were moved.
     pub async fn round(&self, rest: Duration) -> StoreResult<u64> {
+        let moved = self.archive_all(rest).await;
+        // What is short is seen whether or not anything could be moved.
+        self.measure().await?;
+        moved
+    }
+
+    async fn archive_all(&self, rest: Duration) -> StoreResult<u64> {
         let mut moved = 0;
         for of in &self.types {
             moved += self.archive(of, rest).await?;
@@ -106,24 +116,21 @@ impl Archiver {
         while moved > 0 && self.store.give_back_space().await? {
             tokio::time::sleep(rest).await;
         }
-        self.measure().await?;
         Ok(moved)
     }
 
     async fn archive(&self, of: &ArchivedType, rest: Duration) -> StoreResult<u64> {
         let (store, item_type) = (&self.store, &of.item_type);
-        let ages = ages_in_force(&**store, item_type, of.ages).await?.ages;
-        let now = store.now().await?;
-        // The first day that stays: what ended on it is not `hot_days` whole days old.
-        let first_hot = ArchiveDay::of(now).before(ages.hot_days);
+        let first_hot = self.first_hot(of).await?;
         let oldest = store.archive_sizes(std::slice::from_ref(item_type)).await?;
         let oldest = oldest.oldest_hot.first().map(|(_, at)| ArchiveDay::of(*at));
-        let Some(oldest) = oldest.filter(|day| *day < first_hot) else {
+        let oldest = oldest.filter(|day| *day < first_hot);
+        self.make_room(item_type, oldest.unwrap_or(first_hot), first_hot)
+            .await?;
+        if oldest.is_none() {
             store.close_days(item_type, first_hot).await?;
             return Ok(0);
-        };
-        let room_until = first_hot.after(DAYS_AHEAD);
-        store.prepare_days(item_type, oldest, room_until).await?;
+        }
         let (mut moved, mut after) = (0, None::<ListKey>);
         loop {
             let wanted = MoveWanted {
@@ -145,6 +152,45 @@ impl Archiver {
         }
         store.close_days(item_type, first_hot).await?;
         Ok(moved)
+    }
+
+    /// The first day that stays: what ended on it is not `hot_days` whole days old.
+    async fn first_hot(&self, of: &ArchivedType) -> StoreResult<ArchiveDay> {
+        let ages = ages_in_force(&*self.store, &of.item_type, of.ages).await?;
+        let now = self.store.now().await?;
+        Ok(ArchiveDay::of(now).before(ages.ages.hot_days))
+    }
+
+    /// For what is due, for the next days, and for days that had no room. A day that has none is noted and passed over:
+    /// its items stay where they are, and those of other days move.
+    async fn make_room(
+        &self,
+        item_type: &ItemType,
+        from: ArchiveDay,
+        first_hot: ArchiveDay,
+    ) -> StoreResult<()> {
+        let store = &self.store;
+        let noted = store.day_troubles(MOST_TROUBLES).await?.into_iter();
+        let noted = noted.filter(|it| it.item_type == *item_type && it.step == DayStep::Move);
+        let noted: BTreeSet<ArchiveDay> = noted.map(|it| it.day).collect();
+        let until = first_hot.after(DAYS_AHEAD);
+        let due = (from.number()..=until.number()).filter_map(ArchiveDay::from_number);
+        for day in due.chain(noted.clone()).collect::<BTreeSet<_>>() {
+            match store.prepare_days(item_type, day, day).await {
+                Ok(_) if noted.contains(&day) => {
+                    store.end_day_trouble(item_type, day, DayStep::Move).await?;
+                }
+                Ok(_) => {}
+                Err(error) if error.may_pass() => return Err(error),
+                Err(error) => {
+                    tracing::warn!(%error, %item_type, %day, "a day of the archive has no room");
+                    let why = error.to_string();
+                    let noted = store.note_day_trouble(item_type, day, DayStep::Move, &why);
+                    noted.await?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// What is not an item.
@@ -186,14 +232,26 @@ impl Archiver {
         let types: Vec<ItemType> = self.types.iter().map(|of| of.item_type.clone()).collect();
         let sizes = self.store.archive_sizes(&types).await?;
         let now = self.store.now().await?;
-        let bytes = |count: u64| count.to_f64().unwrap_or(0.0);
-        gauge!("tollgate_store_bytes").set(bytes(sizes.store_bytes));
-        gauge!("tollgate_archive_bytes").set(bytes(sizes.archive_bytes));
+        let number = |count: u64| count.to_f64().unwrap_or(0.0);
+        gauge!("tollgate_store_bytes").set(number(sizes.store_bytes));
+        gauge!("tollgate_archive_bytes").set(number(sizes.archive_bytes));
         for item_type in &types {
             let oldest = sizes.oldest_hot.iter().find(|(name, _)| name == item_type);
             let age = oldest.map_or(0.0, |(_, at)| now.duration_since(*at).as_secs_f64());
             gauge!("tollgate_oldest_hot_item_seconds", "item_type" => item_type.to_string())
                 .set(age.max(0.0));
+        }
+        for of in &self.types {
+            let first_hot = self.first_hot(of).await?;
+            let ready = self.store.days_ready(&of.item_type, first_hot).await?;
+            let states = self.store.day_states(&of.item_type).await?;
+            let closed = states.iter().find(|(state, ..)| *state == DayState::Closed);
+            gauge!("tollgate_archive_days_without_a_file", "item_type" => of.item_type.to_string())
+                .set(closed.map_or(0.0, |(_, days, _)| number(*days)));
+            if let Some(days) = ready {
+                gauge!("tollgate_archive_days_ready", "item_type" => of.item_type.to_string())
+                    .set(f64::from(days));
+            }
         }
         Ok(())
     }

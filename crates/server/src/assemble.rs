@@ -21,6 +21,7 @@ use tollgate_domains::payments::{self, Bank, Intake, Payments, Routes, RulesInFo
 use tollgate_domains::status_checks::{self, StatusCheckService};
 use tollgate_downstream::HttpCheckServices;
 
+use crate::ages;
 use crate::api;
 use crate::archive;
 use crate::config::{self, Config, EngineAt, Role};
@@ -98,6 +99,7 @@ impl Tollgate {
         events.turn_on(&*store).await?;
         lanes::create(config, &*store).await?;
         store::seed_settings(&*store).await?;
+        ages::check(config, &*store).await?;
         downstreams.look_after_lanes(&*store).await?;
         let billing = Arc::new(downstreams.billing(&store));
         let worlds = downstreams.worlds(config, &store, None).await?;

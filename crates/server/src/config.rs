@@ -54,7 +54,7 @@ pub(crate) use kafka::{KafkaAccess, Mechanism, Sasl};
 pub(crate) use lanes::LaneText;
 pub(crate) use login::{Login, identify};
 pub(crate) use notifications::Notifications as NotificationsConfig;
-pub(crate) use retention::TypeRetention;
+pub(crate) use retention::{TypeRetention, rule_floors};
 pub(crate) use secret::Secret;
 pub(crate) use status_checks::{Elasticsearch, ServiceAt, StatusCheck};
 

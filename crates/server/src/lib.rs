@@ -1,10 +1,10 @@
 //! Where domains, engine and store meet. Read `assemble.rs` first.
 
+mod ages;
 mod api;
 mod archive;
 mod assemble;
 mod config;
-mod console;
 mod descriptors;
 mod door;
 mod downstreams;
@@ -24,11 +24,10 @@ mod topics;
 mod totals;
 mod write_check;
 
-pub use api::{Needs, ROUTES, openapi_json};
+pub use api::openapi_json;
 pub use assemble::Tollgate;
 pub use config::{Config, Token, read_description, read_rules};
 pub use descriptors::raise_descriptor_limit;
-pub use door::auth::Role;
 pub use downstreams::asking::{BankAnswer, ask_directly};
 pub use downstreams::shown_request::shown_request;
 pub use telemetry::Log;

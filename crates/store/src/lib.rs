@@ -3,6 +3,7 @@
 mod audit;
 mod clock;
 mod cold;
+mod edges;
 mod node;
 pub mod postgres;
 mod replan;

@@ -2,12 +2,14 @@
 
 mod feeds;
 mod header;
+mod known;
 mod w1;
 mod w10;
 mod w2;
 mod w3;
 mod w4;
 mod w6;
+mod w6_archive;
 mod w9;
 
 use anyhow::Result;
@@ -57,7 +59,11 @@ pub(crate) async fn run(
             Workload::W4 => w4::section(&plan).await?,
             Workload::W6 => w6::section(&plan).await?,
             Workload::W9 => w9::section(&plan).await?,
-            Workload::W10 => w10::section(&plan).await?,
+            Workload::W10 | Workload::W10Job | Workload::W10Archive => {
+                w10::section(&plan, *workload).await?
+            }
+            Workload::Known => known::section(&plan).await?,
+            Workload::W6Archive => w6_archive::section(&plan).await?,
             Workload::Feeds => feeds::section(&plan).await?,
             Workload::W5 | Workload::W7 | Workload::W8 | Workload::Starts | Workload::Consoles => {
                 unreachable!("not among PostgreSQL's workloads")

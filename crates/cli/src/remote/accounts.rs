@@ -40,8 +40,9 @@ pub(super) async fn totals(client: &Client, shown: &Shown, day: &Day) -> anyhow:
             .sum();
         let [from, to, as_of] = ["from", "to", "asOf"].map(|name| text(&answer[name]));
         let paid = format!(
-            "{}{count} payments accepted from {from} to {to}, as of {as_of}",
-            table(&fields, &rows)
+            "{}{count} payments accepted from {from} to {to}, as of {as_of}, from {}",
+            table(&fields, &rows),
+            super::table::source(&answer["source"])
         );
         let billed = super::table::rows(&answer["invoices"], &fields);
         if billed.is_empty() {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Shown;
 use super::client::Client;
-use super::table::{more, query, rows, table};
+use super::table::{elsewhere, more, query, rows, table};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct AuditArgs {
@@ -75,9 +75,10 @@ fn list(answer: &Value) -> String {
     ];
     let rows = rows(&answer["entries"], &named);
     if rows.is_empty() && answer["next"].is_null() {
-        return "no audit entries".to_owned();
+        let text = format!("no audit entries\n{}", elsewhere(&answer["archived"]));
+        return text.trim_end().to_owned();
     }
-    table(&header, &rows) + &more(&answer["next"])
+    table(&header, &rows) + &elsewhere(&answer["archived"]) + &more(&answer["next"])
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::Shown;
 use super::client::{Client, quoted};
 use super::invoice_import;
 use super::payments::attempts;
-use super::table::{cell, fields, more, query, table};
+use super::table::{cell, elsewhere, fields, more, query, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -208,9 +208,10 @@ fn list(answer: &Value) -> String {
         })
         .collect();
     if rows.is_empty() && answer["next"].is_null() {
-        return "no invoices".to_owned();
+        let text = format!("no invoices\n{}", elsewhere(&answer["archived"]));
+        return text.trim_end().to_owned();
     }
-    table(&header, &rows) + &more(&answer["next"])
+    table(&header, &rows) + &elsewhere(&answer["archived"]) + &more(&answer["next"])
 }
 
 /// An invoice, for people.

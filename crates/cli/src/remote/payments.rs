@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Shown;
 use super::client::{Client, quoted};
-use super::table::{cell, fields, more, query, rows, table};
+use super::table::{cell, elsewhere, fields, more, query, rows, table};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -263,9 +263,13 @@ fn list(answer: &Value) -> String {
     ];
     let rows = rows(&answer["payments"], &named);
     if rows.is_empty() && answer["next"].is_null() {
-        return "no payments".to_owned();
+        let text = format!("no payments\n{}", elsewhere(&answer["archived"]));
+        return text.trim_end().to_owned();
     }
-    table(&header, &rows) + &counted(answer) + &more(&answer["next"])
+    table(&header, &rows)
+        + &counted(answer)
+        + &elsewhere(&answer["archived"])
+        + &more(&answer["next"])
 }
 
 /// How many there are, if that is known.

@@ -96,6 +96,24 @@ pub(super) fn query(given: &[(&str, Option<String>)]) -> String {
     format!("?{}", given.join("&"))
 }
 
+/// Where an answer comes from.
+pub(super) fn source(source: &Value) -> &'static str {
+    match source["from"].as_str() {
+        Some("archive") if source["restored"] == true => "the archive, restored from a file",
+        Some("archive") => "the archive",
+        Some("both") => "the hot tables and the archive",
+        _ => "the hot tables",
+    }
+}
+
+/// What a list does not have because it is in the archive.
+pub(super) fn elsewhere(archived: &Value) -> String {
+    match archived["what"].as_str() {
+        Some(what) => format!("{what}\n"),
+        None => String::new(),
+    }
+}
+
 /// How the next page is asked for, if there is one.
 pub(super) fn more(next: &Value) -> String {
     match next {

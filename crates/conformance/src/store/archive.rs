@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
 use tollgate_core::archive::{ArchiveDay, ArchivedItem};
 use tollgate_core::id::{Item, ItemType, LaneName};
 use tollgate_core::outcome::Outcome;
@@ -17,6 +18,8 @@ use super::fixture::{
 use super::operator_actions::{STATES, State, bring};
 
 pub(super) const DAY: Duration = Duration::from_hours(24);
+/// Items are ended so many at a time, so that they share commits.
+const AT_ONCE: usize = 100;
 
 /// Sends and ends these items.
 pub(super) async fn ended(f: &dyn Fixture, ids: &[&str]) -> Vec<Item> {
@@ -39,9 +42,15 @@ async fn end(f: &dyn Fixture, items: &[Item]) {
 /// Ends these items without a send.
 pub(super) async fn finished(f: &dyn Fixture, ids: &[String]) {
     let names: Vec<&str> = ids.iter().map(String::as_str).collect();
-    for item in f.dispatched(&names).await {
-        let done = StatusMove::new(&["SCHEDULED"], "PROCESSING");
-        assert!(f.store().finish(&item, 1, done).await.unwrap());
+    let (items, store) = (f.dispatched(&names).await, f.store());
+    for some in items.chunks(AT_ONCE) {
+        let finish = |item| {
+            let done = StatusMove::new(&["SCHEDULED"], "PROCESSING");
+            store.finish(item, 1, done)
+        };
+        for is_done in join_all(some.iter().map(finish)).await {
+            assert!(is_done.unwrap());
+        }
     }
 }
 
@@ -213,6 +222,32 @@ pub async fn an_archived_id_is_never_taken_in_again(f: &dyn Fixture) {
             (KnownContent::Other, status)
         ]
     );
+}
+
+pub async fn a_clock_that_jumps_over_the_end_of_a_day_moves_nothing_twice_and_loses_nothing(
+    f: &dyn Fixture,
+) {
+    f.lane(plan(100, 4)).await;
+    let first = ArchiveDay::of(f.now().await);
+    finished(f, &["a".to_owned()]).await;
+    // Over the ends of two days, then back over one of them.
+    f.advance(2 * DAY).await;
+    finished(f, &["b".to_owned()]).await;
+    assert_eq!(moved(f).await, 1);
+    f.turn_back(DAY).await;
+    finished(f, &["c".to_owned()]).await;
+    assert_eq!(moved(f).await, 0, "one ended today, the other tomorrow");
+    f.advance(2 * DAY).await;
+    assert_eq!(moved(f).await, 2);
+    let days = f.store().archived_days(&payments(), None, 10).await;
+    let days = days.unwrap().into_iter().map(|it| (it.day, it.count()));
+    let expected = [(first, 1), (first.after(1), 1), (first.after(2), 1)];
+    assert_eq!(days.collect::<Vec<_>>(), expected);
+    for id in ["a", "b", "c"] {
+        assert_eq!(f.admit_one(new_item(id)).await, Admission::Archived, "{id}");
+    }
+    assert_eq!(rows(f, "item_queue").await, 0);
+    assert_eq!(rows(f, "known_item").await, 3);
 }
 
 pub async fn an_id_that_is_moved_while_it_is_admitted_again_is_new_for_nobody(f: &dyn Fixture) {

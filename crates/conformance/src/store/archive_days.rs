@@ -1,10 +1,9 @@
-//! `Archive`, day by day: closed, exported, dropped and restored; many days in a row; and what grows.
+//! `Archive`, day by day: closed, exported, dropped and restored; and what grows.
 
 use tollgate_core::archive::{ArchiveDay, DayExport, DayState};
-use tollgate_core::ports::{Admission, KnownAsked, StoreError, Total};
-use tollgate_core::{SignedDuration, Timestamp};
+use tollgate_core::ports::{Admission, KnownAsked, StoreError};
 
-use super::archive::{DAY, all, ended, finished, line, moved, rows};
+use super::archive::{DAY, ended, finished, line, moved, rows};
 use super::fixture::{Fixture, new_item, payment, payments, plan};
 
 #[expect(
@@ -128,75 +127,32 @@ pub async fn a_restore_changes_nothing_that_is_there(f: &dyn Fixture) {
     );
 }
 
-/// Days that are simulated, and payments of each.
-const DAYS: usize = 40;
-const A_DAY: usize = 12;
-const HOT_DAYS: u32 = 30;
-
-pub async fn forty_days_leave_the_hot_tables_flat_and_no_id_is_paid_again(f: &dyn Fixture) {
-    f.lane(plan(1000, 4)).await;
-    let (mut ids, mut totals, mut hot): (Vec<String>, Vec<(Timestamp, Vec<Total>)>, _) =
-        (vec![], vec![], vec![]);
-    for day in 0..DAYS {
-        let new: Vec<String> = (0..A_DAY).map(|n| format!("d{day:02}-{n:02}")).collect();
-        let from = ArchiveDay::of(f.now().await).start();
-        finished(f, &new).await;
-        ids.extend(new);
-        totals.push((from, of_day(f, from).await));
-        f.advance(DAY).await;
-        let first_hot = ArchiveDay::of(f.now().await).before(HOT_DAYS);
-        let (store, kind) = (f.store(), payments());
-        store
-            .prepare_days(&kind, first_hot.before(2), first_hot)
-            .await
-            .unwrap();
-        while store
-            .move_ended(all(first_hot.start()))
-            .await
-            .unwrap()
-            .next
-            .is_some()
-        {}
-        store.close_days(&kind, first_hot).await.unwrap();
-        hot.push(rows(f, "item_queue").await);
-        assert_eq!(rows(f, "item_body").await, hot[day]);
+/// Where the archive has partitions.
+pub async fn a_partition_made_by_hand_is_named_and_nothing_is_lost(f: &dyn Fixture) {
+    if f.typed("SELECT 1 FROM pg_inherits LIMIT 1").await.is_err() {
+        return;
     }
-    let flat = u64::from(HOT_DAYS) * A_DAY as u64;
-    assert_eq!(hot[HOT_DAYS as usize - 1], flat);
-    assert!(
-        hot[HOT_DAYS as usize..].iter().all(|rows| *rows == flat),
-        "{hot:?}"
-    );
-    for (from, before) in totals {
-        assert_eq!(of_day(f, from).await, before, "{from}");
-    }
-    let days = f
-        .store()
-        .archived_days(&payments(), None, 100)
-        .await
-        .unwrap();
-    assert_eq!(days.len(), DAYS - HOT_DAYS as usize);
-    assert!(
-        days.iter()
-            .all(|day| day.count() == A_DAY as u64 && day.state == DayState::Closed)
-    );
-    let again = ids.iter().map(|id| new_item(id)).collect();
-    let said = f.admit(again).await;
-    let archived = said.iter().filter(|it| **it == Admission::Archived).count();
-    assert_eq!(archived, days.len() * A_DAY);
-    assert!(
-        said.iter()
-            .all(|it| matches!(it, Admission::Archived | Admission::Repeat(_)))
-    );
-}
-
-async fn of_day(f: &dyn Fixture, from: Timestamp) -> Vec<Total> {
-    let to = from + SignedDuration::from_hours(24);
-    f.store().totals(&payments(), from, to).await.unwrap()
+    f.lane(plan(100, 4)).await;
+    ended(f, &["a"]).await;
+    let day = ArchiveDay::of(f.now().await);
+    let (from, to) = (day.number(), day.number() + 1);
+    f.damage(&format!(
+        "CREATE TABLE by_hand PARTITION OF archived_item
+         FOR VALUES FROM ('PAYMENT', {from}) TO ('PAYMENT', {to})"
+    ))
+    .await;
+    f.advance(DAY).await;
+    let refused = f.store().prepare_days(&payments(), day, day).await;
+    let why = refused.unwrap_err().to_string();
+    assert!(why.contains("by_hand"), "{why}");
+    assert!(f.view(&payment("a")).await.archived.is_none());
+    f.damage("DROP TABLE by_hand").await;
+    assert_eq!(moved(f).await, 1);
+    assert!(f.view(&payment("a")).await.archived.is_some());
 }
 
 /// The tables that grow with each payment, and by how many rows once it is archived. The handbook has the same list
-/// (docs/operations.md, Data growth).
+/// (docs/archive.md, What grows).
 const GROWS: [(&str, u64); 2] = [("known_item", 1), ("archived_item", 1)];
 /// Those that have some rows for each day, lane or window, however many payments there are.
 const GROWS_BY_TIME: [&str; 5] = [

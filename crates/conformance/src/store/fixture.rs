@@ -43,6 +43,9 @@ pub trait Fixture: Send + Sync {
     /// Ends every node and starts again on the same data. The case holds no store meanwhile.
     async fn restart(&self);
 
+    /// Another store of the same kind, with nothing in it.
+    async fn another(&self) -> Box<dyn Fixture>;
+
     /// Damage that no port can do, as a statement that every backend understands.
     async fn damage(&self, sql: &str);
 

@@ -16,6 +16,7 @@ pub mod call_turns;
 pub mod certificate;
 pub mod claim;
 pub mod clock;
+pub mod day_troubles;
 pub mod dead_letters;
 pub mod deadlines;
 pub mod declines;
@@ -27,6 +28,7 @@ pub mod failures;
 pub mod feeds;
 mod fixture;
 pub mod flows;
+pub mod forty_days;
 pub mod guards;
 pub mod health;
 pub mod hours;
@@ -606,6 +608,7 @@ macro_rules! store_cases {
             only_what_has_ended_and_nothing_refers_to_moves
             an_archived_id_is_never_taken_in_again
             an_id_that_is_moved_while_it_is_admitted_again_is_new_for_nobody
+            a_clock_that_jumps_over_the_end_of_a_day_moves_nothing_twice_and_loses_nothing
             totals_and_certificates_of_any_day_are_unchanged_by_archiving
             turns_of_calls_stay_in_the_certificate_when_they_are_old
             what_is_erased_from_the_archive_is_known_as_erased
@@ -615,8 +618,15 @@ macro_rules! store_cases {
         $crate::store_case_module! { $new, archive_days,
             a_day_is_closed_exported_dropped_and_restored_line_by_line
             a_restore_changes_nothing_that_is_there
-            forty_days_leave_the_hot_tables_flat_and_no_id_is_paid_again
+            a_partition_made_by_hand_is_named_and_nothing_is_lost
             what_grows_with_each_payment_is_what_the_handbook_says
+        }
+        $crate::store_case_module! { $new, day_troubles,
+            a_trouble_stays_through_a_restart_until_the_step_goes_well
+            a_table_made_by_hand_is_named_and_keeps_only_its_own_day
+        }
+        $crate::store_case_module! { $new, forty_days,
+            forty_days_leave_the_hot_tables_flat_and_every_day_can_be_restored
         }
         $crate::store_case_module! { $new, seed_views,
             the_queue_is_read_as_payment_exec_queue

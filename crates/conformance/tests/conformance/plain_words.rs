@@ -29,18 +29,20 @@ const DOCUMENTS: [&str; 4] = [
     "README.md",
     "docs/openapi.json",
     "crates/server/default.toml",
-    "crates/server/src/console/script.js",
+    "crates/console/src/script.js",
 ];
 /// Folders of such documents, with what their names end in. Decisions are history.
 const FOLDERS: [(&str, &str); 4] = [
     ("docs", ".md"),
     ("docs/banks", ".md"),
     ("docs/monitoring", ".yml"),
-    ("crates/server/templates", ".html"),
+    ("crates/console/templates", ".html"),
 ];
 /// Where sentences of the program are written: errors, answers, pages, commands.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 12] = [
     "crates/cli/src",
+    "crates/console/src",
+    "crates/contract/src",
     "crates/server/src",
     "crates/domains/src",
     "crates/core/src",

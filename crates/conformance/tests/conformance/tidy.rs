@@ -11,6 +11,9 @@ use tollgate_core::{actor, audit_action};
 /// Who may use whom (ARCHITECTURE.md, "The crates"). Tests may use more.
 const USES: &[(&str, &[&str])] = &[
     ("core", &[]),
+    ("contract", &[]),
+    // Pages know the API's contract and nothing else (decision 0023).
+    ("console", &["contract"]),
     ("dispatch", &["core"]),
     ("expression", &["core"]),
     ("domains", &["core", "dispatch", "expression"]),
@@ -23,6 +26,8 @@ const USES: &[(&str, &[&str])] = &[
         "server",
         &[
             "core",
+            "contract",
+            "console",
             "dispatch",
             "domains",
             "store",
@@ -32,7 +37,7 @@ const USES: &[(&str, &[&str])] = &[
             "feeds",
         ],
     ),
-    ("cli", &["core", "domains", "server", "sandbox"]),
+    ("cli", &["core", "contract", "domains", "server", "sandbox"]),
     ("sandbox", &[]),
     ("conformance", &["core"]),
 ];
@@ -92,15 +97,20 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The API's document has one schema per name: of two types with one name, the second would describe both.
+/// The API's document has one schema per name: of two types with one name, the second would describe both. Types of
+/// the contract are named as the document names them, those of the server say their name.
 #[test]
 fn every_schema_has_a_name_of_its_own() {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (file, text) in files(".rs") {
-        if !file.starts_with("crates/server/src") {
+        let begins: &[&str] = if file.starts_with("crates/server/src") {
+            &["#[schema(as = "]
+        } else if file.starts_with("crates/contract/src") {
+            &["\npub struct ", "\npub enum "]
+        } else {
             continue;
-        }
-        for rest in text.split("#[schema(as = ").skip(1) {
+        };
+        for rest in begins.iter().flat_map(|begin| text.split(begin).skip(1)) {
             let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap();
             let name = rest[..end].to_owned();
             places.entry(name).or_default().push(file.clone());
@@ -140,9 +150,23 @@ fn crates_depend_only_in_the_direction_of_the_table() {
     );
 }
 
+/// `missing_docs` checks every public item, once the crate asks for it.
+#[test]
+fn every_public_item_of_the_contract_is_documented() {
+    let lib = fs::read_to_string(root().join("crates/contract/src/lib.rs")).unwrap();
+    assert!(lib.contains("\n#![deny(missing_docs)]\n"));
+    for (name, text) in files(".rs") {
+        let allows = text.contains("allow(missing_docs)") || text.contains("expect(missing_docs");
+        assert!(
+            !name.starts_with("crates/contract/") || !allows,
+            "{name} leaves something undocumented"
+        );
+    }
+}
+
 #[test]
 fn the_pure_crates_have_no_runtime() {
-    for name in ["core", "domains"] {
+    for name in ["core", "contract", "domains"] {
         let manifest =
             fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).unwrap();
         let section = manifest.split("\n[dependencies]\n").nth(1).unwrap();
@@ -192,6 +216,8 @@ fn domains_hold_no_sql_and_the_server_holds_none_either() {
         let bare = [
             "crates/domains/src",
             "crates/server/src",
+            "crates/console/src",
+            "crates/contract/src",
             "crates/core/src",
             "crates/dispatch/src",
         ];
@@ -290,7 +316,7 @@ const ARITHMETIC: [&str; 10] = [
 #[test]
 fn nobody_else_says_when_something_runs() {
     for (name, text) in files(".rs") {
-        let is_surface = ["server", "dispatch", "domains", "cli", "core"]
+        let is_surface = ["server", "console", "dispatch", "domains", "cli", "core"]
             .iter()
             .any(|krate| name.starts_with(&format!("crates/{krate}/src/")));
         // The gate and the windows count turns; a deadline before its own `executeAt` is refused; a filter asks

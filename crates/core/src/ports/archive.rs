@@ -6,12 +6,13 @@ use async_trait::async_trait;
 use super::{ListKey, StoreResult};
 use crate::Timestamp;
 use crate::archive::{ArchiveDay, ArchivedItem, DayExport, DayState, DayView};
-use crate::id::{Item, ItemId, ItemType};
+use crate::id::{Item, ItemId, ItemType, LaneName};
 
 #[async_trait]
 pub trait Archive: Send + Sync {
     /// Makes room for items of this type that end on these days (partitions on PostgreSQL, nothing on SQLite).
-    /// Returns how many days were made. Repeating it changes nothing.
+    /// Returns how many days were made. Repeating it changes nothing. `Invalid` if something that a person has made is in
+    /// the way.
     async fn prepare_days(
         &self,
         item_type: &ItemType,
@@ -19,11 +20,14 @@ pub trait Archive: Send + Sync {
         to: ArchiveDay,
     ) -> StoreResult<u64>;
 
+    /// How many days from this one on have room, without a gap; counted up to a month. None where none is needed.
+    async fn days_ready(&self, item_type: &ItemType, from: ArchiveDay) -> StoreResult<Option<u32>>;
+
     /// Looks at the next items that were accepted before `wanted.ended_before`, oldest first, and moves those that
     /// ended before it into the archive: each is in the hot tables or in the archive, never in neither. Left where
     /// they are: what has not ended, is in doubt, held or dead; what has an open attempt or a flow that runs; what
     /// was refused in a storm that goes on; what another transaction is working on; what ended on a day that was
-    /// dropped. On SQLite, a crash leaves at most copies in the archive file, which the next call writes again.
+    /// dropped, or has no room ([`crate::archive::DayStep::Move`] is noted of it). On SQLite, a crash leaves at most copies in the archive file, which the next call writes again.
     async fn move_ended(&self, wanted: MoveWanted) -> StoreResult<Moved>;
 
     /// Moves turns of calls that belong to no item and are older than this into the send log of the archive. Returns
@@ -65,6 +69,23 @@ pub trait Archive: Send + Sync {
         after: Option<&ItemId>,
         limit: u32,
     ) -> StoreResult<Vec<String>>;
+
+    /// Where items of a type are that were accepted in `[from, to)`; without a bound, at any time. Exact to a quarter of an
+    /// hour for the archive.
+    async fn found_in(
+        &self,
+        item_type: &ItemType,
+        from: Option<Timestamp>,
+        to: Option<Timestamp>,
+    ) -> StoreResult<FoundIn>;
+
+    /// Where the turns of a lane in `[from, to)` are. Exact to an hour for the archive.
+    async fn turns_in(
+        &self,
+        lane: &LaneName,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> StoreResult<FoundIn>;
 
     /// Says that a closed day is in a file. False if it is not closed or exported: something was moved into it, or it
     /// was dropped.
@@ -120,6 +141,15 @@ pub trait Archive: Send + Sync {
     /// Gives some space of deleted rows back to the disk (SQLite; PostgreSQL reuses it). False if there is no more.
     async fn give_back_space(&self) -> StoreResult<bool>;
 
+    /// How many days of a type are in each state that has any, and the oldest of them.
+    async fn day_states(
+        &self,
+        item_type: &ItemType,
+    ) -> StoreResult<Vec<(DayState, u64, ArchiveDay)>>;
+
+    /// What takes up space, the largest first: tables with their indexes on PostgreSQL, files on SQLite. Cheap.
+    async fn store_parts(&self) -> StoreResult<Vec<(String, u64)>>;
+
     /// How large things are, for the metrics.
     async fn archive_sizes(&self, item_types: &[ItemType]) -> StoreResult<ArchiveSizes>;
 }
@@ -172,6 +202,16 @@ pub enum KnownContent {
     Other,
     /// What it was taken in with was erased.
     Erased,
+}
+
+/// Where an answer would come from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FoundIn {
+    /// The hot tables have some of it.
+    pub hot: bool,
+    /// A first and a last day of the archive with some of it, by acceptance: those that ended on other days may be among
+    /// them.
+    pub archive: Option<(ArchiveDay, ArchiveDay)>,
 }
 
 /// What has an age of its own beside items.

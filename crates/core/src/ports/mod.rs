@@ -9,6 +9,7 @@ mod bulks;
 mod check_services;
 mod clock;
 mod connector;
+mod day_troubles;
 mod dead_letters;
 mod doubts;
 mod engine;
@@ -39,7 +40,9 @@ mod timetables;
 
 pub use accounts::{Accounts, AuditEntry, AuditWanted, NewAudit, Total};
 pub use amendments::{Amendment, Amendments, CHANGED_MEANWHILE};
-pub use archive::{Archive, ArchiveSizes, Known, KnownAsked, KnownContent, MoveWanted, Moved, Old};
+pub use archive::{
+    Archive, ArchiveSizes, FoundIn, Known, KnownAsked, KnownContent, MoveWanted, Moved, Old,
+};
 pub use attempts::{
     Attempts, CallGiven, CallTurn, CallWanted, History, LONGEST_SEND, NewTurn, Past, Settlement,
     StatusMove, Then, Turn, TurnBlock, TurnsWanted, busy_for, disproof,
@@ -54,6 +57,7 @@ pub use clock::{Boot, CLOCK_WAS_AHEAD, Era, Reading, SharedClock, WAS_SET_BACK};
 pub use connector::{
     Connection, Connector, ExchangeResult, Health, Missed, NoConnection, Permit, Profile, Request,
 };
+pub use day_troubles::DayTroubles;
 pub use dead_letters::{DeadLetter, DeadLetters, cannot_replay};
 pub use doubts::{
     AWAITED, AtRisk, DoubtOrder, Doubts, IN_DOUBT, ItemInDoubt, Resolution, Resolved, sent_since,
@@ -143,6 +147,7 @@ pub trait Store:
     + Sessions
     + Accounts
     + Archive
+    + DayTroubles
     + StoreHealth
 {
 }
@@ -174,6 +179,7 @@ impl<T> Store for T where
         + Sessions
         + Accounts
         + Archive
+        + DayTroubles
         + StoreHealth
 {
 }

@@ -60,12 +60,14 @@ pub enum Need {
     EventsStuck,
     /// Processes would publish events to different places.
     EventsDiffer,
+    /// Days of the archive that could not be filled, exported, verified or dropped.
+    ArchiveTroubled,
     NoStandby,
 }
 
 impl Need {
     /// The most urgent first.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::KillSwitches,
         Self::RefusalStorms,
         Self::LanesPaused,
@@ -82,6 +84,7 @@ impl Need {
         Self::NotificationsFailing,
         Self::EventsStuck,
         Self::EventsDiffer,
+        Self::ArchiveTroubled,
         Self::NoStandby,
     ];
 
@@ -103,6 +106,7 @@ impl Need {
             Self::NotificationsFailing => "notifications-failing",
             Self::EventsStuck => "events-stuck",
             Self::EventsDiffer => "events-differ",
+            Self::ArchiveTroubled => "archive-troubled",
             Self::NoStandby => "no-standby",
         }
     }

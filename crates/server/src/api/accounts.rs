@@ -6,18 +6,21 @@ use axum::Json;
 use axum::extract::State;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use tollgate_contract as contract;
 use tollgate_core::Timestamp;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::ports::Total;
-use utoipa::{IntoParams, ToSchema};
+use tollgate_domains::{invoices, payments};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::of::Of;
+use crate::api::answer::source::Source;
 use crate::api::contract::refusals::Reads;
-use crate::api::contract::words;
 use crate::api::request::body::wrong;
 use crate::api::request::extract::Query;
 
@@ -60,42 +63,14 @@ impl Day {
     }
 }
 
-/// All payments and invoices accepted on that day, each counted in exactly one status.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Totals)]
-struct TotalsResponse {
-    from: Timestamp,
-    to: Timestamp,
-    /// Time of the computation. Totals that take long are cached for some seconds.
-    as_of: Timestamp,
-    payments: Vec<Bucket>,
-    /// All payments of the day, by currency: the sums of `payments`.
-    payment_sums: Vec<Sum>,
-    invoices: Vec<Bucket>,
-    /// All invoices of the day, by currency: the sums of `invoices`.
-    invoice_sums: Vec<Sum>,
-}
-
-/// What all statuses of a currency add up to.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = TotalSum)]
-struct Sum {
-    #[schema(example = "USD")]
-    currency: String,
-    count: u64,
-    #[schema(example = "125.50")]
-    amount: String,
-}
-
-fn sums(totals: &[Total]) -> Vec<Sum> {
+fn sums(totals: &[Total]) -> Vec<contract::TotalSum> {
     let mut sums: BTreeMap<&str, (u64, i64)> = BTreeMap::new();
     for total in totals {
         let (count, minor) = sums.entry(&total.currency).or_default();
         *count += total.count;
         *minor = minor.saturating_add(total.amount_minor);
     }
-    let sum = |(currency, (count, minor)): (&str, (u64, i64))| Sum {
+    let sum = |(currency, (count, minor)): (&str, (u64, i64))| contract::TotalSum {
         currency: currency.to_owned(),
         count,
         amount: amount(currency, minor),
@@ -110,19 +85,8 @@ pub(super) fn amount(currency: &str, minor: i64) -> String {
     }
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-struct Bucket {
-    #[schema(schema_with = words::total_status)]
-    status: String,
-    #[schema(example = "USD")]
-    currency: String,
-    count: u64,
-    #[schema(example = "125.50")]
-    amount: String,
-}
-
-impl From<&Total> for Bucket {
-    fn from(total: &Total) -> Self {
+impl Of<&Total> for contract::Bucket {
+    fn of(total: &Total) -> Self {
         Self {
             amount: amount(&total.currency, total.amount_minor),
             status: total.status.clone(),
@@ -136,22 +100,28 @@ impl From<&Total> for Bucket {
 #[utoipa::path(
     get, path = "/admin/totals", operation_id = "getTotals", tag = "accounts",
     params(Day),
-    responses((status = 200, description = "Counts and amounts by status and currency.", body = TotalsResponse), Reads),
+    responses((status = 200, description = "Counts and amounts by status and currency.", body = contract::Totals), Reads),
 )]
 async fn totals(
     State(app): State<App>,
     Query(day): Query<Day>,
-) -> Result<Json<TotalsResponse>, ApiError> {
+) -> Result<Json<contract::Totals>, ApiError> {
     let (from, to) = day.range(app.store.now().await?)?;
     let day = app.totals.of(from, to).await?;
-    Ok(Json(TotalsResponse {
+    let mut found = vec![];
+    for item_type in [payments::item_type(), invoices::item_type()] {
+        let of = app.store.found_in(&item_type, Some(from), Some(to));
+        found.push(of.await?);
+    }
+    Ok(Json(contract::Totals {
         from,
         to,
         as_of: day.as_of,
-        payments: day.payments.iter().map(Bucket::from).collect(),
+        payments: day.payments.iter().map(contract::Bucket::of).collect(),
         payment_sums: sums(&day.payments),
         invoice_sums: sums(&day.invoices),
-        invoices: day.invoices.iter().map(Bucket::from).collect(),
+        invoices: day.invoices.iter().map(contract::Bucket::of).collect(),
+        source: contract::AnswerSource::of(Source::of(&found)),
     }))
 }
 

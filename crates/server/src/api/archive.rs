@@ -1,13 +1,16 @@
 //! `/admin/archive`: days of ended items, in the database and in files.
 
+mod items;
+mod status;
+
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
-use tollgate_core::Timestamp;
-use tollgate_core::archive::{ArchiveDay, DaySum, DayView};
+use tollgate_contract as contract;
+use tollgate_core::archive::{ArchiveDay, DayStep, DaySum, DayTrouble, DayView};
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::Author;
 use utoipa::{IntoParams, ToSchema};
@@ -18,8 +21,8 @@ use super::App;
 use super::accounts::amount;
 use super::answer::codes::Code;
 use super::answer::error::ApiError;
+use super::answer::of::Of;
 use super::contract::refusals::{Changes, Finds, Reads};
-use super::contract::words;
 use super::payments::changes::Because;
 use super::request::body::{Body, author, parse, wrong};
 use super::request::extract::{Path, Query};
@@ -29,6 +32,8 @@ use crate::door::auth::Caller;
 
 const DEFAULT_DAYS: u32 = 100;
 const MAX_DAYS: u32 = 1000;
+/// Days in trouble that are looked at.
+const MOST_TROUBLES: u32 = 1000;
 /// After each step of a move that a person has asked for.
 const REST: Duration = Duration::from_millis(5);
 
@@ -45,46 +50,8 @@ impl From<ArchiveError> for ApiError {
     }
 }
 
-/// The items of one type that ended on one day.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = ArchivedDay)]
-struct DayResponse {
-    /// UTC day on which the items ended.
-    #[schema(example = "2026-10-16")]
-    day: String,
-    #[schema(value_type = String, example = "PAYMENT")]
-    item_type: ItemType,
-    #[schema(schema_with = words::archive_state)]
-    state: &'static str,
-    count: u64,
-    totals: Vec<TotalResponse>,
-    /// Name of the exported file, in the folder `retention.export_dir`.
-    #[schema(example = "PAYMENT-2026-10-16-3f9a1c0e5b7d.ndjson.gz")]
-    file: Option<String>,
-    /// SHA-256 of the exported file, in hex.
-    sha256: Option<String>,
-    exported_at: Option<Timestamp>,
-    /// When it was dropped from the database.
-    dropped_at: Option<Timestamp>,
-}
-
-/// Items of a day that ended with this status, in this currency.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = ArchivedTotal)]
-struct TotalResponse {
-    #[schema(example = "PROCESSING")]
-    status: String,
-    #[schema(example = "USD")]
-    currency: String,
-    count: u64,
-    #[schema(example = "125.50")]
-    amount: String,
-}
-
-impl From<DaySum> for TotalResponse {
-    fn from(sum: DaySum) -> Self {
+impl Of<DaySum> for contract::ArchivedTotal {
+    fn of(sum: DaySum) -> Self {
         Self {
             amount: amount(&sum.currency, sum.amount_minor),
             status: sum.status,
@@ -94,36 +61,31 @@ impl From<DaySum> for TotalResponse {
     }
 }
 
-impl From<DayView> for DayResponse {
-    fn from(view: DayView) -> Self {
+impl Of<(DayView, &[DayTrouble])> for contract::ArchivedDay {
+    fn of((view, troubles): (DayView, &[DayTrouble])) -> Self {
+        let is_this = |it: &&DayTrouble| it.item_type == view.item_type && it.day == view.day;
+        let told = |it: &DayTrouble| format!("{}: {}", it.since, it.sentence());
+        let troubles: Vec<String> = troubles.iter().filter(is_this).map(told).collect();
         let count = view.count();
         let (file, sha256, exported_at) = match view.export {
             Some(export) => (Some(export.file), Some(export.digest), Some(export.at)),
             None => (None, None, None),
         };
+        let totals = view.sums.into_iter().map(contract::ArchivedTotal::of);
         Self {
             day: view.day.to_string(),
-            item_type: view.item_type,
-            state: view.state.as_str(),
+            item_type: view.item_type.to_string(),
+            state: view.state.as_str().to_owned(),
             count,
-            totals: view.sums.into_iter().map(TotalResponse::from).collect(),
+            totals: totals.collect(),
             file,
             sha256,
             exported_at,
             dropped_at: view.dropped_at,
+            restored_at: view.restored_at,
+            trouble: (!troubles.is_empty()).then(|| troubles.join("; ")),
         }
     }
-}
-
-/// Days of the archive, oldest first.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = ArchivedDayList)]
-struct DaysResponse {
-    days: Vec<DayResponse>,
-    /// Pass it as `after`. Null on the last page.
-    #[schema(example = "2026-10-16")]
-    next: Option<String>,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -155,12 +117,12 @@ struct TypeQuery {
 #[utoipa::path(
     get, path = "/admin/archive", operation_id = "listArchive", tag = "archive",
     params(ListQuery),
-    responses((status = 200, description = "One page.", body = DaysResponse), Reads),
+    responses((status = 200, description = "One page.", body = contract::ArchivedDayList), Reads),
 )]
 async fn list(
     State(app): State<App>,
     Query(query): Query<ListQuery>,
-) -> Result<Json<DaysResponse>, ApiError> {
+) -> Result<Json<contract::ArchivedDayList>, ApiError> {
     let limit = query.limit.unwrap_or(DEFAULT_DAYS);
     if !(1..=MAX_DAYS).contains(&limit) {
         return Err(wrong("limit", format!("must be between 1 and {MAX_DAYS}")));
@@ -181,8 +143,10 @@ async fn list(
     let most = usize::try_from(limit).unwrap_or(usize::MAX);
     let last = distinct.get(most - 1).copied();
     days.retain(|view| last.is_none_or(|last| view.day <= last));
-    Ok(Json(DaysResponse {
-        days: days.into_iter().map(DayResponse::from).collect(),
+    let troubles = app.store.day_troubles(MOST_TROUBLES).await?;
+    let told = |view| contract::ArchivedDay::of((view, &*troubles));
+    Ok(Json(contract::ArchivedDayList {
+        days: days.into_iter().map(told).collect(),
         next: last.map(|last| last.to_string()),
     }))
 }
@@ -191,13 +155,13 @@ async fn list(
 #[utoipa::path(
     get, path = "/admin/archive/{day}", operation_id = "getArchivedDay", tag = "archive",
     params(("day" = String, Path, description = "UTC day.", example = "2026-10-16"), TypeQuery),
-    responses((status = 200, description = "The day.", body = DaysResponse), Finds),
+    responses((status = 200, description = "The day.", body = contract::ArchivedDayList), Finds),
 )]
 async fn show(
     State(app): State<App>,
     Path(of): Path<String>,
     Query(query): Query<TypeQuery>,
-) -> Result<Json<DaysResponse>, ApiError> {
+) -> Result<Json<contract::ArchivedDayList>, ApiError> {
     app.day_shown(&type_days(&of, query)?).await
 }
 
@@ -241,7 +205,10 @@ async fn verify(
     let day = day("day", &of)?.to_string();
     let mut files = vec![];
     for of in app.present(type_days(&of, query)?).await? {
-        let verified = app.exports.verify(&of).await?;
+        let verified = app.exports.verify(&of).await;
+        let verified = app.exports.noted(&of, DayStep::Verify, verified).await;
+        app.needs_you.forget();
+        let verified = verified?;
         files.push(VerifiedResponse {
             item_type: of.item_type,
             file: verified.manifest.file,
@@ -260,7 +227,7 @@ async fn verify(
     post, path = "/admin/archive/{day}/export", operation_id = "exportArchivedDay", tag = "archive",
     params(("day" = String, Path, description = "UTC day.", example = "2026-10-16"), TypeQuery),
     request_body = Because,
-    responses((status = 200, description = "The exported day.", body = DaysResponse), Changes),
+    responses((status = 200, description = "The exported day.", body = contract::ArchivedDayList), Changes),
 )]
 async fn export(
     State(app): State<App>,
@@ -269,11 +236,14 @@ async fn export(
     Query(query): Query<TypeQuery>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<DaysResponse>, ApiError> {
+) -> Result<Json<contract::ArchivedDayList>, ApiError> {
     let by = because(&caller, &headers, body)?;
     let all = app.present(type_days(&of, query)?).await?;
     for of in &all {
-        app.exports.export(of, &by).await?;
+        let exported = app.exports.export(of, &by).await;
+        let exported = app.exports.noted(of, DayStep::Export, exported).await;
+        app.needs_you.forget();
+        exported?;
     }
     app.acted(caller.name(), "archive exported", &of);
     app.day_shown(&all).await
@@ -287,7 +257,7 @@ async fn export(
     post, path = "/admin/archive/{day}/restore", operation_id = "restoreArchivedDay", tag = "archive",
     params(("day" = String, Path, description = "UTC day.", example = "2026-10-16"), TypeQuery),
     request_body = Because,
-    responses((status = 200, description = "The restored day.", body = DaysResponse), Changes),
+    responses((status = 200, description = "The restored day.", body = contract::ArchivedDayList), Changes),
 )]
 async fn restore(
     State(app): State<App>,
@@ -296,11 +266,15 @@ async fn restore(
     Query(query): Query<TypeQuery>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<DaysResponse>, ApiError> {
+) -> Result<Json<contract::ArchivedDayList>, ApiError> {
     let by = because(&caller, &headers, body)?;
     let all = app.present(type_days(&of, query)?).await?;
     for of in &all {
-        app.exports.restore(of, &by).await?;
+        // It reads the file whole before it writes the first line.
+        let restored = app.exports.restore(of, &by).await;
+        let restored = app.exports.noted(of, DayStep::Verify, restored).await;
+        app.needs_you.forget();
+        restored?;
     }
     app.acted(caller.name(), "archive restored", &of);
     app.day_shown(&all).await
@@ -317,7 +291,7 @@ struct RoundResponse {
     exported: u64,
     /// Number of days dropped from the database.
     dropped: u64,
-    /// One sentence for each day that could not be exported or dropped.
+    /// One sentence for each day that could not be exported, verified or dropped.
     troubles: Vec<String>,
 }
 
@@ -365,17 +339,21 @@ impl App {
         Ok(present)
     }
 
-    async fn day_shown(&self, all: &[TypeDay]) -> Result<Json<DaysResponse>, ApiError> {
+    async fn day_shown(
+        &self,
+        all: &[TypeDay],
+    ) -> Result<Json<contract::ArchivedDayList>, ApiError> {
         let mut days = vec![];
+        let troubles = self.store.day_troubles(MOST_TROUBLES).await?;
         for of in all {
             let found = self.store.archived_day(&of.item_type, of.day).await?;
-            days.extend(found.map(DayResponse::from));
+            days.extend(found.map(|view| contract::ArchivedDay::of((view, &*troubles))));
         }
         if days.is_empty() {
             let day = all.first().map(|of| of.day.to_string());
             return Err(nothing_on(&day.unwrap_or_default()));
         }
-        Ok(Json(DaysResponse { days, next: None }))
+        Ok(Json(contract::ArchivedDayList { days, next: None }))
     }
 }
 
@@ -416,4 +394,6 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(verify))
         .routes(routes!(export))
         .routes(routes!(restore))
+        .merge(items::router())
+        .merge(status::router())
 }

@@ -3,27 +3,33 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use tollgate_contract as contract;
 use tollgate_core::Timestamp;
 use tollgate_core::actor::Kind;
+use tollgate_core::archive::{ArchiveDay, DayState};
 use tollgate_core::audit_action;
-use tollgate_core::id::{BatchId, Item, ItemId, check_item_id};
+use tollgate_core::id::{Item, ItemId, check_item_id};
 use tollgate_core::ports::{AuditEntry, AuditWanted, Counted, Page, PageFrom};
+use tollgate_domains::archived::{archived, in_a_file as in_a_file_only};
 use tollgate_domains::payments;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
 use crate::api::answer::error::ApiError;
 use crate::api::answer::export::{Format, List, ROWS_AT_ONCE, rows};
+use crate::api::answer::of::Of;
 use crate::api::answer::sight::Sights;
+use crate::api::answer::source::{Source, archived_days, mark};
 use crate::api::contract::refusals::Finds;
 use crate::api::contract::words;
 use crate::api::request::body::wrong;
 use crate::api::request::extract::Query;
 use crate::api::request::page;
 use crate::api::request::page::page_from;
+use crate::assemble::item_types;
 use crate::door::auth::Caller;
 
 /// A page looks so often for what no index serves, each time at a thousand entries.
@@ -62,55 +68,13 @@ struct AuditQuery {
     format: Option<String>,
 }
 
-/// Entries, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = AuditLog)]
-struct AuditResponse {
-    entries: Vec<EntryResponse>,
-    /// Page token: pass it as `after`. Null on the last page.
-    next: Option<i64>,
-    /// Page token: pass it as `before`. Null on the first page.
-    previous: Option<i64>,
-    /// Number of entries in the whole list, counted up to 10,000. Null if it would have to look at each of many.
-    count: Option<u64>,
-    /// Whether there are more than `count`.
-    at_least: bool,
-    /// False if the search stopped before the page was full: continue with `next`.
-    complete: bool,
-    /// If the search stopped: entries older than this, or newer with `before`, were not looked at.
-    scanned_to: Option<Timestamp>,
-}
-
-/// One entry of the audit log: actor, event, item and reason.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = AuditEntry)]
-struct EntryResponse {
-    id: i64,
-    at: Timestamp,
-    /// The dispatcher's batch, if the entry is about one.
-    #[schema(value_type = Option<String>, example = "BATCH-0f3a9c5e7d214b68")]
-    batch_id: Option<BatchId>,
-    /// `TYPE/ID`, if the entry is about one item.
-    #[schema(example = "PAYMENT/pay_001")]
-    item: Option<String>,
-    #[schema(example = "CANCELLED")]
-    action: String,
-    status_before: Option<String>,
-    status_after: Option<String>,
-    actor: String,
-    /// Free text. Account numbers are complete for the role `operate` only.
-    detail: String,
-}
-
-impl EntryResponse {
-    fn new(entry: AuditEntry, sights: &Sights) -> Self {
+impl Of<(AuditEntry, &Sights)> for contract::AuditEntry {
+    fn of((entry, sights): (AuditEntry, &Sights)) -> Self {
         Self {
             detail: sights.text(entry.item.as_ref(), entry.detail),
             id: entry.id,
             at: entry.at,
-            batch_id: entry.batch,
+            batch_id: entry.batch.map(|batch| batch.to_string()),
             item: entry.item.map(|item| item.to_string()),
             action: entry.action,
             status_before: entry.status_before,
@@ -144,7 +108,7 @@ const AUDIT: List = List {
     params(AuditQuery),
     responses(
         (status = 200, description = "One page, or all entries.", content(
-            (AuditResponse = "application/json"),
+            (contract::AuditLog = "application/json"),
             (String = "text/csv"),
             (String = "application/x-ndjson"),
         )),
@@ -160,7 +124,12 @@ async fn audit(
     let wanted = query.wanted()?;
     app.known_action(wanted.action.as_deref()).await?;
     match format {
-        Some(format) => app.export_audit(caller, wanted, format).await,
+        Some(format) => {
+            let (_, archived) = app.audit_source(&wanted).await?;
+            let mut response = app.export_audit(caller, wanted, format).await?;
+            mark(archived.as_ref(), &mut response);
+            Ok(response)
+        }
         None => Ok(Json(app.audit_told(&caller, wanted).await?).into_response()),
     }
 }
@@ -222,11 +191,12 @@ impl App {
         &self,
         caller: &Caller,
         wanted: AuditWanted,
-    ) -> Result<AuditResponse, ApiError> {
+    ) -> Result<contract::AuditLog, ApiError> {
         let length = match wanted.counted() {
             Some(list) => Some(self.length(list).await?),
             None => None,
         };
+        let (source, archived) = self.audit_source(&wanted).await?;
         let is_back = wanted.before.is_some();
         let limit = wanted.limit as usize;
         let page = self.audit_page(wanted).await?;
@@ -236,7 +206,7 @@ impl App {
             Some(entry) if !complete => self.audit_time(entry).await?,
             Some(_) | None => None,
         };
-        Ok(AuditResponse {
+        Ok(contract::AuditLog {
             entries: self.entries_told(caller, page.items).await?,
             next: page.next,
             previous: page.previous,
@@ -244,17 +214,61 @@ impl App {
             at_least: length.is_some_and(|length| length.at_least),
             complete,
             scanned_to,
+            source: contract::AnswerSource::of(source),
+            archived,
         })
+    }
+
+    /// The trail of an archived item is told with what the log has of it; a list of all entries has those of the log only.
+    async fn audit_source(
+        &self,
+        wanted: &AuditWanted,
+    ) -> Result<(Source, Option<contract::ArchivedPart>), ApiError> {
+        if let Some(item) = &wanted.item {
+            let view = self.store.item(item).await?;
+            if view.is_some_and(|view| view.archived.is_some()) {
+                return Ok((Source::BOTH, None));
+            }
+            let known = archived(&*self.store, item, "").await?;
+            let in_a_file = known.filter(|known| known.state == DayState::Dropped);
+            let part = in_a_file.map(|known| {
+                let kind = item.item_type.as_str().to_lowercase();
+                archived_days(
+                    known.day,
+                    known.day,
+                    in_a_file_only(&kind, &item.id, &known),
+                )
+            });
+            return Ok((Source::HOT, part));
+        }
+        let mut days = vec![];
+        for (item_type, _) in item_types() {
+            let found = self.store.found_in(&item_type, None, wanted.to).await?;
+            days.extend(found.archive);
+        }
+        // An entry is written while its item is at work, on the day of its end at the latest.
+        let is_asked = |last: &ArchiveDay| wanted.from.is_none_or(|from| from < last.end());
+        let first = days.iter().map(|(first, _)| *first).min();
+        let last = days.iter().map(|(_, last)| *last).max().filter(is_asked);
+        let part = first.zip(last);
+        let part = part.map(|(first, last)| {
+            let days = format!("{first} to {last}");
+            let what = format!(
+                "Entries about archived items are not in this list: items that ended from {days}. Pass item=TYPE/ID, or list a day with tollgate archive audit DAY or GET /admin/archive/{{day}}/audit."
+            );
+            archived_days(first, last, what)
+        });
+        Ok((Source::HOT, part))
     }
 
     async fn entries_told(
         &self,
         caller: &Caller,
         entries: Vec<AuditEntry>,
-    ) -> Result<Vec<EntryResponse>, ApiError> {
+    ) -> Result<Vec<contract::AuditEntry>, ApiError> {
         let items = entries.iter().filter_map(|entry| entry.item.as_ref());
         let sights = Sights::of(self, caller, items).await?;
-        let told = |entry| EntryResponse::new(entry, &sights);
+        let told = |entry| contract::AuditEntry::of((entry, &sights));
         Ok(entries.into_iter().map(told).collect())
     }
 

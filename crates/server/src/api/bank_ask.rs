@@ -38,7 +38,7 @@ struct AskRequest {
     request_body = AskRequest,
     responses(
         (status = 200, description = "The answer, and its meaning.", body = BankAnswer),
-        (status = 502, description = "Nothing was asked; the error says why.", body = crate::api::answer::error::ErrorBody),
+        (status = 502, description = "Nothing was asked; the error says why.", body = tollgate_contract::Error),
         Changes,
     ),
 )]

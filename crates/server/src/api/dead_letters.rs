@@ -4,13 +4,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
-use tollgate_core::Timestamp;
-use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
-use tollgate_core::item::QueueStatus;
+use serde::Deserialize;
+use tollgate_contract as contract;
+use tollgate_core::id::{Item, ItemType};
 use tollgate_core::ports::{ActionResult, Counted, DeadLetter, Page, PageToken};
 use tollgate_domains::payments;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -18,6 +17,7 @@ use super::App;
 use super::payments::payment_id;
 use crate::api::answer::error::ApiError;
 use crate::api::answer::export::{List, rows};
+use crate::api::answer::of::Of;
 use crate::api::answer::sight::Sights;
 use crate::api::contract::refusals::{Changes, Finds};
 use crate::api::contract::words;
@@ -49,79 +49,23 @@ struct ListQuery {
     format: Option<String>,
 }
 
-/// Dead letters, newest due time first.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = DeadLetterList)]
-struct ListResponse {
-    dead_letters: Vec<LetterResponse>,
-    /// Page token: pass it as `after`. Null on the last page.
-    next: Option<String>,
-    /// Page token: pass it as `before`. Null on the first page.
-    previous: Option<String>,
-    /// Number of dead letters of this type in the whole list, counted up to 10,000.
-    count: u64,
-    /// Whether there are more than `count`.
-    at_least: bool,
-}
-
-/// A dead letter: the item and the reason.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = DeadLetter)]
-struct LetterResponse {
-    #[schema(example = "PAYMENT")]
-    item_type: String,
-    #[schema(value_type = String, example = "pay_001")]
-    id: ItemId,
-    /// Status of the payment, invoice or notification.
-    status: String,
-    amount: String,
-    currency: &'static str,
-    #[schema(value_type = String)]
-    lane: LaneName,
-    run: u32,
-    /// Number of failed starts.
-    retry_count: u32,
-    last_error: Option<String>,
-    /// Due time.
-    due: Timestamp,
-}
-
-impl LetterResponse {
-    fn new(item_type: &ItemType, letter: DeadLetter, sights: &Sights) -> Self {
+impl Of<(&ItemType, DeadLetter, &Sights)> for contract::DeadLetter {
+    fn of((item_type, letter, sights): (&ItemType, DeadLetter, &Sights)) -> Self {
         let item = Item::new(item_type, &letter.id);
         let hidden = |text| sights.text(Some(&item), text);
         Self {
             last_error: letter.last_error.map(hidden),
             item_type: item_type.to_string(),
-            id: letter.id,
+            id: letter.id.to_string(),
             status: letter.status,
             amount: letter.money.decimal(),
-            currency: letter.money.currency.code(),
-            lane: letter.lane,
+            currency: letter.money.currency.code().to_owned(),
+            lane: letter.lane.to_string(),
             run: letter.run,
             retry_count: letter.retry_count,
             due: letter.due,
         }
     }
-}
-
-/// A replayed item.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Replayed)]
-struct ReplayResponse {
-    #[schema(example = "PAYMENT")]
-    item_type: String,
-    #[schema(value_type = String, example = "pay_001")]
-    id: ItemId,
-    /// Status of the payment, invoice or notification.
-    status: String,
-    #[schema(schema_with = words::queue_status)]
-    queue_status: QueueStatus,
-    /// Current run, counted from 1.
-    run: u32,
 }
 
 const LETTERS: List = List {
@@ -146,7 +90,7 @@ const LETTERS: List = List {
     params(ListQuery),
     responses(
         (status = 200, description = "One page, or the whole list.", content(
-            (ListResponse = "application/json"),
+            (contract::DeadLetterList = "application/json"),
             (String = "text/csv"),
             (String = "application/x-ndjson"),
         )),
@@ -166,7 +110,7 @@ async fn list(
     let Some(format) = asked.format else {
         let page = app.letters(&caller, &item_type, &asked).await?;
         let length = app.length(Counted::Dead(item_type)).await?;
-        return Ok(Json(ListResponse {
+        return Ok(Json(contract::DeadLetterList {
             dead_letters: page.items,
             next: page.next.map(|next| next.to_string()),
             previous: page.previous.map(|previous| previous.to_string()),
@@ -198,14 +142,14 @@ impl App {
         caller: &Caller,
         item_type: &ItemType,
         asked: &PageRequest,
-    ) -> Result<Page<LetterResponse, PageToken>, ApiError> {
+    ) -> Result<Page<contract::DeadLetter, PageToken>, ApiError> {
         let from = asked.from.clone();
         let page = self.store.dead_letters(item_type, from, asked.limit);
         let page = page.await?;
         let letters = page.items.iter();
         let items: Vec<Item> = letters.map(|it| Item::new(item_type, &it.id)).collect();
         let sights = Sights::of(self, caller, items.iter()).await?;
-        Ok(page.map(|letter| LetterResponse::new(item_type, letter, &sights)))
+        Ok(page.map(|letter| contract::DeadLetter::of((item_type, letter, &sights))))
     }
 }
 
@@ -218,7 +162,7 @@ impl App {
         ("id" = String, Path, description = "The item's id.", example = "pay_001"),
     ),
     request_body = Because,
-    responses((status = 200, description = "The item is queued again.", body = ReplayResponse), Changes),
+    responses((status = 200, description = "The item is queued again.", body = contract::Replayed), Changes),
 )]
 async fn replay(
     State(app): State<App>,
@@ -226,7 +170,7 @@ async fn replay(
     Path((item_type, id)): Path<(String, String)>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<ReplayResponse>, ApiError> {
+) -> Result<Json<contract::Replayed>, ApiError> {
     let item_type = App::item_type_named(&item_type)?;
     let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
     let item = Item::new(&item_type, &payment_id(&id)?);
@@ -235,11 +179,11 @@ async fn replay(
         ActionResult::Yes => {
             app.acted(caller.name(), "replayed", &item.to_string());
             let view = app.store.item(&item).await?.ok_or_else(missing)?;
-            Ok(Json(ReplayResponse {
+            Ok(Json(contract::Replayed {
                 item_type: item_type.to_string(),
-                id: item.id,
+                id: item.id.to_string(),
                 status: view.status,
-                queue_status: view.queue_status,
+                queue_status: view.queue_status.to_string(),
                 run: view.run,
             }))
         }

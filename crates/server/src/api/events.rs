@@ -3,56 +3,21 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde::Serialize;
-use tollgate_core::Timestamp;
+use tollgate_contract as contract;
 use tollgate_core::ports::{OutboxView, TurnedOff};
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::{Changes, Reads};
 use crate::api::payments::changes::Because;
 use crate::api::request::body::{Body, author, parse};
 use crate::door::auth::Caller;
 
-/// State of the events: every move of a payment or an invoice, published to a topic.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Events)]
-struct EventsResponse {
-    /// Whether moves write events. A process with `[events]` in its configuration turns it on at its start.
-    on: bool,
-    /// Events that are not published yet.
-    backlog: u64,
-    /// Whether there may be more events than `backlog`.
-    backlog_is_capped: bool,
-    /// Time of the oldest event that is not published yet.
-    oldest_at: Option<Timestamp>,
-    /// Process that publishes.
-    owner: Option<String>,
-    /// Events published so far.
-    published: u64,
-    last_published_at: Option<Timestamp>,
-    /// Current trouble with the brokers. Tollgate keeps trying; events are kept.
-    trouble: Option<String>,
-    trouble_at: Option<Timestamp>,
-    /// How the settings of another process differ from those of the process that publishes.
-    difference: Option<String>,
-}
-
-/// Effect of turning events off.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = EventsOff)]
-struct OffResponse {
-    /// Events that were not published and are lost.
-    dropped: u64,
-}
-
-impl From<OutboxView> for EventsResponse {
-    fn from(view: OutboxView) -> Self {
+impl Of<OutboxView> for contract::Events {
+    fn of(view: OutboxView) -> Self {
         Self {
             on: view.is_on,
             backlog: view.backlog,
@@ -71,10 +36,10 @@ impl From<OutboxView> for EventsResponse {
 /// State of the events.
 #[utoipa::path(
     get, path = "/admin/events", operation_id = "getEvents", tag = "feeds",
-    responses((status = 200, description = "State of the events.", body = EventsResponse), Reads),
+    responses((status = 200, description = "State of the events.", body = contract::Events), Reads),
 )]
-async fn show(State(app): State<App>) -> Result<Json<EventsResponse>, ApiError> {
-    Ok(Json(app.store.outbox().await?.into()))
+async fn show(State(app): State<App>) -> Result<Json<contract::Events>, ApiError> {
+    Ok(Json(contract::Events::of(app.store.outbox().await?)))
 }
 
 /// Turns events off: from now on moves write no events, and events that are not published are dropped.
@@ -83,19 +48,19 @@ async fn show(State(app): State<App>) -> Result<Json<EventsResponse>, ApiError> 
 #[utoipa::path(
     post, path = "/admin/events/off", operation_id = "turnEventsOff", tag = "feeds",
     request_body = Because,
-    responses((status = 200, description = "Events are off.", body = OffResponse), Changes),
+    responses((status = 200, description = "Events are off.", body = contract::EventsOff), Changes),
 )]
 async fn off(
     State(app): State<App>,
     caller: Caller,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<OffResponse>, ApiError> {
+) -> Result<Json<contract::EventsOff>, ApiError> {
     let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
     match app.store.turn_events_off(author.clone()).await? {
         TurnedOff::Yes { dropped } => {
             app.acted(&author.actor, "turned off", "events");
-            Ok(Json(OffResponse { dropped }))
+            Ok(Json(contract::EventsOff { dropped }))
         }
         TurnedOff::WereOff => Err(ApiError::conflict("events are off".to_owned())),
         TurnedOff::InUse(owner) => Err(ApiError::conflict(format!(

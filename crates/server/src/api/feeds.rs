@@ -3,107 +3,22 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde::{Deserialize, Serialize};
-use tollgate_core::Timestamp;
+use tollgate_contract as contract;
 use tollgate_core::ports::{FeedView, PartitionId, PartitionView, Sought};
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::{Changes, Reads};
 use crate::api::payments::changes::Because;
 use crate::api::request::body::{Body, author, parse};
 use crate::api::request::extract::Path;
 use crate::door::auth::Caller;
 
-/// All feeds that have run on this store.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = FeedList)]
-struct ListResponse {
-    feeds: Vec<FeedResponse>,
-}
-
-/// A feed: a topic whose records are imported.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Feed)]
-struct FeedResponse {
-    #[schema(example = "payments")]
-    name: String,
-    topic: String,
-    /// `PAYMENT` or `INVOICE`. Null before the first record is imported.
-    #[schema(example = "PAYMENT")]
-    item_type: Option<String>,
-    paused: bool,
-    /// Reason for the pause.
-    paused_why: Option<String>,
-    /// Actor who paused it; `feed` is Tollgate itself.
-    paused_by: Option<String>,
-    paused_at: Option<Timestamp>,
-    /// Current trouble with the brokers. Tollgate keeps trying.
-    trouble: Option<String>,
-    trouble_at: Option<Timestamp>,
-    /// Records that are not read yet, as far as is known.
-    lag: u64,
-    /// Records read so far, dead letters included.
-    records: u64,
-    /// Records that could not be read and were copied to the dead-letter topic.
-    dead_letters: u64,
-    /// Time at which the last record was imported.
-    last_record_at: Option<Timestamp>,
-    partitions: Vec<PartitionResponse>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = FeedPartition)]
-struct PartitionResponse {
-    partition: u32,
-    /// Offset of the next record to read. Null before the first read.
-    position: Option<i64>,
-    /// Offset at which the partition ends, as far as is known.
-    log_end: Option<i64>,
-    /// Process that reads the partition.
-    owner: Option<String>,
-    /// Imported chunks whose records are not planned yet.
-    waiting_chunks: u64,
-    /// Import that has the partition's records; its line numbers are offsets plus 1.
-    batch_id: String,
-}
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = FeedSeek)]
-struct SeekBody {
-    #[schema(minimum = 0)]
-    partition: u32,
-    /// Offset of the next record to read.
-    #[schema(minimum = 0, maximum = 9_223_372_036_854_775_806_i64)]
-    offset: u64,
-    /// Reason, recorded in the audit log.
-    #[schema(
-        min_length = 1,
-        max_length = 500,
-        example = "the topic was created again"
-    )]
-    reason: String,
-}
-
-/// Effect of a seek.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = FeedSought)]
-struct SeekResponse {
-    feed: FeedResponse,
-    /// What the seek means, in one sentence.
-    effect: String,
-}
-
-impl From<FeedView> for FeedResponse {
-    fn from(view: FeedView) -> Self {
+impl Of<FeedView> for contract::Feed {
+    fn of(view: FeedView) -> Self {
         let partitions = &view.partitions;
         let (paused, trouble) = (view.paused, view.trouble);
         let item_type = partitions.iter().find_map(|one| one.item_type.as_ref());
@@ -121,7 +36,7 @@ impl From<FeedView> for FeedResponse {
             last_record_at: partitions.iter().filter_map(|one| one.last_record_at).max(),
             partitions: partitions
                 .iter()
-                .map(|one| PartitionResponse {
+                .map(|one| contract::FeedPartition {
                     partition: one.number,
                     position: one.position,
                     log_end: one.log_end,
@@ -155,12 +70,12 @@ async fn found(app: &App, name: &str) -> Result<FeedView, ApiError> {
 /// All feeds, with their positions. A feed is listed once a process has read it.
 #[utoipa::path(
     get, path = "/admin/feeds", operation_id = "listFeeds", tag = "feeds",
-    responses((status = 200, description = "All feeds.", body = ListResponse), Reads),
+    responses((status = 200, description = "All feeds.", body = contract::FeedList), Reads),
 )]
-async fn list(State(app): State<App>) -> Result<Json<ListResponse>, ApiError> {
+async fn list(State(app): State<App>) -> Result<Json<contract::FeedList>, ApiError> {
     let feeds = app.store.feeds().await?.into_iter();
-    let feeds = feeds.map(FeedResponse::from).collect();
-    Ok(Json(ListResponse { feeds }))
+    let feeds = feeds.map(contract::Feed::of).collect();
+    Ok(Json(contract::FeedList { feeds }))
 }
 
 /// Pauses a feed: no process reads it until it is resumed. What was imported goes on.
@@ -168,7 +83,7 @@ async fn list(State(app): State<App>) -> Result<Json<ListResponse>, ApiError> {
     post, path = "/admin/feeds/{feed}/pause", operation_id = "pauseFeed", tag = "feeds",
     params(("feed" = String, Path, description = "Name of the feed.", example = "payments")),
     request_body = Because,
-    responses((status = 200, description = "The feed is paused.", body = FeedResponse), Changes),
+    responses((status = 200, description = "The feed is paused.", body = contract::Feed), Changes),
 )]
 async fn pause(
     State(app): State<App>,
@@ -176,7 +91,7 @@ async fn pause(
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<FeedResponse>, ApiError> {
+) -> Result<Json<contract::Feed>, ApiError> {
     let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
     let paused = app.store.pause_feed(&name, author).await?;
     let feed = found(&app, &name).await?;
@@ -185,7 +100,7 @@ async fn pause(
         return Err(ApiError::conflict(why));
     }
     app.acted(caller.name(), "feed paused", &name);
-    Ok(Json(feed.into()))
+    Ok(Json(contract::Feed::of(feed)))
 }
 
 /// Resumes a paused feed at its positions.
@@ -193,7 +108,7 @@ async fn pause(
     post, path = "/admin/feeds/{feed}/resume", operation_id = "resumeFeed", tag = "feeds",
     params(("feed" = String, Path, description = "Name of the feed.", example = "payments")),
     request_body = Because,
-    responses((status = 200, description = "The feed is read again.", body = FeedResponse), Changes),
+    responses((status = 200, description = "The feed is read again.", body = contract::Feed), Changes),
 )]
 async fn resume(
     State(app): State<App>,
@@ -201,7 +116,7 @@ async fn resume(
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<FeedResponse>, ApiError> {
+) -> Result<Json<contract::Feed>, ApiError> {
     let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
     let resumed = app.store.resume_feed(&name, author).await?;
     let feed = found(&app, &name).await?;
@@ -210,7 +125,7 @@ async fn resume(
         return Err(ApiError::conflict(why));
     }
     app.acted(caller.name(), "feed resumed", &name);
-    Ok(Json(feed.into()))
+    Ok(Json(contract::Feed::of(feed)))
 }
 
 /// Moves one partition of a paused feed to another offset.
@@ -220,8 +135,8 @@ async fn resume(
 #[utoipa::path(
     post, path = "/admin/feeds/{feed}/seek", operation_id = "seekFeed", tag = "feeds",
     params(("feed" = String, Path, description = "Name of the feed.", example = "payments")),
-    request_body = SeekBody,
-    responses((status = 200, description = "The partition was moved.", body = SeekResponse), Changes),
+    request_body = contract::FeedSeek,
+    responses((status = 200, description = "The partition was moved.", body = contract::FeedSought), Changes),
 )]
 async fn seek(
     State(app): State<App>,
@@ -229,8 +144,8 @@ async fn seek(
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<SeekResponse>, ApiError> {
-    let seek = parse::<SeekBody>(&headers, body)?;
+) -> Result<Json<contract::FeedSought>, ApiError> {
+    let seek = parse::<contract::FeedSeek>(&headers, body)?;
     let author = author(&caller, seek.reason)?;
     let feed = found(&app, &name).await?;
     let partition = partition(&name, &feed.topic, seek.partition);
@@ -241,8 +156,8 @@ async fn seek(
     match app.store.seek_feed(&partition, offset, author).await? {
         Sought::Moved(from) => {
             app.acted(caller.name(), "feed moved", &name);
-            Ok(Json(SeekResponse {
-                feed: found(&app, &name).await?.into(),
+            Ok(Json(contract::FeedSought {
+                feed: contract::Feed::of(found(&app, &name).await?),
                 effect: effect(from, offset, end),
             }))
         }

@@ -5,21 +5,22 @@ use std::collections::HashSet;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use tollgate_contract as contract;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::ports::{
     ByTime, HeldItem, MOST_LOOKED_AT, Page, PageFrom, PageToken, split_rules,
 };
 use tollgate_domains::payments::{self, Sought};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::needs_you::AmountResponse;
 use crate::api::answer::error::ApiError;
 use crate::api::answer::export::{List, rows};
+use crate::api::answer::of::Of;
 use crate::api::answer::sight::Sights;
 use crate::api::contract::refusals::Finds;
 use crate::api::contract::words;
@@ -57,51 +58,6 @@ struct HeldQuery {
     format: Option<String>,
 }
 
-/// Held items, and their total amounts.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = HeldList)]
-struct HeldResponse {
-    /// Number of held items of this type, whatever their gateway.
-    count: u64,
-    /// Whether there may be more than `count`: counting stops at 100,000.
-    at_least: bool,
-    /// Amounts of all held items of this type.
-    amounts: Vec<AmountResponse>,
-    items: Vec<HeldLine>,
-    /// Page token: pass it as `after`. Null on the last page.
-    next: Option<String>,
-    /// Page token: pass it as `before`. Null on the first page.
-    previous: Option<String>,
-    /// False if the search for a gateway stopped before the page was full: continue with `next`.
-    complete: bool,
-    /// If the search stopped: held items beyond this due time were not looked at.
-    scanned_to: Option<Timestamp>,
-}
-
-/// A held item: it waits until a person releases, reschedules or cancels it.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Held)]
-struct HeldLine {
-    #[schema(example = "PAYMENT")]
-    item_type: String,
-    #[schema(value_type = String, example = "pay_001")]
-    id: ItemId,
-    #[schema(example = "125.50")]
-    amount: String,
-    #[schema(example = "USD")]
-    currency: &'static str,
-    lane: String,
-    /// When it was due.
-    due: Timestamp,
-    deadline: Option<Timestamp>,
-    /// Rules that hold it. Empty if it missed its deadline.
-    rules: Vec<String>,
-    /// Why it is held.
-    why: Option<String>,
-}
-
 const HELD: List = List {
     name: "held",
     columns: &[
@@ -134,7 +90,7 @@ struct HeldPage {
     params(HeldQuery),
     responses(
         (status = 200, description = "One page, or the whole list.", content(
-            (HeldResponse = "application/json"),
+            (contract::HeldList = "application/json"),
             (String = "text/csv"),
             (String = "application/x-ndjson"),
         )),
@@ -161,10 +117,10 @@ async fn list(
     }
     let HeldPage { page, scanned_to } = app.held_page(&wanted).await?;
     let sum = app.store.held_sum(&wanted.item_type).await?;
-    Ok(Json(HeldResponse {
+    Ok(Json(contract::HeldList {
         count: sum.count,
         at_least: sum.is_capped,
-        amounts: sum.amounts.iter().map(AmountResponse::from).collect(),
+        amounts: sum.amounts.iter().map(contract::NeedAmount::of).collect(),
         next: page.next.map(|next| next.to_string()),
         previous: page.previous.map(|previous| previous.to_string()),
         items: app.held_lines(&caller, &wanted, page.items).await?,
@@ -260,20 +216,20 @@ impl App {
         caller: &Caller,
         wanted: &Wanted,
         held: Vec<HeldItem>,
-    ) -> Result<Vec<HeldLine>, ApiError> {
+    ) -> Result<Vec<contract::Held>, ApiError> {
         let kind = &wanted.item_type;
         let items: Vec<Item> = held.iter().map(|it| Item::new(kind, &it.id)).collect();
         let sights = Sights::of(self, caller, items.iter()).await?;
-        let line = |(held, item): (HeldItem, &Item)| HeldLine {
+        let line = |(held, item): (HeldItem, &Item)| contract::Held {
             item_type: kind.to_string(),
             amount: held.money.decimal(),
-            currency: held.money.currency.code(),
+            currency: held.money.currency.code().to_owned(),
             lane: held.lane.to_string(),
             due: held.due,
             deadline: held.deadline,
             rules: split_rules(held.rules.as_deref()),
             why: held.why.map(|why| sights.text(Some(item), why)),
-            id: held.id,
+            id: held.id.to_string(),
         };
         Ok(held.into_iter().zip(&items).map(line).collect())
     }

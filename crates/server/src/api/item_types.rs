@@ -3,20 +3,18 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use rust_decimal::Decimal;
-use serde::{Deserialize, Serialize};
-use tollgate_core::Timestamp;
+use tollgate_contract as contract;
 use tollgate_core::id::ItemType;
 use tollgate_core::item_type::{ItemTypeChange, is_queue_name};
 use tollgate_core::ports::SettingKind;
 use tollgate_dispatch::{ItemTypeInForce, change_item_type, item_type};
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::lanes::{VersionResponse, versions};
+use super::lanes::versions;
 use crate::api::answer::error::{ApiError, unavailable};
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::{Changes, Finds, Reads};
 use crate::api::request::body::{Body, author, parse, wrong};
 use crate::api::request::extract::Path;
@@ -24,44 +22,8 @@ use crate::assemble::item_types;
 use crate::door::auth::Caller;
 use crate::engines::QueueState;
 
-/// Dispatch settings of an item type.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = ItemType)]
-struct ItemTypeResponse {
-    #[schema(example = "PAYMENT")]
-    item_type: String,
-    /// Kill switch: while false, no item is dispatched and items stay READY.
-    enabled: bool,
-    /// Maximum number of items per claim.
-    batch_size: u32,
-    /// Maximum number of items per flow. With 1, each item has its own flow.
-    items_per_flow: u32,
-    /// Maximum time between two full dispatch cycles. Items due within a second do not wait for a cycle.
-    dispatch_interval_secs: u32,
-    /// Random start delay of later runs, at most this long.
-    jitter_window_ms: u32,
-    /// How long before its due time an item may be claimed.
-    #[schema(value_type = f64)]
-    pre_start_buffer_mins: Decimal,
-    /// Number of failed starts after which an item is DEAD.
-    max_dispatch_retries: u32,
-    /// Age after which a claim may be taken over.
-    #[schema(value_type = f64)]
-    stale_claim_threshold_mins: Decimal,
-    /// Flow type that executes an item.
-    exec_workflow_type: String,
-    /// Temporal task queue of that flow. The embedded engine ignores it.
-    exec_task_queue: String,
-    version: i64,
-    /// Current version: effective time, actor and reason.
-    since: Timestamp,
-    actor: String,
-    reason: String,
-}
-
-impl ItemTypeResponse {
-    fn new(name: &ItemType, found: ItemTypeInForce) -> Self {
+impl Of<(&ItemType, ItemTypeInForce)> for contract::ItemType {
+    fn of((name, found): (&ItemType, ItemTypeInForce)) -> Self {
         let ItemTypeInForce { config, setting } = found;
         Self {
             item_type: name.to_string(),
@@ -81,36 +43,6 @@ impl ItemTypeResponse {
             reason: setting.author.reason,
         }
     }
-}
-
-/// Fields that are not given keep their value.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = ItemTypeChange, example = json!({"enabled": false, "reason": "the bank is down"}))]
-struct ChangeRequest {
-    enabled: Option<bool>,
-    #[schema(minimum = 1, maximum = 10_000)]
-    batch_size: Option<u32>,
-    /// At most `batchSize`. Binds with the next claim: flows that run keep their items.
-    #[schema(minimum = 1, maximum = 500)]
-    items_per_flow: Option<u32>,
-    #[schema(minimum = 1, maximum = 3600)]
-    dispatch_interval_secs: Option<u32>,
-    #[schema(minimum = 0, maximum = 3_600_000)]
-    jitter_window_ms: Option<u32>,
-    #[schema(value_type = Option<f64>, minimum = 0, maximum = 60)]
-    pre_start_buffer_mins: Option<Decimal>,
-    #[schema(minimum = 1, maximum = 1000)]
-    max_dispatch_retries: Option<u32>,
-    #[schema(value_type = Option<f64>, maximum = 1440)]
-    stale_claim_threshold_mins: Option<Decimal>,
-    /// Temporal only. A process must already poll this task queue
-    /// (`engine.temporal.exec_task_queues`). Other processes follow within ten seconds. Flows that
-    /// have started stay on their task queue.
-    #[schema(min_length = 1, max_length = 200)]
-    exec_task_queue: Option<String>,
-    #[schema(min_length = 1, max_length = 500)]
-    reason: String,
 }
 
 impl App {
@@ -143,21 +75,21 @@ impl App {
         }
     }
 
-    async fn item_type_told(&self, name: &ItemType) -> Result<ItemTypeResponse, ApiError> {
+    async fn item_type_told(&self, name: &ItemType) -> Result<contract::ItemType, ApiError> {
         let found = item_type(&*self.store, name).await?;
         let found = found.ok_or_else(|| {
             ApiError::not_found(format!("item type \"{name}\" was never configured"))
         })?;
-        Ok(ItemTypeResponse::new(name, found))
+        Ok(contract::ItemType::of((name, found)))
     }
 }
 
 /// All item types.
 #[utoipa::path(
     get, path = "/admin/item-types", operation_id = "listItemTypes", tag = "item types",
-    responses((status = 200, description = "Sorted by name.", body = [ItemTypeResponse]), Reads),
+    responses((status = 200, description = "Sorted by name.", body = [contract::ItemType]), Reads),
 )]
-async fn list(State(app): State<App>) -> Result<Json<Vec<ItemTypeResponse>>, ApiError> {
+async fn list(State(app): State<App>) -> Result<Json<Vec<contract::ItemType>>, ApiError> {
     let mut told = vec![];
     for (item_type, _) in item_types() {
         told.push(app.item_type_told(&item_type).await?);
@@ -169,12 +101,12 @@ async fn list(State(app): State<App>) -> Result<Json<Vec<ItemTypeResponse>>, Api
 #[utoipa::path(
     get, path = "/admin/item-types/{item_type}", operation_id = "getItemType", tag = "item types",
     params(("item_type" = String, Path, description = "Name of the item type.", example = "PAYMENT")),
-    responses((status = 200, description = "The current item type.", body = ItemTypeResponse), Finds),
+    responses((status = 200, description = "The current item type.", body = contract::ItemType), Finds),
 )]
 async fn show(
     State(app): State<App>,
     Path(name): Path<String>,
-) -> Result<Json<ItemTypeResponse>, ApiError> {
+) -> Result<Json<contract::ItemType>, ApiError> {
     let name = App::item_type_named(&name)?;
     Ok(Json(app.item_type_told(&name).await?))
 }
@@ -183,8 +115,8 @@ async fn show(
 #[utoipa::path(
     put, path = "/admin/item-types/{item_type}", operation_id = "changeItemType", tag = "item types",
     params(("item_type" = String, Path, description = "Name of the item type.", example = "PAYMENT")),
-    request_body = ChangeRequest,
-    responses((status = 200, description = "The current item type.", body = ItemTypeResponse), Changes),
+    request_body = contract::ItemTypeChange,
+    responses((status = 200, description = "The current item type.", body = contract::ItemType), Changes),
 )]
 async fn change(
     State(app): State<App>,
@@ -192,9 +124,9 @@ async fn change(
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<ItemTypeResponse>, ApiError> {
+) -> Result<Json<contract::ItemType>, ApiError> {
     let name = App::item_type_named(&name)?;
-    let request: ChangeRequest = parse(&headers, body)?;
+    let request: contract::ItemTypeChange = parse(&headers, body)?;
     let change = ItemTypeChange {
         enabled: request.enabled,
         batch_size: request.batch_size,
@@ -218,7 +150,7 @@ async fn change(
     let changed = change_item_type(&*app.store, &name, &change, author).await?;
     app.forecaster.forget();
     app.acted(caller.name(), act, name.as_str());
-    Ok(Json(ItemTypeResponse::new(&name, changed)))
+    Ok(Json(contract::ItemType::of((&name, changed))))
 }
 
 /// Every version of an item type, newest first.
@@ -226,12 +158,12 @@ async fn change(
     get, path = "/admin/item-types/{item_type}/history", operation_id = "listItemTypeVersions",
     tag = "item types",
     params(("item_type" = String, Path, description = "Name of the item type.", example = "PAYMENT")),
-    responses((status = 200, description = "Each with actor and reason.", body = [VersionResponse]), Finds),
+    responses((status = 200, description = "Each with actor and reason.", body = [contract::Version]), Finds),
 )]
 async fn history(
     State(app): State<App>,
     Path(name): Path<String>,
-) -> Result<Json<Vec<VersionResponse>>, ApiError> {
+) -> Result<Json<Vec<contract::Version>>, ApiError> {
     let name = App::item_type_named(&name)?;
     versions(&app, SettingKind::ItemType, name.as_str()).await
 }

@@ -62,8 +62,6 @@ use answer::error::ApiError;
 pub use contract::document::openapi_json;
 pub(crate) use imports::Uploads;
 pub(crate) use imports::views::grouped;
-pub(crate) use request::access::SessionCaller;
-pub use request::access::{Needs, ROUTES};
 pub(crate) use request::limits::{Bounds, bound};
 pub(crate) use request::origin::{from_another_site, strange_host};
 
@@ -170,7 +168,7 @@ fn resources() -> OpenApiRouter<App> {
         .merge(contract::document::router())
 }
 
-/// Everything the API has, each address for whom the table of `request/access.rs` says.
+/// Everything the API has, each address for whom the contract's table says.
 pub(crate) fn router(app: App, tokens: Arc<Tokens>, bounds: Bounds) -> Router {
     let (resources, _) = resources().split_for_parts();
     let resources = resources

@@ -6,8 +6,9 @@ use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use tollgate_core::Timestamp;
 use tollgate_core::id::ItemType;
-use tollgate_core::retention::Ages;
+use tollgate_core::retention::{Ages, Floor};
 use tollgate_dispatch::{AgesInForce, ages_in_force, change_ages};
+use tollgate_domains::{invoices, payments};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -17,6 +18,7 @@ use super::answer::error::{ApiError, internal};
 use super::contract::refusals::{Changes, Finds};
 use super::request::body::{Body, author, parse, wrong};
 use super::request::extract::Path;
+use crate::ages;
 use crate::config::TypeRetention;
 use crate::door::auth::Caller;
 
@@ -76,10 +78,24 @@ struct ChangeRequest {
 }
 
 impl App {
-    fn retention_of(&self, item_type: &ItemType) -> Result<&TypeRetention, ApiError> {
+    pub(super) fn retention_of(&self, item_type: &ItemType) -> Result<&TypeRetention, ApiError> {
         let mut known = self.retention.iter();
         let found = known.find(|of| of.archived.item_type == *item_type);
         found.ok_or_else(|| internal(&format!("{item_type} has no retention")))
+    }
+}
+
+impl App {
+    /// What still looks at ended items, as it is in force now.
+    async fn floors(&self, of: &TypeRetention) -> Result<Vec<Floor>, ApiError> {
+        let mut floors = of.floors.clone();
+        let item_type = &of.archived.item_type;
+        if *item_type == payments::item_type() {
+            floors.extend(ages::of_rules(&self.rules).await?);
+        } else if *item_type == invoices::item_type() {
+            floors.extend(ages::of_customers(self.billing.customers()).await?);
+        }
+        Ok(floors)
     }
 }
 
@@ -123,15 +139,16 @@ async fn change(
     let old = ages_in_force(&*app.store, &name, of.archived.ages)
         .await?
         .ages;
-    let ages = Ages {
+    let wanted = Ages {
         hot_days: request.hot_days.unwrap_or(old.hot_days),
         archive_days: request.archive_days.unwrap_or(old.archive_days),
         known_years: request.known_years.unwrap_or(old.known_years),
     };
-    if let Some((field, why)) = ages.problem(&of.floors) {
+    let floors = app.floors(of).await?;
+    if let Some((field, why)) = wanted.problem(&floors) {
         return Err(wrong(field, why));
     }
-    let changed = change_ages(&*app.store, &name, ages, author).await?;
+    let changed = change_ages(&*app.store, &name, wanted, author).await?;
     app.acted(caller.name(), "retention changed", name.as_str());
     Ok(Json(RetentionResponse::new(&name, &changed)))
 }

@@ -67,6 +67,12 @@ impl Folder {
         Reading::open(self.path.join(file))
     }
 
+    pub(crate) fn size(&self, file: &str) -> ArchiveResult<u64> {
+        let path = self.path.join(file);
+        let found = fs::metadata(&path).map_err(|error| ArchiveError::reading(&path, &error));
+        Ok(found?.len())
+    }
+
     pub(crate) fn shown(&self, file: &str) -> String {
         self.path.join(file).display().to_string()
     }

@@ -10,6 +10,7 @@ mod export;
 mod folder;
 mod line;
 mod manifest;
+mod noted;
 mod reading;
 mod restore;
 mod trouble;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tollgate_core::Timestamp;
 use tollgate_core::actor;
-use tollgate_core::archive::{ArchiveDay, DayState, DayView};
+use tollgate_core::archive::{ArchiveDay, DayState, DayStep, DayView};
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{Author, StoreResult};
 use tollgate_dispatch::{ArchivedType, Every, ages_in_force};
@@ -23,7 +23,7 @@ const DAYS_AT_ONCE: u32 = 100;
 pub(crate) struct Round {
     pub(crate) exported: u64,
     pub(crate) dropped: u64,
-    /// A sentence for each day that could not be exported or dropped.
+    /// A sentence for each day that could not be exported, verified or dropped.
     pub(crate) troubles: Vec<String>,
 }
 
@@ -46,9 +46,6 @@ impl ExportUpkeep {
 
     /// Once at the start, then every ten minutes, until told to stop. What is cut off is repeated by the next start.
     pub(crate) async fn run(self, stop: watch::Receiver<bool>) {
-        if !self.exports.has_folder() {
-            return;
-        }
         let mut every = Every::new(PAUSE, stop);
         let mut is_first = true;
         while every.once(self.look(is_first)).await {
@@ -58,7 +55,7 @@ impl ExportUpkeep {
 
     async fn look(&self, is_first: bool) {
         let by = Author::new(actor::TOLLGATE, "retention");
-        if is_first {
+        if is_first && self.exports.has_folder() {
             self.drop_what_is_left().await;
         }
         match self.round(&by).await {
@@ -72,12 +69,14 @@ impl ExportUpkeep {
     }
 
     /// Every day that has something to be done, oldest first; none without a folder. What goes wrong with one day does not
-    /// keep the others.
+    /// keep the others, and stays noted until it goes well.
     pub(crate) async fn round(&self, by: &Author) -> ArchiveResult<Round> {
         let mut round = Round::default();
         if !self.exports.has_folder() {
+            self.exports.end_all().await?;
             return Ok(round);
         }
+        let bad = self.exports.bad_days().await?;
         for of in &self.types {
             let store = &*self.exports.store;
             let ages = ages_in_force(store, &of.item_type, of.ages).await?.ages;
@@ -88,9 +87,18 @@ impl ExportUpkeep {
             let mut after = None;
             while let Some((days, last)) = self.page(&of.item_type, after).await? {
                 after = Some(last);
+                let mut others = vec![];
                 for day in days {
-                    self.care_for(&day, kept, by, &mut round).await?;
+                    let now = store.now().await?;
+                    match next(&day, kept, now) {
+                        Next::Nothing => others.push(day),
+                        todo @ (Next::Export | Next::Drop) => {
+                            self.care_for(&TypeDay::from(&day), &todo, by, &mut round)
+                                .await?;
+                        }
+                    }
                 }
+                self.look_at(&others, &bad, &mut round).await?;
             }
         }
         Ok(round)
@@ -127,30 +135,69 @@ impl ExportUpkeep {
 
     async fn care_for(
         &self,
-        day: &DayView,
-        kept: Kept,
+        of: &TypeDay,
+        todo: &Next,
         by: &Author,
         round: &mut Round,
-    ) -> StoreResult<()> {
-        let now = self.exports.store.now().await?;
-        let of = TypeDay::from(day);
-        let done = match next(day, kept, now) {
+    ) -> ArchiveResult<()> {
+        match todo {
             Next::Export => {
-                let exported = self.exports.export(&of, by).await;
-                exported.map(|_| round.exported += 1)
+                let exported = self.exports.export(of, by).await.map(drop);
+                let is_done = self.noted(of, DayStep::Export, exported, round).await?;
+                round.exported += u64::from(is_done);
             }
             Next::Drop => {
-                let dropped = self.dropped(&of, by).await;
-                dropped.map(|()| round.dropped += 1)
+                let dropped = self.dropped(of, by).await;
+                let is_done = self.noted(of, DayStep::Drop, dropped, round).await?;
+                round.dropped += u64::from(is_done);
             }
-            Next::Nothing => Ok(()),
-        };
-        match done {
-            Err(ArchiveError::Store(error)) => return Err(error),
-            Err(error) => round.troubles.push(error.to_string()),
-            Ok(()) => {}
+            Next::Nothing => {}
         }
         Ok(())
+    }
+
+    /// Days with which nothing is to be done. A file that is missing or was edited is found before it is needed, and what
+    /// was found to be bad is looked at again until it is good.
+    async fn look_at(
+        &self,
+        days: &[DayView],
+        bad: &[TypeDay],
+        round: &mut Round,
+    ) -> ArchiveResult<()> {
+        let suspects = self.exports.suspects(days).await?;
+        for day in days {
+            let of = TypeDay::from(day);
+            if !bad.contains(&of) && !suspects.contains(&of) {
+                continue;
+            }
+            // It is exported again once it is closed.
+            let checked = match day.state {
+                DayState::Open => Ok(()),
+                DayState::Closed | DayState::Exported | DayState::Dropped => {
+                    self.exports.verify(&of).await.map(drop)
+                }
+            };
+            self.noted(&of, DayStep::Verify, checked, round).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether it went well. What may pass by itself ends the round.
+    async fn noted(
+        &self,
+        of: &TypeDay,
+        step: DayStep,
+        done: ArchiveResult<()>,
+        round: &mut Round,
+    ) -> ArchiveResult<bool> {
+        match self.exports.noted(of, step, done).await {
+            Ok(()) => Ok(true),
+            Err(ArchiveError::Store(error)) if error.may_pass() => Err(error.into()),
+            Err(error) => {
+                round.troubles.push(error.to_string());
+                Ok(false)
+            }
+        }
     }
 
     /// A file that is not what it should be is written again from the database, which still has the day.
@@ -236,6 +283,7 @@ mod tests {
                     at: at(time),
                 }),
                 dropped_at: None,
+                restored_at: None,
             };
             let kept = Kept {
                 archive_days: 400,

@@ -2,11 +2,11 @@
 
 use tollgate_core::archive::{DayState, DayView};
 
-use super::Exports;
 use super::export::unknown;
 use super::folder::Folder;
 use super::manifest::{Manifest, TypeDay};
 use super::trouble::{ArchiveError, ArchiveResult};
+use super::{Exports, blocking};
 
 #[derive(Debug)]
 pub(crate) struct Verified {
@@ -33,6 +33,27 @@ impl Exports {
         })
     }
 
+    /// Which of these days deserve a whole look: the manifest is missing or not the one that was written, or the file has
+    /// another size. Reads no file whole. None while somebody else works in the folder.
+    pub(super) async fn suspects(&self, days: &[DayView]) -> ArchiveResult<Vec<TypeDay>> {
+        let exported = days.iter().filter(|day| day.export.is_some());
+        let exported: Vec<DayView> = exported.cloned().collect();
+        let (folder, held) = match self.hold().await {
+            Ok(held) => held,
+            Err(ArchiveError::Busy(_)) => return Ok(vec![]),
+            // One sentence about the folder is enough.
+            Err(_) => return Ok(exported.last().map(TypeDay::from).into_iter().collect()),
+        };
+        blocking(move || {
+            let is_whole = |day: &&DayView| glance(&folder, day).is_ok();
+            let suspects = exported.iter().filter(|day| !is_whole(day));
+            let suspects = suspects.map(TypeDay::from).collect();
+            drop(held);
+            Ok(suspects)
+        })
+        .await
+    }
+
     /// The manifest of a day that was exported. What the store knows of it must be the same.
     pub(super) async fn exported_manifest(
         &self,
@@ -51,6 +72,18 @@ impl Exports {
         }
         Ok(manifest)
     }
+}
+
+fn glance(folder: &Folder, day: &DayView) -> ArchiveResult<()> {
+    let of = TypeDay::from(day);
+    let found = folder.manifest(&of)?;
+    let manifest = found.ok_or_else(|| no_manifest(folder, &of, day))?;
+    fits(folder, &of, &manifest, day)?;
+    if folder.size(&manifest.file)? != manifest.bytes {
+        let file = folder.shown(&manifest.file);
+        return Err(ArchiveError::Mismatch(format!("{file} has another size")));
+    }
+    Ok(())
 }
 
 fn no_manifest(folder: &Folder, of: &TypeDay, day: &DayView) -> ArchiveError {

@@ -4,9 +4,10 @@ use std::fmt;
 
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
+use tollgate_contract::Role;
 use tollgate_core::actor;
 
-use crate::door::auth::{self, Caller, Hash, Role, Tokens};
+use crate::door::auth::{self, Caller, Hash, Tokens};
 
 /// Every request is compared with all of them.
 const MAX_TOKENS: usize = 1000;

@@ -9,6 +9,7 @@ use tollgate_core::id::ItemType;
 use tollgate_core::retention::{Ages, Floor};
 use tollgate_dispatch::{ArchivedType, OldAges};
 use tollgate_domains::notifications::AT_LEAST_FOR;
+use tollgate_domains::payments::RuleText;
 use tollgate_domains::{invoices, notifications, payments};
 
 use super::Config;
@@ -62,7 +63,8 @@ impl Retention {
     }
 }
 
-/// The ages of one item type as configured, and what they may not be shorter than.
+/// The ages of one item type as configured, and what they may not be shorter than, beside what is changed while the
+/// service runs.
 #[derive(Debug, Clone)]
 pub(crate) struct TypeRetention {
     pub(crate) archived: ArchivedType,
@@ -109,7 +111,11 @@ impl Config {
     pub(super) fn validate_retention(&self) -> anyhow::Result<()> {
         for of in self.retention()? {
             let (name, ages) = self.retention.of(&of.archived.item_type);
-            if let Some((field, why)) = ages.problem(&of.floors) {
+            let mut floors = of.floors;
+            if of.archived.item_type == payments::item_type() {
+                floors.extend(rule_floors(&self.rules));
+            }
+            if let Some((field, why)) = ages.problem(&floors) {
                 let key = match field {
                     "hotDays" => "hot_days",
                     "archiveDays" => "archive_days",
@@ -148,14 +154,6 @@ impl Config {
         if !self.downstream.notifications.urls.is_empty() {
             floors.push(patience());
         }
-        for rule in &self.rules {
-            if let Some(secs) = rule.duplicate_within_secs {
-                floors.push(Floor {
-                    key: format!("duplicate_within_secs of the rule {}", rule.name),
-                    needed: Duration::from_secs(secs.into()),
-                });
-            }
-        }
         Ok(floors)
     }
 
@@ -170,6 +168,18 @@ impl Config {
         };
         Ok(vec![key, retries])
     }
+}
+
+/// What rules about duplicates look back at.
+pub(crate) fn rule_floors(rules: &[RuleText]) -> Vec<Floor> {
+    let floor = |rule: &RuleText| {
+        let secs = rule.duplicate_within_secs?;
+        Some(Floor {
+            key: format!("duplicate_within_secs of the rule {}", rule.name),
+            needed: Duration::from_secs(secs.into()),
+        })
+    };
+    rules.iter().filter_map(floor).collect()
 }
 
 /// A notification is tried for this long.

@@ -1,55 +1,16 @@
-//! Who calls, and what for. Tokens are known only by their SHA-256; which role may call what is in
-//! `api/request/access.rs`.
+//! Who calls, and what for. Tokens are known only by their SHA-256; which role may call what is in the contract's
+//! table of addresses.
 
 use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+use tollgate_console::Reader;
+use tollgate_contract::Role;
 use tollgate_core::actor;
 
 use crate::door::wrong_tokens::WrongTokens;
-
-/// What a token is good for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Hands payments and invoices in, and looks up single ones.
-    Ingest,
-    /// Looks at everything, changes nothing.
-    Read,
-    /// May do everything.
-    Operate,
-}
-
-impl Role {
-    pub const ALL: [Self; 3] = [Self::Ingest, Self::Read, Self::Operate];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ingest => "ingest",
-            Self::Read => "read",
-            Self::Operate => "operate",
-        }
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Role {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|role| role.as_str() == text);
-        found.ok_or_else(|| format!("{text:?} is not a role; use ingest, read or operate"))
-    }
-}
 
 /// Who sent a request. The name is the actor of whatever is changed by it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +36,33 @@ impl Caller {
         match self {
             Self::Local => true,
             Self::Token { role, .. } => *role == Role::Operate,
+        }
+    }
+}
+
+impl From<&Reader> for Caller {
+    fn from(reader: &Reader) -> Self {
+        match reader.role {
+            None => Self::Local,
+            Some(role) => Self::Token {
+                name: Arc::clone(&reader.name),
+                role,
+            },
+        }
+    }
+}
+
+impl From<Caller> for Reader {
+    fn from(caller: Caller) -> Self {
+        match caller {
+            Caller::Local => Self {
+                name: actor::LOCAL.into(),
+                role: None,
+            },
+            Caller::Token { name, role } => Self {
+                name,
+                role: Some(role),
+            },
         }
     }
 }

@@ -2,6 +2,7 @@
 //! TLS, tokens and roles (`auth.rs`), wrong tokens, and sessions of the console.
 
 pub(crate) mod auth;
+mod for_console;
 mod listener;
 pub(crate) mod places;
 pub(crate) mod sessions;
@@ -11,14 +12,16 @@ mod wrong_tokens;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
+use tollgate_console::Console;
 
 use crate::api::{self, Bounds};
 use crate::config::{Config, Http, Role};
-use crate::console::Console;
 use crate::door::auth::Tokens;
+use crate::door::for_console::ForConsole;
 use crate::door::listener::Listener;
 use crate::door::sessions::Sessions;
 
@@ -58,7 +61,10 @@ impl Door {
         if !self.http.console {
             return api;
         }
-        Console::new(api, tokens, sessions, bounds, closing).beside_the_api()
+        let door = Arc::new(ForConsole { tokens, sessions });
+        let console = Console::new(api.clone(), door, self.by_tls, closing);
+        let bounded = from_fn_with_state(bounds, api::bound);
+        api.merge(console.pages().layer(bounded))
     }
 
     pub(crate) fn listener(self, socket: TcpListener) -> Listener {

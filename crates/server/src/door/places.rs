@@ -9,8 +9,9 @@ use std::time::Duration;
 use metrics::{counter, gauge};
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use tollgate_contract::Role;
 
-use crate::door::auth::{Caller, Role};
+use crate::door::auth::Caller;
 
 /// Nobody is cut off sooner: many clients that come back at once are newcomers for a moment.
 const GRACE: Duration = Duration::from_millis(250);

@@ -39,6 +39,7 @@ fn title(kind: Need) -> &'static str {
         Need::NotificationsFailing => "Notifications that fail",
         Need::EventsStuck => "Events that are not published",
         Need::EventsDiffer => "Events with different settings",
+        Need::ArchiveTroubled => "Archive days in trouble",
         Need::NoStandby => "No standby",
     }
 }
@@ -91,6 +92,9 @@ fn todo(kind: Need) -> &'static str {
         Need::EventsDiffer => {
             "Another process would publish events elsewhere. Give all processes the same settings and restart them."
         }
+        Need::ArchiveTroubled => {
+            "A day could not be moved, exported, verified or dropped. Nothing is lost. Do what its sentence says; Tollgate tries again every ten minutes, and at once with tollgate archive run."
+        }
         Need::NoStandby => {
             "No process would take over if the leader ended. Start a second process on the same database."
         }
@@ -109,6 +113,7 @@ fn console(kind: Need) -> &'static str {
             "/console/feeds"
         }
         Need::ImportsRejected => "/console/imports",
+        Need::ArchiveTroubled => "/console/archive",
         Need::NotificationsFailing => "/console/dead-letters?type=NOTIFICATION",
         Need::RefusalStorms
         | Need::LanesPaused
@@ -135,6 +140,23 @@ fn handbook(kind: Need) -> &'static str {
         Need::NotificationsFailing => "docs/operations.md#notifications-fail",
         Need::EventsStuck => "docs/operations.md#events-are-not-published",
         Need::EventsDiffer => "docs/operations.md#processes-have-different-events",
+        Need::ArchiveTroubled => "docs/operations.md#a-day-of-the-archive-is-in-trouble",
         Need::NoStandby => "docs/operations.md#no-leader-or-no-standby",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_console::handbook_section;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_of_what_needs_a_person_has_its_section() {
+        for kind in Need::ALL {
+            let link = advice(kind).handbook;
+            let text = handbook_section(link).unwrap_or_else(|| panic!("{link}"));
+            assert!(text.len() > 100, "{link}: {text}");
+        }
     }
 }

@@ -97,7 +97,7 @@ fn differing(outbox: &OutboxView, now: Timestamp) -> Needed {
 }
 
 impl Needed {
-    fn name(&mut self, name: &str, what: String, pile: Pile) {
+    pub(super) fn name(&mut self, name: &str, what: String, pile: Pile) {
         if self.named.len() < MOST_NAMED {
             let name = name.to_owned();
             self.named.push(Named { name, what });

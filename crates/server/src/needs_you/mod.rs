@@ -2,6 +2,7 @@
 //! most a second before it is told.
 
 pub(crate) mod advice;
+mod archive;
 mod feeds;
 
 use std::sync::Arc;
@@ -152,6 +153,7 @@ impl NeedsYou {
         all.extend(of_lists(lists));
         all.extend(self.of_nodes());
         all.extend(feeds::look(&*self.store, &seen, as_of).await?);
+        all.push(archive::look(&*self.store).await?);
         for needed in &mut all {
             needed.seen = self.seen(needed, &seen).await;
         }
@@ -233,6 +235,7 @@ pub(crate) async fn measure(needs_you: Arc<NeedsYou>, stop: watch::Receiver<bool
             for kind in Need::ALL {
                 gauge!("tollgate_needs_you", "kind" => kind.as_str()).set(f64::NAN);
             }
+            gauge!("tollgate_archive_days_in_trouble").set(f64::NAN);
         }
     };
     while every.once(look()).await {}
@@ -244,6 +247,10 @@ fn set_gauges(needs: &Needs) {
         let count = open.map_or(0, |needed| needed.pile.count);
         gauge!("tollgate_needs_you", "kind" => kind.as_str()).set(count.to_f64().unwrap_or(0.0));
     }
+    // Whether or not somebody has seen it: the disk is as full as before.
+    let troubled = needs.of(Need::ArchiveTroubled);
+    let days = troubled.map_or(0, |needed| needed.pile.count);
+    gauge!("tollgate_archive_days_in_trouble").set(days.to_f64().unwrap_or(0.0));
 }
 
 fn needed(kind: Need) -> Needed {

@@ -108,7 +108,7 @@ const COUNTERS: [(&str, &str); 28] = [
     ),
 ];
 
-const GAUGES: [(&str, &str); 39] = [
+const GAUGES: [(&str, &str); 42] = [
     (
         "tollgate_archive_last_round_timestamp_seconds",
         "when everything that was due for the archive was last moved, or this process began to archive",
@@ -122,6 +122,18 @@ const GAUGES: [(&str, &str); 39] = [
         "size of the store, the archive included",
     ),
     ("tollgate_archive_bytes", "size of the archive in the store"),
+    (
+        "tollgate_archive_days_without_a_file",
+        "closed days of the archive that are not exported, by item type; all of them without retention.export_dir",
+    ),
+    (
+        "tollgate_archive_days_ready",
+        "on PostgreSQL: days from the first hot one on that have a partition, by item type",
+    ),
+    (
+        "tollgate_archive_days_in_trouble",
+        "days of the archive that could not be filled, exported, verified or dropped, also if a person has seen it",
+    ),
     (
         "tollgate_needs_you",
         "what needs a person, by kind; 0 for what a person has marked as seen",

@@ -831,7 +831,20 @@ CREATE TABLE archived_day (
     digest      text,
     exported_at bigint,
     dropped_at  bigint,
+    restored_at bigint,
     PRIMARY KEY (item_type, day)
+);
+
+-- Days that could not be filled, exported, verified or dropped, and why; a row goes when the step goes well.
+CREATE TABLE archive_trouble (
+    item_type text   COLLATE "C" NOT NULL,
+    day       bigint NOT NULL,
+    step      text   COLLATE "C" NOT NULL
+        CONSTRAINT archive_trouble_step_known
+        CHECK (step IN ('MOVE', 'EXPORT', 'VERIFY', 'DROP')),
+    why       text   NOT NULL,
+    since     bigint NOT NULL,
+    PRIMARY KEY (item_type, day, step)
 );
 
 -- What was moved, by the quarter of an hour of its acceptance: the totals of any date in any zone are what is hot and
@@ -875,18 +888,37 @@ CREATE TABLE known_item (
 CREATE INDEX known_item_day ON known_item USING brin (day) WITH (pages_per_range = 32, autosummarize = on);
 
 -- Makes the partition of a day, or finds it. With the rights of the owner of the tables, as events do. It is attached
--- and not created in place: that would keep readers of the whole archive waiting.
+-- and not created in place: that would keep readers of the whole archive waiting. What a person has made by hand is left
+-- alone and named (TG001).
 CREATE FUNCTION tg_archive_make(of_type text, of_day bigint) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
-    part text := 'archived_' || lower(of_type) || '_' || of_day;
+    part   text := 'archived_' || lower(of_type) || '_' || of_day;
+    there  regclass := to_regclass(quote_ident(part));
+    bounds text;
 BEGIN
-    IF to_regclass(quote_ident(part)) IS NOT NULL THEN
+    IF there IS NOT NULL THEN
+        SELECT pg_get_expr(c.relpartbound, c.oid) INTO bounds
+            FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+            WHERE i.inhparent = CAST('archived_item' AS regclass) AND i.inhrelid = there;
+        IF bounds IS NULL THEN
+            RAISE EXCEPTION 'the table % was not made by Tollgate and is in the way; drop it or rename it', part
+                USING ERRCODE = 'TG001';
+        END IF;
+        IF strpos(bounds, of_day::text) = 0 OR strpos(bounds, (of_day + 1)::text) = 0 THEN
+            RAISE EXCEPTION 'the partition % was not made by Tollgate (%); detach it from archived_item and rename it', part, bounds
+                USING ERRCODE = 'TG001';
+        END IF;
         RETURN false;
     END IF;
     EXECUTE format('CREATE TABLE %I (LIKE archived_item INCLUDING ALL)', part);
-    EXECUTE format('ALTER TABLE archived_item ATTACH PARTITION %I FOR VALUES FROM (%L, %s) TO (%L, %s)',
-                   part, of_type, of_day, of_type, of_day + 1);
+    BEGIN
+        EXECUTE format('ALTER TABLE archived_item ATTACH PARTITION %I FOR VALUES FROM (%L, %s) TO (%L, %s)',
+                       part, of_type, of_day, of_type, of_day + 1);
+    EXCEPTION WHEN invalid_object_definition OR check_violation THEN
+        RAISE EXCEPTION 'a partition of archived_item that was not made by Tollgate is in the way (%); detach it', SQLERRM
+            USING ERRCODE = 'TG001';
+    END;
     RETURN true;
 END
 $$;
@@ -926,7 +958,11 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     part text := 'archived_' || lower(of_type) || '_' || of_day;
 BEGIN
-    EXECUTE format('DROP TABLE IF EXISTS %I', part);
+    -- A table of this name that is not a partition is somebody else's.
+    IF EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = CAST('archived_item' AS regclass)
+               AND inhrelid = to_regclass(quote_ident(part))) THEN
+        EXECUTE format('DROP TABLE %I', part);
+    END IF;
     RETURN true;
 END
 $$;

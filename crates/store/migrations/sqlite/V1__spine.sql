@@ -625,7 +625,20 @@ CREATE TABLE archived_day (
     digest      TEXT,
     exported_at INTEGER,
     dropped_at  INTEGER,
+    restored_at INTEGER,
     PRIMARY KEY (item_type, day)
+) STRICT, WITHOUT ROWID;
+
+-- Days that could not be filled, exported, verified or dropped, and why; a row goes when the step goes well.
+CREATE TABLE archive_trouble (
+    item_type TEXT    NOT NULL,
+    day       INTEGER NOT NULL,
+    step      TEXT    NOT NULL
+        CONSTRAINT archive_trouble_step_known
+        CHECK (step IN ('MOVE', 'EXPORT', 'VERIFY', 'DROP')),
+    why       TEXT    NOT NULL,
+    since     INTEGER NOT NULL,
+    PRIMARY KEY (item_type, day, step)
 ) STRICT, WITHOUT ROWID;
 
 -- What was moved, by the quarter of an hour of its acceptance: the totals of any date in any zone are what is hot and

@@ -3,29 +3,38 @@
 //! Where the lines lie is a matter of the database: a table with a partition for each day on PostgreSQL, a file for each
 //! month on SQLite. The statements about them are the same.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use tollgate_core::Timestamp;
 use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayExport, DayState, DayView};
-use tollgate_core::id::{Item, ItemId, ItemType};
+use tollgate_core::id::{Item, ItemId, ItemType, LaneName};
 use tollgate_core::ports::{
-    Archive, ArchiveSizes, ItemView, Known, KnownAsked, MoveWanted, Moved, Old, StoreResult,
+    Archive, ArchiveSizes, FoundIn, Known, KnownAsked, MoveWanted, Moved, Old, StoreResult,
 };
 
-use super::archive_lines::{ids_json, item_from, line_from, lines};
-use super::archive_move::{next, take_out, write_lines};
+use super::archive_lines::{item_from, line_from};
+use super::archive_move::{next, take_out};
+use super::archive_places::PAGE;
 use super::archive_restore::{check_hot, check_page, put_lines, rewrite_lines};
-use super::archive_sizes::sizes;
+use super::archive_sizes::{parts, sizes};
 use super::archive_sums::Accounting;
 use super::archive_turns::move_calls;
-use super::{archive_days, known, old};
-use crate::sql::{Dialogue, Sql, Tx, params};
+use super::{archive_days, archive_found, known, old};
+use crate::edges::edge;
+use crate::sql::{Sql, Tx, params};
 use crate::store_on::{Database, StoreOn};
 use crate::urgency::Urgency;
 
-/// Lines of a day that are looked at together.
-const PAGE: u32 = 500;
+/// Days up to the first without a partition.
+const READY: Sql = Sql::each(
+    "",
+    "SELECT coalesce(min(d.day), CAST($2 AS bigint) + 31) - CAST($2 AS bigint) AS ready
+     FROM generate_series(CAST($2 AS bigint), CAST($2 AS bigint) + 30) AS d (day)
+     WHERE NOT EXISTS (SELECT 1 FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+          WHERE i.inhparent = CAST('archived_item' AS regclass)
+            AND c.relname = 'archived_' || lower(CAST($1 AS text)) || '_' || d.day)",
+);
 
 #[async_trait]
 impl<D: Database> Archive for StoreOn<D> {
@@ -51,6 +60,15 @@ impl<D: Database> Archive for StoreOn<D> {
         Ok(made)
     }
 
+    async fn days_ready(&self, item_type: &ItemType, from: ArchiveDay) -> StoreResult<Option<u32>> {
+        if D::ARCHIVE_APART {
+            return Ok(None);
+        }
+        let wanted = params![item_type, from.number()];
+        let ready = self.read(move |tx| async move { tx.one(READY, wanted).await?.get("ready") });
+        Ok(Some(ready.await?))
+    }
+
     async fn move_ended(&self, wanted: MoveWanted) -> StoreResult<Moved> {
         let asked = wanted.clone();
         let found = self
@@ -61,7 +79,9 @@ impl<D: Database> Archive for StoreOn<D> {
             return Ok(said);
         }
         let copied = if D::ARCHIVE_APART {
-            Some(self.copy_apart(&wanted.item_type, &ids).await?)
+            let copied = self.copy_apart(&wanted.item_type, &ids).await?;
+            edge("move-copied");
+            Some(copied)
         } else {
             None
         };
@@ -69,6 +89,7 @@ impl<D: Database> Archive for StoreOn<D> {
             take_out(&tx, &wanted, &ids, copied.as_deref()).await
         });
         said.moved = taken.await?;
+        edge("move-committed");
         Ok(said)
     }
 
@@ -146,6 +167,28 @@ impl<D: Database> Archive for StoreOn<D> {
             tx.rows(LINES, wanted).await.iter().map(line_from).collect()
         });
         Ok(read.await?.unwrap_or_default())
+    }
+
+    async fn found_in(
+        &self,
+        item_type: &ItemType,
+        from: Option<Timestamp>,
+        to: Option<Timestamp>,
+    ) -> StoreResult<FoundIn> {
+        let item_type = item_type.clone();
+        self.read(move |tx| async move { archive_found::items(&tx, &item_type, from, to).await })
+            .await
+    }
+
+    async fn turns_in(
+        &self,
+        lane: &LaneName,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> StoreResult<FoundIn> {
+        let lane = lane.clone();
+        self.read(move |tx| async move { archive_found::turns(&tx, &lane, from, to).await })
+            .await
     }
 
     async fn mark_exported(
@@ -291,6 +334,25 @@ impl<D: Database> Archive for StoreOn<D> {
         .await
     }
 
+    async fn day_states(
+        &self,
+        item_type: &ItemType,
+    ) -> StoreResult<Vec<(DayState, u64, ArchiveDay)>> {
+        let item_type = item_type.clone();
+        self.read(move |tx| async move { archive_days::states(&tx, &item_type).await })
+            .await
+    }
+
+    async fn store_parts(&self) -> StoreResult<Vec<(String, u64)>> {
+        let read = self.read(|tx| async move { parts(&tx).await });
+        let mut parts = read.await?;
+        if let Some(apart) = self.0.archive_bytes()? {
+            parts.push(("archive files".to_owned(), apart));
+        }
+        parts.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+        Ok(parts)
+    }
+
     async fn archive_sizes(&self, item_types: &[ItemType]) -> StoreResult<ArchiveSizes> {
         let types = item_types.to_vec();
         let read = self.read(move |tx| async move { sizes(&tx, &types).await });
@@ -300,130 +362,6 @@ impl<D: Database> Archive for StoreOn<D> {
             sizes.store_bytes += apart;
         }
         Ok(sizes)
-    }
-}
-
-impl<D: Database> StoreOn<D> {
-    /// None if there is nothing of that month.
-    async fn read_archive<T, F>(
-        &self,
-        day: ArchiveDay,
-        use_case: impl FnOnce(Tx) -> F,
-    ) -> StoreResult<Option<T>>
-    where
-        T: Send + 'static,
-        F: Future<Output = StoreResult<T>> + Send + 'static,
-    {
-        self.0
-            .read_archive(day.month(), Dialogue::with(use_case))
-            .await
-    }
-
-    async fn write_archive<T, F>(
-        &self,
-        day: ArchiveDay,
-        use_case: impl FnOnce(Tx) -> F,
-    ) -> StoreResult<T>
-    where
-        T: Send + 'static,
-        F: Future<Output = StoreResult<T>> + Send + 'static,
-    {
-        self.0
-            .write_archive(day.month(), Dialogue::with(use_case))
-            .await
-    }
-
-    /// Copies items into the files of their months. They stay where they are.
-    async fn copy_apart(
-        &self,
-        item_type: &ItemType,
-        ids: &[ItemId],
-    ) -> StoreResult<Vec<ArchivedItem>> {
-        let (kind, ids) = (item_type.clone(), ids_json(ids.iter())?);
-        let read = self.read(move |tx| async move { lines(&tx, &kind, &ids).await });
-        let items = read.await?;
-        let days: BTreeSet<ArchiveDay> = items.iter().map(ArchivedItem::day).collect();
-        for day in days {
-            let of_day = items.iter().filter(|item| item.day() == day);
-            let of_day: Vec<ArchivedItem> = of_day.cloned().collect();
-            let copy = move |tx: Tx| async move { write_lines(&tx, &of_day).await };
-            self.write_archive(day, copy).await?;
-        }
-        Ok(items)
-    }
-
-    /// An item of the archive whose id is remembered.
-    pub(crate) async fn remembered(&self, item: &Item) -> StoreResult<Option<ItemView>> {
-        let Some(day) = self.day_of(item).await? else {
-            return Ok(None);
-        };
-        let Some(line) = self.line_on(item, day).await? else {
-            return Ok(None);
-        };
-        item_from(&line).and_then(ItemView::of_archived).map(Some)
-    }
-
-    async fn day_of(&self, item: &Item) -> StoreResult<Option<ArchiveDay>> {
-        let asked = KnownAsked {
-            item: item.clone(),
-            content_hash: String::new(),
-        };
-        let known = self.known(vec![asked]).await?.into_iter().next().flatten();
-        Ok(known.map(|known| known.day))
-    }
-
-    async fn line_on(&self, item: &Item, day: ArchiveDay) -> StoreResult<Option<String>> {
-        const LINE: &str = "SELECT line FROM archived_item
-             WHERE item_type = $1 AND day = $2 AND item_id = $3";
-        let wanted = params![&item.item_type, day.number(), &item.id];
-        let read = self.read_archive(day, move |tx| async move {
-            tx.row(LINE, wanted)
-                .await
-                .as_ref()
-                .map(line_from)
-                .transpose()
-        });
-        Ok(read.await?.flatten())
-    }
-
-    /// For types of which no row stays: day by day, the newest first.
-    async fn line_somewhere(&self, item: &Item) -> StoreResult<Option<String>> {
-        const DAYS: &str = "SELECT day FROM archived_day
-             WHERE item_type = $1 AND state <> 'DROPPED' ORDER BY day DESC";
-        let wanted = params![&item.item_type];
-        let days = self.read(move |tx| async move {
-            let rows = tx.rows(DAYS, wanted).await;
-            rows.iter()
-                .map(|row| known::day_from(row, "day"))
-                .collect::<StoreResult<Vec<_>>>()
-        });
-        for day in days.await? {
-            if let Some(line) = self.line_on(item, day).await? {
-                return Ok(Some(line));
-            }
-        }
-        Ok(None)
-    }
-
-    /// A few at a time, and the file goes with its last line.
-    async fn delete_lines(&self, item_type: &ItemType, day: ArchiveDay) -> StoreResult<()> {
-        // PostgreSQL drops the whole partition.
-        const DELETE: Sql = Sql::each(
-            "DELETE FROM archived_item WHERE rowid IN (SELECT rowid FROM archived_item
-                 WHERE item_type = $1 AND day = $2 LIMIT $3)",
-            "",
-        );
-        if !self.0.archive_months()?.contains(&day.month()) {
-            return Ok(());
-        }
-        loop {
-            let wanted = params![item_type, day.number(), PAGE];
-            let delete = move |tx: Tx| async move { Ok(tx.execute(DELETE, wanted).await) };
-            if self.write_archive(day, delete).await? < u64::from(PAGE) {
-                break;
-            }
-        }
-        self.0.give_back_archive(day.month()).await
     }
 }
 

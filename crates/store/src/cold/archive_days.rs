@@ -48,7 +48,8 @@ pub(super) async fn views(
     after: Option<ArchiveDay>,
     limit: u32,
 ) -> StoreResult<Vec<DayView>> {
-    const DAYS: &str = "SELECT day, state, file, digest, exported_at, dropped_at FROM archived_day
+    const DAYS: &str = "SELECT day, state, file, digest, exported_at, dropped_at, restored_at
+         FROM archived_day
          WHERE item_type = $1 AND day > $2 ORDER BY day LIMIT $3";
     let after = after.map_or(i64::MIN, ArchiveDay::number);
     let rows = tx.rows(DAYS, params![item_type, after, limit]).await;
@@ -62,9 +63,24 @@ pub(super) async fn views(
             sums: sums(tx, item_type, day).await?,
             export: export_from(row)?,
             dropped_at: row.get("dropped_at")?,
+            restored_at: row.get("restored_at")?,
         });
     }
     Ok(views)
+}
+
+pub(super) async fn states(
+    tx: &Tx,
+    item_type: &ItemType,
+) -> StoreResult<Vec<(DayState, u64, ArchiveDay)>> {
+    const STATES: &str = "SELECT state, count(*) AS n, min(day) AS first FROM archived_day
+         WHERE item_type = $1 GROUP BY state ORDER BY state";
+    let rows = tx.rows(STATES, params![item_type]).await;
+    let state = |row: &Row| {
+        let word = row.word("state", DayState::parse)?;
+        Ok((word, row.get("n")?, day_from(row, "first")?))
+    };
+    rows.iter().map(state).collect()
 }
 
 async fn sums(tx: &Tx, item_type: &ItemType, day: ArchiveDay) -> StoreResult<Vec<DaySum>> {
@@ -120,7 +136,8 @@ pub(super) async fn mark(
 }
 
 pub(super) async fn dropped(tx: &Tx, item_type: &ItemType, day: ArchiveDay) {
-    const DROP: &str = "UPDATE archived_day SET state = 'DROPPED', dropped_at = tg_now()
+    const DROP: &str = "UPDATE archived_day SET state = 'DROPPED', dropped_at = tg_now(),
+             restored_at = NULL
          WHERE item_type = $1 AND day = $2 AND state = 'EXPORTED'";
     tx.execute(DROP, params![item_type, day.number()]).await;
 }
@@ -139,7 +156,8 @@ pub(super) async fn restored(
     export: Option<&DayExport>,
 ) {
     const END: &str = "UPDATE archived_day SET state = $3, file = $4, digest = $5,
-             exported_at = $6, dropped_at = NULL
+             exported_at = $6, dropped_at = NULL,
+             restored_at = CASE WHEN $3 = 'EXPORTED' THEN tg_now() END
          WHERE item_type = $1 AND day = $2";
     let state = export.map_or(DayState::Closed, |_| DayState::Exported);
     let file = export.map(|export| export.file.as_str());
@@ -164,7 +182,8 @@ pub(super) async fn forget(tx: &Tx, item_type: &ItemType, before: ArchiveDay) {
     const TURNS: &str = "DELETE FROM archived_turns WHERE item_type = $1 AND day < $2";
     const DAYS: &str = "DELETE FROM archived_day
          WHERE item_type = $1 AND day < $2 AND state = 'DROPPED'";
-    for sql in [SUMS, TURNS, DAYS] {
+    const TROUBLES: &str = "DELETE FROM archive_trouble WHERE item_type = $1 AND day < $2";
+    for sql in [SUMS, TURNS, DAYS, TROUBLES] {
         tx.execute(sql, params![item_type, before.number()]).await;
     }
 }

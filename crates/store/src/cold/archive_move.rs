@@ -14,6 +14,7 @@ use super::archive_days::opened;
 use super::archive_lines::{ids_json, lines, packed};
 use super::archive_sums::Accounting;
 use super::known::remember;
+use crate::edges::edge;
 use crate::sql::{Row, Sql, Tx, params};
 
 /// The next items by their acceptance, and whether each may go. The oldest in the hot tables are the first that may, so
@@ -62,6 +63,8 @@ const MAY_GO: Sql = Sql::each(
             WHERE c.lane = q.lane AND c.storm_id IS NOT NULL)
        AND NOT EXISTS (SELECT 1 FROM archived_day d WHERE d.item_type = q.item_type
             AND d.day = q.finished_at / 86400000000 AND d.state = 'DROPPED')
+       AND NOT EXISTS (SELECT 1 FROM archive_trouble t WHERE t.item_type = q.item_type
+            AND t.day = q.finished_at / 86400000000 AND t.step = 'MOVE')
      FOR UPDATE OF q SKIP LOCKED",
 );
 
@@ -135,6 +138,7 @@ pub(super) async fn take_out(
         remember(tx, &items).await;
     }
     delete(tx, item_type, &items).await;
+    edge("move-taken");
     Ok(u64::try_from(items.len()).unwrap_or(u64::MAX))
 }
 
@@ -149,6 +153,7 @@ pub(super) async fn write_lines(tx: &Tx, items: &[ArchivedItem]) -> StoreResult<
         rows.push(params![&item.item_type, day, &item.id, packed(item)?]);
     }
     tx.execute_each(WRITE, rows).await;
+    edge("move-lines");
     Ok(())
 }
 

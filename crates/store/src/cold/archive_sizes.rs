@@ -3,7 +3,7 @@
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{ArchiveSizes, StoreResult};
 
-use crate::sql::{Sql, Tx, params};
+use crate::sql::{Row, Sql, Tx, params};
 
 pub(super) async fn sizes(tx: &Tx, item_types: &[ItemType]) -> StoreResult<ArchiveSizes> {
     const BYTES: Sql = Sql::each(
@@ -32,4 +32,24 @@ pub(super) async fn sizes(tx: &Tx, item_types: &[ItemType]) -> StoreResult<Archi
         }
     }
     Ok(sizes)
+}
+
+/// Partitions count for their table.
+pub(super) async fn parts(tx: &Tx) -> StoreResult<Vec<(String, u64)>> {
+    const PARTS: Sql = Sql::each(
+        "SELECT 'database file' AS name, c.page_count * s.page_size AS bytes
+         FROM pragma_page_count() c, pragma_page_size() s
+         UNION ALL
+         SELECT 'of the database file: free', f.freelist_count * s.page_size
+         FROM pragma_freelist_count() f, pragma_page_size() s",
+        "SELECT CAST(coalesce(p.relname, c.relname) AS text) AS name,
+                sum(pg_total_relation_size(c.oid))::bigint AS bytes
+         FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+              LEFT JOIN pg_class p ON p.oid = i.inhparent
+         WHERE c.relkind = 'r' AND c.relnamespace = CAST(current_schema() AS regnamespace)
+         GROUP BY 1",
+    );
+    let rows = tx.rows(PARTS, params![]).await;
+    let part = |row: &Row| Ok((row.get("name")?, row.get("bytes")?));
+    rows.iter().map(part).collect()
 }

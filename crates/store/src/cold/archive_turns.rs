@@ -65,9 +65,15 @@ pub(super) async fn hours(
 ) -> StoreResult<Vec<i64>> {
     const HOURS: &str = "SELECT DISTINCT hour FROM archived_turns
          WHERE lane = $1 AND hour >= $2 AND hour <= $3 ORDER BY hour";
-    let hour = |at: Timestamp| at.as_microsecond().div_euclid(HOUR_US);
-    let rows = tx.rows(HOURS, params![lane, hour(from), hour(to)]).await;
+    let rows = tx
+        .rows(HOURS, params![lane, hour_of(from), hour_of(to)])
+        .await;
     rows.iter().map(|row| row.get("hour")).collect()
+}
+
+/// Hours since 1970.
+pub(super) fn hour_of(at: Timestamp) -> i64 {
+    at.as_microsecond().div_euclid(HOUR_US)
 }
 
 /// The first moment of an hour, and the first after it.

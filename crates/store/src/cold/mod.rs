@@ -5,11 +5,14 @@
 mod accounts;
 mod archive;
 mod archive_days;
+mod archive_found;
 mod archive_lines;
 mod archive_move;
+mod archive_places;
 mod archive_restore;
 mod archive_sizes;
 mod archive_sums;
+mod archive_troubles;
 mod archive_turns;
 mod audit;
 mod erase_items;

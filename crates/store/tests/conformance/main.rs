@@ -9,5 +9,7 @@ mod postgres;
 mod sqlite;
 mod sqlite_archive;
 mod sqlite_plans;
+mod sqlite_shell;
 #[path = "../statements/mod.rs"]
 mod statements;
+mod what_grows;

@@ -68,6 +68,9 @@ impl Fixture for PostgresFixture {
         let nodes = open_nodes(&self.url, &self.time).await;
         *self.nodes.lock().unwrap() = nodes;
     }
+    async fn another(&self) -> Box<dyn Fixture> {
+        Box::new(fixture().await)
+    }
     async fn damage(&self, sql: &str) {
         cluster::sql(&self.url, sql).await;
     }

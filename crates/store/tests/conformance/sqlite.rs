@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rusqlite::Connection;
-use rusqlite::types::Value;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tollgate_conformance::store::Fixture;
@@ -63,6 +62,9 @@ impl Fixture for SqliteFixture {
         drop(old.expect("a case holds no store while it restarts"));
         *store = Some(Arc::new(open_with(self.dir.path(), &self.time)));
     }
+    async fn another(&self) -> Box<dyn Fixture> {
+        Box::new(fixture().await)
+    }
     async fn damage(&self, sql: &str) {
         let file = Connection::open(self.dir.path().join("tollgate.db")).unwrap();
         assert_eq!(file.execute(sql, []).unwrap(), 1);
@@ -70,24 +72,8 @@ impl Fixture for SqliteFixture {
     async fn typed(&self, sql: &str) -> Result<Vec<Vec<Option<String>>>, String> {
         let shell = Connection::open(self.dir.path().join("tollgate.db")).unwrap();
         shell.busy_timeout(Duration::from_secs(5)).unwrap();
-        shown(&shell, sql).map_err(|e| e.to_string())
+        crate::sqlite_shell::shown(&shell, sql).map_err(|e| e.to_string())
     }
-}
-
-fn shown(shell: &Connection, sql: &str) -> rusqlite::Result<Vec<Vec<Option<String>>>> {
-    let mut statement = shell.prepare(sql)?;
-    let columns = statement.column_count();
-    let text = |row: &rusqlite::Row<'_>, n| {
-        Ok(match row.get(n)? {
-            Value::Null => None,
-            Value::Integer(number) => Some(number.to_string()),
-            Value::Real(number) => Some(number.to_string()),
-            Value::Text(text) => Some(text),
-            Value::Blob(bytes) => Some(format!("{} bytes", bytes.len())),
-        })
-    };
-    let rows = statement.query_map([], |row| (0..columns).map(|n| text(row, n)).collect())?;
-    rows.collect()
 }
 
 struct File {

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate_server::ROUTES;
+use tollgate_contract::ROUTES;
 
 use crate::door::error_codes::assert_marked;
 use crate::fixture::http::{Response, send};
@@ -135,7 +135,10 @@ const MATRIX: &[(&str, &str, Let, u16)] = &[
         400,
     ),
     ("GET", "/admin/archive", READ, 200),
+    ("GET", "/admin/archive/status", READ, 200),
     ("GET", "/admin/archive/{day}", READ, 400),
+    ("GET", "/admin/archive/{day}/items", READ, 400),
+    ("GET", "/admin/archive/{day}/audit", READ, 400),
     ("POST", "/admin/archive/run", OPERATE, 400),
     ("POST", "/admin/archive/{day}/verify", OPERATE, 400),
     ("POST", "/admin/archive/{day}/export", OPERATE, 400),

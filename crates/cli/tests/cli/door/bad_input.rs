@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
-use tollgate_server::ROUTES;
+use tollgate_contract::ROUTES;
 
 use crate::fixture::http::{Response, exchange, get, post, put, send};
 use crate::fixture::pair::{Pair, pair, payment};

@@ -1,5 +1,5 @@
-//! Days of the archive as files: exported, verified, dropped, restored; killed with -9 at every edge; and bad days of the
-//! folder. The judge is every line of the day, as it was before anything was done with it.
+//! Days of the archive as files: exported, verified, dropped, restored; killed with -9 at every edge. The judge is
+//! every line of the day, as it was before anything was done with it.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -16,22 +16,21 @@ use tollgate_store::sqlite::{SqliteOptions, SqliteStore};
 use super::day::{COUNT, DAY, day, items, payments};
 use crate::fixture::footing::{LONG, database};
 use crate::fixture::http::{Response, get, post};
-use crate::fixture::pair::payment;
 use crate::fixture::served::{BINARY, Served, Setting, eventually, eventually_or};
 
 /// A store with one closed day, a folder for exports, and a bank that nobody asks.
-struct Scene {
-    setting: Setting,
-    folder: TempDir,
+pub(super) struct Scene {
+    pub(super) setting: Setting,
+    pub(super) folder: TempDir,
     /// None on SQLite.
-    url: Option<String>,
+    pub(super) url: Option<String>,
     runtime: tokio::runtime::Runtime,
     _bank: Bank,
 }
 
 impl Scene {
     /// Without a day.
-    fn empty(url: Option<String>, folder: TempDir) -> Self {
+    pub(super) fn empty(url: Option<String>, folder: TempDir) -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let bank = {
             let _inside = runtime.enter();
@@ -52,10 +51,15 @@ impl Scene {
         }
     }
 
-    fn new(url: Option<String>) -> Self {
+    pub(super) fn new(url: Option<String>) -> Self {
+        Self::with(url, &items())
+    }
+
+    /// With these items of the day.
+    pub(super) fn with(url: Option<String>, items: &[ArchivedItem]) -> Self {
         let scene = Self::empty(url, tempfile::tempdir().unwrap());
         scene.in_store(async |store| {
-            let (items, of) = (items(), payments());
+            let of = payments();
             for page in items.chunks(500) {
                 let put = store.restore_items(&of, day(), page.to_vec(), true);
                 put.await.unwrap();
@@ -83,7 +87,7 @@ impl Scene {
     }
 
     /// Every line that the database has of the day.
-    fn lines(&self) -> Vec<String> {
+    pub(super) fn lines(&self) -> Vec<String> {
         self.in_store(async |store| {
             let (of, mut lines, mut after) = (payments(), vec![], None);
             loop {
@@ -98,7 +102,7 @@ impl Scene {
         })
     }
 
-    fn config(&self, restored_days: u32) -> PathBuf {
+    pub(super) fn config(&self, restored_days: u32) -> PathBuf {
         let config = self.setting.config("127.0.0.1:0");
         let text = std::fs::read_to_string(&config).unwrap();
         let days = format!("restored_days = {restored_days}");
@@ -106,7 +110,7 @@ impl Scene {
         config
     }
 
-    fn start(&self, restored_days: u32) -> Served {
+    pub(super) fn start(&self, restored_days: u32) -> Served {
         Served::start_with(&[], &self.config(restored_days))
     }
 
@@ -121,7 +125,7 @@ impl Scene {
     }
 
     /// What lies in the folder, but for the lock.
-    fn files(&self) -> Vec<String> {
+    pub(super) fn files(&self) -> Vec<String> {
         let names = std::fs::read_dir(self.folder.path()).unwrap();
         let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<String> = names.filter(|name| name != ".lock").collect();
@@ -130,7 +134,7 @@ impl Scene {
     }
 
     /// As an operator reads it.
-    fn zcat(&self) -> Vec<String> {
+    pub(super) fn zcat(&self) -> Vec<String> {
         let file = self.folder.path().join(&self.files()[0]);
         let read = Command::new("zcat").arg(file).output().unwrap();
         assert!(read.status.success(), "{read:?}");
@@ -138,19 +142,19 @@ impl Scene {
         text.lines().map(str::to_owned).collect()
     }
 
-    fn manifest(&self) -> PathBuf {
+    pub(super) fn manifest(&self) -> PathBuf {
         let name = format!("PAYMENT-{DAY}.manifest.json");
         self.folder.path().join(name)
     }
 }
 
-fn view(server: &Served) -> Value {
+pub(super) fn view(server: &Served) -> Value {
     let answer = get(server.address, &format!("/admin/archive/{DAY}")).unwrap();
     assert_eq!(answer.status, 200, "{}", answer.text);
     answer.body["days"][0].clone()
 }
 
-fn reaches(server: &Served, state: &str) -> Value {
+pub(super) fn reaches(server: &Served, state: &str) -> Value {
     eventually_or(state, LONG, || {
         let view = view(server);
         if view["state"] == state {
@@ -161,12 +165,12 @@ fn reaches(server: &Served, state: &str) -> Value {
     })
 }
 
-fn act(server: &Served, what: &str) -> std::io::Result<Response> {
+pub(super) fn act(server: &Served, what: &str) -> std::io::Result<Response> {
     let because = json!({"reason": "a test"});
     post(server.address, &format!("/admin/archive/{what}"), &because)
 }
 
-fn done(server: &Served, what: &str) -> Value {
+pub(super) fn done(server: &Served, what: &str) -> Value {
     let answer = act(server, what).unwrap();
     assert_eq!(answer.status, 200, "{what}: {}", answer.text);
     answer.body
@@ -316,132 +320,7 @@ fn killed_at_each_edge(url: Option<String>) {
     assert_eq!(verified["files"][0]["comparedWithDatabase"], true);
 }
 
-#[test]
-#[expect(clippy::too_many_lines, reason = "each bad day of a folder")]
-fn a_bad_day_of_the_folder_is_told_in_one_sentence_and_loses_nothing() {
-    let scene = Scene::new(None);
-    let before = scene.lines();
-    // The kernel's own full disk, under the name that is written first.
-    let part = scene
-        .folder
-        .path()
-        .join(format!(".PAYMENT-{DAY}.ndjson.gz.part"));
-    std::os::unix::fs::symlink("/dev/full", &part).unwrap();
-    let server = scene.start(7);
-    let refused = act(&server, &format!("{DAY}/export")).unwrap();
-    assert_eq!(refused.status, 503, "{}", refused.text);
-    says(
-        &refused,
-        &[
-            "No space left on device",
-            "free space in retention.export_dir",
-        ],
-    );
-    std::fs::remove_file(&part).unwrap();
-    done(&server, &format!("{DAY}/export"));
-    let file = scene.folder.path().join(&scene.files()[0]);
-    let (bytes, manifest) = (read(&file), read(&scene.manifest()));
-    let text = String::from_utf8(manifest.clone()).unwrap();
-
-    let edits = [
-        (
-            "\"count\": 630",
-            "\"count\": 631",
-            "other totals than the store",
-        ),
-        (
-            "\"lines\": 700",
-            "\"lines\": 699",
-            "lines 700 instead of 699",
-        ),
-        (
-            "\"schemaVersion\": 1",
-            "\"schemaVersion\": 9",
-            "schema version 9",
-        ),
-        ("\"sha256\": \"", "\"sha256\": \"0", "it was edited"),
-    ];
-    for (from, to, told) in edits {
-        std::fs::write(scene.manifest(), text.replacen(from, to, 1)).unwrap();
-        mismatch(&server, told);
-    }
-    std::fs::remove_file(scene.manifest()).unwrap();
-    mismatch(&server, "manifest.json is missing");
-    std::fs::write(scene.manifest(), &manifest).unwrap();
-    std::fs::remove_file(&file).unwrap();
-    mismatch(&server, "is missing; bring it back from a copy");
-    std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
-    mismatch(&server, "is damaged");
-    let mut longer = bytes.clone();
-    longer.push(0);
-    std::fs::write(&file, &longer).unwrap();
-    mismatch(&server, "differs from its manifest: sha256");
-
-    // The database has the day, so an export puts it right.
-    done(&server, &format!("{DAY}/export"));
-    assert!(read(&file) == bytes, "equal lines make equal files");
-    done(&server, &format!("{DAY}/verify"));
-    for (address, told) in [
-        ("2024-02-30/export", "YYYY-MM-DD"),
-        (
-            &*format!("{DAY}/export?itemType=NOTHING"),
-            "must be one of PAYMENT",
-        ),
-    ] {
-        let refused = act(&server, address).unwrap();
-        assert_eq!(refused.status, 400, "{}", refused.text);
-        assert!(refused.text.contains(told), "{}", refused.text);
-    }
-    let nothing = act(&server, "2024-03-01/restore").unwrap();
-    assert_eq!(nothing.status, 404, "{}", nothing.text);
-    server.kill();
-    assert_eq!(scene.lines(), before);
-    a_restore_into_a_store_that_has_an_id(&scene);
-}
-
-fn a_restore_into_a_store_that_has_an_id(scene: &Scene) {
-    let folder = tempfile::tempdir().unwrap();
-    for name in scene.files() {
-        std::fs::copy(scene.folder.path().join(&name), folder.path().join(&name)).unwrap();
-    }
-    let other = Scene::empty(None, folder);
-    let server = other.start(7);
-    let taken = post(server.address, "/payments", &payment("p0600")).unwrap();
-    assert_eq!(taken.status, 201, "{}", taken.text);
-    let refused = act(&server, &format!("{DAY}/restore")).unwrap();
-    assert_eq!(refused.status, 409, "{}", refused.text);
-    says(&refused, &["PAYMENT/p0600", "nothing was overwritten"]);
-    let shown = get(server.address, "/payments/p0600").unwrap();
-    assert_eq!(shown.status, 200, "{}", shown.text);
-}
-
-#[test]
-fn without_its_folder_a_server_does_not_start_and_without_a_setting_it_says_so() {
-    let scene = Scene::new(None);
-    let folder = scene.folder.path().display().to_string();
-    let config = scene.config(7);
-    let text = std::fs::read_to_string(&config).unwrap();
-    std::fs::write(&config, text.replace(&folder, "/nowhere/at/all")).unwrap();
-    let started = Command::new(BINARY)
-        .args(["serve", "--config"])
-        .arg(&config)
-        .output()
-        .unwrap();
-    let said = String::from_utf8(started.stderr).unwrap();
-    assert_eq!(started.status.code(), Some(1));
-    assert!(
-        said.contains("retention.export_dir: /nowhere/at/all does not exist"),
-        "{said}"
-    );
-    std::fs::write(&config, text.replace(&folder, "")).unwrap();
-    let server = Served::start_with(&[], &config);
-    let refused = act(&server, &format!("{DAY}/export")).unwrap();
-    assert_eq!(refused.status, 409, "{}", refused.text);
-    says(&refused, &["retention.export_dir is not set"]);
-    assert_eq!(view(&server)["state"], "CLOSED");
-}
-
-fn says(answer: &Response, parts: &[&str]) {
+pub(super) fn says(answer: &Response, parts: &[&str]) {
     let error = answer.body["error"].as_str().unwrap();
     for part in parts {
         assert!(error.contains(part), "{error}");
@@ -449,13 +328,6 @@ fn says(answer: &Response, parts: &[&str]) {
     assert!(!error.contains('\n'), "one sentence: {error}");
 }
 
-fn mismatch(server: &Served, told: &str) {
-    let refused = act(server, &format!("{DAY}/verify")).unwrap();
-    assert_eq!(refused.status, 409, "{told}: {}", refused.text);
-    assert_eq!(refused.body["code"], "archive_mismatch", "{}", refused.text);
-    says(&refused, &[told]);
-}
-
-fn read(path: &Path) -> Vec<u8> {
+pub(super) fn read(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }

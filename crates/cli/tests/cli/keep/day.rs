@@ -33,8 +33,9 @@ fn item(number: usize) -> ArchivedItem {
     } else {
         "PROCESSING"
     };
-    let body = PaymentRequest::parse(&payment(&id)).unwrap();
-    let body = serde_json::to_string(&body).unwrap();
+    let mut body = json!(PaymentRequest::parse(&payment(&id)).unwrap());
+    body["route"] = json!({"gateway": "default"});
+    let body = body.to_string();
     let item = json!({
         "schema": 1, "itemType": "PAYMENT", "id": id, "status": status, "queueStatus": "DISPATCHED",
         "currency": "USD", "amountMinor": 12550, "lane": "default", "createdAt": at, "finishedAt": at,

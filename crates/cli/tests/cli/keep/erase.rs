@@ -334,7 +334,7 @@ fn erase(pair: &Pair, wish: &[&str]) -> Value {
     ended
 }
 
-fn tollgate(address: SocketAddr, words: &[&str]) -> Value {
+pub(super) fn tollgate(address: SocketAddr, words: &[&str]) -> Value {
     let output = Command::new(BINARY)
         .args(["erase", "--json", "--server", &format!("http://{address}")])
         .args(words)
@@ -426,7 +426,7 @@ fn in_a_day() -> String {
 }
 
 /// Everything beside the configuration, end to end.
-fn files_of(folder: &Path) -> Vec<u8> {
+pub(super) fn files_of(folder: &Path) -> Vec<u8> {
     let mut bytes = vec![];
     for file in std::fs::read_dir(folder).unwrap().flatten() {
         if file.file_name() != "tollgate.toml" {
@@ -436,13 +436,13 @@ fn files_of(folder: &Path) -> Vec<u8> {
     bytes
 }
 
-fn is_in(bytes: &[u8], word: &str) -> bool {
+pub(super) fn is_in(bytes: &[u8], word: &str) -> bool {
     bytes
         .windows(word.len())
         .any(|part| part == word.as_bytes())
 }
 
-fn around(bytes: &[u8], word: &str) -> String {
+pub(super) fn around(bytes: &[u8], word: &str) -> String {
     let at = bytes
         .windows(word.len())
         .position(|part| part == word.as_bytes());

@@ -56,34 +56,8 @@ fn hostile_names_stay_text_and_pages_stay_whole() {
     assert_eq!(post(address, "/payments", &circle).unwrap().status, 422);
     let batch = hostile_file(address);
 
-    let asked = in_an_address(NASTY);
-    let pages = [
-        "/".to_owned(),
-        "/console/lanes/default".to_owned(),
-        format!("/console/lanes/default?whatIf=5&reason={asked}"),
-        "/console/lanes/default/adjust?plan=5".to_owned(),
-        format!("/console/lanes/{name}"),
-        "/console/payments".to_owned(),
-        format!("/console/payments?lane={asked}"),
-        format!("/console/payments/{id}"),
-        format!("/console/payments/{asked}"),
-        "/console/payments/gone".to_owned(),
-        "/console/payments/circle".to_owned(),
-        format!("/console/imports/{batch}"),
-        "/console/imports".to_owned(),
-        "/console/feeds".to_owned(),
-        format!("/console/invoices/{asked}"),
-        format!("/console/schedules?cron={asked}&zone={asked}"),
-        format!("/console/status-checks?id={asked}"),
-        "/console/jobs".to_owned(),
-        "/console/item-types".to_owned(),
-        "/console/needs-you".to_owned(),
-        "/console/held".to_owned(),
-        "/console/audit".to_owned(),
-        format!("/console/audit?actor={asked}&item={asked}"),
-        format!("/console/totals?zone={asked}"),
-    ];
     let browser = Browser::at(address);
+    let pages = hostile_pages(&name, &id, &batch);
     for size in [DESK, PHONE] {
         browser.sized(size);
         for page in &pages {
@@ -103,6 +77,40 @@ fn hostile_names_stay_text_and_pages_stay_whole() {
     browser.is_whole();
     let answers = ["400 (Bad Request)", "404 (Not Found)"];
     assert_eq!(browser.complaints(&answers), [""; 0]);
+}
+
+/// Every page, asked for with such names where it takes one.
+fn hostile_pages(lane: &str, id: &str, batch: &str) -> Vec<String> {
+    let asked = in_an_address(NASTY);
+    vec![
+        "/".to_owned(),
+        "/console/lanes/default".to_owned(),
+        format!("/console/lanes/default?whatIf=5&reason={asked}"),
+        "/console/lanes/default/adjust?plan=5".to_owned(),
+        format!("/console/lanes/{lane}"),
+        "/console/payments".to_owned(),
+        format!("/console/payments?lane={asked}"),
+        format!("/console/payments/{id}"),
+        format!("/console/payments/{asked}"),
+        "/console/payments/gone".to_owned(),
+        "/console/payments/circle".to_owned(),
+        format!("/console/imports/{batch}"),
+        "/console/imports".to_owned(),
+        "/console/feeds".to_owned(),
+        format!("/console/invoices/{asked}"),
+        format!("/console/schedules?cron={asked}&zone={asked}"),
+        format!("/console/status-checks?id={asked}"),
+        "/console/jobs".to_owned(),
+        "/console/item-types".to_owned(),
+        "/console/needs-you".to_owned(),
+        "/console/held".to_owned(),
+        "/console/audit".to_owned(),
+        "/console/archive".to_owned(),
+        format!("/console/archive?before={asked}"),
+        format!("/console/archive/2026-10-16?type=PAYMENT&account={asked}"),
+        format!("/console/audit?actor={asked}&item={asked}"),
+        format!("/console/totals?zone={asked}"),
+    ]
 }
 
 fn in_an_address(text: &str) -> String {

@@ -55,6 +55,7 @@ fn an_empty_system_says_so_and_fits(browser: &Browser) {
         ("/console/item-types", "enabled"),
         ("/console/audit", "who"),
         ("/console/totals", "There are none."),
+        ("/console/archive", "Every day of the archive is in order."),
     ];
     for size in [PHONE, DESK] {
         browser.sized(size);

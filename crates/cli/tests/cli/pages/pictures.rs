@@ -57,6 +57,7 @@ fn pictures_of_the_console_under_load() {
         ("item-types", "/console/item-types"),
         ("totals", "/console/totals"),
         ("audit", "/console/audit?actor=local"),
+        ("archive", "/console/archive"),
     ];
     browser.dark(false);
     browser.sized(DESK);

@@ -8,16 +8,14 @@ use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
 use serde_json::Value;
+use tollgate_contract as contract;
 use tollgate_core::ports::StoreError;
 use tollgate_domains::invoices::BillingError;
 use tollgate_domains::json::{self, Refused};
 use tollgate_domains::payments::IntakeError;
-use utoipa::ToSchema;
 
 use super::codes::Code;
-use crate::api::jobs::views::PreviewResponse;
 
 #[derive(Debug)]
 pub(crate) struct ApiError {
@@ -28,7 +26,9 @@ pub(crate) struct ApiError {
 /// What is known of an error when its answer leaves; `request/request_id.rs` adds the id.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
-    pub(crate) body: ErrorBody,
+    pub(crate) code: Code,
+    /// On the heap: every answer of the API may be an error.
+    pub(crate) body: Box<contract::Error>,
     /// False where another contract fixes the body to the letter.
     pub(crate) names_request: bool,
     /// For operators, and never for clients.
@@ -39,78 +39,26 @@ impl Failure {
     /// Clients learn that they should come back, operators learn why.
     pub(crate) fn log(&self, request_id: &str) {
         let Some(why) = &self.why else { return };
-        match self.body.code {
+        match self.code {
             Code::InternalError => tracing::error!(why, request_id, "answered 500"),
             _ => tracing::warn!(why, request_id, "answered 503"),
         }
     }
 }
 
-/// Every error of the API.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(
-    as = Error,
-    example = json!({
-        "error": "Validation failed", "code": "validation_failed",
-        "requestId": "7d5c1f2e-8a55-4c1e-9d7e-0f5b7a1c2d3e",
-        "details": {"amount": "must be greater than zero"}
-    })
-)]
-pub(crate) struct ErrorBody {
-    /// Error message: one sentence. It may change between releases.
-    error: String,
-    code: Code,
-    /// Id of the request, also in the header `X-Request-Id` and in the server's log.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    #[schema(required = true)]
-    request_id: String,
-    /// Errors by field name.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    #[schema(required = false)]
-    details: BTreeMap<String, String>,
-    /// With the code `preview_stale`: the new preview, to confirm instead.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(required = false, nullable = false)]
-    preview: Option<Box<PreviewResponse>>,
-}
-
-/// A validation error in the form that the contract of status checks prescribes.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(
-    as = CheckStatusError,
-    example = json!({"error": "Validation failed", "details": {"paymentIds": "must not be empty"}})
-)]
-pub(crate) struct BareBody {
-    /// Error message: one sentence.
-    error: String,
-    /// Errors by field name.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    #[schema(required = false)]
-    details: BTreeMap<String, String>,
-}
-
-impl ErrorBody {
-    pub(crate) fn code(&self) -> Code {
-        self.code
-    }
-    pub(crate) fn of_request(mut self, id: &str) -> Self {
-        id.clone_into(&mut self.request_id);
-        self
-    }
-}
-
 impl ApiError {
     pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Self {
-        let body = ErrorBody {
+        let code = Code::of(status);
+        let body = contract::Error {
             error: error.into(),
-            code: Code::of(status),
+            code: code.as_str().to_owned(),
             request_id: String::new(),
             details: BTreeMap::new(),
             preview: None,
         };
         let failure = Failure {
-            body,
+            code,
+            body: Box::new(body),
             names_request: true,
             why: None,
         };
@@ -118,7 +66,8 @@ impl ApiError {
     }
     /// With a code that says more than the status does.
     pub(crate) fn coded(mut self, code: Code) -> Self {
-        self.failure.body.code = code;
+        self.failure.code = code;
+        code.as_str().clone_into(&mut self.failure.body.code);
         self
     }
     /// A wrong request in the form that the contract of status checks fixes: without code and id.
@@ -159,7 +108,7 @@ impl ApiError {
         Self::conflict(error).coded(Code::ConfirmationRequired)
     }
     /// What was confirmed is not what would be done now.
-    pub(crate) fn stale(error: impl Into<String>, preview: PreviewResponse) -> Self {
+    pub(crate) fn stale(error: impl Into<String>, preview: contract::JobPreview) -> Self {
         let mut stale = Self::conflict(error).coded(Code::PreviewStale);
         stale.failure.body.preview = Some(Box::new(preview));
         stale
@@ -182,8 +131,12 @@ impl IntoResponse for ApiError {
         let mut response = if self.failure.names_request {
             (self.status, Json(&self.failure.body)).into_response()
         } else {
-            let ErrorBody { error, details, .. } = self.failure.body.clone();
-            (self.status, Json(BareBody { error, details })).into_response()
+            let contract::Error { error, details, .. } = *self.failure.body.clone();
+            (
+                self.status,
+                Json(contract::CheckStatusError { error, details }),
+            )
+                .into_response()
         };
         response.extensions_mut().insert(self.failure);
         if self.status == StatusCode::SERVICE_UNAVAILABLE {

@@ -3,29 +3,18 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde::Serialize;
 use serde_json::{Map, Value};
+use tollgate_contract as contract;
 use tollgate_core::account::{masked, without_accounts};
+use tollgate_core::archive::ArchivedItem;
 use tollgate_core::erasure::ERASED;
 use tollgate_core::id::Item;
 use tollgate_core::ports::ItemView;
 use tollgate_domains::payments::{self, Party, PaymentRequest};
-use utoipa::ToSchema;
 
 use super::error::ApiError;
 use crate::api::App;
 use crate::door::auth::Caller;
-
-/// Debtor or creditor.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = PaymentParty)]
-pub(crate) struct PartyResponse {
-    /// Account number. Complete for the role `operate`; other roles see only its last characters.
-    #[schema(example = "****2051")]
-    account: String,
-    #[schema(example = "Acme")]
-    name: String,
-}
 
 #[derive(Debug)]
 pub(crate) struct Sight {
@@ -64,9 +53,9 @@ impl Sight {
         }
     }
 
-    pub(crate) fn party(&self, party: &Party) -> PartyResponse {
+    pub(crate) fn party(&self, party: &Party) -> contract::PaymentParty {
         let (account, name) = (self.account(party), party.name.clone());
-        PartyResponse { account, name }
+        contract::PaymentParty { account, name }
     }
 
     pub(crate) fn account(&self, party: &Party) -> String {
@@ -113,11 +102,27 @@ impl Sights {
         let items: HashSet<Item> = items.filter(|it| it.item_type == kind).cloned().collect();
         let items: Vec<Item> = items.into_iter().collect();
         let bodies = app.store.bodies(&items).await?;
-        let sights = items.into_iter().zip(bodies).map(|(item, body)| {
-            let body = body.unwrap_or_default();
-            (item, Sight::on_document(caller, &body))
-        });
-        Ok(Self(sights.collect()))
+        let mut sights = HashMap::new();
+        for (item, body) in items.into_iter().zip(bodies) {
+            // What is not hot may be in the archive, and its texts name the same accounts.
+            let body = match body {
+                Some(body) => Some(body),
+                None => (app.store.item(&item).await?).and_then(|view| view.body),
+            };
+            let sight = Sight::on_document(caller, &body.unwrap_or_default());
+            sights.insert(item, sight);
+        }
+        Ok(Self(sights))
+    }
+
+    /// Of items of the archive, which are at hand.
+    pub(crate) fn of_archived(caller: &Caller, items: &[ArchivedItem]) -> Self {
+        let sight = |item: &ArchivedItem| {
+            let body = item.body.as_deref().unwrap_or_default();
+            (item.item(), Sight::on_document(caller, body))
+        };
+        let is_payment = |item: &&ArchivedItem| item.item_type == payments::item_type();
+        Self(items.iter().filter(is_payment).map(sight).collect())
     }
 
     /// What is said about an item.
@@ -132,9 +137,9 @@ impl Sights {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tollgate_contract::Role;
 
     use super::*;
-    use crate::door::auth::Role;
 
     #[test]
     fn accounts_are_told_whole_to_those_who_operate_only() {

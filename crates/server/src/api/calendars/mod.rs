@@ -5,67 +5,30 @@ mod body;
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use tollgate_contract as contract;
 use tollgate_core::SignedDuration;
-use tollgate_core::Timestamp;
 use tollgate_core::calendar::{Calendar, CalendarText, read_holidays};
 use tollgate_core::id::{CalendarName, LaneName, check_item_id};
 use tollgate_core::lane::LaneChange;
 use tollgate_core::open_time::OpenTime;
 use tollgate_core::ports::{CalendarInForce, SettingKind};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::lanes::{VersionResponse, versions};
+use super::lanes::versions;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::{Changes, Finds, Reads};
 use crate::api::request::body::{Body, parse, perhaps_because, text, wrong};
 use crate::api::request::extract::{Path, Query};
 use crate::door::auth::Caller;
-use body::CalendarBody;
 
 /// At most this many openings are shown, and none later than this.
 const OPENINGS_SHOWN: usize = 10;
 const SHOWN_AHEAD: SignedDuration = SignedDuration::from_hours(24 * 366);
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = CalendarChange)]
-struct PutRequest {
-    #[serde(flatten)]
-    text: CalendarBody,
-    #[schema(min_length = 1, max_length = 500)]
-    reason: Option<String>,
-    /// Required if the change would leave waiting items without a slot.
-    #[serde(default)]
-    confirm: bool,
-}
-
-/// A calendar.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Calendar)]
-struct CalendarResponse {
-    #[schema(value_type = String)]
-    name: CalendarName,
-    version: i64,
-    effective_at: Timestamp,
-    #[serde(flatten)]
-    text: CalendarBody,
-    /// Lanes that use this calendar.
-    #[schema(value_type = Vec<String>)]
-    lanes: Vec<LaneName>,
-    /// The next opening times.
-    next_openings: Vec<Opening>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-struct Opening {
-    from: Timestamp,
-    to: Timestamp,
-}
 
 impl App {
     async fn calendar(&self, name: &str) -> Result<CalendarInForce, ApiError> {
@@ -85,23 +48,24 @@ impl App {
     async fn calendar_response(
         &self,
         calendar: CalendarInForce,
-    ) -> Result<CalendarResponse, ApiError> {
+    ) -> Result<contract::Calendar, ApiError> {
         let now = self.store.now().await?;
         let read = Calendar::read(&calendar.text).map_err(ApiError::invalid)?;
         let open = OpenTime::new(Some(std::sync::Arc::new(read)), None);
         let openings = open.within(now, now + SHOWN_AHEAD).take(OPENINGS_SHOWN);
-        Ok(CalendarResponse {
-            lanes: self.lanes_of(&calendar.name).await?,
+        let lanes = self.lanes_of(&calendar.name).await?;
+        Ok(contract::Calendar {
+            lanes: lanes.iter().map(ToString::to_string).collect(),
             next_openings: openings
-                .map(|s| Opening {
+                .map(|s| contract::Opening {
                     from: s.from,
                     to: s.to,
                 })
                 .collect(),
-            name: calendar.name,
+            name: calendar.name.to_string(),
             version: calendar.version,
             effective_at: calendar.effective_at,
-            text: calendar.text.into(),
+            text: contract::CalendarText::of(calendar.text),
         })
     }
 
@@ -113,7 +77,7 @@ impl App {
         text: CalendarText,
         reason: Option<String>,
         confirm: bool,
-    ) -> Result<Json<CalendarResponse>, ApiError> {
+    ) -> Result<Json<contract::Calendar>, ApiError> {
         let read = Calendar::read(&text).map_err(ApiError::invalid)?;
         let now = self.store.now().await?;
         let read = read.opening_soon(now).map_err(ApiError::invalid)?;
@@ -138,9 +102,9 @@ impl App {
 /// All calendars.
 #[utoipa::path(
     get, path = "/admin/calendars", operation_id = "listCalendars", tag = "calendars",
-    responses((status = 200, description = "Sorted by name.", body = [CalendarResponse]), Reads),
+    responses((status = 200, description = "Sorted by name.", body = [contract::Calendar]), Reads),
 )]
-async fn list(State(app): State<App>) -> Result<Json<Vec<CalendarResponse>>, ApiError> {
+async fn list(State(app): State<App>) -> Result<Json<Vec<contract::Calendar>>, ApiError> {
     let mut told = vec![];
     for calendar in app.store.calendars().await? {
         told.push(app.calendar_response(calendar).await?);
@@ -152,12 +116,12 @@ async fn list(State(app): State<App>) -> Result<Json<Vec<CalendarResponse>>, Api
 #[utoipa::path(
     get, path = "/admin/calendars/{name}", operation_id = "getCalendar", tag = "calendars",
     params(("name" = String, Path, description = "The calendar's name.", example = "berlin")),
-    responses((status = 200, description = "The current calendar.", body = CalendarResponse), Finds),
+    responses((status = 200, description = "The current calendar.", body = contract::Calendar), Finds),
 )]
 async fn show(
     State(app): State<App>,
     Path(name): Path<String>,
-) -> Result<Json<CalendarResponse>, ApiError> {
+) -> Result<Json<contract::Calendar>, ApiError> {
     let calendar = app.calendar(&name).await?;
     Ok(Json(app.calendar_response(calendar).await?))
 }
@@ -166,8 +130,8 @@ async fn show(
 #[utoipa::path(
     put, path = "/admin/calendars/{name}", operation_id = "putCalendar", tag = "calendars",
     params(("name" = String, Path, description = "The calendar's name.", example = "berlin")),
-    request_body = PutRequest,
-    responses((status = 200, description = "The current calendar.", body = CalendarResponse), Changes),
+    request_body = contract::CalendarChange,
+    responses((status = 200, description = "The current calendar.", body = contract::Calendar), Changes),
 )]
 async fn write(
     State(app): State<App>,
@@ -175,11 +139,11 @@ async fn write(
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<CalendarResponse>, ApiError> {
+) -> Result<Json<contract::Calendar>, ApiError> {
     check_item_id(&name).map_err(|why| wrong("name", why))?;
-    let request: PutRequest = parse(&headers, body)?;
+    let request: contract::CalendarChange = parse(&headers, body)?;
     let name = CalendarName::new(name);
-    let text = request.text.into();
+    let text = body::read(request.text);
     app.write_calendar(&caller, name, text, request.reason, request.confirm)
         .await
 }
@@ -203,7 +167,7 @@ struct HolidaysQuery {
         (String = "text/plain", example = "2026-12-25 Christmas"),
         (inline(crate::api::request::body::BinaryFile) = "application/octet-stream"),
     )),
-    responses((status = 200, description = "The current calendar.", body = CalendarResponse), Changes),
+    responses((status = 200, description = "The current calendar.", body = contract::Calendar), Changes),
 )]
 async fn holidays(
     State(app): State<App>,
@@ -212,7 +176,7 @@ async fn holidays(
     Query(query): Query<HolidaysQuery>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<CalendarResponse>, ApiError> {
+) -> Result<Json<contract::Calendar>, ApiError> {
     let body = text(&headers, body)?;
     let calendar = app.calendar(&name).await?;
     let text = CalendarText {
@@ -227,12 +191,12 @@ async fn holidays(
 #[utoipa::path(
     get, path = "/admin/calendars/{name}/history", operation_id = "listCalendarVersions", tag = "calendars",
     params(("name" = String, Path, description = "The calendar's name.", example = "berlin")),
-    responses((status = 200, description = "Each with actor and reason.", body = [VersionResponse]), Finds),
+    responses((status = 200, description = "Each with actor and reason.", body = [contract::Version]), Finds),
 )]
 async fn history(
     State(app): State<App>,
     Path(name): Path<String>,
-) -> Result<Json<Vec<VersionResponse>>, ApiError> {
+) -> Result<Json<Vec<contract::Version>>, ApiError> {
     let calendar = app.calendar(&name).await?;
     versions(&app, SettingKind::Calendar, calendar.name.as_str()).await
 }

@@ -7,6 +7,7 @@ use axum::http::{HeaderValue, header};
 use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use tollgate_contract::{Needs, ROUTES};
 use utoipa::OpenApi;
 use utoipa::openapi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
@@ -17,8 +18,7 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 use super::webhooks::{self, PaymentEvent};
 use super::words;
 use crate::api::App;
-use crate::api::answer::error::ErrorBody;
-use crate::api::request::access::{Needs, ROUTES};
+use crate::api::answer::codes::Code;
 
 const AT: &str = "/openapi.json";
 /// What the document calls it.
@@ -53,7 +53,7 @@ const TOKEN: &str = "token";
         (name = "accounts", description = "Control totals and the audit log."),
         (name = "service", description = "Health, metrics and this document."),
     ),
-    components(schemas(ErrorBody, PaymentEvent)),
+    components(schemas(tollgate_contract::Error, Code, PaymentEvent)),
 )]
 struct Base;
 

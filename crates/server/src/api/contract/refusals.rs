@@ -7,8 +7,6 @@ use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::{Ref, RefOr, Response, ResponseBuilder, Type, schema::ObjectBuilder};
 use utoipa::{IntoResponses, ToSchema};
 
-use crate::api::answer::error::ErrorBody;
-
 /// Of an operation that answers everybody who is let in.
 pub(crate) struct Door;
 /// Of an operation that reads.
@@ -65,7 +63,7 @@ impl IntoResponses for Starts {
 }
 
 /// Before any handler: what no request may contain, who asks, how slowly, and whether there is room.
-const ALWAYS: [u16; 6] = [400, 401, 403, 408, 415, 503];
+const ALWAYS: [u16; 7] = [400, 401, 403, 408, 414, 415, 503];
 
 fn refusals(statuses: &[u16]) -> Refusals {
     let one = |status: &u16| (status.to_string(), refusal(*status).into());
@@ -73,7 +71,7 @@ fn refusals(statuses: &[u16]) -> Refusals {
 }
 
 fn refusal(status: u16) -> Response {
-    let schema = Ref::from_schema_name(ErrorBody::name());
+    let schema = Ref::from_schema_name(tollgate_contract::Error::name());
     let content = ContentBuilder::new().schema(Some(schema)).build();
     let response = ResponseBuilder::new()
         .description(meaning(status))
@@ -103,6 +101,7 @@ fn meaning(status: u16) -> &'static str {
             "It has ended and is in a file of the archive; the error names the day, the file and its SHA-256."
         }
         413 => "The body is too large.",
+        414 => "The address is longer than 4096 bytes.",
         415 => "Unsupported `Content-Type`, or the body has a `Content-Encoding`.",
         422 => "Refused by a rule; `details` names it.",
         503 => "Temporarily unavailable. Send the same request again after `Retry-After`.",

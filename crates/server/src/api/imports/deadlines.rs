@@ -1,100 +1,75 @@
 //! Whether the payments of an import meet their deadlines: as was foreseen when they got their slots, and of those
 //! that wait as is foreseen now.
 
-use serde::Serialize;
-use tollgate_core::Timestamp;
-use tollgate_core::id::BulkId;
+use tollgate_contract as contract;
+use tollgate_core::id::{BulkId, LaneName};
 use tollgate_core::ports::{BulkSum, BulkView};
 use tollgate_domains::payments;
-use utoipa::ToSchema;
 
-use super::views::{LaneResponse, grouped};
+use super::views::grouped;
 use crate::api::App;
 use crate::api::answer::error::ApiError;
-use crate::api::items::foreseen::Provisional;
+use crate::api::answer::of::Of;
 
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = BulkDeadline)]
-pub(super) struct DeadlineResponse {
-    meets: u64,
-    misses: u64,
-    /// When `meets` and `misses` were counted: always `intake`, when each payment got its slot.
-    as_of: &'static str,
-    /// The payments that have not been sent yet, as of now.
-    waiting: WaitingResponse,
-    verdict: String,
-    /// Why no estimate is available for the waiting payments; otherwise null.
-    provisional: Option<Provisional>,
-}
-
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = BulkWaiting)]
-pub(super) struct WaitingResponse {
-    /// Payments that will miss their deadline.
-    late: u64,
-    /// Payments with a deadline for which no estimate is available.
-    untold: u64,
-    as_of: Timestamp,
-}
-
-impl DeadlineResponse {
-    /// `None` if none of the payments has a deadline. `asked`: whether the limits that suffice were.
-    pub(super) async fn of(
-        app: &App,
-        view: &BulkView,
-        lanes: &[LaneResponse],
-        asked: bool,
-    ) -> Result<Option<Self>, ApiError> {
-        let Some(at_intake) = at_intake(&view.sums, lanes, asked) else {
-            return Ok(None);
-        };
-        let waiting = waiting(app, &view.bulk, lanes).await?;
-        let provisional = provisional(app, lanes).await?;
-        let verdict = said(&at_intake, &waiting, provisional.as_ref());
-        Ok(Some(Self {
-            meets: at_intake.meets,
-            misses: at_intake.misses,
-            as_of: "intake",
-            waiting,
-            verdict,
-            provisional,
-        }))
-    }
+/// `None` if none of the payments has a deadline. `asked`: whether the limits that suffice were.
+pub(super) async fn deadlines(
+    app: &App,
+    view: &BulkView,
+    lanes: &[contract::BulkLane],
+    asked: bool,
+) -> Result<Option<contract::BulkDeadline>, ApiError> {
+    let Some(at_intake) = at_intake(&view.sums, lanes, asked) else {
+        return Ok(None);
+    };
+    let waiting = waiting(app, &view.bulk, lanes).await?;
+    let provisional = provisional(app, lanes).await?;
+    let verdict = said(&at_intake, &waiting, provisional.as_ref());
+    Ok(Some(contract::BulkDeadline {
+        meets: at_intake.meets,
+        misses: at_intake.misses,
+        as_of: "intake".to_owned(),
+        waiting,
+        verdict,
+        provisional,
+    }))
 }
 
 /// What of the file waits and will be late, by the forecast of its lanes.
 async fn waiting(
     app: &App,
     bulk: &BulkId,
-    lanes: &[LaneResponse],
-) -> Result<WaitingResponse, ApiError> {
-    let mut waiting = WaitingResponse {
+    lanes: &[contract::BulkLane],
+) -> Result<contract::BulkWaiting, ApiError> {
+    let mut waiting = contract::BulkWaiting {
         late: 0,
         untold: 0,
         as_of: app.store.now().await?,
     };
     let payment = payments::item_type();
     for lane in lanes {
-        let late = app.forecaster.late_in_bulk(&lane.lane, &payment, bulk);
-        if let Some(late) = late.await? {
-            waiting.late += late.count;
-            waiting.untold += late.untold;
-            waiting.as_of = waiting.as_of.min(late.as_of);
+        let lane = LaneName::new(&lane.lane);
+        let forecast = app.forecaster.late_in_bulk(&lane, &payment, bulk);
+        if let Some(found) = forecast.await? {
+            waiting.late += found.count;
+            waiting.untold += found.untold;
+            waiting.as_of = waiting.as_of.min(found.as_of);
         }
     }
     Ok(waiting)
 }
 
 /// Of the first lane whose time cannot be told.
-async fn provisional(app: &App, lanes: &[LaneResponse]) -> Result<Option<Provisional>, ApiError> {
+async fn provisional(
+    app: &App,
+    lanes: &[contract::BulkLane],
+) -> Result<Option<contract::Provisional>, ApiError> {
     for lane in lanes {
-        let Some(forecast) = app.forecaster.lane(&lane.lane).await? else {
+        let lane = LaneName::new(&lane.lane);
+        let Some(forecast) = app.forecaster.lane(&lane).await? else {
             continue;
         };
         if let Err(untold) = &forecast.drained {
-            return Ok(Some(Provisional::from(untold)));
+            return Ok(Some(contract::Provisional::of(untold)));
         }
     }
     Ok(None)
@@ -110,13 +85,13 @@ struct AtIntake {
 /// What there is to say about them now.
 fn said(
     at_intake: &AtIntake,
-    waiting: &WaitingResponse,
-    provisional: Option<&Provisional>,
+    waiting: &contract::BulkWaiting,
+    provisional: Option<&contract::Provisional>,
 ) -> String {
     let then = &at_intake.verdict;
     match provisional {
         Some(provisional) => {
-            let reason = provisional.reason();
+            let reason = &provisional.reason;
             format!("no estimate is available: {reason}; at intake: {then}")
         }
         None if waiting.late == at_intake.misses => then.clone(),
@@ -127,7 +102,7 @@ fn said(
     }
 }
 
-fn at_intake(sums: &[BulkSum], lanes: &[LaneResponse], asked: bool) -> Option<AtIntake> {
+fn at_intake(sums: &[BulkSum], lanes: &[contract::BulkLane], asked: bool) -> Option<AtIntake> {
     let first = sums
         .iter()
         .filter_map(|sum| sum.deadlines)
@@ -176,10 +151,10 @@ fn at_intake(sums: &[BulkSum], lanes: &[LaneResponse], asked: bool) -> Option<At
 
 #[cfg(test)]
 mod tests {
-    use tollgate_core::id::LaneName;
+    use tollgate_core::Timestamp;
     use tollgate_core::timetable::{Untold, UntoldCode};
 
-    use super::super::views::{EnoughResponse, by_lane};
+    use super::super::views::by_lane;
     use super::*;
 
     fn sum(lane: &str, met: u64, missed: u64, deadline: i64) -> BulkSum {
@@ -200,7 +175,7 @@ mod tests {
     fn verdict(sums: &[BulkSum], enough: Option<u32>) -> String {
         let mut lanes = by_lane(sums);
         for lane in &mut lanes {
-            lane.enough = enough.map(|max_per_second| EnoughResponse {
+            lane.enough = enough.map(|max_per_second| contract::BulkEnough {
                 max_per_second,
                 max_per_window: 4 * max_per_second,
             });
@@ -233,7 +208,7 @@ mod tests {
     fn a_verdict_that_holds_no_more_says_what_holds_now() {
         let sums = [sum("a", 400, 0, 60)];
         let at_intake = at_intake(&sums, &by_lane(&sums), false).unwrap();
-        let waiting = |late| WaitingResponse {
+        let waiting = |late| contract::BulkWaiting {
             late,
             untold: 0,
             as_of: Timestamp::UNIX_EPOCH,
@@ -250,7 +225,11 @@ mod tests {
             since: Timestamp::UNIX_EPOCH,
         };
         assert_eq!(
-            said(&at_intake, &waiting(0), Some(&Provisional::from(&untold))),
+            said(
+                &at_intake,
+                &waiting(0),
+                Some(&contract::Provisional::of(&untold))
+            ),
             format!("no estimate is available: lane \"a\" is paused; at intake: {then}")
         );
     }

@@ -1,21 +1,21 @@
 //! `GET /payments/bulk/{batchId}/errors`: the rejected lines of an import, with what is wrong, or as they were.
 
-use std::collections::BTreeMap;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
+use tollgate_contract as contract;
 use tollgate_core::id::BulkId;
 use tollgate_core::ports::LineError;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use super::views::found;
 use crate::api::App;
 use crate::api::answer::error::ApiError;
 use crate::api::answer::export::{Format, List, ROWS_AT_ONCE, Row};
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::Finds;
 use crate::api::contract::words;
 use crate::api::request::body::wrong;
@@ -41,26 +41,8 @@ pub(super) struct Page {
     format: Option<String>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = BulkErrors)]
-pub(super) struct ErrorsResponse {
-    errors: Vec<ErrorResponse>,
-    /// Page token: pass it as `after`. Null on the last page.
-    next: Option<u64>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = BulkLineError)]
-pub(super) struct ErrorResponse {
-    line: u64,
-    payment_id: Option<String>,
-    details: BTreeMap<String, String>,
-}
-
-impl From<LineError> for ErrorResponse {
-    fn from(error: LineError) -> Self {
+impl Of<LineError> for contract::BulkLineError {
+    fn of(error: LineError) -> Self {
         Self {
             line: error.line,
             payment_id: error.id,
@@ -80,7 +62,7 @@ const REJECTED: List = List {
     params(("batch" = String, Path, description = "The `batchId` of the upload."), Page),
     responses(
         (status = 200, description = "One page, or all rejected lines.", content(
-            (ErrorsResponse = "application/json"),
+            (contract::BulkErrors = "application/json"),
             (String = "text/csv"),
             (String = "application/x-ndjson"),
         )),
@@ -109,8 +91,11 @@ pub(super) async fn errors(
     let errors = app.store.bulk_errors(&bulk, page.after, limit).await?;
     let is_full = u32::try_from(errors.len()).is_ok_and(|len| len == limit);
     let next = errors.last().filter(|_| is_full).map(|last| last.line);
-    let errors = errors.into_iter().map(Into::into).collect();
-    Ok(Json(ErrorsResponse { errors, next }).into_response())
+    let errors = errors
+        .into_iter()
+        .map(contract::BulkLineError::of)
+        .collect();
+    Ok(Json(contract::BulkErrors { errors, next }).into_response())
 }
 
 async fn rejected(

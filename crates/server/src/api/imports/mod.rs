@@ -7,6 +7,7 @@ pub(crate) mod list;
 mod since;
 pub(crate) mod views;
 
+use http_body_util::BodyExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,15 +16,14 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use http_body_util::BodyExt;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tokio::sync::{Semaphore, watch};
-use tollgate_core::Timestamp;
+use tollgate_contract as contract;
 use tollgate_core::id::BulkId;
 use tollgate_core::ports::{BulkOrigin, Store};
 use tollgate_dispatch::Wake;
 use tollgate_domains::payments::bulk::{BulkIntake, Format, Taken, Upload, UploadError};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -64,17 +64,6 @@ impl Uploads {
             closing,
         }
     }
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Bulk)]
-struct BulkResponse {
-    #[schema(value_type = String)]
-    batch_id: BulkId,
-    /// Only if the same file was sent before: when it was imported.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    imported_at: Option<Timestamp>,
 }
 
 /// The last part of a file's name, whatever its sender's machine calls folders.
@@ -119,8 +108,8 @@ struct UploadQuery {
         ),
     ),
     responses(
-        (status = 202, description = "The file is durable.", body = BulkResponse),
-        (status = 200, description = "The same file was sent before with this key.", body = BulkResponse),
+        (status = 202, description = "The file is durable.", body = contract::Bulk),
+        (status = 200, description = "The same file was sent before with this key.", body = contract::Bulk),
         Starts,
     ),
 )]
@@ -177,8 +166,8 @@ async fn upload(
         app.acted(caller.name(), "file imported", taken.bulk.as_str());
         None
     };
-    let told = BulkResponse {
-        batch_id: taken.bulk,
+    let told = contract::Bulk {
+        batch_id: taken.bulk.to_string(),
         imported_at,
     };
     Ok((status, Json(told)).into_response())

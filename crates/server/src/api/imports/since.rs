@@ -1,79 +1,38 @@
 //! What happened to the payments of an import since it was taken in: counts and amounts that add up.
 
-use serde::Serialize;
+use tollgate_contract as contract;
 use tollgate_core::Timestamp;
 use tollgate_core::id::BulkId;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::ports::{BulkBucket, BulkView, IN_DOUBT};
-use utoipa::ToSchema;
 
 use crate::api::App;
 use crate::api::answer::error::ApiError;
-use crate::api::contract::words;
 
 /// More are not counted: the page is asked for again while people look at it.
 const MOST_COUNTED: u32 = 100_000;
 
-/// Payments of an import by their present status.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = BulkSince)]
-pub(super) struct SinceResponse {
-    /// Each payment is counted in exactly one status; held payments that are not in doubt are `HELD`.
-    payments: Vec<BucketResponse>,
-    /// Number of payments counted.
-    count: u64,
-    /// Whether there may be more: at most 100,000 are counted.
-    at_least: bool,
-    /// The first import of the same file before this one.
-    same_file: Option<SameFile>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = BulkBucket)]
-struct BucketResponse {
-    #[schema(schema_with = words::total_status)]
-    status: String,
-    #[schema(example = "USD")]
-    currency: String,
-    count: u64,
-    #[schema(example = "125.50")]
-    amount: String,
-}
-
-/// An import of the same file.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = BulkSameFile)]
-struct SameFile {
-    #[schema(value_type = String)]
-    batch_id: BulkId,
-    imported_at: Timestamp,
-}
-
-impl SinceResponse {
-    pub(super) async fn of(app: &App, view: &BulkView) -> Result<Self, ApiError> {
-        let found = app
-            .store
-            .bulk_since(&view.item_type, &view.bulk, MOST_COUNTED)
-            .await?;
-        let same_file = found.same_before.map(|(batch_id, imported_at)| SameFile {
-            batch_id,
-            imported_at,
-        });
-        let count = found.buckets.iter().map(|bucket| bucket.count).sum();
-        Ok(Self {
-            payments: bucket_responses(found.buckets),
-            count,
-            at_least: count >= u64::from(MOST_COUNTED),
-            same_file,
-        })
-    }
+pub(super) async fn since(app: &App, view: &BulkView) -> Result<contract::BulkSince, ApiError> {
+    let found = app
+        .store
+        .bulk_since(&view.item_type, &view.bulk, MOST_COUNTED)
+        .await?;
+    let same_file = |(bulk, imported_at): (BulkId, Timestamp)| contract::BulkSameFile {
+        batch_id: bulk.to_string(),
+        imported_at,
+    };
+    let count = found.buckets.iter().map(|bucket| bucket.count).sum();
+    Ok(contract::BulkSince {
+        payments: bucket_responses(found.buckets),
+        count,
+        at_least: count >= u64::from(MOST_COUNTED),
+        same_file: found.same_before.map(same_file),
+    })
 }
 
 /// By status and currency. What is held is a status of its own, as in the totals.
-fn bucket_responses(buckets: Vec<BulkBucket>) -> Vec<BucketResponse> {
+fn bucket_responses(buckets: Vec<BulkBucket>) -> Vec<contract::BulkBucket> {
     let mut sums = std::collections::BTreeMap::<(String, String), (u64, i64)>::new();
     for bucket in buckets {
         let status = if bucket.held && bucket.status != IN_DOUBT {
@@ -90,7 +49,7 @@ fn bucket_responses(buckets: Vec<BulkBucket>) -> Vec<BucketResponse> {
             Some(currency) => Money { minor, currency }.decimal(),
             None => minor.to_string(),
         };
-        BucketResponse {
+        contract::BulkBucket {
             status,
             currency,
             count,

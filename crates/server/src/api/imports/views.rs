@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
-use tollgate_core::Timestamp;
+use serde::Deserialize;
+use tollgate_contract as contract;
 use tollgate_core::forecast::Enough;
 use tollgate_core::id::{BulkId, LaneName};
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::ports::{BulkSum, BulkView, FailingChunk};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
-use super::deadlines::DeadlineResponse;
-use super::since::SinceResponse;
+use super::deadlines::deadlines;
+use super::since::since;
 use crate::api::App;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::Finds;
-use crate::api::contract::words;
 use crate::api::request::extract::{Path, Query};
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -33,81 +33,8 @@ pub(crate) struct ImportQuery {
     since: bool,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = BulkState)]
-pub(super) struct StateResponse {
-    #[schema(value_type = String)]
-    batch_id: BulkId,
-    /// `PAYMENT`, or `INVOICE` for a feed of invoices.
-    #[schema(example = "PAYMENT")]
-    item_type: String,
-    /// Name of the file, if its sender gave one.
-    file_name: Option<String>,
-    /// Who imported it.
-    actor: Option<String>,
-    #[schema(schema_with = words::bulk_state)]
-    state: &'static str,
-    /// Number of non-blank lines. During the upload: so far.
-    lines: u64,
-    accepted: u64,
-    duplicate: u64,
-    rejected: u64,
-    /// End of the upload.
-    started_at: Option<Timestamp>,
-    ended_at: Option<Timestamp>,
-    /// Whether competing payments got their slots in file order. False if a chunk of the file kept
-    /// failing for 30 seconds and later chunks overtook it.
-    order_kept: bool,
-    /// Slots of the accepted payments as assigned at intake. A replan may have moved them since.
-    first_slot: Option<Timestamp>,
-    last_slot: Option<Timestamp>,
-    amounts: Vec<AmountResponse>,
-    lanes: Vec<LaneResponse>,
-    /// Null if none of the accepted payments has a deadline.
-    deadline: Option<DeadlineResponse>,
-    /// Why some lines have no slot yet, and when Tollgate tries again. Null if nothing is blocked.
-    why_not_running: Option<String>,
-    /// What happened to its payments since. Only if requested.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    since: Option<SinceResponse>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = BulkAmount)]
-pub(crate) struct AmountResponse {
-    currency: String,
-    count: u64,
-    amount: String,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = BulkLane)]
-pub(crate) struct LaneResponse {
-    #[schema(value_type = String)]
-    pub(crate) lane: LaneName,
-    accepted: u64,
-    first_slot: Timestamp,
-    last_slot: Timestamp,
-    pub(crate) meets: u64,
-    pub(crate) misses: u64,
-    /// The limit that would meet every deadline on the lane. Only if requested and if such a limit exists.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) enough: Option<EnoughResponse>,
-}
-
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = BulkEnough)]
-pub(crate) struct EnoughResponse {
-    pub(crate) max_per_second: u32,
-    pub(crate) max_per_window: u32,
-}
-
-impl From<Enough> for EnoughResponse {
-    fn from(enough: Enough) -> Self {
+impl Of<Enough> for contract::BulkEnough {
+    fn of(enough: Enough) -> Self {
         Self {
             max_per_second: enough.max_per_second,
             max_per_window: enough.max_per_window,
@@ -119,41 +46,42 @@ impl From<Enough> for EnoughResponse {
 #[utoipa::path(
     get, path = "/payments/bulk/{batch}", operation_id = "showBulk", tag = "imports",
     params(("batch" = String, Path, description = "The `batchId` of the upload."), ImportQuery),
-    responses((status = 200, description = "The current state of the import.", body = StateResponse), Finds),
+    responses((status = 200, description = "The current state of the import.", body = contract::BulkState), Finds),
 )]
 pub(super) async fn show(
     State(app): State<App>,
     Path(batch): Path<String>,
     Query(asked): Query<ImportQuery>,
-) -> Result<Json<StateResponse>, ApiError> {
+) -> Result<Json<contract::BulkState>, ApiError> {
     let view = found(&app, &batch).await?;
     let mut lanes = by_lane(&view.sums);
     if asked.enough {
         for lane in lanes.iter_mut().filter(|lane| lane.misses > 0) {
-            let in_force = app.lane_named(Some(lane.lane.to_string())).await?;
-            let foreseen = app.forecaster.lane(&lane.lane).await?;
+            let in_force = app.lane_named(Some(lane.lane.clone())).await?;
+            let foreseen = app.forecaster.lane(&LaneName::new(&lane.lane)).await?;
             let way = foreseen.map_or(Duration::ZERO, |foreseen| foreseen.table.way);
-            lane.enough = app.planner.enough(&in_force, way).await?.map(Into::into);
+            let enough = app.planner.enough(&in_force, way).await?;
+            lane.enough = enough.map(contract::BulkEnough::of);
         }
     }
-    let deadline = DeadlineResponse::of(&app, &view, &lanes, asked.enough).await?;
+    let deadline = deadlines(&app, &view, &lanes, asked.enough).await?;
     let since = if asked.since {
-        Some(SinceResponse::of(&app, &view).await?)
+        Some(since(&app, &view).await?)
     } else {
         None
     };
-    Ok(Json(StateResponse {
+    Ok(Json(contract::BulkState {
         since,
         deadline,
         first_slot: lanes.iter().map(|lane| lane.first_slot).min(),
         last_slot: lanes.iter().map(|lane| lane.last_slot).max(),
         amounts: amounts(&view.sums),
         lanes,
-        batch_id: view.bulk,
+        batch_id: view.bulk.to_string(),
         item_type: view.item_type.to_string(),
         file_name: view.origin.file_name,
         actor: view.origin.actor,
-        state: view.state.as_str(),
+        state: view.state.as_str().to_owned(),
         lines: view.lines,
         accepted: view.accepted,
         duplicate: view.duplicate,
@@ -182,18 +110,20 @@ pub(crate) async fn found(app: &App, batch: &str) -> Result<BulkView, ApiError> 
     view.ok_or_else(|| ApiError::not_found(format!("there is no batch {batch}")))
 }
 
-pub(super) fn by_lane(sums: &[BulkSum]) -> Vec<LaneResponse> {
-    let mut lanes: BTreeMap<&LaneName, LaneResponse> = BTreeMap::new();
+pub(super) fn by_lane(sums: &[BulkSum]) -> Vec<contract::BulkLane> {
+    let mut lanes: BTreeMap<&LaneName, contract::BulkLane> = BTreeMap::new();
     for sum in sums {
-        let lane = lanes.entry(&sum.lane).or_insert_with(|| LaneResponse {
-            lane: sum.lane.clone(),
-            accepted: 0,
-            first_slot: sum.first_slot,
-            last_slot: sum.last_slot,
-            meets: 0,
-            misses: 0,
-            enough: None,
-        });
+        let lane = lanes
+            .entry(&sum.lane)
+            .or_insert_with(|| contract::BulkLane {
+                lane: sum.lane.to_string(),
+                accepted: 0,
+                first_slot: sum.first_slot,
+                last_slot: sum.last_slot,
+                meets: 0,
+                misses: 0,
+                enough: None,
+            });
         lane.accepted += sum.accepted;
         lane.meets += sum.met;
         lane.misses += sum.missed;
@@ -203,7 +133,7 @@ pub(super) fn by_lane(sums: &[BulkSum]) -> Vec<LaneResponse> {
     lanes.into_values().collect()
 }
 
-fn amounts(sums: &[BulkSum]) -> Vec<AmountResponse> {
+fn amounts(sums: &[BulkSum]) -> Vec<contract::BulkAmount> {
     let mut amounts: BTreeMap<&str, (u64, i64)> = BTreeMap::new();
     for sum in sums {
         let (count, minor) = amounts.entry(&sum.currency).or_default();
@@ -214,7 +144,7 @@ fn amounts(sums: &[BulkSum]) -> Vec<AmountResponse> {
         Some(currency) => Money { minor, currency }.decimal(),
         None => minor.to_string(),
     };
-    let one = |(code, (count, minor)): (&str, (u64, i64))| AmountResponse {
+    let one = |(code, (count, minor)): (&str, (u64, i64))| contract::BulkAmount {
         currency: code.to_owned(),
         count,
         amount: amount(code, minor),

@@ -5,15 +5,14 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
+use tollgate_contract as contract;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{FlowId, Item};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{ItemView, NewAudit};
 use tollgate_domains::payments;
 use tollgate_domains::status_checks::{MAX_PAYMENTS, payment_ids};
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -31,49 +30,17 @@ use crate::door::auth::Caller;
 const PAGE: u32 = 100;
 const MOST: usize = 5 * MAX_PAYMENTS;
 
-/// Payments to check: the listed ones, or those last sent on a given day.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schema(as = InDoubtQuestion)]
-struct AskRequest {
-    payment_ids: Option<Vec<String>>,
-    /// Default: today, if `paymentIds` is not given either.
-    #[schema(example = "2026-11-16")]
-    date: Option<String>,
-    /// IANA time zone of the day. Default: UTC.
-    #[schema(example = "Europe/Berlin")]
-    zone: Option<String>,
-}
-
-#[derive(Debug, Default, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = InDoubtQuestions)]
-struct AskResponse {
-    /// Number of payments to ask about.
-    payments: usize,
-    /// Number of payments that their bank was asked about. Null with `in_doubt.ask = "services"`.
-    asked: Option<usize>,
-    /// Number of answers that say something about the payment.
-    answered: Option<usize>,
-    /// Number of payments that their bank has executed: they are no longer in doubt within seconds.
-    resolved: Option<usize>,
-    /// Payments that were not asked about within 20 seconds. Pass them as `paymentIds` to go on.
-    left: Vec<String>,
-    /// Started status checks. See `GET /payments/check-status/{workflowId}` for their progress.
-    workflow_ids: Vec<String>,
-}
-
 /// Asks the banks about payments in doubt. With `in_doubt.ask = "services"`, starts status checks instead.
 ///
 /// Each question takes a turn in the bank's lane. If the bank has executed the payment, it is no longer in doubt. Any
 /// other answer changes nothing. 502 if no payment could be asked about; the error says why.
 #[utoipa::path(
     post, path = "/admin/in-doubt/ask", operation_id = "askInDoubt", tag = "worklists",
-    request_body = AskRequest,
+    request_body = contract::InDoubtQuestion,
     responses(
-        (status = 200, description = "The banks were asked, or no payment of that day is in doubt.", body = AskResponse),
-        (status = 202, description = "The status checks have started.", body = AskResponse),
-        (status = 502, description = "Nothing was asked; the error says why.", body = crate::api::answer::error::ErrorBody),
+        (status = 200, description = "The banks were asked, or no payment of that day is in doubt.", body = contract::InDoubtQuestions),
+        (status = 202, description = "The status checks have started.", body = contract::InDoubtQuestions),
+        (status = 502, description = "Nothing was asked; the error says why.", body = tollgate_contract::Error),
         Starts,
     ),
 )]
@@ -83,7 +50,7 @@ async fn ask(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let request: AskRequest = parse(&headers, body)?;
+    let request: contract::InDoubtQuestion = parse(&headers, body)?;
     let ids = match (request.payment_ids, &request.date) {
         (Some(_), Some(_)) => return Err(wrong("date", "give payments or a day, not both")),
         (Some(ids), None) => payment_ids(&json!({"paymentIds": ids})).map_err(ApiError::invalid)?,
@@ -93,7 +60,7 @@ async fn ask(
         }
     };
     if ids.is_empty() {
-        return Ok(Json(AskResponse::default()).into_response());
+        return Ok(Json(contract::InDoubtQuestions::default()).into_response());
     }
     match app.ask {
         AskWhom::Bank => from_banks(&app, &caller, &ids).await,
@@ -109,7 +76,7 @@ async fn from_banks(app: &App, caller: &Caller, ids: &[String]) -> Result<Respon
         return Err(ApiError::conflict(error));
     }
     let told = told.must_have_asked()?;
-    let answer = AskResponse {
+    let answer = contract::InDoubtQuestions {
         payments: told.payments,
         asked: Some(told.asked),
         answered: Some(told.answered),
@@ -130,10 +97,10 @@ async fn by_services(app: &App, caller: &Caller, ids: &[String]) -> Result<Respo
         started.map_err(|error| not_started(&id, error))?;
         workflow_ids.push(id);
     }
-    let answer = AskResponse {
+    let answer = contract::InDoubtQuestions {
         payments: ids.len(),
         workflow_ids,
-        ..AskResponse::default()
+        ..contract::InDoubtQuestions::default()
     };
     Ok((StatusCode::ACCEPTED, Json(answer)).into_response())
 }

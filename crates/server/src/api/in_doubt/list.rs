@@ -3,14 +3,14 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
-use tollgate_core::Timestamp;
+use serde::Deserialize;
+use tollgate_contract as contract;
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::money::{Currency, Money};
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{AtRisk, ByTime, DoubtOrder, ItemView, Page, PageFrom};
 use tollgate_domains::payments;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -18,6 +18,7 @@ use super::of_money;
 use crate::api::App;
 use crate::api::answer::error::ApiError;
 use crate::api::answer::export::{Format, List, rows};
+use crate::api::answer::of::Of;
 use crate::api::answer::sight::Sight;
 use crate::api::contract::refusals::Finds;
 use crate::api::contract::words;
@@ -55,34 +56,8 @@ struct ListQuery {
     format: Option<String>,
 }
 
-/// Items in doubt, and their total amounts.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = InDoubtList)]
-struct ListResponse {
-    at_risk: Vec<RiskResponse>,
-    /// Number of items of this type in doubt.
-    count: u64,
-    items: Vec<DoubtResponse>,
-    /// Page token: pass it as `after`. Null on the last page.
-    next: Option<String>,
-    /// Page token: pass it as `before`. Null on the first page and with `order=id`.
-    previous: Option<String>,
-}
-
-/// Amount in doubt in one currency.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = AtRisk)]
-pub(crate) struct RiskResponse {
-    currency: String,
-    count: u64,
-    amount: String,
-    /// Time at which the oldest item in doubt was sent.
-    since: Timestamp,
-}
-
-impl From<AtRisk> for RiskResponse {
-    fn from(risk: AtRisk) -> Self {
+impl Of<AtRisk> for contract::AtRisk {
+    fn of(risk: AtRisk) -> Self {
         let money = |currency| Money {
             minor: risk.amount_minor,
             currency,
@@ -97,30 +72,8 @@ impl From<AtRisk> for RiskResponse {
     }
 }
 
-/// An item in doubt: its sends, the answers, and the next step.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = InDoubt)]
-struct DoubtResponse {
-    #[schema(example = "PAYMENT")]
-    item_type: String,
-    #[schema(value_type = String, example = "pay_001")]
-    id: ItemId,
-    amount: String,
-    currency: &'static str,
-    lane: String,
-    first_sent: Option<Timestamp>,
-    last_sent: Option<Timestamp>,
-    /// Number of sends so far. Pass it as `sends` when you resolve the item.
-    sends: u32,
-    questions: usize,
-    last_heard: Option<String>,
-    /// Estimated time of the next query or resend.
-    next_at: Timestamp,
-}
-
-impl DoubtResponse {
-    fn of(view: ItemView, sight: &Sight) -> Self {
+impl Of<(ItemView, &Sight)> for contract::InDoubt {
+    fn of((view, sight): (ItemView, &Sight)) -> Self {
         let of = |kind| {
             view.attempts
                 .iter()
@@ -135,10 +88,10 @@ impl DoubtResponse {
             last_heard: view.attempts.last().map(|it| sight.text(&it.detail)),
             item_type: view.item.item_type.to_string(),
             amount: view.money.decimal(),
-            currency: view.money.currency.code(),
+            currency: view.money.currency.code().to_owned(),
             lane: view.lane.to_string(),
             next_at: view.due,
-            id: view.item.id,
+            id: view.item.id.to_string(),
         }
     }
 }
@@ -166,7 +119,7 @@ const IN_DOUBT: List = List {
     params(ListQuery),
     responses(
         (status = 200, description = "One page, or the whole list.", content(
-            (ListResponse = "application/json"),
+            (contract::InDoubtList = "application/json"),
             (String = "text/csv"),
             (String = "application/x-ndjson"),
         )),
@@ -202,9 +155,9 @@ async fn list(
     let page = app.doubts(&item_type, &query).await?;
     let items = app.doubt_lines(&caller, &item_type, page.items).await?;
     let at_risk = app.store.at_risk(&item_type).await?;
-    Ok(Json(ListResponse {
+    Ok(Json(contract::InDoubtList {
         count: at_risk.iter().map(|risk| risk.count).sum(),
-        at_risk: at_risk.into_iter().map(RiskResponse::from).collect(),
+        at_risk: at_risk.into_iter().map(contract::AtRisk::of).collect(),
         items,
         next: page.next,
         previous: page.previous,
@@ -247,13 +200,13 @@ impl App {
         caller: &Caller,
         item_type: &ItemType,
         ids: Vec<ItemId>,
-    ) -> Result<Vec<DoubtResponse>, ApiError> {
+    ) -> Result<Vec<contract::InDoubt>, ApiError> {
         let mut lines = vec![];
         for id in &ids {
             let view = self.store.item(&Item::new(item_type, id)).await?;
             lines.extend(view.map(|view| {
                 let sight = Sight::on(caller, &view);
-                DoubtResponse::of(view, &sight)
+                contract::InDoubt::of((view, &sight))
             }));
         }
         Ok(lines)

@@ -9,21 +9,19 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
+use tollgate_contract as contract;
 use tollgate_core::id::{Item, ItemType};
 use tollgate_core::ports::{ActionResult, Author, IN_DOUBT, Resolved, SettingKind, sent_since};
 use tollgate_domains::{invoices as bills, payments};
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::invoices::{self, InvoiceResponse};
-use super::payments::{PaymentResponse, payment_id, shown};
+use super::invoices;
+use super::payments::{payment_id, shown};
 use crate::api::answer::error::ApiError;
 use crate::api::contract::refusals::{Changes, Finds};
-use crate::api::contract::words;
 use crate::api::request::body::{Body, author, parse, wrong};
 use crate::api::request::extract::Path;
 use crate::door::auth::Caller;
@@ -35,23 +33,14 @@ use crate::door::auth::Caller;
         ("item_type" = String, Path, description = "`PAYMENT` or `INVOICE`.", example = "PAYMENT"),
         ("id" = String, Path, description = "The item's id.", example = "pay_001"),
     ),
-    responses((status = 200, description = "The item and its current state.", body = DoubtfulResponse), Finds),
+    responses((status = 200, description = "The item and its current state.", body = contract::Doubtful), Finds),
 )]
 async fn show(
     State(app): State<App>,
     caller: Caller,
     Path((item_type, id)): Path<(String, String)>,
-) -> Result<Json<DoubtfulResponse>, ApiError> {
+) -> Result<Json<contract::Doubtful>, ApiError> {
     as_it_is(&app, &caller, &of_money(&item_type)?, &id).await
-}
-
-/// An item that is or was in doubt, in its current state.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-#[schema(as = Doubtful)]
-enum DoubtfulResponse {
-    Payment(Box<PaymentResponse>),
-    Invoice(Box<InvoiceResponse>),
 }
 
 async fn as_it_is(
@@ -59,13 +48,13 @@ async fn as_it_is(
     caller: &Caller,
     item_type: &ItemType,
     id: &str,
-) -> Result<Json<DoubtfulResponse>, ApiError> {
+) -> Result<Json<contract::Doubtful>, ApiError> {
     Ok(Json(if *item_type == bills::item_type() {
         let Json(invoice) = invoices::shown(app, id).await?;
-        DoubtfulResponse::Invoice(Box::new(invoice))
+        contract::Doubtful::Invoice(Box::new(invoice))
     } else {
         let Json(payment) = shown(app, caller, id).await?;
-        DoubtfulResponse::Payment(Box::new(payment))
+        contract::Doubtful::Payment(Box::new(payment))
     }))
 }
 
@@ -79,39 +68,10 @@ pub(super) fn of_money(name: &str) -> Result<ItemType, ApiError> {
     Err(ApiError::not_found(error))
 }
 
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = Resolution)]
-struct ResolveRequest {
-    /// `done`: the bank executed it. `not_done`: it did not, and Tollgate sends it again. `failed`:
-    /// give it up.
-    #[schema(schema_with = words::resolved)]
-    outcome: Resolved,
-    /// Number of sends when you looked at the item. The request is refused if it was sent again since.
-    sends: u32,
-    /// Evidence for the decision, recorded in the audit log.
-    #[schema(min_length = 1, max_length = 500)]
-    reason: String,
-    /// Name of the person who decides. Required if `in_doubt.two_persons` is on and no tokens are configured.
-    actor: Option<String>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Proposed)]
-struct ProposedResponse {
-    #[schema(example = "PROPOSED")]
-    status: &'static str,
-    needs: &'static str,
-}
-
-/// The resolved item, or the proposal that a second person must confirm.
-#[derive(ToSchema)]
-#[schema(as = ResolutionResult)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "only its schema is used")]
-enum ResolveResponse {
-    Resolved(DoubtfulResponse),
-    Proposed(ProposedResponse),
+fn outcome(request: &contract::Resolution) -> Result<Resolved, ApiError> {
+    let mut all = Resolved::ALL.into_iter();
+    let found = all.find(|word| word.as_str() == request.outcome);
+    found.ok_or_else(|| wrong("outcome", "must be done, not_done or failed"))
 }
 
 /// Resolves an item in doubt. Ask the bank first.
@@ -121,10 +81,10 @@ enum ResolveResponse {
         ("item_type" = String, Path, description = "`PAYMENT` or `INVOICE`.", example = "PAYMENT"),
         ("id" = String, Path, description = "The item's id.", example = "pay_001"),
     ),
-    request_body = ResolveRequest,
+    request_body = contract::Resolution,
     responses(
-        (status = 200, description = "The item and its current state.", body = ResolveResponse),
-        (status = 202, description = "Recorded as a proposal. A second person must confirm it.", body = ResolveResponse),
+        (status = 200, description = "The item and its current state.", body = contract::ResolutionResult),
+        (status = 202, description = "Recorded as a proposal. A second person must confirm it.", body = contract::ResolutionResult),
         Changes,
     ),
 )]
@@ -136,7 +96,8 @@ async fn resolve(
     body: Body,
 ) -> Result<Response, ApiError> {
     let item_type = of_money(&item_type)?;
-    let request: ResolveRequest = parse(&headers, body)?;
+    let request: contract::Resolution = parse(&headers, body)?;
+    let outcome = outcome(&request)?;
     let mut author = author(&caller, request.reason.clone())?;
     author.actor = actor(&caller, request.actor.as_deref(), app.two_persons)?;
     let no_item = || ApiError::not_found(format!("there is no {item_type} {id}"));
@@ -145,9 +106,9 @@ async fn resolve(
     if app.two_persons {
         match app.second_person(&item, &request, &author).await? {
             None => {
-                let body = ProposedResponse {
-                    status: "PROPOSED",
-                    needs: "a second person, with another actor and the same outcome",
+                let body = contract::Proposed {
+                    status: "PROPOSED".to_owned(),
+                    needs: "a second person, with another actor and the same outcome".to_owned(),
                 };
                 return Ok((StatusCode::ACCEPTED, Json(body)).into_response());
             }
@@ -158,9 +119,9 @@ async fn resolve(
         }
     }
     let resolution = if item_type == bills::item_type() {
-        bills::resolution(request.outcome, request.sends)
+        bills::resolution(outcome, request.sends)
     } else {
-        payments::resolution(request.outcome, request.sends)
+        payments::resolution(outcome, request.sends)
     };
     let actor = author.actor.clone();
     match app.store.resolve(&item, resolution, author).await? {
@@ -201,7 +162,7 @@ impl App {
     async fn second_person(
         &self,
         item: &Item,
-        request: &ResolveRequest,
+        request: &contract::Resolution,
         author: &Author,
     ) -> Result<Option<Author>, ApiError> {
         let view = self.store.item(item).await?;

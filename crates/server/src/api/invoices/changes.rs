@@ -4,16 +4,15 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde::{Deserialize, Serialize};
-use tollgate_core::Timestamp;
+use tollgate_contract as contract;
 use tollgate_domains::invoices::SettledBy;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Amount, InvoiceResponse, invoice_id, shown};
+use super::{invoice_id, read_amount, shown};
 use crate::api::App;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::Changes;
 use crate::api::payments::changes::Because;
 use crate::api::request::body::{Body, author, parse, wrong};
@@ -29,7 +28,7 @@ const MAX_REFERENCE_CHARS: usize = 200;
     post, path = "/invoices/{id}/cancel", operation_id = "cancelInvoice", tag = "invoices",
     params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
     request_body = Because,
-    responses((status = 200, description = "Cancelled.", body = InvoiceResponse), Changes),
+    responses((status = 200, description = "Cancelled.", body = contract::Invoice), Changes),
 )]
 async fn cancel(
     State(app): State<App>,
@@ -37,22 +36,11 @@ async fn cancel(
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<InvoiceResponse>, ApiError> {
+) -> Result<Json<contract::Invoice>, ApiError> {
     let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
     app.billing.cancel(&invoice_id(&id)?, author).await?;
     app.acted(caller.name(), "invoice cancelled", &id);
     shown(&app, &id).await
-}
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = InvoiceCorrection)]
-struct CorrectRequest {
-    /// ISO 4217 code. Must be the invoice's currency.
-    amount: Amount,
-    /// Reason, recorded in the audit log.
-    #[schema(min_length = 1, example = "a discount was forgotten")]
-    reason: String,
 }
 
 /// Changes the amount of an invoice.
@@ -63,8 +51,8 @@ struct CorrectRequest {
 #[utoipa::path(
     post, path = "/invoices/{id}/correct", operation_id = "correctInvoice", tag = "invoices",
     params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
-    request_body = CorrectRequest,
-    responses((status = 200, description = "The amount was changed.", body = InvoiceResponse), Changes),
+    request_body = contract::InvoiceCorrection,
+    responses((status = 200, description = "The amount was changed.", body = contract::Invoice), Changes),
 )]
 async fn correct(
     State(app): State<App>,
@@ -72,9 +60,9 @@ async fn correct(
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<InvoiceResponse>, ApiError> {
-    let request: CorrectRequest = parse(&headers, body)?;
-    let money = request.amount.read()?;
+) -> Result<Json<contract::Invoice>, ApiError> {
+    let request: contract::InvoiceCorrection = parse(&headers, body)?;
+    let money = read_amount(&request.amount)?;
     let author = author(&caller, request.reason)?;
     app.billing
         .correct(&invoice_id(&id)?, money, author)
@@ -83,30 +71,8 @@ async fn correct(
     shown(&app, &id).await
 }
 
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = InvoiceSettlement)]
-struct SettleRequest {
-    /// Reason, recorded in the audit log.
-    #[schema(min_length = 1, example = "paid by bank transfer")]
-    reason: String,
-    /// Reference of the external payment, such as a transfer number.
-    #[schema(min_length = 1, max_length = 200, example = "TRX-4711")]
-    reference: String,
-}
-
-/// Who marked an invoice as paid elsewhere.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = SettledBy)]
-pub(super) struct SettledByResponse {
-    actor: String,
-    reason: String,
-    reference: String,
-    at: Timestamp,
-}
-
-impl From<SettledBy> for SettledByResponse {
-    fn from(by: SettledBy) -> Self {
+impl Of<SettledBy> for contract::SettledBy {
+    fn of(by: SettledBy) -> Self {
         let SettledBy {
             actor,
             reason,
@@ -128,8 +94,8 @@ impl From<SettledBy> for SettledByResponse {
 #[utoipa::path(
     post, path = "/invoices/{id}/settle", operation_id = "settleInvoice", tag = "invoices",
     params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
-    request_body = SettleRequest,
-    responses((status = 200, description = "The invoice is PAID.", body = InvoiceResponse), Changes),
+    request_body = contract::InvoiceSettlement,
+    responses((status = 200, description = "The invoice is PAID.", body = contract::Invoice), Changes),
 )]
 async fn settle(
     State(app): State<App>,
@@ -137,8 +103,8 @@ async fn settle(
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<InvoiceResponse>, ApiError> {
-    let SettleRequest { reason, reference } = parse(&headers, body)?;
+) -> Result<Json<contract::Invoice>, ApiError> {
+    let contract::InvoiceSettlement { reason, reference } = parse(&headers, body)?;
     let is_said = !reference.trim().is_empty();
     if !is_said || reference.chars().count() > MAX_REFERENCE_CHARS {
         let why = format!("must have 1 to {MAX_REFERENCE_CHARS} characters");

@@ -8,11 +8,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tollgate_core::id::{ItemId, check_item_id};
 use tollgate_core::ports::Author;
-use tollgate_domains::invoices::Customer;
+use tollgate_core::retention::Floor;
+use tollgate_domains::invoices::{self, Customer};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::ages;
 use crate::api::App;
 use crate::api::answer::error::{ApiError, json_body};
 use crate::api::contract::refusals::{Changes, Finds, Reads};
@@ -71,6 +73,7 @@ async fn create(
     let body = json_body(&headers, body)?;
     let customer = Customer::parse(&body).map_err(ApiError::invalid)?;
     let author = Author::new(caller.name(), "a new customer");
+    app.fits_hot_days(&customer).await?;
     let is_new = app.billing.customers().create(&customer, author).await?;
     let status = if is_new {
         StatusCode::CREATED
@@ -117,9 +120,22 @@ async fn change(
 ) -> Result<Json<CustomerBody>, ApiError> {
     let (customer, reason) = changed(id, json_body(&headers, body)?)?;
     let author = perhaps_because(&caller, reason)?;
+    app.fits_hot_days(&customer).await?;
     app.billing.customers().change(&customer, author).await?;
     app.acted(caller.name(), "customer changed", &customer.customer_id);
     Ok(Json(customer.into()))
+}
+
+impl App {
+    /// An invoice that ended may still be charged again by its customer's schedule.
+    async fn fits_hot_days(&self, customer: &Customer) -> Result<(), ApiError> {
+        let of = self.retention_of(&invoices::item_type())?;
+        let floors: Vec<Floor> = ages::of_customer(customer).into_iter().collect();
+        match ages::too_long(&*self.store, of, &floors).await? {
+            Some(why) => Err(wrong("ladder", why)),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The id is the address's; the domain reads the rest field by field.

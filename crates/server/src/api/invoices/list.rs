@@ -3,21 +3,21 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
-use tollgate_core::Timestamp;
-use tollgate_core::id::{ItemId, check_item_id};
-use tollgate_core::item::QueueStatus;
+use serde::Deserialize;
+use tollgate_contract as contract;
+use tollgate_core::id::check_item_id;
 use tollgate_core::ports::{ListKey, PageFrom, RecordLine, RecordsWanted};
 use tollgate_domains::invoices::{self, InvoiceStatus};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::Amount;
 use super::newest::Newest;
 use crate::api::App;
 use crate::api::answer::error::ApiError;
 use crate::api::answer::export::{Format, List, ROWS_AT_ONCE, rows};
+use crate::api::answer::of::Of;
+use crate::api::answer::source::{Source, mark, may_have_ended};
 use crate::api::contract::refusals::Finds;
 use crate::api::contract::words;
 use crate::api::payments::list::{BY_ID, NEWEST};
@@ -53,54 +53,13 @@ struct ListQuery {
     format: Option<String>,
 }
 
-/// One page of invoices.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = InvoiceList)]
-struct ListResponse {
-    invoices: Vec<LineResponse>,
-    #[schema(schema_with = words::list_order)]
-    order: &'static str,
-    /// Page token: pass it as `after`. Null on the last page.
-    next: Option<String>,
-    /// Page token: pass it as `before`. Null on the first page and with `order=id`.
-    previous: Option<String>,
-    /// False if the search stopped before the page was full: continue with `next`.
-    complete: bool,
-    /// If the search stopped: invoices accepted earlier, or with `before` later, were not looked at.
-    scanned_to: Option<Timestamp>,
-    /// Number of invoices in the whole list. Null if it would have to look at each of many, and with `order=id`.
-    count: Option<u64>,
-    /// Whether there are more than `count`.
-    at_least: bool,
-}
-
-/// One invoice of a list.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = InvoiceLine)]
-struct LineResponse {
-    #[schema(value_type = String, example = "inv_1")]
-    invoice_id: ItemId,
-    #[schema(schema_with = words::invoice_status)]
-    status: String,
-    amount: Amount,
-    #[schema(schema_with = words::queue_status)]
-    queue_status: QueueStatus,
-    run: u32,
-    /// Slot: the planned time.
-    scheduled_time: Timestamp,
-    /// Time at which it was accepted.
-    created_at: Timestamp,
-}
-
-impl From<RecordLine> for LineResponse {
-    fn from(line: RecordLine) -> Self {
+impl Of<RecordLine> for contract::InvoiceLine {
+    fn of(line: RecordLine) -> Self {
         Self {
-            invoice_id: line.id,
+            invoice_id: line.id.to_string(),
             status: line.status,
-            amount: line.money.into(),
-            queue_status: line.queue_status,
+            amount: contract::Amount::of(line.money),
+            queue_status: line.queue_status.to_string(),
             run: line.run,
             scheduled_time: line.slot,
             created_at: line.created_at,
@@ -126,13 +85,13 @@ const INVOICES: List = List {
 ///
 /// Status and customer are found by an index; of up to 10,000 found the page is exact. A status of more invoices narrows
 /// the search, which stops after 20,000: then `complete` is false and `next` continues it. A customer with more needs
-/// `order=id`.
+/// `order=id`. Archived invoices are not listed here; `archived`, or the header `tollgate-archived` of a file, says so.
 #[utoipa::path(
     get, path = "/invoices", operation_id = "listInvoices", tag = "invoices",
     params(ListQuery),
     responses(
         (status = 200, description = "One page, or the whole list.", content(
-            (ListResponse = "application/json"),
+            (contract::InvoiceList = "application/json"),
             (String = "text/csv"),
             (String = "application/x-ndjson"),
         )),
@@ -145,6 +104,12 @@ async fn list(
 ) -> Result<Response, ApiError> {
     let format = Format::parse(query.format.as_deref())?;
     let wanted = query.wanted(&app).await?;
+    let archived = if may_have_ended(wanted.status.as_deref()) {
+        let of = (&invoices::item_type(), "invoices");
+        app.archived_part(of, None, None).await?
+    } else {
+        None
+    };
     if let Some(format) = format {
         let first = RecordsWanted {
             limit: ROWS_AT_ONCE,
@@ -154,34 +119,45 @@ async fn list(
             let app = app.clone();
             async move {
                 let page = app.store.records(wanted.clone()).await?;
-                let page = page.map(LineResponse::from);
+                let page = page.map(contract::InvoiceLine::of);
                 let after = page.next;
                 let next = after.is_some().then_some(RecordsWanted { after, ..wanted });
                 Ok((rows(&page.items)?, next))
             }
         };
-        return INVOICES.whole(format, first, page).await;
+        let mut response = INVOICES.whole(format, first, page).await?;
+        mark(archived.as_ref(), &mut response);
+        return Ok(response);
     }
     let answer = if query.is_by_id() {
         app.invoices_by_id(wanted).await?
     } else {
         app.invoices_by_time(wanted, query.place()?).await?
     };
-    Ok(Json(answer).into_response())
+    Ok(Json(contract::InvoiceList { archived, ..answer }).into_response())
 }
 
 impl App {
-    async fn invoices_by_id(&self, wanted: RecordsWanted) -> Result<ListResponse, ApiError> {
+    async fn invoices_by_id(
+        &self,
+        wanted: RecordsWanted,
+    ) -> Result<contract::InvoiceList, ApiError> {
         let page = self.store.records(wanted).await?;
-        Ok(ListResponse {
-            invoices: page.items.into_iter().map(LineResponse::from).collect(),
-            order: BY_ID,
+        Ok(contract::InvoiceList {
+            invoices: page
+                .items
+                .into_iter()
+                .map(contract::InvoiceLine::of)
+                .collect(),
+            order: BY_ID.to_owned(),
             next: page.next.map(|next| next.to_string()),
             previous: None,
             complete: true,
             scanned_to: None,
             count: None,
             at_least: false,
+            source: contract::AnswerSource::of(Source::HOT),
+            archived: None,
         })
     }
 
@@ -189,19 +165,21 @@ impl App {
         &self,
         wanted: RecordsWanted,
         from: PageFrom<ListKey>,
-    ) -> Result<ListResponse, ApiError> {
+    ) -> Result<contract::InvoiceList, ApiError> {
         let found = self.newest_invoices(&Newest { wanted, from }).await?;
         let token = |key: ListKey| key.page_token().to_string();
-        let lines = found.page.items.into_iter().map(LineResponse::from);
-        Ok(ListResponse {
+        let lines = found.page.items.into_iter().map(contract::InvoiceLine::of);
+        Ok(contract::InvoiceList {
             invoices: lines.collect(),
-            order: NEWEST,
+            order: NEWEST.to_owned(),
             next: found.page.next.map(token),
             previous: found.page.previous.map(token),
             complete: found.scanned_to.is_none(),
             scanned_to: found.scanned_to,
             count: found.length.map(|length| length.count),
             at_least: found.length.is_some_and(|length| length.at_least),
+            source: contract::AnswerSource::of(Source::HOT),
+            archived: None,
         })
     }
 }

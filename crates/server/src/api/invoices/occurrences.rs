@@ -3,10 +3,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use serde::Serialize;
-use tollgate_core::Timestamp;
+use tollgate_contract as contract;
 use tollgate_domains::invoices;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -16,24 +14,16 @@ use crate::api::answer::error::{ApiError, internal};
 use crate::api::contract::refusals::Finds;
 use crate::api::request::extract::Path;
 
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = InvoiceOccurrences)]
-struct OccurrencesResponse {
-    /// At most five times. Queued invoices keep their time until they are rescheduled.
-    next_occurrences: Vec<Timestamp>,
-}
-
 /// The next times of the schedule that applies to an invoice: its own, its customer's or the global one.
 #[utoipa::path(
     get, path = "/invoices/{id}/occurrences", operation_id = "getInvoiceOccurrences", tag = "invoices",
     params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
-    responses((status = 200, description = "The next five times.", body = OccurrencesResponse), Finds),
+    responses((status = 200, description = "The next five times.", body = contract::InvoiceOccurrences), Finds),
 )]
 async fn show(
     State(app): State<App>,
     Path(id): Path<String>,
-) -> Result<Json<OccurrencesResponse>, ApiError> {
+) -> Result<Json<contract::InvoiceOccurrences>, ApiError> {
     let id = invoice_id(&id)?;
     let view = app.billing.invoice(&id).await?;
     let kept = invoices::document(&view).map_err(|error| internal(&error.to_string()))?;
@@ -44,7 +34,7 @@ async fn show(
     let own = kept.schedule.as_ref();
     let schedule = schedules.of_invoice(Some(&id), own, &customer).await?;
     let now = app.store.now().await?;
-    Ok(Json(OccurrencesResponse {
+    Ok(Json(contract::InvoiceOccurrences {
         next_occurrences: schedule.next_few(now, &customer.zone()),
     }))
 }

@@ -4,86 +4,33 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use jiff::tz::TimeZone;
-use serde::{Deserialize, Serialize};
-use tollgate_core::Timestamp;
+use serde::Deserialize;
+use tollgate_contract as contract;
 use tollgate_core::id::check_item_id;
 use tollgate_domains::invoices::{Level, ScheduleInForce, ScheduleText};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::App;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::{Changes, Finds, Takes};
 use crate::api::request::body::{Body, parse, perhaps_because};
 use crate::api::request::extract::{Path, Query};
 use crate::door::auth::Caller;
 
-/// Schedule of invoice charges.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = Schedule)]
-pub(super) struct ScheduleBody {
-    /// Five fields (minute, hour, day, month, weekday), or six with the second first; `?` is `*`.
-    #[schema(example = "0 0 1 * *", max_length = 200)]
-    cron: String,
-    /// IANA time zone. Default: the customer's.
-    #[schema(example = "Europe/Copenhagen")]
-    time_zone: Option<String>,
-    /// Charges that fall into closed time of this calendar move to its next opening.
-    calendar: Option<String>,
+fn read(change: contract::ScheduleChange) -> (ScheduleText, Option<String>) {
+    let text = ScheduleText {
+        cron: change.cron,
+        time_zone: change.time_zone,
+        calendar: change.calendar,
+    };
+    (text, change.reason)
 }
 
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = ScheduleChange, example = json!({"cron": "0 0 1 * *", "timeZone": "UTC", "calendar": null}))]
-struct PutRequest {
-    /// Five fields (minute, hour, day, month, weekday), or six with the second first; `?` is `*`.
-    #[schema(max_length = 200)]
-    cron: String,
-    /// IANA time zone. Default: the customer's.
-    time_zone: Option<String>,
-    /// Charges that fall into closed time of this calendar move to its next opening.
-    calendar: Option<String>,
-    /// Reason, recorded in the audit log.
-    #[schema(min_length = 1, max_length = 500)]
-    reason: Option<String>,
-}
-
-impl PutRequest {
-    fn read(self) -> (ScheduleText, Option<String>) {
-        let text = ScheduleText {
-            cron: self.cron,
-            time_zone: self.time_zone,
-            calendar: self.calendar,
-        };
-        (text, self.reason)
-    }
-}
-
-/// A schedule with its next times.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = ScheduleInForce)]
-struct ScheduleResponse {
-    cron: String,
-    time_zone: Option<String>,
-    calendar: Option<String>,
-    /// The next five times, in the given time zone, or else the customer's; UTC for the global schedule.
-    next_occurrences: Vec<Timestamp>,
-    /// Warnings.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    warning: Option<String>,
-    /// Null if the schedule is not stored.
-    version: Option<i64>,
-    since: Option<Timestamp>,
-    actor: Option<String>,
-    reason: Option<String>,
-}
-
-impl From<ScheduleInForce> for ScheduleResponse {
-    fn from(told: ScheduleInForce) -> Self {
+impl Of<ScheduleInForce> for contract::ScheduleInForce {
+    fn of(told: ScheduleInForce) -> Self {
         let setting = told.setting;
         Self {
             cron: told.text.cron,
@@ -111,11 +58,11 @@ struct Deletion {
     force: Option<bool>,
 }
 
-type ScheduleResult = Result<Json<ScheduleResponse>, ApiError>;
+type ScheduleResult = Result<Json<contract::ScheduleInForce>, ApiError>;
 
 async fn get(app: &App, level: Level) -> ScheduleResult {
     let told = app.billing.schedules().get(&level).await?;
-    Ok(Json(told.into()))
+    Ok(Json(contract::ScheduleInForce::of(told)))
 }
 
 async fn put(
@@ -125,11 +72,11 @@ async fn put(
     headers: &HeaderMap,
     body: Body,
 ) -> ScheduleResult {
-    let (text, reason) = parse::<PutRequest>(headers, body)?.read();
+    let (text, reason) = read(parse(headers, body)?);
     let author = perhaps_because(caller, reason)?;
     let told = app.billing.schedules().put(&level, text, author).await?;
     app.acted(caller.name(), "schedule written", "schedule");
-    Ok(Json(told.into()))
+    Ok(Json(contract::ScheduleInForce::of(told)))
 }
 
 async fn delete(
@@ -159,7 +106,7 @@ fn invoice(id: &str) -> Result<Level, ApiError> {
 /// The global schedule, for customers and invoices without their own. Default: the first of the month.
 #[utoipa::path(
     get, path = "/billing/schedules/global", operation_id = "getGlobalSchedule", tag = "invoices",
-    responses((status = 200, description = "The schedule in force.", body = ScheduleResponse), Finds),
+    responses((status = 200, description = "The schedule in force.", body = contract::ScheduleInForce), Finds),
 )]
 async fn get_global(State(app): State<App>) -> ScheduleResult {
     get(&app, Level::Global).await
@@ -168,8 +115,8 @@ async fn get_global(State(app): State<App>) -> ScheduleResult {
 /// Changes the global schedule. Queued invoices keep their time.
 #[utoipa::path(
     put, path = "/billing/schedules/global", operation_id = "putGlobalSchedule", tag = "invoices",
-    request_body = PutRequest,
-    responses((status = 200, description = "The schedule now in force, with its next five times.", body = ScheduleResponse), Changes),
+    request_body = contract::ScheduleChange,
+    responses((status = 200, description = "The schedule now in force, with its next five times.", body = contract::ScheduleInForce), Changes),
 )]
 async fn put_global(
     State(app): State<App>,
@@ -198,7 +145,7 @@ async fn delete_global(
 #[utoipa::path(
     get, path = "/billing/schedules/customer/{id}", operation_id = "getCustomerSchedule", tag = "invoices",
     params(("id" = String, Path, description = "The customer's id.", example = "c_1")),
-    responses((status = 200, description = "The schedule in force.", body = ScheduleResponse), Finds),
+    responses((status = 200, description = "The schedule in force.", body = contract::ScheduleInForce), Finds),
 )]
 async fn get_customer(State(app): State<App>, Path(id): Path<String>) -> ScheduleResult {
     get(&app, customer(&id)?).await
@@ -208,8 +155,8 @@ async fn get_customer(State(app): State<App>, Path(id): Path<String>) -> Schedul
 #[utoipa::path(
     put, path = "/billing/schedules/customer/{id}", operation_id = "putCustomerSchedule", tag = "invoices",
     params(("id" = String, Path, description = "The customer's id.", example = "c_1")),
-    request_body = PutRequest,
-    responses((status = 200, description = "The schedule now in force, with its next five times.", body = ScheduleResponse), Changes),
+    request_body = contract::ScheduleChange,
+    responses((status = 200, description = "The schedule now in force, with its next five times.", body = contract::ScheduleInForce), Changes),
 )]
 async fn put_customer(
     State(app): State<App>,
@@ -242,7 +189,7 @@ async fn delete_customer(
 #[utoipa::path(
     get, path = "/billing/schedules/invoice/{id}", operation_id = "getInvoiceSchedule", tag = "invoices",
     params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
-    responses((status = 200, description = "The schedule in force.", body = ScheduleResponse), Finds),
+    responses((status = 200, description = "The schedule in force.", body = contract::ScheduleInForce), Finds),
 )]
 async fn get_invoice(State(app): State<App>, Path(id): Path<String>) -> ScheduleResult {
     get(&app, invoice(&id)?).await
@@ -253,8 +200,8 @@ async fn get_invoice(State(app): State<App>, Path(id): Path<String>) -> Schedule
 #[utoipa::path(
     put, path = "/billing/schedules/invoice/{id}", operation_id = "putInvoiceSchedule", tag = "invoices",
     params(("id" = String, Path, description = "The invoice's id.", example = "inv_1")),
-    request_body = PutRequest,
-    responses((status = 200, description = "The schedule now in force, with its next five times.", body = ScheduleResponse), Changes),
+    request_body = contract::ScheduleChange,
+    responses((status = 200, description = "The schedule now in force, with its next five times.", body = contract::ScheduleInForce), Changes),
 )]
 async fn put_invoice(
     State(app): State<App>,
@@ -286,11 +233,11 @@ async fn delete_invoice(
 /// Previews the next five times of a schedule. Nothing is stored. Default time zone: UTC.
 #[utoipa::path(
     post, path = "/billing/schedules/preview", operation_id = "previewSchedule", tag = "invoices",
-    request_body = ScheduleBody,
-    responses((status = 200, description = "The next five times.", body = ScheduleResponse), Takes),
+    request_body = contract::Schedule,
+    responses((status = 200, description = "The next five times.", body = contract::ScheduleInForce), Takes),
 )]
 async fn preview(State(app): State<App>, headers: HeaderMap, body: Body) -> ScheduleResult {
-    let body: ScheduleBody = parse(&headers, body)?;
+    let body: contract::Schedule = parse(&headers, body)?;
     let text = ScheduleText {
         cron: body.cron,
         time_zone: body.time_zone,
@@ -301,7 +248,7 @@ async fn preview(State(app): State<App>, headers: HeaderMap, body: Body) -> Sche
         .schedules()
         .preview(text, &TimeZone::UTC)
         .await?;
-    Ok(Json(told.into()))
+    Ok(Json(contract::ScheduleInForce::of(told)))
 }
 
 pub(super) fn router() -> OpenApiRouter<App> {

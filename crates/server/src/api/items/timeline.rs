@@ -1,21 +1,12 @@
 //! What happened to a payment or an invoice, in order, in words that a support person can read out.
 
-use serde::Serialize;
+use tollgate_contract as contract;
 use tollgate_core::Timestamp;
 use tollgate_core::outcome::{AttemptKind, AttemptState};
 use tollgate_core::ports::{AttemptView, AuditEntry, ItemView};
 use tollgate_domains::invoices;
-use utoipa::ToSchema;
 
-/// One event of a payment or an invoice.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Event {
-    pub(crate) at: Timestamp,
-    #[schema(example = "sent to the bank")]
-    pub(crate) what: String,
-}
-
-pub(crate) fn timeline(view: &ItemView, audit: &[AuditEntry]) -> Vec<Event> {
+pub(crate) fn timeline(view: &ItemView, audit: &[AuditEntry]) -> Vec<contract::Event> {
     let plain = [
         (Some(view.created_at), "accepted"),
         (view.claimed_at, "claimed by the dispatcher"),
@@ -23,7 +14,7 @@ pub(crate) fn timeline(view: &ItemView, audit: &[AuditEntry]) -> Vec<Event> {
         (view.finished_at, "ended"),
     ];
     let plain = plain.into_iter().filter_map(|(at, what)| event(at, what));
-    let mut events: Vec<Event> = plain.collect();
+    let mut events: Vec<contract::Event> = plain.collect();
     let whom = downstream(view);
     events.extend(view.attempts.iter().flat_map(|a| of_attempt(a, whom)));
     events.extend(audit.iter().filter_map(of_audit));
@@ -32,14 +23,14 @@ pub(crate) fn timeline(view: &ItemView, audit: &[AuditEntry]) -> Vec<Event> {
 }
 
 /// What is known from elsewhere takes its place among the rest.
-pub(crate) fn add(events: &mut Vec<Event>, others: Vec<Event>) {
+pub(crate) fn add(events: &mut Vec<contract::Event>, others: Vec<contract::Event>) {
     events.extend(others);
     events.sort_by_key(|event| event.at);
 }
 
-fn event(at: Option<Timestamp>, what: &str) -> Option<Event> {
+fn event(at: Option<Timestamp>, what: &str) -> Option<contract::Event> {
     let what = what.to_owned();
-    at.map(|at| Event { at, what })
+    at.map(|at| contract::Event { at, what })
 }
 
 /// Whom support would ask about it.
@@ -51,7 +42,7 @@ fn downstream(view: &ItemView) -> &'static str {
     }
 }
 
-fn of_attempt(attempt: &AttemptView, whom: &str) -> Vec<Event> {
+fn of_attempt(attempt: &AttemptView, whom: &str) -> Vec<contract::Event> {
     let verb = match attempt.kind {
         AttemptKind::Send => format!("sent to {whom}"),
         AttemptKind::Probe => format!("asked {whom}"),
@@ -72,7 +63,7 @@ fn of_attempt(attempt: &AttemptView, whom: &str) -> Vec<Event> {
 }
 
 /// Attempts tell their own outcomes; the rest of the trail is what the queue and people did.
-fn of_audit(entry: &AuditEntry) -> Option<Event> {
+fn of_audit(entry: &AuditEntry) -> Option<contract::Event> {
     let (actor, detail) = (&entry.actor, &entry.detail);
     let what = match entry.action.as_str() {
         "PUT_BACK" => format!("waits in the queue: {detail}"),

@@ -1,5 +1,6 @@
 //! Why an item is not running and when it will: what the store tells, and what only the engine knows.
 
+use tollgate_contract as contract;
 use tollgate_core::Timestamp;
 use tollgate_core::id::ItemType;
 use tollgate_core::lane_in_force::LaneInForce;
@@ -12,13 +13,13 @@ use tollgate_dispatch::{
 };
 use tollgate_domains::payments::INIT_TASK_QUEUE;
 
-use super::foreseen::Foreseen;
 use crate::api::App;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::of::Of;
 
 /// What is foreseen for an item, and what it waits for.
 pub(crate) struct Waits {
-    pub(crate) foreseen: Foreseen,
+    pub(crate) foreseen: contract::Foreseen,
     pub(crate) why: Option<String>,
 }
 
@@ -44,7 +45,7 @@ pub(crate) async fn waits(app: &App, view: &ItemView) -> Result<Waits, ApiError>
     };
     let meets = meets_deadline(view, foreseen.as_ref());
     Ok(Waits {
-        foreseen: Foreseen::of(foreseen, meets),
+        foreseen: contract::Foreseen::of((foreseen, meets)),
         why,
     })
 }

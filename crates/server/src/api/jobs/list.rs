@@ -3,36 +3,21 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use tollgate_contract as contract;
 use tollgate_core::ports::{Counted, Page, PageToken, ResultsWanted};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
-use super::views::{JobResponse, ResultResponse};
 use crate::api::App;
 use crate::api::answer::error::ApiError;
 use crate::api::answer::export::{Format, List, ROWS_AT_ONCE, rows};
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::{Finds, Reads};
 use crate::api::contract::words;
 use crate::api::request::extract::{Path, Query};
 use crate::api::request::page;
 use crate::api::request::page::{NewestFirst, PageRequest};
 use crate::door::auth::Caller;
-
-/// Jobs, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = JobList)]
-pub(super) struct ListResponse {
-    jobs: Vec<JobResponse>,
-    /// Page token: pass it as `after`. Null on the last page.
-    next: Option<String>,
-    /// Page token: pass it as `before`. Null on the first page.
-    previous: Option<String>,
-    /// Number of jobs in the whole list, counted up to 10,000.
-    count: u64,
-    /// Whether there are more than `count`.
-    at_least: bool,
-}
 
 const JOBS: List = List {
     name: "jobs",
@@ -63,7 +48,7 @@ const JOBS: List = List {
     params(NewestFirst),
     responses(
         (status = 200, description = "One page, or the whole list.", content(
-            (ListResponse = "application/json"),
+            (contract::JobList = "application/json"),
             (String = "text/csv"),
             (String = "application/x-ndjson"),
         )),
@@ -79,7 +64,7 @@ pub(super) async fn list(
     let Some(format) = asked.format else {
         let page = app.jobs(&caller, &asked).await?;
         let length = app.length(Counted::Jobs).await?;
-        return Ok(Json(ListResponse {
+        return Ok(Json(contract::JobList {
             jobs: page.items,
             next: page.next.map(|next| next.to_string()),
             previous: page.previous.map(|previous| previous.to_string()),
@@ -116,17 +101,6 @@ pub(super) struct ItemsQuery {
     format: Option<String>,
 }
 
-/// The results of a job, item by item.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = JobItems)]
-pub(super) struct ItemsResponse {
-    items: Vec<ResultResponse>,
-    /// Page token: pass it as `after`. Null on the last page.
-    next: Option<u64>,
-    /// Number of results in the whole list.
-    count: u64,
-}
-
 const ITEMS: List = List {
     name: "job-items",
     columns: &["number", "id", "done", "leftOut", "answer"],
@@ -139,7 +113,7 @@ const ITEMS: List = List {
     params(("job" = String, Path, description = "The job's id.", example = "job-20261116-170000-000123"), ItemsQuery),
     responses(
         (status = 200, description = "One page, or the whole list.", content(
-            (ItemsResponse = "application/json"),
+            (contract::JobItems = "application/json"),
             (String = "text/csv"),
             (String = "application/x-ndjson"),
         )),
@@ -167,7 +141,7 @@ pub(super) async fn items(
     let Some(format) = format else {
         let page = app.results(wanted).await?;
         let done = if query.left_out { 0 } else { job.done };
-        return Ok(Json(ItemsResponse {
+        return Ok(Json(contract::JobItems {
             items: page.items,
             next: page.next,
             count: done + job.left_out,
@@ -191,14 +165,17 @@ impl App {
         &self,
         caller: &Caller,
         asked: &PageRequest,
-    ) -> Result<Page<JobResponse, PageToken>, ApiError> {
+    ) -> Result<Page<contract::Job, PageToken>, ApiError> {
         let page = self.store.jobs(asked.from.clone(), asked.limit).await?;
         let now = self.store.now().await?;
-        Ok(page.map(|job| JobResponse::new(job, caller, now)))
+        Ok(page.map(|job| contract::Job::of((job, caller, now))))
     }
 
-    async fn results(&self, wanted: ResultsWanted) -> Result<Page<ResultResponse, u64>, ApiError> {
+    async fn results(
+        &self,
+        wanted: ResultsWanted,
+    ) -> Result<Page<contract::JobItem, u64>, ApiError> {
         let page = self.store.job_results(wanted).await?;
-        Ok(page.map(ResultResponse::from))
+        Ok(page.map(contract::JobItem::of))
     }
 }

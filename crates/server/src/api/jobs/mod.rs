@@ -9,6 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use tollgate_contract as contract;
 use tollgate_core::id::JobId;
 use tollgate_core::ports::JobView;
 use utoipa_axum::router::OpenApiRouter;
@@ -16,14 +17,14 @@ use utoipa_axum::routes;
 
 use super::App;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::{Changes, Finds};
 use crate::api::payments::changes::Because;
 use crate::api::request::body::{Body, author, parse, wrong};
 use crate::api::request::extract::Path;
 use crate::door::auth::Caller;
 use crate::jobs::{self, Confirmed, JobError};
-use request::JobRequest;
-use views::{JobOrPreview, JobResponse};
+use request::wish;
 
 impl From<JobError> for ApiError {
     fn from(error: JobError) -> Self {
@@ -49,10 +50,10 @@ impl From<JobError> for ApiError {
 /// `ask` asks the banks about payments in doubt, each with a turn in its lane; the result of each item has the answer.
 #[utoipa::path(
     post, path = "/admin/jobs", operation_id = "startJob", tag = "jobs",
-    request_body = JobRequest,
+    request_body = contract::JobRequest,
     responses(
-        (status = 200, description = "The preview; nothing is changed.", body = JobOrPreview),
-        (status = 202, description = "The job runs.", body = JobOrPreview),
+        (status = 200, description = "The preview; nothing is changed.", body = contract::JobOrPreview),
+        (status = 202, description = "The job runs.", body = contract::JobOrPreview),
         Changes,
     ),
 )]
@@ -62,14 +63,19 @@ async fn start(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let request: JobRequest = parse(&headers, body)?;
+    let request: contract::JobRequest = parse(&headers, body)?;
     let because = request.reason.clone();
     let author = because.map(|reason| author(&caller, reason)).transpose()?;
-    let wish = request.wish(&app).await?;
+    let wish = wish(&request, &app).await?;
     let digest = match (request.dry_run, request.digest) {
         (true, _) => {
             let job = jobs::preview(&app.store, &wish, caller.name()).await?;
-            return Ok(Json(JobOrPreview::Preview(job.into())).into_response());
+            return Ok(
+                Json(contract::JobOrPreview::Preview(contract::JobPreview::of(
+                    job,
+                )))
+                .into_response(),
+            );
         }
         (false, Some(digest)) => digest,
         (false, None) => {
@@ -83,12 +89,12 @@ async fn start(
             let (act, count) = (job.act.as_str(), job.summary.count);
             let what = format!("{}: {act}, {count} items", job.id);
             app.acted(caller.name(), "job started", &what);
-            let told = JobOrPreview::Job(Box::new(app.job_told(job, &caller).await?));
+            let told = contract::JobOrPreview::Job(Box::new(app.job_told(job, &caller).await?));
             Ok((StatusCode::ACCEPTED, Json(told)).into_response())
         }
         Confirmed::Stale(why, renewed) => {
             let why = format!("{why}; nothing was done, check the new preview and confirm it");
-            Err(ApiError::stale(why, renewed.into()))
+            Err(ApiError::stale(why, contract::JobPreview::of(renewed)))
         }
         Confirmed::Unknown => {
             let what = "is not of a preview of this act and filter; preview it again";
@@ -98,9 +104,9 @@ async fn start(
 }
 
 impl App {
-    async fn job_told(&self, job: JobView, caller: &Caller) -> Result<JobResponse, ApiError> {
+    async fn job_told(&self, job: JobView, caller: &Caller) -> Result<contract::Job, ApiError> {
         let now = self.store.now().await?;
-        Ok(JobResponse::new(job, caller, now))
+        Ok(contract::Job::of((job, caller, now)))
     }
 
     pub(super) async fn job_named(&self, name: &str) -> Result<JobView, ApiError> {
@@ -117,13 +123,13 @@ impl App {
 #[utoipa::path(
     get, path = "/admin/jobs/{job}", operation_id = "getJob", tag = "jobs",
     params(("job" = String, Path, description = "The job's id.", example = "job-20261116-170000-000123")),
-    responses((status = 200, description = "The job.", body = JobResponse), Finds),
+    responses((status = 200, description = "The job.", body = contract::Job), Finds),
 )]
 async fn show(
     State(app): State<App>,
     caller: Caller,
     Path(job): Path<String>,
-) -> Result<Json<JobResponse>, ApiError> {
+) -> Result<Json<contract::Job>, ApiError> {
     let job = app.job_named(&job).await?;
     Ok(Json(app.job_told(job, &caller).await?))
 }
@@ -133,7 +139,7 @@ async fn show(
     post, path = "/admin/jobs/{job}/stop", operation_id = "stopJob", tag = "jobs",
     params(("job" = String, Path, description = "The job's id.", example = "job-20261116-170000-000123")),
     request_body = Because,
-    responses((status = 200, description = "The stopped job.", body = JobResponse), Changes),
+    responses((status = 200, description = "The stopped job.", body = contract::Job), Changes),
 )]
 async fn stop(
     State(app): State<App>,
@@ -141,7 +147,7 @@ async fn stop(
     Path(job): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<JobResponse>, ApiError> {
+) -> Result<Json<contract::Job>, ApiError> {
     let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
     let job = app.job_named(&job).await?.id;
     if !app.store.stop_job(&job, author).await? {

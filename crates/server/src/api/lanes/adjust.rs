@@ -4,26 +4,22 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use rust_decimal::Decimal;
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use tollgate_core::id::{CalendarName, LaneName};
-use tollgate_core::lane::{Lane, LaneChange, Spread};
+use tollgate_contract as contract;
+use tollgate_core::lane::{Lane, LaneChange};
 use tollgate_core::lane_in_force::LaneInForce;
 use tollgate_core::{SignedDuration, Timestamp};
 use tollgate_dispatch::LEAST_WAY;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::forecast::{self, EnoughResponse};
-use super::rate_limit::ChangeRequest;
-use super::replan_effect::ReplanEffectResponse;
+use super::forecast;
+use super::rate_limit::lane_change;
 use crate::api::App;
 use crate::api::answer::codes::Code;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::Changes;
-use crate::api::contract::words;
 use crate::api::request::body::{Body, author, parse, wrong};
 use crate::api::request::extract::Path;
 use crate::door::auth::Caller;
@@ -33,85 +29,16 @@ const PREVIEW_LASTS: SignedDuration = SignedDuration::from_mins(15);
 /// A preview is stale if more deadlines would be missed than it showed, by more than one in a hundred.
 const WORSE_PERCENT: u64 = 1;
 
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = LaneAdjustment, example = json!({"dryRun": true, "maxPerSecond": 50, "maxPerWindow": 200}))]
-struct AdjustRequest {
-    /// Without any number: those that would meet every deadline.
-    #[serde(flatten)]
-    change: ChangeRequest,
-    /// Reason, recorded in the audit log. Required unless `dryRun` is true.
-    #[schema(min_length = 1, max_length = 500)]
-    reason: Option<String>,
-    /// Preview only; change nothing.
-    #[serde(default)]
-    dry_run: bool,
-    /// The `digest` of the preview. Required unless `dryRun` is true.
-    digest: Option<String>,
-    /// Required if the change would leave waiting items without a slot.
-    #[serde(default)]
-    confirm: bool,
-}
-
-/// The numbers of a lane.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = LaneSettings)]
-struct Numbers {
-    #[schema(value_type = f64, example = 50.0)]
-    max_per_second: Decimal,
-    #[schema(example = 100)]
-    max_per_window: u32,
-    #[schema(example = 4)]
-    window_size_secs: u32,
-    #[schema(schema_with = words::spread)]
-    spread: Spread,
-    #[schema(value_type = Option<String>)]
-    calendar: Option<CalendarName>,
-}
-
-impl From<&Lane> for Numbers {
-    fn from(lane: &Lane) -> Self {
+impl Of<&Lane> for contract::LaneSettings {
+    fn of(lane: &Lane) -> Self {
         Self {
             max_per_second: lane.max_per_second.normalize(),
             max_per_window: lane.max_per_window,
             window_size_secs: lane.window_size_secs,
-            spread: lane.spread,
-            calendar: lane.calendar.clone(),
+            spread: lane.spread.as_str().to_owned(),
+            calendar: lane.calendar.as_ref().map(ToString::to_string),
         }
     }
-}
-
-/// An adjustment of a lane: previewed, or applied.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = LaneAdjusted)]
-struct AdjustResponse {
-    #[schema(value_type = String)]
-    lane: LaneName,
-    applied: bool,
-    /// Version of the lane: the one that the preview is about, or the new one.
-    version: i64,
-    before: Numbers,
-    after: Numbers,
-    /// What keeps items that will be late from running earlier, before the adjustment. Null if none will be late.
-    #[schema(schema_with = words::binds)]
-    binds: Option<&'static str>,
-    /// The lowest limit that would meet every deadline, with its plan. Null if every deadline is met already or no
-    /// limit would suffice.
-    enough: Option<EnoughResponse>,
-    /// The forecast before the adjustment, as one sentence.
-    verdict: String,
-    /// The items that would move, or moved.
-    effect: ReplanEffectResponse,
-    /// The forecast after the adjustment, as one sentence.
-    verdict_after: String,
-    /// Why `confirm` is required to apply it; otherwise null.
-    strands: Option<String>,
-    /// Pass it as `digest` to apply exactly this. Null once it is applied.
-    digest: Option<String>,
-    /// The preview can be confirmed until this time.
-    expires_at: Option<Timestamp>,
 }
 
 /// Changes the limit, plan or calendar of a lane and assigns new slots to its waiting items, in one act. Preview it first.
@@ -122,8 +49,8 @@ struct AdjustResponse {
 #[utoipa::path(
     post, path = "/admin/lanes/{lane}/adjust", operation_id = "adjustLane", tag = "lanes",
     params(("lane" = String, Path, description = "The lane's name.", example = "default")),
-    request_body = AdjustRequest,
-    responses((status = 200, description = "The preview, or what was done.", body = AdjustResponse), Changes),
+    request_body = contract::LaneAdjustment,
+    responses((status = 200, description = "The preview, or what was done.", body = contract::LaneAdjusted), Changes),
 )]
 async fn adjust(
     State(app): State<App>,
@@ -131,12 +58,12 @@ async fn adjust(
     Path(lane): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<AdjustResponse>, ApiError> {
-    let request: AdjustRequest = parse(&headers, body)?;
+) -> Result<Json<contract::LaneAdjusted>, ApiError> {
+    let request: contract::LaneAdjustment = parse(&headers, body)?;
     let lane = app.lane_named(Some(lane)).await?;
-    let change = LaneChange::from(request.change);
+    let change = lane_change(request.change)?;
     if request.dry_run {
-        return Ok(Json(app.previewed(&lane, change).await?));
+        return Ok(Json(app.previewed(&lane, change).await?.shown));
     }
     let because = "is required to adjust a lane";
     let because = request.reason.ok_or_else(|| wrong("reason", because))?;
@@ -149,10 +76,10 @@ async fn adjust(
     if let Some(why) = seen.stale(&found, now) {
         return Err(stale(why));
     }
-    if let Some(why) = found.strands.clone().filter(|_| !request.confirm) {
+    if let Some(why) = found.shown.strands.clone().filter(|_| !request.confirm) {
         return Err(ApiError::unconfirmed(why));
     }
-    let (way, change) = (app.way(&lane).await?, found.after.change());
+    let (way, change) = (app.way(&lane).await?, change_to(&found.after));
     let done = app
         .planner
         .adjust(&lane.name, lane.version, change, way, author)
@@ -162,14 +89,14 @@ async fn adjust(
     };
     app.forecaster.forget();
     app.acted(caller.name(), "lane adjusted", lane.name.as_str());
-    Ok(Json(AdjustResponse {
+    Ok(Json(contract::LaneAdjusted {
         applied: true,
         version: adjusted.version,
-        effect: effect.into(),
+        effect: contract::Shift::of(effect),
         strands: None,
         digest: None,
         expires_at: None,
-        ..found
+        ..found.shown
     }))
 }
 
@@ -180,17 +107,22 @@ fn stale(why: &str) -> ApiError {
     ApiError::conflict(why).coded(Code::PreviewStale)
 }
 
-impl Numbers {
-    fn change(&self) -> LaneChange {
-        LaneChange {
-            max_per_second: Some(self.max_per_second),
-            max_per_window: Some(self.max_per_window),
-            window_size_secs: Some(self.window_size_secs),
-            spread: Some(self.spread),
-            calendar: Some(self.calendar.clone()),
-            ..LaneChange::default()
-        }
+/// All numbers of a lane, as the change that makes them.
+fn change_to(lane: &Lane) -> LaneChange {
+    LaneChange {
+        max_per_second: Some(lane.max_per_second.normalize()),
+        max_per_window: Some(lane.max_per_window),
+        window_size_secs: Some(lane.window_size_secs),
+        spread: Some(lane.spread),
+        calendar: Some(lane.calendar.clone()),
+        ..LaneChange::default()
     }
+}
+
+/// What would be done, and the lane as it would be.
+struct Preview {
+    shown: contract::LaneAdjusted,
+    after: Lane,
 }
 
 impl App {
@@ -199,7 +131,7 @@ impl App {
         Ok(foreseen.map_or(LEAST_WAY, |foreseen| foreseen.table.way))
     }
 
-    async fn queue_under(&self, lane: &LaneInForce) -> Result<forecast::Response, ApiError> {
+    async fn queue_under(&self, lane: &LaneInForce) -> Result<contract::Forecast, ApiError> {
         let now = self.store.now().await?;
         let imagined = self.forecaster.imagined(lane).await?;
         let gone = || ApiError::not_found(format!("there is no lane \"{}\"", lane.name));
@@ -207,11 +139,7 @@ impl App {
     }
 
     /// What would be done, and what it would change.
-    async fn previewed(
-        &self,
-        lane: &LaneInForce,
-        change: LaneChange,
-    ) -> Result<AdjustResponse, ApiError> {
+    async fn previewed(&self, lane: &LaneInForce, change: LaneChange) -> Result<Preview, ApiError> {
         let present = self.queue_under(lane).await?;
         let change = if change == LaneChange::default() {
             LaneChange {
@@ -226,20 +154,20 @@ impl App {
         let then = self.queue_under(&proposed).await?;
         let effect = then.queue.ok_or_else(|| stale(CHANGED))?;
         let strands = self.planner.strands(&lane.name, change).await?;
-        let (before, after) = (Numbers::from(&lane.lane), Numbers::from(&proposed.lane));
+        let after = proposed.lane;
         let now = self.store.now().await?;
         let seen = Seen {
             version: lane.version,
             at: now.as_second(),
             missed: effect.missed_after,
-            hash: hash(&lane.name, &after),
+            hash: hash(lane.name.as_str(), &after),
         };
-        Ok(AdjustResponse {
-            lane: lane.name.clone(),
+        let shown = contract::LaneAdjusted {
+            lane: lane.name.to_string(),
             applied: false,
             version: lane.version,
-            before,
-            after,
+            before: contract::LaneSettings::of(&lane.lane),
+            after: contract::LaneSettings::of(&after),
             binds: present.binds,
             enough: present.enough,
             verdict: present.verdict,
@@ -248,7 +176,8 @@ impl App {
             strands,
             digest: Some(seen.to_string()),
             expires_at: now.checked_add(PREVIEW_LASTS).ok(),
-        })
+        };
+        Ok(Preview { shown, after })
     }
 }
 
@@ -285,8 +214,9 @@ impl Seen {
     }
 
     /// Why it is not what would be done now.
-    fn stale(&self, found: &AdjustResponse, now: Timestamp) -> Option<&'static str> {
-        if self.version != found.version || self.hash != hash(&found.lane, &found.after) {
+    fn stale(&self, found: &Preview, now: Timestamp) -> Option<&'static str> {
+        let shown = &found.shown;
+        if self.version != shown.version || self.hash != hash(&shown.lane, &found.after) {
             return Some(CHANGED);
         }
         let age = now.as_second().saturating_sub(self.at);
@@ -294,19 +224,15 @@ impl Seen {
             return Some("the preview is older than 15 minutes");
         }
         let margin = self.missed.saturating_mul(WORSE_PERCENT) / 100;
-        let is_worse = found.effect.missed_after > self.missed.saturating_add(margin);
+        let is_worse = shown.effect.missed_after > self.missed.saturating_add(margin);
         is_worse.then_some("more deadlines would be missed than in the preview")
     }
 }
 
-fn hash(lane: &LaneName, after: &Numbers) -> String {
-    let Numbers {
-        max_per_second: limit,
-        max_per_window: plan,
-        window_size_secs: secs,
-        spread,
-        calendar,
-    } = after;
+fn hash(lane: &str, after: &Lane) -> String {
+    let limit = after.max_per_second.normalize();
+    let (plan, secs) = (after.max_per_window, after.window_size_secs);
+    let (spread, calendar) = (after.spread, &after.calendar);
     let text = format!("{lane}\n{limit}\n{plan}\n{secs}\n{spread:?}\n{calendar:?}");
     hex::encode(&Sha256::digest(text)[..8])
 }

@@ -3,11 +3,10 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use rust_decimal::Decimal;
-use serde::{Deserialize, Serialize};
-use tollgate_core::Timestamp;
+use serde::Deserialize;
+use tollgate_contract as contract;
 use tollgate_core::certificate::{Certificate, LimitInForce, Peak};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -15,6 +14,8 @@ use super::picture;
 use crate::api::App;
 use crate::api::accounts::Day;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::of::Of;
+use crate::api::answer::source::Source;
 use crate::api::contract::refusals::Finds;
 use crate::api::contract::words;
 use crate::api::request::body::wrong;
@@ -37,60 +38,10 @@ struct CertificateQuery {
     format: Option<String>,
 }
 
-/// Rate certificate of a lane, computed from its send log.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Certificate)]
-struct CertificateResponse {
-    lane: String,
-    from: Timestamp,
-    to: Timestamp,
-    /// Time of the computation if the day was not over; later sends are not included. Null for a
-    /// complete day.
-    as_of: Option<Timestamp>,
-    /// True if no sliding second has more sends than its limit.
-    holds: bool,
-    sends: u64,
-    first_send: Option<Timestamp>,
-    last_send: Option<Timestamp>,
-    worst_second: Option<PeakResponse>,
-    worst_window: Option<PeakResponse>,
-    /// Number of sends at the end of a sliding second that exceeded its limit.
-    sends_above_limit: u64,
-    /// Sends as a share of what the limits allowed between the first and the last send.
-    utilisation: Option<f64>,
-    /// Lane versions that applied, oldest first.
-    limits: Vec<LimitResponse>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Peak)]
-struct PeakResponse {
-    sends: u32,
-    /// Time of the first send of that second, or start of that window.
-    from: Timestamp,
-    /// Highest hard limit in force in that second, or plan of that window.
-    #[schema(value_type = f64)]
-    limit: Decimal,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Limit)]
-struct LimitResponse {
-    version: i64,
-    since: Timestamp,
-    #[schema(value_type = f64)]
-    max_per_second: Decimal,
-    max_per_window: u32,
-    window_size_secs: u32,
-    actor: String,
-    reason: String,
-}
-
-impl From<Certificate> for CertificateResponse {
-    fn from(it: Certificate) -> Self {
+impl Of<(Certificate, Source)> for contract::Certificate {
+    fn of((it, source): (Certificate, Source)) -> Self {
         Self {
+            source: contract::AnswerSource::of(source),
             lane: it.lane,
             from: it.from,
             to: it.to,
@@ -99,17 +50,17 @@ impl From<Certificate> for CertificateResponse {
             sends: it.sends,
             first_send: it.first_send,
             last_send: it.last_send,
-            worst_second: it.worst_second.map(PeakResponse::from),
-            worst_window: it.worst_window.map(PeakResponse::from),
+            worst_second: it.worst_second.map(contract::Peak::of),
+            worst_window: it.worst_window.map(contract::Peak::of),
             sends_above_limit: it.sends_above_limit,
             utilisation: it.utilisation,
-            limits: it.limits.into_iter().map(LimitResponse::from).collect(),
+            limits: it.limits.into_iter().map(contract::Limit::of).collect(),
         }
     }
 }
 
-impl From<Peak> for PeakResponse {
-    fn from(peak: Peak) -> Self {
+impl Of<Peak> for contract::Peak {
+    fn of(peak: Peak) -> Self {
         Self {
             sends: peak.sends,
             from: peak.from,
@@ -118,8 +69,8 @@ impl From<Peak> for PeakResponse {
     }
 }
 
-impl From<LimitInForce> for LimitResponse {
-    fn from(limit: LimitInForce) -> Self {
+impl Of<LimitInForce> for contract::Limit {
+    fn of(limit: LimitInForce) -> Self {
         Self {
             version: limit.version,
             since: limit.since,
@@ -138,7 +89,7 @@ impl From<LimitInForce> for LimitResponse {
     params(CertificateQuery),
     responses(
         (status = 200, description = "As JSON, text or an SVG image.", content(
-            (CertificateResponse = "application/json"),
+            (contract::Certificate = "application/json"),
             (String = "text/plain"),
             (String = "image/svg+xml"),
         )),
@@ -158,12 +109,25 @@ async fn certificate(
     let lane = app.lane_named(query.lane).await?.name;
     let certificate = app.store.certificate(&lane, from, to).await?;
     let certificate = certificate.drawn_up_at(now);
+    let source = Source::of(&[app.store.turns_in(&lane, from, to).await?]);
     match query.format.as_deref() {
-        None | Some("json") => Ok(Json(CertificateResponse::from(certificate)).into_response()),
-        Some("text") => Ok(certificate.to_string().into_response()),
+        None | Some("json") => {
+            let told = contract::Certificate::of((certificate, source));
+            Ok(Json(told).into_response())
+        }
+        Some("text") => Ok(in_words(&certificate, source).into_response()),
         Some("svg") => Ok(picture::svg(picture::rate(&certificate))),
         Some(_) => Err(wrong("format", "must be \"json\", \"text\" or \"svg\"")),
     }
+}
+
+fn in_words(certificate: &Certificate, source: Source) -> String {
+    let from = match source.name() {
+        "hot" => return certificate.to_string(),
+        "both" => "the send log and its archive",
+        _ => "the archive of the send log",
+    };
+    format!("{}\nread from {from}\n", certificate.to_string().trim_end())
 }
 
 pub(super) fn router() -> OpenApiRouter<App> {

@@ -5,105 +5,28 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use rust_decimal::Decimal;
-use serde::{Deserialize, Serialize};
+use tollgate_contract as contract;
 use tollgate_core::forecast::Enough;
 use tollgate_core::lane::{Lane, LaneChange, Pause};
 use tollgate_core::lane_in_force::{LaneInForce, no_such_lane};
 use tollgate_core::{SignedDuration, Timestamp};
 use tollgate_dispatch::{ImaginedLoad, LaneForecast};
 use tollgate_domains::payments;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::rate_limit::ChangeRequest;
-use super::replan_effect::ReplanEffectResponse;
+use super::rate_limit::lane_change;
 use crate::api::App;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::Takes;
-use crate::api::contract::words;
-use crate::api::items::foreseen::Provisional;
 use crate::api::request::body::{Body, parse, wrong};
 
 /// More than any day brings; a larger question would only keep its caller waiting.
 const MOST_IMAGINED: u64 = 10_000_000;
 
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = ForecastRequest, example = json!({
-    "count": 500_000, "executeAt": "2026-11-16T16:00:00Z", "deadline": "2026-11-16T17:00:00Z"
-}))]
-struct Request {
-    /// Lane name. Default: the lane of `downstream.payments`.
-    config_name: Option<String>,
-    /// Number of hypothetical items. Without it, the forecast is for the waiting items.
-    #[schema(minimum = 1, maximum = 10_000_000)]
-    count: Option<u64>,
-    /// Time at which the hypothetical items are due. Default: now.
-    execute_at: Option<Timestamp>,
-    deadline: Option<Timestamp>,
-    /// Hypothetical lane configuration.
-    #[serde(default)]
-    change: WhatIf,
-}
-
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct WhatIf {
-    #[serde(flatten)]
-    lane: ChangeRequest,
-    /// Hypothetical pause of the lane from now until this time.
-    pause_until: Option<Timestamp>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Forecast)]
-pub(super) struct Response {
-    now: Timestamp,
-    /// Forecast for the hypothetical items.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    feed: Option<FeedResponse>,
-    /// Forecast for the real queue.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub(super) queue: Option<ReplanEffectResponse>,
-    /// What keeps items that would be late from running earlier: `plan` or `hardLimit`; null if none would be late.
-    #[schema(schema_with = words::binds)]
-    pub(super) binds: Option<&'static str>,
-    /// The lowest limit that would meet every deadline, with its plan. Null if every deadline is
-    /// met already or no limit would suffice.
-    pub(super) enough: Option<EnoughResponse>,
-    /// Why no estimate is available.
-    pub(super) provisional: Option<Provisional>,
-    /// The forecast as one sentence.
-    pub(super) verdict: String,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = ForecastFeed)]
-struct FeedResponse {
-    count: u64,
-    first: Option<Timestamp>,
-    finish: Option<Timestamp>,
-    /// Number of items that would miss the deadline.
-    missed: u64,
-    /// Number of items for which the lane never opens.
-    never: u64,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Enough)]
-pub(super) struct EnoughResponse {
-    pub(super) max_per_second: u32,
-    pub(super) max_per_window: u32,
-}
-
-impl From<Enough> for EnoughResponse {
-    fn from(enough: Enough) -> Self {
+impl Of<Enough> for contract::Enough {
+    fn of(enough: Enough) -> Self {
         Self {
             max_per_second: enough.max_per_second,
             max_per_window: enough.max_per_window,
@@ -115,15 +38,15 @@ impl From<Enough> for EnoughResponse {
 /// would respond to a change.
 #[utoipa::path(
     post, path = "/admin/rate-limit/forecast", operation_id = "forecast", tag = "lanes",
-    request_body = Request,
-    responses((status = 200, description = "The forecast. Nothing is stored.", body = Response), Takes),
+    request_body = contract::ForecastRequest,
+    responses((status = 200, description = "The forecast. Nothing is stored.", body = contract::Forecast), Takes),
 )]
 async fn forecast(
     State(app): State<App>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<Response>, ApiError> {
-    let request: Request = parse(&headers, body)?;
+) -> Result<Json<contract::Forecast>, ApiError> {
+    let request: contract::ForecastRequest = parse(&headers, body)?;
     let now = app.store.now().await?;
     let name = app.lane_named(request.config_name).await?.name;
     let change = LaneChange {
@@ -134,7 +57,7 @@ async fn forecast(
                 ..Pause::now("forecast", "what if")
             })
         }),
-        ..request.change.lane.into()
+        ..lane_change(request.change.lane)?
     };
     let lane = app.planner.lane(&name, change).await?;
     let imagined = app.forecaster.imagined(&lane).await?;
@@ -163,7 +86,7 @@ async fn of_load(
     imagined: &LaneForecast,
     load: ImaginedLoad,
     now: Timestamp,
-) -> Result<Response, ApiError> {
+) -> Result<contract::Forecast, ApiError> {
     let lane = &imagined.lane;
     let (forecast, _) = app.planner.forecast(lane, load).await?;
     // Slots are where the plan has room; the gate may be behind, closed, or not open again at all.
@@ -171,7 +94,7 @@ async fn of_load(
     let foreseen = imagined.ready(&payments::item_type(), last, None);
     let (finish, provisional) = match foreseen.sent {
         Ok(sent) => (Some(sent), None),
-        Err(untold) => (None, Some(Provisional::from(&untold))),
+        Err(untold) => (None, Some(contract::Provisional::of(&untold))),
     };
     let behind = finish.map_or(SignedDuration::ZERO, |sent| sent.duration_since(last));
     let deadline = load
@@ -189,10 +112,10 @@ async fn of_load(
         never: forecast.never,
         enough,
     };
-    Ok(Response {
+    Ok(contract::Forecast {
         now,
         verdict: told.verdict(lane, app.planner.margin(), provisional.as_ref()),
-        feed: Some(FeedResponse {
+        feed: Some(contract::ForecastFeed {
             count: forecast.count,
             first: forecast.first.filter(|_| provisional.is_none()),
             finish: told.finish.filter(|_| provisional.is_none()),
@@ -200,8 +123,8 @@ async fn of_load(
             never: forecast.never,
         }),
         queue: None,
-        binds: told.binds(lane, app.planner.margin()),
-        enough: enough.map(EnoughResponse::from),
+        binds: told.binds(lane, app.planner.margin()).map(str::to_owned),
+        enough: enough.map(contract::Enough::of),
         provisional,
     })
 }
@@ -211,10 +134,14 @@ pub(super) async fn of_queue(
     app: &App,
     imagined: &LaneForecast,
     now: Timestamp,
-) -> Result<Response, ApiError> {
+) -> Result<contract::Forecast, ApiError> {
     let (lane, way) = (&imagined.lane, imagined.table.way);
     let effect = app.planner.preview(lane, way).await?;
-    let provisional = imagined.drained.as_ref().err().map(Provisional::from);
+    let provisional = imagined
+        .drained
+        .as_ref()
+        .err()
+        .map(contract::Provisional::of);
     let enough = match effect.missed_after {
         0 => None,
         _ => app.planner.enough(lane, way).await?,
@@ -227,13 +154,13 @@ pub(super) async fn of_queue(
         never: effect.never,
         enough,
     };
-    Ok(Response {
+    Ok(contract::Forecast {
         now,
         verdict: told.verdict(lane, app.planner.margin(), provisional.as_ref()),
         feed: None,
-        binds: told.binds(lane, app.planner.margin()),
-        queue: Some(effect.into()),
-        enough: enough.map(EnoughResponse::from),
+        binds: told.binds(lane, app.planner.margin()).map(str::to_owned),
+        queue: Some(contract::Shift::of(effect)),
+        enough: enough.map(contract::Enough::of),
         provisional,
     })
 }
@@ -265,14 +192,14 @@ impl Answer {
         &self,
         lane: &LaneInForce,
         margin: Decimal,
-        provisional: Option<&Provisional>,
+        provisional: Option<&contract::Provisional>,
     ) -> String {
         let (count, missed) = (self.count, self.missed);
         if count == 0 && self.never == 0 {
             return "nothing waits".to_owned();
         }
         if let Some(provisional) = provisional {
-            return format!("no estimate is available: {}", provisional.reason());
+            return format!("no estimate is available: {}", provisional.reason);
         }
         let finish = match self.finish {
             Some(finish) => format!("the last runs at {finish}"),

@@ -13,43 +13,27 @@ mod storms;
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use tollgate_core::Timestamp;
-use tollgate_core::id::LaneName;
+use tollgate_contract as contract;
 use tollgate_core::lane::{LaneChange, Pause};
 use tollgate_core::ports::{Author, SettingKind};
 use tollgate_dispatch::LEAST_WAY;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::{Changes, Finds};
 use crate::api::request::body::{Body, author, parse, wrong};
 use crate::api::request::extract::Path;
 use crate::door::auth::Caller;
-use rate_limit::ConfigResponse;
-use replan_effect::ReplanEffectResponse;
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct PauseRequest {
-    #[schema(min_length = 1, max_length = 500, example = "the bank asked for quiet")]
-    reason: String,
-    /// Default: now.
-    from: Option<Timestamp>,
-    /// Default: until the lane is resumed.
-    until: Option<Timestamp>,
-}
 
 /// Pauses a lane, now or at a given time, until a given time or until it is resumed.
 #[utoipa::path(
     post, path = "/admin/lanes/{lane}/pause", operation_id = "pauseLane", tag = "lanes",
     params(("lane" = String, Path, description = "The lane's name.", example = "default")),
-    request_body = PauseRequest,
-    responses((status = 200, description = "The current lane.", body = ConfigResponse), Changes),
+    request_body = contract::PauseRequest,
+    responses((status = 200, description = "The current lane.", body = contract::Lane), Changes),
 )]
 async fn pause(
     State(app): State<App>,
@@ -57,8 +41,8 @@ async fn pause(
     Path(lane): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<ConfigResponse>, ApiError> {
-    let request: PauseRequest = parse(&headers, body)?;
+) -> Result<Json<contract::Lane>, ApiError> {
+    let request: contract::PauseRequest = parse(&headers, body)?;
     let author = author(&caller, request.reason)?;
     let now = app.store.now().await?;
     if request.until.is_some_and(|until| until <= now) {
@@ -72,21 +56,12 @@ async fn pause(
     change(&app, lane, Some(pause), author).await
 }
 
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct ResumeRequest {
-    #[schema(min_length = 1, max_length = 500, example = "the bank asked for quiet")]
-    reason: String,
-    /// Default: now.
-    at: Option<Timestamp>,
-}
-
 /// Resumes a paused lane, now or at a given time.
 #[utoipa::path(
     post, path = "/admin/lanes/{lane}/resume", operation_id = "resumeLane", tag = "lanes",
     params(("lane" = String, Path, description = "The lane's name.", example = "default")),
-    request_body = ResumeRequest,
-    responses((status = 200, description = "The current lane.", body = ConfigResponse), Changes),
+    request_body = contract::ResumeRequest,
+    responses((status = 200, description = "The current lane.", body = contract::Lane), Changes),
 )]
 async fn resume(
     State(app): State<App>,
@@ -94,8 +69,8 @@ async fn resume(
     Path(lane): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<ConfigResponse>, ApiError> {
-    let request: ResumeRequest = parse(&headers, body)?;
+) -> Result<Json<contract::Lane>, ApiError> {
+    let request: contract::ResumeRequest = parse(&headers, body)?;
     let author = author(&caller, request.reason)?;
     let now = app.store.now().await?;
     let lane_now = app.lane_named(Some(lane.clone())).await?;
@@ -120,7 +95,7 @@ async fn change(
     lane: String,
     pause: Option<Pause>,
     author: Author,
-) -> Result<Json<ConfigResponse>, ApiError> {
+) -> Result<Json<contract::Lane>, ApiError> {
     let name = app.lane_named(Some(lane)).await?.name;
     let act = match pause {
         Some(_) => "lane paused",
@@ -134,42 +109,19 @@ async fn change(
     let lane = app.store.change_lane(&name, change, author).await?;
     app.forecaster.forget();
     app.acted(&actor, act, name.as_str());
-    Ok(Json(ConfigResponse::new(
+    Ok(Json(contract::Lane::of((
         lane,
         app.store.now().await?,
         app.planner.margin(),
-    )))
-}
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct ReplanRequest {
-    /// Reason, recorded in the audit log. Required unless `preview` is true.
-    #[serde(default)]
-    #[schema(max_length = 500)]
-    reason: String,
-    /// Preview only; change nothing.
-    #[serde(default)]
-    preview: bool,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Replan)]
-struct ReplanResponse {
-    #[schema(value_type = String)]
-    lane: LaneName,
-    preview: bool,
-    #[serde(flatten)]
-    shift: ReplanEffectResponse,
+    ))))
 }
 
 /// Assigns new slots to all waiting items of a lane, or previews the effect.
 #[utoipa::path(
     post, path = "/admin/lanes/{lane}/replan", operation_id = "replanLane", tag = "lanes",
     params(("lane" = String, Path, description = "The lane's name.", example = "default")),
-    request_body = ReplanRequest,
-    responses((status = 200, description = "The items that moved, or would move.", body = ReplanResponse), Changes),
+    request_body = contract::ReplanRequest,
+    responses((status = 200, description = "The items that moved, or would move.", body = contract::Replan), Changes),
 )]
 async fn replan(
     State(app): State<App>,
@@ -177,8 +129,8 @@ async fn replan(
     Path(lane): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<ReplanResponse>, ApiError> {
-    let request: ReplanRequest = parse(&headers, body)?;
+) -> Result<Json<contract::Replan>, ApiError> {
+    let request: contract::ReplanRequest = parse(&headers, body)?;
     let lane = app.lane_named(Some(lane)).await?;
     let foreseen = app.forecaster.lane_as_in(&lane).await?;
     let way = foreseen.map_or(LEAST_WAY, |foreseen| foreseen.table.way);
@@ -191,38 +143,27 @@ async fn replan(
         app.forecaster.forget();
         effect
     };
-    Ok(Json(ReplanResponse {
-        lane: lane.name,
+    Ok(Json(contract::Replan {
+        lane: lane.name.to_string(),
         preview: request.preview,
-        shift: effect.into(),
+        shift: contract::Shift::of(effect),
     }))
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Recount)]
-struct ReconcileResponse {
-    #[schema(value_type = String)]
-    lane: LaneName,
-    windows_corrected: u64,
-    room_returned: u64,
-    slots_not_counted: u64,
 }
 
 /// Recounts a lane's windows from the slots in them.
 #[utoipa::path(
     post, path = "/admin/lanes/{lane}/reconcile", operation_id = "reconcileLane", tag = "lanes",
     params(("lane" = String, Path, description = "The lane's name.", example = "default")),
-    responses((status = 200, description = "The corrected windows.", body = ReconcileResponse), Finds),
+    responses((status = 200, description = "The corrected windows.", body = contract::Recount), Finds),
 )]
 async fn reconcile(
     State(app): State<App>,
     Path(lane): Path<String>,
-) -> Result<Json<ReconcileResponse>, ApiError> {
+) -> Result<Json<contract::Recount>, ApiError> {
     let lane = app.lane_named(Some(lane)).await?.name;
     let recounted = app.planner.reconcile(&lane).await?;
-    Ok(Json(ReconcileResponse {
-        lane,
+    Ok(Json(contract::Recount {
+        lane: lane.to_string(),
         windows_corrected: recounted.windows,
         room_returned: recounted.returned,
         slots_not_counted: recounted.missing,
@@ -231,27 +172,14 @@ async fn reconcile(
 
 const MOST_VERSIONS: u32 = 1000;
 
-/// One version of a setting.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Version)]
-pub(super) struct VersionResponse {
-    version: i64,
-    since: Timestamp,
-    actor: String,
-    reason: String,
-    #[schema(schema_with = crate::api::contract::words::stored)]
-    body: Value,
-}
-
 /// Every version of a setting, newest first.
 pub(super) async fn versions(
     app: &App,
     kind: SettingKind,
     name: &str,
-) -> Result<Json<Vec<VersionResponse>>, ApiError> {
+) -> Result<Json<Vec<contract::Version>>, ApiError> {
     let history = app.store.setting_history(kind, name, MOST_VERSIONS).await?;
-    let version = |setting: tollgate_core::ports::Setting| VersionResponse {
+    let version = |setting: tollgate_core::ports::Setting| contract::Version {
         version: setting.version,
         since: setting.created_at,
         actor: setting.author.actor,
@@ -265,12 +193,12 @@ pub(super) async fn versions(
 #[utoipa::path(
     get, path = "/admin/lanes/{lane}/history", operation_id = "listLaneVersions", tag = "lanes",
     params(("lane" = String, Path, description = "The lane's name.", example = "default")),
-    responses((status = 200, description = "Each with actor and reason.", body = [VersionResponse]), Finds),
+    responses((status = 200, description = "Each with actor and reason.", body = [contract::Version]), Finds),
 )]
 async fn history(
     State(app): State<App>,
     Path(lane): Path<String>,
-) -> Result<Json<Vec<VersionResponse>>, ApiError> {
+) -> Result<Json<Vec<contract::Version>>, ApiError> {
     let lane = app.lane_named(Some(lane)).await?.name;
     versions(&app, SettingKind::Lane, lane.as_str()).await
 }

@@ -1,16 +1,14 @@
 //! Pictures for people: a day's rate against its limit, and how full the windows are. Plain SVG,
 //! no script, readable in a browser and in a report.
 
-use std::fmt::Write;
-
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use rust_decimal::prelude::ToPrimitive;
+use std::fmt::Write;
+use tollgate_contract as contract;
 use tollgate_core::Timestamp;
 use tollgate_core::certificate::Certificate;
 use tollgate_core::id::LaneName;
-
-use super::rate_limit::WindowResponse;
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 300.0;
@@ -152,7 +150,7 @@ pub(super) fn rate(certificate: &Certificate) -> String {
 }
 
 /// How full the windows are.
-pub(super) fn occupancy(lane: &LaneName, windows: &[WindowResponse]) -> String {
+pub(super) fn occupancy(lane: &LaneName, windows: &[contract::Window]) -> String {
     let title = format!("Lane {}: windows", escape(lane.as_str()));
     let taken: u64 = windows.iter().map(|w| u64::from(w.slot_count)).sum();
     let subtitle = format!(

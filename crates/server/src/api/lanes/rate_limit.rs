@@ -5,137 +5,44 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use rust_decimal::Decimal;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use tollgate_contract as contract;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{CalendarName, LaneName, check_item_id};
 use tollgate_core::lane::{LaneChange, Pause, Spread};
 use tollgate_core::lane_in_force::{LaneInForce, LaneState};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::picture;
 use crate::api::App;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::{Changes, Door, Finds, Reads};
 use crate::api::contract::words;
-use crate::api::request::body::{Body, given, parse, perhaps_because, wrong};
+use crate::api::request::body::{Body, parse, perhaps_because, wrong};
 use crate::api::request::extract::Query;
 use crate::door::auth::Caller;
 
-/// A change of a lane, or a new lane. A new lane needs `maxPerWindow` and `windowSizeSecs`.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[schema(as = LaneChange, example = json!({
-    "configName": "default", "maxPerWindow": 100, "windowSizeSecs": 4, "maxPerSecond": 50,
-    "reason": "the bank takes 50 a second"
-}))]
-struct ConfigRequest {
-    #[schema(schema_with = words::id)]
-    config_name: String,
-    #[serde(flatten)]
-    change: ChangeRequest,
-    #[schema(min_length = 1, max_length = 500)]
-    reason: Option<String>,
-    /// Required if the change would leave waiting items without a slot.
-    #[serde(default)]
-    confirm: bool,
+/// The numbers as the rest of the code knows them.
+pub(super) fn lane_change(numbers: contract::LaneNumbers) -> Result<LaneChange, ApiError> {
+    let spread = |word: String| {
+        let known = Spread::ALL.into_iter().find(|it| it.as_str() == word);
+        known.ok_or_else(|| wrong("spread", "must be even or jitter"))
+    };
+    Ok(LaneChange {
+        max_per_window: numbers.max_per_window,
+        window_size_secs: numbers.window_size_secs,
+        max_per_second: numbers.max_per_second,
+        spread: numbers.spread.map(spread).transpose()?,
+        calendar: numbers.calendar.map(|name| name.map(CalendarName::new)),
+        pause: None,
+    })
 }
 
-/// Fields that are not given keep their value.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[schema(as = LaneNumbers)]
-#[serde(rename_all = "camelCase")]
-#[expect(
-    clippy::option_option,
-    reason = "left out, null and given are three things"
-)]
-pub(super) struct ChangeRequest {
-    /// Plan: maximum number of items per window.
-    #[schema(minimum = 1)]
-    pub(super) max_per_window: Option<u32>,
-    #[schema(minimum = 1, maximum = 86400)]
-    pub(super) window_size_secs: Option<u32>,
-    /// Hard limit of sends in any second. Default for a new lane: twice its planned rate.
-    #[schema(value_type = Option<f64>, maximum = 100_000)]
-    pub(super) max_per_second: Option<Decimal>,
-    #[schema(schema_with = words::spread_or_null)]
-    pub(super) spread: Option<Spread>,
-    /// `null` removes the calendar.
-    #[serde(default, deserialize_with = "given")]
-    #[schema(value_type = Option<String>)]
-    pub(super) calendar: Option<Option<CalendarName>>,
-}
-
-impl From<ChangeRequest> for LaneChange {
-    fn from(request: ChangeRequest) -> Self {
-        Self {
-            max_per_window: request.max_per_window,
-            window_size_secs: request.window_size_secs,
-            max_per_second: request.max_per_second,
-            spread: request.spread,
-            calendar: request.calendar,
-            pause: None,
-        }
-    }
-}
-
-/// A lane with its current configuration and state.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Lane)]
-pub(super) struct ConfigResponse {
-    #[schema(value_type = String, example = "default")]
-    config_name: LaneName,
-    #[schema(example = 100)]
-    max_per_window: u32,
-    #[schema(example = 4)]
-    window_size_secs: u32,
-    #[schema(value_type = f64, example = 50.0)]
-    max_per_second: Decimal,
-    /// Capacity of a fully open window: `maxPerWindow`, or less if the hard limit is lower.
-    #[schema(example = 100)]
-    capacity_per_window: u32,
-    #[schema(schema_with = words::spread)]
-    spread: Spread,
-    #[schema(value_type = Option<String>)]
-    calendar: Option<CalendarName>,
-    pause: Option<PauseResponse>,
-    /// Number of the refusal storm that paused the lane; see `GET /admin/storms`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = 1)]
-    storm: Option<i64>,
-    version: i64,
-    /// Time from which the configuration applies to every node.
-    effective_at: Timestamp,
-    /// Lane state: whether the lane sends now, and if not, why and until when.
-    open: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    closed_because: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    opens_at: Option<Timestamp>,
-}
-
-/// Pause of a lane: reason, start and end.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Pause)]
-struct PauseResponse {
-    actor: String,
-    reason: String,
-    /// Default: now.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    from: Option<Timestamp>,
-    /// Default: until the lane is resumed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    until: Option<Timestamp>,
-}
-
-impl From<Pause> for PauseResponse {
-    fn from(pause: Pause) -> Self {
+impl Of<Pause> for contract::Pause {
+    fn of(pause: Pause) -> Self {
         Self {
             actor: pause.actor,
             reason: pause.reason,
@@ -145,8 +52,9 @@ impl From<Pause> for PauseResponse {
     }
 }
 
-impl ConfigResponse {
-    pub(super) fn new(lane: LaneInForce, now: Timestamp, margin: Decimal) -> Self {
+/// The lane, the present time, and the gate's margin.
+impl Of<(LaneInForce, Timestamp, Decimal)> for contract::Lane {
+    fn of((lane, now, margin): (LaneInForce, Timestamp, Decimal)) -> Self {
         let capacity = lane.lane.capacity(margin);
         let (open, closed_because, opens_at) = match lane.state(now) {
             LaneState::Open { .. } => (true, None, None),
@@ -154,14 +62,14 @@ impl ConfigResponse {
         };
         let pause = lane.pause();
         Self {
-            config_name: lane.name,
+            config_name: lane.name.to_string(),
             max_per_window: lane.lane.max_per_window,
             window_size_secs: lane.lane.window_size_secs,
             max_per_second: lane.lane.max_per_second,
             capacity_per_window: capacity,
-            spread: lane.lane.spread,
-            calendar: lane.lane.calendar,
-            pause: pause.map(PauseResponse::from),
+            spread: lane.lane.spread.as_str().to_owned(),
+            calendar: lane.lane.calendar.map(|name| name.to_string()),
+            pause: pause.map(contract::Pause::of),
             storm: lane.storm.map(|storm| storm.id.0),
             version: lane.version,
             effective_at: lane.effective_at,
@@ -175,15 +83,15 @@ impl ConfigResponse {
 /// All lanes with their limits and whether they are sending.
 #[utoipa::path(
     get, path = "/admin/rate-limit/config", operation_id = "listLanes", tag = "lanes",
-    responses((status = 200, description = "Sorted by name.", body = [ConfigResponse]), Reads),
+    responses((status = 200, description = "Sorted by name.", body = [contract::Lane]), Reads),
 )]
-async fn list(State(app): State<App>) -> Result<Json<Vec<ConfigResponse>>, ApiError> {
+async fn list(State(app): State<App>) -> Result<Json<Vec<contract::Lane>>, ApiError> {
     let now = app.store.now().await?;
     let lanes = app.store.lanes().await?.into_iter();
     let margin = app.planner.margin();
     Ok(Json(
         lanes
-            .map(|lane| ConfigResponse::new(lane, now, margin))
+            .map(|lane| contract::Lane::of((lane, now, margin)))
             .collect(),
     ))
 }
@@ -193,19 +101,19 @@ async fn list(State(app): State<App>) -> Result<Json<Vec<ConfigResponse>>, ApiEr
 /// A change that would leave waiting items without a slot is refused unless `confirm` is true.
 #[utoipa::path(
     post, path = "/admin/rate-limit/config", operation_id = "changeLane", tag = "lanes",
-    request_body = ConfigRequest,
-    responses((status = 200, description = "The current lane.", body = ConfigResponse), Changes),
+    request_body = contract::LaneChange,
+    responses((status = 200, description = "The current lane.", body = contract::Lane), Changes),
 )]
 async fn change(
     State(app): State<App>,
     caller: Caller,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<ConfigResponse>, ApiError> {
-    let request: ConfigRequest = parse(&headers, body)?;
+) -> Result<Json<contract::Lane>, ApiError> {
+    let request: contract::LaneChange = parse(&headers, body)?;
     check_item_id(&request.config_name).map_err(|why| wrong("configName", why))?;
     let name = LaneName::new(request.config_name);
-    let change = LaneChange::from(request.change);
+    let change = lane_change(request.change)?;
     if !request.confirm
         && let Some(why) = app.planner.strands(&name, change.clone()).await?
     {
@@ -217,7 +125,7 @@ async fn change(
     app.forecaster.forget();
     log_change(caller.name(), before.as_ref(), &lane);
     let (now, margin) = (app.store.now().await?, app.planner.margin());
-    Ok(Json(ConfigResponse::new(lane, now, margin)))
+    Ok(Json(contract::Lane::of((lane, now, margin))))
 }
 
 /// In the words that operators of rate limiters look for.
@@ -260,24 +168,13 @@ struct WindowsQuery {
     format: Option<String>,
 }
 
-/// A window and its use.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Window)]
-pub(super) struct WindowResponse {
-    pub(super) window_start: Timestamp,
-    pub(super) slot_count: u32,
-    /// Total capacity of the window.
-    pub(super) capacity: u32,
-}
-
 /// Windows of a lane that have slots, in order of time.
 #[utoipa::path(
     get, path = "/admin/rate-limit/windows", operation_id = "listWindows", tag = "lanes",
     params(WindowsQuery),
     responses(
         (status = 200, description = "As JSON or an SVG image.",
-            content((Vec<WindowResponse> = "application/json"), (String = "image/svg+xml"))),
+            content((Vec<contract::Window> = "application/json"), (String = "image/svg+xml"))),
         Finds,
     ),
 )]
@@ -291,9 +188,9 @@ async fn windows(
     let from = plan.start_of(query.from.unwrap_or(now));
     let limit = query.limit.unwrap_or(DEFAULT_WINDOWS).min(MOST_WINDOWS);
     let used = app.store.windows(&lane.name, from, limit).await?;
-    let windows: Vec<WindowResponse> = used
+    let windows: Vec<contract::Window> = used
         .into_iter()
-        .map(|window| WindowResponse {
+        .map(|window| contract::Window {
             window_start: window.start,
             slot_count: window.used,
             capacity: plan.capacity(window.start, window.start),

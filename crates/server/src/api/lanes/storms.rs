@@ -6,18 +6,19 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde::{Deserialize, Serialize};
-use tollgate_core::Timestamp;
-use tollgate_core::id::{ItemId, LaneName, StormId};
+use serde::Deserialize;
+use tollgate_contract as contract;
+use tollgate_core::id::{ItemId, StormId};
 use tollgate_core::money::Money;
 use tollgate_core::ports::{ActionResult, Author, RefusedItem, Storm};
 use tollgate_domains::payments;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::App;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::{Changes, Reads};
 use crate::api::request::body::{Body, author, parse};
 use crate::api::request::extract::{Path, Query};
@@ -40,38 +41,11 @@ struct ListQuery {
     limit: Option<u32>,
 }
 
-/// Refusal storms, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = StormList)]
-struct ListResponse {
-    storms: Vec<StormResponse>,
-}
-
-/// A refusal storm: a lane was paused automatically because its bank refused nearly every payment.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Storm)]
-struct StormResponse {
-    /// Number of the refusal storm.
-    #[schema(example = 1)]
-    storm: i64,
-    #[schema(value_type = String, example = "default")]
-    lane: LaneName,
-    /// Which configured bank refused: `payments`, `invoices`, or a gateway.
-    #[schema(example = "payments")]
-    connector: String,
-    /// The counted refusals and the last answer.
-    reason: String,
-    since: Timestamp,
-    /// When a person resumed the lane; null while it is paused.
-    lifted_at: Option<Timestamp>,
-}
-
-impl From<Storm> for StormResponse {
-    fn from(storm: Storm) -> Self {
+impl Of<Storm> for contract::Storm {
+    fn of(storm: Storm) -> Self {
         Self {
             storm: storm.id.0,
-            lane: storm.lane,
+            lane: storm.lane.to_string(),
             connector: storm.connector,
             reason: storm.reason,
             since: storm.since,
@@ -84,47 +58,16 @@ impl From<Storm> for StormResponse {
 #[utoipa::path(
     get, path = "/admin/storms", operation_id = "listStorms", tag = "lanes",
     params(ListQuery),
-    responses((status = 200, description = "Newest first.", body = ListResponse), Reads),
+    responses((status = 200, description = "Newest first.", body = contract::StormList), Reads),
 )]
 async fn list(
     State(app): State<App>,
     Query(query): Query<ListQuery>,
-) -> Result<Json<ListResponse>, ApiError> {
+) -> Result<Json<contract::StormList>, ApiError> {
     let storms = app.store.storms(page::limit(query.limit)?).await?;
-    Ok(Json(ListResponse {
-        storms: storms.into_iter().map(StormResponse::from).collect(),
+    Ok(Json(contract::StormList {
+        storms: storms.into_iter().map(contract::Storm::of).collect(),
     }))
-}
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct ReopenRequest {
-    /// Reason, recorded in the audit log. Required unless `preview` is true.
-    #[serde(default)]
-    reason: String,
-    /// Only report which payments would be reopened.
-    #[serde(default)]
-    preview: bool,
-}
-
-/// The payments that were reopened, or would be.
-#[derive(Debug, Default, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = ReopenedStorm)]
-struct ReopenResponse {
-    storm: i64,
-    preview: bool,
-    /// Number of reopened payments.
-    reopened: u64,
-    /// Amounts by currency.
-    #[schema(example = json!({"USD": "1255.00"}))]
-    amounts: BTreeMap<&'static str, String>,
-    /// Number of payments that stay rejected.
-    kept: u64,
-    /// Reasons, for up to 100 of them.
-    kept_because: BTreeMap<String, String>,
-    /// False if payments are left over: send the request again.
-    complete: bool,
 }
 
 /// Reopens the rejected payments of a refusal storm, each with a new slot.
@@ -133,8 +76,8 @@ struct ReopenResponse {
 #[utoipa::path(
     post, path = "/admin/storms/{storm}/reopen", operation_id = "reopenStorm", tag = "lanes",
     params(("storm" = i64, Path, description = "Number of the refusal storm.", example = 1)),
-    request_body = ReopenRequest,
-    responses((status = 200, description = "The payments that were reopened, or would be.", body = ReopenResponse), Changes),
+    request_body = contract::ReopenRequest,
+    responses((status = 200, description = "The payments that were reopened, or would be.", body = contract::ReopenedStorm), Changes),
 )]
 async fn reopen(
     State(app): State<App>,
@@ -142,8 +85,8 @@ async fn reopen(
     Path(storm): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<ReopenResponse>, ApiError> {
-    let request: ReopenRequest = parse(&headers, body)?;
+) -> Result<Json<contract::ReopenedStorm>, ApiError> {
+    let request: contract::ReopenRequest = parse(&headers, body)?;
     let author = if request.preview {
         None
     } else {
@@ -165,7 +108,7 @@ async fn reopen_all(
     app: &App,
     storm: StormId,
     author: Option<Author>,
-) -> Result<ReopenResponse, ApiError> {
+) -> Result<contract::ReopenedStorm, ApiError> {
     let mut found = StormPayments::default();
     let mut after = None;
     let complete = loop {
@@ -237,9 +180,12 @@ impl StormPayments {
         }
     }
 
-    fn response(self, storm: StormId, preview: bool, complete: bool) -> ReopenResponse {
-        let amounts = self.sums.iter().map(|(code, sum)| (*code, sum.decimal()));
-        ReopenResponse {
+    fn response(self, storm: StormId, preview: bool, complete: bool) -> contract::ReopenedStorm {
+        let amounts = self
+            .sums
+            .iter()
+            .map(|(code, sum)| ((*code).to_owned(), sum.decimal()));
+        contract::ReopenedStorm {
             storm: storm.0,
             preview,
             reopened: self.reopened,

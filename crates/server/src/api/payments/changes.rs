@@ -4,17 +4,16 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde::Deserialize;
+use tollgate_contract as contract;
 use tollgate_core::Timestamp;
 use tollgate_core::id::Item;
 use tollgate_core::ports::{ActionResult, Author, StoreResult};
 use tollgate_domains::archived::{archived, cannot_act};
 use tollgate_domains::payments;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{PaymentResponse, no_payment, payment_id, shown};
+use super::{no_payment, payment_id, shown};
 use crate::api::App;
 use crate::api::answer::codes::Code;
 use crate::api::answer::error::ApiError;
@@ -23,13 +22,7 @@ use crate::api::request::body::{Body, author, parse, wrong};
 use crate::api::request::extract::Path;
 use crate::door::auth::Caller;
 
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Because {
-    /// Reason, recorded in the audit log.
-    #[schema(min_length = 1, max_length = 500, example = "the customer called")]
-    pub(crate) reason: String,
-}
+pub(crate) use tollgate_contract::Because;
 
 /// Cancels a payment that has not been paid.
 ///
@@ -38,8 +31,8 @@ pub(crate) struct Because {
 #[utoipa::path(
     post, path = "/payments/{id}/cancel", operation_id = "cancelPayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
-    request_body = Because,
-    responses((status = 200, description = "Cancelled.", body = PaymentResponse), Changes),
+    request_body = contract::Because,
+    responses((status = 200, description = "Cancelled.", body = contract::Payment), Changes),
 )]
 async fn cancel(
     State(app): State<App>,
@@ -47,8 +40,8 @@ async fn cancel(
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<PaymentResponse>, ApiError> {
-    let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
+) -> Result<Json<contract::Payment>, ApiError> {
+    let author = author(&caller, parse::<contract::Because>(&headers, body)?.reason)?;
     let item = payments::item(&payment_id(&id)?);
     let done = withdraw(&app, &item, author).await?;
     answer(&app, &caller, &id, "cancelled", done).await
@@ -72,8 +65,8 @@ async fn withdraw(app: &App, item: &Item, author: Author) -> StoreResult<ActionR
 #[utoipa::path(
     post, path = "/payments/{id}/release", operation_id = "releasePayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
-    request_body = Because,
-    responses((status = 200, description = "Released; the payment runs now.", body = PaymentResponse), Changes),
+    request_body = contract::Because,
+    responses((status = 200, description = "Released; the payment runs now.", body = contract::Payment), Changes),
 )]
 async fn release(
     State(app): State<App>,
@@ -81,21 +74,11 @@ async fn release(
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<PaymentResponse>, ApiError> {
-    let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
+) -> Result<Json<contract::Payment>, ApiError> {
+    let author = author(&caller, parse::<contract::Because>(&headers, body)?.reason)?;
     let item = payments::item(&payment_id(&id)?);
     let done = app.store.release_held(&item, author).await?;
     answer(&app, &caller, &id, "released", done).await
-}
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RescheduleRequest {
-    /// Earliest time, with an offset or with a time zone in brackets.
-    #[schema(example = "2026-11-16T16:00:00-07:00")]
-    execute_at: String,
-    #[schema(min_length = 1, max_length = 500)]
-    reason: String,
 }
 
 /// Reschedules a payment that has not been paid. The bounds are those of `executeAt`. A payment
@@ -107,8 +90,8 @@ struct RescheduleRequest {
 #[utoipa::path(
     post, path = "/payments/{id}/reschedule", operation_id = "reschedulePayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
-    request_body = RescheduleRequest,
-    responses((status = 200, description = "Rescheduled, with a new slot.", body = PaymentResponse), Changes),
+    request_body = contract::RescheduleRequest,
+    responses((status = 200, description = "Rescheduled, with a new slot.", body = contract::Payment), Changes),
 )]
 async fn reschedule(
     State(app): State<App>,
@@ -116,8 +99,8 @@ async fn reschedule(
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<PaymentResponse>, ApiError> {
-    let request: RescheduleRequest = parse(&headers, body)?;
+) -> Result<Json<contract::Payment>, ApiError> {
+    let request: contract::RescheduleRequest = parse(&headers, body)?;
     let author = author(&caller, request.reason)?;
     let at = payments::parse_time(&request.execute_at).ok_or_else(|| {
         wrong(
@@ -158,8 +141,8 @@ async fn move_to(
 #[utoipa::path(
     post, path = "/payments/{id}/reopen", operation_id = "reopenPayment", tag = "payments",
     params(("id" = String, Path, description = "The payment's id.", example = "pay_001")),
-    request_body = Because,
-    responses((status = 200, description = "Rescheduled, with a new slot.", body = PaymentResponse), Changes),
+    request_body = contract::Because,
+    responses((status = 200, description = "Rescheduled, with a new slot.", body = contract::Payment), Changes),
 )]
 async fn reopen(
     State(app): State<App>,
@@ -167,8 +150,8 @@ async fn reopen(
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<PaymentResponse>, ApiError> {
-    let author = author(&caller, parse::<Because>(&headers, body)?.reason)?;
+) -> Result<Json<contract::Payment>, ApiError> {
+    let author = author(&caller, parse::<contract::Because>(&headers, body)?.reason)?;
     let item = payments::item(&payment_id(&id)?);
     let view = app.store.item(&item).await?;
     let view = view.ok_or_else(|| no_payment(&id))?;
@@ -193,7 +176,7 @@ async fn answer(
     id: &str,
     verb: &'static str,
     done: ActionResult,
-) -> Result<Json<PaymentResponse>, ApiError> {
+) -> Result<Json<contract::Payment>, ApiError> {
     match done {
         ActionResult::Yes => {
             app.acted(caller.name(), verb, id);

@@ -2,14 +2,16 @@
 
 use axum::response::Response;
 use serde_json::json;
-use tollgate_core::id::Item;
+use tollgate_contract as contract;
+use tollgate_core::id::{Item, ItemId};
 use tollgate_domains::payments::{self, PaymentRequest};
 
-use super::list::{LineResponse, ListQuery};
+use super::list::ListQuery;
 use crate::api::App;
 use crate::api::answer::error::ApiError;
 use crate::api::answer::export::{self, Format, List, ROWS_AT_ONCE, Row};
 use crate::api::answer::sight::Sight;
+use crate::api::answer::source::mark;
 use crate::door::auth::Caller;
 
 const PAYMENTS: List = List {
@@ -40,6 +42,7 @@ impl App {
         query: ListQuery,
         format: Format,
     ) -> Result<Response, ApiError> {
+        let archived = query.archived(&self).await?;
         let first = query.sized(ROWS_AT_ONCE);
         let page = move |query: ListQuery| {
             let (app, caller) = (self.clone(), caller.clone());
@@ -49,15 +52,17 @@ impl App {
                 Ok((rows, page.next.map(|after| query.from(after))))
             }
         };
-        PAYMENTS.whole(format, first, page).await
+        let mut response = PAYMENTS.whole(format, first, page).await?;
+        mark(archived.as_ref(), &mut response);
+        Ok(response)
     }
 
     async fn payment_rows(
         &self,
         caller: &Caller,
-        lines: Vec<LineResponse>,
+        lines: Vec<contract::PaymentLine>,
     ) -> Result<Vec<Row>, ApiError> {
-        let item = |line: &LineResponse| payments::item(&line.payment_id);
+        let item = |line: &contract::PaymentLine| payments::item(&ItemId::new(&line.payment_id));
         let items: Vec<Item> = lines.iter().map(item).collect();
         let bodies = self.store.bodies(&items).await?;
         let mut rows = vec![];
@@ -72,7 +77,7 @@ impl App {
     }
 }
 
-fn row(line: &LineResponse, body: Option<&str>, caller: &Caller) -> Result<Row, ApiError> {
+fn row(line: &contract::PaymentLine, body: Option<&str>, caller: &Caller) -> Result<Row, ApiError> {
     let mut row = export::row(line)?;
     let payment = body.and_then(|body| serde_json::from_str::<PaymentRequest>(body).ok());
     if let Some(payment) = payment {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use tollgate_contract as contract;
 use tollgate_core::Timestamp;
-use tollgate_core::id::{BulkId, ItemId, LaneName};
+use tollgate_core::id::{BulkId, LaneName};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::job::JobFilter;
 use tollgate_core::ports::{
@@ -16,7 +17,7 @@ use tollgate_core::ports::{
 };
 use tollgate_dispatch::{LaneForecast, foresee_line};
 use tollgate_domains::payments::{self, PaymentStatus};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -24,11 +25,12 @@ use super::newest::Newest;
 use crate::api::App;
 use crate::api::answer::error::ApiError;
 use crate::api::answer::export::Format;
+use crate::api::answer::of::Of;
+use crate::api::answer::source::may_have_ended;
 use crate::api::contract::refusals::Finds;
 use crate::api::contract::words;
 use crate::api::imports::views;
-use crate::api::items::foreseen::Provisional;
-use crate::api::jobs::request::FilterRequest;
+use crate::api::jobs::request;
 use crate::api::request::body::{after_id, wrong};
 use crate::api::request::extract::Query;
 use crate::api::request::page;
@@ -95,28 +97,6 @@ pub(crate) struct ListQuery {
 pub(crate) const NEWEST: &str = "newest";
 pub(crate) const BY_ID: &str = "id";
 
-/// One page of payments.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = PaymentList)]
-pub(crate) struct ListResponse {
-    pub(crate) payments: Vec<LineResponse>,
-    #[schema(schema_with = words::list_order)]
-    pub(crate) order: &'static str,
-    /// Page token: pass it as `after`. Null on the last page.
-    pub(crate) next: Option<String>,
-    /// Page token: pass it as `before`. Null on the first page and with `order=id`.
-    pub(crate) previous: Option<String>,
-    /// False if the search stopped before the page was full: continue with `next`.
-    pub(crate) complete: bool,
-    /// If the search stopped: payments accepted earlier, or with `order=id` those with a greater id, were not looked at.
-    pub(crate) scanned_to: Option<String>,
-    /// Number of payments in the whole list. Null if it would have to look at each of many.
-    pub(crate) count: Option<u64>,
-    /// Whether there are more than `count`.
-    pub(crate) at_least: bool,
-}
-
 /// Where a page by time begins.
 pub(super) struct Place {
     pub(crate) key: ListKey,
@@ -124,49 +104,17 @@ pub(super) struct Place {
     pub(crate) newer: bool,
 }
 
-/// One payment of a list.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = PaymentLine)]
-pub(crate) struct LineResponse {
-    #[schema(value_type = String, example = "pay_001")]
-    pub(crate) payment_id: ItemId,
-    #[schema(schema_with = words::payment_status)]
-    status: String,
-    #[schema(example = "125.50")]
-    amount: String,
-    #[schema(example = "USD")]
-    currency: &'static str,
-    /// Null until the payment has a slot.
-    #[schema(value_type = Option<String>, example = "default")]
-    lane: Option<LaneName>,
-    /// Null until the payment has a slot.
-    #[schema(schema_with = words::queue_status_or_null)]
-    queue_status: Option<QueueStatus>,
-    /// 0 until the payment has a slot.
-    run: u32,
-    /// Slot: the planned time. Null until it is assigned.
-    scheduled_time: Option<Timestamp>,
-    deadline: Option<Timestamp>,
-    /// Whether the item meets, or met, its deadline. Null without a deadline or if `provisional` is set.
-    meets_deadline: Option<bool>,
-    /// For a payment with a deadline: why no estimate is available. Null if there is one, and after the send.
-    provisional: Option<Provisional>,
-    /// Time at which it was accepted.
-    created_at: Timestamp,
-    /// Has not ended, and will miss its deadline as things stand.
-    #[serde(skip)]
-    at_risk: bool,
-}
-
 /// What is foreseen for the lanes of a page.
 pub(crate) type Forecasts = HashMap<LaneName, Option<Arc<LaneForecast>>>;
 
-impl LineResponse {
-    pub(super) fn is_at_risk(&self) -> bool {
-        self.at_risk
-    }
+/// A payment of a list, and what the list may be narrowed by.
+pub(crate) struct Line {
+    pub(crate) shown: contract::PaymentLine,
+    /// Has not ended, and will miss its deadline as things stand.
+    pub(super) at_risk: bool,
+}
 
+impl Line {
     pub(crate) fn new(record: RecordLine, forecasts: &Forecasts, now: Timestamp) -> Self {
         let lane = forecasts.get(&record.lane).and_then(Option::as_deref);
         let (foreseen, meets_deadline) = foresee_line(&record, &payments::item_type(), lane, now);
@@ -177,36 +125,37 @@ impl LineResponse {
             QueueStatus::Ready | QueueStatus::Claimed | QueueStatus::Dispatched
         );
         let at_risk = meets_deadline == Some(false) && may_run && !record.has_ended;
-        Self {
-            at_risk: at_risk && !record.was_sent,
-            payment_id: record.id,
+        let at_risk = at_risk && !record.was_sent;
+        let shown = contract::PaymentLine {
+            payment_id: record.id.to_string(),
             status: record.status,
             amount: record.money.decimal(),
-            currency: record.money.currency.code(),
-            lane: Some(record.lane),
-            queue_status: Some(record.queue_status),
+            currency: record.money.currency.code().to_owned(),
+            lane: Some(record.lane.to_string()),
+            queue_status: Some(record.queue_status.to_string()),
             run: record.run,
             scheduled_time: Some(record.slot),
             deadline: record.deadline,
             meets_deadline,
-            provisional: untold.as_ref().map(Provisional::from),
+            provisional: untold.as_ref().map(contract::Provisional::of),
             created_at: record.created_at,
-        }
+        };
+        Self { shown, at_risk }
     }
 }
 
-impl From<RequestView> for LineResponse {
+impl From<RequestView> for Line {
     fn from(request: RequestView) -> Self {
         let status = match request.state {
             RequestState::Waiting => PaymentStatus::Initializing,
             RequestState::Cancelled => PaymentStatus::Cancelled,
             RequestState::Refused => PaymentStatus::Rejected,
         };
-        Self {
-            payment_id: request.id,
+        let shown = contract::PaymentLine {
+            payment_id: request.id.to_string(),
             status: status.as_str().to_owned(),
             amount: request.money.decimal(),
-            currency: request.money.currency.code(),
+            currency: request.money.currency.code().to_owned(),
             lane: None,
             queue_status: None,
             run: 0,
@@ -215,6 +164,9 @@ impl From<RequestView> for LineResponse {
             meets_deadline: None,
             provisional: None,
             created_at: request.accepted_at,
+        };
+        Self {
+            shown,
             at_risk: false,
         }
     }
@@ -224,13 +176,14 @@ impl From<RequestView> for LineResponse {
 ///
 /// Status, held, import, account, reference and time are found by an index; of up to 10,000 found the page is exact.
 /// Lane, gateway, amount, lateness and risk narrow the search, which stops after 20,000 payments: then `complete` is false
-/// and `next` continues it.
+/// and `next` continues it. Archived payments are not listed here; `archived`, or the header `tollgate-archived` of a file,
+/// says so.
 #[utoipa::path(
     get, path = "/payments", operation_id = "listPayments", tag = "payments",
     params(ListQuery),
     responses(
         (status = 200, description = "One page, or the whole list.", content(
-            (ListResponse = "application/json"),
+            (contract::PaymentList = "application/json"),
             (String = "text/csv"),
             (String = "application/x-ndjson"),
         )),
@@ -244,7 +197,11 @@ async fn list(
 ) -> Result<Response, ApiError> {
     match Format::parse(query.format.as_deref())? {
         Some(format) => app.export_payments(caller, query, format).await,
-        None => Ok(Json(app.payments(&query).await?).into_response()),
+        None => {
+            let page = app.payments(&query).await?;
+            let archived = query.archived(&app).await?;
+            Ok(Json(contract::PaymentList { archived, ..page }).into_response())
+        }
     }
 }
 
@@ -331,9 +288,25 @@ impl ListQuery {
         })
     }
 
+    /// What the archive has of this list. Accounts and references are not looked for there.
+    pub(super) async fn archived(
+        &self,
+        app: &App,
+    ) -> Result<Option<contract::ArchivedPart>, ApiError> {
+        let may_be_there =
+            may_have_ended(self.status.as_deref()) && self.held != Some(true) && !self.at_risk;
+        if !may_be_there {
+            return Ok(None);
+        }
+        let times = self.narrowed(app).await?.unwrap_or_default();
+        let of = (&payments::item_type(), "payments");
+        app.archived_part(of, times.accepted_from, times.accepted_to)
+            .await
+    }
+
     /// What no index serves.
     pub(super) async fn narrowed(&self, app: &App) -> Result<Option<JobFilter>, ApiError> {
-        let filter = FilterRequest {
+        let filter = contract::JobFilter {
             currency: self.currency.clone(),
             min_amount: self.min_amount.clone(),
             max_amount: self.max_amount.clone(),
@@ -344,9 +317,9 @@ impl ListQuery {
             account: self.account.clone(),
             reference: self.reference.clone(),
             gateway: self.gateway.clone(),
-            ..FilterRequest::default()
+            ..contract::JobFilter::default()
         };
-        let filter = filter.read(app, "").await?;
+        let filter = request::read(&filter, app, "").await?;
         Ok((!filter.is_empty()).then_some(filter))
     }
 

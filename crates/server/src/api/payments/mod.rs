@@ -1,7 +1,8 @@
 //! Payments: `POST /payments` and `GET /payments/{id}` are here; beside them the list and how a page of it is found, what
 //! people change about a payment, and exports.
 
-pub(crate) mod body;
+#[cfg(test)]
+mod body_tests;
 pub(crate) mod changes;
 mod export;
 pub(crate) mod list;
@@ -16,56 +17,22 @@ use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
-use tollgate_core::Timestamp;
-use tollgate_core::id::{FlowId, ItemId, LaneName};
+use tollgate_contract as contract;
+use tollgate_core::id::{FlowId, ItemId};
 use tollgate_core::ports::{ItemView, Known};
 use tollgate_dispatch::{foresee, meets_deadline};
 use tollgate_domains::payments::{self, Accepted, PaymentRequest, PaymentStatus};
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
 use crate::api::answer::codes::Code;
 use crate::api::answer::error::{ApiError, json_body};
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::Admits;
-use crate::api::contract::words;
-use crate::api::items::foreseen::Foreseen;
 use crate::api::request::prefer::wait;
-use body::PaymentBody;
 
-pub(super) use payment::{
-    AttemptResponse, PaymentResponse, attempt, no_payment, payment_id, shown,
-};
-
-/// The answer to an accepted payment.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = AcceptedPayment)]
-struct CreateResponse {
-    #[schema(value_type = String, example = "pay_001")]
-    payment_id: ItemId,
-    /// Its status now: `SCHEDULED` for a new one, `INITIALIZING` while its time is not known yet.
-    #[schema(schema_with = words::payment_status)]
-    status: String,
-    /// Its current slot.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "2026-11-16T23:00:00.02Z")]
-    scheduled_time: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, nullable = false, example = "default")]
-    lane: Option<LaneName>,
-    /// Every field is null until the slot is known.
-    #[serde(flatten)]
-    foreseen: Foreseen,
-    #[schema(value_type = String, example = "init-payment-pay_001")]
-    init_workflow_id: FlowId,
-    /// The day on which it ended, in UTC, if it is in the archive.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "2026-11-16")]
-    archived: Option<String>,
-}
+pub(super) use payment::{attempt, no_payment, payment_id, shown};
 
 /// Accepts a payment and returns the time at which it will be sent.
 ///
@@ -78,11 +45,11 @@ struct CreateResponse {
     params(("Prefer" = Option<String>, Header,
         description = "`respond-async` to return at once, `wait=N` to wait up to N seconds (default 10, maximum 60)",
         example = "wait=5")),
-    request_body = PaymentBody,
+    request_body = contract::NewPayment,
     responses(
-        (status = 201, description = "Accepted, with a slot.", body = CreateResponse),
-        (status = 202, description = "Accepted and durable. The slot was not assigned within the wait.", body = CreateResponse),
-        (status = 200, description = "Already accepted with the same content. Returns its current status and time.", body = CreateResponse),
+        (status = 201, description = "Accepted, with a slot.", body = contract::AcceptedPayment),
+        (status = 202, description = "Accepted and durable. The slot was not assigned within the wait.", body = contract::AcceptedPayment),
+        (status = 200, description = "Already accepted with the same content. Returns its current status and time.", body = contract::AcceptedPayment),
         Admits,
     ),
 )]
@@ -100,14 +67,14 @@ async fn create(
         }
         Accepted::Planned { view, .. } => (StatusCode::OK, planned(&app, *view).await?),
         Accepted::Initializing { init_flow } => {
-            let body = unplanned(id, PaymentStatus::Initializing, init_flow);
+            let body = unplanned(&id, PaymentStatus::Initializing, &init_flow);
             (StatusCode::ACCEPTED, body)
         }
         Accepted::Cancelled { init_flow } => {
-            let body = unplanned(id, PaymentStatus::Cancelled, init_flow);
+            let body = unplanned(&id, PaymentStatus::Cancelled, &init_flow);
             (StatusCode::OK, body)
         }
-        Accepted::Archived(known) => (StatusCode::OK, archived_payment(id, known)),
+        Accepted::Archived(known) => (StatusCode::OK, archived_payment(&id, known)),
         Accepted::Erased => {
             let error = format!("payment {id} existed, and its data was erased; use a new id");
             return Err(ApiError::conflict(error).coded(Code::Erased));
@@ -125,47 +92,51 @@ async fn create(
 }
 
 /// By what is foreseen for its lane anyway: nothing more is read for this payment.
-async fn planned(app: &App, view: ItemView) -> Result<CreateResponse, ApiError> {
+async fn planned(app: &App, view: ItemView) -> Result<contract::AcceptedPayment, ApiError> {
     let now = app.forecaster.lane(&view.lane).await?;
     let as_of = now
         .as_ref()
         .map_or(view.created_at, |lane| lane.table.as_of);
     let foreseen = foresee(&view, now.as_deref(), None, as_of);
     let meets = meets_deadline(&view, foreseen.as_ref());
-    let foreseen = Foreseen::of(foreseen, meets);
+    let foreseen = contract::Foreseen::of((foreseen, meets));
     let placed = view.placed();
-    Ok(CreateResponse {
+    Ok(contract::AcceptedPayment {
         archived: view.archived.map(|from| from.day.to_string()),
-        payment_id: view.item.id,
+        payment_id: view.item.id.to_string(),
         status: view.status,
         scheduled_time: Some(placed.scheduled),
-        lane: Some(placed.lane),
+        lane: Some(placed.lane.to_string()),
         foreseen,
-        init_workflow_id: placed.init_flow,
+        init_workflow_id: placed.init_flow.to_string(),
     })
 }
 
 /// It has ended, and its slot is in a file.
-fn archived_payment(payment_id: ItemId, known: Known) -> CreateResponse {
-    CreateResponse {
-        init_workflow_id: payments::first_init_flow(&payment_id),
-        payment_id,
+fn archived_payment(payment_id: &ItemId, known: Known) -> contract::AcceptedPayment {
+    contract::AcceptedPayment {
+        init_workflow_id: payments::first_init_flow(payment_id).to_string(),
+        payment_id: payment_id.to_string(),
         status: known.status,
         scheduled_time: None,
         lane: None,
-        foreseen: Foreseen::default(),
+        foreseen: contract::Foreseen::default(),
         archived: Some(known.day.to_string()),
     }
 }
 
-fn unplanned(payment_id: ItemId, status: PaymentStatus, init_flow: FlowId) -> CreateResponse {
-    CreateResponse {
-        payment_id,
+fn unplanned(
+    payment_id: &ItemId,
+    status: PaymentStatus,
+    init_flow: &FlowId,
+) -> contract::AcceptedPayment {
+    contract::AcceptedPayment {
+        payment_id: payment_id.to_string(),
         status: status.as_str().to_owned(),
         scheduled_time: None,
         lane: None,
-        foreseen: Foreseen::default(),
-        init_workflow_id: init_flow,
+        foreseen: contract::Foreseen::default(),
+        init_workflow_id: init_flow.to_string(),
         archived: None,
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use tollgate_contract as contract;
 use tollgate_core::id::{Item, ItemId};
 use tollgate_core::job::JobFilter;
 use tollgate_core::ports::{
@@ -11,10 +12,12 @@ use tollgate_core::ports::{
 };
 use tollgate_domains::payments;
 
-use super::list::{Forecasts, LineResponse, ListResponse, NEWEST, Place, RequestsOf, requests_of};
+use super::list::{Forecasts, Line, NEWEST, Place, RequestsOf, requests_of};
 use super::search::MOST_LOOKS;
 use crate::api::App;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::of::Of;
+use crate::api::answer::source;
 
 /// What a page of this order is made from.
 pub(super) struct Newest {
@@ -33,7 +36,7 @@ enum Source {
 }
 
 /// A payment in the page, with its place.
-type Entry = (ListKey, LineResponse);
+type Entry = (ListKey, Line);
 
 /// One look along the list.
 struct Look {
@@ -43,7 +46,10 @@ struct Look {
 }
 
 impl App {
-    pub(super) async fn newest_payments(&self, newest: &Newest) -> Result<ListResponse, ApiError> {
+    pub(super) async fn newest_payments(
+        &self,
+        newest: &Newest,
+    ) -> Result<contract::PaymentList, ApiError> {
         let (source, dense) = self.source(newest).await?;
         let (count, at_least) = self.counted(newest, &source, dense).await?;
         let most = newest.wanted.limit as usize;
@@ -85,15 +91,17 @@ impl App {
             )
         };
         let told = |key: ListKey| key.page_token().to_string();
-        Ok(ListResponse {
-            payments: found.into_iter().map(|(_, line)| line).collect(),
-            order: NEWEST,
+        Ok(contract::PaymentList {
+            payments: found.into_iter().map(|(_, line)| line.shown).collect(),
+            order: NEWEST.to_owned(),
             next: next.map(told),
             previous: previous.map(told),
             complete,
             scanned_to: ahead.filter(|_| !complete).map(|key| key.at.to_string()),
             count,
             at_least,
+            source: contract::AnswerSource::of(source::Source::HOT),
+            archived: None,
         })
     }
 
@@ -226,17 +234,17 @@ impl App {
         let mut entries: HashMap<ItemId, Entry> = HashMap::new();
         for request in requests.into_iter().filter(|it| !unwanted.contains(&it.id)) {
             let key = request_key(&request);
-            entries.insert(request.id.clone(), (key, LineResponse::from(request)));
+            entries.insert(request.id.clone(), (key, Line::from(request)));
         }
         let mut places: HashMap<ItemId, ListKey> =
             keys.into_iter().map(|key| (key.id.clone(), key)).collect();
         for line in lines.into_iter().filter(|it| !unwanted.contains(&it.id)) {
             if let Some(key) = places.remove(&line.id) {
                 let id = line.id.clone();
-                entries.insert(id, (key, LineResponse::new(line, &forecasts, now)));
+                entries.insert(id, (key, Line::new(line, &forecasts, now)));
             }
         }
-        let is_wanted = |entry: &Entry| !newest.at_risk || entry.1.is_at_risk();
+        let is_wanted = |entry: &Entry| !newest.at_risk || entry.1.at_risk;
         let mut entries: Vec<Entry> = entries.into_values().filter(is_wanted).collect();
         entries.sort_unstable_by(|(a, _), (b, _)| b.cmp(a));
         if newest.is_newer() {

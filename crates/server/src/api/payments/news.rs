@@ -1,15 +1,15 @@
 //! Who was told what became of a payment: one line of its timeline per notification.
 
+use tollgate_contract as contract;
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{ItemView, StoreResult};
 use tollgate_domains::notifications::{self, DELIVERED, Event, REFUSED, WITHDRAWN, news_id};
 use tollgate_domains::payments::times_reopened;
 
 use crate::api::App;
-use crate::api::items::timeline;
 
 /// Only of receivers that are configured now: the others' ids cannot be known.
-pub(super) async fn told_of(app: &App, payment: &ItemView) -> StoreResult<Vec<timeline::Event>> {
+pub(super) async fn told_of(app: &App, payment: &ItemView) -> StoreResult<Vec<contract::Event>> {
     let mut events = vec![];
     if payment.finished_at.is_none() {
         return Ok(events);
@@ -31,7 +31,7 @@ pub(super) async fn told_of(app: &App, payment: &ItemView) -> StoreResult<Vec<ti
     Ok(events)
 }
 
-fn in_words(view: &ItemView, event: Event, place: &str) -> timeline::Event {
+fn in_words(view: &ItemView, event: Event, place: &str) -> contract::Event {
     let news = format!("notification {} to {place}", event.name());
     let because = view.last_error.as_deref().unwrap_or("its turn");
     let (at, state) = match (view.status.as_str(), view.queue_status) {
@@ -48,7 +48,7 @@ fn in_words(view: &ItemView, event: Event, place: &str) -> timeline::Event {
             (None, format!("waits until {} ({because})", view.due))
         }
     };
-    timeline::Event {
+    contract::Event {
         at: at.unwrap_or(view.created_at),
         what: format!("{news}: {state}"),
     }

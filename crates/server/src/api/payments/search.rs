@@ -2,22 +2,28 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use tollgate_contract as contract;
 use tollgate_core::Timestamp;
 use tollgate_core::id::{Item, ItemId};
 use tollgate_core::job::{Candidate, JobFilter};
 use tollgate_core::ports::{MOST_LOOKED_AT, Page, RecordLine, RecordsWanted, RequestView};
 use tollgate_domains::payments::{self, Sought};
 
-use super::list::{BY_ID, Forecasts, LineResponse, ListQuery, ListResponse, requests_wanted};
+use super::list::{BY_ID, Forecasts, Line, ListQuery, requests_wanted};
 use crate::api::App;
 use crate::api::answer::error::ApiError;
+use crate::api::answer::of::Of;
+use crate::api::answer::source::Source;
 
 /// A page looks so often for what no index serves, each time at a thousand payments.
 pub(crate) const MOST_LOOKS: u32 = 20;
 
 impl App {
     /// As many as were asked for, or what was found when the search has looked at enough.
-    pub(crate) async fn payments(&self, query: &ListQuery) -> Result<ListResponse, ApiError> {
+    pub(crate) async fn payments(
+        &self,
+        query: &ListQuery,
+    ) -> Result<contract::PaymentList, ApiError> {
         if let Some(newest) = query.newest(self).await? {
             return self.newest_payments(&newest).await;
         }
@@ -40,19 +46,21 @@ impl App {
         }
         if lines.len() > most {
             lines.truncate(most);
-            next = lines.last().map(|line| line.payment_id.clone());
+            next = lines.last().map(|line| ItemId::new(&line.payment_id));
         }
         let complete = lines.len() >= most || next.is_none();
         let next = next.map(|id| id.to_string());
-        Ok(ListResponse {
+        Ok(contract::PaymentList {
             scanned_to: next.clone().filter(|_| !complete),
             payments: lines,
-            order: BY_ID,
+            order: BY_ID.to_owned(),
             next,
             previous: None,
             complete,
             count: None,
             at_least: false,
+            source: contract::AnswerSource::of(Source::HOT),
+            archived: None,
         })
     }
 
@@ -61,7 +69,7 @@ impl App {
         &self,
         wanted: RecordsWanted,
         narrowed: Option<&JobFilter>,
-    ) -> Result<ListResponse, ApiError> {
+    ) -> Result<contract::PaymentList, ApiError> {
         // Requests first: one that is planned meanwhile is then seen as a payment, too, and told once.
         let requests = match requests_wanted(&wanted) {
             Some(wanted) => self.store.requests(wanted).await?,
@@ -122,19 +130,19 @@ fn merged(
     forecasts: &Forecasts,
     now: Timestamp,
     limit: u32,
-) -> ListResponse {
+) -> contract::PaymentList {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let is_full = requests.len() >= limit;
     let last_request = requests.last().map(|request| request.id.clone());
     let ends = [last_request.filter(|_| is_full), page.next];
     let end = ends.into_iter().flatten().min();
-    let requests = requests.into_iter().map(LineResponse::from);
-    let mut lines: BTreeMap<ItemId, LineResponse> = requests
-        .map(|line| (line.payment_id.clone(), line))
-        .collect();
+    let requests = requests
+        .into_iter()
+        .map(|request| (request.id.clone(), Line::from(request).shown));
+    let mut lines: BTreeMap<ItemId, contract::PaymentLine> = requests.collect();
     let records = page.items.into_iter();
-    let records = records.map(|line| LineResponse::new(line, forecasts, now));
-    lines.extend(records.map(|line| (line.payment_id.clone(), line)));
+    let shown = |line: RecordLine| (line.id.clone(), Line::new(line, forecasts, now).shown);
+    lines.extend(records.map(shown));
     lines.retain(|id, _| !unwanted.contains(id));
     if let Some(end) = &end {
         lines.retain(|id, _| id <= end);
@@ -142,16 +150,22 @@ fn merged(
     let is_cut = lines.len() > limit;
     let payments: Vec<_> = lines.into_values().take(limit).collect();
     let last = payments.last().map(|line| line.payment_id.clone());
-    let next = if is_cut { last } else { end };
-    ListResponse {
+    let next = if is_cut {
+        last
+    } else {
+        end.map(|id| id.to_string())
+    };
+    contract::PaymentList {
         payments,
-        order: BY_ID,
-        next: next.map(|id| id.to_string()),
+        order: BY_ID.to_owned(),
+        next,
         previous: None,
         complete: true,
         scanned_to: None,
         count: None,
         at_least: false,
+        source: contract::AnswerSource::of(Source::HOT),
+        archived: None,
     }
 }
 
@@ -228,7 +242,7 @@ mod tests {
                 let now = Timestamp::UNIX_EPOCH;
                 let told = merged(requests, page, &all, &none, now, limit);
                 assert!(told.payments.len() <= most);
-                seen.extend(told.payments.iter().map(|it| it.payment_id.to_string()));
+                seen.extend(told.payments.iter().map(|it| it.payment_id.clone()));
                 match told.next {
                     Some(next) => after = next,
                     None => break,

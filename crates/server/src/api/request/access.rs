@@ -1,5 +1,5 @@
-//! Who may call what: the one table of all addresses. What is not in it is not served, so a new
-//! address cannot be forgotten here.
+//! Who may call what, by the contract's table of all addresses (`ROUTES`). What is not in it is not served, so a new
+//! address cannot be forgotten there.
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
@@ -7,161 +7,15 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
+use tollgate_console::Reader;
+use tollgate_contract::Needs::{self, AnyRole, Nothing};
+use tollgate_contract::ROUTES;
 
 use super::origin::{from_another_site, strange_host};
 use crate::api::answer::codes::Code;
 use crate::api::answer::error::{ApiError, internal};
-use crate::door::auth::{Caller, Role, Tokens};
+use crate::door::auth::{Caller, Tokens};
 use crate::door::places::{Full, Seat};
-
-/// What an address asks of its caller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Needs {
-    /// Not even a token.
-    Nothing,
-    /// A token with any role.
-    AnyRole,
-    Ingest,
-    Read,
-    Operate,
-}
-
-impl Needs {
-    /// `operate` may do everything.
-    pub fn roles(self) -> &'static [Role] {
-        match self {
-            Self::Nothing | Self::AnyRole => &Role::ALL,
-            Self::Ingest => &[Role::Ingest, Role::Operate],
-            Self::Read => &[Role::Read, Role::Operate],
-            Self::Operate => &[Role::Operate],
-        }
-    }
-}
-
-use Needs::{AnyRole, Ingest, Nothing, Operate, Read};
-
-/// Method, address as the router knows it, and what it needs.
-pub const ROUTES: &[(&str, &str, Needs)] = &[
-    ("GET", "/health/live", Nothing),
-    ("GET", "/health/ready", Nothing),
-    // The contract and its page are the same for everybody and tell nothing of this service.
-    ("GET", "/openapi.json", Nothing),
-    ("GET", "/docs", Nothing),
-    ("GET", "/docs/", Nothing),
-    ("GET", "/docs/{*rest}", Nothing),
-    ("GET", "/metrics", Read),
-    ("GET", "/q/metrics", Read),
-    ("POST", "/payments", Ingest),
-    ("GET", "/payments", Read),
-    ("POST", "/payments/bulk", Ingest),
-    ("GET", "/payments/bulk", Read),
-    ("GET", "/payments/bulk/{batch}", AnyRole),
-    ("GET", "/payments/bulk/{batch}/errors", AnyRole),
-    ("POST", "/payments/check-status", Ingest),
-    ("GET", "/payments/check-status", Read),
-    ("GET", "/payments/check-status/{workflow_id}", AnyRole),
-    (
-        "GET",
-        "/payments/check-status/{workflow_id}/gateways",
-        AnyRole,
-    ),
-    ("GET", "/payments/{id}", AnyRole),
-    ("POST", "/payments/{id}/cancel", Operate),
-    ("POST", "/payments/{id}/release", Operate),
-    ("POST", "/payments/{id}/reschedule", Operate),
-    ("POST", "/payments/{id}/reopen", Operate),
-    ("POST", "/customers", Ingest),
-    ("GET", "/customers", Read),
-    ("GET", "/customers/{id}", AnyRole),
-    ("PUT", "/customers/{id}", Operate),
-    ("POST", "/invoices", Ingest),
-    ("GET", "/invoices", Read),
-    ("GET", "/invoices/{id}", AnyRole),
-    ("GET", "/invoices/{id}/occurrences", AnyRole),
-    ("POST", "/invoices/{id}/cancel", Operate),
-    ("POST", "/invoices/{id}/correct", Operate),
-    ("POST", "/invoices/{id}/reschedule", Operate),
-    ("POST", "/invoices/{id}/settle", Operate),
-    ("GET", "/billing/schedules/global", Read),
-    ("PUT", "/billing/schedules/global", Operate),
-    ("DELETE", "/billing/schedules/global", Operate),
-    ("GET", "/billing/schedules/customer/{id}", Read),
-    ("PUT", "/billing/schedules/customer/{id}", Operate),
-    ("DELETE", "/billing/schedules/customer/{id}", Operate),
-    ("GET", "/billing/schedules/invoice/{id}", Read),
-    ("PUT", "/billing/schedules/invoice/{id}", Operate),
-    ("DELETE", "/billing/schedules/invoice/{id}", Operate),
-    // Asks what would happen and changes nothing.
-    ("POST", "/billing/schedules/preview", Read),
-    ("GET", "/admin/rate-limit/config", Read),
-    ("POST", "/admin/rate-limit/config", Operate),
-    ("POST", "/admin/rate-limit/cache/flush", Operate),
-    ("GET", "/admin/rate-limit/windows", Read),
-    ("GET", "/admin/rate-limit/certificate", Read),
-    // Asks what would happen and changes nothing.
-    ("POST", "/admin/rate-limit/forecast", Read),
-    ("GET", "/admin/now", Read),
-    ("GET", "/admin/needs-you", Read),
-    ("POST", "/admin/needs-you/{kind}/seen", Operate),
-    ("GET", "/admin/held", Read),
-    ("GET", "/admin/nodes", Read),
-    ("POST", "/admin/lanes/{lane}/pause", Operate),
-    ("POST", "/admin/lanes/{lane}/resume", Operate),
-    ("POST", "/admin/lanes/{lane}/replan", Operate),
-    ("POST", "/admin/lanes/{lane}/adjust", Operate),
-    ("POST", "/admin/lanes/{lane}/reconcile", Operate),
-    ("GET", "/admin/lanes/{lane}/history", Read),
-    ("GET", "/admin/storms", Read),
-    ("POST", "/admin/storms/{storm}/reopen", Operate),
-    ("POST", "/admin/banks/{bank}/ask", Operate),
-    ("GET", "/admin/calendars", Read),
-    ("GET", "/admin/calendars/{name}", Read),
-    ("PUT", "/admin/calendars/{name}", Operate),
-    ("PUT", "/admin/calendars/{name}/holidays", Operate),
-    ("GET", "/admin/calendars/{name}/history", Read),
-    ("GET", "/admin/events", Read),
-    ("POST", "/admin/events/off", Operate),
-    ("GET", "/admin/feeds", Read),
-    ("POST", "/admin/feeds/{feed}/pause", Operate),
-    ("POST", "/admin/feeds/{feed}/resume", Operate),
-    ("POST", "/admin/feeds/{feed}/seek", Operate),
-    ("GET", "/admin/in-doubt", Read),
-    ("POST", "/admin/in-doubt/ask", Operate),
-    ("GET", "/admin/in-doubt/{item_type}/{id}", Read),
-    ("POST", "/admin/in-doubt/{item_type}/{id}/resolve", Operate),
-    ("GET", "/admin/totals", Read),
-    ("GET", "/admin/item-types", Read),
-    ("GET", "/admin/item-types/{item_type}", Read),
-    ("PUT", "/admin/item-types/{item_type}", Operate),
-    ("GET", "/admin/item-types/{item_type}/history", Read),
-    ("GET", "/admin/item-types/{item_type}/retention", Read),
-    ("PUT", "/admin/item-types/{item_type}/retention", Operate),
-    ("GET", "/admin/dead-letters", Read),
-    (
-        "POST",
-        "/admin/dead-letters/{item_type}/{id}/replay",
-        Operate,
-    ),
-    ("GET", "/admin/archive", Read),
-    ("GET", "/admin/archive/{day}", Read),
-    ("POST", "/admin/archive/run", Operate),
-    ("POST", "/admin/archive/{day}/verify", Operate),
-    ("POST", "/admin/archive/{day}/export", Operate),
-    ("POST", "/admin/archive/{day}/restore", Operate),
-    ("GET", "/admin/audit", Read),
-    // A preview fixes what it finds.
-    ("POST", "/admin/jobs", Operate),
-    ("GET", "/admin/jobs", Read),
-    ("GET", "/admin/jobs/{job}", Read),
-    ("GET", "/admin/jobs/{job}/items", Read),
-    ("POST", "/admin/jobs/{job}/stop", Operate),
-    ("POST", "/admin/erasures", Operate),
-    ("GET", "/admin/erasures/{erasure}", Operate),
-    ("GET", "/admin/rules", Read),
-    ("POST", "/admin/rules/reload", Operate),
-    // Asks what would happen and changes nothing.
-    ("POST", "/admin/rules/dry-run", Read),
-];
 
 /// Lets a request in with its [`Caller`], or says why not.
 pub(crate) async fn admit(
@@ -185,10 +39,6 @@ pub(crate) async fn admit(
     }
 }
 
-/// A caller whom the console has asked for already; it cannot come from outside.
-#[derive(Clone)]
-pub(crate) struct SessionCaller(pub(crate) Caller);
-
 /// Who has shown a token has one of the callers' places.
 fn seated(caller: Caller, needs: Needs, request: &Request) -> Result<Caller, Refusal> {
     match request.extensions().get::<Seat>() {
@@ -206,8 +56,9 @@ fn judge(tokens: &Tokens, request: &Request) -> Result<(Caller, Needs), Refusal>
         return Ok((Caller::Local, Nothing));
     }
     // Whoever may not come in does not learn what is here.
-    let caller = match request.extensions().get::<SessionCaller>() {
-        Some(SessionCaller(caller)) => caller.clone(),
+    let caller = match request.extensions().get::<Reader>() {
+        // The console has found out who reads; what it adds to a request cannot come from outside.
+        Some(reader) => Caller::from(reader),
         None => authenticate(tokens, request.method(), request.headers())?,
     };
     match needs {
@@ -339,7 +190,7 @@ impl IntoResponse for Refusal {
                 response
             }
             Self::NotListed(path) => {
-                internal(&format!("{path} is not in the table of api/request/access.rs")).into_response()
+                internal(&format!("{path} is not in the table of contract/src/routes.rs")).into_response()
             }
         }
     }
@@ -371,129 +222,9 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response> {
         let caller = parts.extensions.get::<Self>().cloned();
-        caller.ok_or_else(|| {
-            internal("a request came past the table of api/request/access.rs").into_response()
-        })
+        caller.ok_or_else(|| internal("a request came past api/request/access.rs").into_response())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::door::auth::hash;
-
-    fn tokens() -> Tokens {
-        let known = |role: Role| {
-            let name = role.as_str().into();
-            (hash(role.as_str().as_bytes()), Caller::Token { name, role })
-        };
-        Tokens::new(Role::ALL.map(known))
-    }
-
-    #[test]
-    fn no_address_is_listed_twice() {
-        for (n, (method, path, _)) in ROUTES.iter().enumerate() {
-            let again = ROUTES[..n].iter().any(|(m, p, _)| (m, p) == (method, path));
-            assert!(!again, "{method} {path}");
-        }
-    }
-
-    #[test]
-    fn what_is_not_in_the_table_is_not_served() {
-        let here = "/admin/calendars/{name}";
-        assert_eq!(needs(&Method::GET, here), Ok(Read));
-        assert_eq!(needs(&Method::HEAD, here), Ok(Read));
-        assert_eq!(needs(&Method::PUT, here), Ok(Operate));
-        let known = Refusal::Method("GET, PUT".to_owned());
-        assert_eq!(needs(&Method::DELETE, here), Err(known));
-        let new = Refusal::NotListed("/new".to_owned());
-        assert_eq!(needs(&Method::GET, "/new"), Err(new));
-    }
-
-    #[test]
-    fn a_token_is_taken_from_one_authorization_header_only() {
-        let table: [(&[&str], Result<&str, Refusal>); 9] = [
-            (&["Bearer read"], Ok("read")),
-            (&["bearer  operate "], Ok("operate")),
-            (&[], Err(Refusal::NoToken)),
-            (&["Bearer "], Err(Refusal::NoToken)),
-            (&["Bearer"], Err(Refusal::NoToken)),
-            (&["Basic read"], Err(Refusal::NoToken)),
-            (&["read"], Err(Refusal::NoToken)),
-            (&["Bearer read", "Bearer operate"], Err(Refusal::NoToken)),
-            (&["Bearer reader"], Err(Refusal::WrongToken)),
-        ];
-        for (given, expected) in table {
-            let mut headers = HeaderMap::new();
-            for value in given {
-                headers.append(header::AUTHORIZATION, value.parse().unwrap());
-            }
-            let caller = authenticate(&tokens(), &Method::GET, &headers);
-            let name = caller.map(|caller| caller.name().to_owned());
-            assert_eq!(name, expected.map(str::to_owned), "{given:?}");
-        }
-    }
-
-    #[test]
-    fn without_tokens_only_the_names_of_this_machine_are_served() {
-        let table = [
-            ("localhost", true),
-            ("LOCALHOST:8090", true),
-            ("127.0.0.1:8090", true),
-            ("127.9.9.9", true),
-            ("[::1]:8090", true),
-            ("evil.example", false),
-            ("localhost.evil.example:8090", false),
-            ("10.0.0.1", false),
-            ("ann@localhost, x", false),
-        ];
-        for (host, served) in table {
-            let headers = HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
-            let caller = authenticate(&Tokens::default(), &Method::POST, &headers);
-            assert_eq!(caller.is_ok(), served, "{host}");
-            let with_token = authenticate(&tokens(), &Method::GET, &headers);
-            assert_eq!(with_token, Err(Refusal::NoToken), "{host}");
-        }
-        let nameless = authenticate(&Tokens::default(), &Method::GET, &HeaderMap::new());
-        assert_eq!(nameless, Ok(Caller::Local));
-    }
-
-    #[test]
-    fn without_tokens_a_page_of_another_site_may_look_and_change_nothing() {
-        let site = header::HeaderName::from_static("sec-fetch-site");
-        let given = HeaderMap::from_iter([
-            (site, HeaderValue::from_static("cross-site")),
-            (header::HOST, HeaderValue::from_static("localhost")),
-        ]);
-        let table = [
-            (Method::GET, Ok(Caller::Local)),
-            (Method::POST, Err(Refusal::AnotherSite)),
-            (Method::PUT, Err(Refusal::AnotherSite)),
-            (Method::DELETE, Err(Refusal::AnotherSite)),
-        ];
-        for (method, expected) in table {
-            let caller = authenticate(&Tokens::default(), &method, &given);
-            assert_eq!(caller, expected, "{method}");
-            let with_token = authenticate(&tokens(), &method, &given);
-            assert_eq!(with_token, Err(Refusal::NoToken), "{method}");
-        }
-    }
-
-    #[test]
-    fn each_role_may_do_what_it_is_for() {
-        let table = [
-            (AnyRole, [true, true, true]),
-            (Ingest, [true, false, true]),
-            (Read, [false, true, true]),
-            (Operate, [false, false, true]),
-        ];
-        for (needs, expected) in table {
-            for (role, expected) in Role::ALL.into_iter().zip(expected) {
-                let name = "ann".into();
-                let ann = Caller::Token { name, role };
-                assert_eq!(permit(ann, needs).is_ok(), expected, "{role} {needs:?}");
-            }
-            assert!(permit(Caller::Local, needs).is_ok());
-        }
-    }
-}
+mod tests;

@@ -6,7 +6,6 @@ use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::http::HeaderMap;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer};
 use tollgate_core::id::{ItemId, check_item_id};
 use tollgate_core::ports::Author;
 use utoipa::ToSchema;
@@ -98,17 +97,4 @@ fn check_reason(reason: &str) -> Result<(), String> {
         return Err("must not contain control characters".to_owned());
     }
     Ok(())
-}
-
-/// For fields where `null` says something else than leaving them out.
-#[expect(
-    clippy::option_option,
-    reason = "left out, null and given are three things"
-)]
-pub(crate) fn given<'de, T, D>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
-where
-    T: Deserialize<'de>,
-    D: Deserializer<'de>,
-{
-    Option::deserialize(deserializer).map(Some)
 }

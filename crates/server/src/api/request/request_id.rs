@@ -45,7 +45,7 @@ fn marked(mut response: Response, id: &str) -> Response {
         return response;
     }
     let failure = response.extensions_mut().remove::<Failure>();
-    let code = failure.as_ref().map_or(Code::of(status), |f| f.body.code());
+    let code = failure.as_ref().map_or(Code::of(status), |f| f.code);
     if let Some(failure) = failure {
         failure.log(id);
         if failure.names_request {
@@ -59,7 +59,9 @@ fn marked(mut response: Response, id: &str) -> Response {
 
 fn with_body(response: Response, failure: Failure, id: &str) -> Response {
     let (mut head, _) = response.into_parts();
-    let written = Json(failure.body.of_request(id)).into_response();
+    let mut body = failure.body;
+    id.clone_into(&mut body.request_id);
+    let written = Json(body).into_response();
     let (written, body) = written.into_parts();
     head.headers.remove(axum::http::header::CONTENT_LENGTH);
     head.headers.extend(written.headers);

@@ -22,11 +22,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
+use crate::ages;
 use crate::api::answer::error::ApiError;
 use crate::api::contract::refusals::{Changes, Reads, Takes};
-use crate::api::payments::body::PaymentBody;
 use crate::api::request::body::{Body, author, parse, wrong};
-use crate::config::Config;
+use crate::config::{Config, rule_floors};
 use crate::door::auth::Caller;
 use crate::rules;
 use body::{Route, Rule};
@@ -168,6 +168,11 @@ async fn reload(
     checks.map_err(|why| ApiError::new(StatusCode::BAD_REQUEST, format!("{why:#}")))?;
     let text = config.rules_text();
     let effect = rules::effect(&app.rules, &text, &*app.store).await?;
+    let of = app.retention_of(&payments::item_type())?;
+    let floors = rule_floors(&text.rules);
+    if let Some(why) = ages::too_long(&*app.store, of, &floors).await? {
+        return Err(wrong("rules", why));
+    }
     if let (Some(why), false) = (rules::asks_first(&effect), request.confirm) {
         return Err(ApiError::unconfirmed(format!(
             "{why}; repeat with \"confirm\": true to apply them"
@@ -202,7 +207,7 @@ struct DryRunRequest {
     #[schema(value_type = Option<Vec<Route>>)]
     routes: Option<Vec<RouteText>>,
     /// As for `POST /payments`.
-    #[schema(value_type = Option<Vec<PaymentBody>>)]
+    #[schema(value_type = Option<Vec<tollgate_contract::NewPayment>>)]
     payments: Option<Vec<Value>>,
     /// Instead of `payments`: test this many waiting payments.
     waiting: Option<u32>,

@@ -3,12 +3,12 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
-use tollgate_core::Timestamp;
+use serde::Deserialize;
+use tollgate_contract as contract;
 use tollgate_core::id::FlowId;
 use tollgate_core::ports::{CheckLine, Counted, Page, PageToken};
 use tollgate_domains::status_checks::GatewayProgress;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -16,56 +16,21 @@ use super::is_id;
 use crate::api::App;
 use crate::api::answer::error::ApiError;
 use crate::api::answer::export::{List, rows};
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::{Finds, Reads};
-use crate::api::contract::words;
 use crate::api::request::extract::{Path, Query};
 use crate::api::request::page::{self, NewestFirst, PageRequest};
 
-/// Status checks, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = CheckList)]
-struct ListResponse {
-    checks: Vec<LineResponse>,
-    /// Page token: pass it as `after`. Null on the last page.
-    next: Option<String>,
-    /// Page token: pass it as `before`. Null on the first page.
-    previous: Option<String>,
-    /// Number of status checks in the whole list, counted up to 10,000.
-    count: u64,
-    /// Whether there are more than `count`.
-    at_least: bool,
-}
-
-/// One status check of a list.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = CheckLine)]
-struct LineResponse {
-    #[schema(value_type = String)]
-    workflow_id: FlowId,
-    /// As its row tells it; one whose workflow is gone without a word is told as failed by its own
-    /// address only.
-    #[schema(schema_with = words::check_status)]
-    status: &'static str,
-    #[schema(schema_with = words::check_phase)]
-    current_phase: &'static str,
-    total_payments: u32,
-    gateways_identified: u32,
-    started_at: Timestamp,
-    ended_at: Option<Timestamp>,
-}
-
-impl From<CheckLine> for LineResponse {
-    fn from(line: CheckLine) -> Self {
+impl Of<CheckLine> for contract::CheckLine {
+    fn of(line: CheckLine) -> Self {
         Self {
             status: match (line.ended_at, line.failed) {
-                (None, _) => "RUNNING",
-                (Some(_), false) => "COMPLETED",
-                (Some(_), true) => "FAILED",
+                (None, _) => "RUNNING".to_owned(),
+                (Some(_), false) => "COMPLETED".to_owned(),
+                (Some(_), true) => "FAILED".to_owned(),
             },
-            workflow_id: line.check,
-            current_phase: line.phase.as_str(),
+            workflow_id: line.check.to_string(),
+            current_phase: line.phase.as_str().to_owned(),
             total_payments: line.total,
             gateways_identified: line.gateways,
             started_at: line.opened_at,
@@ -93,7 +58,7 @@ const STATUS_CHECKS: List = List {
     params(NewestFirst),
     responses(
         (status = 200, description = "One page, or the whole list.", content(
-            (ListResponse = "application/json"),
+            (contract::CheckList = "application/json"),
             (String = "text/csv"),
             (String = "application/x-ndjson"),
         )),
@@ -108,7 +73,7 @@ async fn list(
     let Some(format) = asked.format else {
         let page = app.checks(&asked).await?;
         let length = app.length(Counted::StatusChecks).await?;
-        return Ok(Json(ListResponse {
+        return Ok(Json(contract::CheckList {
             checks: page.items,
             next: page.next.map(|next| next.to_string()),
             previous: page.previous.map(|previous| previous.to_string()),
@@ -128,9 +93,12 @@ async fn list(
 }
 
 impl App {
-    async fn checks(&self, asked: &PageRequest) -> Result<Page<LineResponse, PageToken>, ApiError> {
+    async fn checks(
+        &self,
+        asked: &PageRequest,
+    ) -> Result<Page<contract::CheckLine, PageToken>, ApiError> {
         let page = self.store.checks(asked.from.clone(), asked.limit).await?;
-        Ok(page.map(LineResponse::from))
+        Ok(page.map(contract::CheckLine::of))
     }
 }
 
@@ -145,32 +113,8 @@ struct GatewaysQuery {
     limit: Option<u32>,
 }
 
-/// Gateways of a status check, in the order of its payments.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = CheckGateways)]
-struct GatewaysResponse {
-    /// Empty while payments are being looked up.
-    gateways: Vec<GatewayResponse>,
-    /// Page token: pass it as `after`. Null on the last page.
-    next: Option<u32>,
-}
-
-/// Progress of a status check at one gateway.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = CheckGateway)]
-struct GatewayResponse {
-    #[schema(example = "stripe")]
-    gateway: String,
-    chunks_total: u32,
-    /// Finished chunks, successful or not.
-    chunks_completed: u32,
-    /// Chunks with at least one failure.
-    chunks_failed: u32,
-}
-
-impl From<GatewayProgress> for GatewayResponse {
-    fn from(progress: GatewayProgress) -> Self {
+impl Of<GatewayProgress> for contract::CheckGateway {
+    fn of(progress: GatewayProgress) -> Self {
         Self {
             gateway: progress.gateway,
             chunks_total: progress.chunks_total,
@@ -188,13 +132,13 @@ impl From<GatewayProgress> for GatewayResponse {
         ("workflow_id" = String, Path, description = "The `workflowId` that the start returned."),
         GatewaysQuery,
     ),
-    responses((status = 200, description = "One page.", body = GatewaysResponse), Finds),
+    responses((status = 200, description = "One page.", body = contract::CheckGateways), Finds),
 )]
 async fn gateways(
     State(app): State<App>,
     Path(workflow_id): Path<String>,
     Query(query): Query<GatewaysQuery>,
-) -> Result<Json<GatewaysResponse>, ApiError> {
+) -> Result<Json<contract::CheckGateways>, ApiError> {
     let limit = page::limit(query.limit)?;
     let check = FlowId::new(&workflow_id);
     let found = if is_id(&workflow_id) {
@@ -206,8 +150,12 @@ async fn gateways(
     };
     let missing = || ApiError::not_found(format!("there is no status check {workflow_id}"));
     let page = found.ok_or_else(missing)?;
-    Ok(Json(GatewaysResponse {
-        gateways: page.items.into_iter().map(GatewayResponse::from).collect(),
+    Ok(Json(contract::CheckGateways {
+        gateways: page
+            .items
+            .into_iter()
+            .map(contract::CheckGateway::of)
+            .collect(),
         next: page.next,
     }))
 }

@@ -2,26 +2,23 @@
 
 pub(crate) mod list;
 
-use std::collections::BTreeMap;
-
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
+use tollgate_contract as contract;
 use tollgate_core::id::FlowId;
 use tollgate_domains::status_checks::{
     self as checks, FailedChunk, ProgressInfo, Report, ReportStatus, Stage, StartError,
 };
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
 use super::App;
-use crate::api::answer::error::{ApiError, BareBody, internal, json_body, unavailable};
+use crate::api::answer::error::{ApiError, internal, json_body, unavailable};
+use crate::api::answer::of::Of;
 use crate::api::contract::refusals::{Reads, Starts};
-use crate::api::contract::words;
 use crate::api::request::body::Body;
 use crate::api::request::extract::Path;
 
@@ -29,118 +26,37 @@ use crate::api::request::extract::Path;
 const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
 const PREFIX: &str = "payment-check-";
 
-/// The payments to check.
-#[derive(Debug, ToSchema)]
-#[schema(as = CheckStatusRequest)]
-#[expect(
-    dead_code,
-    reason = "for the document; the domain reads the body itself"
-)]
-struct CheckStatusRequest {
-    /// Payment ids. Duplicates are checked once.
-    #[schema(min_items = 1, max_items = 10000, example = json!(["payment_001", "payment_002"]))]
-    #[serde(rename = "paymentIds")]
-    payment_ids: Vec<String>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = CheckStatusStart)]
-struct StartResponse {
-    #[schema(example = "payment-check-550e8400-e29b-41d4-a716-446655440000")]
-    workflow_id: String,
-    #[schema(example = "STARTED")]
-    status: &'static str,
-}
-
-/// Progress and result of a status check.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = CheckStatus)]
-struct QueryResponse {
-    workflow_id: String,
-    #[schema(schema_with = words::check_status)]
-    status: &'static str,
-    progress: Option<ProgressResponse>,
-    /// Null until the status check has completed.
-    result: Option<ResultResponse>,
-    /// Why the status check failed as a whole.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    error: Option<String>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = CheckProgress)]
-struct ProgressResponse {
-    /// Number of distinct payments.
-    total_payments: u32,
-    gateways_identified: u32,
-    chunks_total: u32,
-    /// Finished chunks, successful or not.
-    chunks_completed: u32,
-    /// Chunks with at least one failure.
-    chunks_failed: u32,
-    #[schema(schema_with = words::check_phase)]
-    current_phase: &'static str,
-}
-
-impl From<ProgressInfo> for ProgressResponse {
-    fn from(progress: ProgressInfo) -> Self {
+impl Of<ProgressInfo> for contract::CheckProgress {
+    fn of(progress: ProgressInfo) -> Self {
         Self {
             total_payments: progress.total_payments,
             gateways_identified: progress.gateways_identified,
             chunks_total: progress.chunks_total,
             chunks_completed: progress.chunks_completed,
             chunks_failed: progress.chunks_failed,
-            current_phase: progress.current_phase.as_str(),
+            current_phase: progress.current_phase.as_str().to_owned(),
         }
     }
 }
 
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = CheckResult)]
-struct ResultResponse {
-    /// Payments by gateway whose calls succeeded. This does not prove that money moved.
-    successful: BTreeMap<String, Vec<String>>,
-    /// Failures by gateway.
-    failed: BTreeMap<String, Vec<FailedResponse>>,
-    /// Payments whose gateway could not be looked up.
-    gateway_lookup_failed: Vec<String>,
-}
-
-/// A failed chunk, or one failed payment of it.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = FailedChunk)]
-struct FailedResponse {
-    chunk_index: u32,
-    payment_ids: Vec<String>,
-    error: String,
-    #[schema(schema_with = words::check_stage)]
-    stage: &'static str,
-}
-
-impl From<FailedChunk> for FailedResponse {
-    fn from(failed: FailedChunk) -> Self {
+impl Of<FailedChunk> for contract::FailedChunk {
+    fn of(failed: FailedChunk) -> Self {
         Self {
             chunk_index: failed.chunk_index,
             payment_ids: failed.payment_ids,
             error: failed.error,
             stage: match failed.stage {
-                Stage::Idb => "IDB",
-                Stage::Pgi => "PGI",
+                Stage::Idb => "IDB".to_owned(),
+                Stage::Pgi => "PGI".to_owned(),
             },
         }
     }
 }
 
-impl From<checks::CheckStatusResult> for ResultResponse {
-    fn from(result: checks::CheckStatusResult) -> Self {
+impl Of<checks::CheckStatusResult> for contract::CheckResult {
+    fn of(result: checks::CheckStatusResult) -> Self {
         let failed = result.failed.into_iter().map(|(gateway, chunks)| {
-            let chunks = chunks.into_iter().map(FailedResponse::from).collect();
+            let chunks = chunks.into_iter().map(contract::FailedChunk::of).collect();
             (gateway, chunks)
         });
         Self {
@@ -151,30 +67,30 @@ impl From<checks::CheckStatusResult> for ResultResponse {
     }
 }
 
-impl QueryResponse {
-    fn of(workflow_id: String, report: Report) -> Self {
+impl Of<(String, Report)> for contract::CheckStatus {
+    fn of((workflow_id, report): (String, Report)) -> Self {
         let (status, result, error) = match report.status {
             ReportStatus::Running => ("RUNNING", None, None),
-            ReportStatus::Completed(result) => ("COMPLETED", Some(result.into()), None),
+            ReportStatus::Completed(result) => ("COMPLETED", Some(result), None),
             ReportStatus::Failed(error) => ("FAILED", None, Some(error)),
         };
         Self {
             workflow_id,
-            status,
-            progress: Some(report.progress.into()),
-            result,
+            status: status.to_owned(),
+            progress: Some(contract::CheckProgress::of(report.progress)),
+            result: result.map(contract::CheckResult::of),
             error,
         }
     }
+}
 
-    fn not_found(workflow_id: String) -> Self {
-        Self {
-            workflow_id,
-            status: "NOT_FOUND",
-            progress: None,
-            result: None,
-            error: None,
-        }
+fn not_found(workflow_id: String) -> contract::CheckStatus {
+    contract::CheckStatus {
+        workflow_id,
+        status: "NOT_FOUND".to_owned(),
+        progress: None,
+        result: None,
+        error: None,
     }
 }
 
@@ -183,9 +99,9 @@ impl QueryResponse {
 /// Tollgate looks up each payment, groups the payments by gateway, and notifies and queries each gateway.
 #[utoipa::path(
     post, path = "/payments/check-status", operation_id = "startStatusCheck", tag = "status checks",
-    request_body = CheckStatusRequest,
-    responses((status = 202, description = "The status check has started.", body = StartResponse), Starts,
-        (status = 400, description = "The request is invalid; `details` names each field.", body = BareBody),
+    request_body = contract::CheckStatusRequest,
+    responses((status = 202, description = "The status check has started.", body = contract::CheckStatusStart), Starts,
+        (status = 400, description = "The request is invalid; `details` names each field.", body = contract::CheckStatusError),
     ),
 )]
 async fn start(
@@ -201,8 +117,8 @@ async fn start(
         .start(&FlowId::new(&workflow_id), ids)
         .await;
     started.map_err(|error| not_started(&workflow_id, error))?;
-    let status = "STARTED";
-    let answer = StartResponse {
+    let status = "STARTED".to_owned();
+    let answer = contract::CheckStatusStart {
         workflow_id,
         status,
     };
@@ -233,8 +149,8 @@ pub(super) fn not_started(id: &str, error: StartError) -> ApiError {
     get, path = "/payments/check-status/{workflow_id}", operation_id = "getStatusCheck", tag = "status checks",
     params(("workflow_id" = String, Path, description = "The `workflowId` that the start returned.")),
     responses(
-        (status = 200, description = "The status check.", body = QueryResponse),
-        (status = 404, description = "Unknown status check, or its retention has ended.", body = QueryResponse),
+        (status = 200, description = "The status check.", body = contract::CheckStatus),
+        (status = 404, description = "Unknown status check, or its retention has ended.", body = contract::CheckStatus),
         Reads,
     ),
 )]
@@ -248,9 +164,9 @@ async fn show(
         None
     };
     Ok(match report {
-        Some(report) => Json(QueryResponse::of(workflow_id, report)).into_response(),
+        Some(report) => Json(contract::CheckStatus::of((workflow_id, report))).into_response(),
         None => {
-            let answer = QueryResponse::not_found(workflow_id);
+            let answer = not_found(workflow_id);
             (StatusCode::NOT_FOUND, Json(answer)).into_response()
         }
     })

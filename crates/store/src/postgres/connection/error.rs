@@ -11,6 +11,9 @@ use tollgate_core::ports::StoreError;
 /// Unique numbers of an item's attempts: another sender was faster, and asking again shows its attempt.
 const ATTEMPT_NUMBER: &str = "attempt_item";
 
+/// Our own code: something in the database that a person has made is in the way, and the message says what to do.
+const MADE_BY_HAND: &str = "TG001";
+
 /// What a lost connection leaves open: a commit whose answer never came may have happened. That
 /// is `Unavailable` too; every operation is safe to repeat.
 #[expect(
@@ -25,6 +28,9 @@ pub(crate) fn store_error(error: Error) -> StoreError {
             None => StoreError::Unavailable(error.to_string()),
         };
     };
+    if db.code().code() == MADE_BY_HAND {
+        return StoreError::Invalid(db.message().to_owned());
+    }
     let said = format!("{} ({})", db.message(), db.code().code());
     if is_passing(db.code()) || db.constraint() == Some(ATTEMPT_NUMBER) {
         StoreError::Unavailable(said)

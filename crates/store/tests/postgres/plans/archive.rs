@@ -1,8 +1,10 @@
 //! The operations of the archive, beside a million items of which half have ended.
 
-use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayExport};
+use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayExport, DayStep};
 use tollgate_core::id::{Item, ItemId};
-use tollgate_core::ports::{Archive, KnownAsked, Lanes, MoveWanted, Old, Records, SharedClock};
+use tollgate_core::ports::{
+    Archive, DayTroubles, KnownAsked, Lanes, MoveWanted, Old, Records, SharedClock,
+};
 use tollgate_store::postgres::PostgresStore;
 
 use super::operations::bank;
@@ -61,6 +63,10 @@ pub(super) async fn run_all(store: &PostgresStore) {
         .await
         .unwrap();
     assert!(proof.sends > 0);
+    let found = store.turns_in(&bank(), day.start(), day.end()).await;
+    assert!(found.unwrap().archive.is_some());
+    let found = store.found_in(&kind, Some(day.start()), Some(now)).await;
+    assert!(found.as_ref().unwrap().hot && found.unwrap().archive.is_some());
     days(store, day, &line).await;
     forgetting(store, today).await;
 }
@@ -97,6 +103,17 @@ async fn days(store: &PostgresStore, day: ArchiveDay, line: &ArchivedItem) {
 
 async fn forgetting(store: &PostgresStore, today: ArchiveDay) {
     let kind = payments();
+    let states = store.day_states(&kind).await.unwrap();
+    assert!(!states.is_empty());
+    let parts = store.store_parts().await.unwrap();
+    assert!(parts.iter().any(|(name, _)| name == "item_queue"));
+    let ready = store.days_ready(&kind, today.before(1)).await.unwrap();
+    assert_eq!(ready, Some(2), "yesterday and today");
+    let noted = store.note_day_trouble(&kind, today, DayStep::Export, "full");
+    noted.await.unwrap();
+    assert_eq!(store.day_troubles(10).await.unwrap().len(), 1);
+    let ended = store.end_day_trouble(&kind, today, DayStep::Drop);
+    assert!(ended.await.unwrap());
     let mut left = 1;
     while left > 0 {
         left = store.forget_known(&kind, today, 500).await.unwrap();

@@ -1,0 +1,96 @@
+//! Feeds: topics whose records are imported.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// All feeds that have run on this store.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FeedList {
+    /// The feeds, sorted by name.
+    pub feeds: Vec<Feed>,
+}
+
+/// A feed: a topic whose records are imported.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Feed {
+    /// Name of the feed.
+    #[schema(example = "payments")]
+    pub name: String,
+    /// Topic that is read.
+    pub topic: String,
+    /// `PAYMENT` or `INVOICE`. Null before the first record is imported.
+    #[schema(example = "PAYMENT")]
+    pub item_type: Option<String>,
+    /// Whether it is paused.
+    pub paused: bool,
+    /// Reason for the pause.
+    pub paused_why: Option<String>,
+    /// Actor who paused it; `feed` is Tollgate itself.
+    pub paused_by: Option<String>,
+    /// When it was paused.
+    pub paused_at: Option<Timestamp>,
+    /// Current trouble with the brokers. Tollgate keeps trying.
+    pub trouble: Option<String>,
+    /// Time of the trouble.
+    pub trouble_at: Option<Timestamp>,
+    /// Records that are not read yet, as far as is known.
+    pub lag: u64,
+    /// Records read so far, dead letters included.
+    pub records: u64,
+    /// Records that could not be read and were copied to the dead-letter topic.
+    pub dead_letters: u64,
+    /// Time at which the last record was imported.
+    pub last_record_at: Option<Timestamp>,
+    /// The partitions of the topic.
+    pub partitions: Vec<FeedPartition>,
+}
+
+/// One partition of a feed's topic.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FeedPartition {
+    /// Number of the partition.
+    pub partition: u32,
+    /// Offset of the next record to read. Null before the first read.
+    pub position: Option<i64>,
+    /// Offset at which the partition ends, as far as is known.
+    pub log_end: Option<i64>,
+    /// Process that reads the partition.
+    pub owner: Option<String>,
+    /// Imported chunks whose records are not planned yet.
+    pub waiting_chunks: u64,
+    /// Import that has the partition's records; its line numbers are offsets plus 1.
+    pub batch_id: String,
+}
+
+/// Effect of a seek.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FeedSought {
+    /// The feed after the seek.
+    pub feed: Feed,
+    /// What the seek means, in one sentence.
+    pub effect: String,
+}
+
+/// Where a feed reads on.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FeedSeek {
+    /// Number of the partition.
+    #[schema(minimum = 0)]
+    pub partition: u32,
+    /// Offset of the next record to read.
+    #[schema(minimum = 0, maximum = 9_223_372_036_854_775_806_i64)]
+    pub offset: u64,
+    /// Reason, recorded in the audit log.
+    #[schema(
+        min_length = 1,
+        max_length = 500,
+        example = "the topic was created again"
+    )]
+    pub reason: String,
+}
