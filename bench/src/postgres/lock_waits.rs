@@ -19,7 +19,7 @@ pub(super) struct LockWaits {
 }
 
 impl LockWaits {
-    /// From a database of its own, so that nobody is seen in the one that is measured.
+    /// From a database of its own, so that the observer is not among the sessions of the one that is measured.
     pub(super) fn watch(server: &Server) -> Self {
         let is_over = Arc::new(AtomicBool::default());
         let looks = tokio::spawn(longest(server.own_url(), Arc::clone(&is_over)));

@@ -61,7 +61,7 @@ impl Server {
         self.cluster.database().await
     }
 
-    /// The URL of a copy of a database that nobody uses any more.
+    /// The URL of a copy of a database that has no open connections.
     pub(super) async fn copy_of(&self, url: &str) -> String {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let (from, number) = (name_of(url), NEXT.fetch_add(1, Ordering::SeqCst));

@@ -124,8 +124,8 @@ pub(crate) fn section(size: Size, cells: &[Cell]) -> String {
         "## W10 other work beside a storm\n\n\
          A storm as in W3 under {limit} a second, of {payments} payments: without other work and with it, one after the other in each round. \
          All storms of a run start with the same database.{works} How late a turn is used is the gate's own measure, its p99 the \
-         bound of a bucket; behind the slot is the bank's. Lock waits are looked for every few milliseconds on PostgreSQL, whoever \
-         waits; SQLite has none.{small}\n\n{table}\n{verdicts}",
+         bound of a bucket; behind the slot is the bank's. Lock waits are looked for every few milliseconds on PostgreSQL, in \
+         every session; SQLite has none.{small}\n\n{table}\n{verdicts}",
         limit = LIMITS[1],
         payments = whole(f64::from(Storm::of(size, LIMITS[1]).brief().payments)),
         works = works(size, cells),

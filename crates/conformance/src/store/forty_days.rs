@@ -1,4 +1,4 @@
-//! `Archive`, for forty days in a row: the hot tables stay as small as thirty days, nothing that was told of a day changes,
+//! `Archive`, for forty days in a row: the hot tables stay as small as thirty days, no answer about a day changes,
 //! and every archived day comes back in an empty store as it was.
 
 use tollgate_core::archive::{ArchiveDay, ArchivedItem, DayState, DayView};
@@ -23,7 +23,7 @@ fn per_day() -> usize {
     asked.and_then(|it| it.parse().ok()).unwrap_or(A_DAY)
 }
 
-/// What was told of a day when it was over.
+/// The answers about a day when it was over.
 #[derive(Debug, PartialEq)]
 struct Told {
     totals: Vec<Total>,

@@ -1,4 +1,4 @@
-//! A day of the archive that is not in order is told to people, wherever they look, until it is in order: by the API, by
+//! A day of the archive that is not in order is shown to people until it is in order, wherever they look: by the API, by
 //! `tollgate status`, by the metrics, through restarts.
 
 use std::path::PathBuf;
@@ -162,7 +162,7 @@ fn a_day_in_trouble_needs_a_person_through_restarts_until_the_next_round_succeed
     );
     server.kill();
 
-    // No round of the next process gets far enough to find it again, and it is told all the same.
+    // No round of the next process gets far enough to find it again, and it is shown all the same.
     let lock = std::fs::File::options()
         .create(true)
         .append(true)
