@@ -1,4 +1,4 @@
-//! What went wrong with a day stays noted in the store until the same day goes well: a log line is read by nobody, and a
+//! What went wrong with a day stays noted in the store until the same day goes well: a line in the log is easily missed, and a
 //! restart cures nothing.
 
 use tollgate_core::archive::DayStep;
