@@ -82,40 +82,63 @@ pub struct Moment {
     pub closes_at: Timestamp,
 }
 
-/// The exact times for waiting attempts, in their order; `None` for those that lie beyond the
-/// horizon and must ask again. No attempt gets a turn before the time it was planned for.
+/// The turns of a lane from a moment on, one after the other.
+#[derive(Debug, Clone, Copy)]
+pub struct Turns {
+    spacing: SignedDuration,
+    next: Timestamp,
+    horizon: Timestamp,
+    closes_at: Timestamp,
+    /// After a jump of the clock one turn is given beyond the horizon: it brings the cursor back.
+    may_bring_back: bool,
+}
+
+impl Turns {
+    pub fn from(pace: Pace, moment: Moment) -> Self {
+        let Moment {
+            last_turn,
+            now,
+            lead,
+            closes_at,
+        } = moment;
+        let spacing = pace.spacing();
+        // A cursor further ahead than anyone may reserve belongs to another timeline of the clock. A
+        // small step back is waited for: it must not give the same time twice.
+        let jumped = last_turn.is_some_and(|last| last > now + 2 * SETTLE_AFTER_JUMP);
+        let next = match last_turn {
+            Some(_) if jumped => now + SETTLE_AFTER_JUMP,
+            Some(last) => (last + spacing).max(now + lead),
+            None => now + lead,
+        };
+        Self {
+            spacing,
+            next,
+            horizon: now + HORIZON,
+            closes_at,
+            may_bring_back: jumped,
+        }
+    }
+
+    /// The turn of an attempt that was planned for then, never before; `None` if it lies beyond the horizon
+    /// and the attempt must ask again. The turn stays free until it is taken.
+    pub fn offer(&self, planned: Timestamp) -> Option<Timestamp> {
+        let turn = self.next.max(planned);
+        let within = turn <= self.horizon || (self.may_bring_back && planned <= self.horizon);
+        (within && turn < self.closes_at).then_some(turn)
+    }
+
+    /// Takes a turn that was offered.
+    pub fn take(&mut self, turn: Timestamp) {
+        self.next = turn + self.spacing;
+        self.may_bring_back = false;
+    }
+}
+
+/// The exact times for waiting attempts, in their order; `None` for those that must ask again.
 pub fn give_turns(pace: Pace, moment: Moment, planned: &[Timestamp]) -> Vec<Option<Timestamp>> {
-    let Moment {
-        last_turn,
-        now,
-        lead,
-        closes_at,
-    } = moment;
-    let horizon = now + HORIZON;
-    let spacing = pace.spacing();
-    // A cursor further ahead than anyone may reserve belongs to another timeline of the clock. A
-    // small step back is waited for: it must not give the same time twice.
-    let jumped = last_turn.is_some_and(|last| last > now + 2 * SETTLE_AFTER_JUMP);
-    let mut next = match last_turn {
-        Some(_) if jumped => now + SETTLE_AFTER_JUMP,
-        Some(last) => (last + spacing).max(now + lead),
-        None => now + lead,
-    };
-    // After a jump one turn is given beyond the horizon: it brings the cursor back.
-    let mut may_bring_back = jumped;
-    planned
-        .iter()
-        .map(|planned| {
-            let turn = next.max(*planned);
-            let within = turn <= horizon || (may_bring_back && *planned <= horizon);
-            if !within || turn >= closes_at {
-                return None;
-            }
-            may_bring_back = false;
-            next = turn + spacing;
-            Some(turn)
-        })
-        .collect()
+    let mut turns = Turns::from(pace, moment);
+    let give = |planned: &Timestamp| turns.offer(*planned).inspect(|turn| turns.take(*turn));
+    planned.iter().map(give).collect()
 }
 
 /// The shortest time after which a node asks again.

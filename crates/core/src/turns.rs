@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::Timestamp;
-use crate::gate::{Moment, Pace, ask_again_in, give_turns};
+use crate::gate::{Moment, Pace, Turns, ask_again_in};
 use crate::id::AttemptId;
 use crate::item::QueueStatus;
 use crate::ports::{NewTurn, Turn};
@@ -51,22 +51,22 @@ pub fn give_block(
     attempts: &[NewTurn],
     owners: &[Option<Owner>],
 ) -> Block {
-    let allowed = allowed(attempts, owners);
-    let asking = attempts.iter().zip(&allowed);
-    let planned = asking.filter(|(_, allowed)| allowed.is_ok());
-    let planned: Vec<Timestamp> = planned.map(|(attempt, _)| attempt.planned).collect();
-    let mut times = give_turns(pace, moment, &planned).into_iter();
+    let mut lane_turns = Turns::from(pace, moment);
     let mut first_later = None;
-    let mut allowed = allowed.into_iter();
+    let mut allowed = allowed(attempts, owners).into_iter();
     let turns = attempts.iter().map(|attempt| {
         let Some(allowed) = allowed.next() else {
             first_later.get_or_insert(attempt.planned);
             return Err(Turn::Later);
         };
         let Allowed { until } = allowed?;
-        match times.next().flatten() {
+        match lane_turns.offer(attempt.planned) {
+            // It takes nobody's turn: whoever comes next gets this one, and may be in time.
             Some(at) if until.is_some_and(|until| at > until) => Err(Turn::TooLate),
-            Some(at) => Ok(at),
+            Some(at) => {
+                lane_turns.take(at);
+                Ok(at)
+            }
             None => {
                 first_later.get_or_insert(attempt.planned);
                 Err(Turn::Later)
@@ -324,6 +324,12 @@ mod tests {
         assert_eq!(first(attempt("p"), late), Err(Turn::TooLate));
         assert_eq!(first(attempt("p"), in_time), Ok(at(0)));
         assert_eq!(first(again, late), Ok(at(0)));
+
+        let attempts = ["p", "q", "r"].map(attempt);
+        let owners = [Some(late), Some(late), Some(in_time)];
+        let turns = block(&attempts, &owners).turns;
+        let expected = [Err(Turn::TooLate), Err(Turn::TooLate), Ok(at(0))];
+        assert_eq!(turns, expected, "what is too late takes nobody's turn");
     }
 
     #[test]

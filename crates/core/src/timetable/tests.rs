@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::calendar::{Calendar, CalendarText};
-use crate::gate::{DEFAULT_MARGIN, Moment, ask_again_in, give_turns};
+use crate::gate::{DEFAULT_MARGIN, Moment, Turns, ask_again_in};
 use crate::id::{LaneName, StormId};
 use crate::lane::{Lane, LaneChange, Pause};
 use crate::lane_in_force::LaneState;
@@ -246,14 +246,18 @@ fn play(
             lead: Duration::from_millis(5),
             closes_at,
         };
-        let planned: Vec<Timestamp> = asking.iter().map(|n| dues[*n].0).collect();
-        for (n, turn) in asking.iter().zip(give_turns(pace, moment, &planned)) {
-            let Some(turn) = turn else { continue };
-            if dues[*n].1.is_some_and(|hold| turn > hold) {
-                fates[*n] = Fate::Held;
+        let mut turns = Turns::from(pace, moment);
+        for n in asking {
+            let (planned, hold) = dues[n];
+            let Some(turn) = turns.offer(planned) else {
+                continue;
+            };
+            if hold.is_some_and(|hold| turn > hold) {
+                fates[n] = Fate::Held;
                 continue;
             }
-            fates[*n] = Fate::Sent(turn);
+            turns.take(turn);
+            fates[n] = Fate::Sent(turn);
             last_turn = Some(turn);
         }
         now += ask_again_in(pace, now, last_turn, None).max(Duration::from_millis(10));
