@@ -14,6 +14,7 @@ mod operations;
 mod outbox;
 mod people;
 mod status_checks;
+mod unknown;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

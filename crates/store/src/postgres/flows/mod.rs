@@ -195,8 +195,9 @@ async fn due_flows(
     let mut flows: Vec<DueFlow> = rows.iter().map(due_from).collect();
     add_journals(tx, &mut flows).await?;
     // The ends of one index.
-    let next = "SELECT least((SELECT min(due_at) FROM flow WHERE state = 'PENDING' AND is_child),
-                    (SELECT min(due_at) FROM flow WHERE state = 'PENDING' AND NOT is_child)),
+    let next = "SELECT least((SELECT due_at FROM flow WHERE state = 'PENDING' AND is_child ORDER BY due_at LIMIT 1),
+                    (SELECT due_at FROM flow WHERE state = 'PENDING' AND NOT is_child
+                     ORDER BY due_at LIMIT 1)),
                 (SELECT tg_now())";
     let row = one(tx, next, &[]).await?;
     let next_in = row.get::<_, Option<i64>>(0).map(|at| until(row.get(1), at));

@@ -37,11 +37,12 @@ impl Plans for PostgresStore {
         /// that the planner does not know: it takes what is due for a good part of the table, and would read all of it.
         /// What is under way is open, too, and counted apart: so the index alone is read.
         const BACKLOG: &str = "WITH RECURSIVE kinds AS (
-                 SELECT (SELECT min(item_type) FROM item_queue
-                         WHERE lane = $1 AND queue_part = 'O') AS kind
+                 SELECT (SELECT item_type FROM item_queue
+                         WHERE lane = $1 AND queue_part = 'O' ORDER BY item_type LIMIT 1) AS kind
                  UNION ALL
-                 SELECT (SELECT min(item_type) FROM item_queue
-                         WHERE lane = $1 AND queue_part = 'O' AND item_type > kinds.kind)
+                 SELECT (SELECT item_type FROM item_queue
+                         WHERE lane = $1 AND queue_part = 'O' AND item_type > kinds.kind
+                         ORDER BY item_type LIMIT 1)
                  FROM kinds WHERE kinds.kind IS NOT NULL
              )
              SELECT least(coalesce(sum(due.n - taken.n), 0), $3)::bigint FROM kinds
