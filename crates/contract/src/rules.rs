@@ -102,7 +102,7 @@ pub struct RulesVersion {
     pub routes: usize,
 }
 
-/// That the rules are to be read again.
+/// A reload of the rules.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RulesReload {
