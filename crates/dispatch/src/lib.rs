@@ -4,9 +4,7 @@
 //! on many items, the relay publishes what has moved, the archiver moves what has ended, the eraser forgets people.
 
 mod age;
-mod archiver;
 mod dispatching;
-mod eraser;
 mod every;
 mod feeds;
 mod gate;
@@ -14,12 +12,10 @@ mod importing;
 mod job_runner;
 mod planning;
 mod relay;
-mod retention;
 mod sending;
 mod upkeep;
 
 pub use age::ReadAt;
-pub use archiver::{ArchivedType, Archiver, OldAges};
 pub use dispatching::batch::{
     Batched, ExecBatchFlow, ExecuteBatch, Executes, Inline, register_batch,
 };
@@ -31,7 +27,6 @@ pub use dispatching::item_types::{
 pub use dispatching::rounds::{
     DISPATCH_TASK_QUEUE, DispatchRound, DispatcherFlow, Dispatchers, dispatcher_id,
 };
-pub use eraser::{Eraser, ExportedFiles, FileTrouble, IsSought};
 pub use every::Every;
 pub use feeds::{FeedOptions, FeedRunner, FeedStart};
 pub use gate::call_turns::CallTurnAt;
@@ -50,9 +45,11 @@ pub use planning::why::{
     why_not_running,
 };
 pub use relay::{EventRelay, OnMoves, Outlets, cloud_event};
-pub use retention::{AgesInForce, ages_in_force, change_ages};
 pub use sending::job::{IfDeclined, IfDone, Job, Moves, Sent};
 pub use sending::sender::Sender;
+pub use upkeep::archiver::{ArchivedType, Archiver, OldAges};
 pub use upkeep::check_retention::CheckRetention;
+pub use upkeep::eraser::{Eraser, ExportedFiles, FileTrouble, IsSought};
 pub use upkeep::reconciler::Reconciler;
+pub use upkeep::retention::{AgesInForce, ages_in_force, change_ages};
 pub use upkeep::sweeper::{Sweep, Sweeper};

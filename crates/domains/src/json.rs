@@ -52,6 +52,13 @@ pub fn read(text: &[u8]) -> Result<Value, Refused> {
     Ok(value)
 }
 
+/// Whether the text is JSON, by the same parser; its fields are not looked at.
+pub fn check(text: &[u8]) -> Result<(), Refused> {
+    let mut parser = serde_json::Deserializer::from_slice(text);
+    Syntax.deserialize(&mut parser).map_err(refused)?;
+    parser.end().map_err(refused)
+}
+
 #[expect(
     clippy::needless_pass_by_value,
     reason = "the shape that map_err wants"
@@ -164,6 +171,53 @@ impl<'de> Visitor<'de> for Place<'_> {
     }
 }
 
+/// Reads a value and keeps nothing of it. Unlike serde's `IgnoredAny` it reads what strings say, so that an escape which
+/// stands for no character is found here, too.
+#[derive(Clone, Copy)]
+struct Syntax;
+
+impl<'de> DeserializeSeed<'de> for Syntax {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Syntax {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
+        while elements.next_element_seed(self)?.is_some() {}
+        Ok(())
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+        while entries.next_entry_seed(self, self)?.is_some() {}
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,6 +245,7 @@ mod tests {
                 why: why.to_owned(),
             };
             assert_eq!(read(text.as_bytes()), Err(expected), "{text}");
+            assert_eq!(check(text.as_bytes()), Ok(()), "{text}");
         }
     }
 
@@ -199,6 +254,7 @@ mod tests {
         let text = r#" {"a":{"x":1},"b":{"x":[1,-2,1.5,1e300,true,null,"x\n\u00fc"]},"":{}} "#;
         let expected: Value = serde_json::from_str(text).unwrap();
         assert_eq!(read(text.as_bytes()), Ok(expected));
+        assert_eq!(check(text.as_bytes()), Ok(()));
     }
 
     #[test]
@@ -212,6 +268,7 @@ mod tests {
             "\u{0}",
             "1e999",
             "\"a\u{0}\"",
+            r#""\ud800""#,
             &deep,
         ] {
             let said = read(text.as_bytes());
@@ -219,6 +276,7 @@ mod tests {
                 matches!(said, Err(Refused::Syntax(_))),
                 "{text:.20}: {said:?}"
             );
+            assert_eq!(check(text.as_bytes()), said.map(drop), "{text:.20}");
         }
         assert!(matches!(read(b"\"\xff\""), Err(Refused::Syntax(_))));
     }

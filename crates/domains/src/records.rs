@@ -43,26 +43,31 @@ impl RecordReader for JsonRecords {
             RecordFormat::Json => false,
             RecordFormat::CloudEvents => is_structured(record)?,
         };
-        let read = read_json(value)?;
-        let item = if is_event {
-            data_of(read)?
+        let line = PartitionId::line(record.offset);
+        if is_event {
+            let data = data_of(value)?;
+            // Writing to memory does not fail.
+            let _ = writeln!(text, "{line} {data}");
         } else {
-            // As it was written, if only on one line: a line break can only stand between two words of JSON.
-            value.replace(['\n', '\r'], " ")
-        };
-        // Writing to memory does not fail.
-        let _ = writeln!(text, "{} {item}", PartitionId::line(record.offset));
+            // A field that cannot be taken is for the intake to reject; here it only matters whether it is JSON.
+            json::check(value.as_bytes()).map_err(|refused| refused.to_string())?;
+            let _ = write!(text, "{line} ");
+            on_one_line(value.as_bytes(), text);
+        }
         Ok(())
     }
 }
 
-/// A field that cannot be taken is for the intake to reject; here it only matters whether it is JSON.
-fn read_json(value: &str) -> Result<Option<Value>, String> {
-    match json::read(value.as_bytes()) {
-        Ok(read) => Ok(Some(read)),
-        Err(Refused::Field { .. }) => Ok(None),
-        Err(refused @ Refused::Syntax(_)) => Err(refused.to_string()),
+/// As it was written, if only on one line: a line break can only stand between two words of JSON.
+fn on_one_line(value: &[u8], text: &mut Vec<u8>) {
+    let from = text.len();
+    text.extend_from_slice(value);
+    for byte in &mut text[from..] {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
     }
+    text.push(b'\n');
 }
 
 /// Whether the value is the whole event.
@@ -79,8 +84,11 @@ fn is_structured(record: &FeedRecord) -> Result<bool, String> {
     }
 }
 
-fn data_of(event: Option<Value>) -> Result<String, String> {
-    let event = event.ok_or("is a CloudEvent with a field that cannot be taken")?;
+fn data_of(event: &str) -> Result<String, String> {
+    let event = json::read(event.as_bytes()).map_err(|refused| match refused {
+        Refused::Field { .. } => "is a CloudEvent with a field that cannot be taken".to_owned(),
+        Refused::Syntax(_) => refused.to_string(),
+    })?;
     if event.get("specversion").and_then(Value::as_str).is_none() {
         return Err("is not a CloudEvent: it has no specversion".into());
     }

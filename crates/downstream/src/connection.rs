@@ -65,6 +65,7 @@ impl Remote {
     }
 
     /// A connection on which a request can go out at once: with TLS, its handshake is over.
+    #[tracing::instrument(level = "debug", skip_all)]
     pub(crate) async fn connect(&self) -> Result<Connection, NoConnection> {
         let deadline = Instant::now() + CONNECT_WITHIN;
         let opening = TcpStream::connect((self.host.as_str(), self.port));

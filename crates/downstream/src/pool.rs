@@ -73,6 +73,7 @@ impl Pool {
 
     /// A place for one exchange with a downstream that can be reached; waits at most `patience` for a
     /// free one.
+    #[tracing::instrument(level = "debug", skip_all)]
     pub(crate) async fn lease(self: &Arc<Self>, patience: Duration) -> Result<Lease, NoConnection> {
         let busy = || {
             format!(

@@ -66,6 +66,7 @@ impl Tls {
         })
     }
 
+    #[tracing::instrument(level = "debug", skip_all)]
     pub(crate) async fn handshake(&self, stream: Raw) -> Result<TlsStream<Raw>, String> {
         let connector = self.connector();
         let shaking = connector.connect(self.name.clone(), stream);

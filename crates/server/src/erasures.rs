@@ -1,6 +1,6 @@
 //! Erasures before they begin: what a wish finds now, and a person's confirmation by its digest. Nothing is written
 //! until then, since a preview that is kept would be one more place that names the person. A service works them off
-//! (`dispatch/src/eraser.rs`).
+//! (`dispatch/src/upkeep/eraser`).
 
 use std::sync::Arc;
 

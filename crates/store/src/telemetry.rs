@@ -1,4 +1,4 @@
-//! What both stores measure: giving slots, under their usual names, and the lines of bulks.
+//! What both stores measure: giving slots, under their usual names, and the lines of bulks; and the spans of statements.
 
 use std::time::Instant;
 
@@ -6,6 +6,21 @@ use tollgate_core::Timestamp;
 use tollgate_core::ports::ChunkEnd;
 use tollgate_core::slot::Place;
 use tollgate_core::window::Windows;
+use tracing::Span;
+
+/// So much of a statement is shown in its span.
+const SHOWN: usize = 120;
+
+/// Around one statement, so that a slow one is visible in the trace of its payment. It shows the text, which has
+/// parameters in the place of data.
+pub(crate) fn statement(sql: &str) -> Span {
+    tracing::debug_span!("statement", sql = shown(sql))
+}
+
+fn shown(sql: &str) -> String {
+    let words: Vec<&str> = sql.split_whitespace().collect();
+    words.join(" ").chars().take(SHOWN).collect()
+}
 
 /// Times one admission of one or many items.
 #[derive(Debug, Clone, Copy)]

@@ -66,12 +66,11 @@ impl Cell {
         let less = -difference(|it| it.seen.utilisation);
         let dropped = self.figures(|it| it.seen.turns_dropped / it.seen.arrivals.max(1.0));
         let dropped = dropped.median();
-        let lock_wait = self.taken.iter().map(|it| it.lock_wait_ms);
-        let lock_wait = lock_wait.fold(0.0, f64::max);
+        let lock_wait = self.figures(|it| it.lock_wait_ms).median();
         format!(
             "{name}, medians: {later} ms later in the mean ({at_most}: at most {LATER_MS}), {dropped} of turns dropped \
              ({below}: below 1 %), {less} points less of the limit used ({used}: at most 1), longest lock wait {wait} ms \
-             ({short}: at most {LOCK_WAIT_MS}).{more}\n",
+             ({short}: at most {LOCK_WAIT_MS}). The longest of all rounds: {worst} ms, and {worst_without} ms without other work.{more}\n",
             name = self.name(),
             later = two_digits(later),
             at_most = verdict(later <= LATER_MS),
@@ -81,8 +80,15 @@ impl Cell {
             used = verdict(less <= LESS_USED),
             wait = one_digit(lock_wait),
             short = verdict(lock_wait <= LOCK_WAIT_MS),
+            worst = one_digit(self.longest_lock_wait()),
+            worst_without = one_digit(without.longest_lock_wait()),
             more = self.remarks(),
         )
+    }
+
+    fn longest_lock_wait(&self) -> f64 {
+        let waits = self.taken.iter().map(|it| it.lock_wait_ms);
+        waits.fold(0.0, f64::max)
     }
 
     fn remarks(&self) -> String {

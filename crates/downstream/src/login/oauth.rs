@@ -221,6 +221,7 @@ impl OAuth {
     }
 
     /// The token, and how long it lives.
+    #[tracing::instrument(level = "debug", name = "token", skip_all)]
     async fn ask(&self) -> Result<(String, Duration), String> {
         let lease = self.pool.lease(FETCH_WITHIN).await;
         let lease = lease.map_err(|none| format!("the token endpoint is away: {none}"))?;

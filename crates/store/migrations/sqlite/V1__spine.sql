@@ -92,15 +92,17 @@ CREATE TABLE item_body (
     -- What it came in with, if that was a file.
     bulk_id          TEXT,
     PRIMARY KEY (item_type, item_id)
-) STRICT, WITHOUT ROWID;
+-- Not WITHOUT ROWID: rows lie in the order in which they came, so that ids in no order scatter the entries of a narrow index
+-- over the file, and not whole rows.
+) STRICT;
 CREATE INDEX item_body_bulk ON item_body (item_type, bulk_id, item_id)
     WHERE bulk_id IS NOT NULL;
 -- By what people look for payments. Written once, with the body.
-CREATE INDEX item_body_debtor ON item_body (json_extract(body, '$.debtor.account'))
+CREATE INDEX item_body_debtor ON item_body (json_extract(body, '$.debtor.account'), item_id)
     WHERE item_type = 'PAYMENT' AND json_valid(body);
-CREATE INDEX item_body_creditor ON item_body (json_extract(body, '$.creditor.account'))
+CREATE INDEX item_body_creditor ON item_body (json_extract(body, '$.creditor.account'), item_id)
     WHERE item_type = 'PAYMENT' AND json_valid(body);
-CREATE INDEX item_body_reference ON item_body (json_extract(body, '$.reference'))
+CREATE INDEX item_body_reference ON item_body (json_extract(body, '$.reference'), item_id)
     WHERE item_type = 'PAYMENT' AND json_valid(body) AND json_extract(body, '$.reference') IS NOT NULL;
 
 -- A replan opens a new generation, which counts only what was placed since.
@@ -204,12 +206,13 @@ CREATE TABLE item_queue (
     held_by             TEXT,
     passed_rules        TEXT,
     PRIMARY KEY (item_type, item_id)
-) STRICT, WITHOUT ROWID;
+-- In the order in which they came, like the bodies.
+) STRICT;
 
 -- Lists by status, and the worklist of what nobody knows the outcome of.
 CREATE INDEX item_queue_status ON item_queue (item_type, status, item_id);
 -- The totals of a day read that day, however many there were.
-CREATE INDEX item_queue_created ON item_queue (item_type, created_at);
+CREATE INDEX item_queue_created ON item_queue (item_type, created_at, item_id);
 -- That worklist as people go through it: the oldest first, or the largest of a currency.
 CREATE INDEX item_queue_doubt_age ON item_queue (item_type, updated_at, item_id, currency, amount_minor)
     WHERE status = 'IN_DOUBT';

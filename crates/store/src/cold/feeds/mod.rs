@@ -60,7 +60,9 @@ impl<D: Database> Feeds for StoreOn<D> {
     }
 
     async fn take_records(&self, partition: &PartitionId, records: FeedBatch) -> StoreResult<bool> {
-        let partition = partition.clone();
+        // Packed before the transaction begins: on SQLite everybody else's writes wait for it.
+        let (partition, text) = (partition.clone(), pack(&records.text)?);
+        let records = FeedBatch { text, ..records };
         self.write(Urgency::Normal, move |tx| async move {
             take(&tx, &partition, records).await
         })
@@ -347,7 +349,7 @@ async fn take(tx: &Tx, partition: &PartitionId, batch: FeedBatch) -> StoreResult
     if has_lines > 0 {
         let number =
             u32::try_from(chunks).map_err(|_| StoreError::Bug("too many chunks".into()))?;
-        add_chunk(tx, partition, number, batch, now).await?;
+        add_chunk(tx, partition, number, batch, now).await;
     }
     Ok(true)
 }
@@ -359,7 +361,7 @@ async fn add_chunk(
     number: u32,
     batch: FeedBatch,
     now: Timestamp,
-) -> StoreResult<()> {
+) {
     const COUNT: &str = "INSERT INTO bulk (bulk_id, item_type, state, lines, chunks_left,
              accepted, duplicate, rejected, answers, opened_at, touched_at, started_at)
          VALUES ($1, $2, 'RUNNING', $3, 1, 0, 0, 0, $4, $5, $5, $5)
@@ -372,9 +374,8 @@ async fn add_chunk(
     let bulk = partition.bulk();
     let counted = params![&bulk, &batch.item_type, batch.lines, batch.answers, now];
     tx.execute(COUNT, counted).await;
-    let text = pack(&batch.text)?;
-    tx.execute(ADD, params![&bulk, number, now, text]).await;
-    Ok(())
+    tx.execute(ADD, params![&bulk, number, now, batch.text])
+        .await;
 }
 
 async fn seek(

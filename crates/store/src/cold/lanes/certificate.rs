@@ -7,7 +7,8 @@ use tollgate_core::lane::Lane;
 use tollgate_core::ports::{SettingKind, StoreResult};
 use tollgate_core::{SignedDuration, Timestamp};
 
-use crate::cold::{archive_turns, settings};
+use crate::cold::archive::turns as archived;
+use crate::cold::settings;
 use crate::sql::{Tx, params};
 
 const PAGE: usize = 5_000;
@@ -27,8 +28,8 @@ pub(super) async fn certify(
     let mut certifier = Certifier::new(name.to_string(), from, to, versions.into_iter());
     // A second that began before the stretch ends in it.
     let mut at = from - SignedDuration::from_secs(1);
-    for hour in archive_turns::hours(tx, name, at, to).await? {
-        let (begin, end) = archive_turns::bounds(hour);
+    for hour in archived::hours(tx, name, at, to).await? {
+        let (begin, end) = archived::bounds(hour);
         if begin > at {
             add_hot(tx, name, at, begin, &mut certifier).await?;
             at = begin;
@@ -50,7 +51,7 @@ async fn add_hour(
     to: Timestamp,
     certifier: &mut Certifier,
 ) -> StoreResult<()> {
-    let mut turns = archive_turns::turns(tx, name, hour).await?;
+    let mut turns = archived::turns(tx, name, hour).await?;
     turns.retain(|at| (from..to).contains(at));
     let mut after = (from, -1_i64);
     loop {

@@ -20,7 +20,7 @@ use tollgate_core::slot::Place;
 
 use super::guards;
 use super::requests;
-use crate::cold::known;
+use crate::cold::archive::known;
 use crate::postgres::connection::error::store_error;
 use crate::postgres::connection::run::{Params, all, execute, now};
 use crate::postgres::connection::value::Us;

@@ -10,6 +10,7 @@ use rust_decimal::Decimal;
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tollgate_core::ports::{Purged, StoreError, StoreResult};
+use tracing::Instrument;
 
 use super::error::store_error;
 use super::run::{all, lock_name};
@@ -19,6 +20,7 @@ use crate::postgres::sends::attempts::history;
 use crate::postgres::{Postgres, lanes};
 use crate::sql::{Answer, Ask, Dialogue, Params, Placement, Row, Step, Value, Wish};
 use crate::store_on::Database;
+use crate::telemetry::statement;
 use crate::urgency::Urgency;
 
 impl Database for Postgres {
@@ -128,14 +130,15 @@ async fn answer(c: &impl GenericClient, ask: Ask) -> StoreResult<Answer> {
             locked: true,
         } => rows(c, &format!("{} FOR UPDATE", sql.postgres()), &params).await,
         Ask::Execute { sql, params } => {
-            let statement = c
-                .prepare_cached(sql.postgres())
-                .await
-                .map_err(store_error)?;
             // All are sent before the first is answered.
-            let params: Vec<_> = params.iter().map(references).collect();
-            let executed = params.iter().map(|params| c.execute(&statement, params));
-            let changed = try_join_all(executed).await.map_err(store_error)?;
+            let executed = async {
+                let prepared = c.prepare_cached(sql.postgres()).await?;
+                let params: Vec<_> = params.iter().map(references).collect();
+                let executed = params.iter().map(|params| c.execute(&prepared, params));
+                try_join_all(executed).await
+            };
+            let executed = executed.instrument(statement(sql.postgres())).await;
+            let changed = executed.map_err(store_error)?;
             Ok(Answer {
                 changed: changed.into_iter().sum(),
                 ..Answer::default()

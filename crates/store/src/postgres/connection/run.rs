@@ -12,10 +12,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use tollgate_core::ports::{StoreConnections, StoreError, StoreResult};
+use tracing::Instrument;
 
 use super::away::Away;
 use super::error::{pool_error, store_error};
 use crate::clock::MovableTime;
+use crate::telemetry::statement;
 use crate::urgency::Urgency;
 
 /// So many connections are kept for what is urgent, where there are more than that: turns,
@@ -92,7 +94,8 @@ impl Runner {
     ) -> StoreResult<T> {
         // Whoever hangs up while waiting for a connection has asked for nothing yet.
         let (client, permit) = self.connection(urgency).await?;
-        let task = tokio::spawn(in_time(self.clone(), client, permit, work));
+        let run = in_time(self.clone(), client, permit, work);
+        let task = tokio::spawn(run.in_current_span());
         match task.await {
             Ok(done) => done,
             Err(stopped) if stopped.is_panic() => Err(StoreError::Bug(stopped.to_string())),
@@ -180,8 +183,11 @@ pub(crate) async fn all(
     sql: &str,
     params: Params<'_>,
 ) -> StoreResult<Vec<Row>> {
-    let statement = c.prepare_cached(sql).await.map_err(store_error)?;
-    c.query(&statement, params).await.map_err(store_error)
+    let asked = async {
+        let prepared = c.prepare_cached(sql).await?;
+        c.query(&prepared, params).await
+    };
+    asked.instrument(statement(sql)).await.map_err(store_error)
 }
 
 pub(crate) async fn optional(
@@ -189,13 +195,19 @@ pub(crate) async fn optional(
     sql: &str,
     params: Params<'_>,
 ) -> StoreResult<Option<Row>> {
-    let statement = c.prepare_cached(sql).await.map_err(store_error)?;
-    c.query_opt(&statement, params).await.map_err(store_error)
+    let asked = async {
+        let prepared = c.prepare_cached(sql).await?;
+        c.query_opt(&prepared, params).await
+    };
+    asked.instrument(statement(sql)).await.map_err(store_error)
 }
 
 pub(crate) async fn one(c: &impl GenericClient, sql: &str, params: Params<'_>) -> StoreResult<Row> {
-    let statement = c.prepare_cached(sql).await.map_err(store_error)?;
-    c.query_one(&statement, params).await.map_err(store_error)
+    let asked = async {
+        let prepared = c.prepare_cached(sql).await?;
+        c.query_one(&prepared, params).await
+    };
+    asked.instrument(statement(sql)).await.map_err(store_error)
 }
 
 pub(crate) async fn execute(
@@ -203,8 +215,11 @@ pub(crate) async fn execute(
     sql: &str,
     params: Params<'_>,
 ) -> StoreResult<u64> {
-    let statement = c.prepare_cached(sql).await.map_err(store_error)?;
-    c.execute(&statement, params).await.map_err(store_error)
+    let asked = async {
+        let prepared = c.prepare_cached(sql).await?;
+        c.execute(&prepared, params).await
+    };
+    asked.instrument(statement(sql)).await.map_err(store_error)
 }
 
 /// Waits until no other transaction holds this name, and holds it until this one ends.

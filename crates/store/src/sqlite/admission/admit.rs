@@ -15,7 +15,7 @@ use tollgate_core::slot::Place;
 
 use super::guards;
 use super::requests;
-use crate::cold::known;
+use crate::cold::archive::known;
 use crate::sqlite::connection::value::Us;
 use crate::sqlite::lanes;
 use crate::sqlite::lanes::counters::Plan;

@@ -15,6 +15,7 @@ use crate::sqlite::lanes::counters::Plan;
 use crate::sqlite::sends::attempts::history;
 use crate::sqlite::{Sqlite, lanes};
 use crate::store_on::Database;
+use crate::telemetry::statement;
 use crate::urgency::Urgency;
 
 impl Database for Sqlite {
@@ -115,11 +116,12 @@ fn answer(c: &Connection, now: &dyn Fn() -> Timestamp, ask: Ask) -> rusqlite::Re
     match ask {
         Ask::Rows { sql, params, .. } => rows(c, sql.sqlite(), &params),
         Ask::Execute { sql, params } => {
-            let mut statement = c.prepare_cached(sql.sqlite())?;
+            let _span = statement(sql.sqlite()).entered();
+            let mut prepared = c.prepare_cached(sql.sqlite())?;
             let mut changed = 0;
             for params in &params {
-                bind(&mut statement, params)?;
-                changed += statement.raw_execute()? as u64;
+                bind(&mut prepared, params)?;
+                changed += prepared.raw_execute()? as u64;
             }
             Ok(Answer {
                 changed,
@@ -168,11 +170,12 @@ fn place(c: &Connection, wish: &Wish) -> rusqlite::Result<Placement> {
 }
 
 fn rows(c: &Connection, sql: &str, params: &Params) -> rusqlite::Result<Answer> {
-    let mut statement = c.prepare_cached(sql)?;
-    bind(&mut statement, params)?;
-    let names = statement.column_names();
+    let _span = statement(sql).entered();
+    let mut prepared = c.prepare_cached(sql)?;
+    bind(&mut prepared, params)?;
+    let names = prepared.column_names();
     let columns: Arc<[String]> = names.into_iter().map(str::to_owned).collect();
-    let mut found = statement.raw_query();
+    let mut found = prepared.raw_query();
     let mut rows = vec![];
     while let Some(row) = found.next()? {
         let values = (0..columns.len()).map(|n| row.get_ref(n).map(value));

@@ -62,8 +62,9 @@ impl Readers {
         let gone = |_| StoreError::Unavailable("the store is closed".into());
         let permit = Arc::clone(&self.free).acquire_owned().await.map_err(gone)?;
         let (idle, fault) = (Arc::clone(&self.idle), self.fault.clone());
+        let span = tracing::debug_span!("read");
         let read = move || {
-            let _permit = permit;
+            let (_permit, _span) = (permit, span.entered());
             let taken = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let Some(connection) = taken else {
                 return Err(StoreError::Bug("more readers than connections".into()));

@@ -89,6 +89,7 @@ impl Writer {
     }
 
     /// Runs one use case; returns after its commit, or with the reason why nothing was written.
+    #[tracing::instrument(level = "debug", skip_all)]
     pub(crate) async fn write<T: Send + 'static, E: Into<Failed>>(
         &self,
         urgency: Urgency,
@@ -100,9 +101,12 @@ impl Writer {
             .await
             .map_err(|_| closed())?;
         let (answer, answered) = oneshot::channel();
-        let fault = self.fault.clone();
+        let (fault, span) = (self.fault.clone(), tracing::debug_span!("transaction"));
         let job: Job = Box::new(move |connection| {
+            // Of the time that the caller waits, this is the use case itself; the rest are others and the commit.
+            let span = span.entered();
             let result = connection.and_then(|connection| in_savepoint(connection, &fault, work));
+            drop(span);
             Box::new(move |committed| {
                 drop(permit);
                 let said = match committed {

@@ -4,7 +4,7 @@ use tollgate_core::archive::{ArchiveDay, ArchivedItem};
 use tollgate_core::id::{ItemId, ItemType};
 use tollgate_core::ports::{StoreError, StoreResult};
 
-use super::archive_lines::{ids_json, line_from, line_of, packed};
+use super::lines::{ids_json, line_from, line_of, packed};
 use crate::sql::{Sql, Tx, params};
 
 /// What a restore brings must be of the day that is restored.

@@ -6,7 +6,7 @@ use tollgate_core::archive::ArchivedItem;
 use tollgate_core::guard::quarter_of;
 use tollgate_core::id::ItemType;
 
-use super::archive_turns::Turns;
+use super::turns::Turns;
 use crate::sql::{Tx, params};
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

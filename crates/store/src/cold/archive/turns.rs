@@ -57,7 +57,7 @@ pub(super) async fn move_calls(tx: &Tx, before: Timestamp, at_most: u32) -> Stor
 }
 
 /// The hours of a stretch of time of which the archive has turns.
-pub(super) async fn hours(
+pub(crate) async fn hours(
     tx: &Tx,
     lane: &LaneName,
     from: Timestamp,
@@ -77,13 +77,13 @@ pub(super) fn hour_of(at: Timestamp) -> i64 {
 }
 
 /// The first moment of an hour, and the first after it.
-pub(super) fn bounds(hour: i64) -> (Timestamp, Timestamp) {
+pub(crate) fn bounds(hour: i64) -> (Timestamp, Timestamp) {
     let at = |hour: i64| Timestamp::from_microsecond(hour * HOUR_US).unwrap_or(Timestamp::MAX);
     (at(hour), at(hour + 1))
 }
 
 /// The turns of one hour, in no order.
-pub(super) async fn turns(tx: &Tx, lane: &LaneName, hour: i64) -> StoreResult<Vec<Timestamp>> {
+pub(crate) async fn turns(tx: &Tx, lane: &LaneName, hour: i64) -> StoreResult<Vec<Timestamp>> {
     const TURNS: &str = "SELECT turns FROM archived_turns WHERE lane = $1 AND hour = $2";
     let mut found = vec![];
     for row in tx.rows(TURNS, params![lane, hour]).await {

@@ -8,7 +8,7 @@ use tollgate_core::id::{ItemId, ItemType};
 use tollgate_core::money::Currency;
 use tollgate_core::ports::{StoreError, StoreResult};
 
-use super::imports::packing::{pack, unpack};
+use crate::cold::imports::packing::{pack, unpack};
 use crate::sql::{Row, Sql, Tx, params};
 
 /// The text of an item's line.

@@ -1,4 +1,8 @@
-//! Erasures: their rows. What goes is in `erase_items.rs`, `erase_news.rs` and `erase_texts.rs`.
+//! Erasures: their rows. What goes is in `items.rs`, `news.rs` and `texts.rs`.
+
+mod items;
+mod news;
+mod texts;
 
 use async_trait::async_trait;
 use tollgate_core::erasure::{Erasable, EraseBody, ErasureStage, ErasureWish, LeftOut};
@@ -7,9 +11,8 @@ use tollgate_core::ports::{
     Author, ErasureProgress, ErasureView, Erasures, Purged, StoreError, StoreResult,
 };
 
-use super::audit::audit;
-use super::{erase_items, erase_news, erase_texts};
 use crate::audit::Entry;
+use crate::cold::audit::audit;
 use crate::sql::{Row, Sql, Tx, params};
 use crate::store_on::{Database, StoreOn};
 use crate::urgency::Urgency;
@@ -26,9 +29,9 @@ impl<D: Database> Erasures for StoreOn<D> {
         limit: u32,
     ) -> StoreResult<Vec<Item>> {
         let (wish, after) = (wish.clone(), after.cloned());
-        self.read(move |tx| async move {
-            erase_items::candidates(&tx, &wish, after.as_ref(), limit).await
-        })
+        self.read(
+            move |tx| async move { items::candidates(&tx, &wish, after.as_ref(), limit).await },
+        )
         .await
     }
 
@@ -36,7 +39,7 @@ impl<D: Database> Erasures for StoreOn<D> {
         self.read(move |tx| async move {
             let mut found = vec![];
             for item in &items {
-                let looked_at = erase_items::look(&tx, item).await?;
+                let looked_at = items::look(&tx, item).await?;
                 found.extend(looked_at.map(|it| it.erasable));
             }
             Ok(found)
@@ -87,7 +90,7 @@ impl<D: Database> Erasures for StoreOn<D> {
             let Some(mut erasure) = held(&tx, &id, ErasureStage::Items).await? else {
                 return Ok(());
             };
-            let found = erase_items::erase_all(&tx, &erasure, &items, body).await?;
+            let found = items::erase_all(&tx, &erasure, &items, body).await?;
             erasure.items += found.erased;
             erasure.leave_out(found.left_out);
             if let Some(last) = items.last() {
@@ -104,7 +107,7 @@ impl<D: Database> Erasures for StoreOn<D> {
             let Some(mut erasure) = held(&tx, &id, ErasureStage::Customer).await? else {
                 return Ok(());
             };
-            erasure.texts += erase_texts::customer(&tx, &erasure).await?;
+            erasure.texts += texts::customer(&tx, &erasure).await?;
             note(&tx, &erasure).await
         })
         .await
@@ -116,7 +119,7 @@ impl<D: Database> Erasures for StoreOn<D> {
             let Some(mut erasure) = held(&tx, &id, ErasureStage::Notifications).await? else {
                 return Ok(false);
             };
-            let page = erase_news::page(&tx, &erasure, limit, body).await?;
+            let page = news::page(&tx, &erasure, limit, body).await?;
             erasure.notifications += page.erased;
             let goes_on = page.last.is_some();
             erasure.after = page.last.unwrap_or_default();
@@ -135,7 +138,7 @@ impl<D: Database> Erasures for StoreOn<D> {
             let Some(erasure) = erasure.filter(is_there) else {
                 return Ok(None);
             };
-            erase_texts::page(&tx, &erasure, limit).await
+            texts::page(&tx, &erasure, limit).await
         });
         let Some(page) = page.await? else {
             return Ok(false);

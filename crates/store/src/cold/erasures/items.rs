@@ -10,8 +10,8 @@ use tollgate_core::id::{FlowId, Item, ItemType};
 use tollgate_core::item::QueueStatus;
 use tollgate_core::ports::{ChunkId, ErasureView, RequestState, StoreResult};
 
-use super::audit::audit;
 use crate::audit::Entry;
+use crate::cold::audit::audit;
 use crate::sql::{Params, Row, Sql, Tx, params};
 
 const PAYMENT: &str = "PAYMENT";
@@ -90,7 +90,7 @@ fn named(kind: &str, rows: &[Row]) -> StoreResult<Vec<Item>> {
 
 /// As the value of a field `account` in a document of ours.
 fn in_json(account: &str) -> StoreResult<String> {
-    let quoted = super::erasures::json(&account)?;
+    let quoted = super::json(&account)?;
     Ok(format!("\"account\":{quoted}"))
 }
 

@@ -9,8 +9,8 @@ use tollgate_core::erasure::{ERASED, ErasureWish, without};
 use tollgate_core::id::ItemType;
 use tollgate_core::ports::{ErasureView, StoreError, StoreResult};
 
-use super::erase_news::erased_among;
-use super::erasures::json;
+use super::json;
+use super::news::erased_among;
 use crate::sql::{Params, Row, Sql, Tx, Value, params};
 use crate::value::micros;
 

@@ -16,8 +16,8 @@ use tollgate_core::ports::{ListKey, MoveWanted, Old, Store, StoreResult};
 use tollgate_core::retention::Ages;
 use tollgate_core::{SignedDuration, Timestamp};
 
+use super::retention::ages_in_force;
 use crate::every::Every;
-use crate::retention::ages_in_force;
 
 /// How often it looks.
 const PAUSE: Duration = Duration::from_mins(10);

@@ -3,6 +3,19 @@
 //! Where the lines lie is a matter of the database: a table with a partition for each day on PostgreSQL, a file for each
 //! month on SQLite. The statements about them are the same.
 
+mod days;
+mod found;
+pub(crate) mod known;
+mod lines;
+mod moving;
+mod old;
+mod places;
+mod restore;
+mod sizes;
+mod sums;
+mod troubles;
+pub(crate) mod turns;
+
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
@@ -13,18 +26,17 @@ use tollgate_core::ports::{
     Archive, ArchiveSizes, FoundIn, Known, KnownAsked, MoveWanted, Moved, Old, StoreResult,
 };
 
-use super::archive_lines::{item_from, line_from};
-use super::archive_move::{next, take_out};
-use super::archive_places::PAGE;
-use super::archive_restore::{check_hot, check_page, put_lines, rewrite_lines};
-use super::archive_sizes::{parts, sizes};
-use super::archive_sums::Accounting;
-use super::archive_turns::move_calls;
-use super::{archive_days, archive_found, known, old};
 use crate::edges::edge;
 use crate::sql::{Sql, Tx, params};
 use crate::store_on::{Database, StoreOn};
 use crate::urgency::Urgency;
+use lines::{item_from, line_from};
+use moving::{next, take_out};
+use places::PAGE;
+use restore::{check_hot, check_page, put_lines, rewrite_lines};
+use sizes::{parts, sizes};
+use sums::Accounting;
+use turns::move_calls;
 
 /// Days up to the first without a partition.
 const READY: Sql = Sql::each(
@@ -103,9 +115,9 @@ impl<D: Database> Archive for StoreOn<D> {
     async fn close_days(&self, item_type: &ItemType, before: ArchiveDay) -> StoreResult<u64> {
         let item_type = item_type.clone();
         self.write(Urgency::Normal, move |tx| async move {
-            let closed = archive_days::close(&tx, &item_type, before).await;
+            let closed = days::close(&tx, &item_type, before).await;
             if !D::ARCHIVE_APART {
-                archive_days::prune(&tx, &item_type, before).await?;
+                days::prune(&tx, &item_type, before).await?;
             }
             Ok(closed)
         })
@@ -137,7 +149,7 @@ impl<D: Database> Archive for StoreOn<D> {
         day: ArchiveDay,
     ) -> StoreResult<Option<DayView>> {
         let item_type = item_type.clone();
-        self.read(move |tx| async move { archive_days::view(&tx, &item_type, day).await })
+        self.read(move |tx| async move { days::view(&tx, &item_type, day).await })
             .await
     }
 
@@ -148,7 +160,7 @@ impl<D: Database> Archive for StoreOn<D> {
         limit: u32,
     ) -> StoreResult<Vec<DayView>> {
         let item_type = item_type.clone();
-        self.read(move |tx| async move { archive_days::views(&tx, &item_type, after, limit).await })
+        self.read(move |tx| async move { days::views(&tx, &item_type, after, limit).await })
             .await
     }
 
@@ -176,7 +188,7 @@ impl<D: Database> Archive for StoreOn<D> {
         to: Option<Timestamp>,
     ) -> StoreResult<FoundIn> {
         let item_type = item_type.clone();
-        self.read(move |tx| async move { archive_found::items(&tx, &item_type, from, to).await })
+        self.read(move |tx| async move { found::items(&tx, &item_type, from, to).await })
             .await
     }
 
@@ -187,7 +199,7 @@ impl<D: Database> Archive for StoreOn<D> {
         to: Timestamp,
     ) -> StoreResult<FoundIn> {
         let lane = lane.clone();
-        self.read(move |tx| async move { archive_found::turns(&tx, &lane, from, to).await })
+        self.read(move |tx| async move { found::turns(&tx, &lane, from, to).await })
             .await
     }
 
@@ -199,7 +211,7 @@ impl<D: Database> Archive for StoreOn<D> {
     ) -> StoreResult<bool> {
         let item_type = item_type.clone();
         self.write(Urgency::Normal, move |tx| async move {
-            Ok(archive_days::mark(&tx, &item_type, day, &export).await)
+            Ok(days::mark(&tx, &item_type, day, &export).await)
         })
         .await
     }
@@ -233,7 +245,7 @@ impl<D: Database> Archive for StoreOn<D> {
             .await?;
         let kind = item_type.clone();
         self.write(Urgency::Normal, move |tx| async move {
-            archive_days::restoring(&tx, &kind, day).await;
+            days::restoring(&tx, &kind, day).await;
             if remembered {
                 known::remember(&tx, &items).await;
             }
@@ -263,11 +275,11 @@ impl<D: Database> Archive for StoreOn<D> {
         }
         let item_type = item_type.clone();
         self.write(Urgency::Normal, move |tx| async move {
-            archive_days::restoring(&tx, &item_type, day).await;
-            archive_days::held(&tx, &item_type, day).await?;
-            archive_days::unaccount(&tx, &item_type, day).await;
+            days::restoring(&tx, &item_type, day).await;
+            days::held(&tx, &item_type, day).await?;
+            days::unaccount(&tx, &item_type, day).await;
             accounting.write(&tx, &item_type).await;
-            archive_days::restored(&tx, &item_type, day, export.as_ref()).await;
+            days::restored(&tx, &item_type, day, export.as_ref()).await;
             Ok(())
         })
         .await
@@ -304,12 +316,12 @@ impl<D: Database> Archive for StoreOn<D> {
     ) -> StoreResult<u64> {
         let item_type = item_type.clone();
         self.write(Urgency::Normal, move |tx| async move {
-            if !archive_days::any_before(&tx, &item_type, before).await {
+            if !days::any_before(&tx, &item_type, before).await {
                 return Ok(0);
             }
             let forgotten = known::forget(&tx, before, at_most).await;
             if forgotten == 0 {
-                archive_days::forget(&tx, &item_type, before).await;
+                days::forget(&tx, &item_type, before).await;
             }
             Ok(forgotten)
         })
@@ -339,7 +351,7 @@ impl<D: Database> Archive for StoreOn<D> {
         item_type: &ItemType,
     ) -> StoreResult<Vec<(DayState, u64, ArchiveDay)>> {
         let item_type = item_type.clone();
-        self.read(move |tx| async move { archive_days::states(&tx, &item_type).await })
+        self.read(move |tx| async move { days::states(&tx, &item_type).await })
             .await
     }
 
@@ -372,11 +384,11 @@ async fn drop_day(
     apart: bool,
 ) -> StoreResult<bool> {
     const DROP: Sql = Sql::each("", "SELECT tg_archive_drop($1, $2) AS dropped");
-    let state = archive_days::held(tx, item_type, day).await?;
+    let state = days::held(tx, item_type, day).await?;
     if !matches!(state, Some(DayState::Exported | DayState::Dropped)) {
         return Ok(false);
     }
-    archive_days::dropped(tx, item_type, day).await;
+    days::dropped(tx, item_type, day).await;
     if !apart {
         tx.one(DROP, params![item_type, day.number()]).await?;
     }

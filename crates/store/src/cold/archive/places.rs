@@ -7,9 +7,9 @@ use tollgate_core::archive::{ArchiveDay, ArchivedItem};
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::ports::{Archive, ItemView, KnownAsked, StoreResult};
 
-use super::archive_lines::{ids_json, item_from, line_from, lines};
-use super::archive_move::write_lines;
 use super::known;
+use super::lines::{ids_json, item_from, line_from, lines};
+use super::moving::write_lines;
 use crate::sql::{Dialogue, Sql, Tx, params};
 use crate::store_on::{Database, StoreOn};
 

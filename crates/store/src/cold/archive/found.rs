@@ -6,8 +6,8 @@ use tollgate_core::guard::quarter_of;
 use tollgate_core::id::{ItemType, LaneName};
 use tollgate_core::ports::{FoundIn, StoreResult};
 
-use super::archive_turns::{bounds, hour_of};
 use super::known::day_from;
+use super::turns::{bounds, hour_of};
 use crate::sql::{Sql, Tx, params};
 
 pub(super) async fn items(

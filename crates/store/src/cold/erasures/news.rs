@@ -4,8 +4,8 @@ use tollgate_core::erasure::EraseBody;
 use tollgate_core::id::{Item, ItemId, ItemType};
 use tollgate_core::ports::{ErasureView, StoreResult};
 
-use super::erase_items::{erase_about, erase_flows};
-use super::erasures::json;
+use super::items::{erase_about, erase_flows};
+use super::json;
 use crate::sql::{Row, Sql, Tx, params};
 
 pub(super) struct Page {

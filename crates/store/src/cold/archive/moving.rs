@@ -10,10 +10,10 @@ use tollgate_core::archive::{ArchiveDay, ArchivedItem};
 use tollgate_core::id::{ItemId, ItemType};
 use tollgate_core::ports::{ListKey, MoveWanted, Moved, StoreResult};
 
-use super::archive_days::opened;
-use super::archive_lines::{ids_json, lines, packed};
-use super::archive_sums::Accounting;
+use super::days::opened;
 use super::known::remember;
+use super::lines::{ids_json, lines, packed};
+use super::sums::Accounting;
 use crate::edges::edge;
 use crate::sql::{Row, Sql, Tx, params};
 
