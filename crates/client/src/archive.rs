@@ -77,19 +77,19 @@ impl ArchiveDay {
 
 impl Archive<'_> {
     /// Lists the days of the archive, oldest first.
-    pub async fn list(&self, page: &ArchiveQuery) -> Result<Answer<ArchivedDayList>, Error> {
+    pub async fn list(self, page: &ArchiveQuery) -> Result<Answer<ArchivedDayList>, Error> {
         let path = format!("/admin/archive{}", page.query());
         self.client.get(&path).await
     }
 
     /// Shows a day: where it is, its totals, its files and their digests.
-    pub async fn get(&self, day: &ArchiveDay) -> Result<Answer<ArchivedDayList>, Error> {
+    pub async fn get(self, day: &ArchiveDay) -> Result<Answer<ArchivedDayList>, Error> {
         self.client.get(&day.path("")).await
     }
 
     /// Lists the items of a day, in the order of their ids.
     pub async fn items(
-        &self,
+        self,
         day: &str,
         asked: &ArchivedItemQuery,
     ) -> Result<Answer<ArchivedItemList>, Error> {
@@ -107,7 +107,7 @@ impl Archive<'_> {
 
     /// Lists the audit entries about the items of a day, item by item.
     pub async fn audit(
-        &self,
+        self,
         day: &str,
         page: &ArchiveQuery,
     ) -> Result<Answer<ArchivedAudit>, Error> {
@@ -116,26 +116,26 @@ impl Archive<'_> {
     }
 
     /// Shows sizes, days without a file, and what is wrong.
-    pub async fn status(&self) -> Result<Answer<ArchiveStatus>, Error> {
+    pub async fn status(self) -> Result<Answer<ArchiveStatus>, Error> {
         self.client.get("/admin/archive/status").await
     }
 
     /// Does now what the service does by itself: moves ended items, exports closed days, drops old days.
-    pub async fn run(&self, reason: &str) -> Result<Answer<ArchiveRound>, Error> {
+    pub async fn run(self, reason: &str) -> Result<Answer<ArchiveRound>, Error> {
         let reason = reason.to_owned();
         let path = "/admin/archive/run";
         self.client.post(path, &Because { reason }).await
     }
 
     /// Reads the files of a day whole and compares them with their manifests and with the database.
-    pub async fn verify(&self, day: &ArchiveDay) -> Result<Answer<VerifiedDay>, Error> {
+    pub async fn verify(self, day: &ArchiveDay) -> Result<Answer<VerifiedDay>, Error> {
         let nothing = serde_json::Map::new();
         self.client.post(&day.path("/verify"), &nothing).await
     }
 
     /// Exports a day to the folder `retention.export_dir`.
     pub async fn export(
-        &self,
+        self,
         day: &ArchiveDay,
         reason: &str,
     ) -> Result<Answer<ArchivedDayList>, Error> {
@@ -146,7 +146,7 @@ impl Archive<'_> {
 
     /// Restores a day from its files into the database.
     pub async fn restore(
-        &self,
+        self,
         day: &ArchiveDay,
         reason: &str,
     ) -> Result<Answer<ArchivedDayList>, Error> {

@@ -57,7 +57,7 @@ impl AuditQuery {
 
 impl Audit<'_> {
     /// Lists entries, newest first.
-    pub async fn list(&self, query: &AuditQuery) -> Result<Answer<AuditLog>, Error> {
+    pub async fn list(self, query: &AuditQuery) -> Result<Answer<AuditLog>, Error> {
         self.client.get(&query.path()).await
     }
 }

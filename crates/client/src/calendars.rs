@@ -20,28 +20,24 @@ impl Client {
 
 impl Calendars<'_> {
     /// Lists calendars and the lanes that use them.
-    pub async fn list(&self) -> Result<Answer<Vec<Calendar>>, Error> {
+    pub async fn list(self) -> Result<Answer<Vec<Calendar>>, Error> {
         self.client.get("/admin/calendars").await
     }
 
     /// Shows a calendar with its next opening times.
-    pub async fn get(&self, name: &str) -> Result<Answer<Calendar>, Error> {
+    pub async fn get(self, name: &str) -> Result<Answer<Calendar>, Error> {
         self.client.get(&path(name)).await
     }
 
     /// Creates or replaces a calendar.
-    pub async fn put(
-        &self,
-        name: &str,
-        change: &CalendarChange,
-    ) -> Result<Answer<Calendar>, Error> {
+    pub async fn put(self, name: &str, change: &CalendarChange) -> Result<Answer<Calendar>, Error> {
         self.client.put(&path(name), change).await
     }
 
     /// Replaces the holidays of a calendar. The text has one date and name per line. `confirm` is required if the
     /// change would leave waiting items without a slot.
     pub async fn put_holidays(
-        &self,
+        self,
         name: &str,
         text: String,
         reason: &str,
@@ -56,7 +52,7 @@ impl Calendars<'_> {
     }
 
     /// Lists all versions of a calendar, newest first.
-    pub async fn history(&self, name: &str) -> Result<Answer<Vec<Version>>, Error> {
+    pub async fn history(self, name: &str) -> Result<Answer<Vec<Version>>, Error> {
         let path = format!("{}/history", path(name));
         self.client.get(&path).await
     }

@@ -21,18 +21,18 @@ impl Client {
 impl Customers<'_> {
     /// Creates a customer. Repeating the same request changes nothing; the status is 201 for a new customer and 200 if
     /// it existed already.
-    pub async fn create(&self, customer: &Customer) -> Result<Answer<Customer>, Error> {
+    pub async fn create(self, customer: &Customer) -> Result<Answer<Customer>, Error> {
         self.client.post("/customers", customer).await
     }
 
     /// Shows a customer.
-    pub async fn get(&self, id: &str) -> Result<Answer<Customer>, Error> {
+    pub async fn get(self, id: &str) -> Result<Answer<Customer>, Error> {
         self.client.get(&path(id)).await
     }
 
     /// Lists customers by id. `after` is `next` of the previous page.
     pub async fn list(
-        &self,
+        self,
         after: Option<&str>,
         limit: Option<u32>,
     ) -> Result<Answer<CustomerList>, Error> {
@@ -43,7 +43,7 @@ impl Customers<'_> {
 
     /// Replaces all values of a customer. Queued invoices keep their time.
     pub async fn change(
-        &self,
+        self,
         id: &str,
         change: &CustomerChange,
     ) -> Result<Answer<Customer>, Error> {

@@ -31,7 +31,7 @@ pub struct DeadLetterQuery {
 
 impl DeadLetters<'_> {
     /// Lists dead letters with the reason, newest due time first.
-    pub async fn list(&self, asked: &DeadLetterQuery) -> Result<Answer<DeadLetterList>, Error> {
+    pub async fn list(self, asked: &DeadLetterQuery) -> Result<Answer<DeadLetterList>, Error> {
         let query = query(&[
             ("type", asked.item_type.clone()),
             ("after", asked.after.clone()),
@@ -43,7 +43,7 @@ impl DeadLetters<'_> {
 
     /// Puts a dead letter back into the queue, to run now.
     pub async fn replay(
-        &self,
+        self,
         item_type: &str,
         id: &str,
         reason: &str,

@@ -20,15 +20,12 @@ impl Client {
 
 impl Erasures<'_> {
     /// Previews an erasure (`dry_run`), or starts the one that was previewed (`digest`). It cannot be undone.
-    pub async fn submit(
-        &self,
-        request: &ErasureRequest,
-    ) -> Result<Answer<ErasureOrPreview>, Error> {
+    pub async fn submit(self, request: &ErasureRequest) -> Result<Answer<ErasureOrPreview>, Error> {
         self.client.post("/admin/erasures", request).await
     }
 
     /// Shows an erasure and its progress.
-    pub async fn get(&self, erasure: &str) -> Result<Answer<Erasure>, Error> {
+    pub async fn get(self, erasure: &str) -> Result<Answer<Erasure>, Error> {
         let path = format!("/admin/erasures/{}", quoted(erasure));
         self.client.get(&path).await
     }

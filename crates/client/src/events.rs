@@ -19,12 +19,12 @@ impl Client {
 
 impl Events<'_> {
     /// Shows whether events are on, and how many are not published yet.
-    pub async fn get(&self) -> Result<Answer<State>, Error> {
+    pub async fn get(self) -> Result<Answer<State>, Error> {
         self.client.get("/admin/events").await
     }
 
     /// Turns events off and drops those that are not published.
-    pub async fn turn_off(&self, reason: &str) -> Result<Answer<EventsOff>, Error> {
+    pub async fn turn_off(self, reason: &str) -> Result<Answer<EventsOff>, Error> {
         let reason = reason.to_owned();
         let path = "/admin/events/off";
         self.client.post(path, &Because { reason }).await

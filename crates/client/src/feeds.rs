@@ -20,26 +20,26 @@ impl Client {
 
 impl Feeds<'_> {
     /// Lists all feeds with their positions and the records left to read.
-    pub async fn list(&self) -> Result<Answer<FeedList>, Error> {
+    pub async fn list(self) -> Result<Answer<FeedList>, Error> {
         self.client.get("/admin/feeds").await
     }
 
     /// Stops reading a feed. What was imported goes on.
-    pub async fn pause(&self, feed: &str, reason: &str) -> Result<Answer<Feed>, Error> {
+    pub async fn pause(self, feed: &str, reason: &str) -> Result<Answer<Feed>, Error> {
         let reason = reason.to_owned();
         let path = path(feed, "pause");
         self.client.post(&path, &Because { reason }).await
     }
 
     /// Reads a paused feed again, from its positions on.
-    pub async fn resume(&self, feed: &str, reason: &str) -> Result<Answer<Feed>, Error> {
+    pub async fn resume(self, feed: &str, reason: &str) -> Result<Answer<Feed>, Error> {
         let reason = reason.to_owned();
         let path = path(feed, "resume");
         self.client.post(&path, &Because { reason }).await
     }
 
     /// Moves one partition of a paused feed.
-    pub async fn seek(&self, feed: &str, seek: &FeedSeek) -> Result<Answer<FeedSought>, Error> {
+    pub async fn seek(self, feed: &str, seek: &FeedSeek) -> Result<Answer<FeedSought>, Error> {
         self.client.post(&path(feed, "seek"), seek).await
     }
 }

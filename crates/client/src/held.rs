@@ -33,7 +33,7 @@ pub struct HeldQuery {
 
 impl Held<'_> {
     /// Lists held items with their total amounts, newest due time first.
-    pub async fn list(&self, asked: &HeldQuery) -> Result<Answer<HeldList>, Error> {
+    pub async fn list(self, asked: &HeldQuery) -> Result<Answer<HeldList>, Error> {
         let query = query(&[
             ("type", asked.item_type.clone()),
             ("gateway", asked.gateway.clone()),

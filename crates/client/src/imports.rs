@@ -109,7 +109,7 @@ impl Upload {
 
 impl Imports<'_> {
     /// Uploads a file, however long it takes. It is durable when the answer arrives; its lines are judged later.
-    pub async fn upload(&self, upload: Upload) -> Result<Answer<Bulk>, Error> {
+    pub async fn upload(self, upload: Upload) -> Result<Answer<Bulk>, Error> {
         let path = format!("/payments/bulk?name={}", quoted(&upload.name()));
         let Upload {
             path: file,
@@ -128,7 +128,7 @@ impl Imports<'_> {
 
     /// Lists imports, newest first. `after` is `next` of the previous page.
     pub async fn list(
-        &self,
+        self,
         after: Option<&str>,
         limit: Option<u32>,
     ) -> Result<Answer<BulkList>, Error> {
@@ -138,19 +138,19 @@ impl Imports<'_> {
     }
 
     /// Shows an import: its lines, slots, amounts and deadlines.
-    pub async fn get(&self, batch: &str) -> Result<Answer<BulkState>, Error> {
+    pub async fn get(self, batch: &str) -> Result<Answer<BulkState>, Error> {
         self.client.get(&path(batch)).await
     }
 
     /// Like [`Imports::get`], with the limits that would meet every deadline. They take time to compute.
-    pub async fn get_with_enough(&self, batch: &str) -> Result<Answer<BulkState>, Error> {
+    pub async fn get_with_enough(self, batch: &str) -> Result<Answer<BulkState>, Error> {
         let query = query(&[("enough", flag(true))]);
         self.client.get(&format!("{}{query}", path(batch))).await
     }
 
     /// Lists rejected lines. `after` is `next` of the previous page.
     pub async fn errors(
-        &self,
+        self,
         batch: &str,
         after: Option<u64>,
         limit: Option<u32>,

@@ -24,7 +24,7 @@ impl InDoubt<'_> {
     /// Lists items of one type in doubt, newest first, with their total amounts. The type is `PAYMENT` (default) or
     /// `INVOICE`; `after` is `next` of the previous page.
     pub async fn list(
-        &self,
+        self,
         item_type: Option<&str>,
         after: Option<&str>,
     ) -> Result<Answer<InDoubtList>, Error> {
@@ -36,18 +36,18 @@ impl InDoubt<'_> {
     }
 
     /// Shows an item that is or was in doubt.
-    pub async fn get(&self, item_type: &str, id: &str) -> Result<Answer<Doubtful>, Error> {
+    pub async fn get(self, item_type: &str, id: &str) -> Result<Answer<Doubtful>, Error> {
         self.client.get(&path(item_type, id)).await
     }
 
     /// Asks the banks about payments in doubt. Payments that were not asked about in time are in `left`.
-    pub async fn ask(&self, question: &InDoubtQuestion) -> Result<Answer<InDoubtQuestions>, Error> {
+    pub async fn ask(self, question: &InDoubtQuestion) -> Result<Answer<InDoubtQuestions>, Error> {
         self.client.post("/admin/in-doubt/ask", question).await
     }
 
     /// Records a person's decision about an item in doubt.
     pub async fn resolve(
-        &self,
+        self,
         item_type: &str,
         id: &str,
         resolution: &Resolution,

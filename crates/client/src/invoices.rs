@@ -37,18 +37,18 @@ pub struct InvoiceQuery {
 impl Invoices<'_> {
     /// Creates an invoice. Repeating the same request changes nothing; the status is 201 for a new invoice and 200 if
     /// it existed already.
-    pub async fn create(&self, invoice: &NewInvoice) -> Result<Answer<AcceptedInvoice>, Error> {
+    pub async fn create(self, invoice: &NewInvoice) -> Result<Answer<AcceptedInvoice>, Error> {
         self.client.post("/invoices", invoice).await
     }
 
     /// Looks an invoice up: its next charge and its history.
-    pub async fn get(&self, id: &str) -> Result<Answer<Invoice>, Error> {
+    pub async fn get(self, id: &str) -> Result<Answer<Invoice>, Error> {
         let path = format!("/invoices/{}", quoted(id));
         self.client.get(&path).await
     }
 
     /// Lists invoices, newest first.
-    pub async fn list(&self, asked: &InvoiceQuery) -> Result<Answer<InvoiceList>, Error> {
+    pub async fn list(self, asked: &InvoiceQuery) -> Result<Answer<InvoiceList>, Error> {
         let query = query(&[
             ("status", asked.status.clone()),
             ("customer", asked.customer.clone()),
@@ -59,12 +59,12 @@ impl Invoices<'_> {
     }
 
     /// Lists the next times at which an invoice may be charged.
-    pub async fn occurrences(&self, id: &str) -> Result<Answer<InvoiceOccurrences>, Error> {
+    pub async fn occurrences(self, id: &str) -> Result<Answer<InvoiceOccurrences>, Error> {
         self.client.get(&path(id, "occurrences")).await
     }
 
     /// Cancels an invoice that has not been charged.
-    pub async fn cancel(&self, id: &str, reason: &str) -> Result<Answer<Invoice>, Error> {
+    pub async fn cancel(self, id: &str, reason: &str) -> Result<Answer<Invoice>, Error> {
         let reason = reason.to_owned();
         let path = path(id, "cancel");
         self.client.post(&path, &Because { reason }).await
@@ -72,7 +72,7 @@ impl Invoices<'_> {
 
     /// Gives a waiting invoice a new earliest time. A `FAILED` invoice is charged again.
     pub async fn reschedule(
-        &self,
+        self,
         id: &str,
         request: &InvoiceReschedule,
     ) -> Result<Answer<Invoice>, Error> {
@@ -81,7 +81,7 @@ impl Invoices<'_> {
 
     /// Changes the amount of an invoice that has not been charged.
     pub async fn correct(
-        &self,
+        self,
         id: &str,
         request: &InvoiceCorrection,
     ) -> Result<Answer<Invoice>, Error> {
@@ -90,7 +90,7 @@ impl Invoices<'_> {
 
     /// Marks an invoice that was paid elsewhere as paid. The customer is not charged.
     pub async fn settle(
-        &self,
+        self,
         id: &str,
         request: &InvoiceSettlement,
     ) -> Result<Answer<Invoice>, Error> {

@@ -20,18 +20,18 @@ impl Client {
 
 impl ItemTypes<'_> {
     /// Lists item types.
-    pub async fn list(&self) -> Result<Answer<Vec<ItemType>>, Error> {
+    pub async fn list(self) -> Result<Answer<Vec<ItemType>>, Error> {
         self.client.get("/admin/item-types").await
     }
 
     /// Shows an item type with all its settings.
-    pub async fn get(&self, item_type: &str) -> Result<Answer<ItemType>, Error> {
+    pub async fn get(self, item_type: &str) -> Result<Answer<ItemType>, Error> {
         self.client.get(&path(item_type)).await
     }
 
     /// Changes an item type. Fields that are not given keep their value.
     pub async fn put(
-        &self,
+        self,
         item_type: &str,
         change: &ItemTypeChange,
     ) -> Result<Answer<ItemType>, Error> {
@@ -39,7 +39,7 @@ impl ItemTypes<'_> {
     }
 
     /// Lists all versions of an item type, newest first.
-    pub async fn history(&self, item_type: &str) -> Result<Answer<Vec<Version>>, Error> {
+    pub async fn history(self, item_type: &str) -> Result<Answer<Vec<Version>>, Error> {
         let path = format!("{}/history", path(item_type));
         self.client.get(&path).await
     }

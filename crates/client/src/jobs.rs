@@ -33,13 +33,13 @@ impl Jobs<'_> {
     /// Previews a job (`dry_run`), or starts the one that was previewed (`digest`).
     ///
     /// If other items are found than in the preview, the refusal has the code `preview_stale` and the new preview.
-    pub async fn submit(&self, request: &JobRequest) -> Result<Answer<JobOrPreview>, Error> {
+    pub async fn submit(self, request: &JobRequest) -> Result<Answer<JobOrPreview>, Error> {
         self.client.post("/admin/jobs", request).await
     }
 
     /// Lists jobs, newest first. `after` is `next` of the previous page.
     pub async fn list(
-        &self,
+        self,
         after: Option<&str>,
         limit: Option<u32>,
     ) -> Result<Answer<JobList>, Error> {
@@ -49,13 +49,13 @@ impl Jobs<'_> {
     }
 
     /// Shows a job and its progress.
-    pub async fn get(&self, job: &str) -> Result<Answer<Job>, Error> {
+    pub async fn get(self, job: &str) -> Result<Answer<Job>, Error> {
         let path = format!("/admin/jobs/{}", quoted(job));
         self.client.get(&path).await
     }
 
     /// Lists the results of a job, item by item.
-    pub async fn items(&self, job: &str, asked: &JobItemQuery) -> Result<Answer<JobItems>, Error> {
+    pub async fn items(self, job: &str, asked: &JobItemQuery) -> Result<Answer<JobItems>, Error> {
         let query = query(&[
             ("leftOut", flag(asked.left_out)),
             ("after", number(asked.after)),
@@ -66,7 +66,7 @@ impl Jobs<'_> {
     }
 
     /// Stops a job. Items already done stay done; the rest is left unchanged.
-    pub async fn stop(&self, job: &str, reason: &str) -> Result<Answer<Job>, Error> {
+    pub async fn stop(self, job: &str, reason: &str) -> Result<Answer<Job>, Error> {
         let path = format!("/admin/jobs/{}/stop", quoted(job));
         let reason = reason.to_owned();
         self.client.post(&path, &Because { reason }).await

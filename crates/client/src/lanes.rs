@@ -39,33 +39,33 @@ impl Day {
 
 impl Lanes<'_> {
     /// Lists lanes with their limits and state.
-    pub async fn list(&self) -> Result<Answer<Vec<Lane>>, Error> {
+    pub async fn list(self) -> Result<Answer<Vec<Lane>>, Error> {
         self.client.get("/admin/rate-limit/config").await
     }
 
     /// Shows the activity of all lanes: sends per second, and the items that wait.
-    pub async fn activity(&self) -> Result<Answer<LanesActivity>, Error> {
+    pub async fn activity(self) -> Result<Answer<LanesActivity>, Error> {
         self.client.get("/admin/now").await
     }
 
     /// Creates or changes a lane. Fields that are not given keep their value.
-    pub async fn set(&self, change: &LaneChange) -> Result<Answer<Lane>, Error> {
+    pub async fn set(self, change: &LaneChange) -> Result<Answer<Lane>, Error> {
         self.client.post("/admin/rate-limit/config", change).await
     }
 
     /// Pauses a lane, now or at a given time.
-    pub async fn pause(&self, lane: &str, request: &PauseRequest) -> Result<Answer<Lane>, Error> {
+    pub async fn pause(self, lane: &str, request: &PauseRequest) -> Result<Answer<Lane>, Error> {
         self.client.post(&path(lane, "pause"), request).await
     }
 
     /// Resumes a paused lane, now or at a given time.
-    pub async fn resume(&self, lane: &str, request: &ResumeRequest) -> Result<Answer<Lane>, Error> {
+    pub async fn resume(self, lane: &str, request: &ResumeRequest) -> Result<Answer<Lane>, Error> {
         self.client.post(&path(lane, "resume"), request).await
     }
 
     /// Assigns new slots to all waiting items, or previews the effect.
     pub async fn replan(
-        &self,
+        self,
         lane: &str,
         request: &ReplanRequest,
     ) -> Result<Answer<Replan>, Error> {
@@ -74,7 +74,7 @@ impl Lanes<'_> {
 
     /// Changes limit, plan or calendar and assigns new slots, or previews both.
     pub async fn adjust(
-        &self,
+        self,
         lane: &str,
         request: &LaneAdjustment,
     ) -> Result<Answer<LaneAdjusted>, Error> {
@@ -82,7 +82,7 @@ impl Lanes<'_> {
     }
 
     /// Forecasts when hypothetical items would run, or when the real queue runs. Changes nothing.
-    pub async fn forecast(&self, request: &ForecastRequest) -> Result<Answer<Forecast>, Error> {
+    pub async fn forecast(self, request: &ForecastRequest) -> Result<Answer<Forecast>, Error> {
         self.client
             .post("/admin/rate-limit/forecast", request)
             .await
@@ -90,7 +90,7 @@ impl Lanes<'_> {
 
     /// Lists the next windows and how full they are.
     pub async fn windows(
-        &self,
+        self,
         lane: &str,
         limit: Option<u32>,
     ) -> Result<Answer<Vec<Window>>, Error> {
@@ -98,48 +98,48 @@ impl Lanes<'_> {
     }
 
     /// The same as an SVG image.
-    pub async fn windows_svg(&self, lane: &str, limit: Option<u32>) -> Result<String, Error> {
+    pub async fn windows_svg(self, lane: &str, limit: Option<u32>) -> Result<String, Error> {
         let path = windows(lane, limit, Some("svg"));
         self.client.get_text(&path).await
     }
 
     /// Shows the rate certificate of a day.
-    pub async fn certificate(&self, lane: &str, day: &Day) -> Result<Answer<Certificate>, Error> {
+    pub async fn certificate(self, lane: &str, day: &Day) -> Result<Answer<Certificate>, Error> {
         self.client.get(&certificate(lane, day, None)).await
     }
 
     /// The same as text for people.
-    pub async fn certificate_text(&self, lane: &str, day: &Day) -> Result<String, Error> {
+    pub async fn certificate_text(self, lane: &str, day: &Day) -> Result<String, Error> {
         let path = certificate(lane, day, Some("text"));
         self.client.get_text(&path).await
     }
 
     /// The same as an SVG image.
-    pub async fn certificate_svg(&self, lane: &str, day: &Day) -> Result<String, Error> {
+    pub async fn certificate_svg(self, lane: &str, day: &Day) -> Result<String, Error> {
         let path = certificate(lane, day, Some("svg"));
         self.client.get_text(&path).await
     }
 
     /// Counts the windows again from the slots in them.
-    pub async fn reconcile(&self, lane: &str) -> Result<Answer<Recount>, Error> {
+    pub async fn reconcile(self, lane: &str) -> Result<Answer<Recount>, Error> {
         let nothing = serde_json::Map::new();
         self.client.post(&path(lane, "reconcile"), &nothing).await
     }
 
     /// Lists all versions of a lane, newest first.
-    pub async fn history(&self, lane: &str) -> Result<Answer<Vec<Version>>, Error> {
+    pub async fn history(self, lane: &str) -> Result<Answer<Vec<Version>>, Error> {
         self.client.get(&path(lane, "history")).await
     }
 
     /// Lists refusal storms, newest first.
-    pub async fn storms(&self, limit: Option<u32>) -> Result<Answer<StormList>, Error> {
+    pub async fn storms(self, limit: Option<u32>) -> Result<Answer<StormList>, Error> {
         let query = query(&[("limit", number(limit))]);
         self.client.get(&format!("/admin/storms{query}")).await
     }
 
     /// Reopens the rejected payments of a refusal storm, or previews that.
     pub async fn reopen_storm(
-        &self,
+        self,
         storm: i64,
         request: &ReopenRequest,
     ) -> Result<Answer<ReopenedStorm>, Error> {

@@ -20,16 +20,12 @@ impl Client {
 
 impl NeedsYou<'_> {
     /// Lists what needs a person, the most urgent first.
-    pub async fn get(&self) -> Result<Answer<Needs>, Error> {
+    pub async fn get(self) -> Result<Answer<Needs>, Error> {
         self.client.get("/admin/needs-you").await
     }
 
     /// Marks one kind as seen, until its count grows.
-    pub async fn seen(
-        &self,
-        kind: &str,
-        request: &NeedSeenRequest,
-    ) -> Result<Answer<Needs>, Error> {
+    pub async fn seen(self, kind: &str, request: &NeedSeenRequest) -> Result<Answer<Needs>, Error> {
         let path = format!("/admin/needs-you/{}/seen", quoted(kind));
         self.client.post(&path, request).await
     }

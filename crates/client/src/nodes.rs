@@ -19,7 +19,7 @@ impl Client {
 
 impl Nodes<'_> {
     /// Lists the processes: which one is the leader, and which ones can take over.
-    pub async fn list(&self) -> Result<Answer<NodeList>, Error> {
+    pub async fn list(self) -> Result<Answer<NodeList>, Error> {
         self.client.get("/admin/nodes").await
     }
 }

@@ -84,39 +84,39 @@ impl PaymentQuery {
 impl Payments<'_> {
     /// Submits a payment. Repeating the same request changes nothing; the status is 201 for a new payment, 202 if its
     /// slot is not known yet, 200 if it was known already.
-    pub async fn submit(&self, payment: &NewPayment) -> Result<Answer<AcceptedPayment>, Error> {
+    pub async fn submit(self, payment: &NewPayment) -> Result<Answer<AcceptedPayment>, Error> {
         self.client.post("/payments", payment).await
     }
 
     /// Looks a payment up: status, history, and why it is not running.
-    pub async fn get(&self, id: &str) -> Result<Answer<Payment>, Error> {
+    pub async fn get(self, id: &str) -> Result<Answer<Payment>, Error> {
         let path = format!("/payments/{}", quoted(id));
         self.client.get(&path).await
     }
 
     /// Lists payments, newest first, paged; of an import sorted by id.
-    pub async fn list(&self, query: &PaymentQuery) -> Result<Answer<PaymentList>, Error> {
+    pub async fn list(self, query: &PaymentQuery) -> Result<Answer<PaymentList>, Error> {
         self.client.get(&query.path()).await
     }
 
     /// Cancels a waiting or held payment.
-    pub async fn cancel(&self, id: &str, reason: &str) -> Result<Answer<Payment>, Error> {
+    pub async fn cancel(self, id: &str, reason: &str) -> Result<Answer<Payment>, Error> {
         self.act(id, "cancel", reason).await
     }
 
     /// Releases a payment that was held after its deadline or by a rule.
-    pub async fn release(&self, id: &str, reason: &str) -> Result<Answer<Payment>, Error> {
+    pub async fn release(self, id: &str, reason: &str) -> Result<Answer<Payment>, Error> {
         self.act(id, "release", reason).await
     }
 
     /// Reopens a payment that the bank refused, to send it again.
-    pub async fn reopen(&self, id: &str, reason: &str) -> Result<Answer<Payment>, Error> {
+    pub async fn reopen(self, id: &str, reason: &str) -> Result<Answer<Payment>, Error> {
         self.act(id, "reopen", reason).await
     }
 
     /// Gives a waiting or held payment a new earliest time.
     pub async fn reschedule(
-        &self,
+        self,
         id: &str,
         request: &RescheduleRequest,
     ) -> Result<Answer<Payment>, Error> {
@@ -124,7 +124,7 @@ impl Payments<'_> {
         self.client.post(&path, request).await
     }
 
-    async fn act(&self, id: &str, act: &str, reason: &str) -> Result<Answer<Payment>, Error> {
+    async fn act(self, id: &str, act: &str, reason: &str) -> Result<Answer<Payment>, Error> {
         let path = format!("/payments/{}/{act}", quoted(id));
         let reason = reason.to_owned();
         self.client.post(&path, &Because { reason }).await

@@ -20,12 +20,12 @@ impl Client {
 
 impl Rules<'_> {
     /// Shows the rules and routes in force, and all earlier versions.
-    pub async fn get(&self) -> Result<Answer<RulesInForce>, Error> {
+    pub async fn get(self) -> Result<Answer<RulesInForce>, Error> {
         self.client.get("/admin/rules").await
     }
 
     /// Reads rules, routes and invoice checks again from the server's configuration file.
-    pub async fn reload(&self, request: &RulesReload) -> Result<Answer<RulesReloaded>, Error> {
+    pub async fn reload(self, request: &RulesReload) -> Result<Answer<RulesReloaded>, Error> {
         self.client.post("/admin/rules/reload", request).await
     }
 
@@ -34,7 +34,7 @@ impl Rules<'_> {
     /// The request is `RulesTrial` of the OpenAPI document. It is free JSON here, since rules and payments that are
     /// wrong are what it is for.
     pub async fn try_out(
-        &self,
+        self,
         request: &(impl Serialize + ?Sized),
     ) -> Result<Answer<RulesTried>, Error> {
         self.client.post("/admin/rules/dry-run", request).await

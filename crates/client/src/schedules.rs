@@ -41,19 +41,19 @@ impl ScheduleOf<'_> {
 
 impl Schedules<'_> {
     /// Shows a schedule with its next times.
-    pub async fn get(&self, of: ScheduleOf<'_>) -> Result<Answer<ScheduleInForce>, Error> {
+    pub async fn get(self, of: ScheduleOf<'_>) -> Result<Answer<ScheduleInForce>, Error> {
         self.client.get(&of.path()).await
     }
 
     /// Previews the next times of a schedule. Changes nothing.
-    pub async fn preview(&self, schedule: &Schedule) -> Result<Answer<ScheduleInForce>, Error> {
+    pub async fn preview(self, schedule: &Schedule) -> Result<Answer<ScheduleInForce>, Error> {
         let path = "/billing/schedules/preview";
         self.client.post(path, schedule).await
     }
 
     /// Sets a schedule. Queued invoices keep their time.
     pub async fn put(
-        &self,
+        self,
         of: ScheduleOf<'_>,
         change: &ScheduleChange,
     ) -> Result<Answer<ScheduleInForce>, Error> {
@@ -62,7 +62,7 @@ impl Schedules<'_> {
 
     /// Removes a schedule; the global one cannot be removed. `force` is required if outstanding invoices use it; they
     /// keep their time.
-    pub async fn delete(&self, of: ScheduleOf<'_>, reason: &str, force: bool) -> Result<(), Error> {
+    pub async fn delete(self, of: ScheduleOf<'_>, reason: &str, force: bool) -> Result<(), Error> {
         let query = query(&[
             ("force", Some(force.to_string())),
             ("reason", Some(reason.to_owned())),

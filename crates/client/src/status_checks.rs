@@ -21,14 +21,14 @@ impl Client {
 impl StatusChecks<'_> {
     /// Starts a status check of at most 10,000 payments.
     pub async fn start(
-        &self,
+        self,
         request: &CheckStatusRequest,
     ) -> Result<Answer<CheckStatusStart>, Error> {
         self.client.post("/payments/check-status", request).await
     }
 
     /// Shows progress and result of a status check.
-    pub async fn get(&self, workflow_id: &str) -> Result<Answer<CheckStatus>, Error> {
+    pub async fn get(self, workflow_id: &str) -> Result<Answer<CheckStatus>, Error> {
         let path = format!("/payments/check-status/{}", quoted(workflow_id));
         self.client.get(&path).await
     }

@@ -63,9 +63,13 @@ fn of_a_refusal(refused: &Refused) -> String {
 }
 
 fn with_causes(error: &(dyn StdError + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    let causes: Vec<String> = causes.map(ToString::to_string).collect();
-    causes.join(": ")
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let _ = write!(text, ": {error}");
+        cause = error.source();
+    }
+    text
 }
 
 #[cfg(test)]
