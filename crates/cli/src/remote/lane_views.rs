@@ -131,9 +131,8 @@ fn changed_flags(before: &LaneSettings, after: &LaneSettings) -> String {
         ("calendar", before.calendar != after.calendar, calendar),
     ];
     let changed = flags.iter().filter(|(_, is_changed, _)| *is_changed);
-    let flags: String = changed
-        .map(|(flag, _, value)| format!(" --{flag} {value}"))
-        .collect();
+    let flags = changed.map(|(flag, _, value)| format!(" --{flag} {value}"));
+    let flags: String = flags.collect();
     if flags.is_empty() {
         // Without any number the service would propose its own.
         return format!(" --max-per-window {}", after.max_per_window);

@@ -237,15 +237,7 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
         Command::History { name } => {
             shown.show(&lanes.history(&name).await?, |all| history(all));
         }
-        Command::Windows {
-            name,
-            limit,
-            svg: true,
-        } => Shown::print(&lanes.windows_svg(&name, Some(limit)).await?),
-        Command::Windows { name, limit, .. } => {
-            let windows = lanes.windows(&name, Some(limit)).await?;
-            shown.show(&windows, |all| views::windows(all));
-        }
+        Command::Windows { name, limit, svg } => windows(client, shown, &name, limit, svg).await?,
         Command::Certificate { name, day, svg } => {
             certificate(client, shown, &name, day, svg).await?;
         }
@@ -282,9 +274,26 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
             );
         }
         Command::Forecast(imagined) => {
-            let path = "/admin/rate-limit/forecast";
-            shown.show(&client.post(path, &imagined.body()).await?, views::forecast);
+            let answer = client.post("/admin/rate-limit/forecast", &imagined.body());
+            shown.show(&answer.await?, views::forecast);
         }
+    }
+    Ok(())
+}
+
+async fn windows(
+    client: &Client,
+    shown: &Shown,
+    lane: &str,
+    limit: u32,
+    svg: bool,
+) -> anyhow::Result<()> {
+    let (lanes, limit) = (client.lanes(), Some(limit));
+    if svg {
+        Shown::print(&lanes.windows_svg(lane, limit).await?);
+    } else {
+        let windows = lanes.windows(lane, limit).await?;
+        shown.show(&windows, |all| views::windows(all));
     }
     Ok(())
 }

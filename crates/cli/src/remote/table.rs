@@ -17,7 +17,7 @@ pub(super) fn cell(value: &(impl Cell + ?Sized)) -> String {
 
 /// The cells of one row.
 pub(super) fn row(cells: &[&dyn Cell]) -> Vec<String> {
-    cells.iter().map(|cell| cell.cell()).collect()
+    cells.iter().map(Cell::cell).collect()
 }
 
 /// A table with a header; numbers to the right.
