@@ -274,8 +274,8 @@ pub(super) async fn run(client: &Client, shown: &Shown, command: Command) -> any
             );
         }
         Command::Forecast(imagined) => {
-            let answer = client.post("/admin/rate-limit/forecast", &imagined.body());
-            shown.show(&answer.await?, views::forecast);
+            let path = "/admin/rate-limit/forecast";
+            shown.show(&client.post(path, &imagined.body()).await?, views::forecast);
         }
     }
     Ok(())
